@@ -30,6 +30,7 @@
 #include "pith/model.h"
 #include "pith/profile.h"
 #include "pith/quantize.h"
+#include "pith/relational.h"
 #include "pith/runtime.h"
 #include "pith/score.h"
 #include "pith/search.h"

@@ -96,6 +96,7 @@ template <class Options> Options options();
 PITH_HPP_OPTIONS(pith_open_options, PITH_OPEN_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_check_options, PITH_CHECK_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_calibrate_options, PITH_CALIBRATE_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_database_options, PITH_DATABASE_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_embed_options, PITH_EMBED_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_batching, PITH_BATCHING_INIT)
 PITH_HPP_OPTIONS(pith_encode_options, PITH_ENCODE_OPTIONS_INIT)
@@ -962,6 +963,124 @@ class Bm25 {
 
   private:
     detail::Handle<pith_bm25, pith_bm25_close> handle_;
+};
+
+/* Infers the schema of a directory of tables, as JSON. */
+inline std::string draft_schema(const std::string &source) {
+    detail::Collector text;
+    detail::attempt(
+        [&](pith_error *err) { return pith_database_draft(source.c_str(), detail::Collector::write, &text, err); });
+    return text.take();
+}
+
+/* The bytes of a database file, made of a directory of tables. */
+inline std::string make_database(const std::string &source,
+                                 const pith_database_options &o = options<pith_database_options>()) {
+    detail::Collector text;
+    detail::attempt([&](pith_error *err) {
+        return pith_database_make(
+            source.c_str(), &o,
+            [](void *user, const void *data, std::size_t size) {
+                detail::Collector::write(user, static_cast<const char *>(data), size);
+                return 0;
+            },
+            &text, err);
+    });
+    return text.take();
+}
+
+/* A database file that `make_database` made. */
+class Database {
+  public:
+    Database() noexcept = default;
+    explicit Database(const std::string &path) {
+        pith_database *handle = nullptr;
+        detail::attempt([&](pith_error *err) { return pith_database_open(&handle, path.c_str(), nullptr, err); });
+        handle_.reset(handle);
+    }
+    pith_database *get() const noexcept { return handle_.get(); }
+    std::string describe() const {
+        detail::Collector text;
+        detail::attempt(
+            [&](pith_error *err) { return pith_database_describe(get(), detail::Collector::write, &text, err); });
+        return text.take();
+    }
+
+  private:
+    detail::Handle<pith_database, pith_database_close> handle_;
+};
+
+/* A model of a task of a database, which must outlive it. */
+class Relational {
+  public:
+    Relational() noexcept = default;
+    Relational(const Database &database, const std::string &task, const std::string &config = {},
+               std::uint64_t seed = 0) {
+        pith_relational *handle = nullptr;
+        detail::attempt([&](pith_error *err) {
+            return pith_relational_create(&handle, database.get(), task.c_str(),
+                                          config.empty() ? nullptr : config.c_str(), seed, err);
+        });
+        handle_.reset(handle);
+    }
+    /* Opens what save() returned. */
+    static Relational load(const Database &database, std::string_view bytes) {
+        Relational model;
+        pith_relational *handle = nullptr;
+        detail::attempt([&](pith_error *err) {
+            return pith_relational_load(&handle, database.get(), bytes.data(), bytes.size(), err);
+        });
+        model.handle_.reset(handle);
+        return model;
+    }
+    pith_relational *get() const noexcept { return handle_.get(); }
+    std::string save() const {
+        detail::Collector text;
+        detail::attempt([&](pith_error *err) {
+            return pith_relational_save(
+                get(),
+                [](void *user, const void *data, std::size_t size) {
+                    detail::Collector::write(user, static_cast<const char *>(data), size);
+                    return 0;
+                },
+                &text, err);
+        });
+        return text.take();
+    }
+    pith_relational_state state() const {
+        pith_relational_state s;
+        pith_relational_get_state(&s, get());
+        return s;
+    }
+    /* Returns the mean loss of the steps. */
+    double train(std::int64_t steps, std::int32_t threads = 0, const volatile int *cancel = nullptr) {
+        double loss = 0;
+        detail::attempt(
+            [&](pith_error *err) { return pith_relational_train(&loss, get(), steps, threads, cancel, err); });
+        return loss;
+    }
+    pith_relational_metrics evaluate(std::int32_t split = PITH_SPLIT_OF_TEST, std::int32_t threads = 0) {
+        pith_relational_metrics m;
+        detail::attempt([&](pith_error *err) { return pith_relational_evaluate(&m, get(), split, threads, err); });
+        return m;
+    }
+    std::uint32_t find_row(std::string_view key) const {
+        std::uint32_t row = 0;
+        detail::attempt([&](pith_error *err) {
+            return pith_relational_find_row(&row, get(), pith_str{ key.data(), key.size() }, err);
+        });
+        return row;
+    }
+    std::vector<float> predict(const std::vector<std::uint32_t> &rows, std::int32_t threads = 0) {
+        std::vector<float> answers(rows.size());
+        detail::attempt([&](pith_error *err) {
+            return pith_relational_predict(answers.data(), get(), rows.data(), rows.size(), threads, err);
+        });
+        return answers;
+    }
+
+  private:
+    detail::Handle<pith_relational, pith_relational_close> handle_;
 };
 
 } // namespace pith

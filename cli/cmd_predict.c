@@ -1,0 +1,122 @@
+/* cmd_predict.c - pith predict: answers about single rows, which are named by their keys. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/common_options.h"
+#include "cli/number.h"
+#include "cli/output.h"
+#include "cli/relational_run.h"
+#include "cli/text_input.h"
+
+typedef struct predict_settings {
+    const char *rows, *output;
+    int32_t threads;
+} predict_settings;
+
+enum { KEY_BYTES = 1 << 16 };
+
+typedef struct predict_list {
+    char **keys;
+    uint32_t *rows;
+    size_t count;
+} predict_list;
+
+static int predict_read(predict_list *list, const command *c, const relational_run *run, const char *path) {
+    string_list paths = { &path, 1 };
+    pith_error err = PITH_ERROR_INIT;
+    text_input in;
+    bytes line = { NULL, 0, 0 };
+    int code = EXIT_DONE, state;
+    text_input_open(&in, &paths);
+    in.limit = KEY_BYTES;
+    for (; !code && (state = text_input_next(&in, &line, NULL)) > 0; line.size = 0) {
+        const pith_str key = { line.data ? line.data : "", line.size };
+        if (!key.size) continue;
+        list->keys = grow_for(list->keys, list->count, sizeof *list->keys);
+        list->rows = grow_for(list->rows, list->count, sizeof *list->rows);
+        if (pith_relational_find_row(&list->rows[list->count], run->model, key, &err)) {
+            code = fail(c, "%s: %s", path, err.message);
+            break;
+        }
+        list->keys[list->count] = grow(NULL, key.size + 1);
+        memcpy(list->keys[list->count], key.data, key.size);
+        list->keys[list->count++][key.size] = 0;
+    }
+    if (!code && state < 0) code = fail(c, "%s", in.message);
+    free(line.data);
+    text_input_close(&in);
+    return code;
+}
+
+static int predict_print(const predict_list *list, const float *answers, const command *c, const predict_settings *s) {
+    output out;
+    char number[NUMBER_CHARS];
+    int code = output_open(&out, c, s->output, NULL);
+    if (code) return code;
+    for (size_t i = 0; i < list->count; i++) {
+        output_write(&out, list->keys[i], strlen(list->keys[i]));
+        output_write(&out, "\t", 1);
+        output_write(&out, number, number_print(number, answers[i]));
+        output_write(&out, "\n", 1);
+    }
+    return output_close(&out, c, true, code);
+}
+
+static int predict_rows(relational_run *run, const command *c, const predict_settings *s) {
+    predict_list list = { NULL, NULL, 0 };
+    pith_error err = PITH_ERROR_INIT;
+    int code = predict_read(&list, c, run, s->rows);
+    float *answers = grow(NULL, (list.count + 1) * sizeof *answers);
+    if (!code && pith_relational_predict(answers, run->model, list.rows, list.count, s->threads, &err))
+        code = fail(c, "%s", err.message);
+    if (!code) code = predict_print(&list, answers, c, s);
+    for (size_t i = 0; i < list.count; i++) free(list.keys[i]);
+    free(list.keys);
+    free(list.rows);
+    free(answers);
+    return code;
+}
+
+static int predict_run(int argc, char **argv) {
+    const command *c = &command_predict;
+    predict_settings s = { NULL, NULL, 0 };
+    relational_run run;
+    string_list rest = { NULL, 0 };
+    int code = take_options(c, &s, argc, argv, &rest);
+    if (code >= 0) return code;
+    if (rest.count != 1) return usage(c, "give one directory of a run");
+    if (!s.rows) return usage(c, "give the keys of the rows with --rows FILE, one in a line");
+    code = run_open(&run, c, rest.items[0]);
+    if (!code) code = predict_rows(&run, c, &s);
+    run_close(&run);
+    return code;
+}
+
+#define AT(member) offsetof(predict_settings, member)
+
+static const option options[] = {
+    { "rows", 0, OPTION_STRING, AT(rows), "FILE",
+      .help = "primary keys of rows that are asked, one in a line; - is standard input" },
+    OPTION_THREADS(AT(threads)),
+    OPTION_OUTPUT(AT(output)),
+    OPTION_END,
+};
+
+static const example examples[] = {
+    { "echo 23000 | pith predict run --rows -", "23000 and the probability, with a tab between" },
+    { NULL, NULL },
+};
+
+const command command_predict = {
+    .name = "predict",
+    .summary = "answer the question of a training run about rows",
+    .forms = "DIR --rows FILE [-o FILE]",
+    .takes = "DIR",
+    .description =
+        "Prints a line for each key: the key, a tab, and the probability of yes or the number. What stands in "
+        "the target's cell of a row is never read for its own answer.",
+    .examples = examples,
+    .options = options,
+    .run = predict_run,
+};

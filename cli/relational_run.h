@@ -1,0 +1,28 @@
+/* relational_run.h - the directory of a training run: run.json says what it is, model.bin holds the model, log.jsonl
+ * what happened. */
+#ifndef PITH_CLI_RELATIONAL_RUN_H
+#define PITH_CLI_RELATIONAL_RUN_H
+
+#include <jansson.h>
+
+#include "cli/cli.h"
+
+typedef struct relational_run {
+    const char *path;
+    json_t *about; /* run.json: database, task, seed, config, command */
+    pith_database *database;
+    pith_relational *model;
+} relational_run;
+
+/* "RUN/name" from malloc. */
+char *run_file(const char *run, const char *name);
+/* Opens the database and the model of a run. EXIT_DONE, or another exit code after a message. */
+int run_open(relational_run *run, const command *c, const char *path);
+/* The model alone, if there is one; *there says so. The database is open. */
+int run_load(relational_run *run, const command *c, bool *there);
+int run_save(const relational_run *run, const command *c);
+void run_close(relational_run *run);
+/* Adds the numbers of an evaluation that are there; intervals as arrays. */
+void run_add_metrics(json_t *object, const pith_relational_metrics *metrics);
+
+#endif

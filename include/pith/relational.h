@@ -1,0 +1,134 @@
+/* relational.h - models of the rows of a relational database.
+ *
+ *     pith_database_options how = PITH_DATABASE_OPTIONS_INIT;
+ *     if (pith_database_make("shop", &how, write, file, &err)) puts(err.message);       a directory of CSV files
+ *     pith_database *db;
+ *     if (pith_database_open(&db, "shop.rdb", NULL, &err)) puts(err.message);
+ *
+ * A database file holds the typed columns of all tables, their foreign keys in both directions, statistics and a vector
+ * for each text. A model reads the rows that are linked to a row and known when a question about it is asked, and
+ * answers it. docs/relational.md leads from a directory of CSV files to predictions. */
+#ifndef PITH_RELATIONAL_H
+#define PITH_RELATIONAL_H
+
+#include "pith/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- databases ---- */
+
+typedef struct pith_database pith_database;
+
+/* What turns texts into vectors. embed fills vectors, float[count][dim], and returns PITH_OK, or fails with a message
+ * in err; it is called on the calling thread, with texts of about the same length. */
+typedef struct pith_text_embedder {
+    const char *name; /* is stored in the database */
+    size_t dim;       /* 1 to 16384 */
+    pith_status (*embed)(void *user, float *vectors, const pith_str *texts, size_t count, pith_error *err);
+    void *user;
+} pith_text_embedder;
+
+typedef struct pith_database_options {
+    size_t size;
+    const char *schema;                 /* file of the schema; NULL: schema.json of the source if it is there, else the
+                                           schema is inferred */
+    const pith_text_embedder *embedder; /* NULL: words are hashed into vectors of 384 numbers, which needs no model */
+    void (*progress)(void *user, const char *what, size_t done, size_t total); /* NULL: none */
+    void *user;                                                                /* for progress */
+    const volatile int *cancel;      /* any thread may set it to non-zero: the call then returns PITH_ERR_CANCELLED */
+    const pith_allocator *allocator; /* NULL: malloc and free */
+} pith_database_options;
+
+/* clang-format off */
+#define PITH_DATABASE_OPTIONS_INIT { sizeof(pith_database_options), NULL, NULL, NULL, NULL, NULL, NULL }
+/* clang-format on */
+
+/* Infers the schema of a directory of CSV and TSV files and writes it as JSON, which people edit and
+ * pith_database_options.schema names. write receives the text in pieces. */
+PITH_API pith_status pith_database_draft(const char *source, void (*write)(void *user, const char *text, size_t size),
+                                         void *user, pith_error *err);
+/* Reads a directory of CSV and TSV files, which may be gzip files, and hands the bytes of a database file to write, in
+ * order. If write returns other than 0, the call fails with PITH_ERR_IO. The bytes depend on the source, the schema and
+ * the vectors of the embedder alone. */
+PITH_API pith_status pith_database_make(const char *source, const pith_database_options *options,
+                                        int (*write)(void *user, const void *data, size_t size), void *user,
+                                        pith_error *err);
+
+/* Maps a database file and checks it. The file must stay as it is until the database is closed. allocator is copied;
+ * NULL: malloc and free. The caller owns *database, which any number of threads may use at once. */
+PITH_API pith_status pith_database_open(pith_database **database, const char *path, const pith_allocator *allocator,
+                                        pith_error *err);
+/* NULL is allowed. No model of the database may be open. */
+PITH_API void pith_database_close(pith_database *database);
+/* Writes a description as one JSON object: tables, columns with their statistics, links, tasks, warnings. */
+PITH_API pith_status pith_database_describe(const pith_database *database,
+                                            void (*write)(void *user, const char *text, size_t size), void *user,
+                                            pith_error *err);
+
+/* ---- models ---- */
+
+/* A model of one task of a database, with what its training needs to go on. One thread may use it at a time. */
+typedef struct pith_relational pith_relational;
+
+typedef enum pith_relational_split {
+    PITH_SPLIT_OF_TRAINING = 0,
+    PITH_SPLIT_OF_VALIDATION = 1,
+    PITH_SPLIT_OF_TEST = 2
+} pith_relational_split;
+
+/* Makes an untrained model for a task of the database, which must stay open. config is JSON (docs/relational.md lists
+ * its members); NULL: the defaults. seed decides first values, the order of rows and the subsets of linked rows. */
+PITH_API pith_status pith_relational_create(pith_relational **model, const pith_database *database, const char *task,
+                                            const char *config, uint64_t seed, pith_error *err);
+/* Opens what pith_relational_save wrote, for the same database. bytes are copied. */
+PITH_API pith_status pith_relational_load(pith_relational **model, const pith_database *database, const void *bytes,
+                                          size_t size, pith_error *err);
+/* Hands the model, and the state of its training, to write. Training that goes on from it has the same bits as training
+ * that was never interrupted. */
+PITH_API pith_status pith_relational_save(const pith_relational *model,
+                                          int (*write)(void *user, const void *data, size_t size), void *user,
+                                          pith_error *err);
+/* NULL is allowed. */
+PITH_API void pith_relational_close(pith_relational *model);
+
+/* Where training stands. */
+typedef struct pith_relational_state {
+    int64_t step, steps;      /* done, and planned by the configuration */
+    int64_t parameters, rows; /* numbers that are learned; rows of the training part */
+    uint64_t cells;           /* that the model has read since it was opened */
+    int32_t is_boolean;       /* 1: the target is a boolean, and answers are probabilities */
+} pith_relational_state;
+PITH_API void pith_relational_get_state(pith_relational_state *state, const pith_relational *model);
+
+/* Trains for so many steps, at most up to the planned number, and sets *loss to the mean loss of these. threads: 0 is
+ * all CPUs the process may use; their number changes no bit. cancel: as in pith_database_options; NULL is allowed. */
+PITH_API pith_status pith_relational_train(double *loss, pith_relational *model, int64_t steps, int32_t threads,
+                                           const volatile int *cancel, pith_error *err);
+
+/* How well answers fit. Members that do not go with the kind of target are NaN; so are all if there are no rows. [0] is
+ * the value, [1] and [2] bound the middle 95 % of 1000 bootstrap samples of the rows. */
+typedef struct pith_relational_metrics {
+    int64_t rows;
+    double auroc[3], logloss[3], accuracy; /* of booleans */
+    double mae[3], r2, constant_mae;       /* of numbers, in their own units; constant: the mean of training */
+    double base_rate, constant_logloss;    /* of booleans: the share of yes, and the loss of training's share */
+} pith_relational_metrics;
+PITH_API pith_status pith_relational_evaluate(pith_relational_metrics *metrics, pith_relational *model, int32_t split,
+                                              int32_t threads, pith_error *err);
+
+/* Sets *row to the row of the task's table that has this primary key; several columns are joined with U+001F. Without a
+ * primary key it is the row's number, from 0. */
+PITH_API pith_status pith_relational_find_row(uint32_t *row, const pith_relational *model, pith_str key,
+                                              pith_error *err);
+/* Answers the question about each row: a probability, or a number in the target's units. What stands in the target's
+ * cell of the row is not read. An answer has the same bits whatever other rows are asked. */
+PITH_API pith_status pith_relational_predict(float *answers, pith_relational *model, const uint32_t *rows, size_t count,
+                                             int32_t threads, pith_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,71 @@
+/* api_relational.c - the public functions of pith/relational.h. */
+#include "api/entry.h"
+#include "base/str.h"
+#include "relational/database.h"
+#include "relational/trainer.h"
+
+pith_status pith_database_draft(const char *source, void (*write)(void *user, const char *text, size_t size),
+                                void *user, pith_error *err) {
+    PITH_ENTRY(pith_database_draft_run(source, write, user, err));
+}
+
+pith_status pith_database_make(const char *source, const pith_database_options *options,
+                               int (*write)(void *user, const void *data, size_t size), void *user, pith_error *err) {
+    PITH_ENTRY(pith_database_make_run(source, options, write, user, err));
+}
+
+pith_status pith_database_open(pith_database **database, const char *path, const pith_allocator *allocator,
+                               pith_error *err) {
+    PITH_ENTRY(pith_database_open_run(database, path, allocator, err));
+}
+
+void pith_database_close(pith_database *database) { pith_database_free(database); }
+
+pith_status pith_database_describe(const pith_database *database,
+                                   void (*write)(void *user, const char *text, size_t size), void *user,
+                                   pith_error *err) {
+    PITH_ENTRY((pith_rdb_describe(&database->rdb, write, user), (void)err, PITH_OK));
+}
+
+static pith_str relational_text(const char *text) { return text ? pith_str_of(text) : (pith_str){ NULL, 0 }; }
+
+pith_status pith_relational_create(pith_relational **model, const pith_database *database, const char *task,
+                                   const char *config, uint64_t seed, pith_error *err) {
+    PITH_ENTRY(pith_trainer_create(model, &database->rdb, pith_str_of(task), relational_text(config), seed,
+                                   &database->allocator, err));
+}
+
+pith_status pith_relational_load(pith_relational **model, const pith_database *database, const void *bytes, size_t size,
+                                 pith_error *err) {
+    PITH_ENTRY(pith_trainer_load(model, &database->rdb, bytes, size, &database->allocator, err));
+}
+
+pith_status pith_relational_save(const pith_relational *model, int (*write)(void *user, const void *data, size_t size),
+                                 void *user, pith_error *err) {
+    PITH_ENTRY(pith_trainer_save(model, write, user, err));
+}
+
+void pith_relational_close(pith_relational *model) { pith_trainer_free(model); }
+
+void pith_relational_get_state(pith_relational_state *state, const pith_relational *model) {
+    pith_trainer_state(state, model);
+}
+
+pith_status pith_relational_train(double *loss, pith_relational *model, int64_t steps, int32_t threads,
+                                  const volatile int *cancel, pith_error *err) {
+    PITH_ENTRY(pith_trainer_train(loss, model, steps, threads, cancel, err));
+}
+
+pith_status pith_relational_evaluate(pith_relational_metrics *metrics, pith_relational *model, int32_t split,
+                                     int32_t threads, pith_error *err) {
+    PITH_ENTRY(pith_trainer_evaluate(metrics, model, split, threads, err));
+}
+
+pith_status pith_relational_find_row(uint32_t *row, const pith_relational *model, pith_str key, pith_error *err) {
+    PITH_ENTRY(pith_trainer_find(row, model, key, err));
+}
+
+pith_status pith_relational_predict(float *answers, pith_relational *model, const uint32_t *rows, size_t count,
+                                    int32_t threads, pith_error *err) {
+    PITH_ENTRY(pith_trainer_predict(answers, model, rows, count, threads, err));
+}

@@ -1,0 +1,56 @@
+/* build.h - making a database out of a source and its schema. */
+#ifndef PITH_RELATIONAL_BUILD_H
+#define PITH_RELATIONAL_BUILD_H
+
+#include "base/map.h"
+#include "pith/relational.h"
+#include "relational/rdb.h"
+#include "relational/source.h"
+
+/* What is at hand while a database is made. All is in the arena of rdb. */
+typedef struct pith_build {
+    pith_rdb *rdb;
+    const pith_schema *schema;
+    pith_table_source source;
+    const pith_database_options *options;
+    const char *schema_path;
+    pith_text_table *texts; /* [schema tables] */
+    pith_map *keys;         /* [schema tables] primary key to row; slots is NULL without one */
+    pith_map strings;
+    pith_str *string_list;
+    size_t string_room, warning_room, link_room;
+    int64_t train_until; /* rows before it are seen by training; INT64_MAX: all */
+} pith_build;
+
+#define PITH_BUILD_ARENA(b) (&(b)->rdb->arena)
+
+/* Notes something that people should know but that stops nothing. */
+pith_status pith_build_warn(pith_build *b, pith_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The number of a string, which is added if it is new. The text must outlive the database. */
+pith_status pith_build_string(uint32_t *number, pith_build *b, pith_str text, pith_error *err);
+
+/* The steps, in this order. */
+pith_status pith_build_columns(pith_build *b, pith_error *err);
+pith_status pith_build_links(pith_build *b, pith_error *err);
+pith_status pith_build_tasks(pith_build *b, pith_error *err);
+pith_status pith_build_statistics(pith_build *b, pith_error *err);
+pith_status pith_build_vectors(pith_build *b, pith_error *err);
+
+/* Lists the children of each parent of a link whose `up` is there. */
+pith_status pith_build_down(pith_build *b, pith_rdb_link *link, pith_error *err);
+
+/* All of them, and hands the file to `write`. rdb has an empty arena; afterwards the caller closes it, whatever comes.
+ */
+pith_status pith_build_run(pith_rdb *rdb, const char *source, const pith_database_options *options,
+                           int (*write)(void *user, const void *data, size_t size), void *user, pith_error *err);
+
+/* The text that joins the cells of several columns of a row, for keys; data is NULL if memory is out. *null is set if
+ * one of them is empty. */
+pith_str pith_build_key(pith_arena *arena, const pith_text_table *t, const size_t *columns, size_t count, size_t row,
+                        bool *null);
+
+/* Infers a schema from the tables of a source. */
+pith_status pith_schema_draft(pith_schema *schema, pith_table_source *source, pith_error *err);
+
+#endif

@@ -1,0 +1,135 @@
+/* build_tasks.c - the questions. A window becomes a table of its own: a row for each anchor row and time, with the
+ * target, which is known when the window ends. After that every question is a column of a table. */
+#include "base/error.h"
+#include "base/str.h"
+#include "relational/build.h"
+
+/* Rows a window may make, so that a wrong number of seconds does not fill the memory. */
+enum { WINDOW_ROWS = 100000000 };
+
+static pith_status task_column(pith_build *b, pith_rdb_table *t, int index, const char *name, pith_stype stype,
+                               pith_error *err) {
+    pith_rdb_column *c = &t->columns[index];
+    *c = (pith_rdb_column){ .name = pith_str_of(name), .stype = stype, .sd = 1, .known_column = PITH_KNOWN_WITH_ROW };
+    c->data = pith_arena_array(PITH_BUILD_ARENA(b), (size_t)t->rows + 1, pith_rdb_value_bytes(stype));
+    const pith_str text = pith_arena_printf(PITH_BUILD_ARENA(b), "%s of " PITH_STR_FMT, name, PITH_STR_ARG(t->name));
+    if (!c->data || !text.data) return pith_fail_memory(err, t->rows * pith_rdb_value_bytes(stype));
+    return pith_build_string(&c->name_string, b, text, err);
+}
+
+/* What the children of a row hold in (from, until]. */
+static double window_value(const pith_build *b, const pith_rdb_link *link, const pith_window_schema *w, uint32_t parent,
+                           int64_t from, int64_t until) {
+    const pith_rdb_table *child = &b->rdb->tables[link->child];
+    const double *numbers = NULL;
+    double sum = 0;
+    for (uint32_t c = 0; c < child->column_count; c++)
+        if (pith_str_eq(child->columns[c].name, w->column)) numbers = child->columns[c].data;
+    for (uint32_t i = link->begin[parent]; i < link->begin[parent + 1]; i++) {
+        const uint32_t row = link->down[i];
+        const int64_t time = pith_rdb_row_time(b->rdb, link->child, row);
+        if (time <= from || time > until) continue;
+        const double x = numbers ? numbers[row] : 1;
+        if (x == x) sum += pith_str_is(w->aggregate, "sum") ? x : 1;
+    }
+    return pith_str_is(w->aggregate, "any") ? sum > 0 : sum;
+}
+
+static const pith_rdb_link *window_link(const pith_build *b, uint32_t anchor, const pith_window_schema *w) {
+    const size_t child = pith_schema_table(b->schema, w->table);
+    for (uint32_t i = 0; i < b->rdb->link_count; i++)
+        if (b->rdb->links[i].child == child && b->rdb->links[i].parent == anchor) return &b->rdb->links[i];
+    return NULL;
+}
+
+/* Fills the rows: for each time all anchor rows that are there by then. */
+static void window_fill(pith_build *b, pith_rdb_table *t, uint32_t *up, uint32_t anchor, const pith_rdb_link *link,
+                        const pith_window_schema *w) {
+    int64_t *times = (int64_t *)t->columns[0].data;
+    const bool any = pith_str_is(w->aggregate, "any");
+    uint32_t row = 0;
+    for (int64_t time = w->from; time < w->until; time += w->every) {
+        for (uint32_t a = 0; a < b->rdb->tables[anchor].rows; a++) {
+            const int64_t begins = pith_rdb_row_time(b->rdb, anchor, a);
+            if (begins == PITH_TIME_NULL || begins >= time) continue;
+            const double x = window_value(b, link, w, a, time, time + w->seconds);
+            times[row] = time;
+            up[row] = a;
+            if (any)
+                ((uint8_t *)t->columns[1].data)[row] = x > 0;
+            else
+                ((double *)t->columns[1].data)[row] = x;
+            row++;
+        }
+    }
+    t->rows = row;
+}
+
+static pith_status task_window(pith_build *b, pith_rdb_task *task, const pith_task_schema *from, pith_error *err) {
+    const pith_window_schema *w = &from->window;
+    const uint32_t anchor = (uint32_t)pith_schema_table(b->schema, from->anchor_table), index = b->rdb->table_count;
+    pith_rdb_table *t = &b->rdb->tables[index];
+    pith_rdb_link *link = &b->rdb->links[b->rdb->link_count];
+    const uint64_t times = (uint64_t)((w->until - w->from + w->every - 1) / w->every);
+    const uint64_t rows = times * b->rdb->tables[anchor].rows;
+    if (times > WINDOW_ROWS || rows > WINDOW_ROWS)
+        return pith_fail(err, PITH_ERR_FORMAT,
+                         "%s: the window of task '" PITH_STR_FMT "' makes more than %d rows; ask less often",
+                         b->schema_path, PITH_STR_ARG(from->name), WINDOW_ROWS);
+    *t = (pith_rdb_table){ .name = from->name, .rows = (uint32_t)rows, .time_column = 0, .column_count = 2 };
+    t->columns = pith_arena_array(PITH_BUILD_ARENA(b), 2, sizeof *t->columns);
+    uint32_t *up = pith_arena_array(PITH_BUILD_ARENA(b), (size_t)rows + 1, sizeof *up);
+    if (!t->columns || !up) return pith_fail_memory(err, (size_t)rows * sizeof *up);
+    const bool any = pith_str_is(w->aggregate, "any");
+    PITH_TRY(task_column(b, t, 0, "asked_at", PITH_STYPE_TIMESTAMP, err));
+    PITH_TRY(task_column(b, t, 1, "target", any ? PITH_STYPE_BOOLEAN : PITH_STYPE_NUMERICAL, err));
+    t->columns[1].known_column = 0;
+    t->columns[1].known_delay = w->seconds;
+    window_fill(b, t, up, anchor, window_link(b, anchor, w), w);
+    *link = (pith_rdb_link){ .name = from->name, .child = index, .parent = anchor, .up = up };
+    b->rdb->table_count++;
+    b->rdb->link_count++;
+    task->table = index;
+    task->column = 1;
+    task->time_column = 0;
+    return pith_build_down(b, link, err);
+}
+
+static int32_t task_find(const pith_rdb_table *t, pith_str name) {
+    for (uint32_t i = 0; name.size && i < t->column_count; i++)
+        if (pith_str_eq(t->columns[i].name, name)) return (int32_t)i;
+    return -1;
+}
+
+static pith_status task_make(pith_build *b, pith_rdb_task *task, const pith_task_schema *from, pith_error *err) {
+    *task = (pith_rdb_task){ .name = from->name,
+                             .split = from->split,
+                             .train_until = from->train_until,
+                             .validation_until = from->validation_until,
+                             .train_percent = from->train_percent,
+                             .validation_percent = from->validation_percent };
+    if (from->window.set) return task_window(b, task, from, err);
+    task->table = (uint32_t)pith_schema_table(b->schema, from->anchor_table);
+    pith_rdb_table *t = &b->rdb->tables[task->table];
+    task->column = (uint32_t)task_find(t, from->target_column);
+    task->time_column = from->time_column.size ? task_find(t, from->time_column) : t->time_column;
+    /* Where nothing is said, a target is known from the time of its row. */
+    pith_rdb_column *c = &t->columns[task->column];
+    if (c->known_column == PITH_KNOWN_WITH_ROW && t->time_column >= 0) c->known_column = PITH_KNOWN_ROW_TIME;
+    return PITH_OK;
+}
+
+pith_status pith_build_tasks(pith_build *b, pith_error *err) {
+    pith_rdb *rdb = b->rdb;
+    rdb->tasks = pith_arena_array(PITH_BUILD_ARENA(b), b->schema->task_count, sizeof *rdb->tasks);
+    if (!rdb->tasks) return pith_fail_memory(err, b->schema->task_count * sizeof *rdb->tasks);
+    for (size_t i = 0; i < b->schema->task_count; i++) {
+        PITH_TRY(task_make(b, &rdb->tasks[i], &b->schema->tasks[i], err));
+        rdb->task_count++;
+    }
+    for (uint32_t i = 0; i < rdb->table_count; i++) {
+        rdb->tables[i].first_cell = rdb->column_count;
+        rdb->column_count += rdb->tables[i].column_count;
+    }
+    return PITH_OK;
+}

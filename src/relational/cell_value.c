@@ -1,0 +1,139 @@
+/* cell_value.c - see cell_value.h. */
+#include "relational/cell_value.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "base/str.h"
+
+static bool cell_among(pith_str cell, const char *const *words, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (strlen(words[i]) == cell.size && !strncasecmp(words[i], cell.data, cell.size)) return true;
+    return false;
+}
+#define AMONG(cell, words) cell_among(cell, words, sizeof words / sizeof *words)
+
+bool pith_cell_is_null(pith_str cell) {
+    static const char *const words[] = { "NA", "N/A", "NaN", "NULL", "None", "\\N" };
+    return !cell.size || AMONG(cell, words);
+}
+
+/* Up to 15 digits with a point somewhere: one exact division, correctly rounded. */
+static bool cell_short_number(double *number, pith_str cell) {
+    static const double tens[] = {
+        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15
+    };
+    const bool minus = cell.size && cell.data[0] == '-';
+    int64_t mantissa = 0;
+    int digits = 0, behind = -1;
+    for (size_t i = minus; i < cell.size; i++) {
+        const char c = cell.data[i];
+        if (c == '.' && behind < 0) {
+            behind = 0;
+        } else if (c >= '0' && c <= '9' && digits < 15) {
+            mantissa = mantissa * 10 + (c - '0');
+            digits++;
+            behind += behind >= 0;
+        } else {
+            return false;
+        }
+    }
+    if (!digits) return false;
+    const double x = (double)mantissa / tens[behind > 0 ? behind : 0];
+    *number = minus ? -x : x;
+    return true;
+}
+
+bool pith_cell_number(double *number, pith_str cell) {
+    char text[64], *end;
+    double x;
+    if (cell_short_number(number, cell)) return true;
+    if (!cell.size || cell.size >= sizeof text) return false;
+    for (size_t i = 0; i < cell.size; i++) /* no hexadecimal, no "inf", no leading space */
+        if (!strchr("0123456789+-.eE", cell.data[i]) || !cell.data[i]) return false;
+    memcpy(text, cell.data, cell.size);
+    text[cell.size] = 0;
+    locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0); /* the host's may have a decimal comma */
+    if (!c) return false;
+    x = strtod_l(text, &end, c);
+    freelocale(c);
+    if (*end || !isfinite(x)) return false;
+    *number = x;
+    return true;
+}
+
+bool pith_cell_boolean(bool *yes, pith_str cell) {
+    static const char *const trues[] = { "true", "t", "yes", "y", "1" }, *const falses[] = { "false", "f", "no", "n",
+                                                                                             "0" };
+    *yes = AMONG(cell, trues);
+    return *yes || AMONG(cell, falses);
+}
+
+/* n digits at *p. */
+static bool time_digits(const char **p, const char *end, int n, int *value) {
+    *value = 0;
+    for (int i = 0; i < n; i++, ++*p) {
+        if (*p == end || **p < '0' || **p > '9') return false;
+        *value = *value * 10 + (**p - '0');
+    }
+    return true;
+}
+
+static bool time_is(const char **p, const char *end, const char *any) {
+    if (*p == end || !**p || !strchr(any, **p)) return false;
+    ++*p;
+    return true;
+}
+
+static int64_t time_days(int year, int month, int day) {
+    const int y = month <= 2 ? year - 1 : year, era = (y >= 0 ? y : y - 399) / 400;
+    const int of_era = y - era * 400, of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+    return (int64_t)era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
+}
+
+static bool time_date(const char **p, const char *end, int64_t *days) {
+    static const int lengths[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+    int year, month, day;
+    if (!time_digits(p, end, 4, &year) || !time_is(p, end, "-") || !time_digits(p, end, 2, &month) ||
+        !time_is(p, end, "-") || !time_digits(p, end, 2, &day))
+        return false;
+    if (year < 1 || month < 1 || month > 12 || day < 1) return false;
+    const bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    if (day > lengths[month - 1] + (month == 2 && leap)) return false;
+    *days = time_days(year, month, day);
+    return true;
+}
+
+/* "Z" or an offset, or nothing. */
+static bool time_zone(const char **p, const char *end, int64_t *seconds) {
+    int hours, minutes = 0;
+    *seconds = 0;
+    if (*p == end || time_is(p, end, "Zz")) return true;
+    const int sign = **p == '-' ? -1 : 1;
+    if (!time_is(p, end, "+-") || !time_digits(p, end, 2, &hours)) return false;
+    time_is(p, end, ":");
+    if (*p < end && !time_digits(p, end, 2, &minutes)) return false;
+    *seconds = sign * (hours * 3600 + minutes * 60);
+    return hours < 24 && minutes < 60;
+}
+
+bool pith_cell_time(int64_t *seconds, pith_str cell) {
+    const char *p = cell.data, *end = p + cell.size;
+    int64_t days, zone = 0;
+    int hour = 0, minute = 0, second = 0;
+    if (!time_date(&p, end, &days)) return false;
+    if (p < end) {
+        if (!time_is(&p, end, "Tt ") || !time_digits(&p, end, 2, &hour) || !time_is(&p, end, ":") ||
+            !time_digits(&p, end, 2, &minute))
+            return false;
+        if (time_is(&p, end, ":") && !time_digits(&p, end, 2, &second)) return false;
+        if (time_is(&p, end, "."))
+            while (p < end && *p >= '0' && *p <= '9') p++;
+        if (!time_zone(&p, end, &zone)) return false;
+    }
+    if (p != end || hour > 23 || minute > 59 || second > 60) return false;
+    *seconds = days * 86400 + hour * 3600 + minute * 60 + second - zone;
+    return true;
+}

@@ -1,0 +1,26 @@
+/* cell_value.h - what the text of a cell means: a number, a yes or no, a point in time. */
+#ifndef PITH_RELATIONAL_CELL_VALUE_H
+#define PITH_RELATIONAL_CELL_VALUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/memory.h"
+
+/* The time of a null, before every other one. */
+#define PITH_TIME_NULL INT64_MIN
+
+/* True for the empty cell and, in columns of numbers, times and booleans, for NA, N/A, NaN, NULL, None and \N in any
+ * case. */
+bool pith_cell_is_null(pith_str cell);
+/* A finite decimal number. */
+bool pith_cell_number(double *number, pith_str cell);
+/* true, false, t, f, yes, no, y, n, 1, 0 in any case. */
+bool pith_cell_boolean(bool *yes, pith_str cell);
+/* Seconds since 1970 of an ISO 8601 date, or date and time with 'T' or a space between, to the minute or the second,
+ * with an optional fraction (cut off) and an optional "Z" or offset. Without an offset the time is taken as UTC. Years
+ * are 1 to 9999. Source of the day count: Howard Hinnant, chrono-compatible low-level date algorithms,
+ * days_from_civil. */
+bool pith_cell_time(int64_t *seconds, pith_str cell);
+
+#endif

@@ -1,0 +1,27 @@
+/* csv.h - RFC 4180 tables as spans of text: quotes, doubled quotes, line breaks within quotes, CRLF or LF, any one-byte
+ * delimiter.
+ *
+ * A table is held whole in memory: one span for each cell, into the bytes of the file. Only cells with doubled quotes
+ * are copied. Rows count from 1, the header is not counted. Blank lines are skipped, except in a table of one column.
+ */
+#ifndef PITH_RELATIONAL_CSV_H
+#define PITH_RELATIONAL_CSV_H
+
+#include <stdint.h>
+
+#include "base/memory.h"
+
+/* A table as text. Cell (row, column) is cells[row * columns + column]; an empty cell has size 0. */
+typedef struct pith_text_table {
+    const char *path; /* for messages */
+    size_t rows, columns;
+    pith_str *names; /* [columns], all different and not empty */
+    pith_str *cells;
+} pith_text_table;
+
+/* Parses bytes of UTF-8, which must outlive the table. Everything else is in the arena. Fails with the row and the
+ * column of the fault. */
+pith_status pith_csv_parse(pith_text_table *table, pith_str bytes, char delimiter, const char *path, pith_arena *arena,
+                           pith_error *err);
+
+#endif

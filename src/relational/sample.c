@@ -1,0 +1,225 @@
+/* sample.c - see sample.h. */
+#include "relational/sample.h"
+
+#include <string.h>
+
+enum { SAMPLE_DEPTH = 6, SAMPLE_PARENTS = 8 }; /* parents of parents that are followed, and parents of a row */
+#define SAMPLE_REFUSED UINT32_MAX
+
+uint64_t pith_random_next(uint64_t *state) {
+    uint64_t z = (*state += 0x9E3779B97F4A7C15u);
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return z ^ z >> 31;
+}
+
+uint64_t pith_random_state(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
+    uint64_t state = a;
+    state = pith_random_next(&state) ^ b;
+    state = pith_random_next(&state) ^ c;
+    state = pith_random_next(&state) ^ d;
+    return pith_random_next(&state);
+}
+
+typedef struct sample_run {
+    pith_pack *pack;
+    const pith_rdb *rdb;
+    const pith_rdb_task *task;
+    const pith_sample_options *options;
+    uint32_t seed, sequence;
+    int64_t asked;
+} sample_run;
+
+bool pith_pack_begin(pith_pack *p, pith_arena *arena, uint32_t sequences, const pith_sample_options *o) {
+    memset(p, 0, sizeof *p);
+    p->cell_room = sequences * o->cells;
+    p->edge_room = p->cell_room * SAMPLE_PARENTS;
+    p->cells = pith_arena_alloc(arena, p->cell_room * sizeof *p->cells);
+    p->rows = pith_arena_alloc(arena, p->cell_room * sizeof *p->rows);
+    p->edges = pith_arena_alloc(arena, p->edge_room * sizeof *p->edges);
+    p->seeds = pith_arena_alloc(arena, (size_t)sequences * sizeof *p->seeds);
+    return p->cells && p->rows && p->edges && p->seeds;
+}
+
+/* Whether a cell may be seen. Labels of a task that splits by hash have no time: those of training are seen. */
+static bool sample_sees(const sample_run *s, uint32_t table, uint32_t column, uint32_t row) {
+    const pith_rdb_column *c = &s->rdb->tables[table].columns[column];
+    if (table == s->task->table && column == s->task->column && s->task->split == PITH_SPLIT_HASH &&
+        pith_rdb_split(s->rdb, s->task, row) != PITH_TRAIN)
+        return false;
+    return c->known_column == PITH_KNOWN_WITH_ROW || pith_rdb_known_at(s->rdb, table, column, row) < s->asked;
+}
+
+static void sample_cells(sample_run *s, pith_row_place *place, uint32_t number) {
+    const pith_rdb_table *t = &s->rdb->tables[place->table];
+    const bool is_seed = place->table == s->task->table && place->row == s->seed;
+    pith_pack *p = s->pack;
+    place->first = p->cell_count;
+    for (uint32_t c = 0; c < t->column_count; c++) {
+        const bool target = is_seed && c == s->task->column;
+        if (!target && !sample_sees(s, place->table, c, place->row)) continue;
+        if (target) p->seeds[s->sequence] = p->cell_count;
+        const bool null = pith_rdb_is_null(&t->columns[c], place->row);
+        p->cells[p->cell_count++] = (pith_cell){ place->table,
+                                                 c,
+                                                 place->row,
+                                                 number,
+                                                 target ? PITH_CELL_MASKED : null ? PITH_CELL_NULL : PITH_CELL_VALUE,
+                                                 (uint8_t)s->sequence };
+    }
+    place->count = p->cell_count - place->first;
+}
+
+/* Adds a row, and its parents before it returns. Returns its number, or SAMPLE_REFUSED. */
+static uint32_t sample_row(sample_run *s, uint32_t table, uint32_t row, int depth) {
+    pith_pack *p = s->pack;
+    const bool is_seed = table == s->task->table && row == s->seed;
+    const int64_t time = pith_rdb_row_time(s->rdb, table, row);
+    for (uint32_t i = p->first_row; i < p->row_count; i++)
+        if (p->rows[i].table == table && p->rows[i].row == row) return i;
+    if (!is_seed && (time == PITH_TIME_NULL || time >= s->asked)) return SAMPLE_REFUSED;
+    const uint32_t columns = s->rdb->tables[table].column_count, used = p->cell_count - p->first_cell;
+    if (used + columns > s->options->cells || p->row_count - p->first_row >= s->options->cells) return SAMPLE_REFUSED;
+    const uint32_t number = p->row_count++;
+    p->rows[number] = (pith_row_place){ table, row, 0, 0 };
+    sample_cells(s, &p->rows[number], number);
+    uint32_t parents = 0;
+    for (uint32_t k = 0; depth < SAMPLE_DEPTH && k < s->rdb->link_count && parents < SAMPLE_PARENTS; k++) {
+        const pith_rdb_link *link = &s->rdb->links[k];
+        if (link->child != table || link->up[row] == PITH_RDB_NONE) continue;
+        const uint32_t parent = sample_row(s, link->parent, link->up[row], depth + 1);
+        if (parent == SAMPLE_REFUSED || parent == number || p->edge_count == p->edge_room) continue;
+        p->edges[p->edge_count++] = (pith_edge){ number, parent };
+        parents++;
+    }
+    return number;
+}
+
+/* The number of children in down[from, to) whose time is before `time`. */
+static uint32_t sample_before(const sample_run *s, const pith_rdb_link *link, uint32_t from, uint32_t to,
+                              int64_t time) {
+    uint32_t low = from, high = to;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (pith_rdb_row_time(s->rdb, link->child, link->down[middle]) < time)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Draws `width` of n numbers, in ascending order. Source: Floyd's algorithm, CACM 30(9), 1987. */
+static void sample_draw(uint32_t *drawn, uint32_t width, uint32_t n, uint64_t state) {
+    uint32_t count = 0;
+    for (uint32_t j = n - width; j < n; j++) {
+        uint32_t x = (uint32_t)(((pith_random_next(&state) >> 32) * (j + 1)) >> 32), at = 0;
+        while (at < count && drawn[at] < x) at++;
+        if (at < count && drawn[at] == x) x = j, at = count;
+        memmove(drawn + at + 1, drawn + at, (count - at) * sizeof *drawn);
+        drawn[at] = x;
+        count++;
+    }
+}
+
+enum { SAMPLE_WIDTH_MOST = 256 };
+
+static void sample_children(sample_run *s, uint32_t table, uint32_t row, uint32_t index) {
+    const pith_rdb_link *link = &s->rdb->links[index];
+    uint32_t drawn[SAMPLE_WIDTH_MOST + 1];
+    if (link->parent != table) return;
+    const uint32_t end = link->begin[row + 1];
+    const uint32_t from = sample_before(s, link, link->begin[row], end, PITH_TIME_ALWAYS);
+    const uint32_t to = sample_before(s, link, from, end, s->asked), n = to - from;
+    const uint32_t width = s->options->width < SAMPLE_WIDTH_MOST ? s->options->width : SAMPLE_WIDTH_MOST;
+    if (n <= width) {
+        for (uint32_t i = from; i < to; i++) sample_row(s, link->child, link->down[i], 0);
+        return;
+    }
+    sample_draw(drawn, width, n, pith_random_state(s->options->seed, s->options->epoch, s->seed, index));
+    for (uint32_t i = 0; i < width; i++) sample_row(s, link->child, link->down[from + drawn[i]], 0);
+}
+
+void pith_pack_add(pith_pack *pack, const pith_rdb *rdb, const pith_rdb_task *task, uint32_t row,
+                   const pith_sample_options *options) {
+    sample_run s = { pack, rdb, task, options, row, pack->sequences++, pith_rdb_asked_at(rdb, task, row) };
+    pack->first_row = pack->row_count;
+    pack->first_cell = pack->cell_count;
+    sample_row(&s, task->table, row, 0);
+    if (options->hide_children) return;
+    /* The seed and those above it are there now; their children follow. */
+    const uint32_t own = pack->row_count;
+    for (uint32_t i = pack->first_row; i < own; i++)
+        for (uint32_t k = 0; k < rdb->link_count; k++) sample_children(&s, pack->rows[i].table, pack->rows[i].row, k);
+}
+
+/* ---- keys ---- */
+
+typedef struct key_build {
+    const pith_pack *pack;
+    uint32_t *begin, *keys, count;
+    bool counting;
+} key_build;
+
+static void key_put(key_build *b, uint32_t cell) {
+    if (!b->counting) b->keys[b->count] = cell;
+    b->count++;
+}
+
+static void key_put_row(key_build *b, uint32_t row) {
+    const pith_row_place *r = &b->pack->rows[row];
+    for (uint32_t i = 0; i < r->count; i++) key_put(b, r->first + i);
+}
+
+/* Lists the keys of one cell. [e0, e1) are the edges of its sequence, [c0, c1) its cells. */
+static void key_cell(key_build *b, uint32_t kind, uint32_t cell, const uint32_t *range) {
+    const pith_pack *p = b->pack;
+    const pith_cell *own = &p->cells[cell];
+    if (kind == PITH_ATTEND_COLUMN) {
+        for (uint32_t i = range[0]; i < range[1]; i++)
+            if (p->cells[i].column == own->column && p->cells[i].table == own->table) key_put(b, i);
+    } else if (kind == PITH_ATTEND_FEATURE) {
+        key_put_row(b, own->place);
+        for (uint32_t e = range[2]; e < range[3]; e++)
+            if (p->edges[e].child == own->place) key_put_row(b, p->edges[e].parent);
+    } else if (kind == PITH_ATTEND_NEIGHBOUR) {
+        key_put(b, cell); /* so that no list is empty */
+        for (uint32_t e = range[2]; e < range[3]; e++)
+            if (p->edges[e].parent == own->place) key_put_row(b, p->edges[e].child);
+    } else {
+        for (uint32_t i = range[0]; i < range[1]; i++) key_put(b, i);
+    }
+}
+
+static void key_all(key_build *b, uint32_t kind) {
+    const pith_pack *p = b->pack;
+    uint32_t range[4] = { 0, 0, 0, 0 };
+    b->count = 0;
+    for (uint32_t cell = 0; cell < p->cell_count; cell++) {
+        if (cell == range[1]) {
+            range[0] = cell;
+            range[2] = range[3];
+            while (range[1] < p->cell_count && p->cells[range[1]].sequence == p->cells[cell].sequence) range[1]++;
+            while (range[3] < p->edge_count && p->rows[p->edges[range[3]].child].first < range[1]) range[3]++;
+        }
+        b->begin[cell] = b->count;
+        key_cell(b, kind, cell, range);
+    }
+    b->begin[p->cell_count] = b->count;
+}
+
+bool pith_pack_list(pith_pack *pack, pith_arena *arena, unsigned kinds) {
+    for (unsigned k = 0; k < PITH_ATTEND_KINDS; k++) {
+        if (!(kinds & 1u << k)) continue;
+        key_build b = { .pack = pack, .counting = true };
+        b.begin = pith_arena_alloc(arena, ((size_t)pack->cell_count + 1) * sizeof *b.begin);
+        if (!b.begin) return false;
+        key_all(&b, 1u << k);
+        b.keys = pith_arena_alloc(arena, ((size_t)b.count + 1) * sizeof *b.keys);
+        if (!b.keys) return false;
+        b.counting = false;
+        key_all(&b, 1u << k);
+        pack->lists[k] = (pith_key_list){ b.begin, b.keys };
+    }
+    return true;
+}

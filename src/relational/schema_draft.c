@@ -1,0 +1,174 @@
+/* schema_draft.c - a first schema, guessed from the cells.
+ *
+ * A kind is what all cells of a column allow. A primary key is unique and is named like one, or stands first. A foreign
+ * key holds keys of another table, and is named like that table's key; texts need no such name. A draft is for people
+ * to check: it favours what they can see at once to be wrong. */
+#include <strings.h>
+
+#include "base/error.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "relational/build.h"
+
+/* A column of fewer different texts than this, or of which there is one for so many rows, is a category. */
+enum { DRAFT_CATEGORIES = 50, DRAFT_ROWS_EACH = 20 };
+
+/* What all cells of a column are. */
+typedef struct draft_column {
+    bool number, whole, time, boolean, named_boolean, words; /* words: some cell holds a space */
+    size_t filled, distinct;
+    pith_map values;
+} draft_column;
+
+typedef struct draft_table {
+    pith_text_table text;
+    draft_column *columns;
+    size_t key; /* SIZE_MAX: none */
+} draft_table;
+
+static pith_status draft_look(draft_column *c, const pith_text_table *t, size_t at, pith_arena *arena,
+                              pith_error *err) {
+    *c = (draft_column){ .number = true, .whole = true, .time = true, .boolean = true };
+    PITH_TRY(pith_map_init(&c->values, arena, 64));
+    for (size_t r = 0; r < t->rows; r++) {
+        const pith_str cell = t->cells[r * t->columns + at];
+        uint32_t old;
+        double number;
+        int64_t time;
+        bool yes;
+        if (!cell.size) continue;
+        c->filled++;
+        if (!pith_map_put(&c->values, cell, (uint32_t)r, &old)) return pith_fail_memory(err, cell.size);
+        if (old != UINT32_MAX) continue;
+        c->distinct++;
+        c->words |= memchr(cell.data, ' ', cell.size) != NULL;
+        if (pith_cell_is_null(cell)) continue;
+        c->number = c->number && pith_cell_number(&number, cell);
+        c->whole = c->whole && c->number && !memchr(cell.data, '.', cell.size) && !memchr(cell.data, 'e', cell.size);
+        c->time = c->time && pith_cell_time(&time, cell);
+        c->boolean = c->boolean && c->distinct <= 2 && pith_cell_boolean(&yes, cell);
+        c->named_boolean = c->boolean && !c->number;
+    }
+    return PITH_OK;
+}
+
+static pith_stype draft_stype(const draft_column *c) {
+    if (!c->filled) return PITH_STYPE_IGNORED;
+    if (c->boolean && c->distinct == 2) return PITH_STYPE_BOOLEAN;
+    if (c->named_boolean) return PITH_STYPE_BOOLEAN;
+    if (c->number) return PITH_STYPE_NUMERICAL;
+    if (c->time) return PITH_STYPE_TIMESTAMP;
+    if (c->distinct <= DRAFT_CATEGORIES || c->distinct * DRAFT_ROWS_EACH <= c->filled) return PITH_STYPE_CATEGORICAL;
+    return c->words || c->distinct < c->filled ? PITH_STYPE_TEXT : PITH_STYPE_IDENTIFIER;
+}
+
+static bool draft_same(const char *a, size_t n, pith_str b) { return n == b.size && !strncasecmp(a, b.data, n); }
+
+/* "id", or the table's name or its singular with "id" behind it: customer_id or customerId of customers. */
+static bool draft_names_key(pith_str column, pith_str table) {
+    size_t n = column.size;
+    if (n == 2 && !strncasecmp(column.data, "id", 2)) return true;
+    if (n <= 2 || strncasecmp(column.data + n - 2, "id", 2) != 0) return false;
+    n -= 2;
+    if (n && column.data[n - 1] == '_') n--;
+    if (draft_same(column.data, n, table)) return true;
+    if (table.size > 1 && (table.data[table.size - 1] | 32) == 's') table.size--;
+    return draft_same(column.data, n, table);
+}
+
+static bool draft_unique(const draft_table *t, size_t c) {
+    return t->text.rows && t->columns[c].filled == t->text.rows && t->columns[c].distinct == t->text.rows;
+}
+
+static void draft_key(draft_table *t, pith_str name) {
+    t->key = SIZE_MAX;
+    for (size_t c = t->text.columns; c-- > 0;)
+        if (draft_unique(t, c) && draft_names_key(t->text.names[c], name)) t->key = c;
+    const draft_column *first = &t->columns[0];
+    if (t->key == SIZE_MAX && draft_unique(t, 0) && !first->words && !first->time && (first->whole || !first->number))
+        t->key = 0;
+}
+
+/* True if the column can be a foreign key of the parent. */
+static bool draft_refers(const draft_table *t, size_t c, const draft_table *parent, pith_str parent_name) {
+    const draft_column *from = &t->columns[c];
+    const pith_str name = t->text.names[c];
+    size_t found = 0;
+    if (parent->key == SIZE_MAX || !from->filled || from->time || from->boolean) return false;
+    const draft_column *to = &parent->columns[parent->key];
+    const bool named = draft_same(name.data, name.size, parent->text.names[parent->key])
+                           ? name.size != 2
+                           : name.size > 2 && draft_names_key(name, parent_name);
+    if (!named && (from->number || to->number || from->distinct < 2)) return false;
+    for (size_t r = 0; r < t->text.rows; r++) {
+        const pith_str cell = t->text.cells[r * t->text.columns + c];
+        found += cell.size && pith_map_get(&to->values, cell) != UINT32_MAX;
+    }
+    return named ? found * 2 >= from->filled : found == from->filled;
+}
+
+static pith_status draft_link(pith_table_schema *s, const draft_table *t, size_t c, pith_str parent, pith_str key,
+                              pith_arena *arena, size_t *room, pith_error *err) {
+    pith_str *names = pith_arena_array(arena, 2, sizeof *names);
+    if (!names || !pith_arena_grow(arena, (void **)&s->links, s->link_count, room, sizeof *s->links))
+        return pith_fail_memory(err, 2 * sizeof *names);
+    names[0] = t->text.names[c];
+    names[1] = key;
+    s->links[s->link_count++] = (pith_link_schema){ { names, 1 }, { names + 1, 1 }, parent };
+    s->columns[c].stype = PITH_STYPE_IDENTIFIER;
+    return PITH_OK;
+}
+
+static pith_status draft_links(pith_schema *schema, const draft_table *tables, size_t at, pith_arena *arena,
+                               pith_error *err) {
+    pith_table_schema *s = &schema->tables[at];
+    const draft_table *t = &tables[at];
+    size_t room = 0;
+    for (size_t c = 0; c < t->text.columns; c++) {
+        for (size_t p = 0; c != t->key && p < schema->table_count; p++) {
+            if (p == at || !draft_refers(t, c, &tables[p], schema->tables[p].name)) continue;
+            PITH_TRY(
+                draft_link(s, t, c, schema->tables[p].name, tables[p].text.names[tables[p].key], arena, &room, err));
+            break;
+        }
+    }
+    return PITH_OK;
+}
+
+static pith_status draft_table_schema(pith_table_schema *s, draft_table *t, pith_arena *arena, pith_error *err) {
+    t->columns = pith_arena_array(arena, t->text.columns, sizeof *t->columns);
+    s->columns = pith_arena_array(arena, t->text.columns, sizeof *s->columns);
+    if (!t->columns || !s->columns) return pith_fail_memory(err, t->text.columns * sizeof *t->columns);
+    for (size_t c = 0; c < t->text.columns; c++) {
+        PITH_TRY(draft_look(&t->columns[c], &t->text, c, arena, err));
+        s->columns[c] = (pith_column_schema){ .name = t->text.names[c], .stype = draft_stype(&t->columns[c]) };
+        if (s->columns[c].stype == PITH_STYPE_TIMESTAMP && !s->temporal_column.size)
+            s->temporal_column = t->text.names[c];
+    }
+    s->column_count = t->text.columns;
+    draft_key(t, s->name);
+    if (t->key == SIZE_MAX) return PITH_OK;
+    s->primary_key = (pith_name_list){ &t->text.names[t->key], 1 };
+    s->columns[t->key].stype = PITH_STYPE_IDENTIFIER;
+    return PITH_OK;
+}
+
+pith_status pith_schema_draft(pith_schema *schema, pith_table_source *source, pith_error *err) {
+    pith_arena *arena = source->arena;
+    pith_str *files;
+    size_t count;
+    PITH_TRY(pith_table_source_list(&files, &count, source, err));
+    draft_table *tables = pith_arena_array(arena, count, sizeof *tables);
+    *schema = (pith_schema){ .name = pith_path_name(pith_str_of(source->path)) };
+    schema->tables = pith_arena_array(arena, count, sizeof *schema->tables);
+    if (!tables || !schema->tables) return pith_fail_memory(err, count * sizeof *tables);
+    for (size_t i = 0; i < count; i++) {
+        schema->tables[i].name = pith_table_source_table_name(files[i]);
+        schema->tables[i].file = files[i];
+        PITH_TRY(pith_table_source_read(&tables[i].text, source, files[i], err));
+        PITH_TRY(draft_table_schema(&schema->tables[i], &tables[i], arena, err));
+    }
+    schema->table_count = count;
+    for (size_t i = 0; i < count; i++) PITH_TRY(draft_links(schema, tables, i, arena, err));
+    return PITH_OK;
+}

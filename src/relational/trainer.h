@@ -1,0 +1,69 @@
+/* trainer.h - a model with the state of its training. */
+#ifndef PITH_RELATIONAL_TRAINER_H
+#define PITH_RELATIONAL_TRAINER_H
+
+#include "pith/relational.h"
+#include "relational/network.h"
+
+enum { PITH_TRAINER_THREADS = 64 };
+
+typedef struct pith_trainer_config {
+    pith_network_shape shape;
+    pith_sample_options sample;
+    int32_t batch, steps, warmup;
+    double rate, decay, clip;
+} pith_trainer_config;
+
+/* Memory of one thread. */
+typedef struct pith_trainer_worker {
+    pith_arena arena;
+    uint32_t *slots;
+    size_t held; /* bytes of the chunk that is kept */
+} pith_trainer_worker;
+
+struct pith_relational {
+    pith_allocator allocator;
+    pith_arena arena;
+    const pith_rdb *rdb;
+    const pith_rdb_task *task;
+    pith_trainer_config config;
+    pith_str config_text;
+    uint64_t seed;
+    pith_network network;
+    float *m, *v;     /* [network.size] moments of AdamW */
+    float *gradients; /* [packs of a batch, network.size] */
+    int64_t step;
+    uint64_t cells;
+    uint32_t *rows, *order; /* of the training part; their order in an epoch */
+    uint32_t row_count;
+    int64_t order_epoch; /* -1: none yet */
+    pith_trainer_worker workers[PITH_TRAINER_THREADS];
+    int worker_count;
+};
+
+/* Reads a configuration over the defaults; text.data may be NULL. */
+pith_status pith_trainer_configure(pith_trainer_config *config, pith_str text, pith_arena *arena, pith_error *err);
+
+pith_status pith_trainer_create(pith_relational **model, const pith_rdb *rdb, pith_str task, pith_str config,
+                                uint64_t seed, const pith_allocator *allocator, pith_error *err);
+void pith_trainer_free(pith_relational *model);
+pith_status pith_trainer_train(double *loss, pith_relational *r, int64_t steps, int32_t threads,
+                               const volatile int *cancel, pith_error *err);
+/* The network's answers as they are: logits, or standard deviations from the mean. */
+pith_status pith_trainer_answer(float *answers, pith_relational *r, const uint32_t *rows, size_t count, int32_t threads,
+                                pith_error *err);
+pith_status pith_trainer_predict(float *answers, pith_relational *r, const uint32_t *rows, size_t count,
+                                 int32_t threads, pith_error *err);
+pith_status pith_trainer_evaluate(pith_relational_metrics *metrics, pith_relational *r, int32_t split, int32_t threads,
+                                  pith_error *err);
+pith_status pith_trainer_find(uint32_t *row, const pith_relational *r, pith_str key, pith_error *err);
+pith_status pith_trainer_save(const pith_relational *r, int (*write)(void *user, const void *data, size_t size),
+                              void *user, pith_error *err);
+pith_status pith_trainer_load(pith_relational **model, const pith_rdb *rdb, const void *bytes, size_t size,
+                              const pith_allocator *allocator, pith_error *err);
+void pith_trainer_state(pith_relational_state *state, const pith_relational *r);
+
+/* Makes the workers ready; returns how many threads to use, or 0 if memory is out. */
+int pith_trainer_workers(pith_relational *r, int32_t threads);
+
+#endif

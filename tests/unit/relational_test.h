@@ -1,0 +1,73 @@
+/* relational_test.h - databases for tests: made of tests/data/shop, or of tables that a test writes. */
+#ifndef PITH_TESTS_RELATIONAL_TEST_H
+#define PITH_TESTS_RELATIONAL_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "pith/pith.h"
+#include "relational/database.h"
+
+#define SHOP PITH_TEST_DATA "/shop"
+
+static inline int test_write_file(void *user, const void *data, size_t size) {
+    return fwrite(data, 1, size, user) != size;
+}
+
+/* A directory of its own for the test program. */
+static inline const char *test_directory(void) {
+    static char path[256];
+    if (!*path) {
+        snprintf(path, sizeof path, "%s/relational-%d", PITH_BINARY_DIR, (int)getpid());
+        mkdir(path, 0700);
+    }
+    return path;
+}
+
+static inline void test_put(const char *name, const char *text) {
+    char path[400];
+    snprintf(path, sizeof path, "%s/%s", test_directory(), name);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(text, 1, strlen(text), f), strlen(text));
+    fclose(f);
+}
+
+static inline void test_clean(void) {
+    char line[400];
+    snprintf(line, sizeof line, "rm -rf '%s'", test_directory());
+    assert_int_equal(system(line), 0);
+    mkdir(test_directory(), 0700);
+}
+
+/* Makes the database of a directory as a file of the name, and returns the status. */
+static inline pith_status test_make(const char *source, const char *path, pith_error *err) {
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    const pith_status status = pith_database_make(source, NULL, test_write_file, f, err);
+    fclose(f);
+    return status;
+}
+
+/* Opens the database of a directory. */
+static inline pith_database *test_database(const char *source) {
+    pith_error err = PITH_ERROR_INIT;
+    pith_database *db;
+    char path[400];
+    snprintf(path, sizeof path, "%s.rdb", test_directory());
+    if (test_make(source, path, &err)) fail_msg("%s", err.message);
+    if (pith_database_open(&db, path, NULL, &err)) fail_msg("%s", err.message);
+    unlink(path);
+    return db;
+}
+
+#endif
