@@ -63,8 +63,8 @@ static int encode_threads_within(const encode_call *c) {
     return last && !c->executor.tight ? LAST_CHUNK_THREADS : c->inner_threads;
 }
 
-/* Hands the rows of each text of the chunk to a head. x: all of them; missing: the first so many of a text are not
- * there. */
+/* Hands the rows of each text of the chunk to a head. x: all of them, or NULL; missing: the first so many of a text are
+ * not there. */
 static pith_status encode_emit(const encode_call *c, size_t use, const encode_chunk *k, const float *x, int64_t missing,
                                pith_arena *scratch, pith_error *err) {
     const pith_head_model *model = &c->e->models[c->uses[use].output];
@@ -78,7 +78,7 @@ static pith_status encode_emit(const encode_call *c, size_t use, const encode_ch
         pith_status status = c->uses[use].head->emit(c->states[use], &rows, err);
         if (status) return pith_fail_at(err, status, "text %zu: ", text);
         pith_arena_rewind(scratch, mark);
-        x += count * model->width;
+        if (x) x += count * model->width;
     }
     return PITH_OK;
 }
@@ -143,6 +143,13 @@ static pith_status encode_run_chunk(encode_call *c, encode_worker *w, const enco
     return status;
 }
 
+/* Hands the ids of the chunk's texts to the heads. */
+static pith_status encode_run_tokens(encode_call *c, encode_worker *w, const encode_chunk *k, pith_error *err) {
+    pith_arena_reset(&w->chunk);
+    for (size_t use = 0; use < c->use_count; use++) PITH_TRY(encode_emit(c, use, k, NULL, 0, &w->chunk, err));
+    return PITH_OK;
+}
+
 void pith_encode_chunk_part(void *context, size_t part, int index) {
     encode_call *c = context;
     pith_error fault = PITH_ERROR_INIT;
@@ -150,7 +157,7 @@ void pith_encode_chunk_part(void *context, size_t part, int index) {
     if (pith_encode_first_failed(c) != SIZE_MAX) return;
     if (c->job->cancel && *c->job->cancel)
         pith_fail(&fault, PITH_ERR_CANCELLED, "cancelled");
-    else if (!encode_run_chunk(c, &c->workers[index], k, &fault))
+    else if (!(c->job->tokens_only ? encode_run_tokens : encode_run_chunk)(c, &c->workers[index], k, &fault))
         return;
     pith_encode_fail_text(c, &c->workers[index], &fault, c->order[k->first]);
 }

@@ -170,7 +170,7 @@ static pith_status encode_window(encode_call *c, pith_error *err) {
     PITH_TRY(encode_first_fault(c, err));
 
     PITH_TRY(pith_encode_plan_window(c, err));
-    if (c->e->parts.predicts && encode_can_shrink(c) && !pith_encode_fits(c)) {
+    if (c->e->parts.predicts && !c->job->tokens_only && encode_can_shrink(c) && !pith_encode_fits(c)) {
         pith_count(c->executor.counters, PITH_COUNT_batches_predicted_smaller, 1);
         c->predicted++;
         return pith_fail(err, PITH_ERR_MEMORY, "out of memory");

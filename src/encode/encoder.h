@@ -69,6 +69,7 @@ typedef struct pith_encode_job {
     size_t count;
     const char *prompt_name;        /* NULL: the model's default prompt; "": none */
     const pith_encode_frame *frame; /* NULL: texts are framed by the tokenizer alone */
+    bool tokens_only;               /* the network does not run: heads get a text's ids, and NULL instead of its rows */
     int32_t threads, max_length, batch_tokens;
     const pith_batching *batching; /* of the caller; NULL: the defaults */
     const volatile int *cancel;

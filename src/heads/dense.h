@@ -1,15 +1,18 @@
-/* dense.h - the request of the head "dense": one vector per text. */
+/* dense.h - the request of the head "dense", one vector per text, and of "sparse_code": the same vector, of which most
+ * components are 0, as indices and values. */
 #ifndef PITH_HEADS_DENSE_H
 #define PITH_HEADS_DENSE_H
 
+#include "heads/collected.h"
 #include "heads/head.h"
 #include "pith/embed.h"
 
 typedef struct pith_dense {
-    int32_t pooling;   /* pith_pooling */
-    int32_t normalize; /* -1: what modules.json says; 0: no; 1: to length 1 */
-    int32_t dim;       /* keep this many components, cut before normalisation; 0: what the model says, else all */
-    float *vectors;    /* [texts, pith_dense_dim], row i for text i; not read by pith_dense_dim */
+    int32_t pooling;         /* pith_pooling */
+    int32_t normalize;       /* -1: what modules.json says; 0: no; 1: to length 1 */
+    int32_t dim;             /* keep this many components, cut before normalisation; 0: what the model says, else all */
+    float *vectors;          /* [texts, pith_dense_dim], row i for text i; not read by pith_dense_dim */
+    pith_collected *weights; /* of the head "sparse_code" instead: receives pith_sparse_weight items (heads/sparse.h) */
 } pith_dense;
 
 /* Returns the components of one vector, or 0 if the request does not fit the model. */

@@ -24,7 +24,7 @@ typedef struct pith_head_model {
 /* The rows of one text. They are valid during the call of emit. */
 typedef struct pith_head_rows {
     size_t text;       /* index of the text in the call */
-    const float *rows; /* [count, width] */
+    const float *rows; /* [count, width]; NULL if the call is about tokens only (pith_encode_job.tokens_only) */
     int64_t count;     /* tokens of the text; 1 if the model is pooled; 0 if the text has no tokens */
     int64_t width;
     int64_t prompt; /* the first so many rows are those of a prompt that the pooling leaves out; may be above count */

@@ -48,7 +48,7 @@ static pith_status bm42_stems(pith_sparse_weight *stems, size_t *count, const bm
         const pith_piece_word *w = &p->words[i];
         if (bm42_is_left_out(s, w->word)) continue;
         double sum = 0;
-        for (size_t k = w->begin; k < w->end; k++) sum += (double)x->rows[p->order[k]];
+        for (size_t k = w->begin; k < w->end && x->rows; k++) sum += (double)x->rows[p->order[k]];
         const float weight = (float)sum;
         pith_str stem = pith_stemmer_run(stemmer, w->word);
         if (stem.data) stem = pith_arena_str(x->scratch, stem);
@@ -98,7 +98,7 @@ static pith_status bm42_emit(const void *state, const pith_head_rows *x, pith_er
     pith_status status = bm42_stems(stems, &count, s, x, &p, &stemmer, err);
     pith_stemmer_destroy(&stemmer);
     if (status) return status;
-    bm42_rescore(s, stems, logs, count);
+    if (!s->request->query) bm42_rescore(s, stems, logs, count);
     for (size_t i = 0; i < count && s->request->query; i++) stems[i].value = 1;
     return pith_hybrid_put(s->request, x->text, stems, count, x->scratch, err);
 }

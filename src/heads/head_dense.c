@@ -7,16 +7,19 @@
 #include "base/error.h"
 #include "heads/dense.h"
 #include "heads/pooling.h"
+#include "heads/sparse.h"
 #include "kernels/norm.h"
 
 typedef struct dense_state {
     uint32_t pooling; /* PITH_POOL_*; not read if the model is pooled */
-    bool pooled;
-    int64_t pool_width; /* components of the pooled vector */
+    bool pooled, weighted;
+    const pith_bag_settings *bag; /* words is 0: rows are pooled */
+    int64_t pool_width;           /* components of the pooled vector */
     const pith_vector_steps *steps;
     int64_t dim;
     pith_row_f32_fn *normalize; /* NULL: as it is */
     float *vectors;
+    pith_collected *weights;
 } dense_state;
 
 static uint32_t dense_pooling(const pith_head_model *model, const pith_dense *request) {
@@ -30,7 +33,9 @@ static uint32_t dense_pooling(const pith_head_model *model, const pith_dense *re
 }
 
 static int64_t dense_pool_width(const pith_head_model *model, const pith_dense *request) {
-    return model->pooled ? model->width : model->width * pith_pool_parts(dense_pooling(model, request));
+    if (model->pooled) return model->width;
+    if (model->modules->bag.words) return model->modules->bag.words;
+    return (model->width - model->modules->weighted) * pith_pool_parts(dense_pooling(model, request));
 }
 
 /* 0: the modules behind the pooling take *needed components. */
@@ -54,6 +59,14 @@ static pith_status dense_check(const pith_head_model *model, const pith_dense *r
         return pith_fail(
             err, PITH_ERR_ARGUMENT,
             "the model's graph pools already; leave pooling at PITH_POOLING_MODEL (--pooling: leave it out)");
+    if (r->pooling != PITH_POOLING_MODEL && model->modules->bag.words)
+        return pith_fail(err, PITH_ERR_ARGUMENT,
+                         "the model counts words, so there is nothing to pool; leave pooling at PITH_POOLING_MODEL "
+                         "(--pooling: leave it out)");
+    if (!width && model->modules->sparse.only)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "the modules make sparse vectors, not dense ones: ask for those (--sparse, "
+                         "PITH_ENCODE_SPARSE), or name a pooling of the network's rows (--pooling)");
     if (!width)
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
                          "modules.json lists no Pooling, so the model gives a vector for each token; name a pooling "
@@ -112,31 +125,65 @@ static pith_status dense_open(const void **state, const pith_head_model *model, 
     if (!s) return pith_fail_memory(err, sizeof *s);
     *s = (dense_state){ .pooling = dense_pooling(model, r),
                         .pooled = model->pooled,
+                        .weighted = model->modules->weighted,
+                        .bag = &model->modules->bag,
                         .pool_width = dense_pool_width(model, r),
                         .steps = model->steps,
                         .dim = (int64_t)dim,
-                        .vectors = r->vectors };
+                        .vectors = r->vectors,
+                        .weights = r->weights };
     PITH_TRY(dense_normalizer(&s->normalize, model, r, err));
     *state = s;
     return PITH_OK;
 }
 
-static pith_status dense_emit(const void *state, const pith_head_rows *x, pith_error *err) {
-    const dense_state *s = state;
-    float *place = s->vectors + (int64_t)x->text * s->dim;
-    const float *vector = x->rows;
+/* rows: weights of words, one after another. Words beyond the vocabulary count nothing. */
+static void dense_count_words(float *y, const pith_bag_settings *bag, const pith_head_rows *x) {
+    for (int64_t t = 0; t < x->count; t++) {
+        const int32_t id = x->ids[t];
+        if (id >= 0 && id < bag->words) y[id] = bag->once ? x->rows[t] : y[id] + x->rows[t];
+    }
+}
+
+/* The text's vector before it is cut and normalised. */
+static pith_status dense_vector(const float **vector, const dense_state *s, const pith_head_rows *x, pith_error *err) {
+    *vector = x->rows;
     if (!s->pooled || !x->count) {
         float *pooled = pith_arena_array(x->scratch, (size_t)s->pool_width, sizeof *pooled);
         if (!pooled) return pith_fail_memory(err, (size_t)s->pool_width * sizeof *pooled);
-        if (x->count) pith_pool_rows(pooled, s->pooling, x->rows, x->count, x->width, x->prompt);
-        vector = pooled;
+        if (s->bag->words && !s->pooled)
+            dense_count_words(pooled, s->bag, x);
+        else if (x->count)
+            pith_pool_rows(pooled, s->pooling, x->rows, x->count, x->width - s->weighted, x->prompt, s->weighted);
+        *vector = pooled;
     }
-    PITH_TRY(pith_vector_steps_run(&vector, s->steps, vector, s->pool_width, x->scratch, err));
+    return pith_vector_steps_run(vector, s->steps, *vector, s->pool_width, x->scratch, err);
+}
+
+static pith_status dense_emit(const void *state, const pith_head_rows *x, pith_error *err) {
+    const dense_state *s = state;
+    float *place = s->vectors + (int64_t)x->text * s->dim;
+    const float *vector;
+    PITH_TRY(dense_vector(&vector, s, x, err));
     if (s->normalize)
         s->normalize(vector, place, 1, s->dim);
     else
         memcpy(place, vector, (size_t)s->dim * sizeof *place);
     return PITH_OK;
+}
+
+/* Codes of a sparse autoencoder (CSR, arXiv 2503.01776). */
+static pith_status dense_emit_code(const void *state, const pith_head_rows *x, pith_error *err) {
+    const dense_state *s = state;
+    const float *vector;
+    PITH_TRY(dense_vector(&vector, s, x, err));
+    if (s->normalize) {
+        float *scaled = pith_arena_array(x->scratch, (size_t)s->dim, sizeof *scaled);
+        if (!scaled) return pith_fail_memory(err, (size_t)s->dim * sizeof *scaled);
+        s->normalize(vector, scaled, 1, s->dim);
+        vector = scaled;
+    }
+    return pith_sparse_put_row(s->weights, x->text, vector, s->dim, 0, x->scratch, err);
 }
 
 const pith_head pith_head_dense = { .name = "dense",
@@ -145,3 +192,10 @@ const pith_head pith_head_dense = { .name = "dense",
                                     .takes = PITH_HEAD_TOKENS | PITH_HEAD_TEXTS,
                                     .open = dense_open,
                                     .emit = dense_emit };
+const pith_head pith_head_sparse_code = { .name = "sparse_code",
+                                          .phase = "pool",
+                                          .outputs =
+                                              "sentence_embedding text_embeds last_hidden_state token_embeddings",
+                                          .takes = PITH_HEAD_TOKENS | PITH_HEAD_TEXTS,
+                                          .open = dense_open,
+                                          .emit = dense_emit_code };

@@ -4,7 +4,8 @@
  *     largest over the tokens or summed over them (SPLADE, arXiv 2107.05720 and 2109.10086). Some models take that
  *     logarithm twice (sentence-transformers, SpladePooling, log1p_relu);
  *   one number per token: the weight of that token's id, at its largest (BGE-M3, arXiv 2402.03216).
- * Weights that are not greater than 0 are left out. */
+ * Weights that are not greater than 0 are left out, except negative ones of words that stand for themselves
+ * (sentence-transformers, SparseStaticEmbedding). A model may keep its largest weights only (max_active_dims). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,17 +34,49 @@ static pith_status sparse_open(const void **state, const pith_head_model *model,
     return PITH_OK;
 }
 
-/* weights of all vocabulary entries to items. */
-static pith_status sparse_put(const sparse_state *s, size_t text, const float *weights, int64_t width,
-                              pith_error *err) {
-    size_t count = 0;
+static float sparse_size(float x) { return x < 0 ? -x : x; }
+
+static int sparse_compare_sizes(const void *a, const void *b) {
+    const pith_sparse_weight *x = a, *y = b;
+    const float p = sparse_size(x->value), q = sparse_size(y->value);
+    if (p < q || p > q) return p > q ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static int sparse_compare_indices(const void *a, const void *b) {
+    const pith_sparse_weight *x = a, *y = b;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+pith_status pith_sparse_put(pith_collected *weights, size_t text, pith_sparse_weight *items, size_t count, int32_t most,
+                            pith_error *err) {
     void *data;
-    for (int64_t i = 0; i < width; i++) count += weights[i] > 0;
-    PITH_TRY(pith_collected_put(&data, s->request->weights, text, count, sizeof(pith_sparse_weight), err));
-    pith_sparse_weight *items = data;
-    for (int64_t i = 0; i < width; i++)
-        if (weights[i] > 0) *items++ = (pith_sparse_weight){ (int32_t)i, weights[i] };
+    if (most && count > (size_t)most) {
+        qsort(items, count, sizeof *items, sparse_compare_sizes);
+        count = (size_t)most;
+        qsort(items, count, sizeof *items, sparse_compare_indices);
+    }
+    PITH_TRY(pith_collected_put(&data, weights, text, count, sizeof *items, err));
+    if (count) memcpy(data, items, count * sizeof *items);
     return PITH_OK;
+}
+
+pith_status pith_sparse_put_row(pith_collected *weights, size_t text, const float *row, int64_t width, int32_t most,
+                                pith_arena *scratch, pith_error *err) {
+    size_t count = 0;
+    for (int64_t i = 0; i < width; i++) count += row[i] > 0;
+    pith_sparse_weight *items = pith_arena_array(scratch, count, sizeof *items);
+    if (!items) return pith_fail_memory(err, count * sizeof *items);
+    count = 0;
+    for (int64_t i = 0; i < width; i++)
+        if (row[i] > 0) items[count++] = (pith_sparse_weight){ (int32_t)i, row[i] };
+    return pith_sparse_put(weights, text, items, count, most, err);
+}
+
+/* weights of all vocabulary entries to items. */
+static pith_status sparse_put(const sparse_state *s, const pith_head_rows *x, const float *weights, int64_t width,
+                              pith_error *err) {
+    return pith_sparse_put_row(s->request->weights, x->text, weights, width, s->settings.most, x->scratch, err);
 }
 
 /* log(1 + max(0, x)) of n numbers, once or twice; y may be x. */
@@ -69,7 +102,7 @@ static pith_status sparse_emit_logits(const sparse_state *s, const pith_head_row
         }
     }
     if (!s->settings.sum) sparse_saturate(s, weights, weights, x->width);
-    return sparse_put(s, x->text, weights, x->width, err);
+    return sparse_put(s, x, weights, x->width, err);
 }
 
 /* By ascending id; of one id the largest weight comes first. */
@@ -79,27 +112,28 @@ static int sparse_compare(const void *a, const void *b) {
     return (x->value < y->value) - (x->value > y->value);
 }
 
+static bool sparse_counts(const sparse_state *s, float weight, int32_t id) {
+    const pith_sparse *r = s->request;
+    if (s->settings.words) return weight > 0 || weight < 0;
+    return weight > 0 && !pith_id_list_has(r->skip, r->skip_count, id);
+}
+
 static pith_status sparse_emit_tokens(const sparse_state *s, const pith_head_rows *x, pith_error *err) {
     pith_sparse_weight *items = pith_arena_array(x->scratch, (size_t)x->count, sizeof *items);
-    const pith_sparse *r = s->request;
     size_t count = 0, kept = 0;
-    void *data;
     if (!items) return pith_fail_memory(err, (size_t)x->count * sizeof *items);
     for (int64_t t = 0; t < x->count; t++)
-        if (x->rows[t] > 0 && !pith_id_list_has(r->skip, r->skip_count, x->ids[t]))
-            items[count++] = (pith_sparse_weight){ x->ids[t], x->rows[t] };
+        if (sparse_counts(s, x->rows[t], x->ids[t])) items[count++] = (pith_sparse_weight){ x->ids[t], x->rows[t] };
     qsort(items, count, sizeof *items, sparse_compare);
     for (size_t i = 0; i < count; i++)
         if (!kept || items[kept - 1].index != items[i].index) items[kept++] = items[i];
-    PITH_TRY(pith_collected_put(&data, s->request->weights, x->text, kept, sizeof *items, err));
-    if (kept) memcpy(data, items, kept * sizeof *items);
-    return PITH_OK;
+    return pith_sparse_put(s->request->weights, x->text, items, kept, s->settings.most, err);
 }
 
 static pith_status sparse_emit(const void *state, const pith_head_rows *x, pith_error *err) {
     const sparse_state *s = state;
-    if (!x->count) return sparse_put(s, x->text, NULL, 0, err);
-    if (s->pooled) return sparse_put(s, x->text, x->rows, x->width, err);
+    if (!x->count) return sparse_put(s, x, NULL, 0, err);
+    if (s->pooled) return sparse_put(s, x, x->rows, x->width, err);
     return x->width == 1 ? sparse_emit_tokens(s, x, err) : sparse_emit_logits(s, x, err);
 }
 

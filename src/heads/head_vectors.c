@@ -25,19 +25,24 @@ static pith_status vectors_open(const void **state, const pith_head_model *model
     return PITH_OK;
 }
 
+static bool vectors_has(const pith_vectors *r, int32_t id) {
+    return !pith_id_list_has(r->skip, r->skip_count, id) &&
+           (!r->keep_count || pith_id_list_has(r->keep, r->keep_count, id));
+}
+
 static pith_status vectors_emit(const void *state, const pith_head_rows *x, pith_error *err) {
     const vectors_state *s = state;
     const pith_vectors *r = s->request;
     size_t count = 0, width = (size_t)x->width;
     void *data;
     const int64_t first = r->skip_first;
-    for (int64_t t = first; t < x->count; t++) count += !pith_id_list_has(r->skip, r->skip_count, x->ids[t]);
+    for (int64_t t = first; t < x->count; t++) count += vectors_has(r, x->ids[t]);
     PITH_TRY(pith_collected_put(&data, r->tokens, x->text, count, (1 + width) * 4, err));
     int32_t *ids = data;
     float *to = data ? (float *)data + count : NULL;
     for (int64_t t = first; t < x->count; t++) {
         const float *row = x->rows + t * x->width;
-        if (pith_id_list_has(r->skip, r->skip_count, x->ids[t])) continue;
+        if (!vectors_has(r, x->ids[t])) continue;
         *ids++ = x->ids[t];
         if (s->normalize)
             s->normalize(row, to, 1, x->width);

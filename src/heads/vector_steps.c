@@ -1,6 +1,10 @@
 /* vector_steps.c - each step has its kernels and packed weights; a run goes from one buffer to the other. */
 #include "heads/vector_steps.h"
 
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/checked.h"
 #include "base/error.h"
 #include "kernels/gemm.h"
@@ -18,6 +22,7 @@ struct pith_vector_steps {
     ready_step *steps;
     size_t count;
     int64_t widest;
+    bool tops; /* a step keeps the largest components */
     pith_gemm_f32_fn *gemm;
     pith_gemm_pack_f32_fn *pack;
     pith_layer_norm_f32_fn *layer_norm;
@@ -42,6 +47,7 @@ static pith_status steps_make_ready(ready_step *r, pith_vector_steps *s, const p
     r->step = step;
     if (step->in > s->widest) s->widest = step->in;
     if (step->out > s->widest) s->widest = step->out;
+    s->tops = s->tops || step->kind == PITH_STEP_TOP;
     if (step->kind != PITH_STEP_DENSE) return PITH_OK;
     PITH_TRY(steps_pack(&r->weight, s, step->weight, step->in, step->out, arena, err));
     return step->shortcut ? steps_pack(&r->shortcut, s, step->shortcut, step->in, step->out, arena, err) : PITH_OK;
@@ -111,29 +117,59 @@ static void steps_run_dense(float *y, float *beside, const pith_vector_steps *s,
     for (int64_t i = 0; step->residual && i < step->out; i++) y[i] += more[i];
 }
 
+/* In double, so that the difference to the mean loses nothing. */
+static void steps_standardize(float *y, const float *x, int64_t n) {
+    double mean = 0, squares = 0;
+    for (int64_t i = 0; i < n; i++) mean += (double)x[i];
+    mean /= (double)n;
+    for (int64_t i = 0; i < n; i++) squares += ((double)x[i] - mean) * ((double)x[i] - mean);
+    const double by = sqrt(squares / (double)(n - 1)) + 1e-5;
+    for (int64_t i = 0; i < n; i++) y[i] = (float)(((double)x[i] - mean) / by);
+}
+
+static int steps_compare_top(const void *a, const void *b) {
+    const float *const *x = a, *const *y = b;
+    if (**x < **y || **x > **y) return **x > **y ? -1 : 1;
+    return (*x > *y) - (*x < *y);
+}
+
+void pith_vector_keep_top(float *y, const float *x, int64_t n, int64_t top, const float **order) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (x[i] > 0) order[count++] = &x[i];
+    if (count > top) qsort(order, (size_t)count, sizeof *order, steps_compare_top);
+    memset(y, 0, (size_t)n * sizeof *y);
+    for (int64_t i = 0; i < count && i < top; i++) y[order[i] - x] = *order[i];
+}
+
+static void steps_norm(float *y, const pith_vector_steps *s, const pith_vector_step *step, const float *x) {
+    pith_layer_norm a = { .x = x,
+                          .gamma = step->weight,
+                          .beta = step->bias,
+                          .y = y,
+                          .rows = 1,
+                          .n = step->in,
+                          .epsilon = LAYER_NORM_EPSILON };
+    s->layer_norm(&a);
+}
+
 pith_status pith_vector_steps_run(const float **y, const pith_vector_steps *s, const float *x, int64_t in,
                                   pith_arena *scratch, pith_error *err) {
     *y = x;
     if (!s) return PITH_OK;
     const int64_t widest = in > s->widest ? in : s->widest;
     float *buffers = pith_arena_array(scratch, (size_t)widest, 3 * sizeof *buffers); /* by turns; for shortcuts */
-    if (!buffers) return pith_fail_memory(err, (size_t)widest * 3 * sizeof *buffers);
+    const float **order = pith_arena_array(scratch, s->tops ? (size_t)widest : 0, sizeof *order);
+    if (!buffers || !order) return pith_fail_memory(err, (size_t)widest * 3 * sizeof *buffers);
     for (size_t i = 0; i < s->count; i++) {
         const ready_step *r = &s->steps[i];
         float *to = buffers + (int64_t)(i % 2) * widest;
-        if (r->step->kind == PITH_STEP_DENSE) {
-            steps_run_dense(to, buffers + 2 * widest, s, r, *y);
-        } else if (r->step->kind == PITH_STEP_LAYER_NORM) {
-            pith_layer_norm a = { .x = *y,
-                                  .gamma = r->step->weight,
-                                  .beta = r->step->bias,
-                                  .y = to,
-                                  .rows = 1,
-                                  .n = in,
-                                  .epsilon = LAYER_NORM_EPSILON };
-            s->layer_norm(&a);
-        } else {
-            s->normalize(*y, to, 1, in);
+        switch (r->step->kind) {
+        case PITH_STEP_DENSE: steps_run_dense(to, buffers + 2 * widest, s, r, *y); break;
+        case PITH_STEP_LAYER_NORM: steps_norm(to, s, r->step, *y); break;
+        case PITH_STEP_STANDARDIZE: steps_standardize(to, *y, in); break;
+        case PITH_STEP_TOP: pith_vector_keep_top(to, *y, in, r->step->top, order); break;
+        default: s->normalize(*y, to, 1, in);
         }
         if (r->step->kind != PITH_STEP_NORMALIZE) in = r->step->out;
         *y = to;

@@ -23,4 +23,8 @@ int64_t pith_vector_steps_width(const pith_vector_steps *steps, int64_t in, int6
 pith_status pith_vector_steps_run(const float **y, const pith_vector_steps *steps, const float *x, int64_t in,
                                   pith_arena *scratch, pith_error *err);
 
+/* y [n]: the `top` largest components of x that are greater than 0, and zeros; of equal ones the first. order: room for
+ * n pointers. y must not overlap x. */
+void pith_vector_keep_top(float *y, const float *x, int64_t n, int64_t top, const float **order);
+
 #endif

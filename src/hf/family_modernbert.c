@@ -90,7 +90,7 @@ static pith_status modernbert_build(pith_graph *graph, const void *layout, const
     pith_value *x = pith_hf_look_up(&b, c.vocab_size, c.hidden_size, ids);
     pith_hf_go_to(&b, "embeddings.norm");
     x = modernbert_norm(&b, &m, x);
-    for (int64_t i = 0; i < c.layers && !b.status; i++) x = modernbert_encode(&b, &m, i, x);
+    for (int64_t i = 0; i < c.layers && !b.status; i++) x = modernbert_encode(&b, &m, i, pith_hf_layer_input(&b, i, x));
     pith_hf_go_to(&b, "final_norm");
     return pith_hf_end(&b, modernbert_norm(&b, &m, x));
 }

@@ -58,6 +58,14 @@ pith_value *pith_hf_input(pith_hf_builder *b, const char *name) {
     return value;
 }
 
+pith_value *pith_hf_layer_input(pith_hf_builder *b, int64_t i, pith_value *x) {
+    if (!x || b->status) return x;
+    pith_str name = pith_arena_printf(b->graph->arena, "hidden_states.%lld", (long long)i);
+    if (!name.data) return pith_hf_made(b, NULL);
+    x->name = name;
+    return x;
+}
+
 pith_status pith_hf_end(pith_hf_builder *b, pith_value *x) {
     if (b->status) return b->status;
     x->name = PITH_STR("last_hidden_state");

@@ -33,6 +33,8 @@ pith_status pith_hf_begin(pith_hf_builder *b, pith_graph *graph, const pith_hf_c
                           const pith_weights *weights, const char *weights_name, const char *anchor, pith_error *err);
 /* An input [batch, sequence] i64; at most 3. */
 pith_value *pith_hf_input(pith_hf_builder *b, const char *name);
+/* Names x, which goes into layer i, so that modules which read layers find it. Returns x. */
+pith_value *pith_hf_layer_input(pith_hf_builder *b, int64_t i, pith_value *x);
 /* Makes x [batch, sequence, hidden] the output last_hidden_state, and adds the outputs of the checkpoint's tasks
  * (hf/task.h). Returns the builder's status. */
 pith_status pith_hf_end(pith_hf_builder *b, pith_value *x);

@@ -158,7 +158,7 @@ pith_status pith_hf_decoder_build(pith_graph *graph, const void *layout, const p
     pith_hf_go_to(&b, "embed_tokens");
     pith_value *x = pith_hf_look_up(&b, c.vocab_size, c.hidden_size, ids);
     if (gemma) x = PITH_HF_PUT(&b, "Mul", x, pith_hf_f32(&b, (float)sqrt((double)c.hidden_size)));
-    for (int64_t i = 0; i < c.layers && !b.status; i++) x = hf_decoder_decode(&b, &d, i, x);
+    for (int64_t i = 0; i < c.layers && !b.status; i++) x = hf_decoder_decode(&b, &d, i, pith_hf_layer_input(&b, i, x));
     pith_hf_set_layer(&b, PITH_STR(""));
     return pith_hf_end(&b, hf_decoder_norm(&b, &d, "norm", x));
 }

@@ -226,7 +226,8 @@ pith_status pith_hf_encoder_make(pith_hf_builder *b, const pith_hf_encoder_layou
         pith_value *last = pith_hf_i64_scalar(b, b->config->positions - 1);
         e.distances = pith_hf_cast(b, PITH_HF_PUT(b, "Sub", last, pith_hf_distances(b, ids)), PITH_I32);
     }
-    for (int64_t i = 0; i < b->config->layers && !b->status; i++) x = hf_encoder_encode(b, &e, i, x);
+    for (int64_t i = 0; i < b->config->layers && !b->status; i++)
+        x = hf_encoder_encode(b, &e, i, pith_hf_layer_input(b, i, x));
     return pith_hf_end(b, x);
 }
 

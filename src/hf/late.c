@@ -73,7 +73,9 @@ static void late_read_pylate(pith_json *j, late_file *f) {
     pith_hf_late *l = f->late;
     pith_str key;
     bool expands = true, attends = false, lists = false;
-    *l = (pith_hf_late){ .markers = { PITH_STR("[D] "), PITH_STR("[Q] ") }, .lengths = { 180, 32 } };
+    *l = (pith_hf_late){ .markers = { PITH_STR("[D] "), PITH_STR("[Q] ") },
+                         .lengths = { 180, 32 },
+                         .skips = 1u << PITH_ROLE_DOCUMENT };
     for (pith_json_object(j); pith_json_next_key(j, &key);) {
         if (pith_str_is(key, "query_prefix"))
             late_text(j, f, &l->markers[PITH_ROLE_QUERY]), f->given = true;
@@ -105,7 +107,9 @@ static void late_read_colbert(pith_json *j, late_file *f) {
     pith_hf_late *l = f->late;
     pith_str key;
     bool masks = true;
-    *l = (pith_hf_late){ .markers = { PITH_STR("[unused1]"), PITH_STR("[unused0]") }, .lengths = { 220, 32 } };
+    *l = (pith_hf_late){ .markers = { PITH_STR("[unused1]"), PITH_STR("[unused0]") },
+                         .lengths = { 220, 32 },
+                         .skips = 1u << PITH_ROLE_DOCUMENT };
     for (pith_json_object(j); pith_json_next_key(j, &key);) {
         if (pith_str_is(key, "query_token_id"))
             late_text(j, f, &l->markers[PITH_ROLE_QUERY]);
@@ -142,12 +146,16 @@ static pith_status late_read_file(bool *there, late_file *f, const char *dir, co
     return j.failed ? pith_fail(err, fault.code, "%s", fault.message) : PITH_OK;
 }
 
-pith_status pith_hf_late_read(pith_hf_late *late, const char *dir, const pith_allocator *allocator, pith_arena *arena,
-                              pith_error *err) {
+pith_status pith_hf_late_read(pith_hf_late *late, const pith_hf_late *modules, const char *dir,
+                              const pith_allocator *allocator, pith_arena *arena, pith_error *err) {
     late_file f = { late, arena, false };
     bool there;
     *late = (pith_hf_late){ .expands = false };
     PITH_TRY(late_read_file(&there, &f, dir, "config_sentence_transformers.json", late_read_pylate, allocator, err));
     if (f.given) return PITH_OK;
+    if (modules->masked) {
+        *late = *modules;
+        return PITH_OK;
+    }
     return late_read_file(&there, &f, dir, "artifact.metadata", late_read_colbert, allocator, err);
 }

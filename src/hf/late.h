@@ -12,14 +12,22 @@ typedef struct pith_hf_late {
     int32_t lengths[2];      /* tokens at which a text is cut, by pith_role; 0: no limit */
     bool expands;            /* queries are filled up with mask tokens to their length */
     bool attends;            /* other tokens attend to those */
-    const pith_str *skipped; /* [skipped_count] tokens of documents that have no vector */
+    int32_t filled;          /* queries are filled up to so many tokens; 0: to their length */
+    pith_str filler;         /* the token that they are filled with; size 0: the mask token */
+    const pith_str *skipped; /* [skipped_count] tokens that have no vector */
     size_t skipped_count;
+    uint32_t skips;      /* 1 << pith_role: whose tokens these are */
+    const int32_t *kept; /* [kept_count] ids of the only tokens of documents that have vectors; none: all have */
+    size_t kept_count;
+    bool masked; /* by the module MultiVectorMask: vectors stay as the modules make them, words that the vocabulary does
+                  * not have are not skipped, and each role has a prompt of its name */
 } pith_hf_late;
 
-/* Reads config_sentence_transformers.json, if it has keys of PyLate, else artifact.metadata (ColBERT). Without them
- * there are no markers, no lengths and no expansion. Strings are in the arena. PITH_ERR_FORMAT names the file and the
- * place of what is wrong. */
-pith_status pith_hf_late_read(pith_hf_late *late, const char *dir, const pith_allocator *allocator, pith_arena *arena,
-                              pith_error *err);
+/* Reads config_sentence_transformers.json, if it has keys of PyLate; else takes the settings that the modules gave
+ * (pith_modules.late), if MultiVectorMask is one of them; else reads artifact.metadata (ColBERT). Without them there
+ * are no markers, no lengths and no expansion. Strings are in the arena. PITH_ERR_FORMAT names the file and the place
+ * of what is wrong. */
+pith_status pith_hf_late_read(pith_hf_late *late, const pith_hf_late *modules, const char *dir,
+                              const pith_allocator *allocator, pith_arena *arena, pith_error *err);
 
 #endif

@@ -21,6 +21,8 @@ typedef struct pith_module_reader {
     pith_module_stage stage;
     bool routed, pooled; /* within a Router; a Pooling was read */
     bool masked;         /* the network is run for its logits of masked words */
+    bool fills_only;     /* queries are filled up to a length, but not cut there */
+    bool layered;        /* the network's settings ask for what its layers give */
     bool of_tokens;      /* the class is one of PyLate: it works on vectors of tokens, unless a file says otherwise */
 } pith_module_reader;
 

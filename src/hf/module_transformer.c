@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "pith/encode.h"
 
 /* A maximum length above this counts as none: transformers writes 1e30 for "no limit". */
 #define LENGTH_MAX (1 << 30)
@@ -92,6 +93,8 @@ static void read_config(pith_json *j, pith_module_reader *r, void *to) {
             read_text_section(j, m, &pad);
         else if (pith_str_is(key, "architectures") && pith_json_peek(j) == PITH_JSON_ARRAY)
             read_architectures(j, c);
+        else if (pith_str_is(key, "output_hidden_states") && pith_json_peek(j) == PITH_JSON_BOOL)
+            r->layered = pith_json_bool(j);
         else if (pith_str_is(key, "is_causal") && pith_json_peek(j) == PITH_JSON_BOOL)
             c->causal = pith_json_bool(j);
         else
@@ -195,6 +198,61 @@ static void read_tokenizer_args(pith_json *j, int32_t *max_length) {
     }
 }
 
+/* null: the length is that of other texts. */
+static void read_role_length(pith_json *j, int32_t *length) {
+    *length = pith_json_null(j) ? 0 : (int32_t)pith_json_limit(j, LENGTH_MAX);
+}
+
+/* query_expansion: queries are filled up to `length` tokens. "fixed" also cuts them there; with "min", query_length
+ * does. */
+static void read_expansion(pith_json *j, pith_module_reader *r) {
+    pith_hf_late *l = &r->modules->late;
+    pith_str key;
+    if (pith_json_null(j)) return;
+    l->expands = true;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "strategy")) {
+            pith_str strategy = pith_json_string(j);
+            r->fills_only = pith_str_is(strategy, "min");
+            if (!j->failed && !r->fills_only && !pith_str_is(strategy, "fixed"))
+                pith_json_fail(j, PITH_ERR_UNSUPPORTED,
+                               "strategy '" PITH_STR_FMT "' is not supported; supported are fixed and min",
+                               PITH_STR_ARG(strategy));
+        } else if (pith_str_is(key, "length")) {
+            l->filled = (int32_t)pith_json_limit(j, LENGTH_MAX);
+        } else if (pith_str_is(key, "attend")) {
+            l->attends = pith_json_bool(j);
+        } else if (pith_str_is(key, "token")) {
+            l->filler = pith_json_null(j) ? PITH_STR("") : pith_json_copy(j, r->arena, pith_json_string(j));
+        } else {
+            pith_json_skip(j);
+        }
+    }
+    if (!j->failed && !l->filled) pith_json_fail(j, PITH_ERR_FORMAT, "query_expansion has no length");
+}
+
+/* What the keys, in any order, make of the length of queries. */
+static void complete_expansion(pith_module_reader *r) {
+    pith_hf_late *l = &r->modules->late;
+    int32_t *cut = &l->lengths[PITH_ROLE_QUERY];
+    if (!l->expands) return;
+    if (!r->fills_only || (*cut && *cut < l->filled)) *cut = l->filled;
+}
+
+/* config_args, config_kwargs: settings that go before those of config.json. */
+static void read_config_args(pith_json *j, pith_module_reader *r) {
+    pith_str key;
+    if (pith_json_null(j)) return;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "output_hidden_states") && pith_json_peek(j) == PITH_JSON_BOOL)
+            r->layered = pith_json_bool(j);
+        else
+            pith_json_skip(j);
+    }
+}
+
 static void read_sentence_bert(pith_json *j, pith_module_reader *r, void *to) {
     pith_modules *m = r->modules;
     int32_t made = 0, called = 0; /* the tokenizer's own limits, which go before max_seq_length */
@@ -208,6 +266,14 @@ static void read_sentence_bert(pith_json *j, pith_module_reader *r, void *to) {
             read_processing(j, &called);
         else if (pith_str_is(key, "tokenizer_args") || pith_str_is(key, "processor_kwargs"))
             read_tokenizer_args(j, &made);
+        else if (pith_str_is(key, "query_length"))
+            read_role_length(j, &m->late.lengths[PITH_ROLE_QUERY]);
+        else if (pith_str_is(key, "document_length"))
+            read_role_length(j, &m->late.lengths[PITH_ROLE_DOCUMENT]);
+        else if (pith_str_is(key, "query_expansion"))
+            read_expansion(j, r);
+        else if (pith_str_is(key, "config_args") || pith_str_is(key, "config_kwargs"))
+            read_config_args(j, r);
         else if (pith_str_is(key, "max_seq_length"))
             m->max_length = (int32_t)pith_json_limit(j, LENGTH_MAX);
         else if (pith_str_is(key, "do_lower_case"))
@@ -219,6 +285,7 @@ static void read_sentence_bert(pith_json *j, pith_module_reader *r, void *to) {
         else
             pith_json_skip(j);
     }
+    complete_expansion(r);
     if (made) m->max_length = made;
     if (called) m->max_length = called;
 }

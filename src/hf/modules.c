@@ -58,6 +58,8 @@ static void modules_read_settings(pith_json *j, pith_module_reader *r, void *to)
             m->default_prompt = pith_json_copy(j, r->arena, pith_json_string(j));
         else if (pith_str_is(key, "truncate_dim"))
             m->truncate_dim = (int32_t)pith_json_limit(j, INT32_MAX);
+        else if (pith_str_is(key, "max_active_dims"))
+            m->sparse.most = (int32_t)pith_json_limit(j, INT32_MAX);
         else if (pith_str_is(key, "similarity_fn_name"))
             m->similarity = pith_json_copy(j, r->arena, pith_json_string(j));
         else
@@ -82,6 +84,11 @@ static pith_status modules_settings(pith_module_reader *r) {
     if (m->default_prompt.data)
         PITH_TRY(pith_module_decide(r, "default prompt", here, name, PITH_STR_FMT, PITH_STR_ARG(m->default_prompt)));
     if (m->truncate_dim) PITH_TRY(pith_module_decide(r, "truncate_dim", here, name, "%d", m->truncate_dim));
+    if (m->sparse.most) PITH_TRY(pith_module_decide(r, "largest weights kept", here, name, "%d", m->sparse.most));
+    /* As max_active_dims of a call, which the encoder takes instead of its own number. */
+    for (size_t i = 0; i < m->step_count && m->sparse.most; i++)
+        if (m->steps[i].kind == PITH_STEP_TOP)
+            m->steps[i].top = m->sparse.most < m->steps[i].out ? m->sparse.most : m->steps[i].out;
     if (!m->similarity.size) return PITH_OK;
     return pith_module_decide(r, "similarity", here, name, PITH_STR_FMT, PITH_STR_ARG(m->similarity));
 }
@@ -226,6 +233,17 @@ pith_status pith_modules_read(pith_modules *modules, const pith_modules_source *
 
 /* ---- rows ---- */
 
+/* Another output: the rows, each with its weight behind it. */
+static pith_status modules_append_weights(int *output, pith_graph *graph, pith_value *rows, const pith_row_weights *w,
+                                          pith_error *err) {
+    pith_error fault = PITH_ERROR_INIT;
+    pith_value *weights = w->make(graph, w->module, &fault);
+    if (fault.code) return pith_fail(err, fault.code, "%s", fault.message);
+    pith_value *both = pith_row_node(graph, PITH_STR("weights"), "Concat", (pith_value *[]){ rows, weights }, 2);
+    if (!both || pith_node_set_int(both->producer, "axis", 2)) return pith_fail_memory(err, 0);
+    return pith_row_output(output, graph, both, PITH_STR("pith.weighted_rows"), err);
+}
+
 pith_status pith_modules_append(int *output, pith_graph *graph, const pith_modules *m, pith_error *err) {
     if (!m->row_step_count) return PITH_OK;
     if (*output >= 0 && graph->outputs[*output]->type.rank == 2) return PITH_OK;
@@ -244,7 +262,8 @@ pith_status pith_modules_append(int *output, pith_graph *graph, const pith_modul
         rows = m->row_steps[i].append(graph, rows, m->row_steps[i].module, &fault);
         if (!rows) return fault.code ? pith_fail(err, fault.code, "%s", fault.message) : pith_fail_memory(err, 0);
     }
-    return pith_row_output(output, graph, rows, PITH_STR("pith.rows"), err);
+    PITH_TRY(pith_row_output(output, graph, rows, PITH_STR("pith.rows"), err));
+    return m->row_weights.make ? modules_append_weights(output, graph, rows, &m->row_weights, err) : PITH_OK;
 }
 
 int32_t pith_modules_max_length(const pith_modules *modules, int32_t flag, int32_t tokenizer) {

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "graph/graph.h"
+#include "hf/late.h"
 
 /* One mode of pooling, four bits of pith_modules.pooling. */
 enum {
@@ -47,13 +48,22 @@ typedef enum pith_step_activation {
     PITH_STEP_ACTIVATIONS = 6
 } pith_step_activation;
 
-typedef enum pith_step_kind { PITH_STEP_DENSE = 0, PITH_STEP_LAYER_NORM = 1, PITH_STEP_NORMALIZE = 2 } pith_step_kind;
+typedef enum pith_step_kind {
+    PITH_STEP_DENSE = 0,
+    PITH_STEP_LAYER_NORM = 1,
+    PITH_STEP_NORMALIZE = 2,
+    PITH_STEP_STANDARDIZE = 3,
+    PITH_STEP_TOP = 4,
+    PITH_STEP_KINDS = 5
+} pith_step_kind;
 
 /* A step on a text's vector, after pooling. y = activation(weight x + bias) + shortcut; or a norm with weight and bias;
- * or x divided by its length. */
+ * or x divided by its length; or (x - mean) / (standard deviation of n - 1 + 1e-5); or zeros but for the `top` largest
+ * components that are greater than 0. */
 typedef struct pith_vector_step {
     pith_step_kind kind;
     int64_t in, out; /* components; 0 for PITH_STEP_NORMALIZE, which takes any number */
+    int64_t top;     /* of PITH_STEP_TOP, at least 1 */
     pith_step_activation activation;
     bool residual;         /* DENSE: x is added to the result, through shortcut if that is not NULL */
     const float *weight;   /* DENSE: [out, in]; LAYER_NORM: [in] */
@@ -74,6 +84,13 @@ typedef struct pith_row_step {
     pith_str place; /* of the module, for messages and names of nodes */
 } pith_row_step;
 
+/* Weights of tokens, by which means of rows are divided. */
+typedef struct pith_row_weights {
+    const void *module;
+    /* Returns the weights [batch, sequence, 1] of f32, or NULL after it has set *err. */
+    pith_value *(*make)(pith_graph *graph, const void *module, pith_error *err);
+} pith_row_weights;
+
 /* Builds the graph of a directory whose first module is no Transformer. */
 typedef struct pith_input_module {
     const void *module;
@@ -82,14 +99,24 @@ typedef struct pith_input_module {
 
 /* How logits of a masked language model become weights of vocabulary entries. */
 typedef struct pith_sparse_settings {
-    bool only;  /* the directory is for sparse vectors: it has no pooling for dense ones */
-    bool sum;   /* summed over tokens, not maximised */
-    bool twice; /* log(1 + log(1 + relu)), not log(1 + relu) */
+    bool only;    /* the directory is for sparse vectors: it has no pooling for dense ones */
+    bool sum;     /* summed over tokens, not maximised */
+    bool twice;   /* log(1 + log(1 + relu)), not log(1 + relu) */
+    bool words;   /* each token of a text has one weight, whatever it stands for; negative ones count too */
+    bool code;    /* the vector behind the pooling is sparse itself */
+    int32_t most; /* the largest weights that are kept; 0: all */
 } pith_sparse_settings;
+
+/* A vector with a number for each word: how often a text has it, times the word's weight. */
+typedef struct pith_bag_settings {
+    int32_t words; /* 0: the model is no such thing */
+    bool once;     /* a word counts once */
+} pith_bag_settings;
 
 typedef struct pith_modules {
     uint32_t pooling;     /* PITH_POOL_* of PITH_POOL_BITS each, the first in the lowest bits; mean by default */
     bool normalize;       /* the last step scales vectors to length 1 */
+    bool weighted;        /* the last number of a row is its weight, by whose sum means are divided */
     bool include_prompt;  /* false: pooling ignores the prompt's tokens */
     bool lower_case;      /* texts are made lower case before the tokenizer's own normalizers */
     bool no_specials;     /* no tokens such as [CLS] are added */
@@ -101,6 +128,7 @@ typedef struct pith_modules {
     pith_str dropped;     /* a token that is left out of texts; size 0: none */
     int32_t dropped_id;   /* such a token by its id; -1: none */
     pith_sparse_settings sparse;
+    pith_bag_settings bag; /* rows are weights of words, [tokens, 1] */
     const pith_prompt *prompts;
     size_t prompt_count;
     pith_str default_prompt;       /* name; data is NULL if none */
@@ -118,6 +146,8 @@ typedef struct pith_modules {
     pith_input_module input;  /* build is NULL: the folder holds a network */
     pith_row_step *row_steps; /* in the order in which they are appended to the graph */
     size_t row_step_count, row_step_capacity;
+    pith_row_weights row_weights; /* make is NULL: none */
+    pith_hf_late late;            /* what modules say about late interaction; see pith_hf_late_read */
 } pith_modules;
 
 /* What the settings are read for. */

@@ -10,4 +10,8 @@
  * tokens. */
 pith_status pith_static_table_read(pith_module_reader *r, pith_str folder);
 
+/* The same with weights of tokens alone, "weight" [tokens]: the model's output is sparse_weights [batch, sequence, 1].
+ */
+pith_status pith_static_weights_read(pith_module_reader *r, pith_str folder);
+
 #endif

@@ -4,8 +4,20 @@
 
 #include "base/error.h"
 #include "base/caller_options.h"
+#include "base/str.h"
 #include "heads/dense.h"
+#include "heads/hybrid_request.h"
 #include "quantize/calibrate.h"
+
+pith_status pith_model_check_dense(const pith_model *m, pith_error *err) {
+    if (!m->text.encoder)
+        return pith_fail(err, m->no_text.code ? m->no_text.code : PITH_ERR_UNSUPPORTED,
+                         "this model cannot embed text: %s", m->no_text.message);
+    if (!pith_str_is(pith_graph_output_name(m->graph, (size_t)m->text.outputs[0]), PITH_BM42_OUTPUT)) return PITH_OK;
+    return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                     "the model has no dense vectors: its graph gives attention only, for the sparse vectors of BM42 "
+                     "(--sparse, PITH_ENCODE_SPARSE)");
+}
 
 static pith_status embed_complete(pith_embed_options *o, const pith_embed_options *given, const pith_model *m,
                                   pith_error *err) {
@@ -13,6 +25,13 @@ static pith_status embed_complete(pith_embed_options *o, const pith_embed_option
     PITH_TAKE_OPTIONS(*o, given, err);
     return m->text.encoder ? PITH_OK
                            : pith_fail(err, m->no_text.code, "this model cannot embed text: %s", m->no_text.message);
+}
+
+/* The same, for what makes or counts dense vectors. */
+static pith_status embed_complete_dense(pith_embed_options *o, const pith_embed_options *given, const pith_model *m,
+                                        pith_error *err) {
+    PITH_TRY(embed_complete(o, given, m, err));
+    return pith_model_check_dense(m, err);
 }
 
 static pith_dense dense_request(const pith_embed_options *o, float *vectors) {
@@ -35,7 +54,7 @@ static pith_encode_job encode_job(const pith_embed_options *o, const pith_str *t
 size_t pith_model_embed_dim(const pith_model *model, const pith_embed_options *options) {
     pith_embed_options o;
     pith_dense dense;
-    if (embed_complete(&o, options, model, NULL)) return 0;
+    if (embed_complete_dense(&o, options, model, NULL)) return 0;
     dense = dense_request(&o, NULL);
     return pith_dense_dim(pith_encoder_model(model->text.encoder, 0), &dense);
 }
@@ -59,7 +78,7 @@ pith_status pith_model_predict(pith_memory_need *need, const pith_model *model, 
 pith_status pith_model_embed(float *vectors, const pith_model *model, const pith_str *texts, size_t count,
                              const pith_embed_options *options, pith_error *err) {
     pith_embed_options o;
-    PITH_TRY(embed_complete(&o, options, model, err));
+    PITH_TRY(embed_complete_dense(&o, options, model, err));
     pith_dense dense = dense_request(&o, vectors);
     pith_encode_job job = encode_job(&o, texts, count);
     pith_head_use use = { .request = &dense };
@@ -83,7 +102,7 @@ pith_status pith_model_next_chunk(pith_chunk *chunk, const pith_model *model, pi
 pith_status pith_model_mean_chunks(float *mean, const pith_model *model, const double *sums, uint64_t tokens,
                                    const pith_embed_options *options, pith_error *err) {
     pith_embed_options o;
-    PITH_TRY(embed_complete(&o, options, model, err));
+    PITH_TRY(embed_complete_dense(&o, options, model, err));
     if (!tokens) return pith_fail(err, PITH_ERR_ARGUMENT, "chunks without tokens have no mean");
     const pith_dense dense = dense_request(&o, NULL);
     return pith_dense_mean(mean, pith_encoder_model(model->text.encoder, 0), &dense, sums, (double)tokens, err);

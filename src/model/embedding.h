@@ -6,6 +6,8 @@
 #include "model/model.h"
 #include "pith/chunk.h"
 
+/* PITH_ERR_UNSUPPORTED, or the reason why texts cannot run, if the model has no dense vectors of texts. */
+pith_status pith_model_check_dense(const pith_model *model, pith_error *err);
 size_t pith_model_embed_dim(const pith_model *model, const pith_embed_options *options);
 size_t pith_model_embed_max_length(const pith_model *model, const pith_embed_options *options);
 pith_status pith_model_embed(float *vectors, const pith_model *model, const pith_str *texts, size_t count,

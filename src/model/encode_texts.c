@@ -14,6 +14,7 @@
 #include "heads/hybrid_request.h"
 #include "heads/sparse.h"
 #include "heads/token_vectors.h"
+#include "model/embedding.h"
 
 enum { KINDS = PITH_ENCODE_KINDS, DENSE = 0, SPARSE = 1, MULTI_VECTOR = 2, TOKENS = 3, BLOCKS = 3 * KINDS };
 
@@ -44,7 +45,8 @@ typedef struct encoding {
     pith_collected collected[KINDS];
     pith_dense dense;
     pith_sparse sparse;
-    pith_hybrid_request hybrid; /* instead of it */
+    pith_hybrid_request hybrid; /* instead of it, */
+    pith_dense code;            /* or this */
     pith_vectors multi_vector, tokens;
     bool framed;
     pith_encode_frame frame;
@@ -58,11 +60,16 @@ static int64_t encoding_width(const pith_model *m, int output) {
     return pith_dim_known(width) ? width : 0;
 }
 
+/* What head bm42 alone reads. */
+static bool encoding_is_attention(const pith_model *m, int output) {
+    return pith_str_is(m->graph->output_names[output], PITH_BM42_OUTPUT);
+}
+
 /* Rows of vocabulary entries, or one weight per token. */
 static bool encoding_is_sparse(const pith_model *m, const pith_head *head, int output) {
     const pith_type *type = &m->graph->outputs[output]->type;
     int64_t width = encoding_width(m, output);
-    if (pith_str_is(m->graph->output_names[output], PITH_BM42_OUTPUT)) return false; /* head bm42 alone reads it */
+    if (encoding_is_attention(m, output)) return false;
     if (type->dtype != PITH_F32 && type->dtype != PITH_F16 && type->dtype != PITH_BF16) return false;
     if (type->rank == 3 && head->takes & PITH_HEAD_TOKENS && width == 1) return true;
     return (type->rank == 2 || type->rank == 3) && width > 1 && width >= pith_tokenizer_vocab_size(m->tokenizer);
@@ -91,20 +98,29 @@ static int encoding_find_vectors(const pith_model *m, const pith_head *head) {
 
 /* Sets the head of a kind, and the output that it reads. */
 static pith_status encoding_find(const pith_head **head, int *output, const pith_model *m, int kind, pith_error *err) {
-    PITH_TRY(pith_head_find(head, kind == SPARSE ? sparse_names[m->hybrid.kind] : head_names[kind], err));
+    const bool code = kind == SPARSE && m->modules.sparse.code;
+    PITH_TRY(pith_head_find(head,
+                            code             ? "sparse_code"
+                            : kind == SPARSE ? sparse_names[m->hybrid.kind]
+                                             : head_names[kind],
+                            err));
     if (!m->text.encoder)
         return pith_fail(err, m->no_text.code ? m->no_text.code : PITH_ERR_UNSUPPORTED,
                          "this model cannot embed text: %s", m->no_text.message);
-    *output = kind == DENSE    ? m->text.outputs[0]
-              : kind == SPARSE ? encoding_find_sparse(m, *head)
-                               : encoding_find_vectors(m, *head);
+    *output = kind == DENSE || code ? m->text.outputs[0]
+              : kind == SPARSE      ? encoding_find_sparse(m, *head)
+                                    : encoding_find_vectors(m, *head);
+    if (kind == DENSE || code) return pith_model_check_dense(m, err);
+    if (*output >= 0 && kind != SPARSE && encoding_is_attention(m, *output)) *output = -1;
     if (*output >= 0) return PITH_OK;
     return kind == SPARSE
                ? pith_fail(err, PITH_ERR_UNSUPPORTED,
                            "the model has no sparse output: neither rows as long as the vocabulary (SPLADE) nor one "
                            "weight per token (BGE-M3), nor the files of BM42 or miniCOIL")
-               : pith_fail(err, PITH_ERR_UNSUPPORTED,
-                           "the model has no output with one vector per token; its graph pools already");
+               : pith_fail(
+                     err, PITH_ERR_UNSUPPORTED,
+                     "the model has no output with one vector per token: its graph pools already, or gives attention "
+                     "only");
 }
 
 int pith_model_encode_output(const pith_model *m, int kind) {
@@ -152,6 +168,7 @@ static pith_status encoding_prepare_sparse(encoding *c, pith_error *err) {
     static const pith_str frames[] = { { "<s>", 3 },   { "</s>", 4 },  { "<pad>", 5 }, { "<unk>", 5 },
                                        { "[CLS]", 5 }, { "[SEP]", 5 }, { "[PAD]", 5 }, { "[UNK]", 5 } };
     c->sparse = (pith_sparse){ .weights = &c->collected[SPARSE] };
+    c->code = (pith_dense){ .normalize = -1, .weights = &c->collected[SPARSE] };
     c->hybrid = (pith_hybrid_request){ .hybrid = &c->m->hybrid,
                                        .tokens = { encoding_token, c->m->tokenizer },
                                        .query = c->options.role == PITH_ROLE_QUERY,
@@ -172,6 +189,13 @@ static pith_status encoding_named(int32_t *id, const encoding *c, pith_str token
                      PITH_STR_ARG(token), what);
 }
 
+/* The token that queries are filled up with. */
+static pith_status encoding_find_filler(encoding *c, pith_str token, pith_error *err) {
+    if (token.size) return encoding_named(&c->frame.filler, c, token, "token that queries are filled up with", err);
+    c->frame.filler = pith_tokenizer_id(c->m->tokenizer, PITH_STR("[MASK]"));
+    return c->frame.filler >= 0 ? PITH_OK : encoding_named(&c->frame.filler, c, PITH_STR("<mask>"), "mask token", err);
+}
+
 static pith_status encoding_prepare_frame(encoding *c, pith_error *err) {
     const pith_hf_late *late = &c->m->late;
     const int role = c->options.role;
@@ -179,10 +203,9 @@ static pith_status encoding_prepare_frame(encoding *c, pith_error *err) {
     if (late->markers[role].size)
         PITH_TRY(encoding_named(&c->frame.marker, c, late->markers[role], "marker of its role", err));
     if (!c->embed.max_length) c->embed.max_length = late->lengths[role];
-    if (role == PITH_ROLE_QUERY && late->expands && late->lengths[role]) {
-        c->frame.filler = pith_tokenizer_id(c->m->tokenizer, PITH_STR("[MASK]"));
-        if (c->frame.filler < 0) PITH_TRY(encoding_named(&c->frame.filler, c, PITH_STR("<mask>"), "mask token", err));
-        c->frame.length = c->embed.max_length;
+    if (role == PITH_ROLE_QUERY && late->expands && (late->filled || late->lengths[role])) {
+        PITH_TRY(encoding_find_filler(c, late->filler, err));
+        c->frame.length = late->filled ? late->filled : c->embed.max_length;
         c->frame.hidden = !late->attends;
     }
     c->framed = c->frame.marker >= 0 || c->frame.length;
@@ -192,18 +215,43 @@ static pith_status encoding_prepare_frame(encoding *c, pith_error *err) {
                      "in a call of their own");
 }
 
+/* The prompt of the role, if the model has one and the caller names none. Source: MultiVectorEncoder.encode_query and
+ * encode_document of sentence-transformers 6.2. */
+static void encoding_choose_prompt(encoding *c) {
+    static const char *const names[2][3] = {
+        [PITH_ROLE_QUERY] = { "query" }, [PITH_ROLE_DOCUMENT] = { "document", "passage", "corpus" }
+    };
+    const pith_modules *m = &c->m->modules;
+    for (int n = 0; n < 3 && names[c->options.role][n]; n++)
+        for (size_t i = 0; i < m->prompt_count && !c->embed.prompt_name; i++)
+            if (pith_str_is(m->prompts[i].name, names[c->options.role][n]))
+                c->embed.prompt_name = names[c->options.role][n];
+}
+
+static pith_status encoding_keep_ids(encoding *c, const pith_hf_late *late, pith_error *err) {
+    int32_t *ids = pith_arena_array(&c->arena, late->kept_count, sizeof *ids);
+    if (!ids) return pith_fail_memory(err, late->kept_count * sizeof *ids);
+    if (late->kept_count) memcpy(ids, late->kept, late->kept_count * sizeof *ids);
+    qsort(ids, late->kept_count, sizeof *ids, encoding_compare_ids);
+    c->multi_vector.keep = ids;
+    c->multi_vector.keep_count = late->kept_count;
+    return PITH_OK;
+}
+
 static pith_status encoding_prepare_multi_vector(encoding *c, pith_error *err) {
     const pith_hf_late *late = &c->m->late;
-    c->multi_vector = (pith_vectors){ .normalize = true, .tokens = &c->collected[MULTI_VECTOR] };
+    c->multi_vector = (pith_vectors){ .normalize = !late->masked, .tokens = &c->collected[MULTI_VECTOR] };
     pith_str output = c->m->graph->output_names[c->outputs[MULTI_VECTOR]];
     c->multi_vector.skip_first = pith_str_is(output, "pith.colbert_vecs"); /* see hf/task_bge_m3.c */
     PITH_TRY(encoding_prepare_frame(c, err));
-    if (c->options.role == PITH_ROLE_QUERY) return PITH_OK;
+    if (late->masked) encoding_choose_prompt(c);
+    if (c->options.role == PITH_ROLE_DOCUMENT) PITH_TRY(encoding_keep_ids(c, late, err));
+    if (!(late->skips & 1u << c->options.role)) return PITH_OK;
     /* As in ColBERT and in PyLate, which look words up as they look up texts. */
     int32_t unknown = pith_tokenizer_id(c->m->tokenizer, PITH_STR("[UNK]"));
     if (unknown < 0) unknown = pith_tokenizer_id(c->m->tokenizer, PITH_STR("<unk>"));
     return encoding_ids(&c->multi_vector.skip, &c->multi_vector.skip_count, c, late->skipped, late->skipped_count,
-                        unknown, err);
+                        late->masked ? -1 : unknown, err);
 }
 
 static pith_status encoding_check_number(double x, double least, double most, bool open, const char *name,
@@ -404,8 +452,16 @@ static int encoding_outputs(int *outputs, const encoding *c) {
     return count;
 }
 
+/* The words of a query of BM42 all weigh 1, so the network has nothing to add. */
+static bool encoding_is_words(const encoding *c) {
+    return c->options.what == PITH_ENCODE_SPARSE && c->m->hybrid.kind == PITH_HYBRID_BM42 &&
+           c->options.role == PITH_ROLE_QUERY;
+}
+
 static pith_status encoding_run(encoding *c, pith_error *err) {
-    const void *sparse = c->m->hybrid.kind ? (const void *)&c->hybrid : &c->sparse;
+    const void *sparse = c->m->hybrid.kind           ? (const void *)&c->hybrid
+                         : c->m->modules.sparse.code ? (const void *)&c->code
+                                                     : &c->sparse;
     const void *const requests[KINDS] = { &c->dense, sparse, &c->multi_vector, &c->tokens };
     int outputs[PITH_ENCODER_OUTPUTS], count = encoding_outputs(outputs, c);
     pith_head_use uses[KINDS];
@@ -421,6 +477,7 @@ static pith_status encoding_run(encoding *c, pith_error *err) {
                             .count = c->count,
                             .prompt_name = c->embed.prompt_name,
                             .frame = c->framed ? &c->frame : NULL,
+                            .tokens_only = encoding_is_words(c),
                             .threads = c->embed.threads,
                             .max_length = c->embed.max_length,
                             .batch_tokens = c->embed.batch_tokens,

@@ -74,6 +74,19 @@ static pith_status exported_mask(pith_value **mask, const exported *x) {
     return PITH_OK;
 }
 
+/* Modules whose work is not written as nodes. */
+static pith_status exported_check_modules(const exported *x) {
+    const pith_modules *s = &x->m->modules;
+    bool known = !s->weighted && !s->bag.words && !s->sparse.code;
+    for (size_t i = 0; i < s->step_count; i++)
+        known = known && s->steps[i].kind != PITH_STEP_STANDARDIZE && s->steps[i].kind != PITH_STEP_TOP;
+    if (known) return PITH_OK;
+    return pith_fail(
+        x->err, PITH_ERR_UNSUPPORTED,
+        "the model has a module behind the pooling, or weights of words, that cannot be exported; export it "
+        "without pooling (leave out --pool)");
+}
+
 static pith_status exported_pool(const exported *x) {
     pith_model *m = x->m;
     const pith_export_options *o = x->o;
@@ -81,9 +94,11 @@ static pith_status exported_pool(const exported *x) {
     if (!m->text.encoder)
         return pith_fail(x->err, m->no_text.code ? m->no_text.code : PITH_ERR_UNSUPPORTED,
                          "there are no vectors of texts to pool: %s", m->no_text.message);
+    PITH_TRY(exported_check_modules(x));
     pith_export_pool pool = { .modules = &m->modules };
     PITH_TRY(pith_dense_choose(&pool.pooling, &pool.normalize, &pool.dim, pith_encoder_model(m->text.encoder, 0),
-                               &(pith_dense){ o->pooling, o->normalize, o->dim, NULL }, x->err));
+                               &(pith_dense){ .pooling = o->pooling, .normalize = o->normalize, .dim = o->dim },
+                               x->err));
     PITH_TRY(exported_mask(&mask, x));
     PITH_TRY(pith_export_append_pool(m->graph, m->text.outputs[0], mask, &pool, x->err));
     return exported_infer(x);

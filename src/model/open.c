@@ -204,7 +204,7 @@ static pith_status open_tokenizer(pith_model *m, pith_error *err) {
     PITH_TRY((m->modules.lower_case ? pith_tokenizer_load_lower : pith_tokenizer_load)(&m->tokenizer, dir.data,
                                                                                        &m->options, &m->arena, err));
     PITH_TRY(pith_hf_labels_read(&m->labels, dir.data, &m->account.allocator, &m->arena, err));
-    PITH_TRY(pith_hf_late_read(&m->late, m->dir.data, &m->account.allocator, &m->arena, err));
+    PITH_TRY(pith_hf_late_read(&m->late, &m->modules.late, m->dir.data, &m->account.allocator, &m->arena, err));
     pith_hybrid_kind kind =
         pith_graph_find_output(m->graph, PITH_BM42_OUTPUT) >= 0 ? PITH_HYBRID_BM42 : PITH_HYBRID_NONE;
     PITH_TRY(pith_hybrid_read(&m->hybrid, kind, m->dir.data, &m->files, &m->arena, err));

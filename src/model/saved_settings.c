@@ -35,6 +35,7 @@ static void write_steps(pith_bytes_out *out, const pith_modules *m) {
         pith_put_u32(out, s->kind);
         pith_put_u32(out, (uint32_t)s->in);
         pith_put_u32(out, (uint32_t)s->out);
+        pith_put_u32(out, (uint32_t)s->top);
         pith_put_u32(out, s->activation);
         pith_put_u32(out, s->residual);
         write_floats(out, s->weight, s->kind == PITH_STEP_DENSE ? s->in * s->out : s->in);
@@ -71,7 +72,12 @@ static void write_modules(pith_bytes_out *out, const pith_modules *m, const pith
     pith_put_u32(out, (uint32_t)m->positions);
     pith_put_u32(out, (uint32_t)m->pad_token_id);
     pith_put_u32(out, m->no_specials);
-    pith_put_u32(out, (m->sparse.only ? 1u : 0) | (m->sparse.sum ? 2u : 0) | (m->sparse.twice ? 4u : 0));
+    pith_put_u32(out, (m->sparse.only ? 1u : 0) | (m->sparse.sum ? 2u : 0) | (m->sparse.twice ? 4u : 0) |
+                          (m->sparse.words ? 8u : 0) | (m->sparse.code ? 16u : 0));
+    pith_put_u32(out, (uint32_t)m->sparse.most);
+    pith_put_u32(out, m->weighted);
+    pith_put_u32(out, (uint32_t)m->bag.words);
+    pith_put_u32(out, m->bag.once);
     pith_put_u32(out, m->cuts_characters);
     pith_put_u32(out, (uint32_t)m->truncate_dim);
     pith_put_str(out, m->dropped);
@@ -109,6 +115,12 @@ static void write_late(pith_bytes_out *out, const pith_hf_late *l) {
     }
     pith_put_u32(out, l->expands);
     pith_put_u32(out, l->attends);
+    pith_put_u32(out, (uint32_t)l->filled);
+    pith_put_str(out, l->filler.data ? l->filler : PITH_STR(""));
+    pith_put_u32(out, l->skips);
+    pith_put_u32(out, l->masked);
+    pith_put_u32(out, (uint32_t)l->kept_count);
+    for (size_t i = 0; i < l->kept_count; i++) pith_put_u32(out, (uint32_t)l->kept[i]);
     pith_put_u32(out, (uint32_t)l->skipped_count);
     for (size_t i = 0; i < l->skipped_count; i++) pith_put_str(out, l->skipped[i]);
 }
@@ -194,23 +206,30 @@ static const float *save_read_floats(pith_bytes_in *in, pith_arena *arena, int64
     return memcpy(data, bytes.data, bytes.size);
 }
 
+static bool save_step_fits(const pith_vector_step *s) {
+    switch (s->kind) {
+    case PITH_STEP_DENSE: return s->weight && (!s->residual || s->shortcut || s->in == s->out);
+    case PITH_STEP_LAYER_NORM: return s->weight && s->bias && s->in == s->out;
+    case PITH_STEP_STANDARDIZE: return s->in && s->in == s->out;
+    case PITH_STEP_TOP: return s->in && s->in == s->out && s->top;
+    default: return !s->in && !s->out;
+    }
+}
+
 static void save_read_steps(pith_modules *m, pith_bytes_in *in, pith_arena *arena) {
-    m->steps = save_read_array(in, arena, &m->step_count, 32, sizeof *m->steps);
+    m->steps = save_read_array(in, arena, &m->step_count, 36, sizeof *m->steps);
     for (size_t i = 0; i < m->step_count && !in->status; i++) {
         pith_vector_step *s = &m->steps[i];
-        s->kind = (pith_step_kind)pith_get_below(in, PITH_STEP_NORMALIZE + 1, "an unknown step");
+        s->kind = (pith_step_kind)pith_get_below(in, PITH_STEP_KINDS, "an unknown step");
         s->in = pith_get_below(in, PITH_MODULE_WIDTH_MAX + 1, "an impossible width");
         s->out = pith_get_below(in, PITH_MODULE_WIDTH_MAX + 1, "an impossible width");
+        s->top = pith_get_below(in, PITH_MODULE_WIDTH_MAX + 1, "an impossible width");
         s->activation = (pith_step_activation)pith_get_below(in, PITH_STEP_ACTIVATIONS, "an unknown activation");
         s->residual = pith_get_below(in, 2, "a flag other than 0 and 1");
         s->weight = save_read_floats(in, arena, s->kind == PITH_STEP_DENSE ? s->in * s->out : s->in);
         s->bias = save_read_floats(in, arena, s->out);
         s->shortcut = save_read_floats(in, arena, s->in * s->out);
-        bool dense = s->kind == PITH_STEP_DENSE, norm = s->kind == PITH_STEP_LAYER_NORM;
-        bool good = dense  ? s->weight && (!s->residual || s->shortcut || s->in == s->out)
-                    : norm ? s->weight && s->bias && s->in == s->out
-                           : !s->in && !s->out;
-        if (!good && !in->status) pith_bytes_fail(in, "a step without its weights");
+        if (!save_step_fits(s) && !in->status) pith_bytes_fail(in, "a step without its weights");
     }
 }
 
@@ -250,8 +269,12 @@ static void save_read_modules(pith_modules *m, pith_bytes_in *in, pith_arena *ar
     m->positions = (int32_t)pith_get_below(in, INT32_MAX, "an impossible length");
     m->pad_token_id = (int32_t)pith_get_u32(in);
     m->no_specials = pith_get_below(in, 2, "a flag other than 0 and 1");
-    const uint32_t sparse = pith_get_below(in, 8, "unknown settings of sparse vectors");
-    m->sparse = (pith_sparse_settings){ sparse & 1, sparse & 2, sparse & 4 };
+    const uint32_t sparse = pith_get_below(in, 32, "unknown settings of sparse vectors");
+    m->sparse = (pith_sparse_settings){ sparse & 1, sparse & 2, sparse & 4, sparse & 8, sparse & 16, 0 };
+    m->sparse.most = (int32_t)pith_get_below(in, INT32_MAX, "an impossible number of weights");
+    m->weighted = pith_get_below(in, 2, "a flag other than 0 and 1");
+    m->bag.words = (int32_t)pith_get_below(in, PITH_MODULE_WIDTH_MAX + 1, "an impossible width");
+    m->bag.once = pith_get_below(in, 2, "a flag other than 0 and 1");
     m->cuts_characters = pith_get_below(in, 2, "a flag other than 0 and 1");
     m->truncate_dim = (int32_t)pith_get_below(in, INT32_MAX, "an impossible length");
     m->dropped = pith_get_str(in);
@@ -292,6 +315,13 @@ static void save_read_late(pith_hf_late *l, pith_bytes_in *in, pith_arena *arena
     }
     l->expands = pith_get_below(in, 2, "a flag other than 0 and 1");
     l->attends = pith_get_below(in, 2, "a flag other than 0 and 1");
+    l->filled = (int32_t)pith_get_below(in, INT32_MAX, "an impossible length");
+    l->filler = pith_get_str(in);
+    l->skips = pith_get_below(in, 4, "roles other than 0 and 1");
+    l->masked = pith_get_below(in, 2, "a flag other than 0 and 1");
+    int32_t *kept = save_read_array(in, arena, &l->kept_count, 4, sizeof *kept);
+    for (size_t i = 0; i < l->kept_count; i++) kept[i] = (int32_t)pith_get_u32(in);
+    l->kept = kept;
     pith_str *words = save_read_array(in, arena, &l->skipped_count, 4, sizeof *words);
     for (size_t i = 0; i < l->skipped_count; i++) words[i] = pith_get_str(in);
     l->skipped = words;

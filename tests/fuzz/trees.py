@@ -313,13 +313,14 @@ class Reader:
         return head + [[self.i64() for _ in range(head[5] - 1)]]
 
     def model(self):
-        modules = self.record(*[self.u32] * 10) + self.record(self.text, self.u32, self.text, self.text)
+        modules = self.record(*[self.u32] * 14) + self.record(self.text, self.u32, self.text, self.text)
         modules += [self.counted(lambda: self.record(self.text, self.text))]
         modules += [self.counted(lambda: self.record(self.text, self.text)), self.text()]
-        modules += [self.counted(lambda: self.record(*[self.u32] * 5, *[self.text] * 3)),
+        modules += [self.counted(lambda: self.record(*[self.u32] * 6, *[self.text] * 3)),
                     self.counted(lambda: self.record(self.text, self.text, self.text))]
         labels = self.record(self.u32, self.u32, self.u32) + [self.counted(self.text)]
-        late = self.record(self.text, self.u32, self.text, self.u32, self.u32, self.u32) + [self.counted(self.text)]
+        late = self.record(self.text, self.u32, self.text, self.u32, self.u32, self.u32)
+        late += self.record(self.u32, self.text, self.u32, self.u32) + [self.counted(self.u32), self.counted(self.text)]
         how = self.record(*[self.u32] * 4) + self.record(self.text, self.u32, self.text)
         ports = [self.counted(self.port), self.counted(self.port)]
         report = [self.counted(lambda: self.record(self.text, self.text, self.u32)),

@@ -116,6 +116,11 @@ class Pooled(Exports):
         for directory in directories:
             with self.subTest(directory.name):
                 wanted = np.fromfile(directory / "expected.f32", np.float32).reshape(len(texts), -1)
+                if directory.name == "word-weights":  # its sums are divided by weights, which no node of the file does
+                    refused = pith("export", "--pool", directory, "-o", self.dir / "refused.onnx")
+                    self.assertEqual(refused.returncode, 1)
+                    self.assertIn("cannot be exported", refused.stderr)
+                    continue
                 path, said = self.export(directory, "--pool")
                 self.assertLess(said["max_difference"], 1e-5)
                 if directory.name.startswith("model2vec"):

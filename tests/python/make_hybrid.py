@@ -100,6 +100,14 @@ def make_network(path, vocabulary, seed, attention):
     onnx.save(model, path)
 
 
+def keep_attention(folder):
+    """attention.onnx: the network with no other output than the attention."""
+    model = onnx.load(folder / "model.onnx")
+    del model.graph.output[0]
+    onnx.checker.check_model(model)
+    onnx.save(model, folder / "attention.onnx")
+
+
 def pairs(embedding):
     items = sorted(zip(embedding.indices.tolist(), embedding.values.tolist()))
     return {"indices": [i for i, _ in items], "values": [v for _, v in items]}
@@ -119,6 +127,7 @@ def main():
     for folder in (bm42, coil):
         folder.mkdir(parents=True, exist_ok=True)
     make_network(bm42 / "model.onnx", make_tokenizer(bm42), 42, True)
+    keep_attention(bm42)
     make_network(coil / "onnx/model.onnx", make_tokenizer(coil), 43, False)
     matrices = np.random.default_rng(44).normal(0, 0.5, (len(VOCAB) + 1, WIDTH, SIZE)).astype(np.float32)
     np.save(str(coil / "minicoil.triplet.model.npy"), matrices)

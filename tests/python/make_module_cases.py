@@ -16,9 +16,9 @@ import torch
 from safetensors.numpy import save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.models import (CNN, Dense, Dropout, LayerNorm, Normalize, Pooling, Router, StaticEmbedding,
-                                          Transformer)
+                                          Transformer, WeightedLayerPooling, WordWeights)
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+from transformers import BertConfig, BertModel, PreTrainedTokenizerFast, Qwen2Config, Qwen2Model
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "modules"
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] a cat dog sat on the mat and ##s ##ed walk query : find The Cat . , red".split()
@@ -35,18 +35,23 @@ def tokenizer(lowercase=False):
     return t
 
 
-def base(folder, lowercase=False):
+def wrapped(t):
+    return PreTrainedTokenizerFast(tokenizer_object=t, model_max_length=30, pad_token="[PAD]", unk_token="[UNK]",
+                                   cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]")
+
+
+def base(folder, lowercase=False, **settings):
     """A network in Hugging Face layout, as the files of a Transformer module."""
     torch.manual_seed(7)
-    config = BertConfig(vocab_size=len(WORDS), hidden_size=HIDDEN, num_hidden_layers=1, num_attention_heads=2,
-                        intermediate_size=12, max_position_embeddings=32, pad_token_id=0, initializer_range=0.8)
+    config = BertConfig(**{"vocab_size": len(WORDS), "hidden_size": HIDDEN, "num_hidden_layers": 1, "num_attention_heads": 2,
+                           "intermediate_size": 12, "max_position_embeddings": 32, "pad_token_id": 0,
+                           "initializer_range": 0.8} | settings)
     BertModel(config, add_pooling_layer=False).save_pretrained(folder)
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer(lowercase), model_max_length=30, pad_token="[PAD]", unk_token="[UNK]",
-                            cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]").save_pretrained(folder)
+    wrapped(tokenizer(lowercase)).save_pretrained(folder)
 
 
-def transformer(folder, **more):
-    base(folder / "base")
+def transformer(folder, settings={}, **more):
+    base(folder / "base", **settings)
     module = Transformer(str(folder / "base"), **more)
     return module
 
@@ -226,6 +231,33 @@ def model2vec(folder, quantized=False):
     loaded.encode(TEXTS).astype("<f4").tofile(folder / "expected.f32")
 
 
+def layers(**settings):
+    """The mean of a network's layers; without output_hidden_states, of which the module does nothing."""
+    def make(folder):
+        network = transformer(folder, {"num_hidden_layers": 3} | settings)
+        write(folder, [network, randomize(WeightedLayerPooling(HIDDEN, num_hidden_layers=3, layer_start=1)),
+                       Pooling(HIDDEN, ("mean", "lasttoken"))])
+    return make
+
+
+def decoder_layers(folder):
+    """A decoder, whose last layer is behind a norm."""
+    config = Qwen2Config(vocab_size=len(WORDS), hidden_size=HIDDEN, num_hidden_layers=2, num_attention_heads=2,
+                         num_key_value_heads=1, intermediate_size=12, max_position_embeddings=32, pad_token_id=0,
+                         initializer_range=0.8, output_hidden_states=True)
+    torch.manual_seed(8)
+    Qwen2Model(config).save_pretrained(folder / "base")
+    wrapped(tokenizer()).save_pretrained(folder / "base")
+    write(folder, [Transformer(str(folder / "base")), randomize(WeightedLayerPooling(HIDDEN, num_hidden_layers=2, layer_start=0)),
+                   Pooling(HIDDEN, "mean")])
+
+
+def word_weights(folder):
+    weights = {w: 0.25 + 0.125 * (i * 7 % 11) for i, w in enumerate(WORDS[5:15])} | {"the": 0.0, "the cat": 3.0}
+    write(folder, [transformer(folder), WordWeights(WORDS, weights, unknown_word_weight=0.75), Normalize(module_input_name="token_embeddings"),
+                   Pooling(HIDDEN, ALL)])
+
+
 def truncated(folder):
     write(folder, [transformer(folder), Pooling(HIDDEN)], truncate_dim=3, tidy=lambda f: edit(
         f / "config_sentence_transformers.json", truncate_dim=3))
@@ -265,6 +297,10 @@ CASES = {
     "model2vec": model2vec,
     "model2vec-quantized": lambda f: model2vec(f, True),
     "truncated": truncated,
+    "layers": layers(output_hidden_states=True),
+    "layers-unused": layers(),
+    "layers-decoder": decoder_layers,
+    "word-weights": word_weights,
 }
 
 

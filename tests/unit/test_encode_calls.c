@@ -508,12 +508,14 @@ static void test_memory(void **state) {
 
 /* ---- files of late interaction ---- */
 
+static const pith_hf_late no_late = { .masked = false };
+
 static pith_status read_late(pith_hf_late *late, pith_arena *arena, const char *name, const char *file,
                              pith_error *err) {
     encode_directory(DIR, "encode/logits", BERT_WORDS);
     encode_put(DIR, name, file);
     *err = (pith_error)PITH_ERROR_INIT;
-    return pith_hf_late_read(late, DIR, &pith_allocator_default, arena, err);
+    return pith_hf_late_read(late, &no_late, DIR, &pith_allocator_default, arena, err);
 }
 
 static void test_damaged(void **state) {
@@ -543,7 +545,8 @@ static void test_damaged(void **state) {
                 pith_status status = read_late(&late, &arena, names[n], file, &err);
                 if (status != PITH_ERR_FORMAT || !strstr(err.message, names[n]))
                     fail_msg("'%s': status %d, '%s'", file, (int)status, err.message);
-                assert_int_equal(pith_hf_late_read(&late, DIR, &pith_allocator_default, &arena, NULL), PITH_ERR_FORMAT);
+                assert_int_equal(pith_hf_late_read(&late, &no_late, DIR, &pith_allocator_default, &arena, NULL),
+                                 PITH_ERR_FORMAT);
                 pith_arena_free(&arena);
             }
     /* The graph of such a directory can be opened, and says why it does not take texts. */
@@ -592,10 +595,10 @@ static void test_late_files(void **state) {
     assert_true(late.expands && !late.attends);
     /* Both files: that of PyLate counts. */
     encode_put(DIR, "artifact.metadata", "{\"query_maxlen\": 5}");
-    assert_int_equal(pith_hf_late_read(&late, DIR, &pith_allocator_default, &arena, &err), PITH_OK);
+    assert_int_equal(pith_hf_late_read(&late, &no_late, DIR, &pith_allocator_default, &arena, &err), PITH_OK);
     assert_int_equal(late.lengths[PITH_ROLE_QUERY], 32);
     encode_put(DIR, "config_sentence_transformers.json", "{\"prompts\": {}}");
-    assert_int_equal(pith_hf_late_read(&late, DIR, &pith_allocator_default, &arena, &err), PITH_OK);
+    assert_int_equal(pith_hf_late_read(&late, &no_late, DIR, &pith_allocator_default, &arena, &err), PITH_OK);
     assert_int_equal(late.lengths[PITH_ROLE_QUERY], 5);
 
     char *list = malloc(WORDS * 8 + 100), *p = list;

@@ -135,6 +135,53 @@ static void test_bm42(void **state) {
     check_model(BM42, BM42, 5e-7);
 }
 
+/* A graph without an output for dense vectors, attention.onnx, gives the same sparse ones. */
+static void test_attention_only(void **state) {
+    (void)state;
+    pith_open_options open = PITH_OPEN_OPTIONS_INIT;
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model;
+    float vector[8];
+    const pith_str text = PITH_STR("dog");
+    open.model_file = "attention.onnx";
+    read_lines(BM42);
+    if (pith_model_open(&model, BM42, &open, &err)) fail_msg("%s", err.message);
+    assert_int_equal(pith_encode_can(model), PITH_ENCODE_SPARSE);
+    for (int role = 0; role < 2; role++)
+        for (size_t i = 0; i < line_count; i++) {
+            pith_encoded *e = encode_line(model, &lines[i], role);
+            check_vector(&e->sparse, 0, &lines[i].roles[role], 5e-7, i);
+            pith_encoded_free(e);
+        }
+    assert_int_equal(pith_embed_dim(model, NULL), 0);
+    assert_int_equal(pith_embed_max_length(model, NULL), 64);
+    assert_int_equal(pith_embed(vector, model, &text, 1, NULL, &err), PITH_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "the model has no dense vectors: its graph gives attention only"));
+    encode_refuses(model, PITH_ENCODE_DENSE, PITH_ROLE_DOCUMENT, PITH_ERR_UNSUPPORTED, "no dense vectors");
+    encode_refuses(model, PITH_ENCODE_TOKENS, PITH_ROLE_DOCUMENT, PITH_ERR_UNSUPPORTED, "attention only");
+    encode_refuses(model, PITH_ENCODE_MULTI_VECTOR, PITH_ROLE_QUERY, PITH_ERR_UNSUPPORTED, "attention only");
+    pith_model_close(model);
+}
+
+/* Queries need the words alone; only what is asked for beside them runs the network. */
+static void test_query_words(void **state) {
+    (void)state;
+    pith_statistics s = PITH_STATISTICS_INIT;
+    pith_error err = PITH_ERROR_INIT;
+    read_lines(BM42);
+    pith_model *model = encode_open(BM42);
+    for (size_t i = 0; i < line_count; i++) pith_encoded_free(encode_line(model, &lines[i], PITH_ROLE_QUERY));
+    assert_int_equal(pith_model_statistics(&s, model, &err), PITH_OK);
+    assert_int_equal(s.batches, 0);
+    assert_int_equal(s.texts, line_count);
+    pith_encoded_free(
+        encode_all(model, &lines[0].text, 1, PITH_ENCODE_SPARSE | PITH_ENCODE_DENSE, PITH_ROLE_QUERY, NULL));
+    pith_encoded_free(encode_line(model, &lines[0], PITH_ROLE_DOCUMENT));
+    assert_int_equal(pith_model_statistics(&s, model, &err), PITH_OK);
+    assert_int_equal(s.batches, 2);
+    pith_model_close(model);
+}
+
 static void test_minicoil(void **state) {
     (void)state;
     check_model(MINICOIL, MINICOIL, 5e-6);
@@ -413,9 +460,17 @@ static int teardown(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bm42),    cmocka_unit_test(test_minicoil),         cmocka_unit_test(test_bits),
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_damaged_matrices), cmocka_unit_test(test_damaged_words),
-        cmocka_unit_test(test_half),    cmocka_unit_test(test_compiled),         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_bm42),
+        cmocka_unit_test(test_attention_only),
+        cmocka_unit_test(test_query_words),
+        cmocka_unit_test(test_minicoil),
+        cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_damaged_matrices),
+        cmocka_unit_test(test_damaged_words),
+        cmocka_unit_test(test_half),
+        cmocka_unit_test(test_compiled),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -13,7 +13,7 @@
 
 #include "pith/pith.h"
 
-enum { TEXTS = 7, DIM_MAX = 64, CASES_LEAST = 22, TEXT_BYTES = 4096, LEVEL_MAX = 3 };
+enum { TEXTS = 7, DIM_MAX = 64, CASES_LEAST = 26, TEXT_BYTES = 4096, LEVEL_MAX = 3 };
 
 static char text_bytes[TEXT_BYTES];
 static pith_str texts[TEXTS];

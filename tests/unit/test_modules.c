@@ -281,10 +281,10 @@ static void lists(void **state) {
         { "[{\"type\": \"custom_st.Transformer\", \"path\": \"\"}]", PITH_ERR_UNSUPPORTED,
           "'custom_st.Transformer' is code that comes with the model" },
         { "[{\"type\": \"" ST "Odd\", \"path\": \"2\"}]", PITH_ERR_UNSUPPORTED,
-          "Odd' is not supported; supported are Asym, CLIPModel, CNN, Dense, Dropout, LayerNorm, MLMTransformer, "
-          "Normalize, "
-          "Pooling, Router, "
-          "SpladePooling, StaticEmbedding, Transformer" },
+          "Odd' is not supported; supported are Asym, CLIPModel, CNN, Dense, Dropout, LayerNorm, LSTM, MLMTransformer, "
+          "MultiVectorMask, "
+          "Normalize, Pooling, Router, SparseAutoEncoder, SparseStaticEmbedding, SpladePooling, StaticEmbedding, "
+          "Transformer, WeightedLayerPooling, WordWeights" },
         { "[{\"path\": \"2\"}]", PITH_ERR_UNSUPPORTED, "module ''" },
         { "[" ENTRY("WordEmbeddings", "0") "]", PITH_ERR_UNSUPPORTED, "WordEmbeddings' is not supported: " },
         { "[" ENTRY("Pooling", "p") "]", PITH_ERR_UNSUPPORTED, "no module has made vectors yet" },

@@ -21,7 +21,7 @@ static const float rows[ROWS + 1][WIDTH] = { { 1, -8, 6 }, { 9, 2, -1 }, { -4, -
 static void check_after(uint32_t pooling, int64_t count, int64_t skip, const float *expected, int parts) {
     float vector[PITH_POOL_PARTS_MAX * WIDTH + 1];
     for (int i = 0; i <= PITH_POOL_PARTS_MAX * WIDTH; i++) vector[i] = -99;
-    pith_pool_rows(vector, pooling, rows[0], count, WIDTH, skip);
+    pith_pool_rows(vector, pooling, rows[0], count, WIDTH, skip, false);
     assert_int_equal(pith_pool_parts(pooling), parts);
     for (int i = 0; i < parts * WIDTH; i++) assert_float_equal(vector[i], expected[i], 0);
     for (int i = parts * WIDTH; i <= PITH_POOL_PARTS_MAX * WIDTH; i++) assert_float_equal(vector[i], -99, 0);
@@ -82,7 +82,7 @@ static void without_the_first(void **state) {
         check_after(PITH_POOL_MEAN_SQRT, ROWS, skip, zero, 1);
         check_after(PITH_POOL_WEIGHTED, ROWS, skip, zero, 1);
         float vector[WIDTH];
-        pith_pool_rows(vector, PITH_POOL_MAX, rows[0], ROWS, WIDTH, skip);
+        pith_pool_rows(vector, PITH_POOL_MAX, rows[0], ROWS, WIDTH, skip, false);
         assert_memory_equal(vector, least, sizeof vector);
     }
 }
@@ -92,9 +92,9 @@ static void nan_is_kept(void **state) {
     (void)state;
     const float x[3][2] = { { NAN, 1 }, { 2, NAN }, { 3, 3 } };
     float vector[2];
-    pith_pool_rows(vector, PITH_POOL_MAX, x[0], 3, 2, 0);
+    pith_pool_rows(vector, PITH_POOL_MAX, x[0], 3, 2, 0, false);
     assert_true(isnan(vector[0]) && isnan(vector[1]));
-    pith_pool_rows(vector, PITH_POOL_MAX, x[1], 2, 2, 0);
+    pith_pool_rows(vector, PITH_POOL_MAX, x[1], 2, 2, 0, false);
     assert_float_equal(vector[0], 3, 0);
 }
 
@@ -103,7 +103,7 @@ static void first_of_equals(void **state) {
     (void)state;
     const float x[2][2] = { { 0.0f, -0.0f }, { -0.0f, 0.0f } };
     float vector[2];
-    pith_pool_rows(vector, PITH_POOL_MAX, x[0], 2, 2, 0);
+    pith_pool_rows(vector, PITH_POOL_MAX, x[0], 2, 2, 0, false);
     assert_memory_equal(vector, x[0], sizeof vector);
 }
 
