@@ -2,32 +2,13 @@
  * against the vectors of sentence-transformers in double precision, in batches, with other threads, and from a compiled
  * file. */
 #include "encode_test.h"
+#include "module_texts.h"
 
 #define CASES_DIR PITH_TEST_DATA "/late_modules"
 #define COMPILED PITH_BINARY_DIR "/late-module.pith"
-enum { TEXTS = 7, NUMBERS_MAX = 2048, LEVEL_MAX = 3 };
+enum { NUMBERS_MAX = 2048, LEVEL_MAX = 3 };
 
 static const char *const names[] = { "fixed", "hidden", "least", "kept" };
-static char text_bytes[4096];
-static pith_str texts[TEXTS];
-
-static int read_texts(void **state) {
-    (void)state;
-    FILE *f = fopen(PITH_TEST_DATA "/modules/texts.txt", "rb");
-    assert_non_null(f);
-    size_t size = fread(text_bytes, 1, sizeof text_bytes - 1, f);
-    fclose(f);
-    char *at = text_bytes;
-    for (int i = 0; i < TEXTS; i++) {
-        char *end = strchr(at, '\n');
-        assert_non_null(end);
-        texts[i] = (pith_str){ at, (size_t)(end - at) };
-        at = end + 1;
-    }
-    assert_ptr_equal(at, text_bytes + size);
-    return 0;
-}
-
 /* Short vectors are scaled to length 1: the package itself, in float32, differs by up to 2.9e-6 from its doubles. */
 static void check(const pith_token_rows *rows, const char *name, int role) {
     static float want[NUMBERS_MAX];

@@ -1,39 +1,12 @@
 /* test_module_cases.c - the model directories of tests/data/modules against the vectors of sentence-transformers and
  * Model2Vec; the same bits alone, in another order, with other threads and chunks, and from a compiled file. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <dirent.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "pith/pith.h"
+#include "module_texts.h"
 
-enum { TEXTS = 7, DIM_MAX = 64, CASES_LEAST = 26, TEXT_BYTES = 4096, LEVEL_MAX = 3 };
-
-static char text_bytes[TEXT_BYTES];
-static pith_str texts[TEXTS];
-
-static int read_texts(void **state) {
-    (void)state;
-    FILE *f = fopen(PITH_TEST_DATA "/modules/texts.txt", "rb");
-    assert_non_null(f);
-    size_t size = fread(text_bytes, 1, sizeof text_bytes - 1, f);
-    fclose(f);
-    char *at = text_bytes;
-    for (int i = 0; i < TEXTS; i++) {
-        char *end = strchr(at, '\n');
-        assert_non_null(end);
-        texts[i] = (pith_str){ at, (size_t)(end - at) };
-        at = end + 1;
-    }
-    assert_ptr_equal(at, text_bytes + size);
-    return 0;
-}
+enum { DIM_MAX = 64, CASES_LEAST = 26, LEVEL_MAX = 3 };
 
 typedef struct module_case {
     char dir[256], file[64], prompt[32], route[32];

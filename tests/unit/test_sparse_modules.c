@@ -4,30 +4,11 @@
 #include <dirent.h>
 
 #include "encode_test.h"
+#include "module_texts.h"
 
 #define CASES_DIR PITH_TEST_DATA "/sparse_modules"
 #define COMPILED PITH_BINARY_DIR "/sparse-module.pith"
-enum { TEXTS = 7, WIDTH_MAX = 64, CASES_LEAST = 6, LEVEL_MAX = 3 };
-
-static char text_bytes[4096];
-static pith_str texts[TEXTS];
-
-static int read_texts(void **state) {
-    (void)state;
-    FILE *f = fopen(PITH_TEST_DATA "/modules/texts.txt", "rb");
-    assert_non_null(f);
-    size_t size = fread(text_bytes, 1, sizeof text_bytes - 1, f);
-    fclose(f);
-    char *at = text_bytes;
-    for (int i = 0; i < TEXTS; i++) {
-        char *end = strchr(at, '\n');
-        assert_non_null(end);
-        texts[i] = (pith_str){ at, (size_t)(end - at) };
-        at = end + 1;
-    }
-    assert_ptr_equal(at, text_bytes + size);
-    return 0;
-}
+enum { WIDTH_MAX = 64, CASES_LEAST = 6, LEVEL_MAX = 3 };
 
 typedef struct sparse_case {
     char dir[300], file[64], route[32];
