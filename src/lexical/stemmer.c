@@ -1,13 +1,12 @@
 /* stemmer.c - see stemmer.h. The functions are those of libstemmer.h of Snowball 2. */
 #include "lexical/stemmer.h"
 
-#include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/shared_library.h"
 
 const char pith_stemmer_languages[] = "arabic, danish, dutch, english, finnish, french, german, greek, hungarian, "
                                       "italian, norwegian, portuguese, romanian, russian, spanish, swedish, tamil, "
@@ -31,30 +30,18 @@ typedef struct stemmer_library {
 static stemmer_library library;
 static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A function of the library; ISO C has no conversion from an object's address to a function's. */
-static bool stemmer_find(void *function, void *handle, const char *name) {
-    void *found = dlsym(handle, name);
-    memcpy(function, &found, sizeof found);
-    return found != NULL;
-}
-
-/* The library is never unloaded. */
 static pith_status stemmer_load(pith_error *err) {
     static const char *const names[] = { "libstemmer.so.0d", "libstemmer.so.0", "libstemmer.so" };
     stemmer_library found;
-    void *handle = NULL;
-    int saved = errno;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !handle; i++)
-        handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    errno = saved;
+    void *handle = pith_library_load(names, sizeof names / sizeof *names);
     if (!handle)
         return pith_fail(err, PITH_ERR_NOT_FOUND,
                          "stemming needs libstemmer, which is not installed; install it (Debian: apt-get install "
                          "libstemmer0d), or turn stemming off");
-    if (!stemmer_find(&found.create, handle, "sb_stemmer_new") ||
-        !stemmer_find(&found.destroy, handle, "sb_stemmer_delete") ||
-        !stemmer_find(&found.run, handle, "sb_stemmer_stem") ||
-        !stemmer_find(&found.length, handle, "sb_stemmer_length"))
+    if (!pith_library_find(&found.create, handle, "sb_stemmer_new") ||
+        !pith_library_find(&found.destroy, handle, "sb_stemmer_delete") ||
+        !pith_library_find(&found.run, handle, "sb_stemmer_stem") ||
+        !pith_library_find(&found.length, handle, "sb_stemmer_length"))
         return pith_fail(err, PITH_ERR_UNSUPPORTED, "libstemmer is here, but lacks a function; install version 2");
     library = found;
     return PITH_OK;

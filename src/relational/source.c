@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "relational/inflate.h"
+#include "relational/gzip.h"
 
 pith_status pith_table_source_open(pith_table_source *source, const char *path, pith_arena *arena, pith_error *err) {
     if (!pith_dir_exists(path))

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/shared_library.h"
 #include "base/str.h"
 #include "base/text_out.h"
 
@@ -40,14 +41,22 @@ static void ort_log_nothing(void *user, int level, const char *category, const c
     (void)user, (void)level, (void)category, (void)id, (void)place, (void)message;
 }
 
-/* By the library's OrtErrorCode. */
+/* Those of the library's OrtErrorCode that have a status of their own. */
+enum {
+    ORT_INVALID_ARGUMENT = 2,
+    ORT_NO_SUCHFILE = 3,
+    ORT_INVALID_PROTOBUF = 7,
+    ORT_NO_KERNEL = 9,
+    ORT_INVALID_GRAPH = 10
+};
+
 static pith_status ort_code(int code) {
     switch (code) {
-    case 2: return PITH_ERR_ARGUMENT;    /* invalid argument */
-    case 3: return PITH_ERR_NOT_FOUND;   /* no such file */
-    case 7:                              /* invalid protobuf */
-    case 10: return PITH_ERR_FORMAT;     /* invalid graph */
-    case 9: return PITH_ERR_UNSUPPORTED; /* not implemented */
+    case ORT_INVALID_ARGUMENT: return PITH_ERR_ARGUMENT;
+    case ORT_NO_SUCHFILE: return PITH_ERR_NOT_FOUND;
+    case ORT_INVALID_PROTOBUF:
+    case ORT_INVALID_GRAPH: return PITH_ERR_FORMAT;
+    case ORT_NO_KERNEL: return PITH_ERR_UNSUPPORTED;
     default: return PITH_ERR_RUN;
     }
 }
@@ -109,9 +118,7 @@ static pith_status ort_open(pith_ort *ort, pith_error *err) {
                          "%s: the loader says: %s", ort->path, why ? why : "nothing");
     }
     const ort_base *(*get_base)(void);
-    void *symbol = dlsym(handle, ORT_SYMBOL);
-    memcpy(&get_base, &symbol, sizeof get_base);
-    if (symbol) ort->base = get_base();
+    if (pith_library_find(&get_base, handle, ORT_SYMBOL)) ort->base = get_base();
     if (!ort->base || !ort->base->get_api)
         return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: this library is not ONNX Runtime: it has no " ORT_SYMBOL,
                          ort->path);

@@ -107,6 +107,32 @@ static void bad_input(void **state) {
     }
 }
 
+/* Runs a shell command in the test's directory, where b.csv is, and makes the database. */
+static void packed_as(const char *command, pith_status wanted, const char *message) {
+    pith_error err = PITH_ERROR_INIT;
+    char line[700];
+    test_clean();
+    test_put("a.csv", "id\n1\n");
+    test_put("b.csv", "v\n1\n2\n");
+    test_put("schema.json", "{\"tables\": {\"b\": {\"file\": \"b.csv.gz\", \"columns\": {\"v\": {\"stype\": "
+                            "\"numerical\"}}}}}");
+    snprintf(line, sizeof line, "cd '%s' && %s", test_directory(), command);
+    assert_int_equal(system(line), 0);
+    assert_int_equal(test_make(test_directory(), "/dev/null", &err), wanted);
+    if (message && !strstr(err.message, message)) fail_msg("%s: %s", command, err.message);
+}
+
+static void packed_files(void **state) {
+    (void)state;
+    packed_as("gzip b.csv", PITH_OK, NULL);
+    packed_as("{ printf 'v\\n1\\n' | gzip; printf '2\\n' | gzip -1; } > b.csv.gz", PITH_OK, NULL); /* two members */
+    packed_as("gzip b.csv && head -c 20 b.csv.gz > c && mv c b.csv.gz", PITH_ERR_FORMAT, "it ends at byte 20");
+    packed_as("gzip b.csv && printf '\\001' | dd of=b.csv.gz bs=1 seek=$(($(stat -c %s b.csv.gz) - 8)) conv=notrunc "
+              "2>/dev/null",
+              PITH_ERR_FORMAT, "b.csv.gz is a damaged gzip file: incorrect data check");
+    packed_as("gzip b.csv && echo more >> b.csv.gz", PITH_ERR_FORMAT, "incorrect header check");
+}
+
 /* Quotes, CRLF, nulls, dangling keys, keys of two columns, gzip. */
 static void odd_tables(void **state) {
     (void)state;
@@ -142,6 +168,7 @@ static void odd_tables(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(shop_is_read), cmocka_unit_test(same_bytes),
-                                        cmocka_unit_test(bad_input), cmocka_unit_test(odd_tables) };
+                                        cmocka_unit_test(bad_input), cmocka_unit_test(packed_files),
+                                        cmocka_unit_test(odd_tables) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
