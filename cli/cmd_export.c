@@ -203,7 +203,7 @@ static const option options[] = {
 static const example examples[] = {
     { "pith export -o minilm.onnx", "the default model's network" },
     { "pith export -m bge-small-en-v1.5 -o bge/", "bge/model.onnx, tokenizer and configurations" },
-    { "pith export --pool --dtype f16 -o minilm_fp16_pooled.onnx", "16 bits; texts' vectors come out" },
+    { "pith export --pool --dtype f16 -o minilm_fp16_pooled.onnx", "16-bit weights, one vector per text" },
     { "pith export --pool --dim 128 --int32-inputs -o small.onnx", NULL },
     { NULL, NULL },
 };

@@ -1,7 +1,8 @@
 /* exported.c - see exported.h.
  *
  * The model is opened at level 1, whose passes leave standard operators only, and its graph is then changed step by
- * step: pooled, lowered to the opset, narrowed, given other inputs. The model is not run any more. */
+ * step: cut to the outputs that are wanted, lowered to the opset, narrowed, pooled in f32, given other inputs. The
+ * model is not run any more. */
 #include "model/exported.h"
 
 #include <string.h>
@@ -91,17 +92,26 @@ static pith_status exported_pool(const exported *x) {
     pith_model *m = x->m;
     const pith_export_options *o = x->o;
     pith_value *mask;
-    if (!m->text.encoder)
-        return pith_fail(x->err, m->no_text.code ? m->no_text.code : PITH_ERR_UNSUPPORTED,
-                         "there are no vectors of texts to pool: %s", m->no_text.message);
-    PITH_TRY(exported_check_modules(x));
     pith_export_pool pool = { .modules = &m->modules };
     PITH_TRY(pith_dense_choose(&pool.pooling, &pool.normalize, &pool.dim, pith_encoder_model(m->text.encoder, 0),
                                &(pith_dense){ .pooling = o->pooling, .normalize = o->normalize, .dim = o->dim },
                                x->err));
     PITH_TRY(exported_mask(&mask, x));
-    PITH_TRY(pith_export_append_pool(m->graph, m->text.outputs[0], mask, &pool, x->err));
-    return exported_infer(x);
+    PITH_TRY(pith_export_append_pool(m->graph, 0, mask, &pool, x->err));
+    PITH_TRY(exported_infer(x));
+    return pith_export_lower(m->graph, x->opset, x->err);
+}
+
+/* The one output that is pooled later. */
+static pith_status exported_rows(const exported *x) {
+    const pith_model *m = x->m;
+    if (!m->text.encoder)
+        return pith_fail(x->err, m->no_text.code ? m->no_text.code : PITH_ERR_UNSUPPORTED,
+                         "there are no vectors of texts to pool: %s", m->no_text.message);
+    PITH_TRY(exported_check_modules(x));
+    const int output = m->text.outputs[0];
+    const pith_str name = pith_graph_output_name(m->graph, (size_t)output);
+    return pith_export_set_outputs(m->graph, &m->graph->outputs[output], &name, 1, x->err);
 }
 
 /* Without the outputs that opening added. */
@@ -218,11 +228,12 @@ static pith_status exported_run(exported *x, const pith_onnx_sinks *sinks) {
     if (x->m->compiled.writer)
         return pith_fail(x->err, PITH_ERR_UNSUPPORTED,
                          "a compiled model cannot be exported; export the directory that it was made from");
-    PITH_TRY(x->o->pool ? exported_pool(x) : exported_own_outputs(x));
+    PITH_TRY(x->o->pool ? exported_rows(x) : exported_own_outputs(x));
     x->opset = x->o->opset ? x->o->opset : pith_export_needs(graph);
     PITH_TRY(pith_export_lower(graph, x->opset, x->err));
     PITH_TRY(exported_infer(x));
     PITH_TRY(exported_narrow(x));
+    if (x->o->pool) PITH_TRY(exported_pool(x));
     PITH_TRY(exported_int32_inputs(x));
     PITH_TRY(exported_infer(x));
     PITH_TRY(pith_export_lower_axes(graph, x->opset, x->err));

@@ -144,6 +144,18 @@ class Pooled(Exports):
                     path, said = self.export(directory, "--pool", "--pooling", pooling, *more)
                     self.assertLess(said["max_difference"], 1e-5)
 
+    def test_pooled_in_f32(self):
+        """Only the network is narrowed: nothing of the pooling and the modules behind it is."""
+        path, said = self.export(DATA / "modules/dense-residual", "--pool", "--dtype", "f16")
+        self.assertLess(said["max_difference"], 1e-2)
+        graph = onnx.load(path).graph
+        types = {t.name: t.data_type for t in graph.initializer}
+        pooling = [n for n in graph.node if n.name.startswith("/pooling")]
+        self.assertGreater(len(pooling), 5)
+        self.assertIn(onnx.TensorProto.FLOAT16, types.values())
+        for node in pooling:
+            self.assertNotIn(onnx.TensorProto.FLOAT16, [types.get(i) for i in node.input] + [a.i for a in node.attribute])
+
     def test_directory(self):
         """The files beside the network make it a directory that Pith opens, with the same vectors."""
         texts = (DATA / "modules/texts.txt").read_text()
