@@ -5,7 +5,7 @@ T      ?= 60
 CMAKE   = cmake -G Ninja
 SHELL  := /bin/bash
 
-.PHONY: dev all help setup model run test test-relational test-images test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind poison neon mutate fuzz bench bench-models size install clean
+.PHONY: dev all help setup model run test test-relational test-images test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind poison neon mutate fuzz bench bench-models bench-options size install clean
 
 all: build/build.ninja          ## build/pith, build/libpith.a, build/libpith.so
 	@cmake --build build -j $(JOBS)
@@ -104,12 +104,17 @@ bench-models: all               ## single operators beside ONNX Runtime (make be
 	@tools/setup.sh test
 	@"$$(tools/test_python.sh bench/requirements_models.txt)" bench/bench_models.py $(OPERATORS)
 
+bench-options: all model        ## what each option brings, written to docs/performance/options.md
+	@tools/setup.sh test
+	@"$$(tools/test_python.sh bench/requirements.txt)" bench/options.py --write
+
 size: all                       ## bytes of the library and the command
 	@tools/size.sh build
 
-docs: build-test/build.ninja    ## make docs/operators.md from the tables
+docs: build-test/build.ninja    ## make docs/operators.md and docs/options.md from the tables
 	@cmake --build build-test -j $(JOBS) --target test_operators_doc
 	@PITH_WRITE_DOCS=1 build-test/tests/test_operators_doc
+	@$(PYTHON) tools/options.py --write
 
 lint: setup-test                ## layers, lists, names, lengths, formatting
 	@"$$(tools/test_python.sh tools/requirements.txt)" tools/lint.py

@@ -17,9 +17,10 @@ sys.path[:0] = [str(ROOT / "tools")]
 class Pith:
     """libpith.so through ctypes; source: the model's directory, an .onnx or a .pith file."""
 
-    def __init__(self, threads, max_length, source, library, precision="f32", batch_tokens=0, **_):
+    def __init__(self, threads, max_length, source, library, precision="f32", batch_tokens=0, options=None, **_):
         from pith_ctypes import Model
-        self.model, self.settings = Model(library, source, precision=precision), (threads, max_length, batch_tokens)
+        self.model = Model(library, source, precision=precision, **options or {})
+        self.settings = threads, max_length, batch_tokens
 
     def embed(self, texts, order):
         threads, max_length, batch_tokens = self.settings
@@ -50,6 +51,22 @@ class Padded:
             out = np.empty((len(texts), vectors.shape[1]), np.float32) if out is None else out
             out[part] = vectors
         return out
+
+
+class PithSession(Padded):
+    """libpith.so run as users run other engines: a session, and batches of 8 as the texts come. options: of opening."""
+
+    def __init__(self, threads, max_length, tokenizer, file, library, options, **_):
+        from pith_ctypes import Model
+        super().__init__(max_length, tokenizer)
+        self.model, self.threads = Model(library, file, **options), threads
+        self.session = self.model.session()
+
+    def embed(self, texts, order):
+        return super().embed(texts, order, batch=8)
+
+    def run(self, feed):
+        return self.model.run_session(self.session, feed, self.threads)[0]
 
 
 class OnnxRuntime(Padded):
@@ -102,7 +119,7 @@ class SentenceTransformers:
         return self.model.encode(texts, show_progress_bar=False)
 
 
-KINDS = {kind.__name__: kind for kind in (Pith, OnnxRuntime, OpenVino, FastEmbed, SentenceTransformers)}
+KINDS = {kind.__name__: kind for kind in (Pith, PithSession, OnnxRuntime, OpenVino, FastEmbed, SentenceTransformers)}
 PACKAGES = {"OnnxRuntime": "onnxruntime", "OpenVino": "openvino", "FastEmbed": "fastembed",
             "SentenceTransformers": "sentence_transformers"}
 
@@ -157,6 +174,9 @@ def main():
             answer = peer.embed(texts, command["order"]).tolist() if command.get("vectors") else []
         elif "memory" in command:
             answer = memory()
+        elif "counted" in command:  # since the last time it was asked; of Pith alone
+            answer = peer.model.statistics()
+            peer.model.lib.pith_model_reset_statistics(peer.model.handle)
         else:
             answer = []
             for _ in range(command["calls"]):

@@ -17,19 +17,21 @@
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 #define DEFAULT_MODEL "all-MiniLM-L6-v2"
-#define LOOP_LIMIT 1000000 /* iterations of one Loop, unless --loop-limit says otherwise */
 
 /* ---- declarations ---- */
 
 typedef enum option_kind {
-    OPTION_FLAG,   /* bool */
-    OPTION_INT,    /* int32_t, within min and max */
-    OPTION_FLOAT,  /* double, not negative */
-    OPTION_BYTES,  /* size_t: a number, then nothing, k, M or G (1024 each) */
-    OPTION_STRING, /* const char * */
-    OPTION_LIST,   /* string_list: may be given many times */
-    OPTION_CHOICE, /* int: index into choices "a|b|c" */
-    OPTION_HEADING /* no option: its help is a heading above those that follow */
+    OPTION_FLAG,    /* bool */
+    OPTION_SWITCH,  /* int32_t: 1 or 0; or what the verb's settings begin with */
+    OPTION_INT,     /* int32_t, within min and max */
+    OPTION_MOST,    /* as OPTION_INT, but 0, which means none, is stored as -1 */
+    OPTION_THREADS, /* as OPTION_INT; or "cores" or "max" */
+    OPTION_SHARE,   /* int32_t, in per cent: a number from 0 to 1, rounded up; 0, which means never, is stored as -1 */
+    OPTION_FLOAT,   /* double, not negative */
+    OPTION_BYTES,   /* size_t: a number, then nothing, k, M or G (1024 each) */
+    OPTION_STRING,  /* const char * */
+    OPTION_LIST,    /* string_list: may be given many times */
+    OPTION_CHOICE   /* int: index into choices "a|b|c" */
 } option_kind;
 
 typedef struct string_list {
@@ -37,16 +39,53 @@ typedef struct string_list {
     size_t count;
 } string_list;
 
-typedef struct option {
-    const char *name; /* without "--"; NULL ends a table */
-    char letter;      /* 0: none */
+/* One option: a row of options.def. */
+typedef struct option_row {
+    const char *id;
+    const char *name;  /* without "--" */
+    const char *alias; /* another name; NULL: none */
+    char letter;       /* 0: none */
     option_kind kind;
-    size_t place;        /* offset of the value in the verb's settings */
+    bool anywhere;       /* the environment and the configuration may set it too; a flag can then be switched off, with
+                            --no-NAME */
     const char *takes;   /* stands for the value in help; shells complete FILE, DIR and MODEL; NULL: a flag */
-    const char *help;    /* one sentence without a full stop; the default is in parentheses */
-    int64_t min, max;    /* of OPTION_INT */
-    const char *choices; /* of OPTION_CHOICE; help and shells list them */
+    const char *implied; /* the value, if none is attached as in --name=value; NULL: a value must follow */
+    const char *initial; /* the default, read as a value is; NULL: what the verb's settings begin with */
+    const char *otherwise; /* the default in words, if initial does not say it */
+    const char *help;      /* one sentence without a full stop and without the default */
+    int64_t min, max;      /* of numbers; both 0: no range */
+    const char *choices;   /* of OPTION_CHOICE; help and shells list them */
+} option_row;
+
+enum {
+#define OPTION(id, field, test, ...) ROW_##id,
+#include "cli/options.def"
+#undef OPTION
+    OPTION_ROWS
+};
+extern const option_row option_rows[OPTION_ROWS];
+
+/* An option of a verb, or a heading above those that follow, or, with neither, the end of a table. */
+typedef struct option {
+    const option_row *row; /* NULL: a heading */
+    size_t place;          /* offset of the value in the verb's settings */
+    const char *heading;
 } option;
+
+/* Lines of a verb's table. settings_of_verb is the type of the verb's settings. */
+#define OPTION_PLACE(id, settings_of_verb, member)                                                                     \
+    { &option_rows[ROW_##id], offsetof(settings_of_verb, member), NULL }
+#define OPTION_SECTION(title)                                                                                          \
+    { NULL, 0, title }
+#define OPTION_END                                                                                                     \
+    { NULL, 0, NULL }
+/* Where the configuration is, and the preset; read by take_options. A verb with an option that may be set elsewhere
+ * lists them, except where it has a --config or --preset of its own. */
+#define OPTION_CONFIG                                                                                                  \
+    { &option_rows[ROW_config], OPTION_NOWHERE, NULL }
+#define OPTION_SOURCES                                                                                                 \
+    OPTION_CONFIG, { &option_rows[ROW_preset], OPTION_NOWHERE, NULL }
+#define OPTION_NOWHERE SIZE_MAX
 
 typedef struct example {
     const char *line, *result; /* NULL ends a list */
@@ -74,14 +113,22 @@ extern const command program;
 
 /* ---- options of a call ---- */
 
-/* Takes the verb's options from anywhere in argv and stores their values in settings. The other arguments move to the
- * front of argv, as *rest. The caller frees the items of an OPTION_LIST. If an option is given twice, the last one
- * counts. -h and --help print the help. Returns -1 to go on, else the exit code. */
+/* Takes the verb's options and stores their values in settings: first their defaults, then what the configuration says,
+ * then the environment, then the flags, which may stand anywhere in argv. Values of a preset stand just below those of
+ * the source that names it. The other arguments move to the front of argv, as *rest. The caller frees the items of an
+ * OPTION_LIST. If an option is given twice, the last one counts. -h and --help print the help. Returns -1 to go on,
+ * else the exit code. */
 int take_options(const command *c, void *settings, int argc, char **argv, string_list *rest);
+
+/* Whether a flag of the call has set the value at this place, and not only the configuration, the environment or a
+ * preset. */
+bool option_by_flag(const void *place);
 
 /* The model named with -m (*model, else NULL) or in rest. Returns -1 to go on; *model is NULL if neither names one. */
 int take_model(const command *c, const char **model, const string_list *rest);
 
+/* How many characters must be changed, added or taken away to make b out of a (Levenshtein); SIZE_MAX for long ones. */
+size_t spelling_distance(const char *a, const char *b);
 /* True if a name is close to the typed one, and closer than *best, which is then set to its distance. */
 bool is_near(const char *typed, const char *name, size_t *best);
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cli/bench_runtimes.h"
-#include "cli/common_options.h"
+#include "cli/cli.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "cli/peak.h"
@@ -20,8 +20,9 @@
  * clock to change between the loop and the workload. */
 #define PEAK_SECONDS 0.01
 
-/* The most numbers of threads and workloads that can be asked for; how often the model is opened to time opening. */
-enum { THREAD_COUNTS = 8, WORKLOADS = 6, OPENS = 5 };
+/* The most numbers of threads, of texts at a time and of workloads that can be asked for; how often the model is opened
+ * to time opening. */
+enum { THREAD_COUNTS = 8, CHUNKS = 8, WORKLOADS = 6, OPENS = 5 };
 
 typedef struct workload {
     const char *name;
@@ -33,10 +34,12 @@ typedef struct workload {
     double flop;
 } workload;
 
-/* One workload with one number of threads. */
+/* One workload with one number of threads and of texts at a time. */
 typedef struct series {
     const workload *load;
     int32_t threads;
+    int32_t chunk;
+    char name[32];                       /* the workload, and the chunk where one was asked for */
     double *seconds, *processor, *peaks; /* by round; a query's by call, peaks always by round */
     size_t calls, rounds;
 } series;
@@ -57,7 +60,9 @@ typedef struct bench {
     size_t load_count;
     int32_t threads[THREAD_COUNTS];
     size_t thread_counts;
-    int32_t rounds, tokens;
+    int32_t chunks[CHUNKS]; /* INT32_MAX: all texts */
+    size_t chunk_counts;
+    int32_t rounds, tokens, count; /* count: texts of a workload; 0: as many as have the tokens */
     series *series;
     size_t series_count;
     double open_seconds[OPENS], first_seconds;
@@ -72,11 +77,11 @@ static void end_text(workload *w) {
     w->ends[w->count++] = w->text.size;
 }
 
-/* words: of each text; 0 mixed, -1 short. */
-static void make_texts(workload *w, const char *name, int words, int32_t tokens) {
+/* words: of each text; 0 mixed, -1 short. count: of texts; 0: as many as have about so many tokens. */
+static void make_texts(workload *w, const char *name, int words, int32_t tokens, int32_t count) {
     uint64_t seed = 7;
     w->name = name;
-    for (int made = 0; !made || made < tokens;) {
+    for (int made = 0; count ? w->count < (size_t)count : !made || made < tokens;) {
         int length = words > 0 ? words : words == 0 ? synthetic_length(&seed) : 10;
         if (words < 0)
             bytes_print(&w->text, "user_id of customers variant_%zu", w->count);
@@ -122,7 +127,7 @@ static int make_loads(bench *b, const string_list *names, const char *path) {
     for (size_t k = 0; k < KINDS && !path; k++) {
         bool one = !strcmp(kinds[k].name, "query");
         if (is_wanted(names, kinds[k].name))
-            make_texts(&b->loads[b->load_count++], kinds[k].name, kinds[k].words, one ? 1 : b->tokens);
+            make_texts(&b->loads[b->load_count++], kinds[k].name, kinds[k].words, b->tokens, one ? 1 : b->count);
     }
     int code = path ? read_texts(b, &b->loads[b->load_count++], path) : EXIT_DONE;
     for (size_t i = 0; i < b->load_count; i++) {
@@ -155,13 +160,19 @@ static memory read_memory(void) {
     return m;
 }
 
-static pith_status bench_embed(bench *b, const workload *w, int32_t threads, pith_profile *profile,
+/* Embeds the texts of a workload, `chunk` of them with each call. */
+static pith_status bench_embed(bench *b, const workload *w, int32_t chunk, int32_t threads, pith_profile *profile,
                                pith_embed_stats *stats, pith_error *err) {
     pith_embed_options options = b->embed;
+    pith_status status = PITH_OK;
     options.threads = threads;
     options.profile = profile;
     options.stats = stats;
-    return pith_embed(b->vectors, b->model, w->texts, w->count, &options, err);
+    for (size_t begin = 0, n; begin < w->count && !status; begin += n) {
+        n = w->count - begin < (size_t)chunk ? w->count - begin : (size_t)chunk;
+        status = pith_embed(b->vectors, b->model, w->texts + begin, n, &options, err);
+    }
+    return status;
 }
 
 /* Tokens and FLOP of a workload; the run also warms everything up. */
@@ -170,7 +181,7 @@ static pith_status count_work(bench *b, workload *w, pith_error *err) {
     pith_embed_stats stats = { 0 };
     pith_status status = pith_profile_create(&profile, NULL, err);
     if (status) return status;
-    status = bench_embed(b, w, 1, profile, &stats, err);
+    status = bench_embed(b, w, INT32_MAX, 1, profile, &stats, err);
     w->tokens = stats.tokens;
     w->flop = profile_flop(profile);
     pith_profile_destroy(profile);
@@ -184,7 +195,7 @@ static pith_status run_series(bench *b, series *s, pith_error *err) {
     s->peaks[s->rounds++] = peak_flops(s->threads, PEAK_SECONDS);
     for (size_t i = 0; i < calls_of(s->load); i++) {
         double processor = processor_seconds(), begin = now_seconds();
-        pith_status status = bench_embed(b, s->load, s->threads, NULL, NULL, err);
+        pith_status status = bench_embed(b, s->load, s->chunk, s->threads, NULL, NULL, err);
         if (status) return status;
         s->seconds[s->calls] = now_seconds() - begin;
         s->processor[s->calls++] = processor_seconds() - processor;
@@ -195,16 +206,20 @@ static pith_status run_series(bench *b, series *s, pith_error *err) {
 }
 
 static void make_series(bench *b) {
-    b->series = grow(NULL, b->load_count * b->thread_counts * sizeof *b->series);
-    for (size_t w = 0; w < b->load_count; w++)
-        for (size_t t = 0; t < b->thread_counts; t++) {
-            size_t calls = calls_of(&b->loads[w]) * (size_t)b->rounds;
-            b->series[b->series_count++] = (series){ .load = &b->loads[w],
-                                                     .threads = b->threads[t],
-                                                     .seconds = grow(NULL, calls * sizeof(double)),
-                                                     .processor = grow(NULL, calls * sizeof(double)),
-                                                     .peaks = grow(NULL, (size_t)b->rounds * sizeof(double)) };
-        }
+    const size_t each = b->thread_counts * b->chunk_counts;
+    b->series = grow(NULL, b->load_count * each * sizeof *b->series);
+    for (size_t i = 0; i < b->load_count * each; i++) {
+        const workload *w = &b->loads[i / each];
+        size_t calls = calls_of(w) * (size_t)b->rounds;
+        series *s = &b->series[b->series_count++];
+        *s = (series){ .load = w,
+                       .threads = b->threads[i % b->thread_counts],
+                       .chunk = b->chunks[i / b->thread_counts % b->chunk_counts],
+                       .seconds = grow(NULL, calls * sizeof(double)),
+                       .processor = grow(NULL, calls * sizeof(double)),
+                       .peaks = grow(NULL, (size_t)b->rounds * sizeof(double)) };
+        snprintf(s->name, sizeof s->name, s->chunk == INT32_MAX ? "%s" : "%s/%d", w->name, (int)s->chunk);
+    }
 }
 
 /* Opening again and again, the last time up to a first vector. The file is in the page cache by now. */
@@ -238,8 +253,8 @@ static pith_status bench_measure(bench *b, pith_profile *profile, pith_error *er
         for (size_t s = 0; s < b->series_count && !status; s++) status = run_series(b, &b->series[s], err);
     for (size_t s = 0; s < b->series_count && profile && !status; s++) {
         uint64_t begin = pith_profile_now();
-        status = bench_embed(b, b->series[s].load, b->series[s].threads, profile, NULL, err);
-        pith_profile_phase(profile, b->series[s].load->name, begin);
+        status = bench_embed(b, b->series[s].load, b->series[s].chunk, b->series[s].threads, profile, NULL, err);
+        pith_profile_phase(profile, b->series[s].name, begin);
     }
     b->worked.peak = read_memory().peak;
     if (!status) status = measure_opening(b, err);
@@ -272,12 +287,12 @@ static void bench_print_text(bench *b) {
     printf("memory     %.1f MB resident at most, %.1f MB of it private; %.1f and %.1f MB when opened\n",
            (double)b->worked.peak / 1e6, (double)b->worked.anonymous / 1e6, (double)b->opened.resident / 1e6,
            (double)b->opened.anonymous / 1e6);
-    printf("\n%-10s %7s %6s %9s %10s %10s %11s %9s %8s %8s\n", "workload", "threads", "texts", "texts/s", "tokens/s",
+    printf("\n%-12s %7s %6s %9s %10s %10s %11s %9s %8s %8s\n", "workload", "threads", "texts", "texts/s", "tokens/s",
            "ms per call", "spread", "GFLOP/s", "% peak", "cpu/wall");
     for (size_t i = 0; i < b->series_count; i++) {
         series *s = &b->series[i];
         summary m = summarize(s);
-        printf("%-10s %7d %6zu %9.1f %10.0f %10.3f %5.2f..%4.2f %9.1f %8.1f %8.2f\n", s->load->name, s->threads,
+        printf("%-12s %7d %6zu %9.1f %10.0f %10.3f %5.2f..%4.2f %9.1f %8.1f %8.2f\n", s->name, s->threads,
                s->load->count, (double)s->load->count / m.seconds, (double)s->load->tokens / m.seconds, m.seconds * 1e3,
                m.least / m.seconds, m.most / m.seconds, s->load->flop / m.seconds * 1e-9,
                100 * s->load->flop / m.seconds / m.peak, m.processor / m.seconds);
@@ -295,13 +310,14 @@ static void bench_print_text(bench *b) {
 
 static json_t *series_json(series *s) {
     summary m = summarize(s);
-    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "workload",
-                     s->load->name, "threads", (int)s->threads, "texts", (json_int_t)s->load->count, "tokens",
-                     (json_int_t)s->load->tokens, "flop", (json_int_t)s->load->flop, "calls", (json_int_t)s->calls,
-                     "seconds", m.seconds, "seconds_min", m.least, "seconds_max", m.most, "seconds_p90", m.p90,
-                     "seconds_p99", m.p99, "cpu_seconds", m.processor, "tokens_per_second",
-                     (double)s->load->tokens / m.seconds, "peak_flop_per_second", m.peak, "peak_fraction",
-                     s->load->flop / m.seconds / m.peak);
+    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "workload",
+                     s->load->name, "threads", (int)s->threads, "chunk",
+                     (json_int_t)((size_t)s->chunk < s->load->count ? (size_t)s->chunk : s->load->count), "texts",
+                     (json_int_t)s->load->count, "tokens", (json_int_t)s->load->tokens, "flop",
+                     (json_int_t)s->load->flop, "calls", (json_int_t)s->calls, "seconds", m.seconds, "seconds_min",
+                     m.least, "seconds_max", m.most, "seconds_p90", m.p90, "seconds_p99", m.p99, "cpu_seconds",
+                     m.processor, "tokens_per_second", (double)s->load->tokens / m.seconds, "peak_flop_per_second",
+                     m.peak, "peak_fraction", s->load->flop / m.seconds / m.peak);
 }
 
 static void bench_print_json(bench *b) {
@@ -317,20 +333,28 @@ static void bench_print_json(bench *b) {
     json_print(json);
 }
 
-static int take_threads(bench *b, const string_list *given) {
-    int32_t all = b->cpu.threads;
-    if (given->count > THREAD_COUNTS)
-        return usage(b->command, "--threads may be given %d times at most", THREAD_COUNTS);
+/* The numbers of a list, from 1 to most. */
+static int take_numbers(int32_t *numbers, size_t *count, size_t room, const bench *b, const char *flag,
+                        const string_list *given, int32_t most) {
+    if (given->count > room) return usage(b->command, "%s may be given %zu times at most", flag, room);
     for (size_t i = 0; i < given->count; i++) {
         char *end;
         long n = strtol(given->items[i], &end, 10);
-        if (*end || n < 1 || n > 4096)
-            return usage(b->command, "--threads takes a number from 1 to 4096, not '%s'", given->items[i]);
-        b->threads[b->thread_counts++] = (int32_t)n;
+        if (*end || n < 1 || n > most)
+            return usage(b->command, "%s takes a number from 1 to %d, not '%s'", flag, (int)most, given->items[i]);
+        numbers[(*count)++] = (int32_t)n;
     }
-    if (!given->count) b->threads[b->thread_counts++] = 1;
-    if (!given->count && all > 1) b->threads[b->thread_counts++] = all;
     return EXIT_DONE;
+}
+
+static int take_counts(bench *b, const string_list *threads, const string_list *chunks) {
+    const int32_t all = b->cpu.threads;
+    int code = take_numbers(b->threads, &b->thread_counts, THREAD_COUNTS, b, "--threads", threads, 4096);
+    if (!code) code = take_numbers(b->chunks, &b->chunk_counts, CHUNKS, b, "--chunk", chunks, INT32_MAX);
+    if (!threads->count) b->threads[b->thread_counts++] = 1;
+    if (!threads->count && all > 1) b->threads[b->thread_counts++] = all;
+    if (!chunks->count) b->chunks[b->chunk_counts++] = INT32_MAX;
+    return code;
 }
 
 static void bench_end(bench *b) {
@@ -376,7 +400,7 @@ typedef struct bench_settings {
     const char *runtimes;
     bool json, pin;
     double atol;
-    string_list names, threads, shapes;
+    string_list names, threads, chunks, shapes;
     runtime_choice runtime;
 } bench_settings;
 
@@ -422,15 +446,10 @@ static int bench_run(int argc, char **argv) {
     const command *c = &command_bench;
     string_list rest = { NULL, 0 };
     bench_settings s = { .bench = { .command = c,
-                                    .path = DEFAULT_MODEL,
                                     .cpu = PITH_CPU_INFO_INIT,
                                     .open = PITH_OPEN_OPTIONS_INIT,
-                                    .embed = PITH_EMBED_OPTIONS_INIT,
-                                    .rounds = 5,
-                                    .tokens = 4096 } };
+                                    .embed = PITH_EMBED_OPTIONS_INIT } };
     char two[RUNTIMES][16] = { "", "" };
-    s.bench.embed.max_length = 512;
-    s.atol = 1e-3;
     s.bench.open.log = &warnings;
     int code = take_options(c, &s, argc, argv, &rest);
     if (code < 0 && rest.count) code = usage(c, "unexpected argument '%s'; give the model with -m", rest.items[0]);
@@ -439,7 +458,7 @@ static int bench_run(int argc, char **argv) {
     if (code < 0) {
         pith_pin_threads(s.pin);
         pith_cpu_report(&s.bench.cpu, NULL);
-        code = take_threads(&s.bench, &s.threads);
+        code = take_counts(&s.bench, &s.threads, &s.chunks);
         if (!code) code = make_loads(&s.bench, &s.names, s.texts);
         if (!*two[1]) runtime_choice_apply(&s.bench.open, &s.runtime, s.bench.threads[s.bench.thread_counts - 1]);
         if (!code) code = *two[1] ? bench_two(&s, two) : bench_work(&s.bench, s.json, s.profile);
@@ -447,45 +466,41 @@ static int bench_run(int argc, char **argv) {
     }
     free(s.names.items);
     free(s.threads.items);
+    free(s.chunks.items);
     free(s.shapes.items);
     runtime_choice_free(&s.runtime);
     return code;
 }
 
-#define AT(member) offsetof(bench_settings, member)
+#define AT(id, member) OPTION_PLACE(id, bench_settings, member)
 
 static const option options[] = {
     OPTION_SECTION("model"),
-    OPTION_MODEL(AT(bench.path)),
-    { "max-length", 0, OPTION_INT, AT(bench.embed.max_length), "N",
-      .help = "number of tokens at which a text is cut (512, never more than the model's positions)", .min = 1,
-      .max = INT32_MAX },
-    OPTION_LEVEL(AT(bench.open.optimization)),
-    OPTION_PRECISION(AT(bench.open.precision)),
-    OPTION_MODEL_FILE(AT(bench.open.model_file)),
-    OPTION_ROUTE(AT(bench.open.route)),
+    AT(model, bench.path),
+    AT(max_length, bench.embed.max_length),
+    AT(optimization, bench.open.optimization),
+    AT(precision, bench.open.precision),
+    AT(model_file, bench.open.model_file),
+    AT(route, bench.open.route),
     OPTION_SECTION("work"),
-    { "workload", 0, OPTION_LIST, AT(names), "NAME", .help = "run this workload; may be given many times (all)" },
-    { "texts", 0, OPTION_STRING, AT(texts), "FILE", .help = "texts, one per line, instead of made-up ones" },
-    { "tokens", 0, OPTION_INT, AT(bench.tokens), "N", .help = "about this many tokens per workload and round (4096)",
-      .min = 1, .max = 1 << 24 },
-    { "rounds", 0, OPTION_INT, AT(bench.rounds), "N", .help = "number of rounds (5)", .min = 1, .max = 10000 },
-    { "threads", 't', OPTION_LIST, AT(threads), "N",
-      .help = "number of threads; may be given many times (1, and all the process may use)" },
-    OPTION_PIN(AT(pin)),
-    OPTION_BATCH_TOKENS(AT(bench.embed.batch_tokens)),
+    AT(workload, names),
+    AT(texts, texts),
+    AT(tokens, bench.tokens),
+    AT(count_bench, bench.count),
+    AT(chunk, chunks),
+    AT(rounds, bench.rounds),
+    AT(threads_bench, threads),
+    AT(pin, pin),
+    AT(batch_tokens, bench.embed.batch_tokens),
     OPTION_SECTION("runtime"),
-    { "runtime", 0, OPTION_STRING, AT(runtimes), "NAME[,NAME]",
-      .help =
-          "the runtime to measure (builtin): builtin, ort, auto; two of them, such as builtin,ort, are compared: first "
-          "their results, then their speed, in turns, for texts or for the random tensors of any model" },
-    { "atol", 0, OPTION_FLOAT, AT(atol), "X", .help = "the largest difference between two runtimes' results (1e-3)" },
-    OPTION_INPUT_SHAPE(AT(shapes)),
-    OPTIONS_ORT(AT(runtime)),
+    AT(runtime_bench, runtimes),
+    AT(atol_bench, atol),
+    AT(input_shape, shapes),
+    OPTIONS_ORT(bench_settings, runtime),
+    OPTION_SOURCES,
     OPTION_SECTION("output"),
-    OPTION_JSON(AT(json), "print one JSON object"),
-    { "profile", 0, OPTION_STRING, AT(profile), "FILE",
-      .help = "write a Chrome trace of the opening and of one more round" },
+    AT(json, json),
+    AT(profile_bench, profile),
     OPTION_END,
 };
 
@@ -493,6 +508,7 @@ static const example examples[] = {
     { "pith bench", "all workloads, one thread and all" },
     { "pith bench --workload query --workload mixed", "only these workloads" },
     { "pith bench -m model --texts corpus.txt -t 4", "your own texts, four threads" },
+    { "pith bench --workload short --count 8192 --chunk 512 --chunk 8192", "8192 names, in parts and at once" },
     { "pith bench --runtime builtin,ort -m yunet.onnx --input-shape input=1x3x320x320", "side by side" },
     { "pith bench --profile trace.json --rounds 1", "a trace of where the time goes" },
     { NULL, NULL },

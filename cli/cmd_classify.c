@@ -3,22 +3,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common_options.h"
+#include "cli/cli.h"
 #include "cli/json_out.h"
 #include "cli/number.h"
 #include "cli/output.h"
 #include "cli/profile_file.h"
 #include "cli/runtime_choice.h"
 #include "cli/text_batch.h"
+#include "cli/work_options.h"
 
 /* Texts of a batch. More keep more threads busy; the first result comes later. */
 #define BATCH_TEXTS ((size_t)1024)
 
 typedef struct classify_settings {
-    const char *model, *output, *field, *pair_field, *profile;
-    bool null, jsonl, raw, check;
+    const char *model, *output, *field, *pair_field;
+    bool null, jsonl, raw;
     int32_t top;
     int invalid;
+    work_settings work;
     pith_open_options open;
     runtime_choice runtime;
     pith_score_options score;
@@ -119,7 +121,9 @@ static int classify_files(const classify_settings *s, const pith_model *model, c
 
 static int classify_run(int argc, char **argv) {
     const command *c = &command_classify;
-    classify_settings s = { .model = NULL, .open = PITH_OPEN_OPTIONS_INIT, .score = PITH_SCORE_OPTIONS_INIT };
+    classify_settings s = { .work = WORK_SETTINGS_INIT,
+                            .open = PITH_OPEN_OPTIONS_INIT,
+                            .score = PITH_SCORE_OPTIONS_INIT };
     string_list files = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &files);
     if (code >= 0) return code;
@@ -128,12 +132,12 @@ static int classify_run(int argc, char **argv) {
     if (s.jsonl && s.null) return usage(c, "--jsonl and -0 do not go together");
     pith_error err = PITH_ERROR_INIT;
     pith_model *model;
-    code = profile_open(&s.score.profile, c, s.profile, &files);
+    code = work_begin(c, &s.work, &s.open);
+    if (!code) code = profile_open(&s.score.profile, c, s.work.profile, &files);
     if (!code) code = telemetry_begin(&s.score.profile, c, s.runtime.telemetry, s.score.threads);
     if (code) return code;
-    s.open.log = &warnings;
     s.open.profile = s.score.profile;
-    if (s.check) s.open.flags |= PITH_OPEN_CHECK;
+    s.score.batching = &s.work.batching;
     runtime_choice_apply(&s.open, &s.runtime, s.score.threads);
     if (s.raw) s.score.activation = PITH_ACTIVATION_NONE;
     if (pith_model_open(&model, s.model, &s.open, &err)) {
@@ -141,48 +145,45 @@ static int classify_run(int argc, char **argv) {
         return fail_model(c, &err, s.model);
     }
     telemetry_model(model);
+    const double began = now_seconds();
     if (pith_classify(NULL, model, NULL, NULL, 0, &s.score, &err))
         code = fail(c, "%s", err.message);
     else
         code = classify_files(&s, model, &files);
+    json_t *told = json_pack("{s:f}", "seconds", now_seconds() - began);
+    code = work_stats(c, &s.work, told, model, &files, code);
     pith_model_close(model);
     runtime_choice_free(&s.runtime);
     telemetry_end(&s.score.profile);
     return profile_close(s.score.profile, c, code);
 }
 
-#define AT(member) offsetof(classify_settings, member)
+#define AT(id, member) OPTION_PLACE(id, classify_settings, member)
 
 static const option options[] = {
     OPTION_SECTION("model"),
-    { "model", 'm', OPTION_STRING, AT(model), "MODEL",
-      .help = "a directory, an .onnx or .pith file, or a name in the model cache" },
-    { "max-length", 0, OPTION_INT, AT(score.max_length), "N",
-      .help = "number of tokens at which a text, or a pair together, is cut (the model's)", .min = 1,
-      .max = INT32_MAX },
-    OPTION_LEVEL(AT(open.optimization)),
-    OPTION_CHECK(AT(check)),
-    OPTION_PRECISION(AT(open.precision)),
+    AT(model_classify, model),
+    AT(max_length_classify, score.max_length),
+    OPTIONS_PASSES(classify_settings),
     OPTION_SECTION("input"),
-    OPTION_NULL(AT(null)),
-    { "jsonl", 0, OPTION_FLAG, AT(jsonl), NULL,
-      .help = "lines are JSON objects, which are written again with the member \"labels\"" },
-    { "field", 0, OPTION_STRING, AT(field), "NAME", .help = "with --jsonl, the member that holds the text (text)" },
-    { "pair-field", 0, OPTION_STRING, AT(pair_field), "NAME",
-      .help = "with --jsonl, the member that holds the second text of a pair" },
-    OPTION_INVALID(AT(invalid)),
+    AT(null, null),
+    AT(jsonl, jsonl),
+    AT(field, field),
+    AT(pair_field, pair_field),
+    AT(invalid, invalid),
     OPTION_SECTION("output"),
-    OPTION_OUTPUT(AT(output)),
-    { "top-k", 'k', OPTION_INT, AT(top), "N", .help = "write only the N best labels (all)", .min = 1,
-      .max = INT32_MAX },
-    { "raw", 0, OPTION_FLAG, AT(raw), NULL, .help = "write the model's logits, not probabilities" },
-    OPTION_PROFILE(AT(profile)),
+    AT(output, output),
+    AT(top_k, top),
+    AT(raw, raw),
+    OPTIONS_TOLD(classify_settings),
     OPTION_SECTION("work"),
-    OPTION_THREADS(AT(score.threads)),
-    OPTION_BATCH_TOKENS(AT(score.batch_tokens)),
-    OPTION_MEMORY_LIMIT(AT(open.memory_limit)),
-    OPTIONS_RUNTIME(AT(runtime)),
-    OPTION_TELEMETRY(AT(runtime)),
+    AT(threads, score.threads),
+    AT(batch_tokens, score.batch_tokens),
+    OPTIONS_BATCHING(classify_settings),
+    OPTIONS_MEMORY(classify_settings),
+    OPTIONS_RUNTIME(classify_settings, runtime),
+    AT(telemetry, runtime.telemetry),
+    OPTION_SOURCES,
     OPTION_END,
 };
 

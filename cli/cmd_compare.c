@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/common_options.h"
+#include "cli/cli.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "cli/random_inputs.h"
@@ -80,9 +80,7 @@ static int compare_models(const command *c, compare_settings *s) {
 
 static int compare_run(int argc, char **argv) {
     const command *c = &command_compare;
-    compare_settings s = {
-        .open = PITH_OPEN_OPTIONS_INIT, .run = PITH_RUN_OPTIONS_INIT, .loop_limit = LOOP_LIMIT, .atol = -1, .rtol = -1
-    };
+    compare_settings s = { .open = PITH_OPEN_OPTIONS_INIT, .run = PITH_RUN_OPTIONS_INIT, .atol = -1, .rtol = -1 };
     string_list rest = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &rest);
     if (code < 0) code = take_model(c, &s.model, &rest);
@@ -94,28 +92,27 @@ static int compare_run(int argc, char **argv) {
     return code;
 }
 
-#define AT(member) offsetof(compare_settings, member)
+#define AT(id, member) OPTION_PLACE(id, compare_settings, member)
 
 static const option options[] = {
-    OPTION_MODEL_ARGUMENT(AT(model)),
+    AT(model_compile, model),
     OPTION_SECTION("inputs"),
-    { "input", 'i', OPTION_LIST, AT(given), "NAME=FILE",
-      .help = "an input tensor; FILE alone is enough if the model has one input (random numbers)" },
-    OPTION_INPUT_SHAPE(AT(shapes)),
-    OPTION_STRICT_SHAPES(AT(strict)),
-    { "seed", 0, OPTION_INT, AT(seed), "N", .help = "seed of the random inputs (0)", .max = INT32_MAX },
+    AT(input_run, given),
+    AT(input_shape, shapes),
+    AT(strict_shapes, strict),
+    AT(seed_compare, seed),
     OPTION_SECTION("result"),
-    OPTION_JSON(AT(json), "print {\"outputs\": [{\"name\": ..., \"max_abs\": ..., \"max_rel\": ...}, ...]}"),
-    { "atol", 0, OPTION_FLOAT, AT(atol), "X", .help = "fail if an element of an output differs by more (no limit)" },
-    { "rtol", 0, OPTION_FLOAT, AT(rtol), "X",
-      .help = "fail if an element differs by more, as a share of the larger one (no limit)" },
+    AT(json_compare, json),
+    AT(atol_compare, atol),
+    AT(rtol_compare, rtol),
     OPTION_SECTION("work"),
-    OPTION_LEVEL(AT(open.optimization)),
-    OPTION_MODEL_FILE(AT(open.model_file)),
-    OPTION_THREADS(AT(run.threads)),
-    OPTION_LOOP_LIMIT(AT(loop_limit)),
+    AT(optimization, open.optimization),
+    AT(model_file, open.model_file),
+    AT(threads, run.threads),
+    AT(loop_limit, loop_limit),
     OPTION_SECTION("ONNX Runtime"),
-    OPTIONS_ORT(AT(runtime)),
+    OPTIONS_ORT(compare_settings, runtime),
+    OPTION_SOURCES,
     OPTION_END,
 };
 

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/common_options.h"
+#include "cli/cli.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "cli/text_input.h"
@@ -243,26 +243,20 @@ static int compile_run(int argc, char **argv) {
     return code ? code : compile_model(c, &s);
 }
 
-#define AT(member) offsetof(compile_settings, member)
+#define AT(id, member) OPTION_PLACE(id, compile_settings, member)
 
 static const option options[] = {
-    OPTION_MODEL_ARGUMENT(AT(model)),
-    { "output", 'o', OPTION_STRING, AT(output), "FILE",
-      .help = "write this file; it appears under its name when it is complete" },
-    OPTION_LEVEL(AT(open.optimization)),
-    OPTION_CHECK(AT(check)),
-    { "precision", 0, OPTION_CHOICE, AT(open.precision), "HOW",
-      .help = "arithmetic of the dense layers (auto: f32); an int8 file has two fifths of the size",
-      .choices = "auto|f32|int8|bf16" },
-    OPTION_MODEL_FILE(AT(open.model_file)),
-    OPTION_ROUTE(AT(open.route)),
-    { "calibrate", 0, OPTION_STRING, AT(texts), "WHAT",
-      .help =
-          "with int8, the texts that calibrate the weights, so that vectors stay near those of f32: a FILE with one "
-          "text per line, of which 1024 are used; vocabulary: made-up texts in every script the tokenizer "
-          "knows; none: weights are rounded to nearest (vocabulary, if the model has one)" },
-    OPTION_JSON(AT(json), "print the sizes as one JSON object on standard output"),
-    { "quiet", 'q', OPTION_FLAG, AT(quiet), NULL, .help = "print no sizes and no progress" },
+    AT(model_compile, model),
+    AT(output_compile, output),
+    AT(optimization, open.optimization),
+    AT(check, check),
+    AT(precision_compile, open.precision),
+    AT(model_file, open.model_file),
+    AT(route, open.route),
+    AT(calibrate, texts),
+    AT(json_compile, json),
+    AT(quiet, quiet),
+    OPTION_SOURCES,
     OPTION_END,
 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/common_options.h"
+#include "cli/cli.h"
 #include "cli/crop_picture.h"
 #include "cli/csv_out.h"
 #include "cli/number.h"
@@ -31,7 +31,6 @@ static const struct {
     { "portrait", 600, 800, 45, CROP_THIRDS },  { "headshot", 800, 1000, 50, CROP_THIRDS },
     { "landscape", 800, 600, 45, CROP_THIRDS },
 };
-#define PRESETS "none|square|avatar|passport|id|portrait|headshot|landscape"
 enum { FORMAT_SAME, FORMAT_JPEG, FORMAT_PNG, FORMAT_WEBP };
 static const char *const formats[] = { NULL, "jpeg", "png", "webp" };
 static const char *const endings[] = { NULL, ".jpg", ".png", ".webp" };
@@ -310,11 +309,7 @@ static int crop_open(const command *c, crop_settings *s, const string_list *path
 
 static int crop_run(int argc, char **argv) {
     const command *c = &command_crop;
-    crop_settings s = { .open = PITH_OPEN_OPTIONS_INIT,
-                        .detect = PITH_DETECT_OPTIONS_INIT,
-                        .naming = "{stem}_{n}{ext}",
-                        .threshold = 0.9,
-                        .overlap = 0.3 };
+    crop_settings s = { .open = PITH_OPEN_OPTIONS_INIT, .detect = PITH_DETECT_OPTIONS_INIT };
     string_list paths = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &paths);
     if (code >= 0) return code;
@@ -324,47 +319,37 @@ static int crop_run(int argc, char **argv) {
     return code;
 }
 
-#define AT(member) offsetof(crop_settings, member)
+#define AT(id, member) OPTION_PLACE(id, crop_settings, member)
 
 static const option options[] = {
-    { "model", 'm', OPTION_STRING, AT(model), "MODEL", .help = "any file of YuNet" },
+    AT(model_detect, model),
     OPTION_SECTION("the crop"),
-    { "preset", 0, OPTION_CHOICE, AT(preset), "NAME",
-      .help = "size, height of the face and position by a name (square)", .choices = PRESETS },
-    { "size", 0, OPTION_STRING, AT(size), "WxH", .help = "pixels of a crop (512x512)" },
-    { "face-height", 0, OPTION_FLOAT, AT(face), "PERCENT", .help = "height of the face in the crop (60)" },
-    { "position", 0, OPTION_CHOICE, AT(position), "NAME",
-      .help = "centre: the face in the middle; thirds: the eyes at a third of the height (the preset's)",
-      .choices = "preset|centre|thirds" },
-    { "right", 0, OPTION_INT, AT(right), "PERCENT",
-      .help = "move the face to the right by a part of the crop's width (0)", .min = -500, .max = 500 },
-    { "down", 0, OPTION_INT, AT(down), "PERCENT", .help = "move the face down by a part of the crop's height (0)",
-      .min = -500, .max = 500 },
-    { "level", 0, OPTION_FLAG, AT(level), NULL, .help = "turn each crop so that the eyes are level" },
-    { "fill", 0, OPTION_STRING, AT(fill), "COLOUR",
-      .help = "colour where the picture ends, such as #ffffff (#000000)" },
+    AT(preset_crop, preset),
+    AT(size_crop, size),
+    AT(face_height, face),
+    AT(position, position),
+    AT(right, right),
+    AT(down, down),
+    AT(level, level),
+    AT(fill, fill),
     OPTION_SECTION("which faces"),
-    { "score-threshold", 0, OPTION_FLOAT, AT(threshold), "X", .help = "leave out faces with a lower score (0.9)" },
-    { "nms-threshold", 0, OPTION_FLOAT, AT(overlap), "X", .help = "largest overlap of two boxes (0.3)" },
-    { "detect-size", 0, OPTION_STRING, AT(detect_size), "WxH",
-      .help = "look for faces in the picture scaled to fit into so many pixels (its own size)" },
-    { "most", 0, OPTION_INT, AT(most), "N", .help = "crop the N faces with the best scores of a picture (all)",
-      .min = 1, .max = INT32_MAX },
-    { "sharpness", 0, OPTION_FLOAT, AT(sharpness), "X",
-      .help = "leave out crops whose variance of the Laplacian is lower (0)" },
-    { "max-pixels", 0, OPTION_BYTES, AT(max_pixels), "N", .help = "refuse pictures of more pixels (100000000)" },
+    AT(score_threshold, threshold),
+    AT(nms_threshold_crop, overlap),
+    AT(detect_size, detect_size),
+    AT(most, most),
+    AT(sharpness, sharpness),
+    AT(max_pixels_detect, max_pixels),
     OPTION_SECTION("result"),
-    { "output", 'o', OPTION_STRING, AT(dir), "DIR", .help = "folder of the crops; subfolders of a folder are kept" },
-    { "name", 0, OPTION_STRING, AT(naming), "RULE", .help = "name of a crop ({stem}_{n}{ext})" },
-    { "format", 0, OPTION_CHOICE, AT(format), "NAME", .help = "format of the crops (that of the picture, else PNG)",
-      .choices = "same|jpeg|png|webp" },
-    { "quality", 0, OPTION_INT, AT(quality), "N", .help = "of JPEG and WebP (90)", .min = 1, .max = 100 },
-    { "list", 0, OPTION_STRING, AT(list), "FILE",
-      .help = "write a CSV with a line per crop: file, crop, x, y, w, h, score, sharpness" },
-    { "resume", 0, OPTION_FLAG, AT(resume), NULL, .help = "keep crops that are there already" },
+    AT(output_crop, dir),
+    AT(name, naming),
+    AT(format_crop, format),
+    AT(quality, quality),
+    AT(list_crop, list),
+    AT(resume_crop, resume),
     OPTION_SECTION("work"),
-    OPTION_THREADS(AT(detect.threads)),
-    OPTIONS_RUNTIME(AT(runtime)),
+    AT(threads, detect.threads),
+    OPTIONS_RUNTIME(crop_settings, runtime),
+    OPTION_CONFIG,
     OPTION_END,
 };
 

@@ -9,7 +9,7 @@
 #include <pith/detect.h>
 
 #include "cli/annotate.h"
-#include "cli/common_options.h"
+#include "cli/cli.h"
 #include "cli/csv_out.h"
 #include "cli/json_out.h"
 #include "cli/number.h"
@@ -321,8 +321,6 @@ static int detect_run(int argc, char **argv) {
     const command *c = &command_detect;
     detect_settings s = { .open = PITH_OPEN_OPTIONS_INIT, .detect = PITH_DETECT_OPTIONS_INIT };
     string_list paths = { NULL, 0 };
-    s.threshold = 0.9;
-    s.overlap = 0.3;
     int code = take_options(c, &s, argc, argv, &paths);
     if (code >= 0) return code;
     code = detect_check(c, &s, &paths);
@@ -331,43 +329,32 @@ static int detect_run(int argc, char **argv) {
     return code;
 }
 
-#define AT(member) offsetof(detect_settings, member)
+#define AT(id, member) OPTION_PLACE(id, detect_settings, member)
 
 static const option options[] = {
-    { "model", 'm', OPTION_STRING, AT(model), "MODEL", .help = "any file of YuNet" },
+    AT(model_detect, model),
     OPTION_SECTION("which faces"),
-    { "score-threshold", 0, OPTION_FLOAT, AT(threshold), "X", .help = "leave out faces with a lower score (0.9)" },
-    { "nms-threshold", 0, OPTION_FLOAT, AT(overlap), "X",
-      .help =
-          "of two boxes that overlap by more, as a share of their common area, leave out the one with the lower score "
-          "(0.3)" },
-    { "top-k", 0, OPTION_INT, AT(detect.top_k), "N", .help = "candidates that are compared, at most (5000)", .min = 1,
-      .max = INT32_MAX },
-    { "score", 0, OPTION_CHOICE, AT(score), "HOW",
-      .help =
-          "root: square root of the network's two numbers multiplied, as in OpenCV; product: without the root (root)",
-      .choices = "root|product" },
-    { "size", 0, OPTION_STRING, AT(size), "WxH",
-      .help = "scale pictures to fit into so many pixels, in their proportions (they keep their size)" },
-    { "raw", 0, OPTION_STRING, AT(raw), "WxH",
-      .help = "read frames of raw video of this size from standard input: RGB, 3 bytes per pixel" },
-    { "max-pixels", 0, OPTION_BYTES, AT(max_pixels), "N", .help = "refuse pictures of more pixels (100000000)" },
+    AT(score_threshold, threshold),
+    AT(nms_threshold, overlap),
+    AT(top_k_detect, detect.top_k),
+    AT(score, score),
+    AT(size, size),
+    AT(raw_detect, raw),
+    AT(max_pixels_detect, max_pixels),
     OPTION_SECTION("result"),
-    { "format", 0, OPTION_CHOICE, AT(format), "NAME", .help = "form of the result (text)", .choices = "text|json|csv" },
-    OPTION_JSON(AT(json),
-                "print a line per picture: {\"file\", \"width\", \"height\", \"faces\": [{\"box\", \"landmarks\", "
-                "\"score\"}]}"),
-    OPTION_OUTPUT(AT(output)),
-    { "annotate", 0, OPTION_STRING, AT(annotate), "DIR",
-      .help = "write the pictures with boxes and landmarks into this folder, under their names" },
-    OPTION_PROFILE(AT(profile)),
+    AT(format_detect, format),
+    AT(json_detect, json),
+    AT(output, output),
+    AT(annotate, annotate),
+    AT(profile, profile),
     OPTION_SECTION("work"),
-    OPTION_LEVEL(AT(open.optimization)),
-    OPTION_STRICT_SHAPES(AT(strict)),
-    OPTION_THREADS(AT(detect.threads)),
-    OPTION_MEMORY_LIMIT(AT(open.memory_limit)),
-    OPTIONS_RUNTIME(AT(runtime)),
-    OPTION_TELEMETRY(AT(runtime)),
+    AT(optimization, open.optimization),
+    AT(strict_shapes, strict),
+    AT(threads, detect.threads),
+    AT(memory_limit, open.memory_limit),
+    OPTIONS_RUNTIME(detect_settings, runtime),
+    AT(telemetry, runtime.telemetry),
+    OPTION_SOURCES,
     OPTION_END,
 };
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common_options.h"
+#include "cli/cli.h"
 #include "cli/json_line.h"
 #include "cli/output.h"
 
@@ -96,7 +96,7 @@ static int detokenize_lines(const detokenize_settings *s, const pith_tokenizer *
 
 static int detokenize_run(int argc, char **argv) {
     const command *c = &command_detokenize;
-    detokenize_settings s = { .model = DEFAULT_MODEL };
+    detokenize_settings s = { .model = NULL };
     string_list files = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &files);
     if (code >= 0) return code;
@@ -115,15 +115,14 @@ static int detokenize_run(int argc, char **argv) {
     return code;
 }
 
-#define AT(member) offsetof(detokenize_settings, member)
+#define AT(id, member) OPTION_PLACE(id, detokenize_settings, member)
 
 static const option options[] = {
-    OPTION_TOKENIZER(AT(model)),
-    { "keep-specials", 0, OPTION_FLAG, AT(keep_specials), NULL, .help = "keep special tokens such as [CLS] and [SEP]" },
-    { "stream", 0, OPTION_FLAG, AT(stream), NULL,
-      .help = "all lines are one text, and a line may be a plain id; new text is written at once, never half a "
-              "character" },
-    OPTION_OUTPUT(AT(output)),
+    AT(model_detokenize, model),
+    AT(keep_specials, keep_specials),
+    AT(stream, stream),
+    AT(output, output),
+    OPTION_SOURCES,
     OPTION_END,
 };
 

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/common_options.h"
+#include "cli/cli.h"
 #include "cli/embed_chunks.h"
 #include "cli/embed_images.h"
 #include "cli/embed_kinds.h"
@@ -61,7 +61,8 @@ typedef struct window {
 
 typedef struct job {
     pith_model *model;
-    pith_bm25 *bm25; /* instead of the model; or NULL */
+    pith_bm25 *bm25;  /* instead of the model; or NULL */
+    json_t *pictures; /* what is told of pictures; or NULL */
     pith_embed_options options;
     size_t dim;
     bool jsonl, progress, refuses_long;
@@ -369,15 +370,11 @@ static uint64_t embed_all(job *j) {
     return cut;
 }
 
-static void print_stats(const pith_embed_stats *s, double seconds) {
-    json_t *stats = json_pack("{s:I, s:I, s:I, s:I, s:f, s:f, s:I}", "texts", (json_int_t)s->texts, "tokens",
-                              (json_int_t)s->tokens, "padded_tokens", (json_int_t)s->padded_tokens, "truncated",
-                              (json_int_t)s->truncated, "seconds", seconds, "tokens_per_second",
-                              seconds > 0 ? (double)s->tokens / seconds : 0.0, "peak_bytes", (json_int_t)s->peak_bytes);
-    char *text = json_dumps(stats, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(6));
-    if (text) fprintf(stderr, "%s\n", text);
-    free(text);
-    json_decref(stats);
+static json_t *text_stats(const pith_embed_stats *s, double seconds) {
+    return json_pack("{s:I, s:I, s:I, s:I, s:f, s:f, s:I}", "texts", (json_int_t)s->texts, "tokens",
+                     (json_int_t)s->tokens, "padded_tokens", (json_int_t)s->padded_tokens, "truncated",
+                     (json_int_t)s->truncated, "seconds", seconds, "tokens_per_second",
+                     seconds > 0 ? (double)s->tokens / seconds : 0.0, "peak_bytes", (json_int_t)s->peak_bytes);
 }
 
 static void make_windows(job *j) {
@@ -460,9 +457,9 @@ static int embed_job(job *j, const command *c, output *out, pith_embed_stats *st
 /* Opens the model and checks that it makes what is asked for under these options. */
 static int open_model(job *j, const command *c, embed_settings *s) {
     pith_error err = PITH_ERROR_INIT;
-    s->open.log = &warnings;
+    int code = work_begin(c, &s->work, &s->open);
+    if (code) return code;
     s->open.profile = j->options.profile;
-    if (s->check) s->open.flags |= PITH_OPEN_CHECK;
     runtime_choice_apply(&s->open, &s->runtime, s->embed.threads);
     pith_pin_threads(s->pin);
     if (pith_model_open(&j->model, s->model, &s->open, &err)) return fail_model(c, &err, s->model);
@@ -536,7 +533,6 @@ static int embed_pictures(job *j, const command *c, const embed_settings *s, con
                        .null = s->null,
                        .objects = s->jsonl,
                        .progress = j->progress,
-                       .stats = s->stats,
                        .max_pixels = s->max_pixels };
     e.options.threads = j->options.threads;
     e.options.pooling = j->options.pooling;
@@ -549,18 +545,21 @@ static int embed_pictures(job *j, const command *c, const embed_settings *s, con
     int code = vector_layout_make(&e.layout, c, &s->layout, j->dim);
     if (!code) code = embed_images_run(&e, s->output, s->resume);
     vector_layout_free(&e.layout);
+    j->pictures =
+        json_pack("{s:I, s:I, s:f, s:f}", "pictures", (json_int_t)e.done, "failed", (json_int_t)e.failed, "seconds",
+                  e.seconds, "pictures_per_second", e.seconds > 0 ? (double)e.done / e.seconds : 0.0);
     return code;
 }
 
 static int embed_files(const command *c, embed_settings *s, const string_list *files) {
     pith_embed_stats stats = { 0 };
     job j = { .options = s->embed, .jsonl = s->jsonl, .field = s->field ? s->field : "text" };
-    j.options.normalize = s->no_normalize ? 0 : s->normalize ? 1 : -1;
+    j.options.batching = &s->work.batching;
     j.options.stats = &stats;
     j.refuses_long = s->longs.action == LONG_ERROR;
     if (s->longs.tokens) j.options.max_length = s->longs.tokens;
     j.progress = s->progress && isatty(STDERR_FILENO);
-    int code = profile_open(&j.options.profile, c, s->profile, files);
+    int code = profile_open(&j.options.profile, c, s->work.profile, files);
     if (!code) code = telemetry_begin(&j.options.profile, c, s->runtime.telemetry, s->embed.threads);
     if (code) return code;
     const char *stops = strcmp(s->model, DEFAULT_MODEL) ? s->model : NULL;
@@ -575,7 +574,8 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
     code = (s->images ? embed_pictures : simple ? embed_dense : embed_others)(&j, c, s, files);
     if (!j.refuses_long && j.model)
         long_texts_warn(&s->longs, stats.truncated, pith_embed_max_length(j.model, &j.options));
-    if (s->stats && !s->images) print_stats(&stats, now_seconds() - began);
+    json_t *told = s->images ? j.pictures : text_stats(&stats, now_seconds() - began);
+    code = work_stats(c, &s->work, told, j.model, files, code);
     pith_model_close(j.model);
     pith_bm25_close(j.bm25);
     telemetry_end(&j.options.profile);
@@ -584,7 +584,7 @@ static int embed_files(const command *c, embed_settings *s, const string_list *f
 
 static int embed_run(int argc, char **argv) {
     const command *c = &command_embed;
-    embed_settings s = { .model = DEFAULT_MODEL,
+    embed_settings s = { .work = WORK_SETTINGS_INIT,
                          .open = PITH_OPEN_OPTIONS_INIT,
                          .embed = PITH_EMBED_OPTIONS_INIT,
                          .bm25 = BM25_SETTINGS_INIT };
@@ -597,102 +597,63 @@ static int embed_run(int argc, char **argv) {
     return code;
 }
 
-#define AT(member) offsetof(embed_settings, member)
+#define AT(id, member) OPTION_PLACE(id, embed_settings, member)
 
 static const option options[] = {
     OPTION_SECTION("model"),
-    OPTION_MODEL(AT(model)),
-    OPTION_PROMPT_NAME(AT(embed.prompt_name)),
-    { "pooling", 0, OPTION_CHOICE, AT(embed.pooling), "HOW",
-      .help = "how the vectors of tokens become one vector (what the model says)",
-      .choices = "model|cls|mean|max|last" },
-    { "normalize", 0, OPTION_FLAG, AT(normalize), NULL, .help = "scale vectors to length 1, whatever the model says" },
-    { "no-normalize", 0, OPTION_FLAG, AT(no_normalize), NULL, .help = "do not scale vectors to length 1" },
-    { "dim", 0, OPTION_INT, AT(embed.dim), "N", .help = "keep only the first N components", .min = 1,
-      .max = INT32_MAX },
-    { "max-length", 0, OPTION_INT, AT(embed.max_length), "N",
-      .help = "number of tokens at which a text is cut (the model's)", .min = 1, .max = INT32_MAX },
-    OPTION_LEVEL(AT(open.optimization)),
-    OPTION_CHECK(AT(check)),
-    OPTION_PRECISION(AT(open.precision)),
-    OPTION_MODEL_FILE(AT(open.model_file)),
-    OPTION_ROUTE(AT(open.route)),
+    AT(model, model),
+    AT(prompt_name, embed.prompt_name),
+    AT(pooling, embed.pooling),
+    AT(normalize, embed.normalize),
+    AT(dim, embed.dim),
+    AT(max_length_embed, embed.max_length),
+    OPTIONS_PASSES(embed_settings),
+    AT(model_file, open.model_file),
+    AT(route, open.route),
     OPTION_SECTION("result"),
-    { "dense", 0, OPTION_FLAG, AT(dense), NULL, .help = "one vector per text (the default, if no other is asked for)" },
-    { "sparse", 0, OPTION_FLAG, AT(sparse), NULL,
-      .help = "weights of vocabulary entries, {\"indices\": [...], \"values\": [...]}, of SPLADE models and BGE-M3" },
-    { "multi-vector", 0, OPTION_FLAG, AT(multi_vector), NULL,
-      .help = "one vector of length 1 per token, [[...], ...], of ColBERT models and BGE-M3" },
-    { "role", 0, OPTION_CHOICE, AT(role), "ROLE",
-      .help = "with --multi-vector, --sparse and --bm25, what the texts are (document)", .choices = "document|query" },
-    { "tokens", 0, OPTION_FLAG, AT(tokens), NULL, .help = "the model's hidden state of each token, [[...], ...]" },
+    AT(dense, dense),
+    AT(sparse, sparse),
+    AT(multi_vector, multi_vector),
+    AT(role, role),
+    AT(tokens_embed, tokens),
     OPTION_SECTION("sparse vectors without a model"),
-    { "bm25", 0, OPTION_STRING, AT(bm25.language), "LANGUAGE",
-      .help = "weights of stems as BM25 has them, for english, german, ...; -m is a directory with stop words, "
-              "LANGUAGE.txt" },
-    { "bm25-k", 0, OPTION_FLOAT, AT(bm25.k), "K",
-      .help = "of BM25 and miniCOIL, how quickly repeats of a word stop adding weight (1.2)" },
-    { "bm25-b", 0, OPTION_FLOAT, AT(bm25.b), "B",
-      .help = "of BM25 and miniCOIL, how much the length of a text counts, 0 to 1 (0.75)" },
-    { "bm25-avg-len", 0, OPTION_FLOAT, AT(bm25.avg_len), "N",
-      .help = "mean number of words of the texts (256; of miniCOIL 150)" },
-    { "bm42-alpha", 0, OPTION_FLOAT, AT(bm25.alpha), "X",
-      .help = "of BM42, the power of the logarithm of attention (0.5)" },
-    { "bm25-max-word", 0, OPTION_INT, AT(bm25.token_max_length), "N",
-      .help = "longer words are left out, in characters (40)", .min = 1, .max = 255 },
-    { "no-stemming", 0, OPTION_FLAG, AT(bm25.no_stemming), NULL,
-      .help = "with --bm25, words keep their endings, and the directory's stop words are not used" },
+    AT(bm25, bm25.language),
+    AT(bm25_k, bm25.k),
+    AT(bm25_b, bm25.b),
+    AT(bm25_avg_len, bm25.avg_len),
+    AT(bm42_alpha, bm25.alpha),
+    AT(bm25_max_word, bm25.token_max_length),
+    AT(no_stemming, bm25.no_stemming),
     OPTION_SECTION("input"),
-    { "images", 0, OPTION_FLAG, AT(images), NULL,
-      .help = "the arguments are pictures, and folders of them; without any, lines of standard input are paths" },
-    { "max-pixels", 0, OPTION_BYTES, AT(max_pixels), "N",
-      .help = "with --images, larger pictures are refused; k and M are 2^10 and 2^20 (100000000)" },
-    OPTION_NULL(AT(null)),
-    { "jsonl", 0, OPTION_FLAG, AT(jsonl), NULL,
-      .help = "lines are JSON objects; the other members of an object are kept as they were written" },
-    { "field", 0, OPTION_STRING, AT(field), "NAME", .help = "with --jsonl, the member that holds the text (text)" },
-    { "keep", 0, OPTION_STRING, AT(keep), "NAMES",
-      .help = "with --jsonl, keep only these members, with commas between them; \"\" for none (all)" },
-    OPTION_INVALID(AT(invalid)),
-    { "long", 0, OPTION_CHOICE, AT(longs.action), "HOW",
-      .help = "what to do with texts of more tokens than the model takes; truncate warns (truncate)",
-      .choices = LONG_ACTIONS },
-    { "chunk-tokens", 0, OPTION_INT, AT(longs.tokens), "N",
-      .help = "with --long chunk, the tokens of a chunk, prompt and special tokens included (the model's limit)",
-      .min = 1, .max = INT32_MAX },
-    { "overlap", 0, OPTION_INT, AT(longs.overlap), "N",
-      .help = "with --long chunk, the tokens that a chunk repeats from the one before, at most (0)", .min = 0,
-      .max = INT32_MAX },
-    { "chunks", 0, OPTION_CHOICE, AT(longs.result), "HOW",
-      .help = "with --long chunk, write the mean of a text's chunks, or each of them with its place in the text (mean)",
-      .choices = CHUNK_RESULTS },
+    AT(images, images),
+    AT(max_pixels, max_pixels),
+    AT(null, null),
+    AT(jsonl_embed, jsonl),
+    AT(field, field),
+    AT(keep, keep),
+    AT(invalid, invalid),
+    AT(long, longs.action),
+    AT(chunk_tokens, longs.tokens),
+    AT(overlap, longs.overlap),
+    AT(chunks, longs.result),
     OPTION_SECTION("output"),
-    OPTION_OUTPUT(AT(output)),
-    { "resume", 0, OPTION_FLAG, AT(resume), NULL,
-      .help = "with -o, vectors are collected in FILE.part; after an interruption the same command goes on there" },
-    { "rows-per-file", 0, OPTION_INT, AT(rows_per_file), "N",
-      .help = "with -o x.npy, write files of N rows each: x-00000.npy, x-00001.npy, ...", .min = 1, .max = INT32_MAX },
-    { "format", 0, OPTION_CHOICE, AT(layout.format), "HOW", .help = "f32 is raw little-endian rows (jsonl)",
-      .choices = VECTOR_FORMATS },
-    { "dtype", 0, OPTION_CHOICE, AT(layout.type), "TYPE",
-      .help = "the type of the numbers; binary and ubinary are packed bits, 1 where a component is above 0 (f32)",
-      .choices = VECTOR_TYPES },
-    { "ranges", 0, OPTION_STRING, AT(layout.ranges), "FILE",
-      .help = "with --dtype int8 or uint8, a .npy file of the minima and the maxima of components, or of three or more "
-              "vectors from which they are taken (-1 and 1)" },
-    { "stats", 0, OPTION_FLAG, AT(stats), NULL,
-      .help = "print one JSON object on standard error: texts, tokens, padded_tokens, truncated, seconds, "
-              "tokens_per_second, peak_bytes" },
-    { "progress", 0, OPTION_FLAG, AT(progress), NULL,
-      .help = "show the number of texts on standard error, if it is a terminal" },
-    OPTION_PROFILE(AT(profile)),
+    AT(output, output),
+    AT(resume, resume),
+    AT(rows_per_file, rows_per_file),
+    AT(format, layout.format),
+    AT(dtype, layout.type),
+    AT(ranges, layout.ranges),
+    AT(progress, progress),
+    OPTIONS_TOLD(embed_settings),
     OPTION_SECTION("work"),
-    OPTION_THREADS(AT(embed.threads)),
-    OPTION_PIN(AT(pin)),
-    OPTION_BATCH_TOKENS(AT(embed.batch_tokens)),
-    OPTION_MEMORY_LIMIT(AT(open.memory_limit)),
-    OPTIONS_RUNTIME(AT(runtime)),
-    OPTION_TELEMETRY(AT(runtime)),
+    AT(threads, embed.threads),
+    AT(pin, pin),
+    AT(batch_tokens, embed.batch_tokens),
+    OPTIONS_BATCHING(embed_settings),
+    OPTIONS_MEMORY(embed_settings),
+    OPTIONS_RUNTIME(embed_settings, runtime),
+    AT(telemetry, runtime.telemetry),
+    OPTION_SOURCES,
     OPTION_END,
 };
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "cli/common_options.h"
+#include "cli/cli.h"
 #include "cli/json_out.h"
 #include "cli/relational_run.h"
 
@@ -38,7 +38,7 @@ static int eval_print(relational_run *run, const eval_settings *s, const pith_re
 static int eval_run(int argc, char **argv) {
     static const int parts[] = { PITH_SPLIT_OF_VALIDATION, PITH_SPLIT_OF_TEST, PITH_SPLIT_OF_TRAINING };
     const command *c = &command_eval;
-    eval_settings s = { .split = 1 };
+    eval_settings s = { 0 };
     pith_error err = PITH_ERROR_INIT;
     pith_relational_metrics metrics;
     relational_run run;
@@ -55,14 +55,10 @@ static int eval_run(int argc, char **argv) {
     return code;
 }
 
-#define AT(member) offsetof(eval_settings, member)
+#define AT(id, member) OPTION_PLACE(id, eval_settings, member)
 
 static const option options[] = {
-    { "split", 0, OPTION_CHOICE, AT(split), "PART", .help = "the rows that are asked (test)",
-      .choices = "validation|test|train" },
-    OPTION_JSON(AT(json), "print one JSON object"),
-    OPTION_THREADS(AT(threads)),
-    OPTION_END,
+    AT(split, split), AT(json, json), AT(threads, threads), OPTION_SOURCES, OPTION_END,
 };
 
 static const example examples[] = {

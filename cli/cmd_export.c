@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/common_options.h"
+#include "cli/cli.h"
 #include "cli/export_check.h"
 #include "cli/export_files.h"
 #include "cli/json_out.h"
@@ -170,33 +170,26 @@ static int export_run(int argc, char **argv) {
     return export_model(c, &s);
 }
 
-#define AT(member) offsetof(export_settings, member)
+#define AT(id, member) OPTION_PLACE(id, export_settings, member)
 
 static const option options[] = {
-    OPTION_MODEL_ARGUMENT(AT(model)),
-    { "output", 'o', OPTION_STRING, AT(output), "FILE",
-      .help = "write this file; or a directory, DIR/, for model.onnx with the tokenizer and configurations beside it" },
-    { "opset", 0, OPTION_INT, AT(to.opset), "N", .help = "of the file, 17 to 25 (the oldest that has the operators)",
-      .min = 17, .max = 25 },
-    { "dtype", 0, OPTION_CHOICE, AT(dtype), "TYPE",
-      .help = "of weights and most operators; inputs and outputs keep their types (f32)", .choices = "f32|f16|bf16" },
-    { "int32-inputs", 0, OPTION_FLAG, AT(int32_inputs), NULL, .help = "integer inputs are int32 instead of int64" },
-    { "external", 0, OPTION_FLAG, AT(external), NULL,
-      .help = "weights go to a second file, FILE.data (only if there are more than 2 GB)" },
-    { "force", 'f', OPTION_FLAG, AT(force), NULL, .help = "replace a file that exists" },
-    OPTION_MODEL_FILE(AT(to.model_file)),
-    OPTION_ROUTE(AT(to.route)),
+    AT(model_compile, model),
+    AT(output_export, output),
+    AT(opset, to.opset),
+    AT(dtype_export, dtype),
+    AT(int32_inputs, int32_inputs),
+    AT(external, external),
+    AT(force, force),
+    AT(model_file, to.model_file),
+    AT(route, to.route),
     OPTION_SECTION("pooling"),
-    { "pool", 0, OPTION_FLAG, AT(pool), NULL,
-      .help = "the network makes the vectors itself: one output, sentence_embedding, f32 [batch, dim]" },
-    { "pooling", 0, OPTION_CHOICE, AT(to.pooling), "HOW", .help = "how tokens' vectors become one (model)",
-      .choices = "model|cls|mean|max|last" },
-    { "dim", 0, OPTION_INT, AT(to.dim), "N", .help = "keep the first N components, then normalise", .min = 1,
-      .max = INT32_MAX },
-    { "no-normalize", 0, OPTION_FLAG, AT(no_normalize), NULL, .help = "leave the vectors' lengths as they are" },
+    AT(pool, pool),
+    AT(pooling_export, to.pooling),
+    AT(dim_export, to.dim),
+    AT(no_normalize, no_normalize),
     OPTION_SECTION("messages"),
-    OPTION_JSON(AT(json), "print what was written as one JSON object on standard output"),
-    { "quiet", 'q', OPTION_FLAG, AT(quiet), NULL, .help = "print nothing but errors" },
+    AT(json_export, json),
+    AT(quiet_export, quiet),
     OPTION_END,
 };
 

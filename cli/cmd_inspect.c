@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common_options.h"
+#include "cli/cli.h"
 #include "cli/inspect_time.h"
 #include "cli/output.h"
 #include "cli/text_input.h"
@@ -253,7 +253,7 @@ static int inspect_with(const command *c, inspect_settings *s) {
 
 static int inspect_run(int argc, char **argv) {
     const command *c = &command_inspect;
-    inspect_settings s = { .loop_limit = LOOP_LIMIT, .open = PITH_OPEN_OPTIONS_INIT };
+    inspect_settings s = { .open = PITH_OPEN_OPTIONS_INIT };
     const time_options *timing = &s.timing;
     string_list rest = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &rest);
@@ -268,33 +268,30 @@ static int inspect_run(int argc, char **argv) {
     return code;
 }
 
-#define AT(member) offsetof(inspect_settings, member)
+#define AT(id, member) OPTION_PLACE(id, inspect_settings, member)
 
 static const option options[] = {
-    OPTION_MODEL_ARGUMENT(AT(model)),
-    OPTION_JSON(AT(json), "print one JSON object"),
-    { "ops", 0, OPTION_FLAG, AT(ops), NULL, .help = "print the graph, one line per node" },
-    { "dot", 0, OPTION_FLAG, AT(dot), NULL, .help = "print the graph for Graphviz" },
-    { "after", 0, OPTION_STRING, AT(open.stop_after), "PASS",
-      .help = "run the optimisation passes up to this one only" },
-    OPTION_LEVEL(AT(open.optimization)),
-    OPTION_CHECK(AT(check)),
-    OPTION_PRECISION(AT(open.precision)),
-    OPTION_MODEL_FILE(AT(open.model_file)),
-    OPTION_ROUTE(AT(open.route)),
-    OPTION_INPUT_SHAPE(AT(timing.shapes)),
-    OPTION_STRICT_SHAPES(AT(strict)),
-    OPTION_LOOP_LIMIT(AT(loop_limit)),
+    AT(model_compile, model),
+    AT(json, json),
+    AT(ops, ops),
+    AT(dot, dot),
+    AT(after, open.stop_after),
+    AT(optimization, open.optimization),
+    AT(check, check),
+    AT(precision, open.precision),
+    AT(runtime, open.runtime),
+    AT(model_file, open.model_file),
+    AT(route, open.route),
+    AT(input_shape, timing.shapes),
+    AT(strict_shapes, strict),
+    AT(loop_limit, loop_limit),
+    OPTION_SOURCES,
     OPTION_SECTION("time"),
-    { "time", 0, OPTION_FLAG, AT(time), NULL,
-      .help = "run the model and print the time of each step: medians, GFLOP/s, the share of the multiply-add peak "
-              "measured next to each run, GB/s" },
-    { "text", 0, OPTION_STRING, AT(timing.text), "TEXT",
-      .help = "the text that a text encoder embeds (110 made-up words)" },
-    { "input", 'i', OPTION_LIST, AT(timing.inputs), "NAME=FILE",
-      .help = "an input of a model that is no text encoder (zeros of the declared shape, with 1 for free sizes)" },
-    { "runs", 0, OPTION_INT, AT(timing.runs), "N", .help = "number of runs (20)", .min = 1, .max = 10000 },
-    { "threads", 't', OPTION_INT, AT(timing.threads), "N", .help = "number of threads (1)", .min = 1, .max = 4096 },
+    AT(time, time),
+    AT(text, timing.text),
+    AT(input, timing.inputs),
+    AT(runs, timing.runs),
+    AT(threads_inspect, timing.threads),
     OPTION_END,
 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common_options.h"
+#include "cli/cli.h"
 #include "cli/json_out.h"
 #include "cli/known_models.h"
 #include "cli/output.h"
@@ -118,12 +118,11 @@ static int models_run(int argc, char **argv) {
     return output_close_standard(c, EXIT_DONE);
 }
 
-#define AT(member) offsetof(models_settings, member)
+#define AT(id, member) OPTION_PLACE(id, models_settings, member)
 
 static const option options[] = {
-    { "kind", 0, OPTION_STRING, AT(kind), "KIND",
-      .help = "only models of this kind: dense, sparse, multi-vector, rerank or image" },
-    OPTION_JSON(AT(json), "print one JSON object, with repositories and files"),
+    AT(kind, kind),
+    AT(json_models, json),
     OPTION_END,
 };
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common_options.h"
+#include "cli/cli.h"
 #include "cli/number.h"
 #include "cli/output.h"
 #include "cli/relational_run.h"
@@ -93,14 +93,10 @@ static int predict_run(int argc, char **argv) {
     return code;
 }
 
-#define AT(member) offsetof(predict_settings, member)
+#define AT(id, member) OPTION_PLACE(id, predict_settings, member)
 
 static const option options[] = {
-    { "rows", 0, OPTION_STRING, AT(rows), "FILE",
-      .help = "primary keys of rows that are asked, one in a line; - is standard input" },
-    OPTION_THREADS(AT(threads)),
-    OPTION_OUTPUT(AT(output)),
-    OPTION_END,
+    AT(rows, rows), AT(threads, threads), AT(output, output), OPTION_SOURCES, OPTION_END,
 };
 
 static const example examples[] = {

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/common_options.h"
+#include "cli/cli.h"
 #include "cli/output.h"
 
 typedef struct preprocess_settings {
@@ -56,7 +56,7 @@ static int preprocess_make(const command *c, const preprocess_settings *s, const
 
 static int preprocess_run(int argc, char **argv) {
     const command *c = &command_preprocess;
-    preprocess_settings s = { .embedder = "hash" };
+    preprocess_settings s = { 0 };
     pith_error err = PITH_ERROR_INIT;
     string_list rest = { NULL, 0 };
     output out;
@@ -73,17 +73,11 @@ static int preprocess_run(int argc, char **argv) {
     return output_close(&out, c, code == EXIT_DONE, code);
 }
 
-#define AT(member) offsetof(preprocess_settings, member)
+#define AT(id, member) OPTION_PLACE(id, preprocess_settings, member)
 
 static const option options[] = {
-    { "schema", 0, OPTION_STRING, AT(schema), "FILE",
-      .help = "what the columns are (schema.json of the directory, else inferred)" },
-    { "draft", 0, OPTION_FLAG, AT(draft), NULL, .help = "print the inferred schema, for you to edit" },
-    { "embedder", 0, OPTION_STRING, AT(embedder), "MODEL",
-      .help = "the model that turns texts into vectors, or hash, which needs none (hash)" },
-    OPTION_THREADS(AT(threads)),
-    OPTION_OUTPUT(AT(output)),
-    OPTION_END,
+    AT(schema, schema), AT(draft, draft), AT(embedder, embedder), AT(threads, threads), AT(output, output),
+    OPTION_SOURCES,     OPTION_END,
 };
 
 static const example examples[] = {

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/common_options.h"
+#include "cli/cli.h"
 #include "cli/hub_address.h"
 #include "cli/hub_listing.h"
 #include "cli/json_out.h"
@@ -349,25 +349,21 @@ static int pull_run(int argc, char **argv) {
     return code;
 }
 
-#define AT(member) offsetof(pull_settings, member)
+#define AT(id, member) OPTION_PLACE(id, pull_settings, member)
 
 static const option options[] = {
-    { "files", 0, OPTION_LIST, AT(files), "PATTERN",
-      .help = "fetch only files that match this shell pattern, such as \"onnx/*\" (the files that Pith reads)" },
-    { "all", 0, OPTION_FLAG, AT(all), NULL, .help = "fetch every file" },
-    { "update", 0, OPTION_FLAG, AT(update), NULL,
-      .help = "go to the newest commit of the revision instead of the one that was pulled first" },
-    { "check", 0, OPTION_FLAG, AT(check), NULL, .help = "read the files that are there and fetch damaged ones again" },
-    { "offline", 0, OPTION_FLAG, AT(offline), NULL, .help = "do not use the network; fail if the model is not there" },
-    OPTION_JSON(AT(json), "print one JSON object"),
+    AT(files, files),
+    AT(all, all),
+    AT(update, update),
+    AT(check_pull, check),
+    AT(offline, offline),
+    AT(json, json),
     OPTION_SECTION("hub"),
-    { "endpoint", 0, OPTION_STRING, AT(endpoint), "URL", .help = "the hub ($HF_ENDPOINT, else " PULL_ENDPOINT ")" },
-    { "token-file", 0, OPTION_STRING, AT(token_file), "FILE",
-      .help = "a file with the token to show to the hub ($HF_TOKEN)" },
-    { "timeout", 0, OPTION_INT, AT(timeout), "SECONDS",
-      .help = "seconds without a byte after which a transfer is tried again (60)", .min = 1, .max = 3600 },
-    { "attempts", 0, OPTION_INT, AT(attempts), "N", .help = "attempts without progress before giving up (6)", .min = 1,
-      .max = 100 },
+    AT(endpoint, endpoint),
+    AT(token_file, token_file),
+    AT(timeout, timeout),
+    AT(attempts, attempts),
+    OPTION_SOURCES,
     OPTION_END,
 };
 

@@ -7,22 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common_options.h"
+#include "cli/cli.h"
 #include "cli/json_out.h"
 #include "cli/number.h"
 #include "cli/output.h"
 #include "cli/profile_file.h"
 #include "cli/runtime_choice.h"
 #include "cli/text_batch.h"
+#include "cli/work_options.h"
 
 /* Texts that are read at a time. */
 #define BATCH_TEXTS ((size_t)1024)
 
 typedef struct rerank_settings {
-    const char *model, *query, *output, *field, *profile;
-    bool null, jsonl, raw, documents, check;
+    const char *model, *query, *output, *field;
+    bool null, jsonl, raw, documents;
     int32_t top;
     int invalid;
+    work_settings work;
     pith_open_options open;
     runtime_choice runtime;
     pith_score_options score;
@@ -188,7 +190,9 @@ static int rerank_files(const rerank_settings *s, const pith_model *model, const
 
 static int rerank_run(int argc, char **argv) {
     const command *c = &command_rerank;
-    rerank_settings s = { .model = NULL, .open = PITH_OPEN_OPTIONS_INIT, .score = PITH_SCORE_OPTIONS_INIT };
+    rerank_settings s = { .work = WORK_SETTINGS_INIT,
+                          .open = PITH_OPEN_OPTIONS_INIT,
+                          .score = PITH_SCORE_OPTIONS_INIT };
     string_list files = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &files);
     if (code >= 0) return code;
@@ -200,12 +204,12 @@ static int rerank_run(int argc, char **argv) {
     if (s.jsonl && s.null) return usage(c, "--jsonl and -0 do not go together");
     pith_error err = PITH_ERROR_INIT;
     pith_model *model;
-    code = profile_open(&s.score.profile, c, s.profile, &files);
+    code = work_begin(c, &s.work, &s.open);
+    if (!code) code = profile_open(&s.score.profile, c, s.work.profile, &files);
     if (!code) code = telemetry_begin(&s.score.profile, c, s.runtime.telemetry, s.score.threads);
     if (code) return code;
-    s.open.log = &warnings;
     s.open.profile = s.score.profile;
-    if (s.check) s.open.flags |= PITH_OPEN_CHECK;
+    s.score.batching = &s.work.batching;
     runtime_choice_apply(&s.open, &s.runtime, s.score.threads);
     if (s.raw) s.score.activation = PITH_ACTIVATION_NONE;
     if (pith_model_open(&model, s.model, &s.open, &err)) {
@@ -213,52 +217,47 @@ static int rerank_run(int argc, char **argv) {
         return fail_model(c, &err, s.model);
     }
     telemetry_model(model);
+    const double began = now_seconds();
     if (pith_rerank(NULL, model, (pith_str){ "", 0 }, NULL, 0, &s.score, &err))
         code = fail(c, "%s", err.message);
     else
         code = rerank_files(&s, model, &files);
+    json_t *told = json_pack("{s:f}", "seconds", now_seconds() - began);
+    code = work_stats(c, &s.work, told, model, &files, code);
     pith_model_close(model);
     runtime_choice_free(&s.runtime);
     telemetry_end(&s.score.profile);
     return profile_close(s.score.profile, c, code);
 }
 
-#define AT(member) offsetof(rerank_settings, member)
+#define AT(id, member) OPTION_PLACE(id, rerank_settings, member)
 
 static const option options[] = {
     OPTION_SECTION("model"),
-    { "model", 'm', OPTION_STRING, AT(model), "MODEL",
-      .help = "a directory, an .onnx or .pith file, or a name in the model cache" },
-    { "max-length", 0, OPTION_INT, AT(score.max_length), "N",
-      .help = "number of tokens at which a query and a document together are cut (the model's)", .min = 1,
-      .max = INT32_MAX },
-    { "instruction", 0, OPTION_STRING, AT(score.instruction), "TEXT",
-      .help = "for rerankers that are language models, what makes a document a good one (that it answers the query)" },
-    OPTION_LEVEL(AT(open.optimization)),
-    OPTION_CHECK(AT(check)),
-    OPTION_PRECISION(AT(open.precision)),
+    AT(model_classify, model),
+    AT(max_length_rerank, score.max_length),
+    AT(instruction, score.instruction),
+    OPTIONS_PASSES(rerank_settings),
     OPTION_SECTION("input"),
-    { "query", 'q', OPTION_STRING, AT(query), "TEXT",
-      .help = "the query; each line is then a document. Without it each line is a JSON object with \"query\" and "
-              "\"documents\"" },
-    OPTION_NULL(AT(null)),
-    { "jsonl", 0, OPTION_FLAG, AT(jsonl), NULL, .help = "lines are JSON objects that hold a document" },
-    { "field", 0, OPTION_STRING, AT(field), "NAME", .help = "with --jsonl, the member that holds the document (text)" },
-    OPTION_INVALID(AT(invalid)),
+    AT(query, query),
+    AT(null, null),
+    AT(jsonl_rerank, jsonl),
+    AT(field_rerank, field),
+    AT(invalid, invalid),
     OPTION_SECTION("output"),
-    OPTION_OUTPUT(AT(output)),
-    { "top-k", 'k', OPTION_INT, AT(top), "N",
-      .help = "write the N best documents of a query, the best first (all, in the order they came)", .min = 1,
-      .max = INT32_MAX },
-    { "return-documents", 0, OPTION_FLAG, AT(documents), NULL, .help = "write the documents too" },
-    { "raw", 0, OPTION_FLAG, AT(raw), NULL, .help = "write the model's logits, without its activation" },
-    OPTION_PROFILE(AT(profile)),
+    AT(output, output),
+    AT(top_k_rerank, top),
+    AT(return_documents, documents),
+    AT(raw_rerank, raw),
+    OPTIONS_TOLD(rerank_settings),
     OPTION_SECTION("work"),
-    OPTION_THREADS(AT(score.threads)),
-    OPTION_BATCH_TOKENS(AT(score.batch_tokens)),
-    OPTION_MEMORY_LIMIT(AT(open.memory_limit)),
-    OPTIONS_RUNTIME(AT(runtime)),
-    OPTION_TELEMETRY(AT(runtime)),
+    AT(threads, score.threads),
+    AT(batch_tokens, score.batch_tokens),
+    OPTIONS_BATCHING(rerank_settings),
+    OPTIONS_MEMORY(rerank_settings),
+    OPTIONS_RUNTIME(rerank_settings, runtime),
+    AT(telemetry, runtime.telemetry),
+    OPTION_SOURCES,
     OPTION_END,
 };
 

@@ -5,11 +5,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/common_options.h"
+#include "cli/cli.h"
 #include "cli/model_inputs.h"
 #include "cli/output.h"
 #include "cli/profile_file.h"
 #include "cli/runtime_choice.h"
+#include "cli/work_options.h"
 
 /* A name that is safe as part of a file's. */
 static void clean_name(char *name) {
@@ -52,9 +53,10 @@ static int make_folder(const command *c, const char *dir) {
 }
 
 typedef struct run_settings {
-    const char *model, *dir, *profile;
-    bool strict, as_pb, check;
+    const char *model, *dir;
+    bool as_pb;
     string_list given, shapes;
+    work_settings work;
     pith_open_options open;
     int32_t loop_limit;
     pith_run_options run;
@@ -64,12 +66,11 @@ typedef struct run_settings {
 static int run_model(const command *c, run_settings *s) {
     pith_error err = PITH_ERROR_INIT;
     pith_profile *profile;
-    int code = profile_open(&profile, c, s->profile, NULL);
+    int code = work_begin(c, &s->work, &s->open);
+    if (!code) code = profile_open(&profile, c, s->work.profile, NULL);
     if (!code) code = telemetry_begin(&profile, c, s->runtime.telemetry, s->run.threads);
     if (code) return code;
-    s->open.log = &warnings;
     s->open.loop_limit = s->loop_limit;
-    s->open.flags = (s->strict ? PITH_OPEN_STRICT_SHAPES : 0) | (s->check ? PITH_OPEN_CHECK : 0);
     s->open.input_shapes = s->shapes.items;
     s->open.input_shape_count = s->shapes.count;
     s->open.profile = s->run.profile = profile;
@@ -83,6 +84,7 @@ static int run_model(const command *c, run_settings *s) {
     }
     telemetry_model(model);
     pith_tensor *outputs = grow(NULL, pith_model_output_count(model) * sizeof *outputs);
+    const double began = now_seconds();
     uint64_t begin = pith_profile_now();
     list_add(&in.paths, s->model);
     code = model_inputs_load(&in, c, model, &s->given);
@@ -95,6 +97,7 @@ static int run_model(const command *c, run_settings *s) {
     begin = pith_profile_now();
     if (!code) code = write_outputs(model, outputs, s->dir, s->as_pb, &in.paths);
     pith_profile_phase(profile, "write", begin);
+    code = work_stats(c, &s->work, json_pack("{s:f}", "seconds", now_seconds() - began), model, &in.paths, code);
     pith_session_destroy(session);
     pith_model_close(model);
     model_inputs_free(&in);
@@ -105,7 +108,7 @@ static int run_model(const command *c, run_settings *s) {
 
 static int run_run(int argc, char **argv) {
     const command *c = &command_run;
-    run_settings s = { .open = PITH_OPEN_OPTIONS_INIT, .loop_limit = LOOP_LIMIT, .run = PITH_RUN_OPTIONS_INIT };
+    run_settings s = { .work = WORK_SETTINGS_INIT, .open = PITH_OPEN_OPTIONS_INIT, .run = PITH_RUN_OPTIONS_INIT };
     string_list rest = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &rest);
     if (code < 0) code = take_model(c, &s.model, &rest);
@@ -117,31 +120,27 @@ static int run_run(int argc, char **argv) {
     return code;
 }
 
-#define AT(member) offsetof(run_settings, member)
+#define AT(id, member) OPTION_PLACE(id, run_settings, member)
 
 static const option options[] = {
-    OPTION_MODEL_ARGUMENT(AT(model)),
+    AT(model_compile, model),
     OPTION_SECTION("inputs and outputs"),
-    { "input", 'i', OPTION_LIST, AT(given), "NAME=FILE",
-      .help = "an input tensor; FILE alone is enough if the model has one input" },
-    OPTION_INPUT_SHAPE(AT(shapes)),
-    OPTION_STRICT_SHAPES(AT(strict)),
-    { "output", 'o', OPTION_STRING, AT(dir), "DIR",
-      .help = "write the outputs to this folder, which is created if it is missing; without it nothing is written" },
-    { "pb", 0, OPTION_FLAG, AT(as_pb), NULL,
-      .help = "write DIR/<number>_<name>.pb files, which hold every type, and sequences and optionals too" },
+    AT(input_run, given),
+    AT(input_shape, shapes),
+    AT(strict_shapes, work.strict),
+    AT(output_run, dir),
+    AT(pb, as_pb),
     OPTION_SECTION("work"),
-    OPTION_LEVEL(AT(open.optimization)),
-    OPTION_CHECK(AT(check)),
-    OPTION_PRECISION(AT(open.precision)),
-    OPTION_MODEL_FILE(AT(open.model_file)),
-    OPTION_ROUTE(AT(open.route)),
-    OPTION_THREADS(AT(run.threads)),
-    OPTION_MEMORY_LIMIT(AT(open.memory_limit)),
-    OPTION_LOOP_LIMIT(AT(loop_limit)),
-    OPTION_PROFILE(AT(profile)),
-    OPTIONS_RUNTIME(AT(runtime)),
-    OPTION_TELEMETRY(AT(runtime)),
+    OPTIONS_PASSES(run_settings),
+    AT(model_file, open.model_file),
+    AT(route, open.route),
+    AT(threads, run.threads),
+    OPTIONS_MEMORY(run_settings),
+    AT(loop_limit, loop_limit),
+    OPTIONS_TOLD(run_settings),
+    OPTIONS_RUNTIME(run_settings, runtime),
+    AT(telemetry, runtime.telemetry),
+    OPTION_SOURCES,
     OPTION_END,
 };
 

@@ -6,13 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common_options.h"
+#include "cli/cli.h"
 #include "cli/json_out.h"
 #include "cli/number.h"
 #include "cli/output.h"
 #include "cli/text_input.h"
 #include "cli/text_lines.h"
 #include "cli/vector_file.h"
+#include "cli/work_options.h"
 
 /* Queries of a batch. More are faster, because each reading of the vectors answers several; results come later. */
 #define BATCH_QUERIES ((size_t)256)
@@ -32,6 +33,7 @@ typedef struct search_settings {
     bool null;
     int metric, first_pass, invalid;
     const char *model;
+    work_settings work;
     pith_open_options open;
     pith_embed_options embed;
     pith_search_options search;
@@ -149,7 +151,9 @@ static bool has_unit_rows(const search_work *w) {
 static int open_model(search_work *w, pith_model **model) {
     search_settings *s = w->s;
     pith_error err = PITH_ERROR_INIT;
-    s->open.log = &warnings;
+    int code = work_begin(w->c, &s->work, &s->open);
+    if (code) return code;
+    s->embed.batching = &s->work.batching;
     if (pith_model_open(model, s->model, &s->open, &err)) return fail_model(w->c, &err, s->model);
     if (has_unit_rows(w)) s->embed.normalize = 1;
     s->embed.dim = s->dim;
@@ -222,7 +226,10 @@ static int answer_with_model(search_work *w, const string_list *files) {
     pith_model *model;
     int code = open_model(w, &model);
     if (code) return code;
+    const double began = now_seconds();
     code = w->s->queries.count ? answer_listed(w, model) : answer_files(w, model, files);
+    json_t *told = json_pack("{s:f}", "seconds", now_seconds() - began);
+    code = work_stats(w->c, &w->s->work, told, model, files, code);
     pith_model_close(model);
     return code;
 }
@@ -316,7 +323,7 @@ static int search_files(const command *c, search_settings *s, const string_list 
 static int search_run(int argc, char **argv) {
     const command *c = &command_search;
     search_settings s = { .reading.field = "embedding",
-                          .model = DEFAULT_MODEL,
+                          .work = WORK_SETTINGS_INIT,
                           .open = PITH_OPEN_OPTIONS_INIT,
                           .embed = PITH_EMBED_OPTIONS_INIT,
                           .search = PITH_SEARCH_OPTIONS_INIT };
@@ -342,47 +349,38 @@ static int search_run(int argc, char **argv) {
     return code;
 }
 
-#define AT(member) offsetof(search_settings, member)
+#define AT(id, member) OPTION_PLACE(id, search_settings, member)
 
 static const option options[] = {
     OPTION_SECTION("vectors"),
-    { "index", 0, OPTION_STRING, AT(index), "FILE",
-      .help = "the vectors that are searched: .npy (float32, float16, int8, uint8), .f32, or lines of JSON" },
-    { "texts", 0, OPTION_STRING, AT(texts), "FILE", .help = "print line n of this file with vector n" },
-    { "field", 0, OPTION_STRING, AT(reading.field), "NAME",
-      .help = "member that holds the vector, if lines are JSON objects (embedding)" },
-    { "dim", 0, OPTION_INT, AT(dim), "N",
-      .help = "components of a vector: needed for .f32, and to cut the vectors of queries as `pith embed --dim` does",
-      .min = 1, .max = INT32_MAX },
-    { "bits", 0, OPTION_FLAG, AT(reading.bits), NULL,
-      .help = "vectors of uint8 hold one bit for each component, as numpy.packbits makes them" },
-    { "offsets", 0, OPTION_STRING, AT(offsets), "FILE",
-      .help = "for maxsim, .npy of int64: document n has the vectors from number n of it up to the next number" },
+    AT(index, index),
+    AT(texts_search, texts),
+    AT(field_search, reading.field),
+    AT(dim_search, dim),
+    AT(bits, reading.bits),
+    AT(offsets, offsets),
     OPTION_SECTION("queries"),
-    { "query", 0, OPTION_LIST, AT(queries), "TEXT", .help = "search for this text; may be given many times" },
-    { "query-vectors", 0, OPTION_STRING, AT(query_vectors), "FILE",
-      .help = "search for these vectors, in a file as --index takes it; for maxsim an array is one query" },
-    OPTION_NULL(AT(null)),
-    OPTION_INVALID(AT(invalid)),
+    AT(query_search, queries),
+    AT(query_vectors, query_vectors),
+    AT(null, null),
+    AT(invalid, invalid),
     OPTION_SECTION("model"),
-    OPTION_MODEL(AT(model)),
-    OPTION_PROMPT_NAME(AT(embed.prompt_name)),
-    OPTION_PRECISION(AT(open.precision)),
+    AT(model, model),
+    AT(prompt_name, embed.prompt_name),
+    OPTIONS_PASSES(search_settings),
     OPTION_SECTION("search"),
-    { "hits", 'k', OPTION_INT, AT(hits), "N", .help = "hits of a query (10)", .min = 1, .max = INT32_MAX },
-    /* The choices are in the order of pith_metric and pith_first_pass. */
-    { "metric", 0, OPTION_CHOICE, AT(metric), "HOW",
-      .help = "what the score is; of l2, a distance, the smallest is the best (cosine)",
-      .choices = "cosine|dot|l2|maxsim" },
-    { "first-pass", 0, OPTION_CHOICE, AT(first_pass), "HOW",
-      .help = "find candidates by rounded vectors, and score these exactly; pays for many queries, since the rounded "
-              "vectors are made anew by each call (none)",
-      .choices = "none|int8|binary" },
-    { "rescore", 0, OPTION_INT, AT(search.rescore), "N", .help = "candidates for each hit of a first pass (4)",
-      .min = 1, .max = INT32_MAX },
-    OPTION_THREADS(AT(search.threads)),
+    AT(hits, hits),
+    AT(metric, metric),
+    AT(first_pass, first_pass),
+    AT(rescore, search.rescore),
+    AT(threads, search.threads),
+    OPTIONS_BATCHING(search_settings),
+    OPTIONS_MEMORY(search_settings),
+    OPTION_SOURCES,
     OPTION_SECTION("output"),
-    OPTION_OUTPUT(AT(output)),
+    AT(output, output),
+    OPTION_PLACE(stats, search_settings, work.stats),
+    OPTION_PLACE(stats_file, search_settings, work.stats_file),
     OPTION_END,
 };
 

@@ -4,9 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common_options.h"
+#include "cli/cli.h"
 #include "cli/output.h"
+#include "cli/profile_file.h"
 #include "cli/runtime_choice.h"
+#include "cli/work_options.h"
 
 static double cosine(const float *a, const float *b, size_t n) {
     double ab = 0, aa = 0, bb = 0;
@@ -42,13 +44,16 @@ typedef struct similarity_settings {
     const char *model;
     pith_open_options open;
     pith_embed_options embed;
-    bool json, check;
+    work_settings work;
     runtime_choice runtime;
+    bool json;
 } similarity_settings;
 
 static int similarity_run(int argc, char **argv) {
     const command *c = &command_similarity;
-    similarity_settings s = { DEFAULT_MODEL, PITH_OPEN_OPTIONS_INIT, PITH_EMBED_OPTIONS_INIT, false, false, { 0 } };
+    similarity_settings s = { .open = PITH_OPEN_OPTIONS_INIT,
+                              .embed = PITH_EMBED_OPTIONS_INIT,
+                              .work = WORK_SETTINGS_INIT };
     string_list texts = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &texts);
     if (code >= 0) return code;
@@ -56,10 +61,19 @@ static int similarity_run(int argc, char **argv) {
 
     pith_error err = PITH_ERROR_INIT;
     pith_model *model;
-    s.open.log = &warnings;
+    code = work_begin(c, &s.work, &s.open);
+    if (!code) code = profile_open(&s.embed.profile, c, s.work.profile, NULL);
+    if (!code) code = telemetry_begin(&s.embed.profile, c, s.runtime.telemetry, s.embed.threads);
+    if (code) return code;
+    s.open.profile = s.embed.profile;
+    s.embed.batching = &s.work.batching;
     runtime_choice_apply(&s.open, &s.runtime, s.embed.threads);
-    if (s.check) s.open.flags |= PITH_OPEN_CHECK;
-    if (pith_model_open(&model, s.model, &s.open, &err)) return fail_model(c, &err, s.model);
+    if (pith_model_open(&model, s.model, &s.open, &err)) {
+        pith_profile_destroy(s.embed.profile);
+        return fail_model(c, &err, s.model);
+    }
+    telemetry_model(model);
+    const double began = now_seconds();
     size_t dim = pith_embed_dim(model, &s.embed);
     float *vectors = grow(NULL, texts.count * dim * sizeof *vectors);
     pith_str *strings = grow(NULL, texts.count * sizeof *strings);
@@ -71,25 +85,30 @@ static int similarity_run(int argc, char **argv) {
     else
         print_pairs(vectors, &texts, dim), code = EXIT_DONE;
     code = output_close_standard(c, code);
+    code = work_stats(c, &s.work, json_pack("{s:f}", "seconds", now_seconds() - began), model, NULL, code);
     free(strings);
     free(vectors);
     pith_model_close(model);
     runtime_choice_free(&s.runtime);
-    return code;
+    telemetry_end(&s.embed.profile);
+    return profile_close(s.embed.profile, c, code);
 }
 
-#define AT(member) offsetof(similarity_settings, member)
+#define AT(id, member) OPTION_PLACE(id, similarity_settings, member)
 
 static const option options[] = {
-    OPTION_MODEL(AT(model)),
-    OPTION_PROMPT_NAME(AT(embed.prompt_name)),
-    OPTION_CHECK(AT(check)),
-    OPTION_PRECISION(AT(open.precision)),
-    OPTION_MODEL_FILE(AT(open.model_file)),
-    OPTION_ROUTE(AT(open.route)),
-    OPTION_JSON(AT(json), "print {\"similarities\": [[...], ...]}, one row per text"),
-    OPTION_THREADS(AT(embed.threads)),
-    OPTIONS_RUNTIME(AT(runtime)),
+    AT(model, model),
+    AT(prompt_name, embed.prompt_name),
+    OPTIONS_PASSES(similarity_settings),
+    AT(model_file, open.model_file),
+    AT(route, open.route),
+    AT(json_similarity, json),
+    OPTIONS_TOLD(similarity_settings),
+    AT(threads, embed.threads),
+    OPTIONS_MEMORY(similarity_settings),
+    OPTIONS_RUNTIME(similarity_settings, runtime),
+    AT(telemetry, runtime.telemetry),
+    OPTION_SOURCES,
     OPTION_END,
 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common_options.h"
+#include "cli/cli.h"
 #include "cli/json_line.h"
 #include "cli/output.h"
 #include "cli/text_input.h"
@@ -280,7 +280,7 @@ static int tokenize_files(const command *c, const tokenize_settings *s, const st
 
 static int tokenize_run(int argc, char **argv) {
     const command *c = &command_tokenize;
-    tokenize_settings s = { .options = PITH_TOKENIZE_OPTIONS_INIT, .model = DEFAULT_MODEL, .max_length = -1 };
+    tokenize_settings s = { .options = PITH_TOKENIZE_OPTIONS_INIT, .max_length = -1 };
     string_list files = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &files);
     if (code >= 0) return code;
@@ -309,42 +309,33 @@ static int tokenize_run(int argc, char **argv) {
     return code;
 }
 
-#define AT(member) offsetof(tokenize_settings, member)
+#define AT(id, member) OPTION_PLACE(id, tokenize_settings, member)
 
 static const option options[] = {
-    OPTION_TOKENIZER(AT(model)),
+    AT(model_detokenize, model),
     OPTION_SECTION("input"),
-    { "pair", 0, OPTION_FLAG, AT(pair), NULL,
-      .help = "lines hold two texts with a tab between them, which are fed to the model together" },
-    OPTION_NULL(AT(null)),
-    { "jsonl", 0, OPTION_FLAG, AT(jsonl), NULL, .help = "lines are JSON objects" },
-    { "field", 0, OPTION_STRING, AT(field), "NAME", .help = "with --jsonl, the member that holds the text (text)" },
-    { "pair-field", 0, OPTION_STRING, AT(pair_field), "NAME",
-      .help = "with --jsonl and --pair, the member that holds the second text (text_pair)" },
-    OPTION_INVALID(AT(invalid)),
+    AT(pair, pair),
+    AT(null, null),
+    AT(jsonl_tokenize, jsonl),
+    AT(field, field),
+    AT(pair_field_tokenize, pair_field),
+    AT(invalid, invalid),
     OPTION_SECTION("tokens"),
-    { "max-length", 0, OPTION_INT, AT(max_length), "N",
-      .help = "number of tokens at which a text is cut, 0 for never (what the model's files say)", .max = INT32_MAX },
-    { "overflow", 0, OPTION_FLAG, AT(overflow), NULL,
-      .help = "print an array of windows per text; the part that is cut off follows in further windows" },
-    { "stride", 0, OPTION_INT, AT(options.stride), "N",
-      .help = "tokens that a window repeats from the window before (0)", .max = INT32_MAX },
-    { "cut", 0, OPTION_CHOICE, AT(options.cut), "WHICH", .help = "which text of a pair is cut (longest)",
-      .choices = "longest|first|second" },
-    { "side", 0, OPTION_CHOICE, AT(side), "SIDE", .help = "the end at which a text is cut (right)",
-      .choices = "right|left" },
-    { "no-specials", 0, OPTION_FLAG, AT(no_specials), NULL,
-      .help = "leave out special tokens such as [CLS] and [SEP]" },
-    { "raw", 0, OPTION_FLAG, AT(raw), NULL, .help = "apply the truncation and padding of tokenizer.json" },
-    { "threads", 't', OPTION_INT, AT(options.threads), "N",
-      .help = "number of threads, 0 for all the process may use (0)", .max = 1024 },
+    AT(max_length_tokenize, max_length),
+    AT(overflow, overflow),
+    AT(stride, options.stride),
+    AT(cut, options.cut),
+    AT(side, side),
+    AT(no_specials, no_specials),
+    AT(raw_tokenize, raw),
+    AT(threads_tokenize, options.threads),
     OPTION_SECTION("output"),
-    { "full", 0, OPTION_FLAG, AT(full), NULL,
-      .help = "print objects: ids, tokens, offsets (in bytes), word_ids, type_ids and more" },
-    { "characters", 0, OPTION_FLAG, AT(characters), NULL, .help = "with --full, offsets count characters" },
-    { "count", 0, OPTION_FLAG, AT(count), NULL, .help = "print only the number of tokens" },
-    { "total", 0, OPTION_FLAG, AT(total), NULL, .help = "print only the total number of tokens, at the end" },
-    OPTION_OUTPUT(AT(output)),
+    AT(full, full),
+    AT(characters, characters),
+    AT(count, count),
+    AT(total, total),
+    AT(output, output),
+    OPTION_SOURCES,
     OPTION_END,
 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/common_options.h"
+#include "cli/cli.h"
 #include "cli/output.h"
 #include "cli/relational_run.h"
 #include "cli/seconds.h"
@@ -117,7 +117,7 @@ static int train_model(relational_run *run, const command *c, const train_settin
 
 static int train_run(int argc, char **argv) {
     const command *c = &command_train;
-    train_settings s = { .save_every = 200, .evaluate_every = 400 };
+    train_settings s = { 0 };
     relational_run run = { NULL, NULL, NULL, NULL };
     pith_error err = PITH_ERROR_INIT;
     string_list rest = { NULL, 0 };
@@ -137,22 +137,11 @@ static int train_run(int argc, char **argv) {
     return code;
 }
 
-#define AT(member) offsetof(train_settings, member)
+#define AT(id, member) OPTION_PLACE(id, train_settings, member)
 
 static const option options[] = {
-    { "task", 0, OPTION_STRING, AT(task), "NAME", .help = "a task of the database's schema" },
-    { "output", 'o', OPTION_STRING, AT(output), "DIR",
-      .help = "the directory of the run; one that was interrupted goes on" },
-    { "config", 0, OPTION_STRING, AT(config), "FILE", .help = "JSON with the sizes of the model and its training" },
-    { "steps", 0, OPTION_INT, AT(steps), "N", .help = "steps of training (1600)", .min = 1, .max = 100000000 },
-    { "seed", 0, OPTION_INT, AT(seed), "N", .help = "decides everything that is drawn (0)", .min = 0,
-      .max = INT32_MAX },
-    { "save-every", 0, OPTION_INT, AT(save_every), "N", .help = "steps after which the model is saved and logged (200)",
-      .min = 1, .max = INT32_MAX },
-    { "evaluate-every", 0, OPTION_INT, AT(evaluate_every), "N",
-      .help = "steps after which the validation rows are answered, where the model is saved (400)", .min = 1,
-      .max = INT32_MAX },
-    OPTION_THREADS(AT(threads)),
+    AT(task, task),       AT(output_train, output),   AT(config_train, config),           AT(steps, steps),
+    AT(seed_train, seed), AT(save_every, save_every), AT(evaluate_every, evaluate_every), AT(threads, threads),
     OPTION_END,
 };
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/common_options.h"
+#include "cli/cli.h"
 #include "cli/compare.h"
 #include "cli/compile.h"
 #include "cli/json_out.h"
@@ -399,9 +399,7 @@ static int verify_folders(const command *c, verify_settings *s, const string_lis
 static int verify_run(int argc, char **argv) {
     const command *c = &command_verify;
     string_list dirs = { NULL, 0 };
-    verify_settings s = {
-        .job = { .rtol = -1, .atol = -1, .level = 3, .loop_limit = LOOP_LIMIT, .open = PITH_OPEN_OPTIONS_INIT }
-    };
+    verify_settings s = { .job = { .rtol = -1, .atol = -1, .open = PITH_OPEN_OPTIONS_INIT } };
     job *j = &s.job;
     int code = take_options(c, &s, argc, argv, &dirs);
     if (code >= 0) return code;
@@ -427,33 +425,26 @@ static int verify_run(int argc, char **argv) {
     return code;
 }
 
-#define AT(member) offsetof(verify_settings, member)
+#define AT(id, member) OPTION_PLACE(id, verify_settings, member)
 
 static const option options[] = {
-    { "rtol", 0, OPTION_FLOAT, AT(job.rtol), "X",
-      .help = "relative tolerance: |output - expected| <= atol + rtol * |expected|" },
-    { "atol", 0, OPTION_FLOAT, AT(job.atol), "X", .help = "absolute tolerance" },
-    OPTION_LEVEL(AT(job.level)),
-    { "compiled", 0, OPTION_FLAG, AT(job.compiled), NULL, .help = "compile each model and run the compiled file" },
-    OPTION_STRICT_SHAPES(AT(job.strict)),
-    OPTION_LOOP_LIMIT(AT(job.loop_limit)),
-    { "skip-list", 0, OPTION_STRING, AT(skip_path), "FILE",
-      .help =
-          "lines 'name reason'; a listed test that passes is a failure, unless the line begins with '~': its result is "
-          "random and may be right by chance" },
-    { "list", 0, OPTION_FLAG, AT(list), NULL, .help = "print the names of the tests and run nothing" },
-    OPTION_JSON(AT(json),
-                "print one object: passed, failed, skipped, results with name, status, message, max_difference"),
-    { "verbose", 'v', OPTION_FLAG, AT(verbose), NULL, .help = "print passed tests too" },
-    OPTION_THREADS(AT(threads)),
-    OPTIONS_RUNTIME(AT(job.runtime)),
+    AT(rtol, job.rtol),
+    AT(atol, job.atol),
+    AT(optimization, job.level),
+    AT(compiled, job.compiled),
+    AT(strict_shapes, job.strict),
+    AT(loop_limit, job.loop_limit),
+    AT(skip_list, skip_path),
+    AT(list, list),
+    AT(json_verify, json),
+    AT(verbose, verbose),
+    AT(threads, threads),
+    OPTIONS_RUNTIME(verify_settings, job.runtime),
+    OPTION_SOURCES,
     OPTION_SECTION("fusions"),
-    { "fusions", 0, OPTION_FLAG, AT(fusions), NULL,
-      .help =
-          "run made-up inputs through the model as written and through every level, and name the first pass and node "
-          "that change a result by more than rounding can" },
-    { "runs", 0, OPTION_INT, AT(checked.runs), "N", .help = "inputs per level (12)", .min = 1, .max = 1000000 },
-    { "seed", 0, OPTION_INT, AT(checked.seed), "N", .help = "seed of the made-up inputs (0)", .max = INT32_MAX },
+    AT(fusions, fusions),
+    AT(runs_verify, checked.runs),
+    AT(seed, checked.seed),
     OPTION_END,
 };
 

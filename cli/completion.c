@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/option_value.h"
 
 #define MODEL_FOLDER "${PITH_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/pith}/models"
 
@@ -30,18 +30,19 @@ static bool completion_takes(const char *takes, const char *what) { return takes
 /* ---- bash ---- */
 
 static void bash_values(const command *c, FILE *out) {
-    for (const option *o = c->options; o->name; o++) {
-        if (!o->takes) continue;
+    for (const option *o = c->options; o->row || o->heading; o++) {
+        const option_row *row = o->row;
+        if (!row || !row->takes || row->implied) continue;
         fputs("        ", out);
-        if (o->letter) fprintf(out, "-%c|", o->letter);
-        fprintf(out, "--%s) ", o->name);
-        if (o->choices) {
+        if (row->letter) fprintf(out, "-%c|", row->letter);
+        fprintf(out, "--%s%s%s) ", row->name, row->alias ? "|--" : "", row->alias ? row->alias : "");
+        if (row->choices) {
             fputs("_pith_words \"", out);
-            completion_words(out, o->choices);
+            completion_words(out, row->choices);
             fputs("\"; ", out);
-        } else if (completion_takes(o->takes, "MODEL") || completion_takes(o->takes, "FILE") ||
-                   completion_takes(o->takes, "DIR")) {
-            fprintf(out, "_pith_%s; ", o->takes);
+        } else if (completion_takes(row->takes, "MODEL") || completion_takes(row->takes, "FILE") ||
+                   completion_takes(row->takes, "DIR")) {
+            fprintf(out, "_pith_%s; ", row->takes);
         }
         fputs("return ;;\n", out);
     }
@@ -72,8 +73,11 @@ static void bash_print(FILE *out) {
         fprintf(out, "    %s)\n        case $previous in\n", (*verb)->name);
         bash_values(*verb, out);
         fputs("        esac\n        options=\"", out);
-        for (const option *o = (*verb)->options; o->name; o++)
-            if (o->kind != OPTION_HEADING) fprintf(out, "--%s ", o->name);
+        for (const option *o = (*verb)->options; o->row || o->heading; o++) {
+            if (o->row) fprintf(out, "--%s ", o->row->name);
+            if (o->row && o->row->alias) fprintf(out, "--%s ", o->row->alias);
+            if (o->row && option_switched_off(o->row)) fprintf(out, "--no-%s ", o->row->name);
+        }
         fprintf(out, "--help\" takes=%s ;;\n", (*verb)->takes ? (*verb)->takes : "");
     }
     fputs("    esac\n"
@@ -100,22 +104,28 @@ static void zsh_action(FILE *out, const char *takes, const char *choices) {
     }
 }
 
-static void zsh_option(const option *o, FILE *out) {
-    const char *often = o->kind == OPTION_LIST ? "*" : "", *value = o->takes ? "=" : "";
-    if (o->letter && o->kind == OPTION_LIST)
-        fprintf(out, "            '*'{-%c%s,--%s%s}'[", o->letter, o->takes ? "+" : "", o->name, value);
-    else if (o->letter)
-        fprintf(out, "            '(-%c --%s)'{-%c%s,--%s%s}'[", o->letter, o->name, o->letter, o->takes ? "+" : "",
-                o->name, value);
+static void zsh_option(const option_row *row, FILE *out) {
+    const char *often = row->kind == OPTION_LIST ? "*" : "", *value = !row->takes ? "" : row->implied ? "=-" : "=";
+    if (row->letter && row->kind == OPTION_LIST)
+        fprintf(out, "            '*'{-%c%s,--%s%s}'[", row->letter, row->takes ? "+" : "", row->name, value);
+    else if (row->letter)
+        fprintf(out, "            '(-%c --%s)'{-%c%s,--%s%s}'[", row->letter, row->name, row->letter,
+                row->takes ? "+" : "", row->name, value);
+    else if (row->alias)
+        fprintf(out, "            {--%s%s,--%s%s}'[", row->name, value, row->alias, value);
     else
-        fprintf(out, "            '%s--%s%s[", often, o->name, value);
-    completion_quoted(out, o->help, "[]\\");
+        fprintf(out, "            '%s--%s%s[", often, row->name, value);
+    completion_quoted(out, row->help, "[]\\");
     fputc(']', out);
-    if (o->takes) {
-        fprintf(out, ":%s", o->takes);
-        zsh_action(out, o->takes, o->choices);
+    if (row->takes) {
+        fprintf(out, "%s%s", row->implied ? "::" : ":", row->takes);
+        zsh_action(out, row->takes, row->choices);
     }
     fputs("' \\\n", out);
+    if (!option_switched_off(row)) return;
+    fprintf(out, "            '--no-%s[not: ", row->name);
+    completion_quoted(out, row->help, "[]\\");
+    fputs("]' \\\n", out);
 }
 
 static void zsh_print(FILE *out) {
@@ -148,8 +158,8 @@ static void zsh_print(FILE *out) {
           out);
     for (const command *const *verb = verbs; *verb; verb++) {
         fprintf(out, "    %s)\n        _arguments -s \\\n", (*verb)->name);
-        for (const option *o = (*verb)->options; o->name; o++)
-            if (o->kind != OPTION_HEADING) zsh_option(o, out);
+        for (const option *o = (*verb)->options; o->row || o->heading; o++)
+            if (o->row) zsh_option(o->row, out);
         fputs("            '(- *)'{-h,--help}'[show help]'", out);
         if ((*verb)->takes) {
             fprintf(out, " \\\n            '*:%s", (*verb)->takes);
@@ -188,13 +198,16 @@ static void fish_verb(const command *c, FILE *out) {
         if (completion_takes(c->takes, "MODEL")) fputs(" -a '(__pith_models)'", out);
         fputc('\n', out);
     }
-    for (const option *o = c->options; o->name; o++) {
-        if (o->kind == OPTION_HEADING) continue;
-        fprintf(out, "complete -c pith -n '__fish_seen_subcommand_from %s' -l %s", c->name, o->name);
-        if (o->letter) fprintf(out, " -s %c", o->letter);
-        if (o->takes) fish_value(out, o->takes, o->choices);
+    for (const option *o = c->options; o->row || o->heading; o++) {
+        const option_row *row = o->row;
+        if (!row) continue;
+        fprintf(out, "complete -c pith -n '__fish_seen_subcommand_from %s' -l %s", c->name, row->name);
+        if (row->letter) fprintf(out, " -s %c", row->letter);
+        if (row->takes && !row->implied) fish_value(out, row->takes, row->choices);
+        if (option_switched_off(row)) fprintf(out, " -l no-%s", row->name);
+        if (row->alias) fprintf(out, " -l %s", row->alias);
         fputs(" -d '", out);
-        completion_quoted(out, o->help, "");
+        completion_quoted(out, row->help, "");
         fputs("'\n", out);
     }
 }

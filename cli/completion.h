@@ -4,9 +4,7 @@
 
 #include <stdio.h>
 
-#define COMPLETION_SHELLS "bash|zsh|fish"
-
-/* shell: index into COMPLETION_SHELLS. */
+/* shell: index into the choices of --completion. */
 void completion_print(int shell, FILE *out);
 
 #endif

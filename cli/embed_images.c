@@ -229,11 +229,7 @@ int embed_images_run(embed_images *e, const char *path, bool resume) {
     double began = now_seconds();
     int code = picture_files_find(&j.found, e->c, e->paths);
     if (!code) code = write_images(&j, path, resume);
-    double seconds = now_seconds() - began;
-    if (e->stats)
-        fprintf(stderr, "{\"pictures\": %llu, \"failed\": %llu, \"seconds\": %.6g, \"pictures_per_second\": %.6g}\n",
-                (unsigned long long)e->done, (unsigned long long)e->failed, seconds,
-                seconds > 0 ? (double)e->done / seconds : 0.0);
+    e->seconds = now_seconds() - began;
     text_batch_close(&j.batch);
     picture_files_free(&j.found);
     free(j.pictures);

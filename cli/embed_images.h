@@ -15,10 +15,11 @@ typedef struct embed_images {
     const char *field;        /* of JSON objects from stdin, the member with the path; NULL: lines are paths */
     bool null;                /* paths from stdin end with NUL */
     bool objects;             /* a line is an object with "path" and "embedding" */
-    bool progress, stats;
+    bool progress;
     uint64_t max_pixels;
     vector_layout layout;
     uint64_t done, failed; /* pictures */
+    double seconds;        /* that they took */
 } embed_images;
 
 /* Writes a row per picture to the file at path (NULL: standard output), in order. A picture that cannot be read gets a

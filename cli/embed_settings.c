@@ -24,8 +24,8 @@ void embed_settings_text(bytes *text, const embed_settings *s) {
         const char *name;
         int value;
     } numbers[] = { { "pooling", s->embed.pooling },
-                    { "normalize", s->normalize },
-                    { "no-normalize", s->no_normalize },
+                    { "normalize", s->embed.normalize > 0 },
+                    { "no-normalize", s->embed.normalize == 0 },
                     { "dim", s->embed.dim },
                     { "max-length", s->embed.max_length },
                     { "precision", s->open.precision },
@@ -50,7 +50,7 @@ static int check_long(const command *c, const embed_settings *s) {
     const bool rows = s->longs.result == CHUNKS_ROWS;
     if (s->keep && !(s->jsonl && s->layout.format == FORMAT_JSONL))
         return usage(c, "--keep goes with --jsonl and --format jsonl");
-    int code = long_texts_check(c, &s->longs, s->embed.max_length);
+    int code = long_texts_check(c, &s->longs, option_by_flag(&s->embed.max_length));
     if (code || s->longs.action != LONG_CHUNK) return code;
     if (embed_settings_what(s) != PITH_ENCODE_DENSE) return usage(c, "--long chunk goes with dense vectors alone");
     if (s->resume && rows) return usage(c, "--resume and --chunks rows do not go together");
@@ -80,11 +80,10 @@ static int check_kinds(const command *c, const embed_settings *s) {
 
 /* Pictures have dense vectors, and no tokens. */
 static int check_images(const command *c, const embed_settings *s) {
-    if (s->normalize && s->no_normalize) return usage(c, "--normalize and --no-normalize do not go together");
     if (s->max_pixels && !s->images) return usage(c, "--max-pixels goes with --images");
     if (!s->images) return EXIT_DONE;
     if (embed_settings_what(s) != PITH_ENCODE_DENSE) return usage(c, "--images makes dense vectors only");
-    if (s->longs.action || s->embed.max_length || s->embed.prompt_name || s->keep)
+    if (s->longs.action || option_by_flag(&s->embed.max_length) || option_by_flag(&s->embed.prompt_name) || s->keep)
         return usage(c, "--long, --max-length, --prompt-name and --keep are for texts, not for --images");
     return EXIT_DONE;
 }

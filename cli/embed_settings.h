@@ -6,10 +6,11 @@
 #include "cli/long_texts.h"
 #include "cli/runtime_choice.h"
 #include "cli/vector_layout.h"
+#include "cli/work_options.h"
 
 typedef struct embed_settings {
-    const char *model, *output, *profile, *field, *keep;
-    bool normalize, no_normalize, images, null, jsonl, resume, stats, progress, pin, check;
+    const char *model, *output, *field, *keep;
+    bool images, null, jsonl, resume, progress, pin;
     bool dense, sparse, multi_vector, tokens;
     int invalid, role;
     int32_t rows_per_file;
@@ -17,6 +18,7 @@ typedef struct embed_settings {
     bm25_settings bm25;
     layout_settings layout;
     long_settings longs;
+    work_settings work;
     pith_open_options open;
     pith_embed_options embed;
     runtime_choice runtime;

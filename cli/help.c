@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "cli/option_value.h"
+
 /* Columns: the width of a line, and the widest left column of options and of examples. If the left side is wider, its
  * text begins on the next line. */
 enum { HELP_WIDTH = 100, HELP_LEFT_MAX = 26, HELP_EXAMPLE_MAX = 60 };
@@ -31,29 +33,42 @@ static void help_words(FILE *out, const char *text, size_t column, size_t indent
     fputc('\n', out);
 }
 
-static int help_spell(char *text, size_t size, const option *o) {
-    char letter[8] = "";
-    if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
-    return snprintf(text, size, "%s" OPTION_SPELLING, letter, OPTION_SPELLED(o));
+/* "-m, --model MODEL", "--stats[=FORM]", "--[no-]pin". */
+static int help_spell(char *text, size_t size, const option_row *row) {
+    char letter[8] = "", alias[40] = "";
+    if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
+    if (row->alias) snprintf(alias, sizeof alias, "--%s, ", row->alias);
+    return snprintf(text, size, "%s%s--%s%s%s%s%s", letter, alias, option_switched_off(row) ? "[no-]" : "", row->name,
+                    !row->takes    ? ""
+                    : row->implied ? "[="
+                                   : " ",
+                    row->takes ? row->takes : "", row->implied ? "]" : "");
+}
+
+void help_meaning(char *text, size_t size, const option_row *row) {
+    const char *usual = row->otherwise ? row->otherwise : row->initial;
+    if (row->kind == OPTION_SWITCH && usual == row->initial) usual = !strcmp(usual, "true") ? "on" : "off";
+    snprintf(text, size, "%s%s%s%s%s%s", row->choices ? row->choices : "", row->choices ? ": " : "", row->help,
+             usual ? " (" : "", usual ? usual : "", usual ? ")" : "");
 }
 
 static void help_options(const option *options, FILE *out) {
-    char text[400];
+    char text[600];
     size_t left = 0;
-    for (const option *o = options; o->name; o++) {
-        size_t n = o->kind == OPTION_HEADING ? 0 : (size_t)help_spell(text, sizeof text, o);
+    for (const option *o = options; o->row || o->heading; o++) {
+        size_t n = o->row ? (size_t)help_spell(text, sizeof text, o->row) : 0;
         if (n > left && n <= HELP_LEFT_MAX) left = n;
     }
-    for (const option *o = options; o->name; o++) {
-        if (o->kind == OPTION_HEADING) {
-            fprintf(out, "%s\n", o->help);
+    for (const option *o = options; o->row || o->heading; o++) {
+        if (!o->row) {
+            fprintf(out, "%s\n", o->heading);
             continue;
         }
-        int n = help_spell(text, sizeof text, o);
+        int n = help_spell(text, sizeof text, o->row);
         fprintf(out, "  %-*s", (int)left, text);
         if ((size_t)n > left) fprintf(out, "\n  %*s", (int)left, "");
         fputs("  ", out);
-        snprintf(text, sizeof text, "%s%s%s", o->choices ? o->choices : "", o->choices ? ": " : "", o->help);
+        help_meaning(text, sizeof text, o->row);
         help_words(out, text, left + 4, left + 4);
     }
 }
@@ -89,7 +104,7 @@ int help_print(const command *c, FILE *out) {
         for (const command *const *verb = verbs; *verb; verb++)
             fprintf(out, "  %-12s %s\n", (*verb)->name, (*verb)->summary);
     }
-    fputs(c->options->kind == OPTION_HEADING ? "\n" : "\noptions\n", out);
+    fputs(!c->options->row ? "\n" : "\noptions\n", out);
     help_options(c->options, out);
     if (c->notes) {
         fputc('\n', out);

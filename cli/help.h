@@ -9,8 +9,7 @@
 /* The help of a verb or of the program. Returns an exit code. */
 int help_print(const command *c, FILE *out);
 
-/* How an option is written, without its letter: "--model MODEL". */
-#define OPTION_SPELLING "--%s%s%s"
-#define OPTION_SPELLED(o) (o)->name, (o)->takes ? " " : "", (o)->takes ? (o)->takes : ""
+/* What help says of an option after how it is written: its choices, its meaning and its default. */
+void help_meaning(char *text, size_t size, const option_row *row);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-int long_texts_check(const command *c, const long_settings *s, int32_t max_length) {
+int long_texts_check(const command *c, const long_settings *s, bool max_length) {
     if (s->action == LONG_CHUNK && max_length)
         return usage(c, "--max-length cuts texts and --long chunk does not; use --chunk-tokens");
     if (s->action == LONG_CHUNK) return EXIT_DONE;

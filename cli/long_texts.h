@@ -5,9 +5,7 @@
 #include "cli/cli.h"
 
 typedef enum long_action { LONG_TRUNCATE, LONG_ERROR, LONG_CHUNK } long_action;
-#define LONG_ACTIONS "truncate|error|chunk"
 typedef enum chunk_result { CHUNKS_MEAN, CHUNKS_ROWS } chunk_result;
-#define CHUNK_RESULTS "mean|rows"
 
 /* What --long, --chunk-tokens, --overlap and --chunks say. */
 typedef struct long_settings {
@@ -15,8 +13,8 @@ typedef struct long_settings {
     int32_t tokens, overlap; /* tokens 0: what the model takes */
 } long_settings;
 
-/* EXIT_DONE, or EXIT_USAGE after a message if they do not go together. max_length: that of --max-length; 0: none. */
-int long_texts_check(const command *c, const long_settings *s, int32_t max_length);
+/* EXIT_DONE, or EXIT_USAGE after a message if they do not go together. max_length: --max-length is given. */
+int long_texts_check(const command *c, const long_settings *s, bool max_length);
 
 /* Says in one line how many texts were cut, if any were. most: the tokens that are left of a text; 0: the model has no
  * limit, and texts are cut at a MiB. */

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/common_options.h"
 #include "cli/completion.h"
 #include "cli/help.h"
 #include "cli/manual.h"
@@ -24,16 +23,10 @@ typedef struct program_settings {
     const char *man;
 } program_settings;
 
-#define AT(member) offsetof(program_settings, member)
+#define AT(id, member) OPTION_PLACE(id, program_settings, member)
 
 static const option options[] = {
-    { "help", 'h', OPTION_FLAG, AT(help), NULL, .help = "show this help; after a command, its help" },
-    { "version", 0, OPTION_FLAG, AT(version), NULL, .help = "print the version" },
-    { "completion", 0, OPTION_CHOICE, AT(completion), "SHELL",
-      .help = "print a script that completes words in this shell", .choices = COMPLETION_SHELLS },
-    { "man", 0, OPTION_STRING, AT(man), "COMMAND",
-      .help = "print the manual page of a command, or with the name pith this one, in roff" },
-    OPTION_END,
+    AT(help, help), AT(version, version), AT(completion, completion), AT(man, man), OPTION_END,
 };
 
 static const example examples[] = {

@@ -4,6 +4,9 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "cli/help.h"
+#include "cli/option_value.h"
+
 /* Characters that roff would take for its own: a minus is no hyphen, a backslash begins an escape, and so does a dot or
  * an apostrophe at the beginning of a line. */
 static void manual_text(FILE *out, const char *text, size_t size) {
@@ -44,25 +47,31 @@ static void manual_synopsis(const command *c, FILE *out) {
     }
 }
 
+static void manual_option_name(FILE *out, const char *before, const char *name) {
+    fprintf(out, "%s\\fB\\-\\-", before);
+    manual_text(out, name, strlen(name));
+    fputs("\\fR", out);
+}
+
 static void manual_options(const option *options, FILE *out) {
     manual_heading(out, "options");
-    for (const option *o = options; o->name; o++) {
-        if (o->kind == OPTION_HEADING) {
-            fprintf(out, ".SS %c%s\n", toupper((unsigned char)o->help[0]), o->help + 1);
+    char text[600];
+    for (const option *o = options; o->row || o->heading; o++) {
+        const option_row *row = o->row;
+        if (!row) {
+            fprintf(out, ".SS %c%s\n", toupper((unsigned char)o->heading[0]), o->heading + 1);
             continue;
         }
         fputs(".TP\n", out);
-        if (o->letter) fprintf(out, "\\fB\\-%c\\fR, ", o->letter);
-        fputs("\\fB\\-\\-", out);
-        manual_text(out, o->name, strlen(o->name));
-        fputs("\\fR", out);
-        if (o->takes) fprintf(out, " \\fI%s\\fR", o->takes);
+        if (row->letter) fprintf(out, "\\fB\\-%c\\fR, ", row->letter);
+        manual_option_name(out, "", row->name);
+        if (row->takes) fprintf(out, "%s\\fI%s\\fR%s", row->implied ? "[=" : " ", row->takes, row->implied ? "]" : "");
+        if (option_switched_off(row))
+            manual_option_name(out, ", ", "no-"), manual_text(out, row->name, strlen(row->name));
+        if (row->alias) manual_option_name(out, ", ", row->alias);
         fputc('\n', out);
-        if (o->choices) {
-            manual_text(out, o->choices, strlen(o->choices));
-            fputs(": ", out);
-        }
-        manual_line(out, o->help);
+        help_meaning(text, sizeof text, row);
+        manual_line(out, text);
     }
 }
 
@@ -83,6 +92,9 @@ static void manual_examples(const example *examples, FILE *out) {
 static void manual_environment(FILE *out) {
     manual_heading(out, "environment");
     fputs(
+        ".TP\n.B PITH_CONFIG\nThe file with options; see pith help embed, and docs/options.md for its keys. Most "
+        "options "
+        "that are not about one call have a variable too, such as PITH_THREADS.\n"
         ".TP\n.B PITH_CACHE\nThe folder of the model cache. Without it the cache is $XDG_CACHE_HOME/pith, else "
         "~/.cache/pith.\n"
         ".TP\n.B PITH_ISA\nThe newest instruction set that is used: scalar, avx2, avx512 or neon. It changes speed. It "

@@ -1,8 +1,6 @@
-/* options.c - command line options from a table, messages, and small helpers that all verbs use. */
+/* options.c - the flags of a call, messages, and small helpers that all verbs use. */
 #include "cli/cli.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +9,7 @@
 
 #include "cli/help.h"
 #include "cli/json_out.h"
+#include "cli/option_sources.h"
 
 /* The verb that runs, for messages of functions that all share. */
 static const command *current;
@@ -77,87 +76,7 @@ void list_add(string_list *list, const char *item) {
     list->items[list->count++] = item;
 }
 
-static int option_choice(const char *choices, const char *text) {
-    size_t length = strlen(text);
-    for (int index = 0;; index++) {
-        size_t n = strcspn(choices, "|");
-        if (n == length && !memcmp(choices, text, n)) return index;
-        if (!choices[n]) return -1;
-        choices += n + 1;
-    }
-}
-
-/* "4000", "512k", "1.5G": bytes; false if it is none of these, or nothing. */
-static bool parse_bytes(size_t *size, const char *text) {
-    static const char units[] = "kMG";
-    char *end;
-    double x = strtod(text, &end);
-    const char *unit = *end ? strchr(units, *end) : NULL;
-    if (*end && (!unit || end[1])) return false;
-    if (unit) x *= (double)((size_t)1024 << 10 * (unit - units));
-    if (end == text || !(x >= 1) || x > 1e18) return false;
-    *size = (size_t)x;
-    return true;
-}
-
-/* Stores the option's text in the settings; -1 or the exit code. */
-static int option_store(const command *c, const option *o, void *settings, const char *text) {
-    void *value = (char *)settings + o->place;
-    char *end;
-    errno = 0;
-    switch (o->kind) {
-    case OPTION_HEADING: break;
-    case OPTION_FLAG: *(bool *)value = true; return -1;
-    case OPTION_STRING: *(const char **)value = text; return -1;
-    case OPTION_LIST: list_add(value, text); return -1;
-    case OPTION_INT: {
-        long long n = strtoll(text, &end, 10);
-        if (!*text || *end || errno || n < o->min || n > o->max)
-            return usage(c, "--%s takes a number from %lld to %lld, not '%s'", o->name, (long long)o->min,
-                         (long long)o->max, text);
-        *(int32_t *)value = (int32_t)n;
-        return -1;
-    }
-    case OPTION_FLOAT: {
-        double x = strtod(text, &end);
-        if (!*text || *end || !(x >= 0) || isinf(x))
-            return usage(c, "--%s takes a number that is not negative, not '%s'", o->name, text);
-        *(double *)value = x;
-        return -1;
-    }
-    case OPTION_BYTES:
-        if (parse_bytes(value, text)) return -1;
-        return usage(c, "--%s takes bytes as in 4000, 512k, 64M or 2G, not '%s'", o->name, text);
-    case OPTION_CHOICE: {
-        int index = option_choice(o->choices, text);
-        if (index < 0) return usage(c, "--%s is one of %s, not '%s'", o->name, o->choices, text);
-        *(int *)value = index;
-        return -1;
-    }
-    }
-    return -1;
-}
-
-/* The option an argument names, and its attached value ("--name=value", "-nvalue") or NULL. */
-static const option *option_find(const option *options, const char *argument, const char **value) {
-    *value = NULL;
-    for (const option *o = options; o->name; o++) {
-        size_t n = strlen(o->name);
-        if (!n) continue; /* a heading */
-        if (argument[1] == '-') {
-            if (strncmp(argument + 2, o->name, n)) continue;
-            if (argument[2 + n] == '=') *value = argument + 3 + n;
-            if (*value || !argument[2 + n]) return o;
-        } else if (o->letter && argument[1] == o->letter) {
-            if (argument[2]) *value = argument + 2;
-            return o;
-        }
-    }
-    return NULL;
-}
-
-/* How many characters must be changed, added or taken away to make b out of a (Levenshtein). */
-static size_t spelling_distance(const char *a, const char *b) {
+size_t spelling_distance(const char *a, const char *b) {
     size_t row[40], n = strlen(b);
     if (n >= 40 || strlen(a) >= 40) return SIZE_MAX;
     for (size_t k = 0; k <= n; k++) row[k] = k;
@@ -173,6 +92,52 @@ static size_t spelling_distance(const char *a, const char *b) {
     return row[n];
 }
 
+/* A flag of the call. */
+typedef struct given_flag {
+    const option *option;
+    const char *spelled, *text;
+} given_flag;
+
+/* What the flags of the call have set: addresses in the verb's settings. */
+static const void **set_by_flags;
+static size_t set_by_flags_count;
+
+bool option_by_flag(const void *place) {
+    for (size_t i = 0; i < set_by_flags_count; i++)
+        if (set_by_flags[i] == place) return true;
+    return false;
+}
+
+/* The length of the name that the argument begins with, if it is a name of this row after "--" and is followed by "="
+ * or nothing; else 0. */
+static size_t option_named(const option_row *row, const char *argument) {
+    const char *names[] = { row->name, row->alias };
+    for (size_t i = 0; i < 2 && names[i]; i++) {
+        size_t n = strlen(names[i]);
+        if (!strncmp(argument, names[i], n) && (argument[n] == '=' || !argument[n])) return n;
+    }
+    return 0;
+}
+
+/* The option an argument names, and its attached value ("--name=value", "-nvalue", "false" of "--no-name") or NULL. */
+static const option *option_find(const option *options, const char *argument, const char **value) {
+    *value = NULL;
+    for (const option *o = options; o->row || o->heading; o++) {
+        if (!o->row) continue;
+        if (argument[1] == '-') {
+            const bool off = option_switched_off(o->row) && !strncmp(argument + 2, "no-", 3);
+            size_t n = option_named(o->row, argument + 2);
+            if (n && argument[2 + n] == '=') *value = argument + 3 + n;
+            if (n) return o;
+            if (off && !strcmp(argument + 5, o->row->name)) return *value = "false", o;
+        } else if (o->row->letter && argument[1] == o->row->letter) {
+            if (argument[2]) *value = argument + 2;
+            return o;
+        }
+    }
+    return NULL;
+}
+
 bool is_near(const char *typed, const char *name, size_t *best) {
     size_t n = strlen(typed), d = n > 2 && !strncmp(typed, name, n) ? 1 : spelling_distance(typed, name);
     if (d > 2 || d >= n || d >= *best) return false;
@@ -185,20 +150,19 @@ static int option_unknown(const command *c, const option *options, const char *a
     size_t best = SIZE_MAX;
     const char *near = NULL;
     if (argument[1] == '-') snprintf(typed, sizeof typed, "%.*s", (int)strcspn(argument + 2, "="), argument + 2);
-    for (const option *o = options; o->name; o++)
-        if (is_near(typed, o->name, &best)) near = o->name;
+    for (const option *o = options; o->row || o->heading; o++)
+        if (o->row && is_near(typed, o->row->name, &best)) near = o->row->name;
     if (near) return usage(c, "unknown option '%s'; did you mean --%s?", argument, near);
     return usage(c, "unknown option '%s'", argument);
 }
 
 /* The value that follows an option, or NULL after a message. */
-static const char *option_next_value(const command *c, const option *options, const option *o, const char *next) {
-    const char *attached;
+static const char *option_next_value(const command *c, const option *o, const char *next) {
+    const char *attached, *name = o->row->name;
     if (!next)
-        usage(c, "--%s needs a value", o->name);
-    else if (next[0] == '-' && next[1] && (option_find(options, next, &attached) || !strcmp(next, "--help")))
-        usage(c, "--%s needs a value, but '%s' is an option; write --%s=%s if it is the value", o->name, next, o->name,
-              next);
+        usage(c, "--%s needs a value", name);
+    else if (next[0] == '-' && next[1] && (option_find(c->options, next, &attached) || !strcmp(next, "--help")))
+        usage(c, "--%s needs a value, but '%s' is an option; write --%s=%s if it is the value", name, next, name, next);
     else
         return next;
     return NULL;
@@ -206,27 +170,41 @@ static const char *option_next_value(const command *c, const option *options, co
 
 /* Whether the verb knows --json and it is given; what is wrong with other options is then told in JSON too. */
 static void look_for_json(const option *options, int argc, char **argv) {
-    for (const option *o = options; o->name; o++)
-        for (int i = 1; i < argc && !strcmp(o->name, "json") && strcmp(argv[i], "--"); i++)
+    for (const option *o = options; o->row || o->heading; o++)
+        for (int i = 1; i < argc && o->row && !strcmp(o->row->name, "json") && strcmp(argv[i], "--"); i++)
             if (!strcmp(argv[i], "--json")) json_failures();
 }
 
 int take_model(const command *c, const char **model, const string_list *rest) {
     if (rest->count > 1)
         return usage(c, "give one model, not %zu ('%s' and '%s')", rest->count, rest->items[0], rest->items[1]);
-    if (rest->count && *model) return usage(c, "give the model once: with -m or without it, not both");
+    if (rest->count && option_by_flag(model)) return usage(c, "give the model once: with -m or without it, not both");
     if (rest->count) *model = rest->items[0];
     return -1;
 }
 
-int take_options(const command *c, void *settings, int argc, char **argv, string_list *rest) {
-    const option *options = c->options;
+/* Reads the flag at argv[*i] and its value. -1 to go on, else the exit code. */
+static int take_flag(const command *c, given_flag *flag, int *i, char **argv) {
+    const char *argument = argv[*i], *value;
+    const bool help = !strcmp(argument, "-h") || !strcmp(argument, "--help");
+    if (help && option_heeded(&option_rows[ROW_help])) return help_print(c, stdout);
+    const option *o = option_find(c->options, argument, &value);
+    if (!o) return option_unknown(c, c->options, argument);
+    const bool plain = !o->row->takes;
+    if (plain && value && !option_switched_off(o->row)) return usage(c, "--%s takes no value", o->row->name);
+    if (!value && (plain || o->row->implied)) value = plain ? "true" : o->row->implied;
+    if (!value) value = option_next_value(c, o, argv[++*i]);
+    if (!value) return EXIT_USAGE;
+    *flag = (given_flag){ o, o->row->name, value };
+    return -1;
+}
+
+/* Finds the flags among the arguments: flags[*count], and the rest. */
+static int take_flags(const command *c, given_flag *flags, size_t *count, int argc, char **argv, string_list *rest) {
     bool only_rest = false;
-    current = c;
-    look_for_json(options, argc, argv);
     *rest = (string_list){ (const char **)argv + 1, 0 };
     for (int i = 1; i < argc; i++) {
-        const char *argument = argv[i], *value;
+        const char *argument = argv[i];
         if (only_rest || argument[0] != '-' || !argument[1]) {
             rest->items[rest->count++] = argument; /* after what is still to be read */
             continue;
@@ -235,16 +213,41 @@ int take_options(const command *c, void *settings, int argc, char **argv, string
             only_rest = true;
             continue;
         }
-        if (!strcmp(argument, "-h") || !strcmp(argument, "--help")) return help_print(c, stdout);
-        const option *o = option_find(options, argument, &value);
-        if (!o) return option_unknown(c, options, argument);
-        if (o->kind == OPTION_FLAG && value) return usage(c, "--%s takes no value", o->name);
-        if (o->kind != OPTION_FLAG && !value) {
-            value = option_next_value(c, options, o, argv[++i]);
-            if (!value) return EXIT_USAGE;
-        }
-        int code = option_store(c, o, settings, value);
+        int code = take_flag(c, &flags[*count], &i, argv);
         if (code >= 0) return code;
+        ++*count;
     }
     return -1;
+}
+
+static int store_flags(const command *c, void *settings, const given_flag *flags, size_t count) {
+    char label[64];
+    set_by_flags = grow(set_by_flags, count * sizeof *set_by_flags);
+    set_by_flags_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (flags[i].option->place == OPTION_NOWHERE) continue;
+        snprintf(label, sizeof label, "--%s", flags[i].spelled);
+        int code = option_store(c, label, flags[i].option, settings, flags[i].text);
+        if (code >= 0) return code;
+        set_by_flags[set_by_flags_count++] = (char *)settings + flags[i].option->place;
+    }
+    return -1;
+}
+
+int take_options(const command *c, void *settings, int argc, char **argv, string_list *rest) {
+    given_flag *flags = grow(NULL, (size_t)argc * sizeof *flags);
+    size_t count = 0;
+    source_names names = { NULL, NULL };
+    current = c;
+    look_for_json(c->options, argc, argv);
+    int code = take_flags(c, flags, &count, argc, argv, rest);
+    for (size_t i = 0; i < count; i++) {
+        if (!option_heeded(flags[i].option->row)) continue;
+        if (flags[i].option->row == &option_rows[ROW_config]) names.config = flags[i].text;
+        if (flags[i].option->row == &option_rows[ROW_preset]) names.preset = flags[i].text;
+    }
+    if (code < 0) code = take_sources(c, settings, &names);
+    if (code < 0) code = store_flags(c, settings, flags, count);
+    free(flags);
+    return code;
 }

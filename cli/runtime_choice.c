@@ -2,6 +2,7 @@
 #include "cli/runtime_choice.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const char *const runtime_names[] = { "builtin", "ort", "auto" };
 
@@ -11,6 +12,32 @@ static const char *variable(const char *name) {
     return value && *value ? value : NULL;
 }
 
+/* Splits "cuda:device_id=0,arena=1,cpu" at the commas that begin a name, and puts the names alone, with commas, at the
+ * end of choice->names. Returns these. */
+static const char *split_devices(runtime_choice *choice) {
+    const size_t size = strlen(choice->devices) + 1;
+    char *part = choice->names = grow(NULL, 2 * size), *alone = part + size, *end = alone;
+    memcpy(part, choice->devices, size);
+    for (char *next; part; part = next) {
+        size_t length = strcspn(part, ",");
+        while (part[length]) { /* a part with '=' and without a name before it is one more setting */
+            const char *follows = part + length + 1;
+            const size_t n = strcspn(follows, ",:=");
+            if (follows[n] != '=') break;
+            length += 1 + strcspn(follows, ",");
+        }
+        next = part[length] ? part + length + 1 : NULL;
+        part[length] = 0;
+        list_add(&choice->providers, part);
+        const size_t n = strcspn(part, ":");
+        if (end > alone) *end++ = ',';
+        memcpy(end, part, n);
+        end += n;
+    }
+    *end = 0;
+    return alone;
+}
+
 void runtime_choice_apply(pith_open_options *open, runtime_choice *choice, int32_t threads) {
     pith_runtime_options options = PITH_RUNTIME_OPTIONS_INIT;
     options.strict = choice->strict;
@@ -18,10 +45,13 @@ void runtime_choice_apply(pith_open_options *open, runtime_choice *choice, int32
     options.ort_python = choice->python ? choice->python : variable("VIRTUAL_ENV");
     options.ort_optimization = choice->level;
     options.ort_threads = threads;
+    const char *names = choice->devices ? split_devices(choice) : NULL;
+    if (names && !strcmp(names, "auto")) choice->providers.count = 0; /* the library's default */
+    if (strcmp(runtime_names[choice->name], "ort") != 0) open->devices = names;
     options.providers = choice->providers.items;
     options.provider_count = choice->providers.count;
-    options.settings = choice->settings.items;
-    options.setting_count = choice->settings.count;
+    options.settings = choice->entries.items;
+    options.setting_count = choice->entries.count;
     options.ort_profile = choice->profile;
     choice->options = options;
     open->runtime = runtime_names[choice->name];
@@ -30,5 +60,6 @@ void runtime_choice_apply(pith_open_options *open, runtime_choice *choice, int32
 
 void runtime_choice_free(runtime_choice *choice) {
     free(choice->providers.items);
-    free(choice->settings.items);
+    free(choice->names);
+    free(choice->entries.items);
 }

@@ -6,72 +6,26 @@
 
 /* All zero at first. */
 typedef struct runtime_choice {
-    int name;      /* index into RUNTIME_NAMES */
-    int telemetry; /* index into TELEMETRY_FORMATS, of the verbs that tell of their stages */
+    int name;      /* builtin, ort, auto */
+    int telemetry; /* as telemetry_begin takes it, of the verbs that tell of their stages */
     bool strict;
     const char *library, *python, *profile;
-    string_list providers, settings;
-    int level; /* as in pith_runtime_options: all, none, basic, extended */
+    const char *devices; /* names in the order of preference, each with its settings, with commas between all */
+    string_list entries;
+    int level;             /* as in pith_runtime_options: all, none, basic, extended */
+    string_list providers; /* what runtime_choice_apply makes of devices */
+    char *names;           /* the text of these; and of the names alone, with commas, for the builtin runtime */
     pith_runtime_options options;
 } runtime_choice;
 
-#define RUNTIME_NAMES "builtin|ort|auto"
-
-/* The options, for a runtime_choice at this place in the settings of a verb. */
-#define OPTIONS_RUNTIME(at)                                                                                            \
-    OPTION_SECTION("runtime"),                                                                                         \
-        { "runtime",                                                                                                   \
-          0,                                                                                                           \
-          OPTION_CHOICE,                                                                                               \
-          (at) + offsetof(runtime_choice, name),                                                                       \
-          "NAME",                                                                                                      \
-          .help = "what runs the model (builtin); ort: ONNX Runtime; auto: ONNX Runtime only where Pith lacks an "     \
-                  "operator or a type",                                                                                \
-          .choices = RUNTIME_NAMES },                                                                                  \
-        { "runtime-strict",                                                                                            \
-          0,                                                                                                           \
-          OPTION_FLAG,                                                                                                 \
-          (at) + offsetof(runtime_choice, strict),                                                                     \
-          NULL,                                                                                                        \
-          .help = "fail where the builtin runtime would stand in for ONNX Runtime" },                                  \
-        OPTIONS_ORT(at)
-#define OPTION_TELEMETRY(at)                                                                                           \
-    {                                                                                                                  \
-        "telemetry", 0, OPTION_CHOICE, (at) + offsetof(runtime_choice, telemetry), "FORMAT",                           \
-            .help = "tell each stage on standard error when it ends, with runtime, threads and milliseconds (off)",    \
-            .choices = TELEMETRY_FORMATS                                                                               \
-    }
-#define OPTIONS_ORT(at)                                                                                                \
-    { "ort-library", 0,                                                                                                \
-      OPTION_STRING, (at) + offsetof(runtime_choice, library),                                                         \
-      "FILE",        .help = "the library of ONNX Runtime ($ORT_DYLIB_PATH; else it is searched)" },                   \
-        { "ort-python",                                                                                                \
-          0,                                                                                                           \
-          OPTION_STRING,                                                                                               \
-          (at) + offsetof(runtime_choice, python),                                                                     \
-          "DIR",                                                                                                       \
-          .help = "a Python environment with the package onnxruntime, whose library is used ($VIRTUAL_ENV)" },         \
-        { "ep",                                                                                                        \
-          0,                                                                                                           \
-          OPTION_LIST,                                                                                                 \
-          (at) + offsetof(runtime_choice, providers),                                                                  \
-          "NAME[:KEY=VALUE,...]",                                                                                      \
-          .help = "an execution provider of ONNX Runtime, such as cuda:device_id=0; may be given many times, the "     \
-                  "preferred one first (cpu)" },                                                                       \
-        { "ort-level",                                                                                                 \
-          0,                                                                                                           \
-          OPTION_CHOICE,                                                                                               \
-          (at) + offsetof(runtime_choice, level),                                                                      \
-          "NAME",                                                                                                      \
-          .help = "how far ONNX Runtime optimises the model (all)",                                                    \
-          .choices = "all|none|basic|extended" },                                                                      \
-        { "ort-config", 0,                                                                                             \
-          OPTION_LIST,  (at) + offsetof(runtime_choice, settings),                                                     \
-          "KEY=VALUE",  .help = "an entry of ONNX Runtime's session configuration; may be given many times" },         \
-    {                                                                                                                  \
-        "ort-profile", 0, OPTION_STRING, (at) + offsetof(runtime_choice, profile), "PREFIX",                           \
-            .help = "ONNX Runtime writes its own profile to PREFIX_<time>.json"                                        \
-    }
+/* Rows of a verb's table; `member` is the runtime_choice in its settings. */
+#define OPTIONS_RUNTIME(settings, member)                                                                              \
+    OPTION_SECTION("runtime"), OPTION_PLACE(runtime, settings, member.name),                                           \
+        OPTION_PLACE(runtime_strict, settings, member.strict), OPTIONS_ORT(settings, member)
+#define OPTIONS_ORT(settings, member)                                                                                  \
+    OPTION_PLACE(ort_library, settings, member.library), OPTION_PLACE(ort_python, settings, member.python),            \
+        OPTION_PLACE(ep, settings, member.devices), OPTION_PLACE(ort_level, settings, member.level),                   \
+        OPTION_PLACE(ort_config, settings, member.entries), OPTION_PLACE(ort_profile, settings, member.profile)
 
 /* Puts the choice into the options of opening; threads: those of the runs that follow, 0 for all. The choice must
  * outlive the call that opens. $ORT_DYLIB_PATH and $VIRTUAL_ENV are read here, unless the program runs with the rights

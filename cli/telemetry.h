@@ -7,9 +7,7 @@
 
 #include "cli/cli.h"
 
-#define TELEMETRY_FORMATS "off|text|json"
-
-/* format: an index into TELEMETRY_FORMATS. With a profile, it tells of its phases; without one, *profile becomes one
+/* format: off, text or json, by number. With a profile, it tells of its phases; without one, *profile becomes one
  * that tells only. Returns an exit code, after a message. */
 int telemetry_begin(pith_profile **profile, const command *c, int format, int32_t threads);
 /* The model is open: the lines now say what runs it. Lines of opening waited for this. */

@@ -7,9 +7,6 @@
 #include "cli/text_input.h"
 
 typedef enum vector_format { FORMAT_JSONL, FORMAT_NPY, FORMAT_F32, FORMAT_CSV } vector_format;
-#define VECTOR_FORMATS "jsonl|npy|f32|csv"
-/* In the order of pith_vector_type. */
-#define VECTOR_TYPES "f32|f16|int8|uint8|binary|ubinary"
 
 /* How rows are written. */
 typedef struct vector_layout {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What the compiler does not check: layers, sorted lists, unique names, lengths, banned words, formatting."""
+import ast
 import re
 import shutil
 import subprocess
@@ -259,9 +260,43 @@ def readme():
         fault(ROOT / "README.md", 1, "the C program is not examples/embed.c")
 
 
+def option_table():
+    """Each option has a verb and a test that is there; fields are those of public headers; docs/options.md is up to date."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    import options
+    path = ROOT / "cli/options.def"
+    users, rows = options.verbs(), options.rows()
+    headers = "".join(h.read_text() for h in tracked("include/pith/*.h"))
+    declared = {struct: set(re.findall(r"(\w+)(?:\[[^\]]*\])?[,;]", re.sub(r"/\*.*?\*/", "", body, flags=re.S)))
+                for body, struct in re.findall(r"typedef struct \w+ \{(.*?)\n\} (\w+);", headers, re.S)}
+    tests = {}
+    for row in rows:
+        if row["id"] not in users:
+            fault(path, row["line"], f"no verb has '{row['id']}'")
+        test = re.fullmatch(r"(\w+) (\w+)\.(test_\w+)", row["test"])
+        file = ROOT / f"tests/cli/{test.group(1)}.py" if test else None
+        if not file or not file.exists():
+            fault(path, row["line"], f"'{row['id']}' names no test: 'FILE CLASS.METHOD' in tests/cli")
+            continue
+        if file not in tests:
+            tests[file] = {(c.name, m.name) for c in ast.parse(file.read_text()).body if isinstance(c, ast.ClassDef)
+                           for m in c.body if isinstance(m, ast.FunctionDef)}
+        if test.groups()[1:] not in tests[file]:
+            fault(path, row["line"], f"there is no test {test.group(2)}.{test.group(3)} in tests/cli/{file.name}")
+        for field in re.findall(r"(pith_\w+)\.(\w+)", row["field"]):
+            if field[1] not in declared.get(field[0], ()):
+                fault(path, row["line"], f"'{row['id']}': {field[0]} has no member {field[1]}")
+    for row in sorted(set(users) - {row["id"] for row in rows}):
+        fault(path, 1, f"there is no row '{row}'")
+    if any(line.startswith('cli/options.def') for line in faults):
+        return
+    if not options.PAGE.exists() or options.PAGE.read_text() != options.page():
+        fault(options.PAGE, 1, "is not what cli/options.def and cli/presets.def say: run make docs")
+
+
 def main():
     for check in (layers, lists, verbs, names, ends, api, wrapper, cpp_page, lengths, words, exports, readme, formatting, includes, workflows,
-                  places):
+                  places, option_table):
         check()
     for line in faults:
         print(line)

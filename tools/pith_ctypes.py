@@ -1,5 +1,6 @@
 """libpith.so through ctypes, as much of it as the benchmarks and the comparisons need."""
 import ctypes
+import json
 
 import numpy as np
 
@@ -31,7 +32,13 @@ class OpenOptions(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("flags", ctypes.c_uint32), ("optimization", ctypes.c_int32),
                 ("allocator", ctypes.c_void_p), ("log", ctypes.c_void_p), ("memory_limit", ctypes.c_size_t),
                 ("loop_limit", ctypes.c_int64), ("stop_after", ctypes.c_char_p), ("profile", ctypes.c_void_p),
-                ("input_shapes", ctypes.c_void_p), ("input_shape_count", ctypes.c_size_t), ("precision", ctypes.c_int32)]
+                ("input_shapes", ctypes.c_void_p), ("input_shape_count", ctypes.c_size_t), ("precision", ctypes.c_int32),
+                ("runtime", ctypes.c_char_p), ("model_file", ctypes.c_char_p), ("route", ctypes.c_char_p),
+                ("pool_blocks", ctypes.c_int32), ("pool_bytes", ctypes.c_size_t), ("sessions", ctypes.c_int32)]
+
+
+class RunOptions(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("threads", ctypes.c_int32)]
 
 
 class EmbedOptions(ctypes.Structure):
@@ -41,6 +48,7 @@ class EmbedOptions(ctypes.Structure):
                 ("prompt_name", ctypes.c_char_p)]
 
 
+NO_ARENA, NO_PLAN_REUSE = 1 << 5, 1 << 6  # PITH_OPEN_*
 PRECISIONS = {"auto": 0, "f32": 1, "int8": 2, "bf16": 3}
 
 
@@ -49,15 +57,14 @@ class PithError(RuntimeError):
 
 
 class Model:
-    """source: a path or name, or the bytes of an ONNX file."""
+    """source: a path or name, or the bytes of an ONNX file. more: members of pith_open_options."""
 
-    def __init__(self, library, source, optimization=3, precision="auto"):
+    def __init__(self, library, source, optimization=3, precision="auto", **more):
         self.lib, self.error, self.handle = ctypes.CDLL(str(library)), Error(), ctypes.c_void_p()
         self.lib.pith_embed_dim.restype = ctypes.c_size_t
         self.lib.pith_model_output_count.restype = ctypes.c_size_t
         self.source = source
-        options = OpenOptions(ctypes.sizeof(OpenOptions), 0, optimization, None, None, 0, 0, None, None,
-                              None, 0, PRECISIONS[precision])
+        options = OpenOptions(size=ctypes.sizeof(OpenOptions), optimization=optimization, precision=PRECISIONS[precision], **more)
         if isinstance(source, bytes):
             self.check(self.lib.pith_model_open_memory(ctypes.byref(self.handle), source, ctypes.c_size_t(len(source)),
                                                        ctypes.byref(options), ctypes.byref(self.error)))
@@ -72,23 +79,40 @@ class Model:
     def close(self):
         self.lib.pith_model_close(self.handle)
 
-    def run(self, feeds, threads=1):
-        """feeds: name → array; returns the outputs in the model's order."""
+    def statistics(self):
+        """What the model has counted: the members of pith_statistics."""
+        numbers, parts = (ctypes.c_uint64 * 128)(1024), []
+        write = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t)(
+            lambda _, text, size: parts.append(text[:size]))
+        self.check(self.lib.pith_model_statistics(numbers, self.handle, ctypes.byref(self.error)))
+        self.check(self.lib.pith_statistics_write(numbers, 0, write, None, ctypes.byref(self.error)))
+        return json.loads(b"".join(parts))
+
+    def session(self):
         session = ctypes.c_void_p()
         self.check(self.lib.pith_session_create(ctypes.byref(session), self.handle, ctypes.byref(self.error)))
+        return session
+
+    def run(self, feeds):
+        """feeds: name → array; returns the outputs in the model's order."""
+        session = self.session()
         try:
-            arrays = [np.array(a, order="C") for a in feeds.values()]
-            names = (ctypes.c_char_p * len(arrays))(*[n.encode() for n in feeds])
-            inputs = (Tensor * len(arrays))()
-            for t, a in zip(inputs, arrays):
-                t.data, t.bytes, t.dtype, t.rank = a.ctypes.data, a.nbytes, NUMBERS[a.dtype], a.ndim
-                t.dims[: a.ndim] = a.shape
-            outputs = (Tensor * self.lib.pith_model_output_count(self.handle))()
-            self.check(self.lib.pith_session_run(session, outputs, names, inputs, ctypes.c_size_t(len(arrays)), None,
-                                                 ctypes.byref(self.error)))
-            return [self.array(t) for t in outputs]
+            return self.run_session(session, feeds)
         finally:
             self.lib.pith_session_destroy(session)
+
+    def run_session(self, session, feeds, threads=0):
+        arrays = [np.array(a, order="C") for a in feeds.values()]
+        names = (ctypes.c_char_p * len(arrays))(*[n.encode() for n in feeds])
+        inputs = (Tensor * len(arrays))()
+        for t, a in zip(inputs, arrays):
+            t.data, t.bytes, t.dtype, t.rank = a.ctypes.data, a.nbytes, NUMBERS[a.dtype], a.ndim
+            t.dims[: a.ndim] = a.shape
+        outputs = (Tensor * self.lib.pith_model_output_count(self.handle))()
+        options = RunOptions(size=ctypes.sizeof(RunOptions), threads=threads)
+        self.check(self.lib.pith_session_run(session, outputs, names, inputs, ctypes.c_size_t(len(arrays)), ctypes.byref(options),
+                                             ctypes.byref(self.error)))
+        return [self.array(t) for t in outputs]
 
     @staticmethod
     def array(t):

@@ -21,6 +21,7 @@
 #define PITH_PITH_H
 
 #include "pith/bm25.h"
+#include "pith/build.h"
 #include "pith/chunk.h"
 #include "pith/cpu.h"
 #include "pith/embed.h"

@@ -119,6 +119,7 @@ PITH_HPP_OPTIONS(pith_runtime_options, PITH_RUNTIME_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_runtime_report, PITH_RUNTIME_REPORT_INIT)
 PITH_HPP_OPTIONS(pith_statistics, PITH_STATISTICS_INIT)
 PITH_HPP_OPTIONS(pith_cpu_info, PITH_CPU_INFO_INIT)
+PITH_HPP_OPTIONS(pith_build_info, PITH_BUILD_INFO_INIT)
 PITH_HPP_OPTIONS(pith_memory_info, PITH_MEMORY_INFO_INIT)
 #undef PITH_HPP_OPTIONS
 
@@ -205,6 +206,11 @@ inline void pin_threads(bool pin) noexcept { pith_pin_threads(pin); }
 inline pith_cpu_info cpu() {
     pith_cpu_info info = options<pith_cpu_info>();
     detail::attempt([&](pith_error *err) { return pith_cpu_report(&info, err); });
+    return info;
+}
+inline pith_build_info build() {
+    pith_build_info info = options<pith_build_info>();
+    detail::attempt([&](pith_error *err) { return pith_build_report(&info, err); });
     return info;
 }
 inline pith_memory_info memory() {

@@ -267,9 +267,9 @@ static void find_out(void) {
     cpu->l1d = l1d ? l1d : L1D_FALLBACK;
     cpu->l2 = l2 ? l2 : L2_FALLBACK;
     cpu->l3 = l3 ? l3 : cpu->l2 > L3_FALLBACK ? cpu->l2 : L3_FALLBACK;
-    int quota = pith_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
-    cpu->threads = affinity_count();
-    if (quota && quota < cpu->threads) cpu->threads = quota;
+    cpu->quota = pith_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+    cpu->allowed = affinity_count();
+    cpu->threads = cpu->quota && cpu->quota < cpu->allowed ? cpu->quota : cpu->allowed;
 }
 
 const pith_cpu *pith_cpu_get(void) {

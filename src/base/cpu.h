@@ -36,6 +36,8 @@ typedef struct pith_cpu {
     uint32_t features;  /* PITH_CPU_*; only those that go with isa */
     size_t l1d, l2, l3; /* cache sizes in bytes, never 0; l3 is the whole shared cache */
     int threads;        /* CPUs this process may use, by affinity and container quota; at least 1 */
+    int allowed;        /* by affinity alone; at least 1 */
+    int quota;          /* CPUs that the control groups grant, rounded up; 0: no limit */
 } pith_cpu;
 
 /* The same answer for the life of the process. Thread-safe. */

@@ -20,7 +20,7 @@ PITH, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 DATA = SOURCE / "tests/data"
 MODELS = DATA / "models"
 VERBS = re.findall(r"^VERB\((\w+)\)$", (SOURCE / "cli/verbs.def").read_text(), re.M)
-STATS = {"texts", "tokens", "padded_tokens", "truncated", "seconds", "tokens_per_second", "peak_bytes"}
+STATS = {"texts", "tokens", "padded_tokens", "truncated", "seconds", "tokens_per_second", "peak_bytes", "statistics"}
 
 
 def pith(*arguments, stdin=b"", env=None, **keywords):

@@ -275,6 +275,20 @@ class Crop(Detect):
         self.run_pith("-o", "out", "in", "--format", "webp", "--quality", "50", "--name", "face-{n}-of-{stem}{ext}")
         self.assertEqual((self.dir / "out/face-1-of-a.webp").read_bytes()[8:12], b"WEBP")
 
+    def test_quality(self):
+        sizes = []
+        for quality in ("20", "95"):
+            self.crop("-o", quality, "--format", "jpeg", "--quality", quality, self.face)
+            sizes.append((self.dir / quality / f"{self.face.stem}_1.jpg").stat().st_size)
+        self.assertGreater(sizes[1], 2 * sizes[0])
+
+    def test_overlap_and_scale(self):
+        """Boxes of one face count as several if they may overlap wholly; a face of a few pixels is none."""
+        self.one_face()
+        self.assertIn("1 crops of", self.crop("-o", "out", "--score-threshold", "0.6", "p.ppm"))
+        self.assertNotIn("1 crops of", self.crop("-o", "out", "--score-threshold", "0.6", "--nms-threshold", "1", "p.ppm"))
+        self.assertIn("0 crops of", self.crop("-o", "out", "--detect-size", "32x32", "p.ppm"))
+
     def test_which(self):
         picture = np.full((260, 560, 3), 120, np.uint8)
         for i in (1, 2, 3):

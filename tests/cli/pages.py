@@ -23,7 +23,9 @@ def run(*command, **keywords):
 
 def flags(verb):
     """The options that --help shows."""
-    return re.findall(r"^  (?:-\w, )?(--[\w-]+)", run(PITH, verb, "--help"), re.M)
+    shown = re.findall(r"^  (?:-\w, )?(?:(--[\w-]+), )?(--(?:\[no-\])?[\w-]+)", run(PITH, verb, "--help"), re.M)
+    return [flag for names in shown for name in names if name
+            for flag in ([name.replace("[no-]", ""), name.replace("[no-]", "no-")] if "[no-]" in name else [name])]
 
 
 class Manual(unittest.TestCase):
@@ -40,7 +42,7 @@ class Manual(unittest.TestCase):
                     self.assertRegex(text, rf"(?m)^{part}$")
                 self.assertIn(f"pith {run(PITH, '--version').split()[1]}", text)
                 for flag in flags(name) if name != "pith" else ["--version", "--completion"]:
-                    self.assertRegex(text, rf"(?m)^ +(-\w, )?{flag}\b")
+                    self.assertRegex(text, rf"(?m)^ +(-\w, )?(--[\w-]+( \S+)?, )?{flag}\b")
                 for verb in VERBS if name == "pith" else ["pith"]:
                     self.assertRegex(text, rf"\b{verb}\(1\)")
 

@@ -141,7 +141,6 @@ class Pictures(Command):
         self.bad(1, "-m", VISION / "clip-text", PATHS[0], says="it has no input of pixels")
         self.bad(2, "-m", VIT, "--sparse", PATHS[0], says="--images makes dense vectors only")
         self.bad(2, "-m", VIT, "--max-length", 5, PATHS[0], says="are for texts")
-        self.bad(2, "-m", VIT, "--normalize", "--no-normalize", PATHS[0], says="do not go together")
         self.bad(1, "-m", VIT, "--dim", 17, PATHS[0], says="dim 17 is not between 1 and the model's 16")
         shutil.copytree(VIT, self.dir / "bare")
         (self.dir / "bare/preprocessor_config.json").unlink()

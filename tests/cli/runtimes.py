@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """--runtime: ONNX Runtime's own library, from the tests' Python environment, against the builtin engine.
 
-usage: runtimes.py PITH SOURCE_DIR BINARY_DIR [unittest arguments]; needs NumPy, onnx, onnxruntime
-(tests/requirements.txt), and the default model as an ONNX file in BINARY_DIR/onnx-dirs (tests/embed/onnx_dirs.sh).
+usage: runtimes.py PITH SOURCE_DIR [unittest arguments]; needs NumPy, onnx, onnxruntime (tests/requirements.txt), and the
+default model as an ONNX file in onnx-dirs beside PITH (tests/embed/onnx_dirs.sh).
 """
 import io
 import json
@@ -19,10 +19,9 @@ from onnx import TensorProto, helper
 
 from command import PITH, SOURCE, Command
 
-BINARY = Path(sys.argv[3]).resolve()
 PACKAGE = Path(onnxruntime.__file__).parent
 LIBRARY = max((PACKAGE / "capi").glob("libonnxruntime.so.*"))
-MINILM = BINARY / "onnx-dirs/plain"
+MINILM = PITH.parent / "onnx-dirs/plain"
 YUNET = SOURCE / "tests/data/yunet/yunet-s-640-other-sizes/model.onnx"
 LINES = (SOURCE / "tests/data/sts/stsb-en-dev.csv").read_text().splitlines()[:60]
 TEXT = "".join(line + "\n" for line in LINES).encode()
@@ -99,7 +98,7 @@ class Search(Runtimes):
         model = self.small_model()
         (self.dir / "text.so").write_text("not a library\n")
         for library, says in (("absent.so", "there is no such file"), ("text.so", "the loader says"),
-                              (BINARY / "tests/false_ort_null.so", "too old")):
+                              (PITH.parent / "tests/false_ort_null.so", "too old")):
             result = self.run_pith(*model, "--runtime", "ort", "--ort-library", library, verb="run")
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(result.stderr.count(b"warning: the builtin runtime runs the model instead of ort"), 1)
@@ -113,9 +112,17 @@ class Search(Runtimes):
         model = self.small_model()
         self.bad(1, *model, "--runtime", "ort", "--runtime-strict", "--ort-library", LIBRARY, "--ep", "coreml:a=b",
                  verb="run", says=("none of the providers can be used", "CPUExecutionProvider"))
-        result = self.run_pith(*model, "--runtime", "ort", "--ort-library", LIBRARY, "--ep", "cuda", "--ep", "cpu", verb="run")
+        result = self.run_pith(*model, "--runtime", "ort", "--ort-library", LIBRARY, "--ep", "cuda,cpu", verb="run")
         self.assertEqual(result.returncode, 0)
         self.assertIn(b"the provider cuda is passed over", result.stderr)
+        result = self.run_pith(*model, "--runtime", "ort", "--ort-library", LIBRARY, "--ep", "cuda:device_id=0,arena=1,cpu", verb="run")
+        self.assertEqual(result.stderr.count(b"is passed over"), 1, result.stderr)
+        for ep in ("nowhere,cpu", "nowhere:a=1,b=2,cpu"):
+            result = self.run_pith(*model, "--ep", ep, "--stats-file", "stats.json", verb="run")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(b"'nowhere'", result.stderr)
+            self.assertGreater(json.loads((self.dir / "stats.json").read_text())["statistics"]["device_fallbacks"], 0)
+        self.good(*model, "--ep", "auto", verb="run")
         self.bad(1, *model, "--runtime", "ort", "--runtime-strict", "--ort-library", LIBRARY, "--ep", "cuda:device",
                  verb="run", says="key=value")
 
@@ -268,4 +275,4 @@ class Telemetry(Runtimes):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

@@ -286,7 +286,8 @@ void test_rest() {
     profile.phase("mine", pith::Profile::now());
     const std::string json = profile.json();
     CHECK(json.find("\"mine\"") != std::string::npos && json.find("\"open\"") != std::string::npos);
-    CHECK(pith::version() == pith_version() && pith::cpu().threads >= 1 && pith::memory().total > 0);
+    CHECK(pith::version() == pith_version() && pith::cpu().threads >= 1 && *pith::build().runtimes &&
+          pith::memory().total > 0);
     CHECK(pith::valid_prefix("ab\xff") == 2);
     CHECK(pith::locate(data) == data && !pith::locate().empty());
     pith::pin_threads(false);

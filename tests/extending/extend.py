@@ -36,6 +36,8 @@ def insert(path, line):
     same = [i for i in entries if lines[i].split("(")[0] == line.split("(")[0]]
     if path.name in ("passes.def", "verbs.def"):
         place = (same or [len(lines) - 1])[-1] + 1
+    elif path.name == "options.def":  # its rows have several lines
+        place = len(lines)
     else:
         key = lambda text: re.sub(r"\W+", " ", text).strip()
         later = [i for i in same if key(lines[i]) > key(line)]
@@ -148,7 +150,7 @@ def main():
             check(not path.exists(), f"{name} exists already: a step may only add files")
             path.write_text(text)
         added += 1
-    check(added == 22, f"{added} blocks found in docs/extending.md, 22 expected")
+    check(added == 23, f"{added} blocks found in docs/extending.md, 22 expected")
     run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", "-DPITH_WERROR=ON"])
     run(["cmake", "--build", build, "-j", args.jobs, "--target", "pith", "pith_static"])
     pith = build / "pith"

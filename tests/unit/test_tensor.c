@@ -197,11 +197,27 @@ static void test_cpu(void **state) {
     none.size = 0;
     assert_int_equal(pith_cpu_report(&none, &err), PITH_ERR_ARGUMENT);
     assert_null(none.isa);
+    assert_true(info.cores >= 1 && info.cores <= info.cpus && info.threads <= info.cpus && info.quota >= 0);
+    assert_true(info.threads == (info.quota && info.quota < info.cpus ? info.quota : info.cpus));
+    assert_non_null(strstr(info.isas, info.isa));
+    assert_true(info.model && info.features);
+}
+
+static void test_build(void **state) {
+    (void)state;
+    pith_build_info info = PITH_BUILD_INFO_INIT;
+    assert_int_equal(pith_build_report(&info, NULL), PITH_OK);
+    assert_non_null(strstr(info.runtimes, "builtin"));
+    assert_non_null(strstr(info.backends, "cpu"));
+    assert_true(*info.compiler && (*info.images || *info.images_missing));
+    info.size = 0;
+    assert_int_equal(pith_build_report(&info, NULL), PITH_ERR_ARGUMENT);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_elements), cmocka_unit_test(test_shapes),
                                         cmocka_unit_test(test_convert),  cmocka_unit_test(test_convert_from_anywhere),
-                                        cmocka_unit_test(test_texts),    cmocka_unit_test(test_cpu) };
+                                        cmocka_unit_test(test_texts),    cmocka_unit_test(test_cpu),
+                                        cmocka_unit_test(test_build) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

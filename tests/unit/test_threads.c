@@ -20,6 +20,7 @@
 #include "base/cpu.h"
 #include "base/dtype.h"
 #include "base/threads.h"
+#include "base/topology.h"
 
 #define PARTS 1000
 #define WORKERS 20 /* more than have parts of their own */
@@ -451,12 +452,49 @@ static void dtypes(void **state) {
     assert_int_equal(pith_dims_count(none, 3), 0);
 }
 
+/* Two sockets of two cores with two threads each, numbered as Linux does: first threads, then their siblings. */
+static void test_topology(void **state) {
+    (void)state;
+    static const char *const lists[] = { "0,4", "1,5", "2,6", "3,7", "0,4", "1,5", "2,6", "3,7" };
+    char root[] = "/tmp/pith_topology_XXXXXX", path[300], name[64];
+    assert_non_null(mkdtemp(root));
+    snprintf(path, sizeof path,
+             "mkdir -p %s/proc && cd %s && printf 'flags\\t: x\\nmodel name\\t: A CPU @ 2 GHz\\n' > "
+             "proc/cpuinfo",
+             root, root);
+    assert_int_equal(system(path), 0);
+    for (int i = 0; i < 8; i++) {
+        snprintf(path, sizeof path,
+                 "d=%s/sys/devices/system/cpu/cpu%d/topology; mkdir -p $d; echo %s > "
+                 "$d/thread_siblings_list",
+                 root, i, lists[i]);
+        assert_int_equal(system(path), 0);
+    }
+    const unsigned char all[9] = { 1, 1, 1, 1, 1, 1, 1, 1, 1 }, halves[9] = { 0, 0, 1, 1, 1, 1 };
+    assert_int_equal(pith_topology_cores(root, all, 8), 4);
+    assert_int_equal(pith_topology_cores(root, all, 9), 5); /* nothing is known of the last */
+    assert_int_equal(pith_topology_cores(root, halves, 8), 4);
+    assert_int_equal(pith_topology_cores(root, all, 5), 4);
+    snprintf(path, sizeof path, "echo 0-3 > %s/sys/devices/system/cpu/cpu2/topology/thread_siblings_list", root);
+    assert_int_equal(system(path), 0);
+    assert_int_equal(pith_topology_cores(root, all, 3), 2);
+    pith_topology_name(name, sizeof name, root);
+    assert_string_equal(name, "A CPU @ 2 GHz");
+    pith_topology_name(name, 6, root);
+    assert_string_equal(name, "A CPU");
+    snprintf(path, sizeof path, "rm -r %s", root);
+    assert_int_equal(system(path), 0);
+    pith_topology_name(name, sizeof name, root);
+    assert_string_equal(name, "");
+}
+
 int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "--cpu") == 0) {
         printf("%d %d\n", (int)pith_cpu_get()->isa, pith_cpu_get()->threads);
         return 0;
     }
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_topology),
         cmocka_unit_test(every_part_once),
         cmocka_unit_test(woken_helpers),
         cmocka_unit_test(slow_threads_are_helped),

@@ -1,0 +1,77 @@
+/* work_options.c - see work_options.h. */
+#include "cli/work_options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/output.h"
+
+int work_begin(const command *c, const work_settings *w, pith_open_options *open) {
+    const pith_batching *b = &w->batching;
+    if (w->deterministic && open->precision == PITH_PRECISION_BF16)
+        return usage(c, "--deterministic and --precision bf16 do not go together: in bf16, vectors depend on the "
+                        "processor");
+    if (b->least && b->most && b->least > b->most)
+        return usage(c, "--min-batch-size %d is above --max-batch-size %d", (int)b->least, (int)b->most);
+    open->log = &warnings;
+    if (w->check) open->flags |= PITH_OPEN_CHECK;
+    if (w->strict) open->flags |= PITH_OPEN_STRICT_SHAPES;
+    if (!w->prediction) open->flags |= PITH_OPEN_NO_PREDICTION;
+    if (!w->arena) open->flags |= PITH_OPEN_NO_ARENA;
+    if (!w->plan_reuse) open->flags |= PITH_OPEN_NO_PLAN_REUSE;
+    return EXIT_DONE;
+}
+
+static void take_text(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
+
+/* The members of the object as the table of the library has its numbers. */
+static void add_lines(bytes *text, json_t *object) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value) {
+        if (json_is_integer(value)) bytes_print(text, "%-28s %lld\n", key, (long long)json_integer_value(value));
+        if (json_is_real(value)) bytes_print(text, "%-28s %.6g\n", key, json_real_value(value));
+    }
+}
+
+void work_numbers(bytes *text, const pith_model *model, pith_statistics_form form) {
+    pith_statistics numbers = PITH_STATISTICS_INIT;
+    if (!pith_model_statistics(&numbers, model, NULL)) pith_statistics_write(&numbers, form, take_text, text, NULL);
+}
+
+/* What is to be told, with a newline at its end. */
+static void tell_stats(bytes *text, const work_settings *w, json_t *first, const pith_model *model) {
+    const bool table = w->stats == STATS_TEXT;
+    bytes told = { NULL, 0, 0 };
+    if (model) work_numbers(&told, model, table ? PITH_STATISTICS_TEXT : PITH_STATISTICS_JSON);
+    if (table) {
+        add_lines(text, first);
+        bytes_add(text, told.data, told.size);
+    } else {
+        json_t *all = told.size ? json_loadb(told.data, told.size, 0, NULL) : NULL;
+        if (all) json_object_set_new(first, "statistics", all);
+        char *line = json_dumps(first, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(6));
+        if (line) bytes_print(text, "%s\n", line);
+        free(line);
+    }
+    free(told.data);
+}
+
+int work_stats(const command *c, const work_settings *w, json_t *first, const pith_model *model,
+               const string_list *inputs, int code) {
+    bytes text = { NULL, 0, 0 };
+    output out;
+    if (first && (w->stats != STATS_NONE || w->stats_file)) tell_stats(&text, w, first, model);
+    json_decref(first);
+    if (text.size && !w->stats_file) fwrite(text.data, 1, text.size, stderr);
+    if (text.size && w->stats_file) {
+        int opened = output_open(&out, c, w->stats_file, inputs);
+        if (!opened) {
+            output_write(&out, text.data, text.size);
+            opened = output_close(&out, c, true, EXIT_DONE);
+        }
+        if (!code) code = opened;
+    }
+    free(text.data);
+    return code;
+}

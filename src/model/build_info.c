@@ -1,0 +1,51 @@
+/* build_info.c - see build_info.h. */
+#include "model/build_info.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/backend.h"
+#include "base/error.h"
+#include "image/module.h"
+#include "runtime/runtime.h"
+
+#define TEXT_OF_VALUE(x) #x
+#define TEXT_OF(x) TEXT_OF_VALUE(x)
+#if defined(__clang__)
+#define COMPILER "clang " __clang_version__
+#else
+#define COMPILER "gcc " TEXT_OF(__GNUC__) "." TEXT_OF(__GNUC_MINOR__) "." TEXT_OF(__GNUC_PATCHLEVEL__)
+#endif
+
+static char runtimes[256], backends[256], images[128], images_missing[PITH_ERROR_MESSAGE_SIZE];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void build_info_word(char *words, size_t size, const char *word) {
+    size_t n = strlen(words);
+    snprintf(words + n, size - n, "%s%s", n ? " " : "", word);
+}
+
+static void build_info_find(void) {
+    static const char *const formats[] = { "JPEG", "PNG", "WebP", "TIFF", "JPEG 2000" };
+    pith_error err = PITH_ERROR_INIT;
+    const pith_image_codec *codec;
+    for (size_t i = 0; i < pith_runtime_table_count; i++)
+        build_info_word(runtimes, sizeof runtimes, pith_runtime_table[i]->name);
+    for (size_t i = 0; i < pith_backend_table_count; i++)
+        build_info_word(backends, sizeof backends, pith_backend_table[i]->name);
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+        if (!pith_picture_codec(&codec, formats[i], NULL, &err))
+            build_info_word(images, sizeof images, strchr(formats[i], ' ') ? "JPEG2000" : formats[i]);
+        else if (!*images_missing)
+            snprintf(images_missing, sizeof images_missing, "%s", err.message);
+}
+
+pith_status pith_build_info_fill(pith_build_info *info, pith_error *err) {
+    pthread_once(&once, build_info_find);
+    pith_build_info mine = { info->size, COMPILER, runtimes, backends, images, images_missing };
+    if (mine.size < sizeof mine.size)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "the struct has no size; initialise it with PITH_BUILD_INFO_INIT");
+    memcpy(info, &mine, mine.size < sizeof mine ? mine.size : sizeof mine);
+    return PITH_OK;
+}

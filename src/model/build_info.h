@@ -1,0 +1,10 @@
+/* build_info.h - what a host is told of the build. */
+#ifndef PITH_MODEL_BUILD_INFO_H
+#define PITH_MODEL_BUILD_INFO_H
+
+#include "pith/build.h"
+
+/* Fills as much of the caller's struct as its size says there is. */
+pith_status pith_build_info_fill(pith_build_info *info, pith_error *err);
+
+#endif

@@ -1,0 +1,720 @@
+#!/usr/bin/env python3
+"""Options that may be set in more than one place: what each does, in which order places count, and what is said of wrong values.
+
+usage: options.py PITH SOURCE_DIR [unittest arguments]; needs NumPy (tests/requirements.txt) and the default model.
+"""
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+from command import PITH, SOURCE, Command
+
+sys.path.insert(0, str(SOURCE / "tools"))
+import options as table
+
+DATA = SOURCE / "tests/data"
+ROWS = table.rows()
+USERS = table.verbs()
+BERT = DATA / "models/bert-base-script17-sdpa/model.onnx"
+LABELS, CROSS = DATA / "tasks/labels-bert", DATA / "tasks/cross-bert"
+LINES = [f"word {i} of a longer line" * (1 + i % 5) for i in range(64)]
+
+
+class Options(Command):
+    def setUp(self):
+        super().setUp()
+        self.write("lines.txt", *LINES)
+        self.settings = {**os.environ, "XDG_CONFIG_HOME": str(self.dir)}
+        self.settings.pop("PITH_CONFIG", None)
+
+    def write(self, name, *lines):
+        (self.dir / name).parent.mkdir(exist_ok=True)
+        (self.dir / name).write_text("".join(f"{line}\n" for line in lines))
+
+    def config(self, **values):
+        self.write("pith/config.json", json.dumps(values))
+
+    def run_pith(self, *arguments, env=None, **keywords):
+        return super().run_pith(*arguments, env={**self.settings, **(env or {})}, **keywords)
+
+    def counted(self, *arguments, verb="embed", env=None, stdin=None):
+        """What the model counted in a run on lines.txt, in one call."""
+        inputs = () if stdin is not None or verb == "similarity" else ("lines.txt", "-o", "v.npy", "--format", "npy")
+        result = self.run_pith(*arguments, *inputs, "--stats-file", "stats.json", verb=verb, env=env, stdin=stdin)
+        self.assertEqual(result.returncode, 0, result.stderr.decode())
+        return json.loads((self.dir / "stats.json").read_text())["statistics"]
+
+    def threads(self, *arguments, **keywords):
+        """The threads that a run asked for."""
+        counted = self.counted(*arguments, **keywords)
+        return round(counted["thread_ns"] / counted["busy_ns"])
+
+    def info(self):
+        return json.loads(self.good("--json", verb="info"))
+
+    def slowly(self, *parts, arguments=()):
+        """What is counted while texts come in parts, with pauses between them."""
+        with subprocess.Popen([PITH, "embed", "--stats-file", "stats.json", *arguments], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, cwd=self.dir, env=self.settings) as process:
+            for part, pause in parts:
+                process.stdin.write("".join(f"{line}\n" for line in part).encode())
+                process.stdin.flush()
+                for _ in part:
+                    process.stdout.readline()
+                time.sleep(pause)
+            process.stdin.close()
+            self.assertEqual(process.wait(), 0)
+        return json.loads((self.dir / "stats.json").read_text())["statistics"]
+
+
+class Effects(Options):
+    """Each option changes what can be seen. The names of these tests stand in options.def."""
+
+    def test_threads(self):
+        cores = self.info()["processor"]["cores"]
+        self.assertEqual(self.threads("--threads", cores + 1), cores + 1)
+        self.assertEqual(self.threads("-t", "1"), 1)
+
+    def test_cores_and_all_threads(self):
+        found = self.info()["processor"]
+        usual = min(found["cores"], found["usable_threads"])
+        self.assertEqual(self.threads(), usual)
+        self.assertEqual(self.threads("-t", "cores"), usual)
+        self.assertEqual(self.threads("-t", "max"), found["hardware_threads"])
+
+    def tasks(self, verb, *arguments):
+        """The threads of a process that has worked and waits for more, each with the CPUs it may use."""
+        with subprocess.Popen([PITH, verb, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=self.dir,
+                              env=self.settings) as process:
+            for _ in range(3):
+                process.stdin.write(("a few words of a text " * 20 + "\n").encode() * 300)
+                process.stdin.flush()
+                for _ in range(300):
+                    process.stdout.readline()
+            cpus = [next(line.split()[1] for line in (task / "status").read_text().splitlines() if line.startswith("Cpus_allowed_list"))
+                    for task in Path(f"/proc/{process.pid}/task").iterdir()]
+            process.stdin.close()
+            self.assertEqual(process.wait(), 0)
+        return cpus
+
+    def test_threads_of_tokenize(self):
+        self.assertEqual(len(self.tasks("tokenize", "--count", "-t", "1")), 1)
+        self.assertEqual(len(self.tasks("tokenize", "--count", "-t", "5")), 5)
+
+    def test_pin(self):
+        arguments = ("-m", str(DATA / "encode/splade-max"), "--sparse", "-t", "2")
+        with_pin = self.tasks("embed", *arguments, "--pin")
+        if os.cpu_count() > 1:
+            self.assertTrue(any(cpus.isdigit() for cpus in with_pin), with_pin)
+            self.assertFalse(any(cpus.isdigit() for cpus in self.tasks("embed", *arguments, "--no-pin")))
+
+    def test_optimization(self):
+        written, made = (self.good("--ops", *flags, BERT, verb="inspect") for flags in (("--optimization", "0"), ()))
+        self.assertGreater(written.count(b"\n"), 1.5 * made.count(b"\n"))
+        self.assertEqual(self.good("--ops", "--level", "0", BERT, verb="inspect"), written)
+
+    def test_check(self):
+        self.good(BERT, "-o", "m.pith", "-q", verb="compile")
+        self.good("m.pith", "--no-check", verb="inspect")
+        self.bad(1, "m.pith", "--check", verb="inspect", says="does not hold the graph as written")
+
+    def test_precision(self):
+        exact, rounded = (np.array(self.rows("--precision", how, stdin=b"a cat\n")) for how in ("f32", "int8"))
+        self.assertFalse(np.array_equal(exact, rounded))
+        np.testing.assert_allclose(exact, rounded, atol=0.05)
+
+    def test_precision_of_compile(self):
+        sizes = []
+        for how in ("f32", "bf16"):
+            self.good("-m", LABELS, "--precision", how, "-o", f"{how}.pith", "-q", verb="compile")
+            sizes.append((self.dir / f"{how}.pith").stat().st_size)
+        self.assertNotEqual(*sizes)
+
+    def test_deterministic(self):
+        self.bad(2, "--precision", "bf16", "--deterministic", stdin=b"a\n", says="vectors depend on the processor")
+        self.good("--precision", "bf16", "--no-deterministic", stdin=b"a\n")
+
+    def test_arena(self):
+        """Without it each activation of a run is allocated for its step."""
+        counted = [self.counted("--max-pool-size", "0", flag) for flag in ("--arena", "--no-arena")]
+        self.assertGreater(counted[1]["allocations"], counted[0]["allocations"] + 100)
+
+    def test_plan_reuse(self):
+        self.write("lines.txt", *["the same"] * 100)
+        counted = [self.counted("-t", "1", "--max-batch-size", "10", flag) for flag in ("--plan-reuse", "--no-plan-reuse")]
+        self.assertGreater(counted[1]["plans_made"], 2 * counted[0]["plans_made"])
+
+    def test_memory_limit(self):
+        self.bad(1, "--memory-limit", "20000k", stdin=b"a\n", says="the memory limit is 20480000 bytes")
+
+    def test_memory_prediction(self):
+        self.write("lines.txt", *LINES * 5)
+        counted = [self.counted("-t", "2", "--memory-limit", "47M", flag) for flag in ("--memory-prediction", "--no-memory-prediction")]
+        self.assertGreater(counted[0]["batches_predicted_smaller"], 0)
+        self.assertEqual(counted[1]["batches_predicted_smaller"], 0)
+
+    def test_memory_pressure_threshold(self):
+        parts = ((LINES[:4], 1.2), (LINES[:4], 0))  # memory is looked at once a second
+        self.assertGreater(self.slowly(*parts, arguments=("--memory-pressure-threshold", "0.01"))["pressure_cleanups"], 0)
+        self.assertEqual(self.slowly(*parts, arguments=("--memory-pressure-threshold", "0"))["pressure_cleanups"], 0)
+
+    def kept(self, name, *arguments):
+        """The most of several short runs: a call that a busy machine makes long keeps nothing."""
+        return max(self.counted("a", "b", "-m", LABELS, "-t", "1", *arguments, verb="similarity")[name] for _ in range(8))
+
+    def test_max_pool_size(self):
+        self.assertGreater(self.kept("pool_blocks"), 1)
+        self.assertEqual(self.kept("pool_blocks", "--max-pool-size", "1"), 1)
+        self.assertEqual(self.kept("pool_blocks", "--max-pool-size", "0"), 0)
+
+    def test_max_pool_memory(self):
+        self.assertGreater(self.kept("pool_bytes"), 4096)
+        self.assertLessEqual(self.kept("pool_bytes", "--max-pool-memory", "4k"), 4096)
+
+    def test_idle_sessions(self):
+        self.assertEqual(self.kept("sessions_idle"), 1)
+        self.assertEqual(self.kept("sessions_idle", "--idle-sessions", "0"), 0)
+
+    def test_idle_timeout(self):
+        """Many batches mostly leave two sessions idle, of which the next text uses one; the other then ends."""
+        parts = ((["a b c d e f g h"] * 12, 0.1), (["b"], 0.05))
+        common = ("-m", str(LABELS), "-t", "2", "--batch-tokens", "1", "--idle-timeout", "1")
+        found = [self.slowly(*parts, arguments=common) for _ in range(20)]
+        self.assertIn((2, 1, 1), [(n["sessions_made"], n["sessions_evicted"], n["sessions_idle"]) for n in found])
+
+    def test_batch_tokens(self):
+        self.assertGreater(self.counted("--batch-tokens", "32")["batches"], 2 * self.counted()["batches"])
+
+    def test_min_batch_size(self):
+        self.assertEqual(self.counted("--target-latency", "0.001", "--min-batch-size", "64")["windows"], 1)
+        self.assertGreater(self.counted("--target-latency", "0.001")["windows"], 10)
+
+    def test_max_batch_size(self):
+        self.assertEqual(self.counted("--max-batch-size", "8")["windows"], 8)
+        self.assertEqual(self.counted("--batch-most", "16")["windows"], 4)
+        self.bad(2, "--max-batch-size", "8", "--batch-least", "9", stdin=b"", says="--min-batch-size 9 is above --max-batch-size 8")
+
+    def test_target_latency(self):
+        self.assertGreater(self.counted("--target-latency", "0.001")["windows"], self.counted()["windows"])
+
+    def test_prefer(self):
+        self.assertEqual(self.counted("--prefer", "latency")["windows"], 4)  # of 16 texts
+        self.assertEqual(self.counted("--prefer", "throughput")["windows"], 1)
+
+    def test_pooling(self):
+        rows = [self.good("--pooling", how, stdin=b"a cat\n") for how in ("mean", "cls", "max", "last")]
+        self.assertEqual(len(set(rows)), 4)
+
+    def test_normalize(self):
+        lengths = [np.linalg.norm(self.rows(flag, stdin=b"a cat\n")) for flag in ("--normalize", "--no-normalize")]
+        self.assertAlmostEqual(lengths[0], 1, places=5)
+        self.assertNotAlmostEqual(lengths[1], 1, places=1)
+        self.assertEqual(self.good("--no-normalize", "--normalize", stdin=b"a\n"), self.good("--normalize", stdin=b"a\n"))
+
+    def test_dim(self):
+        self.assertEqual(len(self.rows("--dim", "7", stdin=b"a cat\n")[0]), 7)
+
+    def test_max_length(self):
+        self.assertEqual(self.counted("--max-length", "3")["tokens"], 64 * 3)
+
+    def test_max_length_of_classify(self):
+        shown = self.run_pith("-m", LABELS, "--max-length", "3", "--stats", stdin=b"a b c d\n", verb="classify").stderr
+        self.assertEqual(json.loads(shown)["statistics"]["tokens"], 3)
+
+    def test_max_length_of_rerank(self):
+        shown = self.run_pith("-m", CROSS, "--max-length", "6", "-q", "a b c d", "--stats", stdin=b"a b c d\n", verb="rerank").stderr
+        self.assertEqual(json.loads(shown)["statistics"]["tokens"], 6)
+
+    def test_max_length_of_bench(self):
+        found = json.loads(self.good("--json", "--rounds", "1", "--texts", "lines.txt", "-t", "1", "--max-length", "3", verb="bench"))
+        self.assertEqual(found["results"][0]["tokens"], 64 * 3)
+
+    def test_profile_of_bench(self):
+        self.good("--json", "--rounds", "1", "--texts", "lines.txt", "-t", "1", "--profile", "t.json", verb="bench")
+        self.assertIn("traceEvents", json.loads((self.dir / "t.json").read_text()))
+
+    def test_prompt_name(self):
+        self.bad(1, "--prompt-name", "query", stdin=b"a\n", says="query")
+
+    def test_model(self):
+        self.bad(1, "-m", "no-such-model", stdin=b"a\n", says="no-such-model")
+
+    def test_model_of_tokenize(self):
+        self.bad(1, "-m", "no-such-model", stdin=b"a\n", says="no-such-model", verb="tokenize")
+        self.bad(1, "-m", "no-such-model", stdin=b"[1]\n", says="no-such-model", verb="detokenize")
+
+    def test_model_of_info(self):
+        self.bad(1, "--stats", "-m", "no-such-model", says="no-such-model", verb="info")
+
+    def test_invalid(self):
+        self.bad(1, "--invalid", "error", stdin=b"\xff\n", says="byte 1")
+        self.good("--invalid", "replace", stdin=b"\xff\n")
+
+    def test_profile(self):
+        self.good("--profile", "t.json", stdin=b"a\n")
+        self.assertIn("traceEvents", json.loads((self.dir / "t.json").read_text()))
+
+    def test_stats(self):
+        shown = self.run_pith("--stats", stdin=b"a\nb\n")
+        numbers = json.loads(shown.stderr)
+        self.assertEqual((numbers["texts"], numbers["statistics"]["texts"]), (2, 2))
+        text = self.run_pith("--stats=text", stdin=b"a\nb\n").stderr.decode()
+        header = (SOURCE / "include/pith/statistics.h").read_text()
+        counters = set(re.findall(r"uint64_t (\w+);", header))
+        self.assertEqual(counters - set(numbers["statistics"]), set())
+        for name in counters:
+            self.assertIn(name.removesuffix("_ns"), text)
+        self.assertEqual(self.run_pith("--stats=none", stdin=b"a\n").stderr, b"")
+        self.bad(2, "--stats=xml", stdin=b"", says="--stats is one of none|json|text, not 'xml'")
+
+    def test_stats_file(self):
+        self.good("--stats-file", "s.json", stdin=b"a\n")
+        self.assertEqual(json.loads((self.dir / "s.json").read_text())["texts"], 1)
+        self.bad(1, "--stats-file", "none/s", stdin=b"a\n", says="none/s")
+
+    def test_stats_of_info(self):
+        found = json.loads(self.good("--stats", "--json", verb="info"))
+        self.assertEqual(found["statistics"]["texts"], 2)
+        self.assertNotIn("statistics", self.info())
+
+    def test_config(self):
+        self.write("other.json", '{"max_batch_size": 8}')
+        self.assertEqual(self.counted("--config", "other.json")["windows"], 8)
+
+    def test_preset(self):
+        counted = self.counted("--preset", "memory")
+        self.assertEqual(counted["windows"], 8)
+
+
+class OfOneCommand(Options):
+    """Options of single commands that no other test of these would miss."""
+
+    def bench(self, *arguments):
+        return json.loads(self.good("--json", "--rounds", "1", *arguments, verb="bench"))["results"]
+
+    def test_texts_of_bench(self):
+        self.bad(1, "--rounds", "1", "--tokens", "1", "-t", "1", "--texts", "missing.txt", verb="bench", says="missing.txt")
+
+    def test_tokens_of_bench(self):
+        few, more = (self.bench("--workload", "mixed", "-t", "1", "--tokens", n)[0]["tokens"] for n in ("100", "1000"))
+        self.assertLess(few, 200)
+        self.assertGreater(more, 900)
+
+    def test_threads_of_bench(self):
+        found = self.bench("--texts", "lines.txt", "-t", "3", "-t", "1")
+        self.assertEqual([result["threads"] for result in found], [3, 1])
+
+    def test_chunks_of_bench(self):
+        found = self.bench("--workload", "short", "--count", "70", "--chunk", "16", "--chunk", "64", "-t", "1")
+        self.assertEqual([(result["texts"], result["chunk"]) for result in found], [(70, 16), (70, 64)])
+        self.bad(2, "--chunk", "0", verb="bench", says="--chunk takes a number from 1")
+
+    def test_model_of_inspect(self):
+        self.bad(1, "-m", "no-such-model", verb="inspect", says="no-such-model")
+        self.bad(2, "-m", "a", "b", verb="inspect", says="not both")
+
+    def test_calibrate(self):
+        self.bad(1, "--precision", "int8", "--calibrate", "missing.txt", "-o", "m.pith", verb="compile", says="missing.txt")
+
+    def test_quiet(self):
+        self.assertNotEqual(self.run_pith(BERT, "-o", "m.pith", verb="compile").stderr, b"")
+        quiet = self.run_pith(BERT, "-o", "m.pith", "--quiet", verb="compile")
+        self.assertEqual((quiet.stdout, quiet.stderr, quiet.returncode), (b"", b"", 0))
+
+    def test_progress(self):
+        """It is shown on a terminal."""
+        ours, theirs = os.openpty()
+        subprocess.run([PITH, "embed", "--progress"], input=b"a\nb\n", stdout=subprocess.DEVNULL, stderr=theirs, env=self.settings)
+        os.close(theirs)
+        shown = b""
+        try:
+            while part := os.read(ours, 1000):
+                shown += part
+        except OSError:  # so a terminal ends
+            pass
+        os.close(ours)
+        self.assertIn(b"2 texts", shown)
+
+    def test_runs_and_threads_of_inspect(self):
+        found = json.loads(self.good("--json", "--time", "--runs", "3", "--threads", "2", verb="inspect"))
+        self.assertEqual((found["runs"], found["threads"]), (3, 2))
+
+    def test_instruction(self):
+        model = DATA / "tasks/judge-qwen3"
+        scores = [self.good("-m", model, "-q", "a", *more, stdin=b"b c\n", verb="rerank") for more in ((), ("--instruction", "x y z"))]
+        self.assertNotEqual(*scores)
+
+    def test_cut(self):
+        first, second = (self.good("--pair", "--max-length", "9", "--cut", which, stdin=b"a b c d\te f g h\n", verb="tokenize")
+                         for which in ("first", "second"))
+        self.assertNotEqual(first, second)
+
+    def test_compiled(self):
+        """A compiled model takes no other value for an input that has a default."""
+        from onnx import TensorProto, helper, numpy_helper, save
+        one = numpy_helper.from_array(np.ones(2, np.float32), "w")
+        graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g",
+                                  [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("x", "w")],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])], [one])
+        (self.dir / "test/test_data_set_0").mkdir(parents=True)
+        save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.dir / "test/model.onnx")
+        for name, port, value in (("input_0", "x", 2), ("input_1", "w", 3), ("output_0", "y", 5)):
+            tensor = numpy_helper.from_array(np.full(2, value, np.float32), port)
+            (self.dir / f"test/test_data_set_0/{name}.pb").write_bytes(tensor.SerializeToString())
+        self.assertIn(b"1 passed", self.good("test", verb="verify"))
+        self.assertEqual(self.run_pith("--compiled", "test", verb="verify").returncode, 1)
+
+    def test_verbose(self):
+        told = [self.good(*flags, BERT.parent, verb="verify") for flags in ((), ("--verbose",))]
+        self.assertNotIn(b"passed bert", told[0])
+        self.assertIn(b"passed bert", told[1])
+
+    def picky(self):
+        """A model that takes only one in about ten made-up inputs, and names the number it does not like."""
+        from onnx import TensorProto, helper, numpy_helper, save
+        node = helper.make_node
+        nodes = [node("ReduceMax", ["x"], ["m"], keepdims=0), node("Mul", ["m", "k"], ["mk"]), node("Cast", ["mk"], ["i"], to=TensorProto.INT64),
+                 node("Gather", ["table", "i"], ["t"]), node("Mul", ["t", "x"], ["y"])]
+        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                                  [numpy_helper.from_array(np.ones(3, np.float32), "table"), numpy_helper.from_array(np.float32(30), "k")])
+        save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.dir / "picky.onnx")
+
+    def test_runs_of_verify(self):
+        self.picky()
+        self.bad(1, "--fusions", "--runs", "1", "picky.onnx", verb="verify", says="is out of range")
+        self.good("--fusions", "--runs", "100", "picky.onnx", verb="verify")
+
+    def test_seed(self):
+        self.picky()
+        told = {self.bad(1, "--fusions", "--runs", "1", "--seed", seed, "picky.onnx", verb="verify").stderr for seed in (0, 1, 2)}
+        self.assertEqual(len(told), 3)
+
+    def test_completion(self):
+        printed = subprocess.run([PITH, "--completion", "bash"], capture_output=True, check=True).stdout
+        self.assertIn(b"complete -F _pith pith", printed)
+
+    def test_timeout(self):
+        """A hub that takes the connection and says nothing is given up."""
+        import socket
+        with socket.create_server(("127.0.0.1", 0)) as hub:
+            began = time.monotonic()
+            self.bad(1, "org/model", "--endpoint", f"http://127.0.0.1:{hub.getsockname()[1]}", "--timeout", "1", "--attempts", "1",
+                     verb="pull", env={"PITH_CACHE": str(self.dir / "cache"), "HF_HOME": str(self.dir / "hf"), "no_proxy": "127.0.0.1"})
+            self.assertLess(time.monotonic() - began, 30)
+
+
+class Tables(Options):
+    """Verbs of databases, on a shop of 40 customers and 400 orders."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.shop = Path(folder.name)
+        draw = random.Random(5)
+        days = [f"2024-{1 + i // 34:02}-{1 + i // 2 % 17 + i % 2:02}T10:00:00" for i in range(400)]
+        (cls.shop / "customers.csv").write_text("customer_id,note\n" + "".join(f"{i},of kind {i % 7}\n" for i in range(40)))
+        (cls.shop / "orders.csv").write_text("order_id,customer_id,ordered_at,price,returned\n" + "".join(
+            f"{i},{draw.randrange(40)},{days[i]},{draw.random():.3f},{'true' if draw.random() < 0.4 else 'false'}\n" for i in range(400)))
+        split = {"kind": "time", "train_until": days[200], "validation_until": days[300]}
+        cls.schema = {"name": "shop", "tables": {
+            "customers": {"file": "customers.csv", "primary_key": "customer_id", "columns": {
+                "customer_id": {"stype": "identifier"}, "note": {"stype": "text"}}},
+            "orders": {"file": "orders.csv", "primary_key": "order_id", "temporal_column": "ordered_at", "columns": {
+                "order_id": {"stype": "identifier"}, "customer_id": {"stype": "identifier", "foreign_key": "customers.customer_id"},
+                "ordered_at": {"stype": "timestamp"}, "price": {"stype": "numerical"}, "returned": {"stype": "boolean"}}}},
+            "tasks": {name: {"anchor_table": "orders", "target_column": column, "observation_time_column": "ordered_at", "split": split}
+                      for name, column in (("returned", "returned"), ("price", "price"))}}
+        (cls.shop / "schema.json").write_text(json.dumps(cls.schema))
+        subprocess.run([PITH, "preprocess", cls.shop, "-o", cls.shop / "shop.rdb"], check=True, capture_output=True)
+
+    def trained(self, place, *arguments, config='{"batch": 4, "cells": 60, "width": 8}', task="returned"):
+        self.write("model.json", config)
+        result = self.run_pith(self.shop / "shop.rdb", "--task", task, "-o", place, "--config", "model.json", *arguments, verb="train")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        log = [json.loads(line) for line in (self.dir / place / "log.jsonl").read_text().splitlines()]
+        return log, (self.dir / place / "model.bin").read_bytes()
+
+    def test_schema(self):
+        draft = json.loads(self.good(self.shop, "--draft", verb="preprocess"))
+        self.assertEqual(draft["tables"]["orders"]["columns"]["price"]["stype"], "numerical")
+        self.schema["tables"]["orders"]["columns"]["price"]["stype"] = "nothing"
+        self.write("wrong.json", json.dumps(self.schema))
+        self.schema["tables"]["orders"]["columns"]["price"]["stype"] = "numerical"
+        self.bad(1, self.shop, "--schema", "wrong.json", "-o", "x.rdb", verb="preprocess", says="nothing")
+        self.assertFalse((self.dir / "x.rdb").exists())
+
+    def test_embedder(self):
+        result = self.run_pith(self.shop, "--embedder", DATA / "modules/dense", "-o", "x.rdb", verb="preprocess")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertNotEqual((self.dir / "x.rdb").read_bytes(), (self.shop / "shop.rdb").read_bytes())
+        self.run_pith(self.shop, "--embedder", "hash", "-o", "x.rdb", verb="preprocess")
+        self.assertEqual((self.dir / "x.rdb").read_bytes(), (self.shop / "shop.rdb").read_bytes())
+
+    def test_training(self):
+        log, model = self.trained("run", "--steps", "3", "--save-every", "1")
+        self.assertEqual([line["step"] for line in log], [1, 2, 3])
+        self.assertEqual(self.trained("again", "--steps", "3", "--seed", "0")[1], model)
+        self.assertNotEqual(self.trained("seed", "--steps", "3", "--seed", "1")[1], model)
+        self.assertNotEqual(self.trained("wide", "--steps", "3", config='{"batch": 4, "cells": 60, "width": 16}')[1], model)
+        self.assertNotEqual(self.trained("price", "--steps", "3", task="price")[1], model)
+        self.bad(1, self.shop / "shop.rdb", "--task", "sold", "-o", "x", verb="train", says="no task")
+
+    def test_intervals(self):
+        log, _ = self.trained("run", "--steps", "6", "--save-every", "2", "--evaluate-every", "4")
+        self.assertEqual([(line["step"], "validation" in line) for line in log], [(2, False), (4, True), (6, True)])
+
+    def test_answers(self):
+        self.trained("run", "--steps", "2")
+        rows = {part: json.loads(self.good("run", "--split", part, "--json", verb="eval"))["rows"] for part in ("train", "validation", "test")}
+        self.assertEqual(sum(rows.values()), 400)
+        self.assertEqual(json.loads(self.good("run", "--json", verb="eval"))["rows"], rows["test"])
+        self.write("keys.txt", "7", "399")
+        said = self.good("run", "--rows", "keys.txt", verb="predict").decode().splitlines()
+        self.assertEqual([line.split("\t")[0] for line in said], ["7", "399"])
+
+
+class Export(Options):
+    verb = "export"
+    stdin = None
+
+    def model(self, *arguments, name="x.onnx"):
+        self.good(DATA / "modules/dense-plain", "-o", name, "-q", *arguments)
+        return json.loads(self.good("--json", name, verb="inspect"))
+
+    def test_file(self):
+        usual = json.loads(self.good(DATA / "modules/dense-plain", "-o", "y.onnx", "--json"))
+        self.assertEqual((usual["opset"], usual["dtype"]), (17, "f32"))
+        made = json.loads(self.good(DATA / "modules/dense-plain", "-o", "z.onnx", "--json", "--opset", "20", "--dtype", "f16"))
+        self.assertEqual((made["opset"], made["dtype"]), (20, "f16"))
+        self.assertLess((self.dir / "z.onnx").stat().st_size, 0.8 * (self.dir / "y.onnx").stat().st_size)
+        types = [{i["dtype"] for i in self.model(*flag, name=name)["inputs"]} for flag, name in (((), "a.onnx"), (("--int32-inputs",), "b.onnx"))]
+        self.assertEqual(types, [{"int64"}, {"int32"}])
+
+    def test_external_and_force(self):
+        self.model("--external")
+        self.assertTrue((self.dir / "x.onnx.data").stat().st_size > 0)
+        self.bad(1, DATA / "modules/dense-plain", "-o", "x.onnx", says="--force")
+        self.good(DATA / "modules/dense-plain", "-o", "x.onnx", "-q", "-f")
+
+    def test_pool(self):
+        (self.dir / "inputs").mkdir()
+        for name, values in (("input_ids", [[2, 5, 6, 7, 3]]), ("attention_mask", [[1] * 5]), ("token_type_ids", [[0] * 5])):
+            np.save(self.dir / f"inputs/{name}.npy", np.array(values, np.int64))
+        vectors = {}
+        for name, flags in (("mean", ("--pooling", "mean")), ("cls", ("--pooling", "cls")), ("cut", ("--pooling", "mean", "--dim", "4")),
+                            ("long", ("--pooling", "mean", "--no-normalize"))):
+            inputs = self.model("--pool", *flags, name=f"{name}.onnx")["inputs"]
+            self.good(f"{name}.onnx", "-o", name, *(word for i in inputs for word in ("-i", f"{i['name']}=inputs/{i['name']}.npy")), verb="run")
+            (vectors[name],) = (np.load(path) for path in (self.dir / name).iterdir())
+        self.assertFalse(np.allclose(vectors["mean"], vectors["cls"], atol=1e-3))
+        self.assertEqual(vectors["cut"].shape[1], 4)
+        np.testing.assert_allclose([np.linalg.norm(vectors[n]) for n in ("mean", "cls", "cut")], 1, atol=1e-5)
+        self.assertNotAlmostEqual(float(np.linalg.norm(vectors["long"])), 1, places=3)
+
+    def test_messages(self):
+        result = self.run_pith(DATA / "modules/dense-plain", "-o", "x.onnx", "--json")
+        self.assertEqual(json.loads(result.stdout)["path"], "x.onnx")
+        self.assertNotEqual(self.run_pith(DATA / "modules/dense-plain", "-o", "y.onnx").stderr, b"")
+        self.assertEqual(self.run_pith(DATA / "modules/dense-plain", "-o", "z.onnx", "-q").stderr, b"")
+
+
+class Places(Options):
+    """The flag, then the environment, then the configuration, then the model, then the default."""
+
+    def test_order(self):
+        env = {"PITH_THREADS": "4"}
+        usual = min(self.info()["processor"][key] for key in ("cores", "usable_threads"))
+        self.assertEqual(self.threads(), usual)
+        self.config(threads=5)
+        self.assertEqual(self.threads(), 5)
+        self.assertEqual(self.threads(env=env), 4)
+        self.assertEqual(self.threads("-t", "3", env=env), 3)
+        self.assertEqual(self.threads("--config", "", env=env), 4)
+        self.assertEqual(self.threads(env={"PITH_THREADS": ""}), 5)  # an empty variable is none
+
+    def test_model_below_the_configuration(self):
+        """The default model says that vectors have length 1."""
+        def length(**keywords):
+            return round(float(np.linalg.norm(self.rows(stdin=b"a cat\n", **keywords))), 3)
+        self.assertEqual(length(), 1)
+        self.config(normalize=False)
+        self.assertNotEqual(length(), 1)
+        self.assertEqual(length(env={"PITH_NORMALIZE": "true"}), 1)
+        self.assertEqual(self.rows("--normalize", stdin=b"a cat\n"), self.rows("--config=", stdin=b"a cat\n"))
+
+    def test_where_the_configuration_is(self):
+        self.config(max_batch_size=8)
+        self.assertEqual(self.counted()["windows"], 8)
+        self.assertEqual(self.info()["config"], str(self.dir / "pith/config.json"))
+        self.write("second.json", '{"max_batch_size": 16}')
+        self.assertEqual(self.counted(env={"PITH_CONFIG": "second.json"})["windows"], 4)
+        self.write("third.json", '{"max_batch_size": 32}')
+        self.assertEqual(self.counted("--config", "third.json", env={"PITH_CONFIG": "second.json"})["windows"], 2)
+        self.write(".config/pith.json", "{}")
+        home = {"HOME": str(self.dir / "home"), "XDG_CONFIG_HOME": ""}
+        (self.dir / "home/.config/pith").mkdir(parents=True)
+        (self.dir / "home/.config/pith/config.json").write_text('{"max_batch_size": 4}')
+        (self.dir / "home/.cache").symlink_to(Path.home() / ".cache")
+        self.assertEqual(self.counted(env=home)["windows"], 16)
+        for arguments, env in ((("--config", "none.json"), {}), ((), {"PITH_CONFIG": "none.json"})):
+            self.bad(1, *arguments, env=env, says=("none.json", "No such file"))
+
+    def test_unknown_keys(self):
+        for key, near in (("threds", "threads"), ("batch-tokens", "batch_tokens"), ("memory_limits", "memory_limit"), ("output", None)):
+            self.config(**{key: 1})
+            result = self.bad(2, says=(f'"{key}" is no option', str(self.dir / "pith/config.json"), 'did you mean "'))
+            if near:
+                self.assertIn(f'did you mean "{near}"?', result.stderr.decode())
+
+    def test_keys_of_other_commands(self):
+        self.config(timeout=7, max_batch_size=8)
+        self.assertEqual(self.counted()["windows"], 8)
+
+    def test_files_that_are_no_configuration(self):
+        for text, says in (("", "expected near end of file"), ("[1]", "one JSON object"), ("{", "config.json:"), ('{"threads": 1, "threads": 2}', "duplicate"),
+                           ('{"threads": [1]}', "threads takes a number from 1 to 4096, cores or max, not an array"),
+                           ('{"threads": null}', "not null"), ('{"threads": {}}', "not an object"),
+                           ('{"preset": "fast"}', "config.json: preset is one of none|throughput"), (" " * (1 << 20) + "{}", "larger than 1 MiB")):
+            self.write("pith/config.json", text)
+            result = self.run_pith()
+            self.assertIn(result.returncode, (1, 2), text[:40])
+            self.assertIn(says, result.stderr.decode())
+
+    def test_commands_without_options_elsewhere(self):
+        """A broken configuration does not stop what does not read it."""
+        self.write("pith/config.json", "{")
+        self.good("--json", verb="models")
+
+    def wrong_values(self):
+        for row in ROWS:
+            wrong = {"STRING": None, "LIST": None}.get(row["kind"], "x y")
+            if "anywhere" in row and wrong and row["id"] in USERS:
+                yield row, wrong, USERS[row["id"]][0]
+
+    def test_wrong_values(self):
+        """Each place is named, with the value and what there is to choose from."""
+        choice = {"FLAG": "true or false", "SWITCH": "true or false", "CHOICE": "is one of", "BYTES": "takes bytes"}
+        tried = 0
+        for row, wrong, verb in self.wrong_values():
+            with self.subTest(row["id"]):
+                says = (f"not '{wrong}'", choice.get(row["kind"], "takes a number"))
+                self.bad(2, env={table.variable(row): wrong}, verb=verb, says=(table.variable(row), *says))
+                self.config(**{table.key(row): wrong})
+                self.bad(2, verb=verb, says=(f"config.json: {table.key(row)}", *says))
+                self.config()
+                self.bad(2, f"--{row['name']}={wrong}", verb=verb, says=(f"--{row['name']}", *says))
+                if "max" in row:
+                    over = {"INT32_MAX": 1 << 31, "1 << 24": (1 << 24) + 1}.get(row["max"]) or int(row["max"]) + 1
+                    self.bad(2, env={table.variable(row): str(over)}, verb=verb, says=f"not '{over}'")
+                tried += 1
+        self.assertGreater(tried, 25)
+
+    def test_flags_can_be_switched_off(self):
+        self.config(check=True)
+        self.good(BERT, "-o", "m.pith", "-q", verb="compile", env={"PITH_CHECK": "off"})
+        self.bad(1, "m.pith", verb="inspect", says="as written")
+        self.good("m.pith", "--no-check", verb="inspect")
+        self.bad(2, "--no-jsonl", stdin=b"", says="unknown option '--no-jsonl'")
+
+    def test_pictures_with_options_of_texts_elsewhere(self):
+        """max_length in the configuration is not a wish of this call."""
+        self.config(max_length=5)
+        result = self.run_pith("--images", "none.jpg")
+        self.assertNotIn("are for texts", result.stderr.decode())
+        self.bad(2, "--images", "--max-length", "5", "none.jpg", says="are for texts")
+
+
+class Presets(Options):
+    def test_values_are_options(self):
+        known = {row["name"]: row for row in ROWS if row["id"] != "preset_crop"}
+        names = [name for name, *_ in table.presets()]
+        self.assertEqual(known["preset"]["choices"].split("|"), ["none", *names])
+        for name, _, values in table.presets():
+            for value in values:
+                self.assertIn("anywhere", known[value.split("=")[0]], f"{name}: {value}")
+
+    def test_each(self):
+        for name, _, values in table.presets():
+            with self.subTest(name):
+                values = dict(value.split("=", 1) for value in values)
+                result = self.run_pith("--preset", name, "lines.txt", "-o", "v.npy", "--format", "npy", "--stats-file", "stats.json")
+                self.assertEqual(result.returncode, 0, result.stderr.decode())
+                said = result.stderr.decode()
+                self.assertTrue("'cuda'" in said if "cuda" in values.get("ep", "") else not said, said)
+                counted = json.loads((self.dir / "stats.json").read_text())["statistics"]
+                if "threads" in values:
+                    self.assertEqual(round(counted["thread_ns"] / counted["busy_ns"]), int(values["threads"]))
+                if "max-batch-size" in values:
+                    self.assertGreaterEqual(counted["windows"], 64 / int(values["max-batch-size"]))
+                self.assertEqual((self.dir / "debug_profile.json").exists(), "profile" in values)
+                (self.dir / "debug_profile.json").unlink(missing_ok=True)
+
+    def test_debug_refuses_bf16(self):
+        self.bad(2, "--preset", "debug", "--precision", "bf16", stdin=b"a\n", says="--deterministic")
+
+    def test_place(self):
+        """Just below the source that names it."""
+        latency = {"PITH_PRESET": "latency"}  # 2 threads
+        self.assertEqual(self.threads("--preset", "latency"), 2)
+        self.assertEqual(self.threads("--preset", "latency", "-t", "3"), 3)
+        self.assertEqual(self.threads("--preset", "latency", env={"PITH_THREADS": "3"}), 2)
+        self.config(threads=5)
+        self.assertEqual(self.threads(env=latency), 2)
+        self.assertEqual(self.threads(env={**latency, "PITH_THREADS": "3"}), 3)
+        self.assertEqual(self.threads("--preset", "throughput", env=latency), 4)
+        self.assertEqual(self.threads("--preset", "none", env=latency), 5)
+        self.config(threads=5, preset="latency")
+        self.assertEqual(self.threads(), 5)
+        self.config(preset="latency")
+        self.assertEqual(self.threads(), 2)
+
+
+class Info(Options):
+    verb = "info"
+
+    def test_json(self):
+        found = self.info()
+        self.assertEqual(set(found), {"version", "compiler", "processor", "memory", "runtimes", "backends", "libraries", "cache", "config"})
+        self.assertEqual(set(found["processor"]), {"model", "isa", "isas", "extensions", "cores", "hardware_threads", "cpu_quota",
+                                                   "usable_threads", "l1d_bytes", "l2_bytes", "l3_bytes"})
+        self.assertIn(found["processor"]["isa"], found["processor"]["isas"])
+        self.assertEqual(found["processor"]["hardware_threads"], len(os.sched_getaffinity(0)))
+        self.assertEqual(set(found["memory"]), {"bytes", "available_bytes", "group_limit_bytes", "group_used_bytes", "used", "stalled"})
+        self.assertEqual(found["memory"]["bytes"], os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        self.assertIn("builtin", found["runtimes"])
+        self.assertIsNone(found["config"])
+        for name, library in found["libraries"].items():
+            self.assertTrue(library["found"] or library["why"], name)
+        cache = self.info_with({"PITH_CACHE": str(self.dir)})["cache"]
+        self.assertEqual(cache, str(self.dir))
+
+    def info_with(self, env):
+        return json.loads(self.good("--json", env=env))
+
+    def test_limited_processor(self):
+        found = self.info_with({"PITH_ISA": "scalar"})["processor"]
+        self.assertEqual((found["isa"], found["extensions"]), ("scalar", []))
+        first = str(min(os.sched_getaffinity(0)))
+        out = subprocess.run(["taskset", "-c", first, PITH, "info", "--json"], capture_output=True, env=self.settings, check=True).stdout
+        self.assertEqual([json.loads(out)["processor"][k] for k in ("cores", "hardware_threads", "usable_threads")], [1, 1, 1])
+
+    def test_table(self):
+        text = self.good().decode()
+        for name in ("processor.isa", "memory.bytes", "libraries.curl.found", "cache", "config"):
+            self.assertRegex(text, rf"(?m)^{name} +\S")
+        self.bad(2, "x", says="takes no arguments")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
