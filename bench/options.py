@@ -7,9 +7,11 @@ the order of arrival. Every setting has a process of its own; rounds are interle
 docs/performance/options.md.
 """
 import argparse
+import ctypes
 import os
 import statistics
 import sys
+import time
 from pathlib import Path
 
 import workloads
@@ -17,10 +19,11 @@ from peers import Worker
 from setting import ROOT, Files
 
 sys.path[:0] = [str(ROOT / "tools")]
-from pith_ctypes import NO_ARENA, NO_PLAN_REUSE
+from pith_ctypes import NO_ARENA, NO_PLAN_REUSE, Batching, Model
 
 PAGE = ROOT / "docs/performance/options.md"
 ALONE = dict(pool_blocks=-1, sessions=-1)
+TARGETS = (25, 75, 250)  # milliseconds of a window
 # name, kind, options of opening
 SETTINGS = (
     ("baseline", "PithSession", dict(optimization=0, flags=NO_ARENA | NO_PLAN_REUSE, **ALONE)),
@@ -73,6 +76,43 @@ def run(files, args):
     return found
 
 
+def windows(model, texts, args, **batching):
+    """Texts per second of a call, and the seconds that nine of ten windows take at most."""
+    times = []
+    done = Batching.DONE(lambda *_: times.append(time.perf_counter()))
+    begin = time.perf_counter()
+    model.embed(texts, args.threads, max_length=256, batching=Batching(size=ctypes.sizeof(Batching), done=done, **batching))
+    spans = sorted(b - a for a, b in zip([begin, *times], times))
+    return len(texts) / (times[-1] - begin), spans[int(0.9 * (len(spans) - 1))]
+
+
+def targets(files, args):
+    """Windows steered to a latency, beside windows of fixed sizes: (target or size) → rates and p90s of rounds."""
+    model, texts = Model(files.library, files.model), workloads.mixed(256 if args.rounds < 3 else 2048)
+    found = {}
+    windows(model, texts[:64], args)
+    for _ in range(max(1, args.rounds // 3)):
+        for size in (8, 16, 32, 64, 128, 256):
+            found.setdefault(size, []).append(windows(model, texts, args, least=size, most=size))
+        for target in TARGETS:
+            found.setdefault(f"{target} ms", []).append(windows(model, texts, args, target_ms=target))
+    model.close()
+    return {key: tuple(statistics.median(values) for values in zip(*rounds)) for key, rounds in found.items()}
+
+
+def target_table(found):
+    lines = ["### `--target-latency`\n", "Windows of mixed texts, steered so that nine of ten end in time, beside the fixed size that is best "
+             "among those that do.\n", "| target | p90 of windows | texts/s | best fixed size | its p90 | its texts/s | ratio |",
+             "|---|---|---|---|---|---|---|"]
+    for target in TARGETS:
+        rate, late = found[f"{target} ms"]
+        fixed = [(r, p, size) for size, (r, p) in found.items() if isinstance(size, int) and 1e3 * p <= target]
+        r, p, size = max(fixed, default=(0, 0, 0))
+        best = f"{size} | {1e3 * p:.1f} ms | {r:.0f} | {rate / r:.2f}" if fixed else "none | - | - | -"
+        lines.append(f"| {target} ms | {1e3 * late:.1f} ms | {rate:.0f} | {best} |")
+    return "\n".join(lines)
+
+
 def change(old, new):
     return f"{100 * (new / old - 1):+.0f} %"
 
@@ -110,7 +150,8 @@ def main():
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--write", action="store_true", help="put the tables into docs/performance/options.md")
     args = parser.parse_args()
-    text = tables(run(Files(args.build.resolve()), args))
+    files = Files(args.build.resolve())
+    text = tables(run(files, args)) + "\n\n" + target_table(targets(files, args))
     print(text)
     if args.write:
         head, tail = PAGE.read_text().split("<!-- options -->\n")[0], PAGE.read_text().split("<!-- /options -->")[1]

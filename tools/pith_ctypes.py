@@ -37,6 +37,12 @@ class OpenOptions(ctypes.Structure):
                 ("pool_blocks", ctypes.c_int32), ("pool_bytes", ctypes.c_size_t), ("sessions", ctypes.c_int32)]
 
 
+class Batching(ctypes.Structure):
+    DONE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
+    _fields_ = [("size", ctypes.c_size_t), ("least", ctypes.c_int32), ("most", ctypes.c_int32), ("prefer", ctypes.c_int32),
+                ("target_ms", ctypes.c_double), ("done", DONE), ("user", ctypes.c_void_p)]
+
+
 class RunOptions(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("threads", ctypes.c_int32)]
 
@@ -45,7 +51,7 @@ class EmbedOptions(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("threads", ctypes.c_int32), ("max_length", ctypes.c_int32),
                 ("batch_tokens", ctypes.c_int32), ("pooling", ctypes.c_int32), ("normalize", ctypes.c_int32),
                 ("dim", ctypes.c_int32), ("cancel", ctypes.c_void_p), ("stats", ctypes.POINTER(Stats)),
-                ("prompt_name", ctypes.c_char_p)]
+                ("prompt_name", ctypes.c_char_p), ("profile", ctypes.c_void_p), ("batching", ctypes.POINTER(Batching))]
 
 
 NO_ARENA, NO_PLAN_REUSE = 1 << 5, 1 << 6  # PITH_OPEN_*
@@ -123,11 +129,12 @@ class Model:
             return np.array(texts, object).reshape(t.dims[: t.rank])
         return np.frombuffer(raw, DTYPES[t.dtype]).reshape(t.dims[: t.rank]).copy()
 
-    def embed(self, texts, threads, stats=None, max_length=0, batch_tokens=0):
+    def embed(self, texts, threads, stats=None, max_length=0, batch_tokens=0, batching=None):
         raw = [t.encode() for t in texts]
         spans = (Str * len(raw))(*[Str(r, len(r)) for r in raw])
         options = EmbedOptions(ctypes.sizeof(EmbedOptions), threads, max_length, batch_tokens, 0, -1, 0, None,
-                               ctypes.pointer(stats) if stats is not None else None, None)
+                               ctypes.pointer(stats) if stats is not None else None, None, None,
+                               ctypes.pointer(batching) if batching is not None else None)
         dim = self.lib.pith_embed_dim(self.handle, ctypes.byref(options))
         out = np.empty((len(texts), dim), np.float32)
         self.check(self.lib.pith_embed(out.ctypes.data_as(ctypes.c_void_p), self.handle, spans, ctypes.c_size_t(len(raw)),
