@@ -7,6 +7,7 @@ default model as an ONNX file in onnx-dirs beside PITH (tests/embed/onnx_dirs.sh
 import io
 import json
 import os
+import re
 import shutil
 import sys
 import unittest
@@ -72,6 +73,12 @@ class MiniLM(Runtimes):
         plainly = self.vectors("--runtime", "ort", "--ort-library", LIBRARY, "--ort-level", "none", "--ort-config",
                                "session.intra_op.allow_spinning=0", "--ep", "cpu", "--runtime-strict")
         self.assertLess(np.abs(plainly - self.vectors()).max(), 1e-5)
+        events = []
+        for level in ("none", "all"):
+            self.vectors("--runtime", "ort", "--ort-library", LIBRARY, "--ort-level", level, "--ort-profile", level)
+            names = [set(re.findall(rb'"name" ?:"([^"]*)_kernel_time"', trace.read_bytes())) for trace in self.dir.glob(f"{level}_*.json")]
+            events.append(len(set.union(*names)))
+        self.assertGreater(events[0], events[1])
         self.bad(1, "-m", MINILM, "--runtime", "ort", "--ort-library", LIBRARY, "--ort-config", "nonsense",
                  "--runtime-strict", says="not of the form key=value")
 
@@ -171,6 +178,8 @@ class Compare(Runtimes):
             for name, r in rows.items():
                 self.assertLess(r["max_abs"], 1e-4, name)
                 self.assertGreater(r["elements"], 0)
+            self.assertEqual(rows, self.compared(YUNET, "--input-shape", f"input=1x3x{size}", "--seed", "3"))
+            self.assertNotEqual(rows, self.compared(YUNET, "--input-shape", f"input=1x3x{size}", "--seed", "4"))
 
     def test_numbers(self):
         """The differences are those of the two results, which are computed here again."""
@@ -188,7 +197,8 @@ class Compare(Runtimes):
         self.assertAlmostEqual(row["max_rel"], (difference / np.maximum(*np.abs(outputs))).max(), delta=1e-7 * row["max_rel"])
         self.assertEqual((row["element"], row["elements"]), (int(difference.argmax()), 120))
         self.bad(1, model, "-i", "x=x.npy", "--ort-library", LIBRARY, "--atol", "0", says="output 'y' differs")
-        self.good(model, "-i", "x=x.npy", "--ort-library", LIBRARY, "--atol", "1e-6")
+        self.bad(1, model, "-i", "x=x.npy", "--ort-library", LIBRARY, "--rtol", "0", says="output 'y' differs")
+        self.good(model, "-i", "x=x.npy", "--ort-library", LIBRARY, "--atol", "1e-6", "--rtol", "1e-2")
 
     def test_texts(self):
         rows = self.compared(MINILM)
