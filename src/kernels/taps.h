@@ -1,10 +1,12 @@
 /* taps.h - sliding windows over one padded plane, for depthwise convolutions and pools of rank 1 and 2.
  *
- * The plane is copied once with its padding. Each row is stored as `stride` phases: phase p holds places p, p + stride,
- * … The elements that neighbouring windows need for a tap are then contiguous for any stride. Output row r, window j
- * has tap t at x[r * step + offsets[t] + j]. */
+ * The plane is copied once with its padding, in phases: phase p of an axis holds places p, p + stride, … The elements
+ * that neighbouring windows need for a tap are then contiguous for any stride, and rows of windows follow each other.
+ * Output row r, window j has tap t at x[r * step + offsets[t] + j]; step is at least the number of windows of a row. */
 #ifndef PITH_KERNELS_TAPS_H
 #define PITH_KERNELS_TAPS_H
+
+#include <stdbool.h>
 
 #include "kernels/window.h"
 
@@ -15,6 +17,7 @@ typedef struct pith_taps {
     float *y;               /* [rows, columns], dense */
     const int64_t *offsets; /* [taps] */
     const float *weights;   /* [taps]; not read by taps_max */
+    const float *bias;      /* one number that taps_sum adds to each sum; NULL: none */
     int64_t taps, rows, columns, step;
 } pith_taps;
 
@@ -23,10 +26,20 @@ typedef void pith_taps_fn(const pith_taps *a);
 PITH_KERNEL_DECLARE(taps_sum_f32, pith_taps_fn) /* family "taps_sum" */
 PITH_KERNEL_DECLARE(taps_max_f32, pith_taps_fn) /* family "taps_max" */
 
+/* The padded plane: the phases that the kernel needs lie one after the other, each with rows and columns of its own. */
+typedef struct pith_taps_layout {
+    int64_t rows, columns; /* of a phase */
+    int64_t row_phases, column_phases;
+    int last; /* the axis of columns; axis 0 is that of rows if last is 1 */
+} pith_taps_layout;
+/* False on overflow. */
+bool pith_taps_layout_of(pith_taps_layout *p, const pith_window *w);
 /* Returns the floats of the padded plane for a window of rank 1 or 2, or -1 on overflow. */
 int64_t pith_taps_floats(const pith_window *w);
-/* Fills the plane from x, offsets [taps of the kernel] and *step. */
-void pith_taps_plane(float *plane, int64_t *offsets, int64_t *step, const float *x, const pith_window *w,
-                     float padding);
+/* Fills offsets [taps of the kernel] and *step. */
+void pith_taps_offsets(int64_t *offsets, int64_t *step, const pith_window *w);
+/* Fills the plane from x. Family "taps_plane". */
+typedef void pith_taps_plane_fn(float *plane, const float *x, const pith_window *w, float padding);
+PITH_KERNEL_DECLARE(taps_plane_f32, pith_taps_plane_fn)
 
 #endif

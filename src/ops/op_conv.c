@@ -2,10 +2,9 @@
  *
  * The windows of a tile of outputs are written as columns [channels * kernel, tile]. A convolution is then a matmul
  * with the weights [maps, channels * kernel], and sums go in the order channel, kernel row, column. Tiles are shared
- * among threads. Windows over one channel each (depthwise) are walked tap by tap in the same order. A transposed
- * convolution is the matmul with the transposed weights, whose columns are added back into place. f32 goes through the
- * GEMM, f64 is computed in f64. 8-bit integers have a file of their own (conv_int.c); what it leaves out is exact in
- * f64. */
+ * among threads. A transposed convolution is the matmul with the transposed weights, whose columns are added back into
+ * place. f32 goes through the GEMM, f64 is computed in f64. f32 with one or two spatial axes and 8-bit integers have
+ * files of their own (conv_f32.c, conv_int.c); what the latter leaves out is exact in f64. */
 #include <math.h>
 #include <string.h>
 
@@ -13,16 +12,14 @@
 #include "kernels/convert.h"
 #include "kernels/gemm.h"
 #include "kernels/matmul.h"
-#include "kernels/taps.h"
+#include "ops/conv_f32.h"
 #include "ops/conv_int.h"
 #include "ops/elementwise.h"
 #include "ops/widen.h"
 #include "ops/windows.h"
 
-/* TILE: outputs of one matmul. More use the GEMM better, until the columns (TILE * channels * kernel floats) leave L2.
- * MOST_TAPS: the largest depthwise window that is walked tap by tap from a padded copy; the table of taps is on top of
- * it. */
-enum { TILE = 256, MOST_TAPS = 1024 };
+/* Outputs of one matmul. More use the GEMM better, until the columns (TILE * channels * kernel floats) leave L2. */
+enum { TILE = 256 };
 
 typedef pith_conv_int_inputs layout;
 
@@ -42,7 +39,8 @@ typedef struct state {
     pith_gemm_pack_f32_fn *pack;
     pith_matmul_fn *matmul; /* computes in f64 */
     pith_window_add_fn *add;
-    pith_taps_fn *taps;     /* of f32; NULL */
+    bool f32_planes; /* f32 with one or two spatial axes: by `f32` */
+    pith_conv_f32 f32;
     pith_conv_int integers; /* of 8-bit numbers, if it is possible */
     bool transposed;
     size_t size;
@@ -56,10 +54,7 @@ static const layout *conv_find_layout(const pith_node *node) {
 }
 
 /* Sizes that do not depend on windows. */
-typedef struct sizes {
-    int64_t batch, groups, channels, maps; /* channels and maps of one group */
-    int rank;                              /* spatial */
-} sizes;
+typedef pith_conv_sizes sizes;
 
 /* out[i] of a transposed convolution; pads may follow from output_shape. */
 static pith_status transposed_output(pith_dim *out, pith_window *w, pith_dims *dims, const pith_node *node,
@@ -178,24 +173,26 @@ static pith_status conv_prepare(pith_prepare *c) {
     s->pack = (pith_gemm_pack_f32_fn *)pack;
     s->matmul = (pith_matmul_fn *)matmul;
     s->add = (pith_window_add_fn *)add;
-    if (f32 && !s->transposed) s->taps = PITH_KERNEL_FIND(pith_taps_fn, "taps_sum", PITH_F32, c->isa);
+    s->f32_planes = f32 && !s->transposed && s->inputs->x_zero < 0 && c->in[s->inputs->x]->rank <= 4;
+    if (s->f32_planes) {
+        pith_kernel_fn *conv, *taps, *plane;
+        PITH_TRY(pith_prepare_kernel(c, "conv", PITH_F32, &conv));
+        PITH_TRY(pith_prepare_kernel(c, "taps_sum", PITH_F32, &taps));
+        PITH_TRY(pith_prepare_kernel(c, "taps_plane", PITH_F32, &plane));
+        s->f32.conv = (pith_conv_fn *)conv;
+        s->f32.taps = (pith_taps_fn *)taps;
+        s->f32.plane = (pith_taps_plane_fn *)plane;
+    }
     s->size = f32 ? sizeof(float) : sizeof(double);
     c->state = s;
     return PITH_OK;
 }
 
-static sizes conv_sizes_of(const pith_node *node, const int64_t *x, const int64_t *w, int rank, bool transposed) {
-    sizes z = { .batch = x[0], .groups = pith_node_int(node, "group", 1), .rank = rank - 2 };
+static sizes conv_sizes_of(const pith_node *node, const int64_t *x, const int64_t *w, bool transposed) {
+    sizes z = { .batch = x[0], .groups = pith_node_int(node, "group", 1) };
     z.channels = x[1] / z.groups;
     z.maps = transposed ? w[1] : w[0] / z.groups;
     return z;
-}
-
-/* Floats of a worker for windows that pith_taps walks, those over one channel each; 0: they go through matmuls. */
-static int64_t conv_taps_floats(const state *s, const sizes *z, const pith_window *w) {
-    if (!s->taps || z->channels != 1 || z->rank > 2) return 0;
-    int64_t floats = pith_taps_floats(w), taps = pith_window_count(w->kernel, w->rank);
-    return floats < 0 || taps > MOST_TAPS ? 0 : (floats + 2 * taps + 47) & ~(int64_t)15; /* the next one is aligned */
 }
 
 /* Elements of the columns of one part, their packed form (f32) and the result; false on overflow. */
@@ -221,27 +218,23 @@ static pith_status conv_scratch(const pith_infer *c, const void *state_, int thr
     const state *s = state_;
     const layout *l = s->inputs;
     const pith_type *x = c->in[l->x], *w = c->in[l->w], *y = &c->out[0];
-    sizes z = conv_sizes_of(c->node, x->dims, w->dims, x->rank, s->transposed);
-    int64_t kernel = pith_window_count(w->dims + 2, z.rank), places[3];
-    int64_t windows = pith_dims_count(s->transposed ? x->dims + 2 : y->dims + 2, z.rank);
+    sizes z = conv_sizes_of(c->node, x->dims, w->dims, s->transposed);
+    const int rank = x->rank - 2;
+    int64_t kernel = pith_window_count(w->dims + 2, rank), places[3];
+    int64_t windows = pith_dims_count(s->transposed ? x->dims + 2 : y->dims + 2, rank);
     size_t part = 0;
     *bytes = 0;
-    if (s->integers.possible) {
+    if (s->integers.possible || s->f32_planes) {
         pith_window window;
-        PITH_TRY(pith_windows_attributes(&window, c->node, z.rank, w->dims + 2, c->err));
+        PITH_TRY(pith_windows_attributes(&window, c->node, rank, w->dims + 2, c->err));
         pith_windows_complete(&window, c->node, x->dims + 2, y->dims + 2);
-        if (!pith_conv_int_scratch(&s->integers, &window, threads, bytes)) return pith_fail_memory(c->err, SIZE_MAX);
+        if (!(s->f32_planes ? pith_conv_f32_scratch(&z, &window, threads, bytes)
+                            : pith_conv_int_scratch(&s->integers, &window, threads, bytes)))
+            return pith_fail_memory(c->err, SIZE_MAX);
         return pith_widen_scratch(c, 0, bytes);
     }
     bool fits = windows >= 0 && part_elements(s, &z, kernel, windows, places);
     for (int i = 0; fits && i < 3; i++) fits = conv_add_bytes(&part, places[i], s->size);
-    if (s->taps && z.channels == 1) {
-        pith_window window;
-        PITH_TRY(pith_windows_attributes(&window, c->node, z.rank, w->dims + 2, c->err));
-        pith_windows_complete(&window, c->node, x->dims + 2, y->dims + 2);
-        int64_t floats = conv_taps_floats(s, &z, &window);
-        if (floats && pith_mul_overflows((size_t)floats, sizeof(float), &part)) fits = false;
-    }
     fits = fits && !pith_mul_overflows(part, (size_t)threads, bytes);
     if (l->x_zero >= 0) { /* everything in f64 */
         fits = fits && conv_add_bytes(bytes, pith_type_count(x), 8) && conv_add_bytes(bytes, pith_type_count(w), 8) &&
@@ -257,7 +250,7 @@ typedef struct job {
     pith_window w;
     const char *x, *weights;
     char *y, *workers;
-    int64_t kernel, windows, plane, places[3], tiles, taps_floats;
+    int64_t kernel, windows, plane, places[3], tiles;
     size_t worker_bytes;
 } job;
 
@@ -309,25 +302,6 @@ static void conv_run_tile(void *context, size_t part, int worker) {
                         size);
     conv_product(j, j->weights + (size_t)(group * z->maps * rows) * size, columns, packed,
                  j->y + (size_t)(image * z->maps * j->windows + o0) * size, z->maps, o1 - o0, rows, j->windows, dense);
-}
-
-/* The maps of one channel. */
-static void run_taps(void *context, size_t part, int worker) {
-    const job *j = context;
-    float *own = (float *)(void *)j->workers + worker * j->taps_floats;
-    int64_t *offsets = (int64_t *)(void *)own, image = (int64_t)part, group = image % j->z.groups;
-    pith_taps a = { .offsets = offsets,
-                    .taps = j->kernel,
-                    .rows = j->w.rank == 2 ? j->w.out[0] : 1,
-                    .columns = j->w.out[j->w.rank - 1] };
-    float *plane = own + (2 * a.taps + 15) / 16 * 16;
-    pith_taps_plane(plane, offsets, &a.step, (const float *)(const void *)j->x + image * j->plane, &j->w, 0);
-    a.x = plane;
-    for (int64_t m = 0; m < j->z.maps; m++) {
-        a.weights = (const float *)(const void *)j->weights + (group * j->z.maps + m) * j->kernel;
-        a.y = (float *)(void *)j->y + (image * j->z.maps + m) * j->windows;
-        j->s->taps(&a);
-    }
 }
 
 static void run_transposed(void *context, size_t part, int worker) {
@@ -407,12 +381,12 @@ static pith_status conv_run_plain(pith_run *r) {
     pith_tensor *y = r->out[0];
     if (!pith_tensor_count(y)) return PITH_OK;
     job j = { .r = r, .s = s, .x = x->data, .weights = w->data, .y = y->data };
-    j.z = conv_sizes_of(r->node, x->dims, w->dims, x->rank, s->transposed);
-    PITH_TRY(pith_windows_attributes(&j.w, r->node, j.z.rank, w->dims + 2, r->err));
+    j.z = conv_sizes_of(r->node, x->dims, w->dims, s->transposed);
+    PITH_TRY(pith_windows_attributes(&j.w, r->node, x->rank - 2, w->dims + 2, r->err));
     if (s->transposed) { /* the window walks the output, once per input place */
         pith_dim out[PITH_WINDOW_RANK];
         PITH_TRY(transposed_output(out, &j.w, NULL, r->node, x->dims + 2, r->err));
-        for (int i = 0; i < j.z.rank; i++) {
+        for (int i = 0; i < j.w.rank; i++) {
             j.w.in[i] = y->dims[i + 2];
             j.w.out[i] = x->dims[i + 2];
         }
@@ -420,9 +394,14 @@ static pith_status conv_run_plain(pith_run *r) {
         pith_windows_complete(&j.w, r->node, x->dims + 2, y->dims + 2);
     }
     if (s->integers.possible) return pith_conv_int_run(r, &s->integers, l, &j.w);
-    j.kernel = pith_window_count(j.w.kernel, j.z.rank);
-    j.windows = pith_window_count(j.w.out, j.z.rank);
-    j.plane = pith_window_count(j.w.in, j.z.rank);
+    if (s->f32_planes) {
+        pith_conv_f32_run(r, &s->f32, &j.z, &j.w, x->data, w->data,
+                          pith_has_input(r, l->bias) ? r->in[l->bias]->data : NULL, y->data);
+        return PITH_OK;
+    }
+    j.kernel = pith_window_count(j.w.kernel, j.w.rank);
+    j.windows = pith_window_count(j.w.out, j.w.rank);
+    j.plane = pith_window_count(j.w.in, j.w.rank);
     part_elements(s, &j.z, j.kernel, j.windows, j.places);
     for (int i = 0; i < 3; i++) j.worker_bytes += pith_round64((size_t)j.places[i] * s->size);
     char *rest = r->scratch;
@@ -443,11 +422,8 @@ static pith_status conv_run_plain(pith_run *r) {
     }
     j.workers = rest;
     j.tiles = (j.windows + TILE - 1) / TILE;
-    j.taps_floats = l->x_zero < 0 ? conv_taps_floats(s, &j.z, &j.w) : 0;
     if (s->transposed)
         pith_run_parallel(r, run_transposed, &j, (size_t)(j.z.batch * j.z.groups));
-    else if (j.taps_floats)
-        pith_run_parallel(r, run_taps, &j, (size_t)(j.z.batch * j.z.groups));
     else
         pith_run_parallel(r, conv_run_tile, &j, (size_t)(j.z.batch * j.z.groups * j.tiles));
     int64_t plane = s->transposed ? j.plane : j.windows, maps = j.z.maps * j.z.groups;

@@ -15,6 +15,7 @@ enum { MOST_TAPS = 1024 };
 typedef struct state {
     pith_pool_fn *fn;
     pith_taps_fn *taps;        /* of f32 maxima and sums; NULL */
+    pith_taps_plane_fn *plane; /* with taps */
     pith_binary_fn *div;       /* of sums by the counts of their places; NULL: maxima */
     pith_reduce_rows_fn *rows; /* of whole channels in f32; NULL */
     int64_t p;
@@ -57,7 +58,8 @@ static pith_status pool_prepare(pith_prepare *c) {
     bool f32 = pith_compute_dtype(c->in[0]->dtype) == PITH_F32 && !lp;
     if (f32 && s->global)
         s->rows = PITH_KERNEL_FIND(pith_reduce_rows_fn, max ? "row_max" : "row_mean", PITH_F32, c->isa);
-    if (f32 && !s->global) s->taps = PITH_KERNEL_FIND(pith_taps_fn, max ? "taps_max" : "taps_sum", PITH_F32, c->isa);
+    if (f32 && !s->global) s->plane = PITH_KERNEL_FIND(pith_taps_plane_fn, "taps_plane", PITH_F32, c->isa);
+    if (s->plane) s->taps = PITH_KERNEL_FIND(pith_taps_fn, max ? "taps_max" : "taps_sum", PITH_F32, c->isa);
     if (f32 && !s->global && !max) s->div = PITH_KERNEL_FIND(pith_binary_fn, "div", PITH_F32, c->isa);
     c->state = s;
     return PITH_OK;
@@ -126,9 +128,9 @@ static void pool_run_taps(const job *j, int64_t first, int64_t last, int worker)
     for (int64_t i = 0; i < a.taps; i++) weights[i] = 1.0f;
     a.x = plane;
     a.weights = weights;
+    pith_taps_offsets(offsets, &a.step, &j->w);
     for (int64_t c = first; c < last; c++) {
-        pith_taps_plane(plane, offsets, &a.step, (const float *)j->r->in[0]->data + c * j->in, &j->w,
-                        s->div ? 0 : -INFINITY);
+        s->plane(plane, (const float *)j->r->in[0]->data + c * j->in, &j->w, s->div ? 0 : -INFINITY);
         a.y = (float *)j->r->out[0]->data + c * j->out;
         s->taps(&a);
         if (s->div) pool_divide(j, &a, counts);

@@ -84,7 +84,8 @@ static void check_window(const pith_window *w, int level) {
     int64_t offsets[64];
     for (int max = 0; max < 2; max++) {
         float padding = max ? -INFINITY : 0;
-        pith_taps_plane(plane.data, offsets, &step, x, w, padding);
+        pith_taps_offsets(offsets, &step, w);
+        FIND(pith_taps_plane_fn, "taps_plane", PITH_F32, level)(plane.data, x, w, padding);
         pith_taps a = { .x = plane.data,
                         .y = y.data,
                         .offsets = offsets,

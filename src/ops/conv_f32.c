@@ -1,0 +1,128 @@
+/* conv_f32.c - see conv_f32.h. */
+#include "ops/conv_f32.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+
+/* PART: positions of one part of the work, if there are enough. PARTS: parts for each thread; with fewer positions the
+ * maps are shared out too, MAPS at least. */
+enum { PART = 512, PARTS = 4, MAPS = 28 };
+
+typedef struct job {
+    const pith_conv_f32 *s;
+    const pith_conv_sizes *z;
+    const pith_window *w;
+    const float *x, *weights, *bias;
+    float *y, *planes;
+    int64_t *offsets;
+    int64_t in, out, taps, plane; /* places of a channel, windows of a map; floats of a plane or of a channel */
+    int64_t step, columns, positions, parts, map_parts;
+} job;
+
+/* Windows of one place each, one beside the other, over all of the input: the input is its own plane. */
+static bool is_plain(const pith_window *w) {
+    for (int d = 0; d < w->rank; d++)
+        if (w->kernel[d] != 1 || w->stride[d] != 1 || w->begin[d] || w->in[d] != w->out[d]) return false;
+    return true;
+}
+
+static bool is_depthwise(const pith_conv_sizes *z) { return z->channels == 1; }
+
+bool pith_conv_f32_scratch(const pith_conv_sizes *z, const pith_window *w, int threads, size_t *bytes) {
+    const int64_t floats = pith_taps_floats(w), taps = pith_window_count(w->kernel, w->rank);
+    int64_t steps, planes = 0;
+    size_t own;
+    if (floats < 0 || pith_mul_overflows(taps, z->channels, &steps) || steps > INT64_MAX / 64) return false;
+    if (is_depthwise(z)) planes = threads;
+    if (!is_depthwise(z) && !is_plain(w) && pith_mul_overflows(z->groups, z->channels, &planes)) return false;
+    return !pith_mul_overflows((size_t)planes, pith_round64((size_t)floats * sizeof(float)), &own) &&
+           !pith_add_overflows(own, pith_round64((size_t)steps * sizeof(int64_t)), &own) &&
+           !pith_add_overflows(*bytes, own, bytes);
+}
+
+static void conv_copy_channel(void *context, size_t part, int worker) {
+    const job *j = context;
+    (void)worker;
+    j->s->plane(j->planes + (int64_t)part * j->plane, j->x + (int64_t)part * j->in, j->w, 0);
+}
+
+static void conv_run_part(void *context, size_t part, int worker) {
+    const job *j = context;
+    const int64_t at = (int64_t)part % j->parts, maps = (int64_t)part / j->parts % j->map_parts,
+                  group = (int64_t)part / j->parts / j->map_parts, steps = j->z->channels * j->taps;
+    const int64_t m0 = j->z->maps * maps / j->map_parts, m1 = j->z->maps * (maps + 1) / j->map_parts;
+    (void)worker;
+    pith_conv c = { .x = (j->planes ? j->planes : j->x) + group * j->z->channels * j->plane,
+                    .offsets = j->offsets,
+                    .weights = j->weights + group * j->z->maps * steps,
+                    .bias = j->bias ? j->bias + group * j->z->maps : NULL,
+                    .y = j->y + group * j->z->maps * j->out,
+                    .k = steps,
+                    .y_map = j->out,
+                    .step = j->step,
+                    .columns = j->columns };
+    j->s->conv(&c, m0, m1, at * PART, at * PART + PART < j->positions ? at * PART + PART : j->positions);
+}
+
+/* The maps of one channel. */
+static void conv_run_taps(void *context, size_t part, int worker) {
+    const job *j = context;
+    const int64_t image = (int64_t)part, group = image % j->z->groups;
+    float *plane = j->planes + worker * j->plane;
+    pith_taps a = { .x = plane,
+                    .offsets = j->offsets,
+                    .taps = j->taps,
+                    .rows = j->w->rank == 2 ? j->w->out[0] : 1,
+                    .columns = j->columns,
+                    .step = j->step };
+    j->s->plane(plane, j->x + image * j->in, j->w, 0);
+    for (int64_t m = 0; m < j->z->maps; m++) {
+        const int64_t map = group * j->z->maps + m;
+        a.weights = j->weights + map * j->taps;
+        a.bias = j->bias ? j->bias + map : NULL;
+        a.y = j->y + (image * j->z->maps + m) * j->out;
+        j->s->taps(&a);
+    }
+}
+
+/* offsets of the channels one after the other, from those of one. */
+static void conv_spread(int64_t *offsets, int64_t taps, int64_t channels, int64_t plane) {
+    for (int64_t i = taps; i < taps * channels; i++) offsets[i] = offsets[i - taps] + plane;
+}
+
+void pith_conv_f32_run(pith_run *r, const pith_conv_f32 *s, const pith_conv_sizes *z, const pith_window *w,
+                       const float *x, const float *weights, const float *bias, float *y) {
+    job j = { .s = s, .z = z, .w = w, .weights = weights, .bias = bias, .offsets = r->scratch };
+    const bool plain = is_plain(w) && !is_depthwise(z);
+    j.in = pith_window_count(w->in, w->rank);
+    j.out = pith_window_count(w->out, w->rank);
+    j.taps = pith_window_count(w->kernel, w->rank);
+    j.columns = plain ? j.out : w->out[w->rank - 1];
+    j.plane = plain ? j.in : (int64_t)(pith_round64((size_t)pith_taps_floats(w) * sizeof(float)) / sizeof(float));
+    if (!plain)
+        j.planes =
+            (float *)(void *)((char *)r->scratch + pith_round64((size_t)(j.taps * z->channels) * sizeof(int64_t)));
+    if (plain)
+        j.offsets[0] = 0, j.step = j.out;
+    else
+        pith_taps_offsets(j.offsets, &j.step, w);
+    if (is_depthwise(z)) {
+        j.x = x;
+        j.y = y;
+        pith_run_parallel(r, conv_run_taps, &j, (size_t)(z->batch * z->groups));
+        return;
+    }
+    conv_spread(j.offsets, j.taps, z->channels, j.plane);
+    j.positions = plain || w->rank == 1 ? j.columns : (w->out[0] - 1) * j.step + j.columns;
+    j.parts = (j.positions + PART - 1) / PART;
+    const int64_t wanted = PARTS * (int64_t)r->exec->threads, shared = j.parts * z->groups,
+                  most = (z->maps + MAPS - 1) / MAPS, least = (wanted + shared - 1) / shared;
+    j.map_parts = least < most ? least : most;
+    for (int64_t image = 0; image < z->batch; image++) {
+        j.x = x + image * z->groups * z->channels * j.in;
+        j.y = y + image * z->groups * z->maps * j.out;
+        if (j.planes) pith_run_parallel(r, conv_copy_channel, &j, (size_t)(z->groups * z->channels));
+        pith_run_parallel(r, conv_run_part, &j, (size_t)(shared * j.map_parts));
+    }
+}
