@@ -74,6 +74,10 @@ static void print_embedding(const json_t *d) {
     const long long most = inspect_number_of(e, "max_length");
     char limit[48] = "any number of";
     if (most) snprintf(limit, sizeof limit, "at most %lld", most);
+    if (!inspect_number_of(e, "dim")) {
+        printf("%-10s no dense vectors; texts of %s tokens\n", "embeds", limit);
+        return;
+    }
     printf("%-10s one vector of %lld numbers per text, %s tokens, pooling", "embeds",
            (long long)inspect_number_of(e, "dim"), limit);
     json_array_foreach(json_object_get(e, "pooling"), i, mode) printf("%s %s", i ? " +" : "", json_string_value(mode));

@@ -276,7 +276,9 @@ const command command_rerank = {
     .takes = "FILE",
     .description =
         "Each document becomes one line, in the order they came: its number and its score. A higher score is "
-        "a better answer.\nModels are cross-encoders, which read the query and a document together.",
+        "a better answer.\nModels are cross-encoders, which read the query and a document together, or language models "
+        "that "
+        "answer whether the document is a good one.",
     .examples = examples,
     .options = options,
     .run = rerank_run,

@@ -21,7 +21,8 @@ static bool ends_with(const char *name, const char *end) {
 
 /* Configurations, vocabularies and tokenizers, but not the list of the weights' shards. */
 static bool is_small_file(const char *name) {
-    return (ends_with(name, ".json") || ends_with(name, ".txt") || ends_with(name, ".model")) &&
+    return (ends_with(name, ".json") || ends_with(name, ".txt") || ends_with(name, ".model") ||
+            ends_with(name, ".jinja")) &&
            !ends_with(name, ".index.json") && name[0] != '.';
 }
 

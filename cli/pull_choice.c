@@ -34,6 +34,7 @@ static bool pull_is_part(const char *name) {
     static const char *const patterns[] = { "*.json",
                                             "*.txt",
                                             "*.model",
+                                            "*.jinja",
                                             "artifact.metadata",
                                             "[0-9]*_*/*.json",
                                             "[0-9]*_*/*.txt",

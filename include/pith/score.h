@@ -27,7 +27,7 @@ typedef struct pith_score_options {
     pith_profile *profile;         /* records steps and phases; NULL: nothing is recorded */
     const pith_batching *batching; /* NULL: the defaults */
     const char *instruction;       /* of rerankers that are language models: what makes a document a good one; NULL:
-                                      "Given a web search query, retrieve relevant passages that answer the query" */
+                                      what the model's files say, or the sentence on its model card */
 } pith_score_options;
 
 /* clang-format off */
@@ -51,9 +51,10 @@ PITH_API pith_status pith_classify(float *scores, const pith_model *model, const
                                    size_t count, const pith_score_options *options, pith_error *err);
 
 /* Writes one score per document: float[count], owned by the caller, in the order of the documents. A higher score means
- * that the document answers the query better. The model is a cross-encoder with one label. With PITH_ACTIVATION_MODEL,
- * scores are what sentence-transformers' CrossEncoder gives: the activation that config.json names, else a sigmoid.
- * Otherwise as pith_classify. */
+ * that the document answers the query better. The model is a cross-encoder with one label, or a causal language model
+ * that answers with a word (docs/tasks.md says which are known). With PITH_ACTIVATION_MODEL, scores are what
+ * sentence-transformers' CrossEncoder gives: the activation that config.json names, else a sigmoid; for mxbai-rerank-v2
+ * they are logits, as its own package gives. Otherwise as pith_classify. */
 PITH_API pith_status pith_rerank(float *scores, const pith_model *model, pith_str query, const pith_str *documents,
                                  size_t count, const pith_score_options *options, pith_error *err);
 

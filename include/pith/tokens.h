@@ -12,7 +12,9 @@ extern "C" {
 typedef struct pith_tokenizer pith_tokenizer;
 
 /* Opens a tokenizer without its model. path is a directory with tokenizer files, a tokenizer file such as
- * tokenizer.json, a compiled model, or the name of a model in the model cache. The caller owns *tokenizer. It does not
+ * tokenizer.json, a compiled model, or the name of a model in the model cache. The tokenizer of a directory or a
+ * compiled model does what its model does: one that is a table of vectors gets no special tokens, and Model2Vec's no
+ * unknown ones, unless a call asks for pith_tokenize_options.raw. The caller owns *tokenizer. It does not
  * change once it is open, so any number of threads may use it at once. */
 PITH_API pith_status pith_tokenizer_open(pith_tokenizer **tokenizer, const char *path, const pith_open_options *options,
                                          pith_error *err);

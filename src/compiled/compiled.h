@@ -24,7 +24,7 @@
 
 #include "base/memory.h"
 
-#define PITH_COMPILED_VERSION 3u
+#define PITH_COMPILED_VERSION 4u
 #define PITH_COMPILED_ALIGNMENT 64u
 #define PITH_COMPILED_PAGE 4096u
 /* Routes of a file. More would need a longer section table; models have two. */

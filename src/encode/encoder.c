@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "encode/encoder_state.h"
+#include "text/habits.h"
 
 /* The default chunk is as long as L2 allows: the widest rows of all its tokens (those between the matmuls of the
  * feed-forward part, as a rule) fill L2 one and a half times, and it has PITH_CHUNK_TOKENS_MIN to CHUNK_TOKENS_MAX
@@ -67,33 +68,6 @@ static int64_t encoder_choose_chunk(const pith_graph *graph) {
     return fitting > CHUNK_TOKENS_MAX ? CHUNK_TOKENS_MAX : fitting;
 }
 
-/* A token with more characters counts as one with so many. */
-#define TOKEN_CHARACTERS_MAX 256
-
-static int32_t encoder_count_characters(pith_str text) {
-    int32_t n = 0;
-    for (size_t i = 0; i < text.size && n < TOKEN_CHARACTERS_MAX; i++) n += ((uint8_t)text.data[i] & 0xc0) != 0x80;
-    return n;
-}
-
-/* The median length of the vocabulary's tokens, rounded down. Source: model2vec 0.10, StaticModel.__init__. */
-static int32_t encoder_median_token(const pith_tokenizer *tokenizer) {
-    int64_t counts[TOKEN_CHARACTERS_MAX + 1] = { 0 }, total = 0, before = 0;
-    int32_t middle[2] = { -1, -1 };
-    for (int32_t id = 0; id < pith_tokenizer_vocab_size(tokenizer); id++) {
-        pith_str token = pith_tokenizer_token(tokenizer, id);
-        if (!token.data) continue;
-        counts[encoder_count_characters(token)]++;
-        total++;
-    }
-    for (int32_t n = 0; n <= TOKEN_CHARACTERS_MAX; n++) {
-        before += counts[n];
-        if (middle[0] < 0 && before * 2 >= total) middle[0] = n;
-        if (middle[1] < 0 && before * 2 > total) middle[1] = n;
-    }
-    return total ? (middle[0] + middle[1]) / 2 : 0;
-}
-
 static pith_status encoder_init(pith_encoder *e, pith_error *err) {
     const pith_encoder_parts *parts = &e->parts;
     const pith_graph *graph = parts->program.graph;
@@ -104,7 +78,7 @@ static pith_status encoder_init(pith_encoder *e, pith_error *err) {
     PITH_TRY(pith_feed_init(&e->feed, graph, parts->ragged, parts->modules->pad_token_id, &e->arena, err));
     e->dropped = parts->modules->dropped.size ? pith_tokenizer_id(parts->tokenizer, parts->modules->dropped)
                                               : parts->modules->dropped_id;
-    e->token_characters = parts->modules->cuts_characters ? encoder_median_token(parts->tokenizer) : 0;
+    e->token_characters = parts->modules->cuts_characters ? pith_text_median_token(parts->tokenizer) : 0;
     e->chunk_tokens = encoder_choose_chunk(graph);
     return pith_idle_runners_init(&e->idle, parts->sessions, parts->session_patience, parts->executor.counters,
                                   &e->arena, err);

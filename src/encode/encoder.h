@@ -60,6 +60,9 @@ typedef struct pith_encode_frame {
     int32_t length; /* texts are filled up to this many tokens, but not above the limit of the call; 0: they are not */
     int32_t filler; /* id of the token they are filled with */
     bool hidden;    /* no token attends to the fillers; PITH_ERR_UNSUPPORTED if the graph is ragged or has no mask */
+    bool bare;      /* the tokenizer adds no special tokens */
+    const int32_t *end; /* [end_count] ids written over the last ones of a text that reaches the limit */
+    size_t end_count;
 } pith_encode_frame;
 
 /* The texts of a call and how to run them. In each number, 0 means the default. */

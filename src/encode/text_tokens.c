@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "encode/call_state.h"
 #include "exec/profile.h"
+#include "text/habits.h"
 
 pith_status pith_encode_prompt(pith_str *prompt, const pith_modules *m, const char *name, pith_error *err) {
     pith_str wanted = name ? pith_str_of(name) : m->default_prompt;
@@ -37,7 +38,7 @@ static pith_tokenize_options encode_tokenize_options(const encode_call *c) {
     if (f && f->marker >= 0 && options.max_length > 1) options.max_length--;
     if (f && options.max_length) options.max_length -= (int32_t)(f->before_count + f->after_count);
     options.no_offsets = 1;
-    options.no_specials = c->e->parts.modules->no_specials;
+    options.no_specials = c->e->parts.modules->no_specials || (f && f->bare);
     return options;
 }
 
@@ -67,15 +68,9 @@ static pith_status encode_add_prompt(pith_str *text, const encode_call *c, pith_
     return PITH_OK;
 }
 
-/* A byte that is not UTF-8 counts as part of a character. */
 pith_str pith_encode_cut_characters(const pith_encoder *e, int32_t max_length, pith_str text) {
     const int64_t limit = (int64_t)max_length * e->token_characters;
-    int64_t n = 0;
-    for (size_t i = 0; limit && i < text.size; i++) {
-        n += ((uint8_t)text.data[i] & 0xc0) != 0x80;
-        if (n > limit) return (pith_str){ text.data, i };
-    }
-    return text;
+    return limit ? pith_text_first_characters(text, limit) : text;
 }
 
 /* Leaves out the tokens of this id; -1: none. */
@@ -139,6 +134,15 @@ static pith_status encode_keep_row(const encode_call *c, encode_worker *w, pith_
     return PITH_OK;
 }
 
+/* What a text that is cut has at its end is kept. Source: sentence-transformers 6.2, base/modules/transformer.py,
+ * _restore_chat_template_suffix. */
+static void encode_keep_end(const encode_call *c, pith_tokens *tokens) {
+    const pith_encode_frame *f = c->job->frame;
+    if (!f || !f->end_count || !c->max_length || tokens->count < (size_t)c->max_length) return;
+    const size_t n = f->end_count < tokens->count ? f->end_count : tokens->count;
+    memcpy(tokens->ids + tokens->count - n, f->end + f->end_count - n, n * sizeof *tokens->ids);
+}
+
 static pith_status encode_text(encode_call *c, encode_worker *w, size_t i, pith_error *err) {
     const size_t number = c->first_text + i;
     const pith_tokenize_options options = encode_tokenize_options(c);
@@ -148,6 +152,7 @@ static pith_status encode_text(encode_call *c, encode_worker *w, size_t i, pith_
     pith_status status = pith_tokenizer_encode(&w->tokens, c->e->parts.tokenizer, text, pair, &options, err);
     if (status) return pith_fail_at(err, status, "text %zu: ", number);
     encode_drop(&w->tokens, c->e->dropped);
+    encode_keep_end(c, &w->tokens);
     c->truncated[i] = w->tokens.truncated != 0;
     return encode_keep_row(c, w, &c->rows[i], err);
 }

@@ -63,6 +63,10 @@ static pith_status dense_check(const pith_head_model *model, const pith_dense *r
         return pith_fail(err, PITH_ERR_ARGUMENT,
                          "the model counts words, so there is nothing to pool; leave pooling at PITH_POOLING_MODEL "
                          "(--pooling: leave it out)");
+    if (!width && model->modules->judge.only)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "the modules make scores of pairs of texts, not vectors: ask for those (rerank), or name a "
+                         "pooling of the network's rows (--pooling)");
     if (!width && model->modules->sparse.only)
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
                          "the modules make sparse vectors, not dense ones: ask for those (--sparse, "

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "heads/score_request.h"
+#include "hf/answer_logit.h"
 #include "kernels/norm.h"
 #include "kernels/unary.h"
 
@@ -48,7 +49,7 @@ static pith_status scores_emit(const void *state, const pith_head_rows *x, pith_
 
 const pith_head pith_head_scores = { .name = "scores",
                                      .phase = "score",
-                                     .outputs = "logits scores",
+                                     .outputs = PITH_ANSWER_OUTPUT " logits scores",
                                      .takes = PITH_HEAD_TEXTS,
                                      .open = scores_open,
                                      .emit = scores_emit };

@@ -4,14 +4,16 @@
 
 #include "base/file.h"
 #include "graph/graph.h"
+#include "hf/judge.h"
 
 /* Builds the encoder of a directory with config.json and weights (hf/tensor_files.h): inputs input_ids,
  * attention_mask, token_type_ids (where the architecture has types) of [batch, sequence] i64, output
  * last_hidden_state [batch, sequence, hidden]. Weights stay spans of the mapped files. */
 pith_status pith_hf_build(pith_graph **graph, const char *dir, pith_files *files, pith_arena *arena,
                           const pith_log *log, pith_error *err);
-/* The same with the weights of a file of this name; NULL: the first that is there. */
-pith_status pith_hf_build_from(pith_graph **graph, const char *dir, const char *weights, pith_files *files,
-                               pith_arena *arena, const pith_log *log, pith_error *err);
+/* The same with the weights of a file of this name; NULL: the first that is there. A judge that answers gives the graph
+ * an output "logits"; NULL: none. */
+pith_status pith_hf_build_from(pith_graph **graph, const char *dir, const char *weights, const pith_judge *judge,
+                               pith_files *files, pith_arena *arena, const pith_log *log, pith_error *err);
 
 #endif

@@ -10,9 +10,9 @@ typedef struct pith_hf_config {
     int64_t hidden_size, layers, heads, intermediate_size, vocab_size, positions, types, pad_token_id, relative_buckets;
     double layer_norm_eps;
     bool is_decoder;
-    int64_t answers[2]; /* not in the file: ids of the words "yes" and "no" of a language model that answers; 0: none */
-    bool flash;         /* use_flash_attn is there: a setting of code beside weights */
-    pith_str text;      /* of the whole file, well-formed */
+    const struct pith_judge *judge; /* not in the file: which tokens a language model answers with; NULL: none */
+    bool flash;                     /* use_flash_attn is there: a setting of code beside weights */
+    pith_str text;                  /* of the whole file, well-formed */
 } pith_hf_config;
 
 /* Reads the text of config.json; name is for messages. The keys of DistilBERT (dim, n_layers, …) mean the same. */

@@ -103,11 +103,11 @@ pith_value *pith_hf_task_classify(pith_hf_builder *b, const pith_hf_task_layers 
     return y;
 }
 
-pith_value *pith_hf_task_last(pith_hf_builder *b, pith_value *x) {
+pith_value *pith_hf_task_last(pith_hf_builder *b, pith_value *x, bool skips_pad) {
     pith_value *ids = b->graph->inputs[0], *mask = b->graph->inputs[1];
     pith_hf_go_to(b, "pooling");
     pith_value *real = mask;
-    if (b->config->pad_token_id >= 0) {
+    if (skips_pad && b->config->pad_token_id >= 0) {
         pith_value *is_pad = PITH_HF_PUT(b, "Equal", ids, pith_hf_i64_scalar(b, b->config->pad_token_id));
         real = pith_hf_cast(b, PITH_HF_PUT(b, "Not", is_pad), PITH_I64);
     }

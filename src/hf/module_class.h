@@ -13,18 +13,39 @@
 /* What the modules so far have made of a text. */
 typedef enum pith_module_stage { PITH_STAGE_TEXT, PITH_STAGE_ROWS, PITH_STAGE_VECTOR } pith_module_stage;
 
-typedef struct pith_module_reader {
+/* What the network of a Transformer is run for (transformer_task). */
+typedef enum pith_module_task {
+    PITH_TASK_FEATURES,
+    PITH_TASK_FILL_MASK, /* its logits of masked words */
+    PITH_TASK_CLASSIFY,  /* its logits of labels */
+    PITH_TASK_GENERATE   /* its logits of the next word */
+} pith_module_task;
+
+/* Whether texts go through a chat template (modality_config.message), and in which form. */
+typedef enum pith_module_messages {
+    PITH_MESSAGES_UNKNOWN, /* no file says it */
+    PITH_MESSAGES_NONE,
+    PITH_MESSAGES_AUTO, /* they do; the template tells in which form */
+    PITH_MESSAGES_FLAT,
+    PITH_MESSAGES_STRUCTURED
+} pith_module_messages;
+
+struct pith_module_reader {
     pith_modules *modules;
     const pith_modules_source *source;
     pith_arena *arena;
     pith_error *err;
     pith_module_stage stage;
     bool routed, pooled; /* within a Router; a Pooling was read */
-    bool masked;         /* the network is run for its logits of masked words */
-    bool fills_only;     /* queries are filled up to a length, but not cut there */
-    bool layered;        /* the network's settings ask for what its layers give */
-    bool of_tokens;      /* the class is one of PyLate: it works on vectors of tokens, unless a file says otherwise */
-} pith_module_reader;
+    pith_module_task task;
+    pith_module_messages messages;
+    const pith_chat_variable *variables; /* settings of the chat template (processing_kwargs.chat_template) */
+    size_t variable_count;
+    bool alone;      /* there is no modules.json */
+    bool fills_only; /* queries are filled up to a length, but not cut there */
+    bool layered;    /* the network's settings ask for what its layers give */
+    bool of_tokens;  /* the class is one of PyLate: it works on vectors of tokens, unless a file says otherwise */
+};
 
 typedef struct pith_module_class {
     const char *name; /* the last part of the Python class: "Dense" */

@@ -28,11 +28,16 @@ static bool positions_follow_padding(pith_str model_type) {
 }
 
 typedef struct transformer_config {
-    bool causal_name, causal;
+    bool causal_name, causal, classifier;
+    pith_str model_type; /* "" if it is not given */
 } transformer_config;
 
+static bool name_ends_in(pith_str name, const char *suffix) {
+    const pith_str end = pith_str_of(suffix);
+    return name.size >= end.size && !memcmp(name.data + name.size - end.size, end.data, end.size);
+}
+
 static void read_architectures(pith_json *j, transformer_config *c) {
-    static const char end[] = "ForCausalLM";
     bool first = true;
     pith_json_array(j);
     while (pith_json_next_item(j)) {
@@ -42,8 +47,8 @@ static void read_architectures(pith_json *j, transformer_config *c) {
         }
         pith_str name = pith_json_string(j);
         first = false;
-        c->causal_name =
-            name.size >= sizeof end - 1 && !memcmp(name.data + name.size - (sizeof end - 1), end, sizeof end - 1);
+        c->causal_name = name_ends_in(name, "ForCausalLM");
+        c->classifier = name_ends_in(name, "ForSequenceClassification");
     }
 }
 
@@ -101,6 +106,7 @@ static void read_config(pith_json *j, pith_module_reader *r, void *to) {
             pith_json_skip(j);
     }
     complete_text_section(m, model_type, &pad);
+    c->model_type = pith_json_copy(j, r->arena, model_type);
     m->pad_token_id = pad < 0 ? 0 : pad;
     int32_t first = pad < 0 ? 2 : pad + 1; /* the families above pad with 1 */
     if (positions_follow_padding(model_type) && m->positions > first) m->positions -= first;
@@ -116,11 +122,25 @@ static void expect_any(pith_json *j, const char *key, const char *first, const c
                    PITH_STR_ARG(value), first, third ? ", " : "", third ? second : "", third ? third : second);
 }
 
-/* Hidden states are for dense vectors, logits of masked words for sparse ones, those of labels for scores. */
+/* Hidden states are for dense vectors, logits of masked words for sparse ones, those of labels and of the next word for
+ * scores. */
 static void read_task(pith_json *j, pith_module_reader *r) {
-    pith_json task = *j;
-    r->masked = pith_json_peek(&task) == PITH_JSON_STRING && pith_str_is(pith_json_string(&task), "fill-mask");
-    expect_any(j, "transformer_task", "feature-extraction", "fill-mask", "sequence-classification");
+    static const char *const names[] = { [PITH_TASK_FEATURES] = "feature-extraction",
+                                         [PITH_TASK_FILL_MASK] = "fill-mask",
+                                         [PITH_TASK_CLASSIFY] = "sequence-classification",
+                                         [PITH_TASK_GENERATE] = "text-generation" };
+    if (pith_json_null(j)) return;
+    pith_str value = pith_json_string(j);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (pith_str_is(value, names[i])) {
+            r->task = (pith_module_task)i;
+            return;
+        }
+    pith_json_fail(j, PITH_ERR_UNSUPPORTED,
+                   "transformer_task '" PITH_STR_FMT
+                   "' is not supported; supported are feature-extraction, fill-mask, sequence-classification and "
+                   "text-generation",
+                   PITH_STR_ARG(value));
 }
 
 /* A name, or a list of one name. */
@@ -138,35 +158,85 @@ static void expect_output(pith_json *j) {
     }
 }
 
-/* modality_config: texts must go through the network's forward, and not through a chat template. */
-static void read_modalities(pith_json *j) {
+/* How messages are written for the chat template. */
+static void read_format(pith_json *j, pith_module_reader *r) {
+    pith_str format = pith_json_string(j);
+    if (pith_str_is(format, "flat"))
+        r->messages = PITH_MESSAGES_FLAT;
+    else if (pith_str_is(format, "structured"))
+        r->messages = PITH_MESSAGES_STRUCTURED;
+    else if (!pith_str_is(format, "auto"))
+        pith_json_fail(j, PITH_ERR_UNSUPPORTED,
+                       "format '" PITH_STR_FMT "' is not supported; supported are flat, structured and auto",
+                       PITH_STR_ARG(format));
+}
+
+/* modality_config: texts must go through the network's forward, as they are or through a chat template. */
+static void read_modalities(pith_json *j, pith_module_reader *r) {
     pith_str key, inner;
     if (pith_json_null(j)) return;
+    r->messages = PITH_MESSAGES_NONE;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "message")) pith_json_fail(j, PITH_ERR_UNSUPPORTED, "chat templates are not supported");
-        if (!pith_str_is(key, "text")) {
+        const bool message = pith_str_is(key, "message");
+        if (!message && !pith_str_is(key, "text")) {
             pith_json_skip(j);
             continue;
         }
+        if (message) r->messages = PITH_MESSAGES_AUTO;
         pith_json_object(j);
         while (pith_json_next_key(j, &inner)) {
             if (pith_str_is(inner, "method"))
                 pith_module_expect(j, "method", "forward");
             else if (pith_str_is(inner, "method_output_name"))
                 expect_output(j);
+            else if (message && pith_str_is(inner, "format"))
+                read_format(j, r);
             else
                 pith_json_skip(j);
         }
     }
 }
 
+/* processing_kwargs.chat_template: variables of the template, and what is done when a text is cut. */
+static void read_variables(pith_json *j, pith_module_reader *r, int32_t *max_length) {
+    pith_chat_variable *variables = NULL;
+    size_t n = 0, capacity = 0;
+    pith_str key;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        const pith_json_kind kind = pith_json_peek(j);
+        if (pith_str_is(key, "restore_suffix")) {
+            r->modules->judge.keeps_end = pith_json_bool(j);
+        } else if (pith_str_is(key, "max_length")) {
+            *max_length = (int32_t)pith_json_limit(j, LENGTH_MAX);
+        } else if (kind == PITH_JSON_BOOL && !pith_str_is(key, "truncation") && !pith_str_is(key, "tokenize") &&
+                   !pith_str_is(key, "continue_final_message")) {
+            if (!pith_arena_grow(r->arena, (void **)&variables, n, &capacity, sizeof *variables)) {
+                pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+                return;
+            }
+            variables[n].name = pith_json_copy(j, r->arena, key);
+            variables[n].text = (pith_str){ NULL, 0 };
+            variables[n++].flag = pith_json_bool(j);
+        } else {
+            pith_json_fail(j, PITH_ERR_UNSUPPORTED, "this setting of the chat template is not supported");
+        }
+    }
+    r->variables = variables;
+    r->variable_count = n;
+}
+
 /* processing_kwargs: how the tokenizer is called. The last limit counts. */
-static void read_processing(pith_json *j, int32_t *max_length) {
+static void read_processing(pith_json *j, pith_module_reader *r, int32_t *max_length) {
     pith_str key, inner;
     if (pith_json_null(j)) return;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "chat_template")) {
+            read_variables(j, r, max_length);
+            continue;
+        }
         if (!pith_str_is(key, "text") && !pith_str_is(key, "common")) {
             pith_json_skip(j);
             continue;
@@ -176,7 +246,7 @@ static void read_processing(pith_json *j, int32_t *max_length) {
             if (pith_str_is(inner, "max_length"))
                 *max_length = (int32_t)pith_json_limit(j, LENGTH_MAX);
             else if (pith_str_is(inner, "padding") || pith_str_is(inner, "return_tensors") ||
-                     pith_str_is(inner, "pad_to_multiple_of") ||
+                     pith_str_is(inner, "pad_to_multiple_of") || pith_str_is(inner, "logits_to_keep") ||
                      (pith_str_is(inner, "truncation") && pith_json_peek(j) != PITH_JSON_BOOL))
                 pith_json_skip(j);
             else if (!pith_str_is(inner, "truncation") || !pith_json_bool(j))
@@ -261,9 +331,9 @@ static void read_sentence_bert(pith_json *j, pith_module_reader *r, void *to) {
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
         if (pith_str_is(key, "modality_config"))
-            read_modalities(j);
+            read_modalities(j, r);
         else if (pith_str_is(key, "processing_kwargs"))
-            read_processing(j, &called);
+            read_processing(j, r, &called);
         else if (pith_str_is(key, "tokenizer_args") || pith_str_is(key, "processor_kwargs"))
             read_tokenizer_args(j, &made);
         else if (pith_str_is(key, "query_length"))
@@ -281,7 +351,7 @@ static void read_sentence_bert(pith_json *j, pith_module_reader *r, void *to) {
         else if (pith_str_is(key, "transformer_task"))
             read_task(j, r);
         else if (pith_str_is(key, "module_output_name"))
-            expect_any(j, "module_output_name", "token_embeddings", "scores", NULL);
+            expect_any(j, "module_output_name", "token_embeddings", "scores", "causal_logits");
         else
             pith_json_skip(j);
     }
@@ -309,15 +379,21 @@ static pith_status read_limits(pith_module_reader *r, pith_str folder) {
 }
 
 pith_status pith_module_transformer_read(pith_module_reader *r, pith_str folder, bool *causal) {
-    transformer_config c = { .causal = true };
+    transformer_config c = { .causal = true, .model_type = PITH_STR("") };
     bool there;
     PITH_TRY(pith_module_needs(r, PITH_STAGE_TEXT));
     r->stage = PITH_STAGE_ROWS;
     r->modules->folder = folder;
     PITH_TRY(pith_module_json(&there, r, folder, "config.json", read_config, &c));
     PITH_TRY(read_limits(r, folder));
+    if (c.classifier && r->alone) r->task = PITH_TASK_CLASSIFY;
     *causal = c.causal_name && c.causal;
-    return PITH_OK;
+    if (c.causal_name && r->alone) PITH_TRY(pith_judge_read_card(r, c.model_type));
+    if (r->task == PITH_TASK_CLASSIFY || r->task == PITH_TASK_GENERATE) return pith_judge_read_chat(r);
+    return r->messages > PITH_MESSAGES_NONE
+               ? pith_fail(r->err, PITH_ERR_UNSUPPORTED,
+                           "modality_config.message: chat templates are supported for rerankers only")
+               : PITH_OK;
 }
 
 static pith_status transformer_read(pith_module_reader *r, pith_str folder) {
@@ -328,7 +404,7 @@ static pith_status transformer_read(pith_module_reader *r, pith_str folder) {
 /* The older name of a Transformer whose task is to fill in masked words. */
 static pith_status mlm_transformer_read(pith_module_reader *r, pith_str folder) {
     PITH_TRY(transformer_read(r, folder));
-    r->masked = true;
+    r->task = PITH_TASK_FILL_MASK;
     return PITH_OK;
 }
 

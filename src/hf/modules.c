@@ -209,8 +209,11 @@ static pith_status modules_default(pith_module_reader *r) {
 
 pith_status pith_modules_read(pith_modules *modules, const pith_modules_source *source, pith_arena *arena,
                               pith_error *err) {
-    *modules =
-        (pith_modules){ .pooling = PITH_POOL_MEAN, .include_prompt = true, .dropped_id = -1, .folder = PITH_STR("") };
+    *modules = (pith_modules){ .pooling = PITH_POOL_MEAN,
+                               .include_prompt = true,
+                               .dropped_id = -1,
+                               .judge = PITH_JUDGE_INIT,
+                               .folder = PITH_STR("") };
     pith_module_reader r = { .modules = modules, .source = source, .arena = arena, .err = err };
     module_list list = { NULL, 0, 0 };
     bool there;
@@ -219,10 +222,14 @@ pith_status pith_modules_read(pith_modules *modules, const pith_modules_source *
         pith_status status = pith_module_read(&r, list.entries[i].type, list.entries[i].path);
         if (status) return pith_fail_at(err, status, "modules.json: ");
     }
-    if (!list.count) PITH_TRY(modules_default(&r));
-    if (r.masked && !modules->sparse.only)
+    r.alone = !list.count;
+    if (r.alone) PITH_TRY(modules_default(&r));
+    if (r.task == PITH_TASK_FILL_MASK && !modules->sparse.only)
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
                          "the network's task is fill-mask, which only a module SpladePooling makes vectors of");
+    if (r.task == PITH_TASK_GENERATE && !modules->judge.only)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "the network's task is text-generation, which only a module LogitScore makes scores of");
     if (list.count && r.stage == PITH_STAGE_ROWS) modules->pooling = 0;
     modules_finish(modules);
     PITH_TRY(modules_settings(&r));

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "graph/graph.h"
+#include "hf/judge.h"
 #include "hf/late.h"
 
 /* One mode of pooling, four bits of pith_modules.pooling. */
@@ -129,6 +130,7 @@ typedef struct pith_modules {
     int32_t dropped_id;   /* such a token by its id; -1: none */
     pith_sparse_settings sparse;
     pith_bag_settings bag; /* rows are weights of words, [tokens, 1] */
+    pith_judge judge;      /* of rerankers */
     const pith_prompt *prompts;
     size_t prompt_count;
     pith_str default_prompt;       /* name; data is NULL if none */
@@ -140,8 +142,8 @@ typedef struct pith_modules {
     size_t step_count, step_capacity;
     pith_decision *decisions;
     size_t decision_count, decision_capacity;
-    /* The rest is about files and the graph, and not in compiled models. */ pith_str
-        max_length_file;      /* that gave max_length, relative to the directory */
+    /* The rest is about files and the graph, and not in compiled models. */
+    pith_str max_length_file; /* that gave max_length, relative to the directory */
     pith_str folder;          /* of config.json, weights and tokenizer, relative to the directory; "" for itself */
     pith_input_module input;  /* build is NULL: the folder holds a network */
     pith_row_step *row_steps; /* in the order in which they are appended to the graph */

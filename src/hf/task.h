@@ -25,9 +25,9 @@ void pith_hf_add_tasks(pith_hf_builder *b, pith_value *x);
 
 /* ---- what tasks share; see hf_tasks.c ---- */
 
-/* The row of each text's last token that is not the padding token, [batch, hidden]. The first two inputs of the graph
- * are ids and mask. */
-pith_value *pith_hf_task_last(pith_hf_builder *b, pith_value *x);
+/* The row of each text's last token, [batch, hidden]; if config.json names a padding token and skips_pad is set, of the
+ * last one that is another. The first two inputs of the graph are ids and mask. */
+pith_value *pith_hf_task_last(pith_hf_builder *b, pith_value *x, bool skips_pad);
 
 /* A network on top of the rows: norm(act(dense(x))), then `out`. NULL where there is no such part. The names of tensors
  * are those of the file, unless `inside` says that the first stands beside the architecture's own ("bert."). */

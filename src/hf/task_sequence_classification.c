@@ -44,7 +44,7 @@ static pith_value *task_mean(pith_hf_builder *b, pith_value *x, pith_value *mask
 static pith_value *task_pool(pith_hf_builder *b, const pith_hf_task_layers *form, pith_value *x) {
     pith_value *mask = b->graph->inputs[1];
     pith_hf_go_to(b, "pooling");
-    if (!form->dense) return pith_hf_task_last(b, x);
+    if (!form->dense) return pith_hf_task_last(b, x, true);
     if (!form->norm) return task_first(b, x);
     pith_str pooling = pith_hf_string(b, "classifier_pooling", "cls");
     if (pith_str_is(pooling, "mean")) return task_mean(b, x, mask);

@@ -7,13 +7,19 @@
 #include "base/str.h"
 #include "heads/dense.h"
 #include "heads/hybrid_request.h"
+#include "hf/answer_logit.h"
 #include "quantize/calibrate.h"
 
 pith_status pith_model_check_dense(const pith_model *m, pith_error *err) {
     if (!m->text.encoder)
         return pith_fail(err, m->no_text.code ? m->no_text.code : PITH_ERR_UNSUPPORTED,
                          "this model cannot embed text: %s", m->no_text.message);
-    if (!pith_str_is(pith_graph_output_name(m->graph, (size_t)m->text.outputs[0]), PITH_BM42_OUTPUT)) return PITH_OK;
+    const pith_str name = pith_graph_output_name(m->graph, (size_t)m->text.outputs[0]);
+    if (pith_str_is(name, PITH_ANSWER_OUTPUT))
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "the model has no dense vectors: its graph gives logits of a vocabulary only, for scores of "
+                         "pairs of texts (rerank)");
+    if (!pith_str_is(name, PITH_BM42_OUTPUT)) return PITH_OK;
     return pith_fail(err, PITH_ERR_UNSUPPORTED,
                      "the model has no dense vectors: its graph gives attention only, for the sparse vectors of BM42 "
                      "(--sparse, PITH_ENCODE_SPARSE)");

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "hub/hub.h"
 #include "model/saved.h"
+#include "text/habits.h"
 
 typedef struct owner {
     pith_arena arena;
@@ -38,6 +39,16 @@ static pith_status open_compiled(pith_compiled *compiled, pith_files *files, con
     return status ? pith_fail_at(err, status, "%s: ", path) : PITH_OK;
 }
 
+/* What the model does to texts and tokens, so that the tokens are those that it is fed. */
+static void lone_tokenizer_take_habits(pith_tokenizer *t, const pith_modules *m) {
+    const int32_t dropped = m->dropped.size ? pith_tokenizer_id(t, m->dropped) : m->dropped_id;
+    pith_tokenizer_take_habits(t,
+                               (pith_text_habits){ .bare = m->no_specials,
+                                                   .drops = dropped >= 0,
+                                                   .dropped = dropped,
+                                                   .characters = m->cuts_characters ? pith_text_median_token(t) : 0 });
+}
+
 /* A directory's modules say in which folder the tokenizer is and whether it makes texts lower case. What is wrong with
  * them otherwise does not matter here. */
 static pith_status open_files(pith_tokenizer **tokenizer, owner *o, pith_str path, const pith_open_options *options,
@@ -45,14 +56,16 @@ static pith_status open_files(pith_tokenizer **tokenizer, owner *o, pith_str pat
     const pith_modules_source source = { .dir = path.data,
                                          .route = options->route,
                                          .allocator = &o->account.allocator };
-    pith_modules modules = { .folder = PITH_STR("") };
+    pith_modules modules = { .folder = PITH_STR(""), .dropped_id = -1 };
     pith_error fault = PITH_ERROR_INIT;
     if (pith_dir_exists(path.data)) pith_modules_read(&modules, &source, &o->arena, &fault);
     if (fault.code == PITH_ERR_MEMORY) return pith_fail(err, fault.code, "%s", fault.message);
-    if (fault.code) modules = (pith_modules){ .folder = PITH_STR("") };
+    if (fault.code) modules = (pith_modules){ .folder = PITH_STR(""), .dropped_id = -1 };
     if (modules.folder.size) PITH_TRY(pith_path_join(&path, &o->arena, path.data, modules.folder, err));
-    return (modules.lower_case ? pith_tokenizer_load_lower : pith_tokenizer_load)(tokenizer, path.data, options,
-                                                                                  &o->arena, err);
+    PITH_TRY((modules.lower_case ? pith_tokenizer_load_lower : pith_tokenizer_load)(tokenizer, path.data, options,
+                                                                                    &o->arena, err));
+    lone_tokenizer_take_habits(*tokenizer, &modules);
+    return PITH_OK;
 }
 
 static pith_status open_path(pith_tokenizer **tokenizer, owner *o, const char *path, const pith_open_options *options,
@@ -62,8 +75,11 @@ static pith_status open_path(pith_tokenizer **tokenizer, owner *o, const char *p
     PITH_TRY(pith_hub_find(&found, path, &o->arena, err));
     PITH_TRY(open_compiled(&compiled, &o->files, found.data, err));
     if (!compiled.writer) return open_files(tokenizer, o, found, options, err);
+    pith_modules modules;
     pith_status status = pith_compiled_choose(&compiled, options->route, err);
     if (!status) status = pith_compiled_tokenizer(tokenizer, &compiled, options, &o->arena, err);
+    if (!status) status = pith_compiled_modules(&modules, &compiled, &o->arena, err);
+    if (!status) lone_tokenizer_take_habits(*tokenizer, &modules);
     return status ? pith_fail_at(err, status, "%s: ", found.data) : PITH_OK;
 }
 

@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "exec/profile.h"
 #include "heads/hybrid_request.h"
+#include "hf/answer_logit.h"
 #include "hf/attention_row.h"
 #include "hub/hub.h"
 #include "model/detection.h"
@@ -261,10 +262,12 @@ pith_status pith_model_text_output(int *output, const pith_model *m, pith_graph 
     const pith_head *dense;
     PITH_TRY(pith_head_find(&dense, "dense", err));
     *output = pith_head_output(dense, graph);
-    int attention;
+    int attention, answer, logits;
     PITH_TRY(pith_attention_row_append(&attention, graph, PITH_BM42_OUTPUT, err));
+    PITH_TRY(pith_answer_logit_append(&answer, &logits, graph, &m->modules.judge, err));
     if (*output < 0) *output = attention;
-    if (!m->modules.row_step_count && attention < 0) return PITH_OK;
+    if (*output == logits) *output = answer; /* logits of a vocabulary are no vectors; both may be -1 */
+    if (!m->modules.row_step_count && attention < 0 && answer < 0) return PITH_OK;
     PITH_TRY(pith_modules_append(output, graph, &m->modules, err));
     for (pith_node *node = graph->first; node; node = node->next)
         if (!node->op) PITH_TRY(pith_op_bind_node(node, err));

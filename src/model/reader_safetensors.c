@@ -9,8 +9,8 @@ static pith_status reader_safetensors_read(pith_model *m, const pith_source *sou
     const pith_input_module *input = &m->modules.input;
     m->from_safetensors = true;
     if (!input->build || m->options.model_file)
-        return pith_hf_build_from(&m->graph, source->folder, m->weights_file, &m->files, &m->arena, m->options.log,
-                                  err);
+        return pith_hf_build_from(&m->graph, source->folder, m->weights_file, &m->modules.judge, &m->files, &m->arena,
+                                  m->options.log, err);
     PITH_TRY(pith_graph_create(&m->graph, &m->arena, NULL, err));
     m->graph->log = m->options.log;
     m->graph->name = PITH_STR("static");

@@ -63,6 +63,24 @@ static void write_route_names(pith_bytes_out *out, const pith_modules *m, const 
     }
 }
 
+static void write_chat(pith_bytes_out *out, const pith_chat_form *form) {
+    pith_put_u32(out, (uint32_t)form->count);
+    for (size_t i = 0; i < form->count; i++) {
+        pith_put_u32(out, form->parts[i].kind);
+        pith_put_u32(out, form->parts[i].trimmed);
+        pith_put_str(out, form->parts[i].words);
+    }
+}
+
+static void write_judge(pith_bytes_out *out, const pith_judge *j) {
+    pith_put_u32(out, j->form);
+    pith_put_u32(out, (j->answers ? 1u : 0) | (j->only ? 2u : 0) | (j->keeps_end ? 4u : 0));
+    pith_put_u32(out, (uint32_t)j->yes);
+    pith_put_u32(out, (uint32_t)j->no);
+    write_chat(out, &j->chat[0]);
+    write_chat(out, &j->chat[1]);
+}
+
 static void write_modules(pith_bytes_out *out, const pith_modules *m, const pith_model *const *models,
                           size_t model_count) {
     pith_put_u32(out, m->pooling);
@@ -78,6 +96,7 @@ static void write_modules(pith_bytes_out *out, const pith_modules *m, const pith
     pith_put_u32(out, m->weighted);
     pith_put_u32(out, (uint32_t)m->bag.words);
     pith_put_u32(out, m->bag.once);
+    write_judge(out, &m->judge);
     pith_put_u32(out, m->cuts_characters);
     pith_put_u32(out, (uint32_t)m->truncate_dim);
     pith_put_str(out, m->dropped);
@@ -261,6 +280,30 @@ static void save_read_route_names(pith_modules *m, pith_bytes_in *in, pith_arena
     m->routes = names;
 }
 
+static void save_read_chat(pith_chat_form *form, pith_bytes_in *in, pith_arena *arena) {
+    pith_chat_part *parts = save_read_array(in, arena, &form->count, 12, sizeof *parts);
+    if (form->count > 2 * PITH_CHAT_PLACES_MAX + 1) pith_bytes_fail(in, "too many parts of a chat template");
+    for (size_t i = 0; i < form->count && !in->status; i++) {
+        parts[i].kind = (pith_chat_kind)pith_get_below(in, PITH_CHAT_KINDS, "an unknown part of a chat template");
+        parts[i].trimmed = pith_get_below(in, 2, "a flag other than 0 and 1");
+        parts[i].words = pith_get_str(in);
+    }
+    form->parts = parts;
+}
+
+static void save_read_judge(pith_judge *j, pith_bytes_in *in, pith_arena *arena) {
+    j->form = (pith_judge_form)pith_get_below(in, PITH_JUDGE_FORMS, "an unknown form of pairs");
+    const uint32_t flags = pith_get_below(in, 8, "unknown settings of a reranker");
+    j->answers = flags & 1;
+    j->only = flags & 2;
+    j->keeps_end = flags & 4;
+    j->yes = (int32_t)pith_get_u32(in);
+    j->no = (int32_t)pith_get_u32(in);
+    save_read_chat(&j->chat[0], in, arena);
+    save_read_chat(&j->chat[1], in, arena);
+    if (j->form == PITH_JUDGE_CHAT && !j->chat[0].count) pith_bytes_fail(in, "a chat template without parts");
+}
+
 static void save_read_modules(pith_modules *m, pith_bytes_in *in, pith_arena *arena) {
     save_read_pooling(m, in);
     m->normalize = pith_get_below(in, 2, "a flag other than 0 and 1");
@@ -275,6 +318,7 @@ static void save_read_modules(pith_modules *m, pith_bytes_in *in, pith_arena *ar
     m->weighted = pith_get_below(in, 2, "a flag other than 0 and 1");
     m->bag.words = (int32_t)pith_get_below(in, PITH_MODULE_WIDTH_MAX + 1, "an impossible width");
     m->bag.once = pith_get_below(in, 2, "a flag other than 0 and 1");
+    save_read_judge(&m->judge, in, arena);
     m->cuts_characters = pith_get_below(in, 2, "a flag other than 0 and 1");
     m->truncate_dim = (int32_t)pith_get_below(in, INT32_MAX, "an impossible length");
     m->dropped = pith_get_str(in);

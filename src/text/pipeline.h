@@ -22,7 +22,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/utf8.h"
-#include "text/tokenizer.h"
+#include "text/habits.h"
 
 /* ---- text and pieces ---- */
 
@@ -299,6 +299,7 @@ struct pith_tokenizer {
     bool begins_alone;  /* see prefix.h */
     bool needs_origins; /* a step asks where a piece begins in the source */
     bool from_frozen;   /* token strings are unchecked; check them before showing them */
+    pith_text_habits habits;
 };
 
 /* Adds a step (kind: "normalizer", "pre_tokenizer", "model", "post_processor", "decoder") from its JSON text, as it

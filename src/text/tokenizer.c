@@ -46,25 +46,50 @@ static pith_status take_options(pith_tokenize_options *o, const pith_tokenize_op
     return PITH_OK;
 }
 
-/* Appends one text or pair. */
-static pith_status tokenizer_encode(pith_tokens *tokens, pith_encoding *enc, pith_str text, const pith_str *pair,
-                                    const pith_tokenize_options *o) {
-    pith_str texts[2] = { text, pair ? *pair : PITH_STR("") };
-    pith_truncation t = pith_truncation_choose(enc->tokenizer->framing, o, pair);
-    size_t split = 0;
-    /* Only the beginning of a text is needed if the rest is cut off and the caller does not ask for it. */
-    bool bounded = t.on && !t.left && !o->overflow && t.strategy == PITH_CUT_LONGEST;
+/* Encodes both texts, each up to the limit at least. *split: where the tokens of the second begin. */
+static pith_status tokenizer_encode_texts(size_t *split, pith_encoding *enc, const pith_str texts[2], int count,
+                                          size_t limit, bool offsets) {
     pith_status status = PITH_OK;
     enc->count = 0;
-    for (int i = 0; !status && i <= (pair != NULL); i++) {
-        PITH_TRY(check_utf8(texts[i], enc->err));
-        split = i ? enc->count : 0;
-        enc->limit = bounded ? split + (size_t)t.max_length : SIZE_MAX;
-        status = pith_prefix_encode(enc, texts[i], !o->no_offsets);
+    for (int i = 0; !status && i < count; i++) {
+        *split = i ? enc->count : 0;
+        enc->limit = limit == SIZE_MAX ? SIZE_MAX : *split + limit;
+        status = pith_prefix_encode(enc, texts[i], offsets);
     }
+    return status;
+}
+
+/* Appends one text or pair. */
+static pith_status tokenizer_encode_framed(pith_tokens *tokens, pith_encoding *enc, pith_str text, const pith_str *pair,
+                                           const pith_tokenize_options *o) {
+    pith_str texts[2] = { text, pair ? *pair : PITH_STR("") };
+    pith_truncation t = pith_truncation_choose(enc->tokenizer->framing, o, pair);
+    size_t split = 0, most = (size_t)t.max_length;
+    const int count = 1 + (pair != NULL);
+    /* Only the beginning of a text is needed if the rest is cut off and the caller does not ask for it. */
+    bool bounded = t.on && !t.left && !o->overflow && t.strategy == PITH_CUT_LONGEST;
+    for (int i = 0; i < count; i++) PITH_TRY(check_utf8(texts[i], enc->err));
+    pith_status status = tokenizer_encode_texts(&split, enc, texts, count, bounded ? most : SIZE_MAX, !o->no_offsets);
+    /* The longer text keeps the odd token, and beginnings do not tell which one that is. */
+    if (!status && bounded && pair && most % 2 && split > most && enc->count - split > most)
+        status = tokenizer_encode_texts(&split, enc, texts, count, SIZE_MAX, !o->no_offsets);
     if (!status) status = pith_frame(tokens, enc, texts, pair ? split : enc->count, pair != NULL, &t, o);
     if (enc->out_of_memory) status = pith_fail_memory(enc->err, text.size);
     return status == PITH_ERR_MEMORY ? pith_fail_at(enc->err, status, "a text of %zu bytes: ", text.size) : status;
+}
+
+/* The same with the habits of the model. */
+static pith_status tokenizer_encode(pith_tokens *tokens, pith_encoding *enc, pith_str text, const pith_str *pair,
+                                    const pith_tokenize_options *options) {
+    const pith_text_habits *h = &enc->tokenizer->habits;
+    const size_t first = tokens->count;
+    pith_tokenize_options o = *options;
+    if (!o.raw && h->bare) o.no_specials = 1;
+    if (!o.raw && h->characters && o.max_length && !o.left && !o.overflow)
+        text = pith_text_first_characters(text, (int64_t)o.max_length * h->characters);
+    pith_status status = tokenizer_encode_framed(tokens, enc, text, pair, &o);
+    if (!status && !o.raw && h->drops) pith_text_drop(tokens, first, h->dropped);
+    return status;
 }
 
 /* allocator: what tokens grow with. */

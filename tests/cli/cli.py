@@ -311,6 +311,26 @@ class Tokenize(Command):
         self.bad(1, "tokenize", "--pair", stdin=b"a\tb\nno tab\n", says="line 2")
         self.bad(1, "tokenize", "--jsonl", "--pair", stdin=objects, says="line 1")
 
+    def test_tables(self):
+        """Models that are tables of vectors get no special tokens, and Model2Vec leaves unknown words out: the vectors are
+        means of just these rows. --raw shows what tokenizer.json alone gives."""
+        data, text = SOURCE / "tests/data/modules", "the cat sat ☃ on the mat".encode()
+        for name, ids in (("static", [10, 6, 8, 1, 9, 10, 11]), ("model2vec", [10, 6, 8, 9, 10, 11])):
+            model = data / name
+            self.assertEqual(json.loads(self.good("tokenize", "-m", model, stdin=text)), ids)
+            full = json.loads(self.good("tokenize", "-m", model, "--full", stdin=text))
+            self.assertEqual((full["ids"], full["special"], len(full["offsets"])), (ids, [0] * len(ids), len(ids)))
+            self.assertEqual(full["tokens"][-1], "mat")
+            self.assertEqual(full["offsets"][-1], [len(text) - 3, len(text)])
+            self.assertEqual(json.loads(self.good("tokenize", "-m", model, "--raw", stdin=text)), [2, 10, 6, 8, 1, 9, 10, 11, 3])
+            rows = [np.array(json.loads(line)) for line in
+                    self.good("embed", "-m", model, "--no-normalize", stdin=b"the\ncat\nsat\n\xe2\x98\x83\non\nmat\n").splitlines()]
+            table = dict(zip([10, 6, 8, 1, 9, 11], rows))
+            vector = np.array(json.loads(self.good("embed", "-m", model, "--no-normalize", stdin=text)))
+            np.testing.assert_allclose(vector, np.mean([table[i] for i in ids], axis=0), atol=1e-5)
+            self.good("compile", "-m", model, "-o", f"{name}.pith")
+            self.assertEqual(json.loads(self.good("tokenize", "-m", f"{name}.pith", stdin=text)), ids)
+
     def test_windows(self):
         options = ("tokenize", "--overflow", "--max-length", "5", "--stride", "1")
         self.assertEqual(self.good(*options, stdin=b"a b c d e f g\na\n\n"),
@@ -746,7 +766,7 @@ class Models(Command):
                                   "first_vector_seconds", "memory", "results"})
         self.assertEqual(set(d["memory"]), {"opened_bytes", "opened_anonymous_bytes", "peak_bytes", "anonymous_bytes"})
         result = d["results"][0]
-        self.assertEqual(set(result), {"workload", "threads", "texts", "tokens", "flop", "calls", "seconds", "seconds_min",
+        self.assertEqual(set(result), {"workload", "threads", "chunk", "texts", "tokens", "flop", "calls", "seconds", "seconds_min",
                                        "seconds_max", "seconds_p90", "seconds_p99", "cpu_seconds", "tokens_per_second",
                                        "peak_flop_per_second", "peak_fraction"})
         self.assertEqual((result["workload"], result["threads"], result["texts"], result["tokens"]), ("texts", 1, 2, 11))

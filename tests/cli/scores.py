@@ -6,6 +6,7 @@ usage: scores.py PITH SOURCE_DIR [unittest arguments]; needs NumPy (tests/requir
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import unittest
@@ -120,6 +121,50 @@ class Rerank(Scored):
         self.bad(1, "-m", TASKS / "splade-distilbert", "-q", "a", says="not a classifier")
         self.bad(1, "-m", LABELS, "-q", "a", says=("3 scores", "classify"))
         self.bad(1, "-m", "all-MiniLM-L6-v2", "-q", "a", says="not a classifier")
+
+    def test_language_models(self):
+        """Rerankers that are language models: scores, instructions, and what is said of those that cannot be run."""
+        models = SOURCE / "tests/data/rerankers"
+        pairs = [json.loads(line) for line in (models / "pairs.jsonl").read_text().splitlines()]
+        questions = "".join(json.dumps({"query": p["text"], "documents": [p["pair"]]}) + "\n" for p in pairs).encode()
+
+        def compare(name, file, *flags):
+            found = [r["score"] for r in self.rows("-m", models / name, *flags, stdin=questions)]
+            np.testing.assert_allclose(found, np.fromfile(models / name / file, "<f4"), atol=1e-5, rtol=0)
+        for name in ("logit-qwen3", "logit-qwen2", "logit-gemma3", "mxbai-qwen2"):
+            compare(name, "scores.f32")
+            compare(name, "other.f32", "--instruction", "Find what rhymes")
+            wanted = self.good("-m", models / name, stdin=questions)
+            for isa in ("scalar", "avx2", "avx512"):
+                self.assertEqual(self.good("-m", models / name, stdin=questions, env=os.environ | {"PITH_ISA": isa}), wanted)
+        compare("logit-qwen3", "raw.f32", "--raw")
+        compare("logit-qwen3", "short.f32", "--max-length", "90")
+        compare("mxbai-qwen2", "scores.f32", "--raw")
+        folder = self.dir / "model"
+        shutil.copytree(models / "logit-qwen3", folder, copy_function=shutil.copy)
+
+        def says(message, code=1, *flags):
+            result = self.bad(code, "-m", folder, "-q", "a", *flags, stdin=b"b\n")
+            self.assertEqual(result.stderr.decode(), f"pith rerank: {message}\n")
+        here = "this model cannot read text: modules.json: module Transformer (beside modules.json): "
+        (folder / "chat_template.jinja").write_text("{{ messages[0].content }}\n{% macro a() %}{% endmacro %}")
+        says(here + "chat_template.jinja: chat template, line 2: 'macro' is not run here")
+        (folder / "chat_template.jinja").write_text("{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}")
+        says(here + "chat_template.jinja: chat template, line 1: a block 'for' is not of the form that is run here: 'for x in list'")
+        (folder / "chat_template.jinja").write_text("{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}")
+        says(here + "chat_template.jinja: chat template: it leaves the query of a pair out, as templates for conversations do")
+        (folder / "chat_template.jinja").unlink()
+        says(here + "modality_config.message asks for a chat template, but neither chat_template.jinja nor tokenizer_config.json has one")
+        (folder / "modules.json").unlink()
+        (folder / "sentence_bert_config.json").unlink()
+        config = json.loads((folder / "config.json").read_text())
+        self.good("-m", folder, "-q", "a", stdin=b"b\n")  # without its modules it is read as Qwen3-Reranker
+        (folder / "model.safetensors").unlink()
+        shutil.copy(models / "logit-qwen3-onnx/model.onnx", folder)
+        self.good("-m", folder, "-q", "a", stdin=b"b\n")
+        (folder / "config.json").write_text(json.dumps(config | {"model_type": "phi3"}))
+        says("a causal language model answers with words behind a prompt; those of Qwen3-Reranker and mxbai-rerank-v2 are known, and "
+             "what a module LogitScore says; take a conversion to one of these, or to sequence classification")
 
     def test_lines_that_are_wrong(self):
         first = b'{"query": "a", "documents": ["b"]}\n'

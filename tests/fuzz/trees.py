@@ -313,7 +313,9 @@ class Reader:
         return head + [[self.i64() for _ in range(head[5] - 1)]]
 
     def model(self):
-        modules = self.record(*[self.u32] * 14) + self.record(self.text, self.u32, self.text, self.text)
+        modules = self.record(*[self.u32] * 16)
+        modules += [self.counted(lambda: self.record(self.u32, self.u32, self.text)) for _ in range(2)]
+        modules += self.record(self.u32, self.u32) + self.record(self.text, self.u32, self.text, self.text)
         modules += [self.counted(lambda: self.record(self.text, self.text))]
         modules += [self.counted(lambda: self.record(self.text, self.text)), self.text()]
         modules += [self.counted(lambda: self.record(*[self.u32] * 6, *[self.text] * 3)),

@@ -38,8 +38,8 @@ static const char *const elsewhere_families[] = {
     "quantize_panel", "quantize_rows", "quantize_table", "range",         "requantize",
     "rms_norm_back",  "scores_dot",    "scores_hamming", "scores_int8",   "scores_int8_vnni",
     "scores_l2",      "scores_sumsq",  "swiglu",         "swiglu_back",   "taps_bytes",
-    "taps_max",       "taps_sum",      "to_bf16",        "turn_bytes",    "unit_factor",
-    "widen"
+    "conv",           "taps_max",      "taps_plane",     "taps_sum",      "to_bf16",
+    "turn_bytes",     "unit_factor",   "widen"
 };
 
 #define LISTED(list, family) listed(list, COUNT(list), family)

@@ -15,11 +15,11 @@ typedef struct cases {
     pith_str texts[CASES], pairs[CASES];
 } cases;
 
-static inline void cases_open(cases *c) {
+static inline void cases_open_file(cases *c, const char *path) {
     pith_error err = PITH_ERROR_INIT;
     memset(c, 0, sizeof *c);
     pith_arena_init(&c->arena, &pith_allocator_default);
-    assert_int_equal(pith_file_open(&c->file, TASKS "texts.jsonl", false, NULL, &err), PITH_OK);
+    assert_int_equal(pith_file_open(&c->file, path, false, NULL, &err), PITH_OK);
     const char *p = (const char *)c->file.data, *end = p + c->file.size;
     for (int i = 0; i < CASES; i++) {
         const char *stop = memchr(p, '\n', (size_t)(end - p));
@@ -33,6 +33,8 @@ static inline void cases_open(cases *c) {
         p = stop + 1;
     }
 }
+
+static inline void cases_open(cases *c) { cases_open_file(c, TASKS "texts.jsonl"); }
 
 static inline void cases_close(cases *c) {
     pith_arena_free(&c->arena);

@@ -6,6 +6,7 @@
 
 #include "base/half.h"
 #include "kernels/cells.h"
+#include "kernels/conv.h"
 #include "kernels/conv_bytes.h"
 #include "kernels/mix.h"
 #include "kernels/small.h"
@@ -128,6 +129,52 @@ static void windows(void **state) {
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (level_usable(level)) check_window(&w, level);
         }
+    }
+}
+
+/* A convolution of `k` steps and `maps` maps over positions in rows of `step`, in three parts: only columns below
+ * `columns` are written. */
+static void check_convolution(int64_t k, int64_t maps, int64_t rows, int64_t step, int64_t columns, int level) {
+    const int64_t positions = (rows - 1) * step + columns, half = positions / 2, cut = maps / 2;
+    guarded x = guarded_floats(positions + 9), y = guarded_floats(maps * rows * columns);
+    float *weights = floats(maps * k), *bias = floats(maps);
+    int64_t *offsets = malloc((size_t)k * sizeof *offsets + 1);
+    fill_floats(x.data, positions + 9);
+    for (int64_t i = 0; i < k; i++) offsets[i] = random_below(10);
+    pith_conv c = { .x = x.data,
+                    .offsets = offsets,
+                    .weights = weights,
+                    .bias = k % 2 ? bias : NULL,
+                    .y = y.data,
+                    .k = k,
+                    .y_map = rows * columns,
+                    .step = step,
+                    .columns = columns };
+    pith_conv_fn *conv = FIND(pith_conv_fn, "conv", PITH_F32, level);
+    conv(&c, 0, cut, 0, positions);
+    conv(&c, cut, maps, half, positions);
+    conv(&c, cut, maps, 0, half);
+    for (int64_t m = 0; m < maps; m++) {
+        for (int64_t o = 0; o < rows * columns; o++) {
+            const int64_t n = o / columns * step + o % columns;
+            float want = 0;
+            for (int64_t i = 0; i < k; i++) want = fmaf(weights[m * k + i], ((float *)x.data)[offsets[i] + n], want);
+            if (c.bias) want += bias[m];
+            if (!same_float(((float *)y.data)[m * rows * columns + o], want))
+                fail_msg("level %d, map %d, window %d", level, (int)m, (int)o);
+        }
+    }
+    guarded_free(x), guarded_free(y);
+    free(weights), free(bias), free(offsets);
+}
+
+static void convolutions(void **state) {
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        const int64_t k = random_below(30), maps = 1 + random_below(40), columns = 1 + random_below(i % 4 ? 20 : 150);
+        const int64_t rows = 1 + random_below(6), step = columns + random_below(5);
+        for (int level = 0; level < PITH_ISA_COUNT; level++)
+            if (level_usable(level)) check_convolution(k, maps, rows, step, columns, level);
     }
 }
 
@@ -268,8 +315,9 @@ static void convolution_bytes(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(halves), cmocka_unit_test(bytes),
-                                        cmocka_unit_test(cells),  cmocka_unit_test(convolution_bytes),
-                                        cmocka_unit_test(mixes),  cmocka_unit_test(windows) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(halves),       cmocka_unit_test(bytes),
+                                        cmocka_unit_test(cells),        cmocka_unit_test(convolution_bytes),
+                                        cmocka_unit_test(convolutions), cmocka_unit_test(mixes),
+                                        cmocka_unit_test(windows) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

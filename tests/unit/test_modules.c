@@ -141,10 +141,10 @@ static void lengths(void **state) {
     lower.lower_case = true;
     expect("sentence_bert_config.json", "{\"do_lower_case\": true}", &lower);
     refuse("sentence_bert_config.json", "{\"transformer_task\": \"any-to-any\"}", PITH_ERR_UNSUPPORTED,
-           "transformer_task 'any-to-any' is not supported; supported are feature-extraction, fill-mask and "
-           "sequence-classification");
+           "transformer_task 'any-to-any' is not supported; supported are feature-extraction, fill-mask, "
+           "sequence-classification and text-generation");
     refuse("sentence_bert_config.json", "{\"module_output_name\": \"x\"}", PITH_ERR_UNSUPPORTED,
-           "module_output_name 'x' is not supported; supported are token_embeddings and scores");
+           "module_output_name 'x' is not supported; supported are token_embeddings, scores and causal_logits");
     refuse("sentence_bert_config.json", "{\"transformer_task\": 3}", PITH_ERR_FORMAT, "transformer_task");
     /* The first that is there counts. */
     put_file("sentence_roberta_config.json", "{\"max_seq_length\": 9}", 21);
@@ -281,7 +281,8 @@ static void lists(void **state) {
         { "[{\"type\": \"custom_st.Transformer\", \"path\": \"\"}]", PITH_ERR_UNSUPPORTED,
           "'custom_st.Transformer' is code that comes with the model" },
         { "[{\"type\": \"" ST "Odd\", \"path\": \"2\"}]", PITH_ERR_UNSUPPORTED,
-          "Odd' is not supported; supported are Asym, CLIPModel, CNN, Dense, Dropout, LayerNorm, LSTM, MLMTransformer, "
+          "Odd' is not supported; supported are Asym, CLIPModel, CNN, Dense, Dropout, LayerNorm, LogitScore, LSTM, "
+          "MLMTransformer, "
           "MultiVectorMask, "
           "Normalize, Pooling, Router, SparseAutoEncoder, SparseStaticEmbedding, SpladePooling, StaticEmbedding, "
           "Transformer, WeightedLayerPooling, WordWeights" },

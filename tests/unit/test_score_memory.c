@@ -75,7 +75,8 @@ static void fail_each(const char *dir, bool for_good) {
 
 static void test_allocations(void **state) {
     (void)state;
-    static const char *const dirs[] = { TASKS "cross-modernbert", TASKS "cross-bert-onnx", TASKS "labels-bert" };
+    static const char *const dirs[] = { TASKS "cross-modernbert", TASKS "cross-bert-onnx", TASKS "labels-bert",
+                                        TASKS "../rerankers/logit-qwen2" };
     for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) {
         fail_each(dirs[i], false);
         fail_each(dirs[i], true);
@@ -99,10 +100,22 @@ static void work_refused(const void *dir) {
 /* Every place that asks an arena, in every form of task. */
 static void test_arenas(void **state) {
     (void)state;
-    static const char *const names[] = { "cross-bert",        "cross-modernbert", "labels-bert",
-                                         "roberta",           "deberta",          "qwen3",
-                                         "modernbert-cls",    "bert-masked",      "electra-masked",
-                                         "modernbert-masked", "modernbert-token", "colbert" };
+    static const char *const names[] = { "cross-bert",
+                                         "cross-modernbert",
+                                         "labels-bert",
+                                         "roberta",
+                                         "deberta",
+                                         "qwen3",
+                                         "modernbert-cls",
+                                         "bert-masked",
+                                         "electra-masked",
+                                         "modernbert-masked",
+                                         "modernbert-token",
+                                         "colbert",
+                                         "../rerankers/logit-qwen3",
+                                         "../rerankers/logit-qwen2",
+                                         "../rerankers/mxbai-qwen2",
+                                         "../rerankers/logit-qwen3-onnx" };
     size_t count = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char dir[600];
