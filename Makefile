@@ -79,6 +79,11 @@ tsan: model                     ## the tests under the thread sanitizer
 valgrind: test                  ## the unit tests under valgrind (AVX2 level: valgrind knows no AVX-512)
 	@PITH_ISA=avx2 PITH_PYTHON="$$(tools/test_python.sh)" tests/valgrind.sh build-test
 
+.PHONY: test-select
+test-select: build-test/build.ninja ## selective builds: their options, their results
+	@cmake --build build-test -j $(JOBS) --target pith
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -R '^select_' -E 'Models|Sources' --no-tests=error
+
 neon: setup-test                ## the kernels built for arm64 and run under qemu: the same bits as here
 	@tools/setup.sh long
 	@$(CMAKE) -S . -B build-test -DPITH_TESTS=ON -DPITH_WERROR=ON >/dev/null
@@ -108,8 +113,9 @@ bench-options: all model        ## what each option brings, written to docs/perf
 	@tools/setup.sh test
 	@"$$(tools/test_python.sh bench/requirements.txt)" bench/options.py --write
 
-size: all                       ## bytes of the library and the command
+size: all                       ## bytes of the library, the command and selective builds, by folder and object, and the budget
 	@tools/size.sh build
+	@$(PYTHON) tests/select/size.py . build build/select-size --report
 
 docs: build-test/build.ninja    ## make docs/operators.md and docs/options.md from the tables
 	@cmake --build build-test -j $(JOBS) --target test_operators_doc

@@ -317,7 +317,7 @@ static void bench_bf16(pith_isa isa) {
             float *a = calloc((size_t)(m * k), sizeof *a), *c = numbers((size_t)(m * n));
             void *b = calloc(1, (size_t)pith_gemm_half_packed_size(k, n));
             int wide;
-            half_case bf16 = { pith_gemm_bf16_find(&wide, isa),
+            half_case bf16 = { PITH_KERNEL_FIND(pith_gemm_half_fn, pith_gemm_bf16_family(&wide, isa), PITH_BF16, isa),
                                { .a = a, .b = b, .c = c, .m = m, .n = n, .k = k, .lda = k, .ldc = n } };
             if (!a || !b) exit(1);
             char name[64];

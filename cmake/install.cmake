@@ -28,7 +28,19 @@ if(NOT PITH_BUILD_SHARED AND NOT PITH_BUILD_STATIC)
 endif()
 
 install(DIRECTORY include/pith DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
-configure_package_config_file(cmake/pithConfig.cmake.in pithConfig.cmake INSTALL_DESTINATION ${PITH_PACKAGE_DIR})
+# What pith_selected_library compiles: the lists, the table made from them, the headers that it includes, and the program
+# that trims lists.
+set(PITH_SELECT_DIR ${CMAKE_INSTALL_DATADIR}/pith)
+if(PITH_BUILD_STATIC)
+  install(DIRECTORY src DESTINATION ${PITH_SELECT_DIR} COMPONENT development
+    FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "tables.c")
+  install(FILES cli/piece_list.c cli/piece_list.h cli/piece_file.c cli/piece_file.h DESTINATION ${PITH_SELECT_DIR}/cli
+    COMPONENT development)
+  install(FILES tools/trim.c DESTINATION ${PITH_SELECT_DIR}/tools COMPONENT development)
+  install(FILES cmake/select.cmake DESTINATION ${PITH_SELECT_DIR}/cmake COMPONENT development)
+endif()
+configure_package_config_file(cmake/pithConfig.cmake.in pithConfig.cmake INSTALL_DESTINATION ${PITH_PACKAGE_DIR}
+  PATH_VARS PITH_SELECT_DIR CMAKE_INSTALL_BINDIR)
 write_basic_package_version_file(pithConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/pithConfig.cmake ${PROJECT_BINARY_DIR}/pithConfigVersion.cmake
   DESTINATION ${PITH_PACKAGE_DIR} COMPONENT development)

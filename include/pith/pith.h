@@ -35,6 +35,7 @@
 #include "pith/runtime.h"
 #include "pith/score.h"
 #include "pith/search.h"
+#include "pith/select.h"
 #include "pith/session.h"
 #include "pith/session_pool.h"
 #include "pith/statistics.h"

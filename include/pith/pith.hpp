@@ -926,6 +926,42 @@ class SearchIndex {
     detail::Handle<pith_search_index, pith_search_index_destroy> handle_;
 };
 
+/* ---- pieces in use ---- */
+
+/* Notes which pieces of the library the process uses, as long as it lives or until it is read. */
+class PieceRecord {
+  public:
+    struct Piece {
+        std::string list, name, dtypes;
+        bool upgraded;
+    };
+    PieceRecord() {
+        detail::attempt([](pith_error *err) { return pith_pieces_record(err); });
+    }
+    PieceRecord(const PieceRecord &) = delete;
+    PieceRecord &operator=(const PieceRecord &) = delete;
+    ~PieceRecord() {
+        if (!read_) pith_pieces_read([](void *, const pith_build_piece *) {}, nullptr, nullptr);
+    }
+    /* Once. */
+    std::vector<Piece> read() {
+        std::vector<Piece> pieces;
+        detail::attempt([&](pith_error *err) {
+            return pith_pieces_read(
+                [](void *user, const pith_build_piece *p) {
+                    static_cast<std::vector<Piece> *>(user)->push_back(
+                        { p->list, p->name, p->dtypes, p->upgraded != 0 });
+                },
+                &pieces, err);
+        });
+        read_ = true;
+        return pieces;
+    }
+
+  private:
+    bool read_ = false;
+};
+
 /* ---- BM25 ---- */
 
 /* Sparse rows of a Bm25, which must outlive them. */

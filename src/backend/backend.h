@@ -59,6 +59,7 @@ typedef struct pith_devices {
     const pith_device **memories; /* [0] is the host's memory and NULL */
     size_t memory_count;
     const pith_backend *failed; /* that a plan could not be made for; NULL: none */
+    pith_lacks lacks;           /* kernels that plans needed, subgraphs' included */
 } pith_devices;
 
 /* Which backends to open, in the order of preference. It does not change once programs use it. */

@@ -53,6 +53,15 @@ const char *pith_dtype_name(int dtype) {
     return types[dtype_known(dtype)].name;
 }
 
+const char *pith_dtype_short_name(int dtype) {
+    static const char *const names[PITH_DTYPE_COUNT] = {
+        [PITH_F32] = "f32", [PITH_F64] = "f64", [PITH_F16] = "f16", [PITH_BF16] = "bf16",
+        [PITH_U8] = "u8",   [PITH_I8] = "i8",   [PITH_U16] = "u16", [PITH_I16] = "i16",
+        [PITH_U32] = "u32", [PITH_I32] = "i32", [PITH_U64] = "u64", [PITH_I64] = "i64",
+    };
+    return dtype > PITH_UNDEFINED && dtype < PITH_DTYPE_COUNT && names[dtype] ? names[dtype] : pith_dtype_name(dtype);
+}
+
 int pith_dtype_find(const char *name) {
     for (int dtype = PITH_UNDEFINED + 1; dtype <= PITH_NONE; dtype++)
         if (!strcmp(pith_dtype_name(dtype), name) && strcmp(name, types[PITH_UNDEFINED].name)) return dtype;

@@ -9,10 +9,12 @@
 /* Returns the bits of one element (4 for U4, 128 for a string, which is a pith_str), or 0 for an unknown dtype. */
 int pith_dtype_bits(int dtype);
 const char *pith_dtype_name(int dtype); /* NumPy's name, such as "float32"; else "unknown" */
-int pith_dtype_find(const char *name);  /* the dtype of this name, or PITH_UNDEFINED */
-bool pith_dtype_is_float(int dtype);    /* every float, f64 to f4 */
-bool pith_dtype_is_int(int dtype);      /* every integer width, not bool */
-bool pith_dtype_is_plain(int dtype);    /* elements are whole bytes and not strings */
+/* As the lists of select/ and of selective builds have it, such as "f32"; NumPy's name where they have none. */
+const char *pith_dtype_short_name(int dtype);
+int pith_dtype_find(const char *name); /* the dtype of this name, or PITH_UNDEFINED */
+bool pith_dtype_is_float(int dtype);   /* every float, f64 to f4 */
+bool pith_dtype_is_int(int dtype);     /* every integer width, not bool */
+bool pith_dtype_is_plain(int dtype);   /* elements are whole bytes and not strings */
 
 /* Returns the number of elements of a shape. Returns -1 if a dim is negative, or if the product of the dims that are
  * not 0 does not fit in int64. */

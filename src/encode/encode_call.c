@@ -14,6 +14,7 @@
 #include "base/caller_options.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/used.h"
 #include "base/threads.h"
 #include "encode/call_state.h"
 
@@ -231,6 +232,7 @@ pith_status pith_encode_open(encode_call *c, pith_error *err) {
     if (!c->states) return pith_fail_memory(err, c->use_count * sizeof *c->states);
     for (size_t i = 0; i < c->use_count; i++) {
         const pith_head_use *use = &c->uses[i];
+        pith_piece_used(use->head);
         PITH_TRY(use->head->open(&c->states[i], &c->e->models[use->output], use->request, &c->arena, err));
     }
     PITH_TRY(pith_encode_prompt(&c->prompt, c->e->parts.modules, job->prompt_name, err));

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/dropped.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/str.h"
@@ -13,6 +14,7 @@ pith_status pith_head_find(const pith_head **head, const char *name, pith_error 
             *head = pith_head_table[i];
             return PITH_OK;
         }
+    PITH_TRY(pith_piece_check("heads", pith_str_of(name), err));
     return pith_fail(err, PITH_ERR_UNSUPPORTED, "this build does not have the head '%s'", name);
 }
 

@@ -23,10 +23,10 @@ static pith_status bm42_open(const void **state, const pith_head_model *model, c
                              pith_error *err) {
     bm42_state *s = pith_arena_array(arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(err, sizeof *s);
-    *s = (bm42_state){ request, PITH_KERNEL_FIND(pith_unary_f32_fn, "log", PITH_F32, model->isa),
-                       PITH_KERNEL_FIND(pith_unary_f32_fn, "exp", PITH_F32, model->isa) };
-    if (!s->log || !s->exp)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "this build does not have the kernels log and exp for float32");
+    pith_lacks lacks = { .count = 0 };
+    *s = (bm42_state){ request, PITH_KERNEL_NEED(pith_unary_f32_fn, "log", PITH_F32, model->isa, &lacks),
+                       PITH_KERNEL_NEED(pith_unary_f32_fn, "exp", PITH_F32, model->isa, &lacks) };
+    PITH_TRY(pith_lacks_check(&lacks, err));
     *state = s;
     return PITH_OK;
 }

@@ -104,9 +104,9 @@ static pith_status dense_normalizer(pith_row_f32_fn **normalize, const pith_head
                                     pith_error *err) {
     *normalize = NULL;
     if (!dense_normalizes(model, r)) return PITH_OK;
-    *normalize = PITH_KERNEL_FIND(pith_row_f32_fn, "l2_normalize", PITH_F32, model->isa);
-    if (*normalize) return PITH_OK;
-    return pith_fail(err, PITH_ERR_UNSUPPORTED, "this build does not have the kernel l2_normalize for float32");
+    pith_lacks lacks = { .count = 0 };
+    *normalize = PITH_KERNEL_NEED(pith_row_f32_fn, "l2_normalize", PITH_F32, model->isa, &lacks);
+    return pith_lacks_check(&lacks, err);
 }
 
 pith_status pith_dense_mean(float *mean, const pith_head_model *model, const pith_dense *request, const double *sums,

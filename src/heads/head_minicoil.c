@@ -55,8 +55,9 @@ static pith_status minicoil_open(const void **state, const pith_head_model *mode
     minicoil_state *s = pith_arena_array(arena, 1, sizeof *s);
     const pith_hybrid_request *r = request;
     if (!s) return pith_fail_memory(err, sizeof *s);
-    *s = (minicoil_state){ request, PITH_KERNEL_FIND(pith_unary_f32_fn, "tanh", PITH_F32, model->isa) };
-    if (!s->tanh) return pith_fail(err, PITH_ERR_UNSUPPORTED, "this build does not have the kernel tanh for float32");
+    pith_lacks lacks = { .count = 0 };
+    *s = (minicoil_state){ request, PITH_KERNEL_NEED(pith_unary_f32_fn, "tanh", PITH_F32, model->isa, &lacks) };
+    PITH_TRY(pith_lacks_check(&lacks, err));
     if (model->pooled || r->hybrid->width != model->width)
         return pith_fail(err, PITH_ERR_FORMAT,
                          "the matrices of miniCOIL take %lld numbers, but the vectors of the model have %lld",

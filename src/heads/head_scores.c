@@ -21,13 +21,12 @@ static pith_status scores_open(const void **state, const pith_head_model *model,
     scores_state *s = pith_arena_array(arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(err, sizeof *s);
     s->scores = r->scores;
+    pith_lacks lacks = { .count = 0 };
     if (r->activation == PITH_ACTIVATION_SIGMOID)
-        s->sigmoid = PITH_KERNEL_FIND(pith_unary_f32_fn, "sigmoid", PITH_F32, model->isa);
+        s->sigmoid = PITH_KERNEL_NEED(pith_unary_f32_fn, "sigmoid", PITH_F32, model->isa, &lacks);
     if (r->activation == PITH_ACTIVATION_SOFTMAX)
-        s->softmax = PITH_KERNEL_FIND(pith_row_f32_fn, "softmax", PITH_F32, model->isa);
-    if (r->activation != PITH_ACTIVATION_NONE && !s->sigmoid && !s->softmax)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "this build does not have the kernels sigmoid and softmax for float32");
+        s->softmax = PITH_KERNEL_NEED(pith_row_f32_fn, "softmax", PITH_F32, model->isa, &lacks);
+    PITH_TRY(pith_lacks_check(&lacks, err));
     *state = s;
     return PITH_OK;
 }

@@ -25,11 +25,12 @@ static pith_status sparse_open(const void **state, const pith_head_model *model,
                                pith_error *err) {
     sparse_state *s = pith_arena_array(arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(err, sizeof *s);
+    pith_lacks lacks = { .count = 0 };
     *s = (sparse_state){ .request = request,
                          .settings = model->modules->sparse,
                          .pooled = model->pooled,
-                         .log = PITH_KERNEL_FIND(pith_unary_f32_fn, "log", PITH_F32, model->isa) };
-    if (!s->log) return pith_fail(err, PITH_ERR_UNSUPPORTED, "this build does not have the kernel log for float32");
+                         .log = PITH_KERNEL_NEED(pith_unary_f32_fn, "log", PITH_F32, model->isa, &lacks) };
+    PITH_TRY(pith_lacks_check(&lacks, err));
     *state = s;
     return PITH_OK;
 }

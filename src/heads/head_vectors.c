@@ -17,9 +17,9 @@ static pith_status vectors_open(const void **state, const pith_head_model *model
     if (!s) return pith_fail_memory(err, sizeof *s);
     s->request = request;
     if (s->request->normalize) {
-        s->normalize = PITH_KERNEL_FIND(pith_row_f32_fn, "l2_normalize", PITH_F32, model->isa);
-        if (!s->normalize)
-            return pith_fail(err, PITH_ERR_UNSUPPORTED, "this build does not have the kernel l2_normalize for float32");
+        pith_lacks lacks = { .count = 0 };
+        s->normalize = PITH_KERNEL_NEED(pith_row_f32_fn, "l2_normalize", PITH_F32, model->isa, &lacks);
+        PITH_TRY(pith_lacks_check(&lacks, err));
     }
     *state = s;
     return PITH_OK;

@@ -61,15 +61,12 @@ pith_status pith_vector_steps_prepare(const pith_vector_steps **steps, const pit
     ready_step *ready = pith_arena_array(arena, modules->step_count, sizeof *ready);
     if (!s || !ready) return pith_fail_memory(err, sizeof *s);
     *s = (pith_vector_steps){ .steps = ready, .count = modules->step_count };
-    s->gemm = PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, isa);
-    s->pack = PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa);
-    s->layer_norm = PITH_KERNEL_FIND(pith_layer_norm_f32_fn, "layer_norm", PITH_F32, isa);
-    s->normalize = PITH_KERNEL_FIND(pith_row_f32_fn, "l2_normalize", PITH_F32, isa);
-    if (!s->gemm || !s->pack || !s->layer_norm || !s->normalize)
-        return pith_fail(
-            err, PITH_ERR_UNSUPPORTED,
-            "this build does not have the kernels gemm, layer_norm and l2_normalize for float32, which the "
-            "modules behind the pooling need");
+    pith_lacks lacks = { .count = 0 };
+    s->gemm = PITH_KERNEL_NEED(pith_gemm_f32_fn, "gemm", PITH_F32, isa, &lacks);
+    s->pack = PITH_KERNEL_NEED(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa, &lacks);
+    s->layer_norm = PITH_KERNEL_NEED(pith_layer_norm_f32_fn, "layer_norm", PITH_F32, isa, &lacks);
+    s->normalize = PITH_KERNEL_NEED(pith_row_f32_fn, "l2_normalize", PITH_F32, isa, &lacks);
+    PITH_TRY(pith_lacks_check(&lacks, err));
     for (size_t i = 0; i < s->count; i++) PITH_TRY(steps_make_ready(&ready[i], s, &modules->steps[i], arena, err));
     *steps = s;
     return PITH_OK;

@@ -2,7 +2,9 @@
  * torch.save hold the weights. */
 #include <string.h>
 
+#include "base/dropped.h"
 #include "base/error.h"
+#include "base/used.h"
 #include "base/str.h"
 #include "hf/hf.h"
 #include "hf/family.h"
@@ -29,6 +31,7 @@ static pith_status hf_build_find_family(const pith_hf_family **family, const pit
         known = pith_arena_printf(arena, "%s%s%s", known.data, known.size ? ", " : "", (*family)->model_type);
         if (!known.data) return pith_fail_memory(err, 0);
     }
+    PITH_TRY(pith_piece_check("families", model_type, err));
     return pith_fail(err, PITH_ERR_UNSUPPORTED,
                      "config.json: architecture \"" PITH_STR_FMT "\" is not supported; supported are %s",
                      PITH_STR_ARG(model_type), known.data);
@@ -66,6 +69,7 @@ pith_status pith_hf_build_from(pith_graph **graph, const char *dir, const char *
     PITH_TRY(open_in(&text, files, dir, PITH_STR("config.json"), arena, err));
     PITH_TRY(pith_hf_config_read(&config, text, "config.json", arena, err));
     PITH_TRY(hf_build_find_family(&family, &config, arena, err));
+    pith_piece_used(family);
     config.judge = judge && judge->answers ? judge : NULL;
     PITH_TRY(pith_weights_init(&weights, arena, err));
     PITH_TRY(pith_weights_read(&weights, &weights_name, dir, wanted, files, err));

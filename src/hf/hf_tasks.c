@@ -1,6 +1,7 @@
 /* hf_tasks.c - finds the tasks of a checkpoint, and builds what they share. */
 #include <string.h>
 
+#include "base/used.h"
 #include "hf/task.h"
 
 /* More architectures than any config.json names. */
@@ -33,6 +34,7 @@ void pith_hf_add_tasks(pith_hf_builder *b, pith_value *x) {
         if (!hf_tasks_names(task, classes, count)) continue;
         pith_value *y = task->build(b, x);
         if (b->status || !y) continue;
+        pith_piece_used(task);
         y->name = pith_str_of(task->output);
         y->output_uses = 1;
         outputs[b->graph->output_count++] = y;

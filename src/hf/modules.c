@@ -9,8 +9,10 @@
 
 #include <string.h>
 
+#include "base/dropped.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/used.h"
 #include "base/str.h"
 #include "hf/model2vec.h"
 #include "hf/module_class.h"
@@ -97,7 +99,10 @@ static pith_status modules_settings(pith_module_reader *r) {
 
 static const pith_module_class *modules_find_class(pith_str name) {
     for (size_t i = 0; i < pith_module_class_count; i++)
-        if (pith_str_is(name, pith_module_class_table[i]->name)) return pith_module_class_table[i];
+        if (pith_str_is(name, pith_module_class_table[i]->name)) {
+            pith_piece_used(pith_module_class_table[i]);
+            return pith_module_class_table[i];
+        }
     return NULL;
 }
 
@@ -109,6 +114,9 @@ static pith_status modules_fail_class(pith_module_reader *r, pith_str type) {
             pith_arena_printf(r->arena, "%s%s%s", known.data, known.size ? ", " : "", pith_module_class_table[i]->name);
         if (!known.data) return pith_fail_memory(r->err, 0);
     }
+    size_t dot = type.size;
+    while (dot && type.data[dot - 1] != '.') dot--;
+    PITH_TRY(pith_piece_check("modules", (pith_str){ type.data + dot, type.size - dot }, r->err));
     return pith_fail(r->err, PITH_ERR_UNSUPPORTED, "module '" PITH_STR_FMT "' is not supported; supported are %s",
                      PITH_STR_ARG(type), known.data);
 }

@@ -5,6 +5,7 @@
 #include "kernels/gemm_int8.h"
 
 #include "base/checked.h"
+#include "base/used.h"
 
 int64_t pith_gemm_f32_packed_size(int64_t k, int64_t n) {
     int64_t columns, size;
@@ -30,11 +31,24 @@ int64_t pith_gemm_half_packed_size(int64_t k, int64_t n) {
     return pith_mul_overflows(columns, (k + 1) / 2 * 4, &size) ? -1 : size;
 }
 
-pith_gemm_half_fn *pith_gemm_bf16_find(int *wide, pith_isa isa) {
+/* The families, with blanks between them, that processors choose from. */
+static void gemm_tell(const char *families, int dtype) {
+    while (*families) {
+        char family[16];
+        size_t size = strcspn(families, " ");
+        memcpy(family, families, size);
+        family[size] = 0;
+        (void)pith_kernel_find(family, dtype, PITH_ISA_scalar);
+        families += size + strspn(families + size, " ");
+    }
+}
+
+const char *pith_gemm_bf16_family(int *wide, pith_isa isa) {
     uint32_t features = isa == PITH_ISA_avx512 ? pith_cpu_get()->features : 0;
+    if (pith_piece_heard()) gemm_tell("gemm_amx gemm_dp gemm", PITH_BF16);
     const char *family = features & PITH_CPU_AMX_BF16 ? "gemm_amx" : features & PITH_CPU_FAST_BF16 ? "gemm_dp" : "gemm";
     *wide = strcmp(family, "gemm") == 0;
-    return PITH_KERNEL_FIND(pith_gemm_half_fn, family, PITH_BF16, isa);
+    return family;
 }
 
 pith_gemm_i8_fn *pith_gemm_i8_find(int *speed, pith_isa isa) {
@@ -48,6 +62,7 @@ pith_gemm_i8_fn *pith_gemm_i8_find(int *speed, pith_isa isa) {
         { "gemm_vnni", PITH_ISA_avx512, PITH_CPU_AVX512_VNNI, 3 },
         { "gemm_vnni", PITH_ISA_avx2, PITH_CPU_AVX_VNNI, 3 },
     };
+    if (pith_piece_heard()) gemm_tell("gemm_amx gemm_vnni gemm", PITH_I8);
     if (speed) *speed = 2;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (rows[i].isa != isa || !(pith_cpu_get()->features & rows[i].feature)) continue;

@@ -47,6 +47,6 @@ PITH_KERNEL_DECLARE(gemm_dp_bf16, pith_gemm_half_fn)  /* family "gemm_dp": needs
 PITH_KERNEL_DECLARE(gemm_amx_bf16, pith_gemm_half_fn) /* family "gemm_amx": needs AMX_BF16 on level avx512 */
 
 /* Returns the fastest bf16 kernel that this processor can run at the level. *wide is set to 1 if it takes a in f32. */
-pith_gemm_half_fn *pith_gemm_bf16_find(int *wide, pith_isa isa);
+const char *pith_gemm_bf16_family(int *wide, pith_isa isa);
 
 #endif

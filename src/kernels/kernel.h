@@ -22,6 +22,7 @@
 #include <stddef.h>
 
 #include "base/cpu.h"
+#include "base/dropped.h"
 #include "base/dtype.h"
 #include "select/isas.def"
 
@@ -40,6 +41,13 @@ extern const size_t pith_kernel_table_count;
 /* The best built level not above isa, or NULL if this build has no such kernel. */
 pith_kernel_fn *pith_kernel_find(const char *family, int dtype, pith_isa isa);
 #define PITH_KERNEL_FIND(type, family, dtype, isa) ((type *)pith_kernel_find(family, dtype, isa))
+/* Of a kernel that pith_kernel_find does not find: whether only this build lacks it, because it was made without it or
+ * without the instruction sets that the processor has. */
+bool pith_kernel_is_dropped(const char *family, int dtype);
+/* As pith_kernel_find; but a kernel that is dropped is noted in lacks, with the place that needs it ("": none). The
+ * caller then fails with what pith_lacks_check says. */
+pith_kernel_fn *pith_kernel_need(const char *family, int dtype, pith_isa isa, const char *place, pith_lacks *lacks);
+#define PITH_KERNEL_NEED(type, family, dtype, isa, lacks) ((type *)pith_kernel_need(family, dtype, isa, "", lacks))
 
 #define PITH_PASTE3_(a, b, c) a##b##_##c
 #define PITH_PASTE3(a, b, c) PITH_PASTE3_(a, b, c)

@@ -10,8 +10,10 @@
 #include "base/caller_options.h"
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/dropped.h"
 #include "base/error.h"
 #include "base/threads.h"
+#include "base/used.h"
 #include "exec/profile.h"
 #include "image/picture.h"
 #include "image/resize.h"
@@ -60,10 +62,12 @@ static pith_status detect_make(pith_detection *d, const pith_model *m, pith_erro
         const pith_head *head = pith_head_table[i];
         if (head->detector && detect_places(d->places, graph, head->detector)) d->head = head;
     }
+    if (!d->head) PITH_TRY(pith_piece_check("heads", PITH_STR("yunet"), err));
     if (!d->head || graph->inputs[0]->type.dtype != PITH_F32)
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
                          "the model is no detector that is known: YuNet has an input [batch, 3, height, width] of "
                          "float32 and the outputs cls_8 to kps_32");
+    pith_piece_used(d->head);
     const pith_type *declared = graph->inputs[0]->hint ? graph->inputs[0]->hint : &graph->inputs[0]->type;
     for (int i = 0; i < 2; i++)
         d->dims[i] = declared->rank == 4 && pith_dim_known(declared->dims[2 + i]) ? declared->dims[2 + i] : -1;

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/dropped.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -76,6 +77,10 @@ static pith_status not_there(pith_model *m, const char *dir, pith_error *err) {
                                      r->beside ? " with " : "", r->beside ? r->beside : "");
             if (!list.data) return pith_fail_memory(err, 0);
         }
+    pith_error lacks = PITH_ERROR_INIT;
+    if (pith_piece_check_any("readers", &lacks))
+        list = pith_arena_printf(&m->arena, "%s; %s", list.size ? list.data : "none", lacks.message);
+    if (!list.data) return pith_fail_memory(err, 0);
     if (m->no_text.code) return pith_fail(err, m->no_text.code, "%s", m->no_text.message);
     if (m->modules.folder.size)
         return pith_fail(err, PITH_ERR_NOT_FOUND,
@@ -130,6 +135,7 @@ static const pith_reader *directory_reader(void) {
 /* Directories are read by the reader that takes no file. */
 static pith_status open_directory(pith_model *m, const char *dir, const char *weights, pith_error *err) {
     const pith_reader *r = directory_reader();
+    if (!r) PITH_TRY(pith_piece_check("readers", PITH_STR("safetensors"), err));
     if (!r) return pith_fail(err, PITH_ERR_UNSUPPORTED, "this build has no reader for directories");
     m->weights_file = weights;
     return pith_reader_open(m, r, (pith_source){ { NULL, 0 }, dir }, err);

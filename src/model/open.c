@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/caller_options.h"
+#include "base/used.h"
 #include "base/str.h"
 #include "exec/profile.h"
 #include "heads/hybrid_request.h"
@@ -262,6 +263,7 @@ pith_status pith_model_text_output(int *output, const pith_model *m, pith_graph 
     const pith_head *dense;
     PITH_TRY(pith_head_find(&dense, "dense", err));
     *output = pith_head_output(dense, graph);
+    if (*output >= 0) pith_piece_used(dense);
     int attention, answer, logits;
     PITH_TRY(pith_attention_row_append(&attention, graph, PITH_BM42_OUTPUT, err));
     PITH_TRY(pith_answer_logit_append(&answer, &logits, graph, &m->modules.judge, err));

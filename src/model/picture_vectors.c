@@ -13,6 +13,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "base/used.h"
 #include "base/threads.h"
 #include "exec/profile.h"
 #include "heads/dense.h"
@@ -235,6 +236,7 @@ static pith_status picture_all(float *vectors, picture_call *c, size_t count, pi
     int threads = o->threads ? o->threads : pith_cpu_get()->threads;
     if (threads > PICTURE_THREADS_MOST) threads = PICTURE_THREADS_MOST;
     pith_dense dense = picture_request(c, vectors);
+    pith_piece_used(c->head);
     PITH_TRY(c->head->open(&c->state, &c->view->facts, &dense, arena, err));
     c->vectors = vectors;
     c->dim = pith_dense_dim(&c->view->facts, &dense);

@@ -3,7 +3,9 @@
 
 #include <limits.h>
 
+#include "base/dropped.h"
 #include "base/error.h"
+#include "base/used.h"
 #include "base/str.h"
 
 const pith_reader *pith_reader_after(int rank) {
@@ -21,10 +23,12 @@ static pith_status reader_for(const pith_reader **reader, pith_str bytes, pith_e
         *reader = r;
         return PITH_OK;
     }
+    PITH_TRY(pith_piece_check_any("readers", err));
     return pith_fail(err, PITH_ERR_UNSUPPORTED, "this build has no reader for the file's format");
 }
 
 pith_status pith_reader_open(pith_model *m, const pith_reader *reader, pith_source source, pith_error *err) {
+    pith_piece_used(reader);
     m->reader = reader;
     m->source_bytes = source.bytes;
     m->source_folder = source.folder;

@@ -66,10 +66,11 @@ pith_status pith_conv_int_prepare(pith_conv_int *p, pith_prepare *c, const pith_
     if (!p->channels || !p->maps || !p->taps || p->channels > MOST_TERMS || p->taps > MOST_TERMS / p->channels)
         return PITH_OK;
     p->gemm = pith_gemm_i8_find(NULL, c->isa);
-    p->pack = PITH_KERNEL_FIND(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, c->isa);
-    p->turn = PITH_KERNEL_FIND(pith_turn_bytes_fn, "turn_bytes", PITH_U8, c->isa);
-    p->taps_sum = PITH_KERNEL_FIND(pith_taps_bytes_fn, "taps_bytes", PITH_U8, c->isa);
-    p->requantize = PITH_KERNEL_FIND(pith_requantize_fn, "requantize", PITH_I32, c->isa);
+    if (!p->gemm) (void)pith_prepare_find(c, "gemm", PITH_I8);
+    p->pack = PITH_PREPARE_KERNEL(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, c);
+    p->turn = PITH_PREPARE_KERNEL(pith_turn_bytes_fn, "turn_bytes", PITH_U8, c);
+    p->taps_sum = PITH_PREPARE_KERNEL(pith_taps_bytes_fn, "taps_bytes", PITH_U8, c);
+    p->requantize = PITH_PREPARE_KERNEL(pith_requantize_fn, "requantize", PITH_I32, c);
     if (!p->gemm || !p->pack || !p->turn || !p->taps_sum || !p->requantize) return PITH_OK;
     p->possible = true;
     p->depthwise = p->channels == 1 && p->maps == 1;

@@ -121,22 +121,22 @@ void pith_elementwise_run(pith_run *r, const pith_elementwise *e) {
 
 int pith_compute_dtype(int dtype) { return dtype == PITH_F16 || dtype == PITH_BF16 ? PITH_F32 : dtype; }
 
-pith_status pith_map_find(pith_map_state *state, const char *family, int dtype, pith_isa isa, pith_error *err) {
+pith_status pith_map_find(pith_map_state *state, const char *family, int dtype, pith_prepare *c) {
     char name[64];
     size_t n = strlen(family);
     memcpy(name, "map_", 4);
     memcpy(name + 4, family, n < sizeof name - 5 ? n + 1 : 0);
     state->compute = pith_compute_dtype(dtype);
     if (state->compute == PITH_F32) {
-        state->fn = pith_kernel_find(family, PITH_F32, isa);
+        state->fn = pith_prepare_find(c, family, PITH_F32);
         state->direct = state->fn != NULL;
     }
-    if (!state->fn) state->fn = pith_kernel_find(name, state->compute, isa);
-    if (!state->fn && state->compute == PITH_F32) {
+    if (!state->fn && !c->lacking) state->fn = pith_prepare_find(c, name, state->compute);
+    if (!state->fn && !c->lacking && state->compute == PITH_F32) {
         state->compute = PITH_F64;
-        state->fn = pith_kernel_find(name, PITH_F64, isa);
+        state->fn = pith_prepare_find(c, name, PITH_F64);
     }
-    return state->fn ? PITH_OK : pith_fail_dtype(err, dtype);
+    return state->fn ? PITH_OK : pith_fail_dtype(c->err, dtype);
 }
 
 static void map1_loop(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {

@@ -35,7 +35,7 @@ typedef struct pith_map_state {
 } pith_map_state;
 
 /* Finds the loop of a family for operands of dtype: "<family>" in f32, "map_<family>", or that in f64. */
-pith_status pith_map_find(pith_map_state *state, const char *family, int dtype, pith_isa isa, pith_error *err);
+pith_status pith_map_find(pith_map_state *state, const char *family, int dtype, pith_prepare *c);
 pith_status pith_map1_run(pith_run *r); /* state: pith_map_state */
 /* out = fn(x); out = fn(a, b). */
 void pith_map1_apply(pith_run *r, const pith_map_state *state, pith_tensor *out, const pith_tensor *x);

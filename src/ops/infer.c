@@ -185,7 +185,7 @@ pith_status pith_fail_dtype(pith_error *err, int dtype) {
 }
 
 pith_status pith_prepare_kernel(pith_prepare *c, const char *family, int dtype, pith_kernel_fn **fn) {
-    *fn = pith_kernel_find(family, dtype, c->isa);
+    *fn = pith_prepare_find(c, family, dtype);
     return *fn ? PITH_OK : pith_fail_dtype(c->err, dtype);
 }
 

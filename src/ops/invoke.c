@@ -1,6 +1,8 @@
 /* invoke.c - see invoke.h. */
 #include "ops/invoke.h"
 
+#include "base/used.h"
+
 pith_infer pith_invoke_infer(const pith_node *node, const pith_type *const *in, pith_type *out, pith_arena *arena,
                              pith_error *err) {
     return (pith_infer){ .node = node,
@@ -12,8 +14,19 @@ pith_infer pith_invoke_infer(const pith_node *node, const pith_type *const *in, 
                          .err = err };
 }
 
+/* Tells that the operator is about to run, and on which dtypes. */
+static void invoke_tell(const pith_node *node, const pith_type *const *in, const pith_type *out) {
+    uint32_t facts = 0;
+    for (int i = 0; i < node->input_count; i++)
+        if (in[i] && in[i]->dtype > PITH_UNDEFINED && in[i]->dtype < PITH_DTYPE_COUNT) facts |= 1u << in[i]->dtype;
+    for (int i = 0; i < node->output_count; i++)
+        if (out[i].dtype > PITH_UNDEFINED && out[i].dtype < PITH_DTYPE_COUNT) facts |= 1u << out[i].dtype;
+    pith_piece_used_with(node->op, facts);
+}
+
 pith_prepare pith_invoke_prepare(const pith_node *node, const pith_type *const *in, const pith_type *out, pith_isa isa,
                                  pith_arena *arena, pith_error *err) {
+    if (pith_piece_heard()) invoke_tell(node, in, out);
     return (pith_prepare){ .node = node,
                            .in = in,
                            .out = out,

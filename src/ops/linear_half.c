@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/used.h"
 #include "kernels/gemm_half.h"
 #include "ops/linear.h"
 
@@ -26,7 +27,7 @@ static pith_status linear_half_pack(pith_linear *s, pith_prepare *c, const pith_
     form *f = pith_arena_array(c->arena, 1, sizeof *f);
     int64_t bytes = pith_gemm_half_packed_size(s->k, s->n);
     if (!f || bytes < 0) return pith_fail_memory(c->err, SIZE_MAX);
-    f->pack = PITH_KERNEL_FIND(pith_gemm_pack_half_fn, "gemm_pack", dtype, c->isa);
+    f->pack = PITH_PREPARE_KERNEL(pith_gemm_pack_half_fn, "gemm_pack", dtype, c);
     if (!f->pack || !s->gemm)
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no %s matmul kernels", pith_dtype_name(dtype));
     f->k = s->k;
@@ -58,13 +59,13 @@ static void multiply_rows(const pith_linear *s, const pith_linear_rows *r, const
 /* ---- f32 arithmetic ---- */
 
 static pith_status prepare_f16(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
-    s->gemm = pith_kernel_find("gemm", PITH_F16, c->isa);
+    s->gemm = pith_prepare_find(c, "gemm", PITH_F16);
     s->grain = PITH_LINEAR_GRAIN;
     return linear_half_pack(s, c, weights, count, PITH_F16);
 }
 
 static pith_status prepare_bf16(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
-    s->gemm = pith_kernel_find("gemm", PITH_BF16, c->isa);
+    s->gemm = pith_prepare_find(c, "gemm", PITH_BF16);
     s->grain = PITH_LINEAR_GRAIN;
     return linear_half_pack(s, c, weights, count, PITH_BF16);
 }
@@ -90,8 +91,10 @@ const pith_linear_way pith_linear_bf16_stored = {
 
 static pith_status linear_half_prepare(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
     int wide;
-    s->gemm = (pith_kernel_fn *)pith_gemm_bf16_find(&wide, c->isa);
-    s->convert = pith_kernel_find("to_bf16", wide ? PITH_F32 : PITH_BF16, c->isa);
+    s->gemm = pith_prepare_find(c, pith_gemm_bf16_family(&wide, c->isa), PITH_BF16);
+    if (pith_piece_heard()) /* `wide` depends on the processor */
+        (void)pith_prepare_find(c, "to_bf16", wide ? PITH_BF16 : PITH_F32);
+    s->convert = pith_prepare_find(c, "to_bf16", wide ? PITH_F32 : PITH_BF16);
     if (!s->convert) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no bfloat16 matmul kernels");
     s->element = wide ? sizeof(float) : sizeof(uint16_t);
     s->grain = wide ? PITH_LINEAR_GRAIN : 5 * PITH_LINEAR_GRAIN;

@@ -33,10 +33,11 @@ static pith_status linear_int8_prepare(pith_linear *s, pith_prepare *c, const pi
     if (s->k > K_MAX) return pith_op_fail(c, "%lld rows are too many for exact 8-bit sums", (long long)s->k);
     if (!f || scales < 0 || pith_add_overflows(scales, scales / panel * PITH_GEMM_PANEL * 4, &bytes))
         return pith_fail_memory(c->err, SIZE_MAX);
-    f->quantize = PITH_KERNEL_FIND(pith_quantize_panel_fn, "quantize_panel", PITH_I8, c->isa);
+    f->quantize = PITH_PREPARE_KERNEL(pith_quantize_panel_fn, "quantize_panel", PITH_I8, c);
     s->gemm = (pith_kernel_fn *)pith_gemm_i8_find(&speed, c->isa);
+    if (!s->gemm) (void)pith_prepare_find(c, "gemm", PITH_I8);
     s->grain = speed * PITH_LINEAR_GRAIN;
-    s->convert = pith_kernel_find("quantize_rows", PITH_U8, c->isa);
+    s->convert = pith_prepare_find(c, "quantize_rows", PITH_U8);
     if (!f->quantize || !s->gemm || !s->convert)
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no int8 matmul kernels");
     s->form = f;

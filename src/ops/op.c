@@ -2,6 +2,7 @@
 #include "ops/op.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/dtype.h"
 
@@ -54,6 +55,14 @@ pith_status pith_axis_normalize(int64_t axis, int rank, int *result, pith_error 
     }
     *result = (int)(axis < 0 ? axis + rank : axis);
     return PITH_OK;
+}
+
+pith_kernel_fn *pith_prepare_find(pith_prepare *c, const char *family, int dtype) {
+    pith_kernel_fn *fn = pith_kernel_find(family, dtype, c->isa);
+    char place[PITH_PLACE_SHOWN];
+    if (fn || !c->lacks || !pith_kernel_is_dropped(family, dtype)) return fn;
+    c->lacking = true;
+    return pith_kernel_need(family, dtype, c->isa, pith_node_place(c->node, place, sizeof place), c->lacks);
 }
 
 static size_t room(int32_t own, int32_t least, int32_t most) {

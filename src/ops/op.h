@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "graph/graph.h"
+#include "kernels/kernel.h"
 
 enum {
     PITH_OP_ELEMENTWISE = 1u << 0, /* each output element depends on the broadcast input elements at its place only */
@@ -62,8 +63,13 @@ typedef struct pith_prepare {
     struct pith_packer *packer; /* the plan's, for pith_prepare_pack (ops/pack.h); NULL: there is no plan */
     uint32_t packed_inputs;     /* result of pith_prepare_pack: bit i set if run does not read input i */
     size_t pack_count;          /* result of pith_prepare_pack: the number of calls */
+    pith_lacks *lacks;          /* takes the kernels that a selective build does not have; NULL: nobody asks */
+    bool lacking;               /* one of them was for this node: looking for another one in its place is no use */
     pith_error *err;
 } pith_prepare;
+
+/* Bytes of the place of a node in messages that list several. */
+enum { PITH_PLACE_SHOWN = 80 };
 
 struct pith_run;
 
@@ -170,6 +176,11 @@ pith_status pith_ops_check_declared(pith_graph *graph, bool strict, pith_error *
 pith_status pith_op_infer_node(pith_infer *c);
 
 /* ---- helpers for operator files ---- */
+
+/* The kernel of this family and dtype, or NULL. A kernel that only this build lacks is noted in c->lacks. Whoever
+ * called prepare looks there first, so prepare may go on without it or fail; what it makes is not used. */
+pith_kernel_fn *pith_prepare_find(pith_prepare *c, const char *family, int dtype);
+#define PITH_PREPARE_KERNEL(type, family, dtype, c) ((type *)pith_prepare_find(c, family, dtype))
 
 /* Fails with PITH_ERR_ARGUMENT; a caller adds the node's place. */
 #define pith_op_fail(context, ...) pith_fail((context)->err, PITH_ERR_ARGUMENT, __VA_ARGS__)

@@ -51,8 +51,8 @@ static pith_status batch_norm_prepare(pith_prepare *c) {
     state *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     if (pith_compute_dtype(c->in[0]->dtype) == PITH_F32 && !pith_node_int(c->node, "training_mode", 0)) {
-        s->affine = PITH_KERNEL_FIND(pith_affine_fn, "affine", PITH_F32, c->isa);
-        s->moments = PITH_KERNEL_FIND(pith_moments_fn, "moments", PITH_F32, c->isa);
+        s->affine = PITH_PREPARE_KERNEL(pith_affine_fn, "affine", PITH_F32, c);
+        s->moments = PITH_PREPARE_KERNEL(pith_moments_fn, "moments", PITH_F32, c);
     }
     c->state = s;
     return PITH_OK;

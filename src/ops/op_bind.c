@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/map.h"
+#include "base/used.h"
 #include "base/text_out.h"
 #include "ops/attrs.h"
 
@@ -49,7 +50,10 @@ static pith_status index_add(binder *b, name_index *index, pith_str name, uint32
 static const pith_op *find_op(const binder *b, const pith_node *node) {
     pith_str domain = bind_plain_domain(node->domain);
     for (uint32_t i = pith_map_get(&b->ops.first, node->op_type); i != END; i = b->ops.next[i])
-        if (pith_str_is(domain, pith_op_table[i]->domain)) return pith_op_table[i];
+        if (pith_str_is(domain, pith_op_table[i]->domain)) {
+            pith_piece_used(pith_op_table[i]);
+            return pith_op_table[i];
+        }
     return NULL;
 }
 
@@ -130,8 +134,29 @@ static void note_unsupported(binder *b, const pith_node *node) {
     }
 }
 
+/* As in a build's list: "Gelu", "com.microsoft::Gelu". */
+static pith_str bind_listed_name(const pith_node *node, char *text, size_t size) {
+    const pith_str domain = bind_plain_domain(node->domain);
+    snprintf(text, size, PITH_STR_FMT "%s" PITH_STR_FMT, PITH_STR_ARG(domain), domain.size ? "::" : "",
+             PITH_STR_ARG(node->op_type));
+    return pith_str_of(text);
+}
+
+/* Fails if one of the operators is known, and this build was made without it. */
+static pith_status bind_check_dropped(const binder *b) {
+    pith_lacks lacks = { .count = 0 };
+    for (size_t i = 0; i < b->listed; i++) {
+        char name[512], place[PITH_PLACE_SHOWN];
+        const pith_str listed = bind_listed_name(b->list[i].node, name, sizeof name);
+        if (pith_piece_is_dropped("operators", listed))
+            pith_lacks_note(&lacks, "operators", listed, pith_node_place(b->list[i].node, place, sizeof place));
+    }
+    return pith_lacks_check(&lacks, b->err);
+}
+
 static pith_status fail_unsupported(const binder *b) {
     char text[PITH_ERROR_MESSAGE_SIZE];
+    PITH_TRY(bind_check_dropped(b));
     pith_text_out out = pith_text_begin(text, sizeof text);
     for (size_t i = 0; i < b->listed; i++) {
         const pith_node *node = b->list[i].node;
@@ -151,6 +176,7 @@ static pith_status bind_upgrade(pith_node *node, const pith_op *op, pith_error *
     pith_str domain = node->domain, name = node->op_type;
     int32_t opset = node->opset;
     pith_node_place(node, place, sizeof place);
+    pith_piece_used_with(op, PITH_PIECE_UPGRADED);
     pith_status status = op->upgrade(node, err);
     if (status) return pith_fail_at(err, status, "%s: opset %" PRId32 ": ", place, opset);
     if (node->graph && pith_str_eq(domain, node->domain) && pith_str_eq(name, node->op_type) && node->opset == opset) {
@@ -330,10 +356,14 @@ pith_status pith_op_bind_node(pith_node *node, pith_error *err) {
     char place[256];
     node->op = pith_op_find(node->domain, node->op_type);
     if (!node->op) {
+        char name[512];
+        pith_node_place(node, place, sizeof place);
+        pith_status status = pith_piece_check("operators", bind_listed_name(node, name, sizeof name), err);
+        if (status) return pith_fail_at(err, status, "%s: ", place);
         return pith_fail(
-            err, PITH_ERR_UNSUPPORTED, "%s: this build does not know operator " PITH_STR_FMT "." PITH_STR_FMT,
-            pith_node_place(node, place, sizeof place),
+            err, PITH_ERR_UNSUPPORTED, "%s: this build does not know operator " PITH_STR_FMT "." PITH_STR_FMT, place,
             PITH_STR_ARG(node->domain.size ? node->domain : PITH_STR("ai.onnx")), PITH_STR_ARG(node->op_type));
     }
+    pith_piece_used(node->op);
     return node->opset < node->op->since && node->op->upgrade ? bind_upgrade(node, node->op, err) : PITH_OK;
 }

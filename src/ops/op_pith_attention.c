@@ -132,9 +132,10 @@ static pith_status op_pith_attention_prepare(pith_prepare *c) {
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     const int64_t precision = pith_node_int(c->node, "precision", PITH_PRECISION_AUTO);
     if (precision > PITH_PRECISION_F32) s->fn = pith_attention_i16_find(c->isa);
+    if (precision > PITH_PRECISION_F32 && !s->fn) (void)pith_prepare_find(c, "attention", PITH_I16);
     s->kernel = s->fn ? "attention i16" : "attention f32";
-    if (!s->fn) s->fn = PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_F32, c->isa);
-    s->plain = PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_F32, c->isa);
+    if (!s->fn) s->fn = PITH_PREPARE_KERNEL(pith_attention_f32_fn, "attention", PITH_F32, c);
+    s->plain = PITH_PREPARE_KERNEL(pith_attention_f32_fn, "attention", PITH_F32, c);
     if (!s->fn || !s->plain) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 attention");
     s->heads = pith_node_int(c->node, "heads", 0);
     s->kv_heads = pith_node_int(c->node, "kv_heads", 0);

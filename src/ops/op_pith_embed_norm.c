@@ -101,7 +101,7 @@ static void fill_table(void *packed, const void *context, size_t part, void *scr
 static pith_status pack_table(small_table *small, pith_prepare *c, int input) {
     table_pack *t = pith_arena_array(c->arena, 1, sizeof *t);
     if (!t) return pith_fail_memory(c->err, sizeof *t);
-    *t = (table_pack){ .quantize = PITH_KERNEL_FIND(pith_quantize_table_fn, "quantize_table", PITH_I8, c->isa),
+    *t = (table_pack){ .quantize = PITH_PREPARE_KERNEL(pith_quantize_table_fn, "quantize_table", PITH_I8, c),
                        .from = c->in[input]->data,
                        .rows = c->in[input]->dims[0],
                        .n = c->in[input]->dims[1] };
@@ -123,7 +123,7 @@ static pith_status pack_table(small_table *small, pith_prepare *c, int input) {
 
 static pith_status pack_tables(embed_norm *s, pith_prepare *c) {
     if (pith_node_int(c->node, "precision", PITH_PRECISION_F32) != PITH_PRECISION_INT8) return PITH_OK;
-    s->dequantize = PITH_KERNEL_FIND(pith_dequantize_row_fn, "dequantize_row", PITH_I8, c->isa);
+    s->dequantize = PITH_PREPARE_KERNEL(pith_dequantize_row_fn, "dequantize_row", PITH_I8, c);
     if (!s->dequantize) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernels for int8 tables");
     for (int t = 0; t < (c->in_count - 2) / 2; t++) {
         int input = 2 + 2 * t;
@@ -137,7 +137,7 @@ static pith_status embed_norm_prepare(pith_prepare *c) {
     embed_norm *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     const char *family = pith_node_int(c->node, "rms", 0) ? "rms_norm" : "layer_norm";
-    s->norm = PITH_KERNEL_FIND(pith_layer_norm_f32_fn, family, PITH_F32, c->isa);
+    s->norm = PITH_PREPARE_KERNEL(pith_layer_norm_f32_fn, family, PITH_F32, c);
     if (!s->norm) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernel %s", family);
     s->epsilon = pith_node_float(c->node, "epsilon", 1e-5f);
     c->state = s;

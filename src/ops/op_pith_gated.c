@@ -44,8 +44,8 @@ static pith_status gated_prepare(pith_prepare *c) {
         return pith_op_fail(c, "impossible activation");
     gated *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
-    s->activate = PITH_KERNEL_FIND(pith_unary_f32_fn, families[activation], PITH_F32, c->isa);
-    s->multiply = PITH_KERNEL_FIND(pith_binary_fn, "mul", PITH_F32, c->isa);
+    s->activate = PITH_PREPARE_KERNEL(pith_unary_f32_fn, families[activation], PITH_F32, c);
+    s->multiply = PITH_PREPARE_KERNEL(pith_binary_fn, "mul", PITH_F32, c);
     s->second = pith_node_int(c->node, "second", 0) != 0;
     if (!s->activate || !s->multiply)
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernel %s or no kernel mul",

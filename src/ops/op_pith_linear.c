@@ -236,7 +236,8 @@ static pith_status linear_run(pith_run *r) {
 /* ---- f32 ---- */
 
 static pith_status prepare_f32(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
-    s->gemm = pith_kernel_find("gemm", PITH_F32, c->isa);
+    s->gemm = pith_prepare_find(c, "gemm", PITH_F32);
+    if (!s->gemm) (void)pith_prepare_find(c, "gemm_pack", PITH_F32); /* so that a message names both */
     if (!s->gemm) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 GEMM");
     s->grain = PITH_LINEAR_GRAIN;
     size_t floats = (size_t)pith_gemm_f32_packed_size(s->k, s->n);

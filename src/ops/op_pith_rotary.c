@@ -55,7 +55,7 @@ static pith_status rotary_infer(pith_infer *c) {
 static pith_status rotary_prepare(pith_prepare *c) {
     rotary *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
-    s->fn = PITH_KERNEL_FIND(pith_rotary_f32_fn, "rotary", PITH_F32, c->isa);
+    s->fn = PITH_PREPARE_KERNEL(pith_rotary_f32_fn, "rotary", PITH_F32, c);
     if (!s->fn) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernel rotary");
     s->heads = pith_node_int(c->node, "heads", 0);
     s->size = pith_node_int(c->node, "size", 0);

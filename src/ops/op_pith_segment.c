@@ -60,7 +60,7 @@ static pith_status segment_prepare(pith_prepare *c) {
     if ((dtype == PITH_I64 || dtype == PITH_I32) && pith_str_is(how, "sum")) return PITH_OK;
     char family[32];
     snprintf(family, sizeof family, "column_" PITH_STR_FMT, PITH_STR_ARG(how));
-    s->reduce = PITH_KERNEL_FIND(pith_reduce_columns_fn, family, dtype, c->isa);
+    s->reduce = PITH_PREPARE_KERNEL(pith_reduce_columns_fn, family, dtype, c);
     if (!s->reduce)
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "no kernel %s for %s", family, pith_dtype_name(dtype));
     return PITH_OK;

@@ -44,7 +44,7 @@ static pith_status skip_norm_prepare(pith_prepare *c) {
     skip_norm *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     const char *family = pith_node_int(c->node, "rms", 0) ? "rms_norm" : "layer_norm";
-    s->norm = PITH_KERNEL_FIND(pith_layer_norm_f32_fn, family, PITH_F32, c->isa);
+    s->norm = PITH_PREPARE_KERNEL(pith_layer_norm_f32_fn, family, PITH_F32, c);
     if (!s->norm) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernel %s", family);
     s->epsilon = pith_node_float(c->node, "epsilon", 1e-5f);
     c->state = s;

@@ -56,11 +56,10 @@ static pith_status pool_prepare(pith_prepare *c) {
                                  pith_compute_dtype(c->in[0]->dtype), &fn));
     s->fn = (pith_pool_fn *)fn;
     bool f32 = pith_compute_dtype(c->in[0]->dtype) == PITH_F32 && !lp;
-    if (f32 && s->global)
-        s->rows = PITH_KERNEL_FIND(pith_reduce_rows_fn, max ? "row_max" : "row_mean", PITH_F32, c->isa);
-    if (f32 && !s->global) s->plane = PITH_KERNEL_FIND(pith_taps_plane_fn, "taps_plane", PITH_F32, c->isa);
-    if (s->plane) s->taps = PITH_KERNEL_FIND(pith_taps_fn, max ? "taps_max" : "taps_sum", PITH_F32, c->isa);
-    if (f32 && !s->global && !max) s->div = PITH_KERNEL_FIND(pith_binary_fn, "div", PITH_F32, c->isa);
+    if (f32 && s->global) s->rows = PITH_PREPARE_KERNEL(pith_reduce_rows_fn, max ? "row_max" : "row_mean", PITH_F32, c);
+    if (f32 && !s->global) s->plane = PITH_PREPARE_KERNEL(pith_taps_plane_fn, "taps_plane", PITH_F32, c);
+    if (s->plane) s->taps = PITH_PREPARE_KERNEL(pith_taps_fn, max ? "taps_max" : "taps_sum", PITH_F32, c);
+    if (f32 && !s->global && !max) s->div = PITH_PREPARE_KERNEL(pith_binary_fn, "div", PITH_F32, c);
     c->state = s;
     return PITH_OK;
 }

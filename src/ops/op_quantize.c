@@ -84,10 +84,10 @@ typedef struct state {
 static pith_status prepare_loops(pith_prepare *c, state **out) {
     state *s = c->state = *out = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
-    s->quantize = PITH_KERNEL_FIND(pith_quantize_fn, "quantize", PITH_U8, c->isa);
-    s->dequantize_u8 = PITH_KERNEL_FIND(pith_dequantize_fn, "dequantize", PITH_U8, c->isa);
-    s->dequantize_i8 = PITH_KERNEL_FIND(pith_dequantize_fn, "dequantize", PITH_I8, c->isa);
-    s->range = PITH_KERNEL_FIND(pith_range_fn, "range", PITH_F32, c->isa);
+    s->quantize = PITH_PREPARE_KERNEL(pith_quantize_fn, "quantize", PITH_U8, c);
+    s->dequantize_u8 = PITH_PREPARE_KERNEL(pith_dequantize_fn, "dequantize", PITH_U8, c);
+    s->dequantize_i8 = PITH_PREPARE_KERNEL(pith_dequantize_fn, "dequantize", PITH_I8, c);
+    s->range = PITH_PREPARE_KERNEL(pith_range_fn, "range", PITH_F32, c);
     if (!s->dequantize_u8 || !s->dequantize_i8 || !s->range) s->quantize = NULL;
     return PITH_OK;
 }

@@ -118,17 +118,16 @@ static pith_status reduce_prepare(pith_prepare *c) {
     strcat(by_rows, found->family);
     strcat(by_columns, found->family);
     s->compute = pith_compute_dtype(dtype);
-    s->fold_rows = pith_kernel_find(by_rows, s->compute, c->isa);
-    if (!s->fold_rows && pith_convert_known(dtype, PITH_F64)) {
+    s->fold_rows = pith_prepare_find(c, by_rows, s->compute);
+    if (!s->fold_rows && !c->lacking && pith_convert_known(dtype, PITH_F64)) {
         s->compute = PITH_F64;
-        s->fold_rows = pith_kernel_find(by_rows, PITH_F64, c->isa);
+        s->fold_rows = pith_prepare_find(c, by_rows, PITH_F64);
     }
-    s->fold_columns = pith_kernel_find(by_columns, s->compute, c->isa);
+    s->fold_columns = pith_prepare_find(c, by_columns, s->compute);
     if (!s->fold_rows || !s->fold_columns) return pith_fail_dtype(c->err, dtype);
     if (found->finish) {
         s->finishes = true;
-        PITH_TRY(pith_map_find(&s->finish, found->finish, pith_dtype_is_float(dtype) ? s->compute : PITH_F64, c->isa,
-                               c->err));
+        PITH_TRY(pith_map_find(&s->finish, found->finish, pith_dtype_is_float(dtype) ? s->compute : PITH_F64, c));
         s->finish.result = s->finish.compute;
     }
     c->state = s;

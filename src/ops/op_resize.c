@@ -168,7 +168,7 @@ static pith_status resize_prepare(pith_prepare *c) {
     if (pith_dtype_bits(c->in[0]->dtype) < 8)
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "dtype %s", pith_dtype_name(c->in[0]->dtype));
     PITH_TRY(resize_read_attributes(s, c->node, c->err));
-    pith_resample_find(&s->resample, c->isa);
+    pith_resample_find(&s->resample, c);
     s->f32 = c->in[0]->dtype == PITH_F32 && s->mode != NEAREST && s->coordinates != TF_CROP_AND_RESIZE &&
              s->resample.rows && s->resample.columns;
     if (s->mode != NEAREST && c->in[0]->dtype == PITH_STRING)

@@ -47,7 +47,7 @@ static pith_status scatter_prepare(pith_prepare *c) {
     if (pith_str_is(reduction, "none")) return PITH_OK;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (!pith_str_is(reduction, names[i].reduction)) continue;
-        PITH_TRY(pith_map_find(&s->reduce, names[i].family, c->in[0]->dtype, c->isa, c->err));
+        PITH_TRY(pith_map_find(&s->reduce, names[i].family, c->in[0]->dtype, c));
         return PITH_OK;
     }
     return pith_op_fail(c, "unknown reduction '" PITH_STR_FMT "'", PITH_STR_ARG(reduction));

@@ -28,8 +28,8 @@ static pith_status swiglu_prepare(pith_prepare *c) {
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     int dtype = c->in[0]->dtype;
     if (dtype && !pith_dtype_is_float(dtype)) return pith_fail_dtype(c->err, dtype);
-    PITH_TRY(pith_map_find(&s->swish, "swish", dtype, c->isa, c->err));
-    PITH_TRY(pith_map_find(&s->mul, "mul", dtype, c->isa, c->err));
+    PITH_TRY(pith_map_find(&s->swish, "swish", dtype, c));
+    PITH_TRY(pith_map_find(&s->mul, "mul", dtype, c));
     s->swish.result = s->swish.compute;
     s->mul.result = s->mul.compute;
     s->swish.p[0] = (double)pith_node_float(c->node, "alpha", 1.0f);

@@ -42,7 +42,7 @@ static pith_status topk_prepare(pith_prepare *c) {
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     PITH_TRY(pith_prepare_kernel(c, "sort", dtype, &fn));
     s->sort = (pith_sort_fn *)fn;
-    s->best = PITH_KERNEL_FIND(pith_best_fn, "best", dtype, c->isa);
+    s->best = PITH_PREPARE_KERNEL(pith_best_fn, "best", dtype, c);
     c->state = s;
     return PITH_OK;
 }

@@ -66,7 +66,7 @@ static double parameter(const pith_node *node, const char *name, double fallback
 static pith_status prepare_as(pith_prepare *c, const char *family, int dtype, int result) {
     pith_map_state *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
-    PITH_TRY(pith_map_find(s, family, dtype, c->isa, c->err));
+    PITH_TRY(pith_map_find(s, family, dtype, c));
     s->result = result ? result : s->compute;
     c->state = s;
     return PITH_OK;

@@ -106,8 +106,8 @@ static pith_status infer_clip(pith_infer *c) {
 static pith_status prepare_clip(pith_prepare *c) {
     clip_state *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
-    PITH_TRY(pith_map_find(&s->low, "max", c->in[0]->dtype, c->isa, c->err));
-    PITH_TRY(pith_map_find(&s->high, "min", c->in[0]->dtype, c->isa, c->err));
+    PITH_TRY(pith_map_find(&s->low, "max", c->in[0]->dtype, c));
+    PITH_TRY(pith_map_find(&s->high, "min", c->in[0]->dtype, c));
     s->low.result = s->low.compute;
     s->high.result = s->high.compute;
     c->state = s;

@@ -216,7 +216,7 @@ pith_status pith_prepare_pack_panels(pith_prepare *c, const void **packed, const
                                      int64_t k, const pith_pack_form *form) {
     matrices *w = pith_arena_array(c->arena, 1, sizeof *w);
     if (!w) return pith_fail_memory(c->err, sizeof *w);
-    w->pack = PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, c->isa);
+    w->pack = PITH_PREPARE_KERNEL(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, c);
     if (!w->pack) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 GEMM");
     w->form = *form;
     w->k = k;

@@ -48,13 +48,13 @@ pith_status pith_recur_prepare(pith_recur *p, pith_prepare *c, const char *rnn) 
     if (w->dims[0] != p->directions || r->dims[0] != p->directions || w->dims[1] != gates * p->hidden ||
         r->dims[1] != gates * p->hidden)
         return PITH_OK;
-    p->gemm = PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, c->isa);
-    p->lstm = PITH_KERNEL_FIND(pith_lstm_cell_fn, "lstm_cell", PITH_F32, c->isa);
-    p->gru = PITH_KERNEL_FIND(pith_gru_cell_fn, "gru_cell", PITH_F32, c->isa);
-    p->gates = PITH_KERNEL_FIND(pith_gru_gates_fn, "gru_gates", PITH_F32, c->isa);
-    p->finish = PITH_KERNEL_FIND(pith_gru_finish_fn, "gru_finish", PITH_F32, c->isa);
-    p->rnn = PITH_KERNEL_FIND(pith_unary_f32_fn, rnn, PITH_F32, c->isa);
-    p->add = PITH_KERNEL_FIND(pith_binary_fn, "add", PITH_F32, c->isa);
+    p->gemm = PITH_PREPARE_KERNEL(pith_gemm_f32_fn, "gemm", PITH_F32, c);
+    p->lstm = PITH_PREPARE_KERNEL(pith_lstm_cell_fn, "lstm_cell", PITH_F32, c);
+    p->gru = PITH_PREPARE_KERNEL(pith_gru_cell_fn, "gru_cell", PITH_F32, c);
+    p->gates = PITH_PREPARE_KERNEL(pith_gru_gates_fn, "gru_gates", PITH_F32, c);
+    p->finish = PITH_PREPARE_KERNEL(pith_gru_finish_fn, "gru_finish", PITH_F32, c);
+    p->rnn = PITH_PREPARE_KERNEL(pith_unary_f32_fn, rnn, PITH_F32, c);
+    p->add = PITH_PREPARE_KERNEL(pith_binary_fn, "add", PITH_F32, c);
     p->possible = p->gemm && p->lstm && p->gru && p->gates && p->finish && p->rnn && p->add;
     return p->possible ? recur_pack(p, c) : PITH_OK;
 }

@@ -3,9 +3,9 @@
 
 enum { GRAIN = 8192 }; /* results that are worth a thread */
 
-void pith_resample_find(pith_resample *s, pith_isa isa) {
-    s->rows = PITH_KERNEL_FIND(pith_mix_rows_fn, "mix_rows", PITH_F32, isa);
-    s->columns = PITH_KERNEL_FIND(pith_mix_columns_fn, "mix_columns", PITH_F32, isa);
+void pith_resample_find(pith_resample *s, pith_prepare *c) {
+    s->rows = PITH_PREPARE_KERNEL(pith_mix_rows_fn, "mix_rows", PITH_F32, c);
+    s->columns = PITH_PREPARE_KERNEL(pith_mix_columns_fn, "mix_columns", PITH_F32, c);
 }
 
 typedef struct job {

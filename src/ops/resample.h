@@ -21,7 +21,7 @@ typedef struct pith_resample {
 enum { PITH_RESAMPLE_TAPS = 64 }; /* taps at most */
 
 /* Finds the loops; both are NULL if there are none. */
-void pith_resample_find(pith_resample *s, pith_isa isa);
+void pith_resample_find(pith_resample *s, pith_prepare *c);
 /* y = x after `count` (at least 1) axes in this order. buffers: two of as many floats as any result before the last. */
 void pith_resample_run(pith_run *r, const pith_resample *s, const pith_resample_axis *axes, int count, const float *x,
                        float *y, float *const buffers[2]);

@@ -69,8 +69,12 @@ pith_status pith_eval_node(pith_tensor *out, const pith_node *node, const pith_t
         return PITH_OK;
     }
     pith_isa isa = pith_cpu_get()->isa;
+    pith_lacks lacks = { .count = 0 };
     pith_prepare prepare = pith_invoke_prepare(node, in_types, out_types, isa, arena, err);
-    if (node->op->prepare) PITH_TRY(node->op->prepare(&prepare));
+    prepare.lacks = &lacks;
+    pith_status status = node->op->prepare ? node->op->prepare(&prepare) : PITH_OK;
+    PITH_TRY(pith_lacks_check(&lacks, err));
+    if (status) return status;
     pith_lone_exec exec = pith_lone_exec_on(arena, isa);
     size_t scratch = 0;
     PITH_TRY(pith_op_scratch(&infer, prepare.state, 1, &scratch));

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/used.h"
 #include "base/text_out.h"
 #include "opt/pass.h"
 
@@ -20,6 +21,7 @@ static pith_status run_pass(pith_opt *o, const pith_pass *pass, size_t *changes)
     pith_status status = pass->run(o, changes);
     if (status) return pith_fail_at(o->err, status, "pass %s: ", pass->name);
     if (*changes == 0) return PITH_OK;
+    pith_piece_used(pass);
     pith_graph_sweep(o->graph);
     status = pith_ops_infer(o->graph, false, o->err);
     if (status) return pith_fail_at(o->err, status, "after pass %s: ", pass->name);

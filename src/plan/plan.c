@@ -197,11 +197,14 @@ static pith_status prepare_step(builder *b, pith_step *step) {
     pith_prepare c = pith_invoke_prepare(node, in, types + ins, b->plan->isa, b->arena, b->err);
     c.packer = &b->packer;
     size_t before = b->arena->total;
+    c.lacks = &b->plan->devices->lacks;
     status = step->device->backend->prepare(step->device->context, &c);
+    const bool lacks = c.lacks->count > 0; /* pith_plan_build_on names all at once, so the other steps follow */
+    if (lacks) status = PITH_OK;
     if (status) b->plan->devices->failed = step->device->backend;
     b->plan->packed_bytes += b->arena->total - before;
     step->state = c.state;
-    if (!status) status = note_reads(b, step, c.packed_inputs);
+    if (!status && !lacks) status = note_reads(b, step, c.packed_inputs);
 out:
     pith_arena_free(&scratch);
     char place[256];
@@ -258,6 +261,7 @@ static pith_status plan_build(builder *b) {
     memset(b->last_use, 0xFF, values * sizeof *b->last_use);
     PITH_TRY(find_known(b));
     for (size_t i = 0; i < b->plan->step_count; i++) PITH_TRY(plan_ready_step(b, (uint32_t)i));
+    if (b->plan->devices->lacks.count) return PITH_OK;
     for (size_t i = 0; i < b->graph->output_count; i++) {
         b->last_use[b->plan->outputs[i]->id] = (uint32_t)b->plan->step_count;
     }
@@ -309,6 +313,7 @@ pith_status pith_plan_build_on(pith_plan **plan, const pith_graph *graph, const 
     if (!devices) return pith_fail_memory(err, sizeof *devices);
     PITH_TRY(pith_devices_open(devices, list, arena, graph->log, err));
     pith_status status = plan_make(&built, graph, files, arena, devices, err);
+    if (!status) status = pith_lacks_check(&devices->lacks, err);
     *failed = devices->failed;
     if (status)
         pith_devices_close(devices);

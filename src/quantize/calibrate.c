@@ -331,12 +331,12 @@ static pith_status calibrate_all(calibration *c) {
 
 static pith_status calibrate_begin(calibration *c, pith_calibrate_options *o) {
     const pith_isa isa = c->parts->plans[0]->isa;
-    c->gemm = PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, isa);
-    c->pack = PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa);
-    c->factor = PITH_KERNEL_FIND(pith_unit_factor_fn, "unit_factor", PITH_F32, isa);
-    c->add = PITH_KERNEL_FIND(pith_binary_fn, "add", PITH_F32, isa);
-    if (!c->gemm || !c->pack || !c->factor || !c->add)
-        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernels for calibration");
+    pith_lacks lacks = { .count = 0 };
+    c->gemm = PITH_KERNEL_NEED(pith_gemm_f32_fn, "gemm", PITH_F32, isa, &lacks);
+    c->pack = PITH_KERNEL_NEED(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa, &lacks);
+    c->factor = PITH_KERNEL_NEED(pith_unit_factor_fn, "unit_factor", PITH_F32, isa, &lacks);
+    c->add = PITH_KERNEL_NEED(pith_binary_fn, "add", PITH_F32, isa, &lacks);
+    PITH_TRY(pith_lacks_check(&lacks, c->err));
     if (o->texts) return PITH_OK;
     pith_str *made;
     PITH_TRY(pith_made_texts(&made, &o->text_count, c->parts->tokenizer, &c->arena, c->err));

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/dtype.h"
+#include "base/used.h"
 #include "opt/match.h"
 #include "ragged/rule.h"
 
@@ -328,7 +329,11 @@ static bool ragged_translate(pith_ragged *r, const pith_node *node) {
     }
     if (constants) return copy_node(r, node);
     const pith_ragged_rule *rule = node->output_count > 0 && node->outputs[0] ? pith_ragged_find(node) : NULL;
-    if (rule) return rule->translate(r, node);
+    if (rule) {
+        bool done = rule->translate(r, node);
+        if (done) pith_piece_used(rule);
+        return done;
+    }
     r->why = "this operator may not work row by row";
     return false;
 }

@@ -86,7 +86,7 @@ static pith_node *rule_quantize_by_text(pith_ragged *r, const pith_value *x) {
         return NULL;
     }
     pith_node *node = pith_graph_add_node(r->to, NULL, "pith", "SegmentQuantize", inputs, tokens ? 2 : 1, NULL, 3);
-    if (!node || pith_op_bind_node(node, r->err)) r->status = pith_fail_memory(r->err, sizeof *node);
+    r->status = node ? pith_op_bind_node(node, r->err) : pith_fail_memory(r->err, sizeof *node);
     return r->status ? NULL : node;
 }
 

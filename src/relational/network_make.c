@@ -57,20 +57,22 @@ static void parameter_draw(float *w, const pith_parameter *p, uint64_t *state) {
     }
 }
 
-static const pith_network_kernels *network_kernels(pith_arena *arena) {
+static pith_status network_kernels(const pith_network_kernels **kernels, pith_arena *arena, pith_error *err) {
+    pith_lacks lacks = { .count = 0 };
     const pith_isa isa = pith_cpu_get()->isa;
     pith_network_kernels *k = pith_arena_array(arena, 1, sizeof *k);
-    if (!k) return NULL;
-    k->gemm = PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, isa);
-    k->pack = PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa);
-    k->norm = PITH_KERNEL_FIND(pith_layer_norm_f32_fn, "rms_norm", PITH_F32, isa);
-    k->norm_back = PITH_KERNEL_FIND(pith_rms_norm_back_fn, "rms_norm_back", PITH_F32, isa);
-    k->attention = PITH_KERNEL_FIND(pith_key_attention_fn, "key_attention", PITH_F32, isa);
-    k->attention_back = PITH_KERNEL_FIND(pith_key_attention_fn, "key_attention_back", PITH_F32, isa);
-    k->swiglu = PITH_KERNEL_FIND(pith_swiglu_fn, "swiglu", PITH_F32, isa);
-    k->swiglu_back = PITH_KERNEL_FIND(pith_swiglu_back_fn, "swiglu_back", PITH_F32, isa);
-    k->adamw = PITH_KERNEL_FIND(pith_adamw_fn, "adamw", PITH_F32, isa);
-    return k;
+    if (!k) return pith_fail_memory(err, sizeof *k);
+    k->gemm = PITH_KERNEL_NEED(pith_gemm_f32_fn, "gemm", PITH_F32, isa, &lacks);
+    k->pack = PITH_KERNEL_NEED(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa, &lacks);
+    k->norm = PITH_KERNEL_NEED(pith_layer_norm_f32_fn, "rms_norm", PITH_F32, isa, &lacks);
+    k->norm_back = PITH_KERNEL_NEED(pith_rms_norm_back_fn, "rms_norm_back", PITH_F32, isa, &lacks);
+    k->attention = PITH_KERNEL_NEED(pith_key_attention_fn, "key_attention", PITH_F32, isa, &lacks);
+    k->attention_back = PITH_KERNEL_NEED(pith_key_attention_fn, "key_attention_back", PITH_F32, isa, &lacks);
+    k->swiglu = PITH_KERNEL_NEED(pith_swiglu_fn, "swiglu", PITH_F32, isa, &lacks);
+    k->swiglu_back = PITH_KERNEL_NEED(pith_swiglu_back_fn, "swiglu_back", PITH_F32, isa, &lacks);
+    k->adamw = PITH_KERNEL_NEED(pith_adamw_fn, "adamw", PITH_F32, isa, &lacks);
+    *kernels = k;
+    return pith_lacks_check(&lacks, err);
 }
 
 void pith_network_pack(pith_network *n) {
@@ -88,8 +90,8 @@ pith_status pith_network_make(pith_network *n, const pith_network_shape *shape, 
     *n = (pith_network){ .shape = *shape, .arena = arena };
     network_lay_out(n);
     n->w = pith_arena_alloc64(arena, n->size * sizeof *n->w);
-    n->kernels = network_kernels(arena);
-    if (!n->w || !n->kernels) return pith_fail_memory(err, n->size * sizeof *n->w);
+    PITH_TRY(network_kernels(&n->kernels, arena, err));
+    if (!n->w) return pith_fail_memory(err, n->size * sizeof *n->w);
     for (int i = 0; i < n->parameter_count; i++) {
         pith_parameter *p = &n->parameters[i];
         parameter_draw(n->w, p, &state);

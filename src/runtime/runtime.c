@@ -3,8 +3,10 @@
 
 #include <string.h>
 
+#include "base/dropped.h"
 #include "base/error.h"
 #include "base/text_out.h"
+#include "base/used.h"
 #include "exec/target.h"
 
 pith_status pith_runtime_find(const pith_runtime **runtime, const char *name, pith_error *err) {
@@ -13,10 +15,12 @@ pith_status pith_runtime_find(const pith_runtime **runtime, const char *name, pi
     for (size_t i = 0; i < pith_runtime_table_count; i++) {
         if (!name || !strcmp(pith_runtime_table[i]->name, name)) {
             *runtime = pith_runtime_table[i];
+            pith_piece_used(*runtime);
             return PITH_OK;
         }
         pith_text_put(&out, "%s%s", i ? ", " : "", pith_runtime_table[i]->name);
     }
+    PITH_TRY(pith_piece_check("runtimes", pith_str_of(name ? name : "builtin"), err));
     return pith_fail(err, PITH_ERR_ARGUMENT, "there is no runtime '%s'; this build has %s", name ? name : "", list);
 }
 

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/error.h"
+#include "kernels/small.h"
 #include "search/search.h"
 
 /* The size and the alignment of a row's element, or 0. */
@@ -77,15 +78,30 @@ static pith_status index_check_offsets(const pith_search_index_options *o, size_
     return PITH_OK;
 }
 
-static void index_find_kernels(pith_search_index *x) {
+/* Also those that other files of this folder look up when they need them: from here on, all are there. */
+static pith_status index_find_kernels(pith_search_index *x, pith_error *err) {
     const pith_isa isa = pith_cpu_get()->isa;
     const uint32_t vnni = isa == PITH_ISA_avx512 ? PITH_CPU_AVX512_VNNI : isa == PITH_ISA_avx2 ? PITH_CPU_AVX_VNNI : 0;
-    const char *int8 = pith_cpu_get()->features & vnni ? "scores_int8_vnni" : "scores_int8";
-    x->score =
-        PITH_KERNEL_FIND(pith_scores_fn, x->metric == PITH_METRIC_L2 ? "scores_l2" : "scores_dot", x->dtype, isa);
-    x->sumsq = PITH_KERNEL_FIND(pith_scores_fn, "scores_sumsq", x->dtype, isa);
-    x->hamming = PITH_KERNEL_FIND(pith_int_scores_fn, "scores_hamming", PITH_U8, isa);
-    x->int8 = PITH_KERNEL_FIND(pith_int_scores_fn, int8, PITH_I8, isa);
+    const bool int8 = x->first_pass == PITH_FIRST_PASS_INT8;
+    pith_lacks lacks = { .count = 0 };
+    if (x->bits || x->first_pass == PITH_FIRST_PASS_BINARY)
+        x->hamming = PITH_KERNEL_NEED(pith_int_scores_fn, "scores_hamming", PITH_U8, isa, &lacks);
+    if (!x->bits) {
+        const char *family = x->metric == PITH_METRIC_L2 ? "scores_l2" : "scores_dot";
+        x->score = PITH_KERNEL_NEED(pith_scores_fn, family, x->dtype, isa, &lacks);
+        x->sumsq = PITH_KERNEL_NEED(pith_scores_fn, "scores_sumsq", x->dtype, isa, &lacks);
+        (void)PITH_KERNEL_NEED(pith_scores_fn, "scores_sumsq", PITH_F32, isa, &lacks);
+    }
+    if (x->first_pass && x->dtype == PITH_F16)
+        (void)PITH_KERNEL_NEED(pith_widen_f16_fn, "widen", PITH_F16, isa, &lacks);
+    if (int8) {
+        pith_int_scores_fn *quick = PITH_KERNEL_FIND(pith_int_scores_fn, "scores_int8_vnni", PITH_I8, isa);
+        x->int8 = PITH_KERNEL_NEED(pith_int_scores_fn, "scores_int8", PITH_I8, isa, &lacks);
+        if (quick && pith_cpu_get()->features & vnni) x->int8 = quick;
+        (void)PITH_KERNEL_NEED(pith_range_fn, "range", PITH_F32, isa, &lacks);
+        (void)PITH_KERNEL_NEED(pith_quantize_fn, "quantize", PITH_U8, isa, &lacks);
+    }
+    return pith_lacks_check(&lacks, err);
 }
 
 pith_status pith_search_index_make(pith_search_index **index, const void *rows, size_t count, size_t dim,
@@ -111,9 +127,9 @@ pith_status pith_search_index_make(pith_search_index **index, const void *rows, 
                               .bits = o.bits,
                               .offsets = o.offsets,
                               .documents = o.documents };
-    index_find_kernels(x);
     const int threads = o.threads ? o.threads : pith_cpu_get()->threads;
-    pith_status status = o.first_pass ? pith_search_copy_make(x, threads, o.cancel, err) : PITH_OK;
+    pith_status status = index_find_kernels(x, err);
+    if (!status && o.first_pass) status = pith_search_copy_make(x, threads, o.cancel, err);
     if (status)
         pith_search_index_free(x);
     else

@@ -1,8 +1,10 @@
 /* tables.c - what this build contains, made from the lists next to it.
  *
- * This is the only file that reads the .def lists. A selective build compiles it with shorter lists and links it
- * before the library. Whatever no list names is then never pulled from the archive, or drops out at link time. */
+ * This is the only file that reads the .def lists, but for used_pieces.c, which names their entries. A selective build
+ * compiles it with shorter lists and links it before the library. Whatever no list names is then never pulled from the
+ * archive, or drops out at link time. */
 #include "backend/backend.h"
+#include "base/dropped.h"
 #include "heads/head.h"
 #include "hf/family.h"
 #include "hf/module_class.h"
@@ -190,3 +192,21 @@ const pith_backend *const pith_backend_table[] = {
     NULL
 };
 const size_t pith_backend_table_count = sizeof pith_backend_table / sizeof pith_backend_table[0] - 1;
+
+const uint32_t pith_dropped_table[] = {
+#define DROPPED(hash) hash,
+#define DROPPED_NAME(name)
+#include "select/dropped.def"
+#undef DROPPED
+#undef DROPPED_NAME
+    0
+};
+const size_t pith_dropped_count = sizeof pith_dropped_table / sizeof pith_dropped_table[0] - 1;
+
+const char pith_dropped_names[] =
+#define DROPPED(hash)
+#define DROPPED_NAME(name) name "\0"
+#include "select/dropped.def"
+#undef DROPPED
+#undef DROPPED_NAME
+    "";

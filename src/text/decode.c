@@ -109,9 +109,9 @@ static pith_status decode_decode(pith_str *text, const pith_tokenizer *tokenizer
     }
     for (size_t i = 0; i < tokenizer->decoders.count; i++) {
         const pith_decoder_desc *desc = tokenizer->decoders.steps[i].desc;
-        if (!desc)
-            return pith_fail(err, PITH_ERR_UNSUPPORTED, "unknown decoder '%s'",
-                             (const char *)tokenizer->decoders.steps[i].self);
+        const char *name = tokenizer->decoders.steps[i].self;
+        if (!desc) PITH_TRY(pith_piece_check("decoders", pith_str_of(name), err));
+        if (!desc) return pith_fail(err, PITH_ERR_UNSUPPORTED, "unknown decoder '%s'", name);
         PITH_TRY(desc->run(tokenizer->decoders.steps[i].self, &d));
     }
     if (!tokenizer->decoders.count && d.count > 1) {

@@ -2,6 +2,7 @@
  *
  * tokenizer.json is one source among others (select/tokenizers.def lists them). Every source ends in the same list of
  * steps. The file is not needed after loading: tables are copies in the tokenizer's arena. */
+#include "base/used.h"
 #include "text/added.h"
 #include "text/encoding.h"
 #include "text/framing.h"
@@ -44,10 +45,19 @@ bool pith_loader_add_normalizer(pith_loader *loader, const pith_normalizer_desc 
     return push_step(loader, &loader->tokenizer->normalizers, desc, self);
 }
 
+/* Passes over a step that only this build lacks: loader_finish names all of them. */
+static bool loader_lacks(pith_json *j, pith_loader *loader, const char *list, pith_str name) {
+    if (!pith_piece_is_dropped(list, name)) return false;
+    pith_json_skip(j);
+    pith_lacks_note(&loader->lacks, list, name, "");
+    return true;
+}
+
 static void loader_add_step(pith_json *j, pith_loader *loader, pith_step_list *list, const void *desc,
                             pith_parse_fn *parse, const char *kind, pith_str type) {
     const void *self = NULL;
     if (!desc) {
+        if (loader_lacks(j, loader, kind[0] == 'n' ? "normalizers" : "pre_tokenizers", type)) return;
         pith_json_fail(j, PITH_ERR_UNSUPPORTED, "unknown %s \"" PITH_STR_FMT "\"", kind, PITH_STR_ARG(type));
         return;
     }
@@ -126,6 +136,7 @@ static void parse_model(pith_json *j, pith_loader *loader) {
     if (j->failed) return;
     const pith_model_desc *desc = pith_model_find(type);
     if (!desc) {
+        if (loader_lacks(j, loader, "tokenizer_models", type)) return;
         pith_json_fail(j, PITH_ERR_UNSUPPORTED, "unknown model \"" PITH_STR_FMT "\"", PITH_STR_ARG(type));
         return;
     }
@@ -208,6 +219,7 @@ static pith_status load_tokenizer_json(pith_loader *loader, const char *path, pi
             parse_kind(j, loader, key);
     }
     pith_json_finish(j);
+    if (!j->failed) PITH_TRY(pith_lacks_check(&loader->lacks, loader->err));
     if (!j->failed && !loader->tokenizer->model) pith_json_fail(j, PITH_ERR_FORMAT, "no model");
     if (j->failed) return failure(loader);
     if (has_added) {
@@ -386,7 +398,10 @@ static pith_status find_in_dir(const pith_tokenizer_source **found, pith_str *pa
         }
     }
     if (*found) return PITH_OK;
-    return pith_fail(loader->err, PITH_ERR_NOT_FOUND, "%s: no tokenizer files (looked for %s)", dir, tried.data);
+    pith_error lacks = PITH_ERROR_INIT;
+    const char *between = pith_piece_check_any("tokenizer_sources", &lacks) ? "; " : "";
+    return pith_fail(loader->err, PITH_ERR_NOT_FOUND, "%s: no tokenizer files (looked for %s)%s%s", dir,
+                     tried.size ? tried.data : "none", between, lacks.message);
 }
 
 /* The source that has a file of this name, else the one of the lowest rank that takes its suffix. */
@@ -404,6 +419,7 @@ static pith_status find_for_file(const pith_tokenizer_source **found, pith_loade
         if (!known.data) return pith_fail_memory(loader->err, 1);
     }
     if (*found) return PITH_OK;
+    PITH_TRY(pith_piece_check_any("tokenizer_sources", loader->err));
     return pith_fail(loader->err, PITH_ERR_UNSUPPORTED, "%s: not the name of a tokenizer file; known are %s", path,
                      known.data);
 }
@@ -462,7 +478,7 @@ static pith_status loader_lower_setting(pith_loader *loader) {
 static pith_status loader_add_lower(pith_loader *loader) {
     pith_step_list *list = &loader->tokenizer->normalizers;
     const pith_normalizer_desc *lower = pith_normalizer_find(PITH_STR("Lowercase"));
-    if (!lower) return pith_fail(loader->err, PITH_ERR_UNSUPPORTED, "this build has no normalizer \"Lowercase\"");
+    if (!lower) return pith_piece_check("normalizers", PITH_STR("Lowercase"), loader->err);
     for (size_t i = 0; i < list->count; i++)
         if (list->steps[i].desc == lower) return PITH_OK;
     if (!push_step(loader, list, lower, NULL)) return pith_fail_memory(loader->err, sizeof *list->steps);
@@ -473,6 +489,7 @@ static pith_status loader_add_lower(pith_loader *loader) {
 
 static pith_status loader_finish(pith_loader *loader) {
     pith_tokenizer *t = loader->tokenizer;
+    PITH_TRY(pith_lacks_check(&loader->lacks, loader->err));
     if (!t->model) return pith_fail(loader->err, PITH_ERR_FORMAT, "no model");
     /* Otherwise pieces are spans of the source. */
     t->needs_origins = t->needs_origins && (t->normalizers.count || t->pretokenizers.count > 1);
@@ -503,7 +520,9 @@ static pith_status load_path(pith_loader *loader, const char *path, bool lower, 
     pith_file file;
     PITH_TRY(pith_source_open(&file, loader, file_path.data, copy));
     pith_str bytes = { (const char *)file.data, file.size };
-    pith_status status = find_by_content(source, bytes)->load(loader, file_path.data, bytes);
+    source = find_by_content(source, bytes);
+    pith_piece_used(source);
+    pith_status status = source->load(loader, file_path.data, bytes);
     if (!status && !whole) status = pith_listed_tokens_add(loader);
     if (!status && lower) status = loader_add_lower(loader);
     if (!status && !(loader->tokenizer->file = pith_arena_str(loader->arena, file_path)).data)

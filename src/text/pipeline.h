@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/dropped.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/map.h"
@@ -168,6 +169,7 @@ typedef struct pith_loader {
     const char *path;                     /* of the file or directory, for messages */
     pith_str frozen;                      /* the model's tables (frozen.h); data NULL: they are read and built */
     struct pith_tokenizer_config *config; /* tokenizer_config.json; fields are empty where the file is missing */
+    pith_lacks lacks;                     /* steps that the tokenizer has and this build was made without */
 } pith_loader;
 
 typedef struct pith_frozen_writer pith_frozen_writer;

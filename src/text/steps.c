@@ -2,6 +2,7 @@
  * model. Each stage maps the list of pieces to the next one. A fused model replaces all stages but the first. */
 #include "text/steps.h"
 
+#include "base/used.h"
 #include "text/added.h"
 #include "text/encoding.h"
 #include "text/framing.h"
@@ -163,7 +164,10 @@ pith_status pith_encode_text(pith_encoding *enc, pith_str text, bool offsets) {
 #define FIND(table, wanted)                                                                                            \
     do {                                                                                                               \
         for (size_t i = 0; table[i]; i++)                                                                              \
-            if (pith_str_is(wanted, table[i]->name)) return table[i];                                                  \
+            if (pith_str_is(wanted, table[i]->name)) {                                                                 \
+                pith_piece_used(table[i]);                                                                             \
+                return table[i];                                                                                       \
+            }                                                                                                          \
         return NULL;                                                                                                   \
     } while (0)
 

@@ -1,0 +1,235 @@
+/* cmd_select.c - pith select: the pieces of Pith that models need, as a list that a smaller build is made from.
+ *
+ * The models are opened and used as their users would use them, while the library notes which pieces it takes. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/cli.h"
+#include "cli/output.h"
+#include "cli/piece_file.h"
+#include "cli/select_uses.h"
+
+typedef struct select_settings {
+    const char *output, *isas;
+    pith_open_options open;
+    string_list uses;
+    bool merge, quiet, unfused;
+} select_settings;
+
+/* ---- the list ---- */
+
+static void select_take_piece(void *user, const pith_build_piece *piece) {
+    piece_kind kind = piece_kind_find(piece->list, strlen(piece->list));
+    size_t size = strcspn(piece->name, " ");
+    uint32_t facts = piece->upgraded ? PIECE_UPGRADED : 0;
+    /* The dtype of a kernel stands behind its name. */
+    for (const char *at = piece->name[size] ? piece->name + size + 1 : piece->dtypes; *at;) {
+        size_t n = strcspn(at, " ");
+        int dtype = piece_dtype_find(at, n);
+        if (dtype >= 0) facts |= 1u << dtype;
+        at += n + (at[n] != 0);
+    }
+    if (kind == PIECE_KINDS || !piece_list_add(user, kind, piece->name, size, facts)) {
+        fputs("pith select: out of memory\n", stderr);
+        exit(EXIT_FAILED);
+    }
+}
+
+/* Opens the model with these options, and uses it. */
+static int select_model_once(const char *path, const pith_open_options *open, unsigned uses) {
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model;
+    pith_status status = pith_model_open(&model, path, open, &err);
+    if (status) return fail_model(&command_select, &err, path);
+    status = select_use(model, uses, &err);
+    pith_model_close(model);
+    return status ? fail(&command_select, "%s: %s", path, err.message) : EXIT_DONE;
+}
+
+/* Adds what one model needs. */
+static int select_model(piece_list *list, const char *path, const select_settings *s, unsigned uses) {
+    pith_error err = PITH_ERROR_INIT;
+    if (pith_pieces_record(&err)) return fail(&command_select, "%s", err.message);
+    int code = select_model_once(path, &s->open, uses);
+    for (int level = 0; s->unfused && !code && level < s->open.optimization; level++) {
+        pith_open_options open = s->open;
+        open.optimization = level;
+        code = select_model_once(path, &open, uses);
+    }
+    if (pith_pieces_read(select_take_piece, list, &err)) return fail(&command_select, "%s", err.message);
+    return code;
+}
+
+static bool select_ends_in(const char *name, const char *end) {
+    size_t n = strlen(name), m = strlen(end);
+    return n > m && !strcmp(name + n - m, end);
+}
+
+/* Whether the entries of a directory make it a model; else its directories may be models. */
+static bool select_is_model(struct dirent **entries, int count) {
+    static const char *const ends[] = { ".onnx", ".safetensors", ".pith", ".bin" };
+    for (int i = 0; i < count; i++) {
+        const char *name = entries[i]->d_name;
+        if (!strcmp(name, "modules.json") || !strcmp(name, "config.json") || !strcmp(name, "onnx")) return true;
+        for (size_t k = 0; k < sizeof ends / sizeof *ends; k++)
+            if (select_ends_in(name, ends[k])) return true;
+    }
+    return false;
+}
+
+static int select_path(piece_list *list, const char *path, const select_settings *s, unsigned uses, size_t *models);
+
+static int select_directories(piece_list *list, const char *path, struct dirent **entries, int count,
+                              const select_settings *s, unsigned uses, size_t *models) {
+    int code = EXIT_DONE;
+    for (int i = 0; i < count && !code; i++) {
+        char inner[4096];
+        struct stat st;
+        int n = snprintf(inner, sizeof inner, "%s/%s", path, entries[i]->d_name);
+        if (entries[i]->d_name[0] == '.' || n < 0 || (size_t)n >= sizeof inner) continue;
+        if (!stat(inner, &st) && S_ISDIR(st.st_mode)) code = select_path(list, inner, s, uses, models);
+    }
+    return code;
+}
+
+/* A model, or a directory of models. */
+static int select_path(piece_list *list, const char *path, const select_settings *s, unsigned uses, size_t *models) {
+    struct dirent **entries = NULL;
+    int count = scandir(path, &entries, NULL, alphasort), code;
+    if (count < 0 || select_is_model(entries, count)) {
+        if (!s->quiet) fprintf(stderr, "%s\n", path);
+        code = select_model(list, path, s, uses);
+        ++*models;
+    } else {
+        code = select_directories(list, path, entries, count, s, uses, models);
+    }
+    for (int i = 0; i < count; i++) free(entries[i]);
+    free(entries);
+    return code;
+}
+
+static int select_models(piece_list *list, const string_list *paths, const select_settings *s, unsigned uses) {
+    for (size_t i = 0; i < paths->count; i++) {
+        size_t models = 0;
+        int code = select_path(list, paths->items[i], s, uses, &models);
+        if (code) return code;
+        if (!models) return fail(&command_select, "%s: no model in it", paths->items[i]);
+    }
+    for (int k = 0; k < PIECE_KINDS; k++)
+        if (k != PIECE_ISAS) list->kinds[k].listed = true;
+    return EXIT_DONE;
+}
+
+static int select_merge(piece_list *list, const string_list *paths) {
+    for (size_t i = 0; i < paths->count; i++) {
+        piece_list next = { 0 };
+        char message[1024];
+        bool good = piece_file_read(i ? &next : list, paths->items[i], message, sizeof message);
+        if (good && i && !piece_list_unite(list, &next)) good = !snprintf(message, sizeof message, "out of memory");
+        piece_list_free(&next);
+        if (!good) return fail(&command_select, "%s", message);
+    }
+    return EXIT_DONE;
+}
+
+/* ---- the command ---- */
+
+static int select_read_uses(unsigned *uses, const select_settings *s) {
+    for (size_t i = 0; i < s->uses.count; i++) {
+        const unsigned use = select_use_of(s->uses.items[i]);
+        if (!use) return usage(&command_select, "--use '%s' is unknown; it is %s", s->uses.items[i], select_use_names);
+        *uses |= use;
+    }
+    return EXIT_DONE;
+}
+
+static int select_read_isas(piece_list *list, const char *isas) {
+    static const char *const known[] = { "scalar", "avx2", "avx512", "neon" };
+    while (isas && *isas) {
+        size_t size = strcspn(isas, ",");
+        bool found = false;
+        for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+            found |= strlen(known[k]) == size && !memcmp(known[k], isas, size);
+        if (!found)
+            return usage(&command_select, "--isas '%.*s' is unknown; it is scalar, avx2, avx512 or neon", (int)size,
+                         isas);
+        if (!piece_list_add(list, PIECE_ISAS, isas, size, 0)) return fail(&command_select, "out of memory");
+        isas += size + (isas[size] != 0);
+    }
+    return EXIT_DONE;
+}
+
+static int select_write(const piece_list *list, const select_settings *s, const string_list *read) {
+    const command *c = &command_select;
+    output out;
+    int code = output_open(&out, c, s->output, read);
+    if (code) return code;
+    piece_file_write(out.file, list,
+                     "# Pieces of Pith for a selective build; docs/selective-build.md explains them.\n");
+    return output_close(&out, c, true, EXIT_DONE);
+}
+
+static int select_run(int argc, char **argv) {
+    const command *c = &command_select;
+    select_settings s = { .open = PITH_OPEN_OPTIONS_INIT };
+    string_list rest = { NULL, 0 };
+    unsigned uses = 0;
+    int code = take_options(c, &s, argc, argv, &rest);
+    if (code >= 0) return code;
+    piece_list list = { 0 };
+    if (!rest.count)
+        code = usage(c, s.merge ? "--merge needs the lists to unite" : "name a model, or a directory of models");
+    else if (s.merge && (s.isas || s.uses.count))
+        code = usage(c, "--merge unites lists and opens no model: it goes with -o alone");
+    else
+        code = select_read_uses(&uses, &s);
+    s.open.log = &warnings;
+    if (!code) code = s.merge ? select_merge(&list, &rest) : select_models(&list, &rest, &s, uses);
+    if (!code) code = select_read_isas(&list, s.isas);
+    if (!code) code = select_write(&list, &s, &rest);
+    piece_list_free(&list);
+    free(s.uses.items);
+    return code;
+}
+
+#define AT(id, member) OPTION_PLACE(id, select_settings, member)
+
+static const option options[] = {
+    AT(output, output),
+    AT(use, uses),
+    AT(isas, isas),
+    AT(merge, merge),
+    AT(unfused, unfused),
+    AT(optimization, open.optimization),
+    AT(precision, open.precision),
+    AT(model_file, open.model_file),
+    AT(route, open.route),
+    AT(quiet_select, quiet),
+    OPTION_SOURCES,
+    OPTION_END,
+};
+
+static const example examples[] = {
+    { "pith select all-MiniLM-L6-v2 -o ops.yaml", "what one model needs" },
+    { "pith select models/ face.onnx -o ops.yaml", "several models, and all models of a directory" },
+    { "pith select --merge a.yaml b.yaml -o ops.yaml", "the union of two lists" },
+    { "cmake -B small -DPITH_SELECT_OPS_YAML=ops.yaml -DPITH_DTYPE_SELECTIVE=ON", "the build of a list" },
+    { NULL, NULL },
+};
+
+const command command_select = {
+    .name = "select",
+    .summary = "list the operators and other pieces that models need, for a small build",
+    .forms = "[options] MODEL...\n--merge [-o FILE] LIST...",
+    .takes = "MODEL",
+    .description =
+        "Opens the models, uses them, and writes which operators, kernels, passes, tokenizer steps and other "
+        "pieces of Pith that took, as the optimiser left them. A build made from the list holds these and no others. "
+        "The list is the same on every processor. It may be edited, and written by hand.",
+    .examples = examples,
+    .options = options,
+    .run = select_run,
+};

@@ -1,0 +1,16 @@
+/* select_uses.h - uses a model as programs would, so that the library notes which pieces of it that takes. */
+#ifndef PITH_CLI_SELECT_USES_H
+#define PITH_CLI_SELECT_USES_H
+
+#include <pith/detect.h>
+#include <pith/image.h>
+#include <pith/pith.h>
+
+/* The bit of a use by its name ("embed", "run", …); 0: there is none. */
+unsigned select_use_of(const char *name);
+/* The names, as a message lists them. */
+extern const char select_use_names[];
+/* Uses the model in these ways. 0: in all ways that it is made for; if there are none, a session is opened. */
+pith_status select_use(const pith_model *model, unsigned uses, pith_error *err);
+
+#endif

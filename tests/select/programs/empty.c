@@ -1,0 +1,2 @@
+/* empty.c - what a program weighs that does nothing. */
+int main(void) { return 0; }

@@ -1,0 +1,510 @@
+/* trim.c - makes the lists of a selective build: those of src/select without what the build does not need.
+ *
+ * CMake compiles it for the building machine and runs it when it configures (cmake/select.cmake). It reads the lists as
+ * text, the wanted pieces from files of `pith select` and from names, and writes the trimmed lists to another folder,
+ * from which select/tables.c is compiled. A piece that does not exist is an error that names those nearest to it. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/piece_file.h"
+
+/* Which entries of which file make up a kind of piece. */
+static const struct {
+    piece_kind kind;
+    const char *file, *macro, *other; /* other: a second macro for the same kind, or NULL */
+} sources[] = {
+    { PIECE_OPERATORS, "ops", "OP", NULL },
+    { PIECE_KERNELS, "kernels", "KERNEL", "PLAIN" },
+    { PIECE_PASSES, "passes", "PASS", NULL },
+    { PIECE_RAGGED, "ragged", "RAGGED", NULL },
+    { PIECE_READERS, "readers", "READER", NULL },
+    { PIECE_FAMILIES, "families", "FAMILY", NULL },
+    { PIECE_TASKS, "tasks", "TASK", NULL },
+    { PIECE_MODULES, "modules", "MODULE", "REFUSED" },
+    { PIECE_HEADS, "heads", "HEAD", NULL },
+    { PIECE_TOKENIZER_SOURCES, "tokenizers", "SOURCE", NULL },
+    { PIECE_NORMALIZERS, "tokenizers", "NORMALIZER", NULL },
+    { PIECE_PRE_TOKENIZERS, "tokenizers", "PRE_TOKENIZER", NULL },
+    { PIECE_TOKENIZER_MODELS, "tokenizers", "MODEL", NULL },
+    { PIECE_DECODERS, "tokenizers", "DECODER", NULL },
+    { PIECE_RUNTIMES, "runtimes", "RUNTIME", NULL },
+};
+enum { SOURCES = sizeof sources / sizeof *sources, NAME_MOST = 256, LINE_MOST = 1024 };
+
+/* What a verb of the command cannot work without: any of these pieces, of one kind. */
+static const struct {
+    const char *verb;
+    piece_kind kind;
+    const char *pieces; /* NULL: any piece of the kind */
+} verb_needs[] = {
+    { "detect", PIECE_HEADS, "yunet" },
+    { "embed", PIECE_HEADS, "dense sparse sparse_code multi_vector tokens bm42 minicoil" },
+    { "similarity", PIECE_HEADS, "dense" },
+    { "search", PIECE_HEADS, "dense" },
+    { "rerank", PIECE_HEADS, "scores" },
+    { "classify", PIECE_HEADS, "scores" },
+    { "tokenize", PIECE_TOKENIZER_MODELS, NULL },
+    { "detokenize", PIECE_TOKENIZER_MODELS, NULL },
+    { "compile", PIECE_READERS, "onnx safetensors" },
+    { "export", PIECE_READERS, "safetensors" },
+    { "verify", PIECE_READERS, "onnx" },
+};
+
+typedef struct trim {
+    const char *source, *output;
+    piece_list wanted, known; /* known: symbols */
+    bool dtypes;
+} trim;
+
+static void die(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    exit(1);
+}
+
+static void keep(piece_list *list, piece_kind kind, const char *name, uint32_t facts) {
+    if (!piece_list_add(list, kind, name, strlen(name), facts)) die("out of memory");
+}
+
+/* ---- names and symbols ---- */
+
+/* Domains that symbols show at their beginning or at their end. */
+static const struct {
+    const char *domain, *before, *after;
+} domains[] = {
+    { "com.microsoft::", "", "_ms" },
+    { "pith::", "", "_pith" },
+    { "ai.onnx.ml::", "ml_", "" },
+    { "ai.onnx.preview::", "preview_", "" },
+    { "ai.onnx.preview.training::", "training_", "" },
+    { "com.microsoft.nchwc::", "nchwc_", "" },
+};
+enum { DOMAINS = sizeof domains / sizeof *domains };
+
+/* "com.microsoft::Gelu" to "Gelu_ms"; an operator of another domain has its plain name. */
+static void symbol_of(char *symbol, const char *name) {
+    for (size_t i = 0; i < DOMAINS; i++) {
+        size_t n = strlen(domains[i].domain);
+        if (strncmp(name, domains[i].domain, n)) continue;
+        snprintf(symbol, NAME_MOST, "%s%s%s", domains[i].before, name + n, domains[i].after);
+        return;
+    }
+    const char *colons = strstr(name, "::");
+    snprintf(symbol, NAME_MOST, "%s", colons ? colons + 2 : name);
+}
+
+/* The other way round. */
+static void name_of(char *name, const char *symbol) {
+    for (size_t i = 0; i < DOMAINS; i++) {
+        size_t b = strlen(domains[i].before), a = strlen(domains[i].after), n = strlen(symbol);
+        if (n <= a + b || strncmp(symbol, domains[i].before, b) || strcmp(symbol + n - a, domains[i].after)) continue;
+        snprintf(name, NAME_MOST, "%s%.*s", domains[i].domain, (int)(n - a - b), symbol + b);
+        return;
+    }
+    snprintf(name, NAME_MOST, "%s", symbol);
+}
+
+/* Insertions, deletions and changes that make one name of the other; letters count as equal in both cases. */
+static size_t distance(const char *a, const char *b) {
+    size_t row[NAME_MOST + 1], n = strlen(b);
+    if (n > NAME_MOST) n = NAME_MOST;
+    for (size_t k = 0; k <= n; k++) row[k] = k;
+    for (size_t i = 0; a[i]; i++) {
+        size_t corner = row[0];
+        row[0] = i + 1;
+        for (size_t k = 0; k < n; k++) {
+            size_t change = corner + ((a[i] | 32) != (b[k] | 32)), shorter = row[k] + 1, longer = row[k + 1] + 1;
+            corner = row[k + 1];
+            row[k + 1] = change < shorter ? change < longer ? change : longer : shorter < longer ? shorter : longer;
+        }
+    }
+    return row[n];
+}
+
+/* Whether a name is a part of another. */
+static size_t rate(const char *typed, const char *name) { return strstr(name, typed) ? 1 : distance(typed, name); }
+
+static void die_unknown(const trim *t, piece_kind kind, const char *typed) {
+    const piece_names *known = &t->known.kinds[kind];
+    char text[4 * NAME_MOST] = "", name[NAME_MOST];
+    bool shown[1024] = { false };
+    for (int n = 0; n < 3 && known->count; n++) {
+        size_t best = SIZE_MAX, at = 0;
+        for (size_t i = 0; i < known->count && i < sizeof shown; i++) {
+            name_of(name, known->items[i].name);
+            size_t r = shown[i] ? SIZE_MAX : rate(typed, kind == PIECE_OPERATORS ? name : known->items[i].name);
+            if (r < best) best = r, at = i;
+        }
+        if (best == SIZE_MAX) break;
+        shown[at] = true;
+        name_of(name, known->items[at].name);
+        size_t length = strlen(text);
+        snprintf(text + length, sizeof text - length, "%s%s", n ? ", " : "",
+                 kind == PIECE_OPERATORS ? name : known->items[at].name);
+    }
+    die("%s: this Pith has no '%s'; the nearest are %s", piece_kind_names[kind], typed, text);
+}
+
+/* ---- reading the lists ---- */
+
+static FILE *open_list(const char *folder, const char *file, const char *mode) {
+    char path[LINE_MOST];
+    snprintf(path, sizeof path, "%s/%s.def", folder, file);
+    FILE *f = fopen(path, mode);
+    if (!f) die("%s cannot be opened", path);
+    return f;
+}
+
+/* The arguments of an entry "MACRO(first, second …)"; false: the line is no entry of this macro. */
+static bool parse_entry(const char *line, const char *macro, char *first, char *second) {
+    size_t n = strlen(macro);
+    if (!macro[0] || strncmp(line, macro, n) || line[n] != '(') return false;
+    return sscanf(line + n + 1, "%255[A-Za-z0-9_]%*[, ]%255[^,)]", first, second) >= 1;
+}
+
+/* The source whose entry the line is, or -1. */
+static int entry_of(const char *file, const char *line, char *first, char *second) {
+    for (int i = 0; i < SOURCES; i++) {
+        if (strcmp(sources[i].file, file)) continue;
+        second[0] = 0;
+        if (parse_entry(line, sources[i].macro, first, second)) return i;
+        if (sources[i].other && parse_entry(line, sources[i].other, first, second)) return i;
+    }
+    return -1;
+}
+
+static void read_known(trim *t) {
+    char line[LINE_MOST], first[NAME_MOST], second[NAME_MOST];
+    for (int i = 0; i < SOURCES; i++) {
+        t->known.kinds[sources[i].kind].listed = true;
+        FILE *f = open_list(t->source, sources[i].file, "r");
+        while (fgets(line, sizeof line, f)) {
+            if (entry_of(sources[i].file, line, first, second) != i || !strncmp(line, "REFUSED", 7)) continue;
+            int dtype = sources[i].kind == PIECE_KERNELS ? piece_dtype_find(second, strlen(second)) : 0;
+            if (dtype < 0) die("%s.def: dtype '%s' is unknown", sources[i].file, second);
+            keep(&t->known, sources[i].kind, first, 1u << dtype);
+        }
+        fclose(f);
+    }
+}
+
+/* Operators go by their symbols from here on. */
+static void check_wanted(trim *t) {
+    for (int k = 0; k < PIECE_KINDS; k++) {
+        piece_names *names = &t->wanted.kinds[k];
+        for (size_t i = 0; i < names->count && k != PIECE_ISAS; i++) {
+            char symbol[NAME_MOST];
+            snprintf(symbol, sizeof symbol, "%s", names->items[i].name);
+            if (k == PIECE_OPERATORS) symbol_of(symbol, names->items[i].name);
+            if (!piece_list_find(&t->known, (piece_kind)k, symbol)) die_unknown(t, (piece_kind)k, names->items[i].name);
+        }
+    }
+    piece_names given = t->wanted.kinds[PIECE_OPERATORS];
+    t->wanted.kinds[PIECE_OPERATORS] = (piece_names){ .listed = given.listed };
+    for (size_t i = 0; i < given.count; i++) {
+        char symbol[NAME_MOST];
+        symbol_of(symbol, given.items[i].name);
+        keep(&t->wanted, PIECE_OPERATORS, symbol, given.items[i].facts);
+    }
+}
+
+/* ---- what follows from the lists ---- */
+
+static bool wants(const trim *t, piece_kind kind, const char *name) {
+    return !t->wanted.kinds[kind].listed || piece_list_find(&t->wanted, kind, name);
+}
+
+/* The rows of a family that work on the dtypes: their own; those of f32 for the halves, which it computes; all, if
+ * there is none, because the family then computes in another dtype. */
+static void keep_family(trim *t, const char *family, uint32_t dtypes) {
+    const piece_item *known = piece_list_find(&t->known, PIECE_KERNELS, family);
+    if (!known) die("needs.def: there is no kernel family '%s'", family);
+    const uint32_t halves = 1u << piece_dtype_find("f16", 3) | 1u << piece_dtype_find("bf16", 4);
+    if (dtypes & halves)
+        dtypes = (dtypes & ~halves) | 1u << piece_dtype_find("f32", 3) | (dtypes & halves & known->facts);
+    const piece_item *quick = strncmp(family, "map_", 4) ? NULL : piece_list_find(&t->known, PIECE_KERNELS, family + 4);
+    if (dtypes && quick && !(dtypes & ~quick->facts)) return; /* map_add is asked for where add has no row */
+    keep(&t->wanted, PIECE_KERNELS, family, dtypes & known->facts ? dtypes & known->facts : known->facts);
+}
+
+/* Calls act for each word of the rest of an entry "MACRO(kind, piece, words …)". */
+static bool for_needs(const trim *t, const char *macro,
+                      bool (*act)(void *user, const char *kind, const char *piece, const char *word), void *user) {
+    char line[LINE_MOST];
+    FILE *f = open_list(t->source, "needs", "r");
+    bool good = true;
+    while (fgets(line, sizeof line, f)) {
+        char *close = strrchr(line, ')');
+        if (strncmp(line, macro, strlen(macro)) || !close) continue;
+        *close = 0;
+        char *kind = strtok(line + strlen(macro) + 1, ", "), *piece = strtok(NULL, ", ");
+        for (char *word; kind && piece && (word = strtok(NULL, " "));) good &= act(user, kind, piece, word);
+    }
+    fclose(f);
+    return good;
+}
+
+static bool add_kernels(void *user, const char *kind, const char *piece, const char *family) {
+    trim *t = user;
+    const bool library = !strcmp(kind, "library");
+    if (!strcmp(kind, "verbs")) return true;
+    const piece_kind k = library ? PIECE_KINDS : piece_kind_find(kind, strlen(kind));
+    if (!library && !wants(t, k, piece)) return true;
+    const piece_item *item = library ? NULL : piece_list_find(&t->wanted, k, piece);
+    keep_family(t, family, item ? item->facts & ~PIECE_UPGRADED : 0);
+    return true;
+}
+
+/* With operators but no kernels in the list, the operators say which kernels they need. */
+static void derive_kernels(trim *t) {
+    if (!t->wanted.kinds[PIECE_OPERATORS].listed || t->wanted.kinds[PIECE_KERNELS].listed) return;
+    t->wanted.kinds[PIECE_KERNELS].listed = true;
+    for_needs(t, "KERNELS", add_kernels, t);
+}
+
+typedef struct lack {
+    const trim *t;
+    piece_kind kind;
+    const char *piece;
+} lack;
+
+/* False if the piece makes an operator that is not there. */
+static bool has_made(void *user, const char *kind, const char *piece, const char *symbol) {
+    const lack *l = user;
+    if (piece_kind_find(kind, strlen(kind)) != l->kind || strcmp(piece, l->piece)) return true;
+    return wants(l->t, PIECE_OPERATORS, symbol);
+}
+
+/* With operators but no passes in the list, those passes stay whose operators are there. The same holds for rules. */
+static void derive_makers(trim *t, piece_kind kind) {
+    if (!t->wanted.kinds[PIECE_OPERATORS].listed || t->wanted.kinds[kind].listed) return;
+    for (size_t i = 0; i < t->known.kinds[kind].count; i++) {
+        lack l = { t, kind, t->known.kinds[kind].items[i].name };
+        if (for_needs(t, "MAKES", has_made, &l)) keep(&t->wanted, kind, l.piece, 0);
+    }
+    t->wanted.kinds[kind].listed = true;
+}
+
+/* ---- writing ---- */
+
+static bool keeps_entry(const trim *t, int source, const char *first, const char *second, const char *line) {
+    piece_kind kind = sources[source].kind;
+    if (!strncmp(line, "REFUSED", 7)) return !t->wanted.kinds[kind].listed;
+    if (!wants(t, kind, first)) return false;
+    const piece_item *item = kind == PIECE_KERNELS && t->dtypes ? piece_list_find(&t->wanted, kind, first) : NULL;
+    uint32_t dtypes = item ? item->facts & ~PIECE_UPGRADED : 0;
+    return !dtypes || dtypes >> piece_dtype_find(second, strlen(second)) & 1;
+}
+
+/* The file without what is not wanted. What is no entry stays. */
+static void write_list(const trim *t, const char *file) {
+    char line[LINE_MOST], first[NAME_MOST], second[NAME_MOST];
+    FILE *from = open_list(t->source, file, "r"), *to = open_list(t->output, file, "w");
+    while (fgets(line, sizeof line, from)) {
+        int source = entry_of(file, line, first, second);
+        if (source < 0 || keeps_entry(t, source, first, second, line)) fputs(line, to);
+    }
+    fclose(from);
+    if (fclose(to)) die("%s/%s.def cannot be written", t->output, file);
+}
+
+/* ---- what is left out ---- */
+
+/* Kinds whose pieces models name in other words, see base/dropped.h. */
+static bool is_small(piece_kind kind) {
+    return kind == PIECE_READERS || kind == PIECE_FAMILIES || kind == PIECE_TASKS || kind == PIECE_MODULES ||
+           kind == PIECE_HEADS || kind == PIECE_TOKENIZER_SOURCES || kind == PIECE_RUNTIMES;
+}
+
+/* FNV-1a, as base/dropped.c has it. */
+static void write_hash(FILE *to, const char *kind, const char *name, const char *dtype) {
+    char text[3 * NAME_MOST];
+    uint32_t hash = 2166136261u;
+    snprintf(text, sizeof text, "%s %s%s%s", kind, name, dtype[0] ? " " : "", dtype);
+    for (const char *at = text; *at; at++) hash = (hash ^ (uint8_t)*at) * 16777619u;
+    fprintf(to, "DROPPED(0x%08xu) /* %s */\n", (unsigned)hash, text);
+}
+
+static void write_dropped(const trim *t) {
+    FILE *to = open_list(t->output, "dropped", "w");
+    char name[NAME_MOST];
+    for (int k = 0; k < PIECE_KINDS; k++) {
+        const piece_names *known = &t->known.kinds[k];
+        if (k == PIECE_PASSES || k == PIECE_RAGGED) continue; /* a build without them is slower and says nothing */
+        for (size_t i = 0; i < known->count; i++) {
+            const piece_item *item = piece_list_find(&t->wanted, (piece_kind)k, known->items[i].name);
+            const bool kept = wants(t, (piece_kind)k, known->items[i].name);
+            uint32_t left = item && t->dtypes ? item->facts & ~PIECE_UPGRADED : 0;
+            left = !kept ? known->items[i].facts : left ? known->items[i].facts & ~left : 0;
+            for (int d = 0; k == PIECE_KERNELS && d < PIECE_DTYPES; d++)
+                if (left >> d & 1) write_hash(to, piece_kind_names[k], known->items[i].name, piece_dtypes[d]);
+            if (kept || k == PIECE_KERNELS) continue;
+            name_of(name, known->items[i].name);
+            if (is_small((piece_kind)k))
+                fprintf(to, "DROPPED_NAME(\"%s %s\")\n", piece_kind_names[k], known->items[i].name);
+            else
+                write_hash(to, piece_kind_names[k], k == PIECE_OPERATORS ? name : known->items[i].name, "");
+        }
+    }
+    if (t->wanted.kinds[PIECE_ISAS].listed && !wants(t, PIECE_ISAS, "scalar")) write_hash(to, "isas", "scalar", "");
+    if (fclose(to)) die("%s/dropped.def cannot be written", t->output);
+}
+
+/* levels: those of the target, worst first, with blanks between them. */
+static void write_isas(const trim *t, const char *levels) {
+    char level[NAME_MOST], all[NAME_MOST];
+    FILE *to = open_list(t->output, "isas", "w");
+    size_t count = 0;
+    for (size_t i = 0; i < t->wanted.kinds[PIECE_ISAS].count; i++) {
+        const char *isa = t->wanted.kinds[PIECE_ISAS].items[i].name;
+        snprintf(all, sizeof all, " %s ", levels);
+        snprintf(level, sizeof level, " %s ", isa);
+        if (!strstr(all, level)) die("isas: this target has no '%s'; it has %s", isa, levels);
+    }
+    fprintf(to, "/* The instruction set levels of this build, worst first. */\n#define PITH_ISAS(X, ...)");
+    for (const char *at = levels; sscanf(at, "%255s", level) == 1; at += strlen(level) + 1) {
+        if (wants(t, PIECE_ISAS, level)) {
+            fprintf(to, " X(%s, __VA_ARGS__)", level);
+            printf("%s%s", count++ ? " " : "", level);
+        }
+        if (strlen(at) <= strlen(level)) break;
+    }
+    fputc('\n', to);
+    if (fclose(to)) die("%s/isas.def cannot be written", t->output);
+    if (!count) die("isas: none of the target's is left; it has %s", levels);
+}
+
+typedef struct verb_kernels {
+    const trim *t;
+    const char *verb;
+} verb_kernels;
+
+/* False if the verb cannot work without the family, which is not there. */
+static bool verb_has(void *user, const char *kind, const char *piece, const char *family) {
+    const verb_kernels *v = user;
+    return strcmp(kind, "verbs") || strcmp(piece, v->verb) || wants(v->t, PIECE_KERNELS, family);
+}
+
+static bool verb_works(const trim *t, const char *verb) {
+    verb_kernels kernels = { t, verb };
+    if (!strcmp(verb, "select")) return !t->wanted.kinds[PIECE_OPERATORS].listed; /* it would miss what is left out */
+    if (!for_needs(t, "KERNELS", verb_has, &kernels)) return false;
+    for (size_t i = 0; i < sizeof verb_needs / sizeof *verb_needs; i++) {
+        const piece_names *names = &t->wanted.kinds[verb_needs[i].kind];
+        if (strcmp(verb_needs[i].verb, verb) || !names->listed) continue;
+        bool any = !verb_needs[i].pieces && names->count;
+        char piece[NAME_MOST];
+        for (const char *at = verb_needs[i].pieces; at && sscanf(at, "%255s", piece) == 1;) {
+            any |= piece_list_find(&t->wanted, verb_needs[i].kind, piece) != NULL;
+            at = strchr(at + 1, ' ');
+        }
+        if (!any) return false;
+    }
+    return true;
+}
+
+static void write_verbs(const trim *t, const char *from_folder, const char *to_folder) {
+    char line[LINE_MOST], verb[NAME_MOST];
+    FILE *from = open_list(from_folder, "verbs", "r"), *to = open_list(to_folder, "verbs", "w");
+    while (fgets(line, sizeof line, from))
+        if (sscanf(line, "VERB(%255[a-z])", verb) != 1 || verb_works(t, verb)) fputs(line, to);
+    fclose(from);
+    if (fclose(to)) die("%s/verbs.def cannot be written", to_folder);
+}
+
+/* ---- the call ---- */
+
+static void take_file(trim *t, const char *path, bool first) {
+    char message[LINE_MOST];
+    piece_list next = { 0 };
+    if (!piece_file_read(first ? &t->wanted : &next, path, message, sizeof message)) die("%s", message);
+    if (!first && !piece_list_unite(&t->wanted, &next)) die("out of memory");
+    piece_list_free(&next);
+}
+
+/* Cuts "/f32/i64" off the name. 0: it has no such end. */
+static uint32_t take_dtypes(char *name) {
+    uint32_t facts = 0;
+    char *at = strchr(name, '/');
+    while (at) {
+        char *next = strchr(at + 1, '/');
+        *at++ = 0;
+        if (next) *next = 0;
+        const int dtype = piece_dtype_find(at, strlen(at));
+        if (dtype < 0) die("operators: '%s' behind %s is no dtype; write names such as f32, i64 and bool", at, name);
+        facts |= 1u << dtype;
+        at = next;
+    }
+    return facts;
+}
+
+/* Operators by name, added to what files list; they bring their kernels. */
+static void take_operators(trim *t, char *names, bool alone) {
+    piece_list own = { 0 };
+    for (char *name = strtok(names, ",; "); name; name = strtok(NULL, ",; ")) {
+        if (!strncmp(name, "ai.onnx::", 9)) name += 9;
+        keep(&own, PIECE_OPERATORS, name, take_dtypes(name));
+    }
+    if (!own.kinds[PIECE_OPERATORS].count) die("the list of operators is empty; name some, or leave it out");
+    trim derived = { .source = t->source, .wanted = own, .known = t->known };
+    check_wanted(&derived);
+    derive_kernels(&derived);
+    for (size_t i = 0; i < own.kinds[PIECE_OPERATORS].count; i++)
+        if (alone || t->wanted.kinds[PIECE_OPERATORS].listed)
+            keep(&t->wanted, PIECE_OPERATORS, own.kinds[PIECE_OPERATORS].items[i].name,
+                 own.kinds[PIECE_OPERATORS].items[i].facts);
+    const piece_names *kernels = &derived.wanted.kinds[PIECE_KERNELS];
+    for (size_t i = 0; i < kernels->count && t->wanted.kinds[PIECE_KERNELS].listed; i++)
+        keep(&t->wanted, PIECE_KERNELS, kernels->items[i].name, kernels->items[i].facts);
+}
+
+int main(int argc, char **argv) {
+    trim t = { .dtypes = false };
+    const char *levels = "scalar", *verbs = NULL, *verbs_output = NULL;
+    char *operators = NULL, *isas = NULL;
+    bool files = false;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        char *value = argv[i + 1];
+        if (!strcmp(argv[i], "--source"))
+            t.source = value;
+        else if (!strcmp(argv[i], "--output"))
+            t.output = value;
+        else if (!strcmp(argv[i], "--levels"))
+            levels = value;
+        else if (!strcmp(argv[i], "--isas"))
+            isas = value;
+        else if (!strcmp(argv[i], "--operators"))
+            operators = value;
+        else if (!strcmp(argv[i], "--dtypes"))
+            t.dtypes = !strcmp(value, "ON");
+        else if (!strcmp(argv[i], "--verbs"))
+            verbs = value;
+        else if (!strcmp(argv[i], "--verbs-output"))
+            verbs_output = value;
+        else if (!strcmp(argv[i], "--list"))
+            take_file(&t, value, !files), files = true;
+        else
+            die("trim: option '%s' is unknown", argv[i]);
+    }
+    if (!t.source || !t.output) die("trim: --source and --output are needed");
+    read_known(&t);
+    if (operators) take_operators(&t, operators, !files);
+    for (char *isa = isas ? strtok(isas, ",; ") : NULL; isa; isa = strtok(NULL, ",; "))
+        keep(&t.wanted, PIECE_ISAS, isa, 0);
+    check_wanted(&t);
+    if (t.wanted.kinds[PIECE_RUNTIMES].listed) keep(&t.wanted, PIECE_RUNTIMES, "builtin", 0);
+    derive_kernels(&t);
+    derive_makers(&t, PIECE_PASSES);
+    derive_makers(&t, PIECE_RAGGED);
+    for (int i = 0; i < SOURCES; i++)
+        if (!i || strcmp(sources[i].file, sources[i - 1].file)) write_list(&t, sources[i].file);
+    write_dropped(&t);
+    write_isas(&t, levels);
+    if (verbs) write_verbs(&t, verbs, verbs_output);
+    return 0;
+}
