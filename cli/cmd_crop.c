@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/contact_sheet.h"
+#include "cli/crop_map.h"
 #include "cli/crop_picture.h"
 #include "cli/csv_out.h"
 #include "cli/number.h"
@@ -36,7 +38,7 @@ static const char *const formats[] = { NULL, "jpeg", "png", "webp" };
 static const char *const endings[] = { NULL, ".jpg", ".png", ".webp" };
 
 typedef struct crop_settings {
-    const char *model, *dir, *size, *detect_size, *fill, *naming, *list;
+    const char *model, *dir, *size, *detect_size, *fill, *naming, *list, *map, *sheet;
     int preset, position, format;
     int32_t quality, most, right, down;
     double threshold, overlap, face, sharpness;
@@ -56,8 +58,10 @@ typedef struct cropped {
 
 typedef struct picture {
     const char *path;
-    pith_faces faces;
-    cropped *crops; /* [count], of the best faces */
+    const crop_entry *entry; /* of the map; NULL: there is no map */
+    pith_faces found;
+    const pith_face *faces; /* [count], the best of those that were found, or the one that the map gives */
+    cropped *crops;         /* [count] */
     size_t count;
     char *problem; /* why there are no faces; NULL: there are */
 } picture;
@@ -66,36 +70,67 @@ typedef struct crop_job {
     const command *c;
     const crop_settings *s;
     const string_list *paths;
-    pith_model *model;
+    pith_model *model; /* NULL: the map gives all boxes */
+    crop_map map;
     string_list found;
     picture *pictures;
-    size_t count, failed, written, blurred;
+    size_t count, done, failed, written, blurred;
     output list;
+    contact_sheet sheet;
+    bool progress;
+    double shown;
 } crop_job;
+
+/* How far the work is, in a line that the next one replaces. */
+static void show_progress(crop_job *j, bool last) {
+    if (!j->progress || (!last && now_seconds() - j->shown < 0.2)) return;
+    j->shown = now_seconds();
+    fputs("\r\033[K", stderr);
+    if (!last) fprintf(stderr, "%zu of %zu pictures, %zu crops", j->done, j->found.count, j->written);
+    fflush(stderr);
+}
+
+/* A message about a picture, on a line of its own. */
+static void tell(crop_job *j, const char *text) {
+    if (j->progress) fputs("\r\033[K", stderr);
+    fprintf(stderr, "pith crop: %s\n", text);
+}
 
 /* ---- names ---- */
 
 static void put_piece(bytes *out, const char *text, size_t size) { bytes_add(out, text, size); }
 
-/* {stem}, {n} and {ext} of the rule for names, for face n (from 1) of a picture; in its subfolder. From malloc. */
+/* Puts the rule for names in, with {stem}, {n} and {ext}, for face n (from 1) of a picture. */
+static void put_rule(bytes *out, const char *rule, const char *last, const char *ending, size_t n) {
+    const char *dot = strrchr(last, '.');
+    const size_t stem = dot && dot > last ? (size_t)(dot - last) : strlen(last);
+    while (*rule) {
+        if (!strncmp(rule, "{stem}", 6))
+            put_piece(out, last, stem), rule += 6;
+        else if (!strncmp(rule, "{n}", 3))
+            bytes_print(out, "%zu", n), rule += 3;
+        else if (!strncmp(rule, "{ext}", 5))
+            put_piece(out, ending, strlen(ending)), rule += 5;
+        else
+            put_piece(out, rule++, 1);
+    }
+}
+
+/* The name of a crop below the folder of the crops. From malloc. */
 static char *crop_name(const crop_job *j, const picture *p, size_t n) {
     bytes out = { NULL, 0, 0 };
     char *whole = picture_out_name(j->paths, p->path), *slash = strrchr(whole, '/');
     const char *last = slash ? slash + 1 : whole, *dot = strrchr(last, '.');
-    const size_t stem = dot && dot > last ? (size_t)(dot - last) : strlen(last);
     const char *ending = j->s->format ? endings[j->s->format] : picture_out_format(last) ? dot : ".png";
-    if (slash) put_piece(&out, whole, (size_t)(slash - whole) + 1);
-    for (const char *at = j->s->naming; *at;) {
-        if (!strncmp(at, "{stem}", 6))
-            put_piece(&out, last, stem), at += 6;
-        else if (!strncmp(at, "{n}", 3))
-            bytes_print(&out, "%zu", n), at += 3;
-        else if (!strncmp(at, "{ext}", 5))
-            put_piece(&out, ending, strlen(ending)), at += 5;
-        else
-            put_piece(&out, at++, 1);
-    }
+    if (!p->entry && slash) put_piece(&out, whole, (size_t)(slash - whole) + 1);
+    put_rule(&out, p->entry ? p->entry->name : j->s->naming, last, ending, n);
     bytes_add(&out, "", 1);
+    const char *format = p->entry ? picture_out_format(out.data) : "";
+    if (!format || (p->entry && j->s->format && strcmp(format, formats[j->s->format]) != 0)) {
+        out.size--;
+        put_piece(&out, ending, strlen(ending));
+        bytes_add(&out, "", 1);
+    }
     free(whole);
     return out.data;
 }
@@ -112,14 +147,17 @@ static bool is_there(const crop_job *j, const char *name) {
 /* ---- one picture ---- */
 
 static void make_crops(crop_job *j, picture *p, const pith_image *image) {
-    p->count = p->faces.count;
+    const bool numbered = !p->entry || strstr(p->entry->name, "{n}");
+    p->count = p->faces ? 1 : p->found.count;
+    if (!p->faces) p->faces = p->found.faces;
     if (j->s->most && p->count > (size_t)j->s->most) p->count = (size_t)j->s->most;
+    if (!numbered && p->count > 1) p->count = 1;
     p->crops = grow(NULL, p->count * sizeof *p->crops);
     for (size_t i = 0; i < p->count; i++) {
         pith_error err = PITH_ERROR_INIT;
         cropped *crop = &p->crops[i];
         *crop = (cropped){ .problem = NULL };
-        crop_place place = crop_place_of(&p->faces.faces[i], &j->s->rule);
+        crop_place place = crop_place_of(&p->faces[i], &j->s->rule);
         if (crop_picture(&crop->image, image, &place, &j->s->rule, &err))
             crop->problem = strdup(err.message);
         else
@@ -137,11 +175,12 @@ static void crop_one(void *context, size_t index) {
     detect.threads = 1;
     read.channels = 3;
     read.max_pixels = j->s->max_pixels;
+    if (p->entry && p->entry->has_box) p->faces = &p->entry->face;
     if (pith_image_read(&image, p->path, &read, &err)) {
         p->problem = strdup(err.message);
         return;
     }
-    if (pith_detect(&p->faces, j->model, &image, 1, &detect, &err)) {
+    if (!p->faces && pith_detect(&p->found, j->model, &image, 1, &detect, &err)) {
         const char *said = strncmp(err.message, "picture 0: ", 11) ? err.message : err.message + 11;
         p->problem = grow(NULL, strlen(p->path) + strlen(said) + 3);
         sprintf(p->problem, "%s: %s", p->path, said);
@@ -156,7 +195,7 @@ static void crop_one(void *context, size_t index) {
 static void list_crop(crop_job *j, const picture *p, size_t i, const char *name) {
     bytes row = { NULL, 0, 0 };
     char number[NUMBER_CHARS];
-    const pith_face *f = &p->faces.faces[i];
+    const pith_face *f = &p->faces[i];
     if (!j->s->list) return;
     csv_put(&row, p->path);
     bytes_add(&row, ",", 1);
@@ -166,22 +205,52 @@ static void list_crop(crop_job *j, const picture *p, size_t i, const char *name)
         bytes_add(&row, number, number_print(number, f->box[k]));
     }
     bytes_add(&row, ",", 1);
-    bytes_add(&row, number, number_print(number, f->score));
+    if (p->found.count) bytes_add(&row, number, number_print(number, f->score));
     bytes_print(&row, ",%.1f\n", p->crops[i].sharpness);
     output_write(&j->list, row.data, row.size);
     free(row.data);
+}
+
+static void sheet_crop(crop_job *j, const picture *p, size_t i, const char *name) {
+    char caption[80];
+    if (p->found.count)
+        snprintf(caption, sizeof caption, "score %.3f, sharpness %.1f", (double)p->faces[i].score,
+                 p->crops[i].sharpness);
+    else
+        snprintf(caption, sizeof caption, "sharpness %.1f", p->crops[i].sharpness);
+    contact_sheet_add(&j->sheet, j->s->dir, name, p->path, caption);
+}
+
+/* A face that was found, and of which there is no crop. */
+static void leave_out(crop_job *j, const picture *p, size_t i) {
+    bytes why = { NULL, 0, 0 };
+    const cropped *crop = &p->crops[i];
+    if (crop->problem)
+        bytes_print(&why, "face %zu: %s", i + 1, crop->problem);
+    else
+        bytes_print(&why, "face %zu: sharpness %.1f is below %.1f", i + 1, crop->sharpness, j->s->sharpness);
+    bytes_add(&why, "", 1);
+    contact_sheet_leave_out(&j->sheet, p->path, why.data);
+    free(why.data);
 }
 
 static void write_crop(crop_job *j, picture *p, size_t i) {
     cropped *crop = &p->crops[i];
     char *name = crop_name(j, p, i + 1);
     pith_image_encode_options options = PITH_IMAGE_ENCODE_OPTIONS_INIT;
-    options.format = j->s->format ? formats[j->s->format] : picture_out_format(name) ? picture_out_format(name) : "png";
+    options.format = picture_out_format(name) ? picture_out_format(name) : j->s->format ? formats[j->s->format] : "png";
+    if (!p->entry && j->s->format) options.format = formats[j->s->format];
     options.quality = j->s->quality;
     if (crop->problem) {
-        fprintf(stderr, "pith crop: %s: face %zu: %s\n", p->path, i + 1, crop->problem);
+        bytes text = { NULL, 0, 0 };
+        bytes_print(&text, "%s: face %zu: %s", p->path, i + 1, crop->problem);
+        bytes_add(&text, "", 1);
+        tell(j, text.data);
+        free(text.data);
+        leave_out(j, p, i);
         j->failed++;
     } else if (crop->sharpness < j->s->sharpness) {
+        leave_out(j, p, i);
         j->blurred++;
     } else if (!(j->s->resume && is_there(j, name)) &&
                picture_out_write(j->c, &crop->image, j->s->dir, name, &options, &j->found)) {
@@ -189,23 +258,27 @@ static void write_crop(crop_job *j, picture *p, size_t i) {
     } else {
         j->written++;
         list_crop(j, p, i, name);
+        sheet_crop(j, p, i, name);
     }
     free(name);
 }
 
 static void finish_picture(crop_job *j, picture *p) {
     if (p->problem) {
-        fprintf(stderr, "pith crop: %s\n", p->problem);
+        tell(j, p->problem);
         j->failed++;
     }
+    if (!p->count) contact_sheet_leave_out(&j->sheet, p->path, p->problem ? p->problem : "no face");
     for (size_t i = 0; i < p->count; i++) {
         write_crop(j, p, i);
         pith_image_free(&p->crops[i].image);
         free(p->crops[i].problem);
     }
     free(p->crops);
-    pith_faces_free(&p->faces);
+    pith_faces_free(&p->found);
     free(p->problem);
+    j->done++;
+    show_progress(j, false);
 }
 
 static int crop_batches(crop_job *j) {
@@ -216,26 +289,56 @@ static int crop_batches(crop_job *j) {
     j->pictures = grow(NULL, room * sizeof *j->pictures);
     for (size_t next = 0; next < j->found.count;) {
         for (j->count = 0; j->count < room && next < j->found.count; j->count++)
-            j->pictures[j->count] = (picture){ .path = j->found.items[next++] };
+            j->pictures[j->count] =
+                (picture){ .path = j->found.items[next], .entry = j->s->map ? &j->map.items[next] : NULL },
+            next++;
         parallel_run(crop_one, j, j->count, j->s->detect.threads);
         for (size_t i = 0; i < j->count; i++) finish_picture(j, &j->pictures[i]);
     }
     free(j->pictures);
+    show_progress(j, true);
     fprintf(stderr, "%zu crops of %zu pictures", j->written, j->found.count);
     if (j->blurred) fprintf(stderr, ", %zu left out as not sharp", j->blurred);
     fputs("\n", stderr);
     return j->failed ? EXIT_FAILED : EXIT_DONE;
 }
 
+/* The pictures that the arguments stand for, or those of the map. */
+static int find_pictures(crop_job *j) {
+    if (!j->s->map) return picture_files_find(&j->found, j->c, j->paths);
+    for (size_t i = 0; i < j->map.count; i++) {
+        const char *path = j->map.items[i].path;
+        list_add(&j->found, strcpy(grow(NULL, strlen(path) + 1), path));
+    }
+    return EXIT_DONE;
+}
+
+/* The page may lie in the folder of the crops, which is made here. */
+static int open_sheet(crop_job *j) {
+    bytes folder = { NULL, 0, 0 };
+    bytes_print(&folder, "%s/", j->s->dir);
+    bytes_add(&folder, "", 1);
+    int code = picture_out_folders(j->c, folder.data);
+    free(folder.data);
+    return code ? code : contact_sheet_open(&j->sheet, j->c, j->s->sheet, &j->found);
+}
+
 static int crop_files(crop_job *j) {
     static const char header[] = "file,crop,x,y,w,h,score,sharpness\n";
-    int code = picture_files_find(&j->found, j->c, j->paths);
-    if (!code && j->s->list) code = output_open(&j->list, j->c, j->s->list, &j->found);
-    if (!code) {
-        if (j->s->list) output_write(&j->list, header, sizeof header - 1);
-        code = crop_batches(j);
-        if (j->s->list) code = output_close(&j->list, j->c, true, code);
+    int code = find_pictures(j);
+    bool listed = false;
+    if (!code && j->s->list) {
+        code = output_open(&j->list, j->c, j->s->list, &j->found);
+        listed = !code;
     }
+    if (!code && j->s->sheet) code = open_sheet(j);
+    const bool begun = !code;
+    if (begun) {
+        if (listed) output_write(&j->list, header, sizeof header - 1);
+        code = crop_batches(j);
+        code = contact_sheet_close(&j->sheet, j->c, code);
+    }
+    if (listed) code = output_close(&j->list, j->c, begun, code);
     picture_files_free(&j->found);
     return code;
 }
@@ -278,9 +381,10 @@ static void make_rule(crop_settings *s) {
 }
 
 static int crop_check(const command *c, crop_settings *s, const string_list *paths) {
-    if (!s->model) return usage(c, "give a model with -m, such as face_detection_yunet_2023mar.onnx");
+    if (!s->model && !s->map) return usage(c, "give a model with -m, such as face_detection_yunet_2023mar.onnx");
     if (!s->dir) return usage(c, "give a folder for the crops with -o");
-    if (!paths->count) return usage(c, "give it pictures, or a folder of them");
+    if (s->map && paths->count) return usage(c, "--map names the pictures; give no others");
+    if (!s->map && !paths->count) return usage(c, "give it pictures, or a folder of them");
     if (s->threshold > 1 || s->overlap > 1) return usage(c, "thresholds are from 0 to 1");
     make_rule(s);
     if (s->rule.face > 1000) return usage(c, "--face-height is a percentage, of at most 1000");
@@ -295,15 +399,24 @@ static int crop_check(const command *c, crop_settings *s, const string_list *pat
     return EXIT_DONE;
 }
 
-static int crop_open(const command *c, crop_settings *s, const string_list *paths) {
+static int open_detector(crop_job *j, crop_settings *s) {
     pith_error err = PITH_ERROR_INIT;
-    crop_job j = { .c = c, .s = s, .paths = paths };
+    if (s->map && !j->map.unknown) return EXIT_DONE;
+    if (!s->model) return usage(j->c, "some rows of %s have no box; give a model with -m that finds the faces", s->map);
     s->open.log = &warnings;
     runtime_choice_apply(&s->open, &s->runtime, 1);
-    if (pith_model_open(&j.model, s->model, &s->open, &err)) return fail_model(c, &err, s->model);
-    int code = pith_detect(NULL, j.model, NULL, 0, &s->detect, &err) ? fail(c, "%s: %s", s->model, err.message)
-                                                                     : crop_files(&j);
+    if (pith_model_open(&j->model, s->model, &s->open, &err)) return fail_model(j->c, &err, s->model);
+    return pith_detect(NULL, j->model, NULL, 0, &s->detect, &err) ? fail(j->c, "%s: %s", s->model, err.message)
+                                                                  : EXIT_DONE;
+}
+
+static int crop_open(const command *c, crop_settings *s, const string_list *paths) {
+    crop_job j = { .c = c, .s = s, .paths = paths, .progress = isatty(STDERR_FILENO) == 1 };
+    int code = s->map ? crop_map_read(&j.map, c, s->map) : EXIT_DONE;
+    if (!code) code = open_detector(&j, s);
+    if (!code) code = crop_files(&j);
     pith_model_close(j.model);
+    crop_map_free(&j.map);
     return code;
 }
 
@@ -333,6 +446,7 @@ static const option options[] = {
     AT(level, level),
     AT(fill, fill),
     OPTION_SECTION("which faces"),
+    AT(map_crop, map),
     AT(score_threshold, threshold),
     AT(nms_threshold_crop, overlap),
     AT(detect_size, detect_size),
@@ -345,6 +459,7 @@ static const option options[] = {
     AT(format_crop, format),
     AT(quality, quality),
     AT(list_crop, list),
+    AT(contact_sheet, sheet),
     AT(resume_crop, resume),
     OPTION_SECTION("work"),
     AT(threads, detect.threads),
@@ -357,13 +472,15 @@ static const example examples[] = {
     { "pith crop -m yunet.onnx -o faces photos/", "photos/a/b.jpg gives faces/a/b_1.jpg, faces/a/b_2.jpg ..." },
     { "pith crop -m yunet.onnx -o out --preset passport --level --fill '#ffffff' me.jpg", NULL },
     { "pith crop -m yunet.onnx -o out --size 256x320 --face-height 50 --format webp --list crops.csv photos/", NULL },
+    { "pith crop -m yunet.onnx -o out --contact-sheet out/index.html photos/", "a page with all crops, to look at" },
+    { "pith crop -o out --map boxes.csv", "columns file, name, x, y, w, h" },
     { NULL, NULL },
 };
 
 const command command_crop = {
     .name = "crop",
     .summary = "cut the faces out of pictures",
-    .forms = "-m MODEL -o DIR [options] IMAGE...",
+    .forms = "-m MODEL -o DIR [options] IMAGE...\n-o DIR --map FILE [options]",
     .takes = "FILE",
     .description =
         "Finds faces as pith detect does, and writes each as a picture of its own. The crop's height follows from the "

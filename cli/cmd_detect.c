@@ -373,9 +373,10 @@ const command command_detect = {
     .forms = "-m MODEL [options] IMAGE...",
     .takes = "FILE",
     .description =
-        "Finds faces with the network YuNet: box, five landmarks (right eye, left eye, nose, right and left corner of "
-        "the "
-        "mouth) and score, in pixels of the picture. A picture may have any size, whatever the model declares.\n"
+        "Finds faces with the network YuNet, or with MTCNN: box, five landmarks (right eye, left eye, nose, right and "
+        "left "
+        "corner of the mouth) and score, in pixels of the picture. A picture may have any size, whatever the model "
+        "declares.\n"
         "A folder stands for all pictures in it and below. A picture that cannot be read gets a message, the others go "
         "on, and the exit code is 1.",
     .examples = examples,

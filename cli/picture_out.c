@@ -33,15 +33,17 @@ const char *picture_out_format(const char *name) {
                                                                  : NULL;
 }
 
-static int make_folders(const command *c, char *path) {
-    for (char *slash = path + 1; (slash = strchr(slash, '/')); slash++) {
+int picture_out_folders(const command *c, const char *path) {
+    char *copy = grow(NULL, strlen(path) + 1);
+    int code = EXIT_DONE;
+    strcpy(copy, path);
+    for (char *slash = copy; !code && *slash && (slash = strchr(slash + 1, '/'));) {
         *slash = 0;
-        int failed = mkdir(path, 0777) && errno != EEXIST ? errno : 0;
-        if (failed) fail(c, "%s: %s", path, strerror(failed));
+        if (mkdir(copy, 0777) && errno != EEXIST) code = fail(c, "%s: %s", copy, strerror(errno));
         *slash = '/';
-        if (failed) return EXIT_FAILED;
     }
-    return EXIT_DONE;
+    free(copy);
+    return code;
 }
 
 static int put(void *user, const void *data, size_t size) { return !output_write(user, data, size); }
@@ -52,7 +54,7 @@ int picture_out_write(const command *c, const pith_image *image, const char *dir
     output out;
     char *path = grow(NULL, strlen(dir) + strlen(name) + 2);
     sprintf(path, "%s/%s", dir, name);
-    int code = make_folders(c, path);
+    int code = picture_out_folders(c, path);
     if (!code) code = output_open(&out, c, path, inputs);
     if (!code) {
         bool good = !pith_image_encode(image, options, put, &out, &err);

@@ -51,6 +51,8 @@ int two_runtimes_run(two_runtimes *t, const command *c, const model_inputs *in, 
 }
 
 static void compare_pair(difference_of *d, double a, double b, size_t at) {
+    if (isfinite(a) && fabs(a) > d->largest) d->largest = fabs(a);
+    if (isfinite(b) && fabs(b) > d->largest) d->largest = fabs(b);
     if (a == b || (isnan(a) && isnan(b))) return;
     double by = isfinite(a) && isfinite(b) ? fabs(a - b) : INFINITY;
     double rel = isfinite(by) ? by / fmax(fabs(a), fabs(b)) : INFINITY;

@@ -14,7 +14,8 @@ typedef struct difference_of {
     double max_rel;   /* largest |a - b| / max(|a|, |b|) */
     size_t at;        /* index of the element with max_abs */
     double values[RUNTIMES];
-    size_t count; /* elements */
+    double largest; /* the largest finite |a| or |b| */
+    size_t count;   /* elements */
 } difference_of;
 
 typedef struct two_runtimes {

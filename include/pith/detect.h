@@ -1,4 +1,4 @@
-/* pith/detect.h - faces in pictures, with the network YuNet: where they are, and where eyes, nose and mouth are.
+/* pith/detect.h - faces in pictures, with YuNet or MTCNN: where they are, and where eyes, nose and mouth are.
  *
  *     pith_faces faces;
  *     if (pith_model_open(&model, "face_detection_yunet_2023mar.onnx", NULL, &err)) puts(err.message);
@@ -37,7 +37,7 @@ typedef struct pith_faces {
 /* Frees the faces and sets the struct to zeros. NULL and zeros are allowed. */
 PITH_API void pith_faces_free(pith_faces *faces);
 
-/* How the network's two numbers, a face and how well the box fits it, become one score. */
+/* How YuNet's two numbers, a face and how well the box fits it, become one score; MTCNN has one number. */
 typedef enum pith_face_score {
     PITH_FACE_SCORE_ROOT = 0,   /* the square root of their product, as in OpenCV's FaceDetectorYN */
     PITH_FACE_SCORE_PRODUCT = 1 /* their product, as in the evaluation of YuNet's authors */
@@ -64,9 +64,10 @@ typedef struct pith_detect_options {
 /* clang-format on */
 
 /* Finds the faces of pictures: faces[count], which the caller frees one by one. The model is any file of YuNet, with
- * outputs cls_8 to kps_32. A picture may have any size, whatever the file declares, and 1, 3 or 4 channels; alpha is
- * dropped. Its faces do not depend on the other pictures or on the number of threads. With options NULL the result is
- * that of OpenCV's FaceDetectorYN: thresholds 0.9 and 0.3, boxes rounded towards zero when they are compared.
+ * outputs cls_8 to kps_32, or a directory with the three networks of MTCNN (docs/faces.md). A picture may have any
+ * size, whatever the file declares, and 1, 3 or 4 channels; alpha is dropped. Its faces do not depend on the other
+ * pictures or on the number of threads. With options NULL the result is that of OpenCV's FaceDetectorYN: thresholds 0.9
+ * and 0.3, boxes rounded towards zero when they are compared.
  *   - A model that was opened with PITH_OPEN_STRICT_SHAPES takes the size only that its file declares.
  *   - On ONNX Runtime, which takes declared sizes only, pictures are scaled to that size if no other is given.
  * After an error no faces are held. An error names the picture by its index. PITH_ERR_UNSUPPORTED: the model is no

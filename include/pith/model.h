@@ -27,8 +27,12 @@ enum {
     PITH_OPEN_NO_ARENA = 1u << 5,      /* allocate each activation when its step begins and free it after its last use,
                                           instead of one planned buffer. The results have the same bits. For
                                           measuring what the buffer saves. */
-    PITH_OPEN_NO_PLAN_REUSE = 1u << 6  /* plan shapes and memory anew in each run, also for shapes that had a plan. For
+    PITH_OPEN_NO_PLAN_REUSE = 1u << 6, /* plan shapes and memory anew in each run, also for shapes that had a plan. For
                                           measuring what the reuse saves. */
+    PITH_OPEN_INNER = 1u << 7          /* every named value of an .onnx file's graph that a node gives, and that is a
+                                          tensor of numbers, is an output, in the order of nodes. Also on ONNX Runtime.
+                                          With optimization 0 only; such a model takes no texts. For finding where two
+                                          runtimes begin to differ. */
 };
 
 typedef struct pith_open_options {

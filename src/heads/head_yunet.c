@@ -87,8 +87,18 @@ static pith_status yunet_decode(pith_candidates *candidates, const pith_detector
 }
 
 static const pith_detector yunet_detector = {
-    .outputs = { "cls_8", "cls_16", "cls_32", "obj_8", "obj_16", "obj_32", "bbox_8", "bbox_16", "bbox_32", "kps_8",
-                 "kps_16", "kps_32" },
+    .networks = { { .outputs = { { .name = "cls_8" },
+                                 { .name = "cls_16" },
+                                 { .name = "cls_32" },
+                                 { .name = "obj_8" },
+                                 { .name = "obj_16" },
+                                 { .name = "obj_32" },
+                                 { .name = "bbox_8" },
+                                 { .name = "bbox_16" },
+                                 { .name = "bbox_32" },
+                                 { .name = "kps_8" },
+                                 { .name = "kps_16" },
+                                 { .name = "kps_32" } } } },
     .stride = 32,
     .planes = { 2, 1, 0 },
     .decode = yunet_decode,

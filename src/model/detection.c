@@ -17,15 +17,15 @@
 #include "exec/profile.h"
 #include "image/picture.h"
 #include "image/resize.h"
-#include "model/engine.h"
-#include "model/picture_view.h"
+#include "model/cascade.h"
+#include "model/open.h"
 
 enum { DETECT_THREADS_MOST = 512 };
 /* The most pixels along a side of the network's input. */
 enum { DETECT_SIDE_MOST = 1 << 16 };
 
 typedef struct detect_worker {
-    pith_runner runner;
+    pith_runner runners[PITH_DETECTOR_NETWORKS];
     pith_arena arena; /* of the current picture */
     pith_error fault;
     size_t failed; /* the first picture that failed; SIZE_MAX: none */
@@ -34,7 +34,6 @@ typedef struct detect_worker {
 typedef struct detect_call {
     const pith_model *m;
     pith_detection *detection;
-    const pith_program *program;
     const pith_image *images;
     pith_faces *faces;
     const pith_detect_options *options;
@@ -46,38 +45,50 @@ typedef struct detect_call {
 
 /* ---- which detector ---- */
 
-/* Finds the outputs of a detector by their names; false if one is not there. */
-static bool detect_places(int *places, const pith_graph *graph, const pith_detector *d) {
-    for (int i = 0; i < PITH_DETECTOR_OUTPUTS && d->outputs[i]; i++) {
-        places[i] = pith_graph_find_output(graph, d->outputs[i]);
-        if (places[i] < 0 || graph->outputs[places[i]]->type.dtype != PITH_F32) return false;
+static const pith_head *detect_find(const pith_model *m) {
+    int places[PITH_DETECTOR_OUTPUTS];
+    for (size_t i = 0; i < pith_head_table_count && !m->cascade; i++) {
+        const pith_detector *d = pith_head_table[i]->detector;
+        if (d && d->decode && pith_detector_takes(places, &d->networks[0], m->graph)) return pith_head_table[i];
     }
-    return true;
+    return m->cascade;
+}
+
+static pith_status detect_make_network(pith_detection *d, int index, const pith_model *m, pith_error *err) {
+    pith_detection_network *n = &d->networks[index];
+    const pith_model *part = index ? d->parts[index] : m;
+    PITH_TRY(pith_model_program(&n->program, part, err));
+    if (!pith_detector_takes(n->places, &d->head->detector->networks[index], part->graph))
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "network %d of %s has other types than its file declares",
+                         index + 1, d->head->name);
+    return pith_idle_runners_init(&n->idle, (size_t)m->options.sessions, (uint64_t)m->options.session_idle_ms * 1000000,
+                                  (pith_counters *)&m->account.counters, &d->arena, err);
 }
 
 static pith_status detect_make(pith_detection *d, const pith_model *m, pith_error *err) {
     const pith_graph *graph = m->graph;
-    const bool pixels = graph->input_count == 1 && pith_model_is_pixels(graph->inputs[0]);
-    for (size_t i = 0; i < pith_head_table_count && pixels && !d->head; i++) {
-        const pith_head *head = pith_head_table[i];
-        if (head->detector && detect_places(d->places, graph, head->detector)) d->head = head;
-    }
+    d->head = detect_find(m);
     if (!d->head) PITH_TRY(pith_piece_check("heads", PITH_STR("yunet"), err));
-    if (!d->head || graph->inputs[0]->type.dtype != PITH_F32)
+    if (!d->head)
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
                          "the model is no detector that is known: YuNet has an input [batch, 3, height, width] of "
-                         "float32 and the outputs cls_8 to kps_32");
+                         "float32 and the outputs cls_8 to kps_32; MTCNN is a directory with its three networks");
     pith_piece_used(d->head);
     const pith_type *declared = graph->inputs[0]->hint ? graph->inputs[0]->hint : &graph->inputs[0]->type;
     for (int i = 0; i < 2; i++)
         d->dims[i] = declared->rank == 4 && pith_dim_known(declared->dims[2 + i]) ? declared->dims[2 + i] : -1;
-    return pith_idle_runners_init(&d->idle, (size_t)m->options.sessions, (uint64_t)m->options.session_idle_ms * 1000000,
-                                  (pith_counters *)&m->account.counters, &d->arena, err);
+    if (m->cascade) PITH_TRY(pith_cascade_open(d->parts, m, err));
+    for (const int count = pith_detector_count(d->head->detector); d->count < count; d->count++)
+        PITH_TRY(detect_make_network(d, d->count, m, err));
+    return PITH_OK;
 }
 
 void pith_detection_free(pith_detection *d, const pith_allocator *allocator) {
     if (!d) return;
-    if (d->idle.items) pith_idle_runners_destroy(&d->idle);
+    for (int i = 0; i < PITH_DETECTOR_NETWORKS; i++) {
+        if (d->networks[i].idle.items) pith_idle_runners_destroy(&d->networks[i].idle);
+        if (d->parts[i]) pith_model_destroy(d->parts[i]);
+    }
     pith_arena_free(&d->arena);
     pith_memory_free(allocator, d);
 }
@@ -116,10 +127,11 @@ static int64_t detect_multiple(int64_t x, int64_t of) { return (x + of - 1) / of
 static pith_status detect_size_of(detect_size *s, const detect_call *c, const pith_image *image, pith_error *err) {
     const pith_detect_options *o = c->options;
     const int64_t *declared = c->detection->dims;
-    const int stride = c->detection->head->detector->stride;
+    const pith_detector *d = c->detection->head->detector;
+    const int stride = d->find ? 1 : d->stride;
     int64_t width = o->width, height = o->height;
     /* Such a runtime takes no other size than the declared one. */
-    if (!width && c->m->runtime->as_written && declared[0] > 0 && declared[1] > 0)
+    if (!width && !d->find && c->m->runtime->as_written && declared[0] > 0 && declared[1] > 0)
         width = declared[1], height = declared[0];
     s->width = image->width;
     s->height = image->height;
@@ -204,51 +216,101 @@ static pith_status detect_give(pith_faces *faces, const pith_candidates *found, 
     return PITH_OK;
 }
 
-static pith_status detect_borrow(detect_call *c, detect_worker *w, pith_error *err) {
-    if (w->runner.runtime) return PITH_OK;
-    pith_idle_runners_take(&w->runner, &c->detection->idle);
-    if (w->runner.runtime) return PITH_OK;
+static pith_status detect_borrow(detect_call *c, detect_worker *w, int network, pith_error *err) {
+    pith_detection_network *n = &c->detection->networks[network];
+    pith_runner *runner = &w->runners[network];
+    if (runner->runtime) return PITH_OK;
+    pith_idle_runners_take(runner, &n->idle);
+    if (runner->runtime) return PITH_OK;
     pith_count(c->executor.counters, PITH_COUNT_sessions_made, 1);
-    return pith_runner_create(&w->runner, c->program, &c->executor, err);
+    return pith_runner_create(runner, n->program, &c->executor, err);
 }
 
-static pith_status detect_decode(pith_candidates *found, const detect_call *c, const pith_tensor *outputs,
-                                 const pith_tensor *input, pith_error *err) {
-    const pith_detector *d = c->detection->head->detector;
-    pith_detector_outputs o = { .width = input->dims[3], .height = input->dims[2] };
-    for (int i = 0; i < PITH_DETECTOR_OUTPUTS && d->outputs[i]; i++) o.tensors[i] = &outputs[c->detection->places[i]];
-    PITH_TRY(d->decode(found, &o, c->options, err));
-    return pith_candidates_choose(found, c->options->nms_threshold, (size_t)c->options->top_k, err);
+/* Runs a network; all outputs of its graph are in the picture's arena. */
+static pith_status detect_network(pith_detector_outputs *o, detect_call *c, detect_worker *w, int network,
+                                  const pith_tensor *input, pith_error *err) {
+    const pith_detection_network *n = &c->detection->networks[network];
+    const pith_detector_output *wanted = c->detection->head->detector->networks[network].outputs;
+    pith_lane *lane = pith_profile_lane(c->options->profile);
+    pith_tensor *outputs = pith_arena_array(&w->arena, n->program->graph->output_count, sizeof *outputs);
+    if (!outputs) return pith_fail_memory(err, n->program->graph->output_count * sizeof *outputs);
+    PITH_TRY(detect_borrow(c, w, network, err));
+    pith_runner_trace(&w->runners[network], pith_lane_trace(lane), lane);
+    const uint64_t begin = pith_clock_ns();
+    PITH_TRY(pith_runner_run(&w->runners[network], outputs, input, c->inner_threads, c->options->cancel, err));
+    pith_lane_phase(lane, "run", begin, 1);
+    pith_count(c->executor.counters, PITH_COUNT_run_ns, pith_clock_ns() - begin);
+    *o = (pith_detector_outputs){ .width = input->dims[3], .height = input->dims[2] };
+    for (int i = 0; i < PITH_DETECTOR_OUTPUTS && (wanted[i].name || wanted[i].rank); i++)
+        o->tensors[i] = &outputs[n->places[i]];
+    return PITH_OK;
+}
+
+/* ---- one network ---- */
+
+static pith_status detect_once(pith_candidates *found, detect_call *c, detect_worker *w, const detect_size *size,
+                               const pith_image *image, pith_error *err) {
+    pith_lane *lane = pith_profile_lane(c->options->profile);
+    pith_detector_outputs outputs;
+    pith_tensor input;
+    bool warned = !(c->m->options.flags & PITH_OPEN_STRICT_SHAPES); /* other sizes are what is asked for here */
+    uint64_t begin = pith_clock_ns();
+    PITH_TRY(detect_input(&input, size, c, image, &w->arena, err));
+    PITH_TRY(pith_model_check_input(c->m, 0, &input, &warned, err));
+    pith_lane_phase(lane, "picture", begin, 1);
+    PITH_TRY(detect_network(&outputs, c, w, 0, &input, err));
+    begin = pith_clock_ns();
+    pith_status status = c->detection->head->detector->decode(found, &outputs, c->options, err);
+    pith_lane_phase(lane, c->detection->head->phase, begin, (int64_t)found->count);
+    return status;
+}
+
+/* ---- a cascade ---- */
+
+typedef struct detect_cascade {
+    pith_detector_run run; /* first */
+    detect_call *call;
+    detect_worker *worker;
+} detect_cascade;
+
+static pith_status detect_cascade_run(pith_detector_run *self, pith_detector_outputs *outputs, int network,
+                                      const pith_tensor *input, pith_error *err) {
+    detect_cascade *d = (detect_cascade *)self;
+    if (d->call->options->cancel && *d->call->options->cancel) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
+    return detect_network(outputs, d->call, d->worker, network, input, err);
+}
+
+static pith_status detect_cascaded(pith_candidates *found, detect_call *c, detect_worker *w, const detect_size *size,
+                                   const pith_image *image, pith_error *err) {
+    pith_image scaled = *image;
+    const uint8_t *pixels;
+    PITH_TRY(detect_scaled(&pixels, size, image, &w->arena, err));
+    scaled.pixels = (uint8_t *)(uintptr_t)pixels; /* read only */
+    scaled.width = size->width;
+    scaled.height = size->height;
+    detect_cascade d = { .run = { .image = &scaled,
+                                  .options = c->options,
+                                  .arena = &w->arena,
+                                  .allocator = c->executor.allocator,
+                                  .run = detect_cascade_run },
+                         .call = c,
+                         .worker = w };
+    return c->detection->head->detector->find(found, &d.run, err);
 }
 
 static pith_status detect_picture(detect_call *c, detect_worker *w, size_t index, pith_error *err) {
     const pith_image *image = &c->images[index];
     const pith_detect_options *o = c->options;
-    pith_lane *lane = pith_profile_lane(o->profile);
+    const pith_detector *d = c->detection->head->detector;
     pith_candidates found = { .arena = &w->arena };
     detect_size size;
-    pith_tensor input;
-    bool warned = !(c->m->options.flags & PITH_OPEN_STRICT_SHAPES); /* other sizes are what is asked for here */
     if (o->cancel && *o->cancel) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
     PITH_TRY(pith_picture_check(image, err));
-    PITH_TRY(detect_borrow(c, w, err));
     pith_arena_reset(&w->arena);
-    pith_tensor *outputs = pith_arena_array(&w->arena, c->program->graph->output_count, sizeof *outputs);
-    if (!outputs) return pith_fail_memory(err, c->program->graph->output_count * sizeof *outputs);
-    uint64_t begin = pith_clock_ns();
     PITH_TRY(detect_size_of(&size, c, image, err));
-    PITH_TRY(detect_input(&input, &size, c, image, &w->arena, err));
-    PITH_TRY(pith_model_check_input(c->m, 0, &input, &warned, err));
-    pith_lane_phase(lane, "picture", begin, 1);
-    pith_runner_trace(&w->runner, pith_lane_trace(lane), lane);
-    begin = pith_clock_ns();
-    PITH_TRY(pith_runner_run(&w->runner, outputs, &input, c->inner_threads, o->cancel, err));
-    pith_lane_phase(lane, "run", begin, 1);
-    pith_count(c->executor.counters, PITH_COUNT_run_ns, pith_clock_ns() - begin);
-    begin = pith_clock_ns();
-    PITH_TRY(detect_decode(&found, c, outputs, &input, err));
+    PITH_TRY((d->find ? detect_cascaded : detect_once)(&found, c, w, &size, image, err));
+    PITH_TRY(pith_candidates_choose(&found, o->nms_threshold, (size_t)o->top_k, err));
     detect_scale_back(&found, &size, image);
-    pith_lane_phase(lane, c->detection->head->phase, begin, (int64_t)found.count);
     return detect_give(&c->faces[index], &found, o->allocator, err);
 }
 
@@ -296,7 +358,8 @@ static pith_status detect_finish(detect_call *c, size_t count, int threads, pith
     for (int i = 0; i < threads; i++) {
         detect_worker *w = &c->workers[i];
         if (w->failed != SIZE_MAX && (!first || w->failed < first->failed)) first = w;
-        if (w->runner.runtime) pith_idle_runners_give(&c->detection->idle, &w->runner);
+        for (int k = 0; k < PITH_DETECTOR_NETWORKS; k++)
+            if (w->runners[k].runtime) pith_idle_runners_give(&c->detection->networks[k].idle, &w->runners[k]);
         pith_arena_free(&w->arena);
     }
     if (!first) return PITH_OK;
@@ -308,7 +371,6 @@ static pith_status detect_all(detect_call *c, size_t count, pith_arena *arena, p
     int threads = c->options->threads ? c->options->threads : pith_cpu_get()->threads;
     if (threads > DETECT_THREADS_MOST) threads = DETECT_THREADS_MOST;
     PITH_TRY(detect_get(&c->detection, c->m, err));
-    PITH_TRY(pith_model_program(&c->program, c->m, err));
     c->workers = pith_arena_array(arena, (size_t)threads, sizeof *c->workers);
     if (!c->workers) return pith_fail_memory(err, (size_t)threads * sizeof *c->workers);
     for (int i = 0; i < threads; i++) {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "model/cascade.h"
 #include "model/reader.h"
 
 /* How exact the numbers in an ONNX file are, told by its name. */
@@ -180,6 +181,11 @@ pith_status pith_readers_directory(pith_model *m, pith_error *err) {
     PITH_TRY(open_named(&done, m, dir.data, false, err));
     if (!done && m->modules.folder.size) PITH_TRY(open_named(&done, m, m->dir.data, true, err));
     if (done) return PITH_OK;
+    PITH_TRY(pith_cascade_find(m, dir.data, err));
+    if (m->cascade) {
+        PITH_TRY(note_file(m, m->cascade_files[0], err));
+        return pith_readers_file(m, m->cascade_files[0], err);
+    }
     PITH_TRY(find_other(&path, &class, m, dir.data, err));
     if (!path.data && m->modules.folder.size) PITH_TRY(find_other(&path, &class, m, m->dir.data, err));
     if (!path.data) return not_there(m, dir.data, err);

@@ -80,6 +80,11 @@ pith_program_source pith_model_program_source(const pith_model *m, const pith_gr
         .graph = graph, .files = &m->files, .options = &m->engine.options, .log = m->options.log
     };
     if (!m->reader || strcmp(m->reader->name, "onnx")) return source;
+    if (m->engine.inner.data) {
+        source.bytes = m->engine.inner;
+        source.folder = m->source_folder;
+        return source;
+    }
     source.bytes = m->source_bytes;
     for (size_t i = 0; i < m->files.count; i++)
         if ((const char *)m->files.items[i].data == m->source_bytes.data) source.path = m->files.items[i].path;
@@ -89,7 +94,7 @@ pith_program_source pith_model_program_source(const pith_model *m, const pith_gr
 /* Opens the program of the whole graph with a runtime that runs files as they are written. */
 static pith_status engine_open_program(pith_model *m, pith_error *err) {
     const pith_program_source source = pith_model_program_source(m, m->graph);
-    if (source.bytes.data && m->graph->output_count != m->engine.file_outputs)
+    if (source.bytes.data && !m->engine.inner.data && m->graph->output_count != m->engine.file_outputs)
         return pith_fail(err, PITH_ERR_UNSUPPORTED, "the model's modules add layers to what the file holds");
     pith_status status = pith_program_open(&m->program, m->runtime, &source, &m->program_arena, err);
     if (status) pith_arena_free(&m->program_arena);

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "model/engine.h"
+#include "model/inner.h"
 #include "model/reader.h"
 
 struct pith_fed {
@@ -112,8 +113,10 @@ static pith_status fed_make_graph(pith_graph **graph, pith_fed *fed, pith_error 
         if (fed->open[i]) (*graph)->inputs[i]->type.data = NULL;
     (*graph)->apart = fed->apart;
     keep_fixed(*graph, m->graph);
+    if (m->options.flags & PITH_OPEN_INNER) PITH_TRY(pith_inner_add(*graph, err));
     PITH_TRY(pith_ops_bind(*graph, err));
     PITH_TRY(pith_ops_infer(*graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
+    if (m->options.flags & PITH_OPEN_INNER) pith_inner_settle(*graph);
     int output;
     if ((*graph)->output_count < m->graph->output_count) PITH_TRY(pith_model_text_output(&output, m, *graph, err));
     pith_opt o = pith_model_optimizer(m, *graph, err);

@@ -27,7 +27,9 @@ typedef struct pith_op_count {
 typedef struct pith_engine {
     pith_runtime_options options; /* in model->arena */
     const char *requested, *reason;
-    size_t file_outputs; /* outputs of the graph as it was read */
+    size_t file_outputs; /* outputs of the graph as it was read; with PITH_OPEN_INNER those of the file */
+    const pith_str *file_names;
+    pith_str inner; /* the file with the outputs of PITH_OPEN_INNER, for a runtime that runs files; data NULL: none */
     bool is_auto, fallback;
 } pith_engine;
 
@@ -46,8 +48,10 @@ struct pith_model {
     const char *source_folder;
     pith_compiled compiled; /* writer is NULL unless the model is a compiled file */
     bool from_safetensors;
-    const char *weights_file; /* of from_safetensors; NULL: the first that is there */
-    pith_graph *graph;        /* optimised */
+    const char *weights_file;        /* of from_safetensors; NULL: the first that is there */
+    const struct pith_head *cascade; /* the detector whose networks are files of the directory; NULL: none */
+    pith_str *cascade_files;         /* [networks] paths; the first is that of graph */
+    pith_graph *graph;               /* optimised */
     const pith_runtime *runtime;
     pith_device_list devices;
     pith_engine engine;

@@ -23,6 +23,7 @@
 #include "hub/hub.h"
 #include "model/detection.h"
 #include "model/engine.h"
+#include "model/inner.h"
 #include "model/picture_view.h"
 #include "model/reader.h"
 #include "model/saved.h"
@@ -85,6 +86,8 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
     PITH_TAKE_OPTIONS(options, given, err);
     if (options.optimization < 0 || options.optimization > 3)
         return pith_fail(err, PITH_ERR_ARGUMENT, "optimization %d is not between 0 and 3", options.optimization);
+    if (options.flags & PITH_OPEN_INNER && options.optimization)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "inner values are those of the graph as written: optimization 0");
     if (options.precision < PITH_PRECISION_AUTO || options.precision > PITH_PRECISION_BF16)
         return pith_fail(err, PITH_ERR_ARGUMENT, "precision %d is unknown", options.precision);
     if (options.precision > PITH_PRECISION_F32 && options.optimization < 2)
@@ -243,6 +246,8 @@ static pith_status note_text(pith_model *m, pith_error *err) {
 /* A compiled model may have come with the reason why it does not embed. */
 static pith_status open_text(pith_model *m, pith_error *err) {
     if (m->no_text.code) return m->no_text.code;
+    if (m->options.flags & PITH_OPEN_INNER)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "the model was opened with its inner values as outputs");
     if (m->graph->input_count == 1 && pith_model_is_pixels(m->graph->inputs[0]))
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
                          "its input is a picture; 'pith embed --images' and pith_embed_images embed pictures");
@@ -289,17 +294,35 @@ static pith_status open_rows(pith_model *m, pith_error *err) {
     return PITH_OK;
 }
 
+/* Inner values become outputs; what the file calls outputs is noted first. */
+static pith_status open_inner(pith_model *m, pith_error *err) {
+    if (strcmp(m->reader->name, "onnx") != 0)
+        return pith_fail(err, PITH_ERR_ARGUMENT,
+                         "inner values are those of an .onnx file; this model is another format");
+    pith_str *names = pith_arena_array(&m->arena, m->graph->output_count, sizeof *names);
+    if (!names) return pith_fail_memory(err, m->graph->output_count * sizeof *names);
+    for (size_t i = 0; i < m->graph->output_count; i++) names[i] = pith_graph_output_name(m->graph, i);
+    m->engine.file_names = names;
+    return pith_inner_add(m->graph, err);
+}
+
 /* Operators and types, as far as Pith knows them. */
 static pith_status open_operators(pith_model *m, pith_error *err) {
+    const bool inner = m->options.flags & PITH_OPEN_INNER;
     m->engine.file_outputs = m->graph->output_count;
+    if (inner) PITH_TRY(open_inner(m, err));
     PITH_TRY(pith_ops_bind(m->graph, err));
     PITH_TRY(pith_ops_infer(m->graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
     PITH_TRY(pith_ops_check_declared(m->graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
-    return open_rows(m, err);
+    if (!inner) return open_rows(m, err);
+    pith_inner_settle(m->graph);
+    return m->runtime->as_written ? pith_inner_file(&m->engine.inner, m, err) : PITH_OK;
 }
 
 /* What was read becomes what is run; in a compiled file it is that already. */
 static pith_status open_graph(pith_model *m, pith_error *err) {
+    if (m->compiled.writer && m->options.flags & PITH_OPEN_INNER)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "a compiled model has no inner values of the file it was made from");
     if (m->compiled.writer && m->options.input_shape_count)
         return pith_fail(err, PITH_ERR_ARGUMENT,
                          "a compiled model keeps the input shapes it was compiled with; give them when you compile it");
@@ -307,7 +330,9 @@ static pith_status open_graph(pith_model *m, pith_error *err) {
     if (m->compiled.writer) return pith_engine_choose(m, PITH_OK, &fault, err);
     if (m->options.flags & PITH_OPEN_DESCRIBE) PITH_TRY(pith_model_count_ops(m, m->graph, err));
     PITH_TRY(pith_model_fix_inputs(m, err));
-    PITH_TRY(pith_engine_choose(m, open_operators(m, &fault), &fault, err));
+    const pith_status known = open_operators(m, &fault);
+    if (known && m->options.flags & PITH_OPEN_INNER) return pith_fail(err, known, "%s", fault.message);
+    PITH_TRY(pith_engine_choose(m, known, &fault, err));
     PITH_TRY(pith_model_make_ports(&m->inputs, m, m->graph->inputs, m->graph->input_count, err));
     PITH_TRY(pith_model_make_ports(&m->outputs, m, m->graph->outputs, m->graph->output_count, err));
     return m->runtime->as_written ? PITH_OK : optimize(m, err);

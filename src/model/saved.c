@@ -136,6 +136,11 @@ static pith_status make_sections(saver *s) {
 pith_status pith_model_write(const pith_model *const *models, size_t count, pith_write_fn *write, void *user,
                              pith_error *err) {
     if (!count) return pith_fail(err, PITH_ERR_ARGUMENT, "there is no model to save");
+    for (size_t i = 0; i < count; i++)
+        if (models[i]->cascade)
+            return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                             "the detector %s is several networks; a compiled file holds one",
+                             models[i]->cascade->name);
     saver s = { .models = models, .model_count = count, .err = err };
     pith_account_init(&s.account, models[0]->options.allocator, 0, 0);
     pith_arena_init(&s.arena, &s.account.allocator);

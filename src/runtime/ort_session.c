@@ -11,6 +11,9 @@
 #include "base/error.h"
 #include "base/str.h"
 
+/* The setting that says where the external data of a model in memory is. */
+#define ORT_DATA_FOLDER "session.model_external_initializers_file_folder_path"
+
 /* The most settings of one provider. */
 enum { ORT_SETTINGS_MOST = 32 };
 
@@ -167,6 +170,8 @@ static pith_status ort_fill_options(const pith_ort *ort, ort_session_options *o,
     PITH_TRY(pith_ort_check(ort, ort->SetIntraOpNumThreads(o, threads), "threads", err));
     if (given->ort_profile)
         PITH_TRY(pith_ort_check(ort, ort->EnableProfiling(o, given->ort_profile), given->ort_profile, err));
+    if (!source->path && source->folder)
+        PITH_TRY(pith_ort_check(ort, ort->AddSessionConfigEntry(o, ORT_DATA_FOLDER, source->folder), "settings", err));
     return ort_add_settings(ort, o, given, err);
 }
 

@@ -16,8 +16,9 @@ typedef struct pith_runtime pith_runtime;
 typedef struct pith_program_source {
     const pith_graph *graph; /* types are inferred; optimised, unless the runtime runs files as they are written */
     const pith_files *files;
-    pith_str bytes;   /* the .onnx file that the graph was read from; data NULL: it was read from something else */
-    const char *path; /* of that file; NULL: the bytes are in memory only */
+    pith_str bytes;     /* the .onnx file that the graph was read from; data NULL: it was read from something else */
+    const char *path;   /* of that file; NULL: the bytes are in memory only */
+    const char *folder; /* without a path: where the model's external data is; NULL: it has none */
     const pith_runtime_options *options;
     const pith_log *log;
 } pith_program_source;

