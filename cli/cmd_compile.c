@@ -7,46 +7,10 @@
 
 #include "cli/cli.h"
 #include "cli/json_out.h"
+#include "cli/drawn_texts.h"
 #include "cli/output.h"
-#include "cli/text_input.h"
 
 /* ---- calibration ---- */
-
-/* DRAWN_MAX lines of the caller's file are used for calibration. More take longer and improve little; fewer make the
- * result depend on which lines were drawn. Lines are cut at LINE_MAX_BYTES, which is more text than models see. */
-enum { DRAWN_MAX = 1024, LINE_MAX_BYTES = 1 << 14 };
-
-/* Texts drawn evenly from a file of any length. */
-typedef struct drawing {
-    bytes lines[DRAWN_MAX];
-    size_t count, seen;
-} drawing;
-
-/* Each line that was read is kept with the same probability (Vitter's algorithm R), the same ones every time. */
-static int draw_lines(drawing *d, const char *path) {
-    const command *c = &command_compile;
-    text_input in;
-    string_list paths = { &path, 1 };
-    bytes line = { NULL, 0, 0 };
-    uint64_t random = 1;
-    int state;
-    text_input_open(&in, &paths);
-    in.limit = LINE_MAX_BYTES;
-    for (; (state = text_input_next(&in, &line, NULL)) > 0; line.size = 0) {
-        size_t place = d->count;
-        if (!line.size) continue;
-        random = random * 6364136223846793005u + 1442695040888963407u;
-        if (d->seen++ >= DRAWN_MAX) place = (size_t)((random >> 32) * d->seen >> 32);
-        if (place >= DRAWN_MAX) continue;
-        if (place == d->count) d->count++;
-        d->lines[place].size = 0;
-        bytes_add(&d->lines[place], line.data, line.size);
-    }
-    free(line.data);
-    text_input_close(&in);
-    if (state < 0) return fail(c, "%s", in.message);
-    return d->count ? EXIT_DONE : fail(c, "%s: no text in it", path);
-}
 
 static void show_texts(void *user, size_t done, size_t total) {
     (void)user;
@@ -58,21 +22,19 @@ static int compile_calibrate(pith_model *model, const char *what, bool progress)
     const command *c = &command_compile;
     pith_calibrate_options options = PITH_CALIBRATE_OPTIONS_INIT;
     pith_error err = PITH_ERROR_INIT;
-    drawing drawn = { .count = 0 };
-    pith_str texts[DRAWN_MAX];
+    drawn_texts drawn = { .count = 0 };
     int code = EXIT_DONE;
     if (what && !strcmp(what, "none")) return EXIT_DONE;
     if (!what && !pith_embed_dim(model, NULL)) return EXIT_DONE;
     if (what && strcmp(what, "vocabulary") != 0) {
-        code = draw_lines(&drawn, what);
-        for (size_t i = 0; i < drawn.count; i++) texts[i] = (pith_str){ drawn.lines[i].data, drawn.lines[i].size };
-        options.texts = texts;
+        code = drawn_texts_read(&drawn, c, what);
+        options.texts = drawn.texts;
         options.text_count = drawn.count;
     }
     if (progress) options.progress = show_texts;
     if (!code && pith_model_calibrate(model, &options, &err) && (what || err.code != PITH_ERR_UNSUPPORTED))
         code = fail(c, "%s", err.message);
-    for (size_t i = 0; i < drawn.count; i++) free(drawn.lines[i].data);
+    drawn_texts_free(&drawn);
     return code;
 }
 

@@ -41,6 +41,7 @@
 #include "pith/statistics.h"
 #include "pith/tensor.h"
 #include "pith/tokens.h"
+#include "pith/transform.h"
 #include "pith/types.h"
 
 #endif

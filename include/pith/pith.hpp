@@ -96,6 +96,9 @@ template <class Options> Options options();
 PITH_HPP_OPTIONS(pith_open_options, PITH_OPEN_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_check_options, PITH_CHECK_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_calibrate_options, PITH_CALIBRATE_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_export_options, PITH_EXPORT_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_optimize_options, PITH_OPTIMIZE_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_quantize_model_options, PITH_QUANTIZE_MODEL_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_database_options, PITH_DATABASE_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_embed_options, PITH_EMBED_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_batching, PITH_BATCHING_INIT)
@@ -769,17 +772,19 @@ class Model {
     static std::string export_onnx(const std::string &path,
                                    const pith_export_options &o = options<pith_export_options>(),
                                    pith_export_report *report = nullptr) {
-        detail::Collector file;
-        detail::attempt([&](pith_error *err) {
-            return pith_model_export(
-                path.c_str(), &o,
-                [](void *user, const void *data, std::size_t size) {
-                    detail::Collector::write(user, static_cast<const char *>(data), size);
-                    return 0;
-                },
-                nullptr, &file, report, err);
-        });
-        return file.take();
+        return written(pith_model_export, path, o, report);
+    }
+    /* The same with weights of few bits: see pith_model_quantize. */
+    static std::string quantize_onnx(const std::string &path,
+                                     const pith_quantize_model_options &o = options<pith_quantize_model_options>(),
+                                     pith_quantize_model_report *report = nullptr) {
+        return written(pith_model_quantize, path, o, report);
+    }
+    /* The same with fewer and faster operators: see pith_model_optimize. */
+    static std::string optimize_onnx(const std::string &path,
+                                     const pith_optimize_options &o = options<pith_optimize_options>(),
+                                     pith_optimize_report *report = nullptr) {
+        return written(pith_model_optimize, path, o, report);
     }
     /* The number of optimisation levels whose results differ from the model as written. */
     static std::size_t check_fusions(const std::string &path,
@@ -790,6 +795,20 @@ class Model {
     }
 
   private:
+    template <typename Function, typename Options, typename Report>
+    static std::string written(Function *function, const std::string &path, const Options &o, Report *report) {
+        detail::Collector file;
+        detail::attempt([&](pith_error *err) {
+            return function(
+                path.c_str(), &o,
+                [](void *user, const void *data, std::size_t size) {
+                    detail::Collector::write(user, static_cast<const char *>(data), size);
+                    return 0;
+                },
+                nullptr, &file, report, err);
+        });
+        return file.take();
+    }
     Vectors scores(const Texts &texts, const pith_str *pairs, const pith_score_options &o) const {
         Vectors all(texts.size(), pith_label_count(get()));
         detail::attempt([&](pith_error *err) {

@@ -14,19 +14,26 @@
 /* Returns what replaces output 0 of the node; nodes are made before it. */
 typedef pith_value *lower_fn(pith_maker *m, pith_node *node);
 
+/* A number of the type of x. */
+static pith_value *lower_number(pith_maker *m, const pith_value *x, float number) {
+    pith_value *v = pith_make_f32(m, number);
+    const int dtype = x->type.dtype;
+    return dtype == PITH_F32 || dtype == PITH_UNDEFINED ? v : pith_make_cast(m, v, dtype);
+}
+
 /* 0.5 x (1 + erf(x / sqrt(2))), or with tanh(sqrt(2 / pi) (x + 0.044715 x^3)). */
 static pith_value *lower_gelu(pith_maker *m, pith_node *node) {
     pith_value *x = node->inputs[0], *inner;
     if (pith_str_is(pith_node_str(node, "approximate", "none"), "tanh")) {
-        pith_value *cube = PITH_MAKE(m, "Pow", x, pith_make_f32(m, 3.0f));
-        cube = PITH_MAKE(m, "Mul", cube, pith_make_f32(m, 0.044715f));
-        inner = PITH_MAKE(m, "Mul", PITH_MAKE(m, "Add", x, cube), pith_make_f32(m, (float)sqrt(M_2_PI)));
+        pith_value *cube = PITH_MAKE(m, "Pow", x, lower_number(m, x, 3.0f));
+        cube = PITH_MAKE(m, "Mul", cube, lower_number(m, x, 0.044715f));
+        inner = PITH_MAKE(m, "Mul", PITH_MAKE(m, "Add", x, cube), lower_number(m, x, (float)sqrt(M_2_PI)));
         inner = PITH_MAKE(m, "Tanh", inner);
     } else {
-        inner = PITH_MAKE(m, "Erf", PITH_MAKE(m, "Div", x, pith_make_f32(m, (float)M_SQRT2)));
+        inner = PITH_MAKE(m, "Erf", PITH_MAKE(m, "Div", x, lower_number(m, x, (float)M_SQRT2)));
     }
-    inner = PITH_MAKE(m, "Mul", x, PITH_MAKE(m, "Add", inner, pith_make_f32(m, 1.0f)));
-    return PITH_MAKE(m, "Mul", inner, pith_make_f32(m, 0.5f));
+    inner = PITH_MAKE(m, "Mul", x, PITH_MAKE(m, "Add", inner, lower_number(m, x, 1.0f)));
+    return PITH_MAKE(m, "Mul", inner, lower_number(m, x, 0.5f));
 }
 
 /* x / sqrt(mean(x^2) + epsilon) * scale over the last axes. */
@@ -34,16 +41,36 @@ static pith_value *lower_rms_norm(pith_maker *m, pith_node *node) {
     pith_value *x = node->inputs[0];
     const int64_t axis = pith_node_int(node, "axis", -1);
     if (axis != -1 && axis != x->type.rank - 1) return NULL;
-    pith_value *mean = PITH_MAKE(m, "ReduceMean", PITH_MAKE(m, "Pow", x, pith_make_f32(m, 2.0f)), pith_make_i64(m, -1));
-    mean = PITH_MAKE(m, "Add", mean, pith_make_f32(m, pith_node_float(node, "epsilon", 1e-5f)));
+    pith_value *mean =
+        PITH_MAKE(m, "ReduceMean", PITH_MAKE(m, "Pow", x, lower_number(m, x, 2.0f)), pith_make_i64(m, -1));
+    mean = PITH_MAKE(m, "Add", mean, lower_number(m, x, pith_node_float(node, "epsilon", 1e-5f)));
     return PITH_MAKE(m, "Mul", PITH_MAKE(m, "Div", x, PITH_MAKE(m, "Sqrt", mean)), node->inputs[1]);
 }
 
 static pith_value *lower_swish(pith_maker *m, pith_node *node) {
     pith_value *x = node->inputs[0], *inner = x;
     const float alpha = pith_node_float(node, "alpha", 1.0f);
-    if (alpha != 1.0f) inner = PITH_MAKE(m, "Mul", x, pith_make_f32(m, alpha));
+    if (alpha != 1.0f) inner = PITH_MAKE(m, "Mul", x, lower_number(m, x, alpha));
     return PITH_MAKE(m, "Mul", x, PITH_MAKE(m, "Sigmoid", inner));
+}
+
+/* Softmax before opset 13 works on all axes from one on, as if they were one. */
+static pith_value *lower_flattened(pith_maker *m, pith_node *node) {
+    pith_value *x = node->inputs[0], *y, *shape;
+    const int64_t given = pith_node_int(node, "axis", 1), axis = given < 0 ? given + x->type.rank : given;
+    const char *name = pith_arena_str(m->graph->arena, node->op_type).data;
+    if (x->type.rank < 0 || !name) return NULL;
+    if (axis >= x->type.rank - 1) {
+        y = PITH_MAKE(m, name, x);
+        pith_make_int(m, y, "axis", -1);
+        return y;
+    }
+    y = PITH_MAKE(m, "Flatten", x);
+    pith_make_int(m, y, "axis", axis);
+    y = PITH_MAKE(m, name, y);
+    pith_make_int(m, y, "axis", -1);
+    shape = PITH_MAKE(m, "Shape", x);
+    return PITH_MAKE(m, "Reshape", y, shape);
 }
 
 typedef struct lowering {
@@ -53,7 +80,10 @@ typedef struct lowering {
 
 static const lowering lowerings[] = {
     { "Gelu", lower_gelu },
+    { "Hardmax", lower_flattened },
+    { "LogSoftmax", lower_flattened },
     { "RMSNormalization", lower_rms_norm },
+    { "Softmax", lower_flattened },
     { "Swish", lower_swish },
 };
 
@@ -81,6 +111,30 @@ static const lowering *lowering_of(const pith_node *node) {
 
 static bool is_newer(const pith_node *node, int32_t opset) { return !node->domain.size && node->op->since > opset; }
 
+/* A scale for each group instead of each channel, as opsets 18 to 20 have it. */
+static bool is_by_group(const pith_node *node) {
+    if (!pith_str_is(node->op_type, "GroupNormalization") || node->opset >= 21) return false;
+    const pith_type *x = &node->inputs[0]->type, *scale = &node->inputs[1]->type;
+    return x->rank < 2 || scale->rank < 1 || !pith_dim_equal(x->dims[1], scale->dims[0]);
+}
+
+/* Forms of old opsets that no newer opset has: Softmax over several axes, Scan over a batch, and the above. */
+static bool is_inner(const pith_node *node) {
+    return !node->domain.size &&
+           (pith_node_int(node, "flatten", 0) || pith_node_int(node, "batched", 0) || is_by_group(node));
+}
+
+/* The modes of GridSample have other names from opset 20 on. */
+static bool lower_names(pith_node *node, int32_t opset) {
+    static const char *const names[][2] = { { "bilinear", "linear" }, { "bicubic", "cubic" } };
+    const bool new = opset >= 20;
+    if (node->domain.size || !pith_str_is(node->op_type, "GridSample")) return true;
+    const pith_str mode = pith_node_str(node, "mode", new ? "linear" : "bilinear");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (pith_str_is(mode, names[i][!new])) return !pith_node_set_str(node, "mode", pith_str_of(names[i][new]));
+    return true;
+}
+
 static pith_status lower_node(pith_node *node, int32_t opset, pith_error *err) {
     const lowering *l = lowering_of(node);
     char place[256];
@@ -88,6 +142,9 @@ static pith_status lower_node(pith_node *node, int32_t opset, pith_error *err) {
     pith_maker m = { node->graph, node, node->name, PITH_OK, err };
     pith_value *y = l ? l->lower(&m, node) : NULL;
     if (m.status) return m.status;
+    if (!y && is_inner(node))
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: no opset from %d on has its form",
+                         pith_node_place(node, place, sizeof place), PITH_EXPORT_OPSET_LEAST);
     if (!y)
         return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: its operator needs opset %d, and %d is asked for",
                          pith_node_place(node, place, sizeof place), node->op->since, opset);
@@ -103,7 +160,8 @@ pith_status pith_export_lower(pith_graph *graph, int32_t opset, pith_error *err)
         for (size_t a = 0; a < node->attr_count; a++) {
             if (node->attrs[a].kind == PITH_ATTR_GRAPH) PITH_TRY(pith_export_lower(node->attrs[a].graph, opset, err));
         }
-        if (is_newer(node, opset)) PITH_TRY(lower_node(node, opset, err));
+        if (!lower_names(node, opset)) return pith_fail_memory(err, 0);
+        if (is_newer(node, opset) || is_inner(node)) PITH_TRY(lower_node(node, opset, err));
     }
     return PITH_OK;
 }

@@ -62,7 +62,11 @@ pith_status pith_export_set_outputs(pith_graph *graph, pith_value *const *values
         kept[i] = names[i];
         values[i]->output_uses++;
     }
-    for (size_t i = 0; i < graph->output_count; i++) graph->outputs[i]->output_uses--;
+    for (size_t i = 0; i < graph->output_count; i++) {
+        graph->outputs[i]->output_uses--;
+        graph->outputs[i]->first_output = 0; /* the chains of outputs are made anew when they are needed */
+    }
+    for (size_t i = 0; i < count; i++) outputs[i]->first_output = 0;
     graph->outputs = outputs;
     graph->output_names = kept;
     graph->output_next = NULL;

@@ -53,6 +53,7 @@ typedef struct narrow_forms {
 
 typedef struct narrower {
     pith_graph *graph;
+    const pith_narrow_form *how;
     int dtype;
     narrow_forms *forms; /* by id of the values that the graph had */
     size_t count;
@@ -139,9 +140,24 @@ static pith_status narrow_form(pith_value **form, narrower *n, pith_value *v, bo
         pith_maker m = { n->graph, before, v->name, PITH_OK, n->err };
         *wanted = pith_make_cast(&m, wide ? f->narrow : f->wide, wide ? PITH_F32 : n->dtype);
         if (m.status) return m.status;
+        (*wanted)->type = v->type;
+        (*wanted)->type.dtype = wide ? PITH_F32 : n->dtype;
     }
     *form = *wanted;
     return PITH_OK;
+}
+
+/* Operators of com.microsoft that engines have for 16 bits on every device. */
+static const char *const narrow_contrib_ops[] = { "SkipLayerNormalization", "SkipSimplifiedLayerNormalization" };
+
+static bool narrow_is_kept(const narrower *n, const pith_node *node) {
+    for (size_t i = 0; i < n->how->keep_count; i++) {
+        const size_t size = strlen(n->how->keep[i]);
+        if (pith_str_is(node->op_type, n->how->keep[i])) return true;
+        for (size_t at = 0; size && at + size <= node->name.size; at++)
+            if (!memcmp(node->name.data + at, n->how->keep[i], size)) return true;
+    }
+    return false;
 }
 
 static bool narrow_is_wide(const narrower *n, const pith_node *node) {
@@ -154,7 +170,8 @@ static bool narrow_is_wide(const narrower *n, const pith_node *node) {
         computed++;
         wide += n->forms[v->id].from_wide;
     }
-    if (!inputs || node->domain.size || node->capture_count || OP_IS_AMONG(node, wide_ops)) return true;
+    const bool known = !node->domain.size || OP_IS_AMONG(node, narrow_contrib_ops);
+    if (!inputs || !known || node->capture_count || OP_IS_AMONG(node, wide_ops) || narrow_is_kept(n, node)) return true;
     return computed && computed == wide && OP_IS_AMONG(node, following_ops);
 }
 
@@ -176,7 +193,7 @@ static pith_status narrow_node(narrower *n, pith_node *node) {
     return PITH_OK;
 }
 
-/* Outputs stay f32. A narrow value that is an output hands its name on. */
+/* A value that is an output in its other type hands its name on. */
 static pith_status narrow_outputs(narrower *n) {
     pith_graph *g = n->graph;
     pith_value **values = pith_arena_array(g->arena, g->output_count + 1, sizeof *values);
@@ -187,14 +204,53 @@ static pith_status narrow_outputs(narrower *n) {
         names[i] = pith_graph_output_name(g, i);
         values[i] = v;
         if (!is_f32(v)) continue;
-        PITH_TRY(narrow_form(&values[i], n, v, true, NULL));
+        PITH_TRY(narrow_form(&values[i], n, v, !n->how->ports, NULL));
         if (values[i] != v) v->name = PITH_STR("");
     }
     return pith_export_set_outputs(g, values, names, g->output_count, n->err);
 }
 
-pith_status pith_export_narrow(pith_narrow_report *report, pith_graph *graph, int dtype, pith_error *err) {
-    narrower n = { .graph = graph, .dtype = dtype, .count = graph->value_count, .report = report, .err = err };
+/* An input of the narrow type takes the place of one of f32; nodes that are wide read a Cast of it. */
+static pith_status narrow_input(narrower *n, pith_value **input) {
+    pith_graph *graph = n->graph;
+    pith_value *v = *input, *narrow = n->forms[v->id].narrow;
+    pith_value *given = pith_graph_add_value(graph, v->name, PITH_VALUE_INPUT);
+    pith_type *hint = pith_arena_alloc(graph->arena, sizeof *hint);
+    if (!given || !hint) return pith_fail_memory(n->err, 0);
+    given->type = v->type;
+    given->type.dtype = n->dtype;
+    *hint = v->hint ? *v->hint : v->type;
+    hint->dtype = n->dtype;
+    given->hint = hint;
+    if (narrow && pith_value_replace(narrow, given)) return pith_fail_memory(n->err, 0);
+    pith_maker m = { graph, graph->first, v->name, PITH_OK, n->err };
+    v->name = PITH_STR("");
+    pith_value *wide = pith_make_cast(&m, given, PITH_F32);
+    if (m.status) return m.status;
+    wide->type = v->type;
+    *input = given;
+    return pith_value_replace(v, wide) ? pith_fail_memory(n->err, 0) : PITH_OK;
+}
+
+static pith_status narrow_inputs(narrower *n) {
+    for (size_t i = 0; i < n->graph->input_count; i++) {
+        pith_value *v = n->graph->inputs[i];
+        if (!is_f32(v)) continue;
+        if (v->type.data)
+            return pith_fail(n->err, PITH_ERR_UNSUPPORTED,
+                             "input '" PITH_STR_FMT "' has a default; inputs and outputs have to keep their types",
+                             PITH_STR_ARG(v->name));
+        PITH_TRY(narrow_input(n, &n->graph->inputs[i]));
+    }
+    pith_graph_sweep(n->graph);
+    return PITH_OK;
+}
+
+pith_status pith_export_narrow(pith_narrow_report *report, pith_graph *graph, const pith_narrow_form *form,
+                               pith_error *err) {
+    narrower n = {
+        .graph = graph, .how = form, .dtype = form->dtype, .count = graph->value_count, .report = report, .err = err
+    };
     *report = (pith_narrow_report){ .clamped_in = PITH_STR("") };
     n.forms = pith_arena_array(graph->arena, n.count + 1, sizeof *n.forms);
     if (!n.forms) return pith_fail_memory(err, n.count * sizeof *n.forms);
@@ -208,5 +264,10 @@ pith_status pith_export_narrow(pith_narrow_report *report, pith_graph *graph, in
         next = node->next;
         PITH_TRY(narrow_node(&n, node));
     }
-    return narrow_outputs(&n);
+    PITH_TRY(narrow_outputs(&n));
+    for (size_t i = 0; i < n.count; i++) { /* inference passes over nodes without operator */
+        pith_value *v = graph->values[i];
+        if (v->producer && !v->producer->op && n.forms[i].narrow == v) v->type.dtype = n.dtype;
+    }
+    return form->ports ? narrow_inputs(&n) : PITH_OK;
 }

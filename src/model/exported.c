@@ -14,14 +14,12 @@
 #include "export/made.h"
 #include "export/narrow.h"
 #include "export/pooled.h"
+#include "export/write_back.h"
 #include "heads/dense.h"
 #include "model/open.h"
+#include "model/written.h"
 
-/* Versions of the format that engines of an opset's time read. Source: onnx/helper.py, VERSION_TABLE. */
-static const struct {
-    int32_t opset, ir;
-} exported_versions[] = { { 18, 8 }, { 20, 9 }, { 22, 10 }, { 23, 11 }, { 24, 12 }, { 25, 13 } };
-enum { EXPORTED_VERSIONS = sizeof exported_versions / sizeof *exported_versions, EXPORTED_OPSET_MOST = 25 };
+enum { EXPORTED_OPSET_MOST = 25 };
 
 typedef struct exported {
     pith_model *m;
@@ -41,9 +39,7 @@ static pith_status exported_check(const pith_export_options *o, pith_error *err)
     if (o->dim < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "dim is %d; it must not be negative", o->dim);
     if (!o->pool && (o->dim || o->pooling || o->normalize >= 0))
         return pith_fail(err, PITH_ERR_ARGUMENT, "pooling, normalize and dim need pool (--pool)");
-    if (o->data_name && (!*o->data_name || strchr(o->data_name, '/') || *o->data_name == '.'))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "'%s' is no name of a file beside the model", o->data_name);
-    return PITH_OK;
+    return pith_written_check_name(o->data_name, err);
 }
 
 static pith_status exported_infer(const exported *x) { return pith_ops_infer(x->m->graph, false, x->err); }
@@ -114,28 +110,12 @@ static pith_status exported_rows(const exported *x) {
     return pith_export_set_outputs(m->graph, &m->graph->outputs[output], &name, 1, x->err);
 }
 
-/* Without the outputs that opening added. */
-static pith_status exported_own_outputs(const exported *x) {
-    pith_graph *graph = x->m->graph;
-    pith_value **values = pith_arena_array(graph->arena, graph->output_count + 1, sizeof *values);
-    pith_str *names = pith_arena_array(graph->arena, graph->output_count + 1, sizeof *names);
-    size_t count = 0;
-    if (!values || !names) return pith_fail_memory(x->err, 0);
-    for (size_t i = 0; i < graph->output_count; i++) {
-        pith_str name = pith_graph_output_name(graph, i);
-        if (name.size > 5 && !memcmp(name.data, "pith.", 5)) continue;
-        values[count] = graph->outputs[i];
-        names[count++] = name;
-    }
-    return pith_export_set_outputs(graph, values, names, count, x->err);
-}
-
 /* ---- types and operators ---- */
 
 static pith_status exported_narrow(const exported *x) {
     pith_narrow_report report;
     if (x->o->dtype == PITH_F32) return PITH_OK;
-    PITH_TRY(pith_export_narrow(&report, x->m->graph, x->o->dtype, x->err));
+    PITH_TRY(pith_export_narrow(&report, x->m->graph, &(pith_narrow_form){ .dtype = x->o->dtype }, x->err));
     x->report->clamped = report.clamped;
     x->report->lost = report.lost;
     if (report.clamped)
@@ -166,70 +146,13 @@ static pith_status exported_int32_inputs(const exported *x) {
     return PITH_OK;
 }
 
-/* The versions of domains that the nodes have; counts numbers in constants. */
-static size_t exported_opsets(const exported *x, pith_opset *opsets) {
-    bool contrib = false, ml = false;
-    size_t count = 0;
-    opsets[count++] = (pith_opset){ PITH_STR(""), x->opset };
-    for (const pith_node *node = x->m->graph->first; node; node = node->next) {
-        contrib |= pith_str_is(node->domain, "com.microsoft");
-        ml |= pith_str_is(node->domain, "ai.onnx.ml");
-    }
-    if (contrib) opsets[count++] = (pith_opset){ PITH_STR("com.microsoft"), 1 };
-    if (ml) opsets[count++] = (pith_opset){ PITH_STR("ai.onnx.ml"), 3 };
-    for (size_t i = 0; i < x->m->graph->value_count; i++) {
-        const pith_value *v = x->m->graph->values[i];
-        if (v->kind == PITH_VALUE_CONST && v->user_count && v->type.data)
-            x->report->parameters += (uint64_t)pith_dims_count(v->type.data->dims, v->type.data->rank);
-    }
-    return count;
-}
-
 /* ---- the whole ---- */
-
-typedef struct exported_sinks {
-    const pith_onnx_sinks *caller;
-    pith_export_report *report;
-} exported_sinks;
-
-static int exported_write(void *user, const void *bytes, size_t size) {
-    const exported_sinks *s = user;
-    s->report->model_bytes += size;
-    return s->caller->model(s->caller->user, bytes, size);
-}
-
-static int exported_write_data(void *user, const void *bytes, size_t size) {
-    const exported_sinks *s = user;
-    s->report->data_bytes += size;
-    return s->caller->data(s->caller->user, bytes, size);
-}
-
-static pith_status exported_file(const exported *x, const pith_onnx_sinks *sinks) {
-    pith_opset opsets[3];
-    size_t version = 0;
-    while (version + 1 < EXPORTED_VERSIONS && exported_versions[version].opset < x->opset) version++;
-    const size_t count = exported_opsets(x, opsets);
-    pith_onnx_model model = { .graph = x->m->graph,
-                              .ir_version = exported_versions[version].ir,
-                              .producer = "pith",
-                              .producer_version = pith_version(),
-                              .opsets = opsets,
-                              .opset_count = count,
-                              .data_name = x->o->data_name,
-                              .data_always = x->o->data_always != 0 };
-    exported_sinks counted = { sinks, x->report };
-    pith_onnx_sinks own = { exported_write, exported_write_data, &counted };
-    x->report->opset = x->opset;
-    return pith_onnx_write_model(&model, &own, &x->m->arena, x->err);
-}
 
 static pith_status exported_run(exported *x, const pith_onnx_sinks *sinks) {
     pith_graph *graph = x->m->graph;
-    if (x->m->compiled.writer)
-        return pith_fail(x->err, PITH_ERR_UNSUPPORTED,
-                         "a compiled model cannot be exported; export the directory that it was made from");
-    PITH_TRY(x->o->pool ? exported_rows(x) : exported_own_outputs(x));
+    PITH_TRY(x->o->pool ? exported_rows(x) : pith_written_own_outputs(x->m->graph, x->err));
     x->opset = x->o->opset ? x->o->opset : pith_export_needs(graph);
+    PITH_TRY(pith_export_write_back(graph, &(pith_write_back){ .standard = true, .opset = x->opset }, x->err));
     PITH_TRY(pith_export_lower(graph, x->opset, x->err));
     PITH_TRY(exported_infer(x));
     PITH_TRY(exported_narrow(x));
@@ -237,7 +160,14 @@ static pith_status exported_run(exported *x, const pith_onnx_sinks *sinks) {
     PITH_TRY(exported_int32_inputs(x));
     PITH_TRY(exported_infer(x));
     PITH_TRY(pith_export_lower_axes(graph, x->opset, x->err));
-    return exported_file(x, sinks);
+    const pith_written_form form = { x->opset, x->o->data_name, x->o->data_always != 0 };
+    pith_written w;
+    PITH_TRY(pith_written_write(&w, x->m, &form, sinks, x->err));
+    x->report->opset = x->opset;
+    x->report->model_bytes = w.model_bytes;
+    x->report->data_bytes = w.data_bytes;
+    x->report->parameters = w.parameters;
+    return PITH_OK;
 }
 
 pith_status pith_model_write_onnx(const char *model, const pith_export_options *options, const pith_onnx_sinks *sinks,
@@ -249,13 +179,12 @@ pith_status pith_model_write_onnx(const char *model, const pith_export_options *
     PITH_TRY(exported_check(&o, err));
     if (report && report->size < sizeof report->size)
         return pith_fail(err, PITH_ERR_ARGUMENT, "the report has no size; initialise it with PITH_EXPORT_REPORT_INIT");
-    open.optimization = 1;
     open.model_file = o.model_file;
     open.route = o.route;
     open.log = o.log;
     open.allocator = o.allocator;
     exported x = { .o = &o, .report = &own, .err = err };
-    PITH_TRY(pith_model_open_limited(&x.m, model, (pith_str){ NULL, 0 }, &open, NULL, err));
+    PITH_TRY(pith_written_open(&x.m, model, 1, &open, err));
     pith_status status = exported_run(&x, sinks);
     pith_model_destroy(x.m);
     if (status || !report) return status;

@@ -132,6 +132,19 @@ static pith_status writer_name_subgraphs(model_writer *w, const pith_node *node)
     return PITH_OK;
 }
 
+/* What an optional holds, a tensor or a sequence, is not kept when a file is read. */
+static pith_status writer_check_ports(const model_writer *w, const pith_graph *graph) {
+    for (size_t i = 0; i < graph->input_count + graph->output_count; i++) {
+        const bool in = i < graph->input_count;
+        const pith_value *v = in ? graph->inputs[i] : graph->outputs[i - graph->input_count];
+        if (v->type.dtype != PITH_UNDEFINED && v->type.dtype != PITH_NONE) continue;
+        return pith_fail(w->err, PITH_ERR_UNSUPPORTED,
+                         "%s '" PITH_STR_FMT "' is an optional or of no known type, and cannot be written",
+                         in ? "input" : "output", PITH_STR_ARG(v->name));
+    }
+    return PITH_OK;
+}
+
 static pith_status writer_name_graph(model_writer *w, pith_graph *graph) {
     const bool main = !graph->parent;
     for (size_t i = 0; i < graph->input_count && main; i++) PITH_TRY(writer_name(w, graph->inputs[i]));
@@ -444,6 +457,7 @@ pith_status pith_onnx_write_model(const pith_onnx_model *model, const pith_onnx_
     if (pith_map_init(&w.names, arena, model->graph->value_count) ||
         pith_map_init(&w.node_names, arena, model->graph->node_count))
         return pith_fail_memory(err, 0);
+    PITH_TRY(writer_check_ports(&w, model->graph));
     PITH_TRY(writer_name_graph(&w, model->graph));
     w.apart = model->data_name && model->data_always;
     PITH_TRY(writer_place_graph(&w, model->graph));

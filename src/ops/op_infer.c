@@ -254,6 +254,7 @@ static pith_status infer_nodes(pith_graph *graph, pith_arena *scratch, bool stri
                                pith_error *err) {
     size_t widest_in = 0, widest_out = 0;
     for (const pith_node *node = graph->first; node; node = node->next) {
+        if (!node->op) continue;
         if (pith_node_in_room(node) > widest_in) widest_in = pith_node_in_room(node);
         if (pith_node_out_room(node) > widest_out) widest_out = pith_node_out_room(node);
     }
@@ -261,6 +262,7 @@ static pith_status infer_nodes(pith_graph *graph, pith_arena *scratch, bool stri
     pith_type *out = pith_arena_array(scratch, widest_out, sizeof *out);
     if (!in || !out) return pith_fail_memory(err, widest_in * sizeof *in + widest_out * sizeof *out);
     for (pith_node *node = graph->first; node; node = node->next) {
+        if (!node->op) continue; /* it is there to be written only (export/), with the types that its maker gave it */
         pith_infer c = pith_invoke_infer(node, in, out, graph->arena, err);
         c.dims = graph->dims;
         c.strict = strict;

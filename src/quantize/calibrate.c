@@ -1,73 +1,24 @@
 /* calibrate.c - re-quantises int8 weights for the inputs they will see (GPTQ).
  *
- * Texts are run, and the input rows x of each matmul are summed as x^T x, its gram matrix. The factor of the matrix
- * says which rounding errors cost most and how one weight compensates for another (kernels/quantize.h). The weights
- * are read again from their source and packed with it.
- *
- * The grams of many matmuls would take much memory. So as many as fit are made at a time, and the texts run again for
- * the next ones, through the weights rounded so far. A few texts at a time run on one thread, in the same chunks
- * everywhere, and their rows are kept. Then all threads share the sums, which keep the order of the rows. So the
- * result depends on the texts alone. */
+ * Texts are run, and each matmul's inputs are summed (quantize/grams.h). The weights are read again from their source
+ * and packed with the factor of the sum. */
 #include "quantize/calibrate.h"
 
-#include <float.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/checked.h"
-#include "base/threads.h"
-#include "kernels/binary.h"
-#include "kernels/quantize.h"
 #include "ops/linear.h"
-#include "quantize/made_texts.h"
+#include "quantize/grams.h"
 
-/* Bytes of gram matrices that are held at a time. More need fewer rounds over the texts; less needs less memory. All
- * matmuls of a small model fit. */
-#define GRAM_BYTES ((size_t)512 << 20)
-/* Columns of a gram that one part of a parallel run sums. Fewer make more parts for threads, but each reads all rows.
- */
-enum { COLUMNS = 64 };
-/* TEXTS_MAX: texts of the caller that are run; more take longer and improve little. TEXTS_AT_ONCE: texts whose rows are
- * kept between the run and the sums; more keep threads busier and need more memory. CHUNK_TOKENS: tokens of a chunk,
- * fixed here because a different cut would change the order of the sums and so the weights. */
-enum { TEXTS_MAX = 1024, TEXTS_AT_ONCE = 8, CHUNK_TOKENS = 256 };
-/* This share of the mean of a gram's diagonal is added to the diagonal. Without it, directions that the texts never
- * used would count as free. Results hardly change between a tenth of it and four times as much. */
-#define DAMPING 0.01f
-
-/* Rows that a matmul got in one run. */
-typedef struct block {
-    struct block *next;
-    float *x; /* [m, k] */
-    int64_t m;
-} block;
-
-/* Weights that are multiplied somewhere, and what comes to them. */
+/* Weights that are multiplied somewhere. */
 typedef struct product {
     const void *source; /* the contents of the first weight: equal ones are the same matmul */
     const pith_linear *linear;
-    float *gram;          /* [k, pith_factor_stride(k)], its upper triangle; NULL: not of this group */
-    block *first, **last; /* not in the gram yet */
 } product;
 
 typedef struct calibration {
     const pith_calibrate_parts *parts;
     product *products;
+    int64_t *k;
     size_t count;
-    pith_gemm_f32_fn *gemm;
-    pith_gemm_pack_f32_fn *pack;
-    pith_unit_factor_fn *factor;
-    pith_binary_fn *add;
-    const pith_calibrate_options *options;
-    pith_arena arena, blocks, scratch; /* of the call; of the rows that are kept; of one matmul */
-    size_t done, total;                /* texts */
-    pith_error *err;
-    pith_status status; /* of what is met while texts run */
 } calibration;
-
-static pith_status calibrate_out_of_memory(const calibration *c, size_t bytes) {
-    return pith_fail_memory(c->err, bytes);
-}
 
 /* The state of a step if it is a matmul whose weights can be fitted. Other backends have states of their own. */
 static const pith_linear *calibrate_linear_of(const pith_step *step) {
@@ -78,288 +29,69 @@ static const pith_linear *calibrate_linear_of(const pith_step *step) {
 
 static const void *calibrate_source_of(const pith_step *step) { return step->node->inputs[1]->type.data->data; }
 
-static product *calibrate_find(const calibration *c, const pith_step *step) {
+static size_t calibrate_find(void *user, const pith_step *step) {
+    const calibration *c = user;
     const pith_linear *linear = calibrate_linear_of(step);
     for (size_t i = 0; linear && i < c->count; i++)
-        if (c->products[i].source == calibrate_source_of(step) && c->products[i].linear->k == linear->k)
-            return &c->products[i];
-    return NULL;
+        if (c->products[i].source == calibrate_source_of(step) && c->products[i].linear->k == linear->k) return i;
+    return SIZE_MAX;
 }
 
-static pith_status calibrate_find_products(calibration *c) {
+static pith_status calibrate_find_products(calibration *c, pith_arena *arena, pith_error *err) {
     const pith_plan *plan = c->parts->plans[0];
-    c->products = pith_arena_array(&c->arena, plan->step_count, sizeof *c->products);
-    if (!c->products) return calibrate_out_of_memory(c, plan->step_count * sizeof *c->products);
+    c->products = pith_arena_array(arena, plan->step_count, sizeof *c->products);
+    c->k = pith_arena_array(arena, plan->step_count, sizeof *c->k);
+    if (!c->products || !c->k) return pith_fail_memory(err, plan->step_count * sizeof *c->products);
     for (size_t i = 0; i < plan->step_count; i++) {
         const pith_step *step = &plan->steps[i];
-        if (calibrate_linear_of(step) && !calibrate_find(c, step))
-            c->products[c->count++] =
-                (product){ .source = calibrate_source_of(step), .linear = calibrate_linear_of(step) };
+        if (!calibrate_linear_of(step) || calibrate_find(c, step) != SIZE_MAX) continue;
+        c->k[c->count] = calibrate_linear_of(step)->k;
+        c->products[c->count++] = (product){ calibrate_source_of(step), calibrate_linear_of(step) };
     }
-    return c->count ? PITH_OK : pith_fail(c->err, PITH_ERR_ARGUMENT, "the model has no int8 matmuls to calibrate");
+    return c->count ? PITH_OK : pith_fail(err, PITH_ERR_ARGUMENT, "the model has no int8 matmuls to calibrate");
 }
 
-/* ---- the grams ---- */
-
-/* A block on its way into a gram. */
-typedef struct adding {
-    const calibration *c;
-    const float *x;
-    int64_t m, k;
-    float *transposed, *packed, *sum; /* [k, m], x packed, [k, stride] */
-    float *gram;
-} adding;
-
-static void calibrate_transpose(void *context, size_t part, int worker) {
-    const adding *r = context;
-    const int64_t n0 = (int64_t)part * COLUMNS, n1 = r->k - n0 > COLUMNS ? n0 + COLUMNS : r->k;
-    (void)worker;
-    for (int64_t i = 0; i < r->m; i++)
-        for (int64_t j = n0; j < n1; j++) r->transposed[j * r->m + i] = r->x[i * r->k + j];
-    r->c->pack(r->packed, r->x, r->k, 1, r->m, r->k, n0, n1);
-}
-
-/* The rows of the upper triangle that columns [n0, n1) have. */
-static void calibrate_add_columns(void *context, size_t part, int worker) {
-    const adding *r = context;
-    const int64_t n0 = (int64_t)part * COLUMNS, n1 = r->k - n0 > COLUMNS ? n0 + COLUMNS : r->k;
-    const int64_t stride = pith_factor_stride(r->k);
-    (void)worker;
-    pith_gemm g = {
-        .a = r->transposed, .b = r->packed, .c = r->sum, .m = r->k, .n = r->k, .k = r->m, .lda = r->m, .ldc = stride
-    };
-    r->c->gemm(&g, 0, n1, n0, n1);
-    for (int64_t at = n0; at < n1 * stride; at += stride)
-        r->c->add(r->gram + at, r->gram + at, r->sum + at, n1 - n0, 1, 1);
-}
-
-static pith_status calibrate_add_block(calibration *c, const product *p, const block *b) {
-    const int64_t k = p->linear->k;
-    adding r = { .c = c, .x = b->x, .m = b->m, .k = k, .gram = p->gram };
-    const size_t parts = (size_t)((k + COLUMNS - 1) / COLUMNS), rows = pith_round64((size_t)(r.m * k));
-    const size_t packed = pith_round64((size_t)pith_gemm_f32_packed_size(r.m, k));
-    const size_t bytes = (rows + packed + (size_t)(k * pith_factor_stride(k))) * sizeof(float);
-    pith_arena_reset(&c->scratch);
-    r.transposed = pith_arena_alloc64(&c->scratch, bytes); /* at once: what a reset keeps */
-    if (!r.transposed) return calibrate_out_of_memory(c, bytes);
-    r.packed = r.transposed + rows;
-    r.sum = r.packed + packed;
-    const int threads = pith_cpu_get()->threads;
-    pith_threads_run(calibrate_transpose, &r, parts, threads);
-    pith_threads_run(calibrate_add_columns, &r, parts, threads);
-    return PITH_OK;
-}
-
-static pith_status calibrate_add_blocks(calibration *c) {
-    for (size_t i = 0; i < c->count; i++) {
-        product *p = &c->products[i];
-        for (const block *b = p->first; b; b = b->next) PITH_TRY(calibrate_add_block(c, p, b));
-        p->first = NULL;
-    }
-    pith_arena_reset(&c->blocks);
-    return PITH_OK;
-}
-
-/* Keeps the rows that a matmul of the group got. */
-static void calibrate_listen(void *context, const pith_trace_event *event) {
-    calibration *c = context;
-    product *p = event->step ? calibrate_find(c, event->step) : NULL;
-    if (!p || !p->gram || c->status) return;
-    const pith_tensor *x = event->run->in[0];
-    block *b = pith_arena_array(&c->blocks, 1, sizeof *b);
-    float *copy = pith_arena_alloc64(&c->blocks, x->bytes);
-    if (!b || !copy) {
-        c->status = calibrate_out_of_memory(c, x->bytes);
-        return;
-    }
-    memcpy(copy, x->data, x->bytes);
-    *b = (block){ NULL, copy, pith_tensor_count(x) / p->linear->k };
-    if (!p->first) p->last = &p->first;
-    *p->last = b;
-    p->last = &b->next;
-}
-
-/* The head of calibration: only the rows inside the model are of interest. */
-static pith_status ignore_open(const void **state, const pith_head_model *model, const void *request, pith_arena *arena,
-                               pith_error *err) {
-    (void)model, (void)request, (void)arena, (void)err;
-    *state = NULL;
-    return PITH_OK;
-}
-
-static pith_status ignore_emit(const void *state, const pith_head_rows *rows, pith_error *err) {
-    (void)state, (void)rows, (void)err;
-    return PITH_OK;
-}
-
-static pith_status calibrate_run_texts(calibration *c) {
-    static const pith_head ignore = {
-        .name = "calibrate", .phase = "calibrate", .outputs = "", .open = ignore_open, .emit = ignore_emit
-    };
-    const pith_head_use use = { .head = &ignore };
-    const size_t count = c->options->text_count, runs = count < TEXTS_MAX ? count : TEXTS_MAX;
-    for (size_t i = 0; i < runs;) {
-        pith_str texts[TEXTS_AT_ONCE];
-        size_t some = 0;
-        for (; some < TEXTS_AT_ONCE && i < runs; some++, i++) texts[some] = c->options->texts[i * count / runs];
-        pith_encode_job job = {
-            .texts = texts, .count = some, .threads = 1, .batch_tokens = CHUNK_TOKENS, .cancel = c->options->cancel
-        };
-        PITH_TRY(pith_encoder_run(c->parts->encoder, &job, &use, 1, c->err));
-        PITH_TRY(c->status);
-        PITH_TRY(calibrate_add_blocks(c));
-        c->done += some;
-        if (c->options->progress) c->options->progress(c->options->user, c->done, c->total);
-    }
-    return PITH_OK;
-}
-
-/* ---- rounding ---- */
-
-typedef struct diagonal {
-    float value;
-    int32_t at;
-} diagonal;
-
-static int calibrate_by_value(const void *x, const void *y) {
-    const diagonal *a = x, *b = y;
-    if (a->value != b->value) return a->value < b->value ? -1 : 1;
-    return a->at < b->at ? -1 : 1;
-}
-
-/* The factor of a gram, in scratch: what the texts bring most of comes last in its order, so that it is rounded first
- * and all others make that good. u NULL: the matmul got no row. */
-static pith_status calibrate_make_factor(pith_factor *factor, calibration *c, const product *p) {
-    const int64_t k = p->linear->k, stride = pith_factor_stride(k);
-    const size_t floats = (size_t)(k * stride);
-    float mean = 0.0f, *u = pith_arena_alloc64(&c->scratch, floats * sizeof *u);
-    float *column = pith_arena_array(&c->scratch, (size_t)k, sizeof *column);
-    int32_t *order = pith_arena_array(&c->scratch, (size_t)k, sizeof *order);
-    diagonal *sorted = pith_arena_array(&c->scratch, (size_t)k, sizeof *sorted);
-    if (!u || !column || !order || !sorted) return calibrate_out_of_memory(c, floats * sizeof *u);
-    for (int64_t i = 0; i < k; i++) {
-        sorted[i] = (diagonal){ p->gram[i * stride + i], (int32_t)i };
-        mean += sorted[i].value / (float)k;
-    }
-    *factor = (pith_factor){ mean == 0.0f ? NULL : u, order };
-    if (!(mean <= FLT_MAX))
-        return pith_fail(c->err, PITH_ERR_RUN,
-                         "calibration: the texts give activations that are not finite; use other texts");
-    qsort(sorted, (size_t)k, sizeof *sorted, calibrate_by_value);
-    memset(u, 0, floats * sizeof *u);
-    for (int64_t s = 0; s < k; s++) {
-        order[s] = sorted[s].at;
-        for (int64_t t = s; t < k; t++) {
-            const int64_t i = sorted[s].at, j = sorted[t].at;
-            u[s * stride + t] = i < j ? p->gram[i * stride + j] : p->gram[j * stride + i];
-        }
-        u[s * stride + s] += DAMPING * mean;
-    }
-    return mean == 0.0f || c->factor(u, k, column)
-               ? PITH_OK
-               : pith_fail(c->err, PITH_ERR_RUN,
-                           "calibration: the texts give activations of too wide a range; use other texts");
-}
-
-static pith_status calibrate_pack_again(calibration *c, pith_packed_step step, const pith_linear *linear,
-                                        const pith_factor *factor) {
-    pith_packer packer = { .arena = &c->scratch, .steps = &step, .count = 1 };
+static pith_status calibrate_pack_again(pith_packed_step step, const pith_linear *linear, const pith_factor *factor,
+                                        pith_arena *scratch, pith_error *err) {
+    pith_packer packer = { .arena = scratch, .steps = &step, .count = 1 };
     linear->way->fit(linear, factor);
-    pith_status status = pith_packer_fill(&packer, NULL, NULL, c->err);
+    pith_status status = pith_packer_fill(&packer, NULL, NULL, err);
     linear->way->fit(linear, NULL);
     return status;
 }
 
 /* Packs the weights of a matmul wherever they are, in both plans. */
-static pith_status calibrate_round_weights(calibration *c, const product *p) {
-    pith_factor factor;
-    pith_arena_reset(&c->scratch);
-    PITH_TRY(calibrate_make_factor(&factor, c, p));
-    for (size_t n = 0; factor.u && n < 2 && c->parts->plans[n]; n++) {
+static pith_status calibrate_round(void *user, size_t at, const pith_factor *factor, pith_arena *scratch,
+                                   pith_error *err) {
+    const calibration *c = user;
+    for (size_t n = 0; n < 2 && c->parts->plans[n]; n++) {
         const pith_plan *plan = c->parts->plans[n];
         const pith_step *step = plan->steps;
         for (size_t i = 0; i < plan->packed_count; i++) { /* in the order of the steps */
             while (step->node != plan->packed[i].node) step++;
-            if (calibrate_find(c, step) == p)
-                PITH_TRY(calibrate_pack_again(c, plan->packed[i], calibrate_linear_of(step), &factor));
+            if (calibrate_find(user, step) == at)
+                PITH_TRY(calibrate_pack_again(plan->packed[i], calibrate_linear_of(step), factor, scratch, err));
         }
     }
     return PITH_OK;
 }
 
-/* ---- all of it ---- */
-
-static size_t calibrate_gram_bytes(const product *p) {
-    return (size_t)(p->linear->k * pith_factor_stride(p->linear->k)) * sizeof(float);
-}
-
-/* The end of the group that begins with matmul `first`: as many as fit, at least one. */
-static size_t calibrate_end_of_group(const calibration *c, size_t first) {
-    size_t end = first, bytes = 0;
-    do {
-        bytes += calibrate_gram_bytes(&c->products[end++]);
-    } while (end < c->count && bytes + calibrate_gram_bytes(&c->products[end]) <= GRAM_BYTES);
-    return end;
-}
-
-static pith_status calibrate_group(calibration *c, size_t first, size_t end) {
-    for (size_t i = first; i < end; i++) {
-        product *p = &c->products[i];
-        p->gram = pith_arena_array(&c->arena, calibrate_gram_bytes(p) / sizeof(float), sizeof(float));
-        if (!p->gram) return calibrate_out_of_memory(c, calibrate_gram_bytes(p));
-    }
-    PITH_TRY(calibrate_run_texts(c));
-    for (size_t i = first; i < end; i++) {
-        PITH_TRY(calibrate_round_weights(c, &c->products[i]));
-        c->products[i].gram = NULL;
-    }
-    return PITH_OK;
-}
-
-static pith_status calibrate_all(calibration *c) {
-    PITH_TRY(calibrate_find_products(c));
-    const size_t texts = c->options->text_count < TEXTS_MAX ? c->options->text_count : TEXTS_MAX;
-    for (size_t i = 0; i < c->count; i = calibrate_end_of_group(c, i)) c->total += texts;
-    for (size_t i = 0, end; i < c->count; i = end) {
-        pith_arena_mark mark = pith_arena_get_mark(&c->arena);
-        end = calibrate_end_of_group(c, i);
-        PITH_TRY(calibrate_group(c, i, end));
-        pith_arena_rewind(&c->arena, mark);
-    }
-    return PITH_OK;
-}
-
-static pith_status calibrate_begin(calibration *c, pith_calibrate_options *o) {
-    const pith_isa isa = c->parts->plans[0]->isa;
-    pith_lacks lacks = { .count = 0 };
-    c->gemm = PITH_KERNEL_NEED(pith_gemm_f32_fn, "gemm", PITH_F32, isa, &lacks);
-    c->pack = PITH_KERNEL_NEED(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa, &lacks);
-    c->factor = PITH_KERNEL_NEED(pith_unit_factor_fn, "unit_factor", PITH_F32, isa, &lacks);
-    c->add = PITH_KERNEL_NEED(pith_binary_fn, "add", PITH_F32, isa, &lacks);
-    PITH_TRY(pith_lacks_check(&lacks, c->err));
-    if (o->texts) return PITH_OK;
-    pith_str *made;
-    PITH_TRY(pith_made_texts(&made, &o->text_count, c->parts->tokenizer, &c->arena, c->err));
-    o->texts = made;
-    return PITH_OK;
-}
-
 pith_status pith_calibrate(const pith_calibrate_parts *parts, const pith_calibrate_options *options, pith_error *err) {
-    pith_calibrate_options o = *options;
-    calibration c = { .parts = parts, .options = &o, .err = err };
-    pith_arena_init(&c.arena, parts->allocator);
-    pith_arena_init(&c.blocks, parts->allocator);
-    pith_arena_init(&c.scratch, parts->allocator);
-    pith_status status = calibrate_begin(&c, &o);
-    if (!status) {
-        pith_encoder_trim(parts->encoder);
-        pith_encoder_trace(parts->encoder, calibrate_listen, &c);
-        status = calibrate_all(&c);
-        pith_encoder_trace(parts->encoder, NULL, NULL);
-        pith_encoder_trim(parts->encoder); /* its executors still have the trace */
-    }
-    pith_arena_free(&c.scratch);
-    pith_arena_free(&c.blocks);
-    pith_arena_free(&c.arena);
+    calibration c = { .parts = parts };
+    pith_arena arena;
+    pith_arena_init(&arena, parts->allocator);
+    pith_status status = calibrate_find_products(&c, &arena, err);
+    const pith_grams grams = { .encoder = parts->encoder,
+                               .tokenizer = parts->tokenizer,
+                               .allocator = parts->allocator,
+                               .options = options,
+                               .isa = parts->plans[0]->isa,
+                               .k = c.k,
+                               .count = c.count,
+                               .user = &c,
+                               .find = calibrate_find,
+                               .round = calibrate_round };
+    if (!status) status = pith_grams_run(&grams, err);
+    pith_arena_free(&arena);
     return status;
 }

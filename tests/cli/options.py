@@ -529,6 +529,82 @@ class Export(Options):
         self.assertEqual(self.run_pith(DATA / "modules/dense-plain", "-o", "z.onnx", "-q").stderr, b"")
 
 
+class Quantize(Options):
+    verb = "quantize"
+    stdin = None
+
+    def made(self, *arguments, model=BERT):
+        """What was said, and the file."""
+        said = json.loads(self.good(model, "-o", "x.onnx", "-f", "--json", *arguments))
+        return said, (self.dir / "x.onnx").read_bytes()
+
+    def differ(self, common, *flags, model=BERT):
+        usual = self.made(*common, model=model)[1]
+        for flag in flags:
+            self.assertNotEqual(self.made(*common, *flag, model=model)[1], usual, flag)
+
+    def test_schemes(self):
+        self.assertEqual(self.made()[0]["scheme"], "int8")
+        for scheme in ("q8", "q4"):
+            self.assertEqual(self.made("--scheme", scheme)[0]["scheme"], scheme)
+
+    def test_blocks(self):
+        self.differ(("--scheme", "q4"), ("--block", "16"), ("--asymmetric",), ("--accuracy", "4"))
+        self.bad(2, BERT, "-o", "y.onnx", "--block", "16", says="--scheme q4 or q8")
+
+    def test_int8(self):
+        self.differ((), ("--rows",), ("--reduce-range",))
+        self.assertEqual([self.made(*flags)[0]["kept"] > 0 for flags in ((), ("--keep", "pooler"))], [False, True])
+
+    def test_tables(self):
+        self.differ(("--scheme", "q4"), ("--table", "4"), ("--table", "f32"), ("--table-block", "16"))
+
+    def test_texts(self):
+        model = DATA / "modules/dense-plain"
+        self.write("words.txt", "a b c", "c a", "b b a c", "a")
+        self.differ(("--scheme", "q4"), ("--calibrate", "words.txt"), model=model)
+        self.assertEqual(self.made("--eval", "words.txt", model=model)[0]["texts"], 4)
+
+
+class Optimize(Quantize):
+    verb = "optimize"
+
+    def ports(self, key):
+        return {port["name"]: port for port in json.loads(self.good("--json", "x.onnx", verb="inspect"))[key]}
+
+    def test_fusions(self):
+        nodes = [self.made(*flags)[0]["nodes"] for flags in (("--level", "1"), (), ("--standard",))]
+        self.assertGreater(nodes[0], nodes[1])
+        self.assertGreater(nodes[2], nodes[1])
+        self.differ((), ("--gpu",))
+        self.assertEqual(self.made("--opset", "20")[0]["opset"], 20)
+
+    def test_types(self):
+        self.differ(("--dtype", "f16"), ("--keep", "LayerNormalization"))
+        for flags, dtype in (((), "float32"), (("--narrow-ports",), "float16")):
+            self.made("--dtype", "f16", *flags)
+            self.assertEqual({port["dtype"] for port in self.ports("outputs").values()}, {dtype})
+
+    def test_parts(self):
+        yunet = DATA / "yunet/yunet-s-640-other-sizes/model.onnx"
+        self.made("--extract-output", "cls_8", model=yunet)
+        self.assertEqual(set(self.ports("outputs")), {"cls_8"})
+        before = self.ports("inputs")
+        self.made("--free-shapes", model=yunet)
+        self.assertNotEqual(self.ports("inputs"), before)
+        self.assertGreater(len(self.ports("outputs")), 1)
+        inner = re.search(r"'([^']*/encoder/layer.1/[^']*)'", json.dumps(self.made("--level", "1")[0]["fused"])) or "/model/embeddings/LayerNorm/Add_1_output_0"
+        self.made("--level", "1", "--extract-input", "/model/embeddings/LayerNorm/Add_1_output_0")
+        self.assertIn("/model/embeddings/LayerNorm/Add_1_output_0", self.ports("inputs"), inner)
+
+    def test_messages(self):
+        self.assertEqual(json.loads(self.good(BERT, "-o", "j.onnx", "--json"))["path"], "j.onnx")
+        few, more = (self.run_pith(BERT, "-o", "m.onnx", "-f", *flags).stderr.count(b"\n") for flags in ((), ("--verbose",)))
+        self.assertGreater(more, few)
+
+    test_schemes = test_blocks = test_int8 = test_tables = test_texts = None
+
+
 class Places(Options):
     """The flag, then the environment, then the configuration, then the model, then the default."""
 

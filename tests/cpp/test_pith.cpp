@@ -114,6 +114,25 @@ void test_compiled() {
     CHECK(thrown([&] { pith::Model("all-MiniLM-L6-v2", o); }, "optimization 9") == PITH_ERR_ARGUMENT);
 }
 
+void test_written() {
+    const std::string path = data + "/hf/bert", file = pith::Model::export_onnx(path);
+    pith_quantize_model_report report = PITH_QUANTIZE_MODEL_REPORT_INIT;
+    auto o = pith::options<pith_quantize_model_options>();
+    o.scheme = PITH_QUANTIZE_BLOCKS4;
+    const std::string small = pith::Model::quantize_onnx(path, o, &report);
+    CHECK(report.matmuls == 12 && report.model_bytes == small.size() && small.size() < file.size());
+    pith::Model from_file = pith::Model::from_memory(file.data(), file.size());
+    pith::Model from_small = pith::Model::from_memory(small.data(), small.size());
+    pith_optimize_report fused = PITH_OPTIMIZE_REPORT_INIT;
+    const std::string fast = pith::Model::optimize_onnx(path, pith::options<pith_optimize_options>(), &fused);
+    CHECK(fused.model_bytes == fast.size() && fused.fusions > 10 && fused.nodes < fused.nodes_before);
+    auto odd = pith::options<pith_optimize_options>();
+    odd.level = 0;
+    CHECK(thrown([&] { pith::Model::optimize_onnx(path, odd); }, "level 0") == PITH_ERR_ARGUMENT);
+    o.block = 48;
+    CHECK(thrown([&] { pith::Model::quantize_onnx(path, o); }, "block is 48") == PITH_ERR_ARGUMENT);
+}
+
 void test_routes() {
     const std::string path = data + "/modules/asym";
     auto o = pith::options<pith_open_options>();
@@ -300,6 +319,7 @@ int main(int argc, char **argv) {
     data = argv[1];
     test_embed();
     test_compiled();
+    test_written();
     test_routes();
     test_scores();
     test_encode();

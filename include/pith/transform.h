@@ -1,0 +1,161 @@
+/* transform.h - models as smaller or faster ONNX files, which other engines run too. */
+#ifndef PITH_TRANSFORM_H
+#define PITH_TRANSFORM_H
+
+#include "pith/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- weights of few bits ---- */
+
+/* What the weights of matmuls become. */
+typedef enum pith_quantize_scheme {
+    PITH_QUANTIZE_INT8 = 0,    /* int8 with a scale per column. The inputs of a matmul are quantised as a whole in each
+                                  run, so that vectors depend a little on the batch in engines that pad texts. Standard
+                                  operators: DynamicQuantizeLinear, MatMulInteger, Cast, Mul */
+    PITH_QUANTIZE_BLOCKS8 = 1, /* 8 bits with a scale for every block of a column: MatMulNBits of com.microsoft */
+    PITH_QUANTIZE_BLOCKS4 = 2  /* 4 bits in blocks */
+} pith_quantize_scheme;
+
+typedef struct pith_quantize_model_options {
+    size_t size;
+    int32_t scheme;       /* a pith_quantize_scheme */
+    int32_t block;        /* of the block schemes: numbers that share a scale; 16, 32, 64, 128 or 256; 0: 32 */
+    int32_t asymmetric;   /* of the block schemes, 1: each block has a zero point of its own */
+    int32_t accuracy;     /* of the block schemes: accuracy_level of MatMulNBits, 0 to 4. ONNX Runtime computes with
+                             inputs of 8 bits if it is 4, which is faster and less exact */
+    int32_t rows;         /* of int8, 1: each row of a matmul's inputs is quantised with a scale of its own, so that a
+                             text's vector does not depend on the batch, and is nearer to that of f32; slower. Adds Abs,
+                             ReduceMax, Max, Div, Round and Add to the operators */
+    int32_t reduce_range; /* of int8, 1: weights have 7 bits, for processors whose sums of 16 bits saturate (AVX2) */
+    int32_t table_bits;   /* of the tables of words and positions: 8, 4, or 0: they stay in f32; -1: 8. 4 needs a block
+                             scheme. With int8 a row has one scale, and the operators are Gather, Cast and Mul; with the
+                             block schemes it is GatherBlockQuantized of com.microsoft */
+    int32_t table_block;  /* with the block schemes: numbers of a row that share a scale, as block; 0: 64 */
+    const char *const *keep; /* [keep_count]: a node stays in f32 if its name, or that of its weight, contains one */
+    size_t keep_count;
+    int32_t calibrate; /* 1: rounding errors are compensated for the inputs that texts give to the matmuls (GPTQ); needs
+                          a text encoder */
+    const pith_str *texts; /* [text_count] with calibrate: texts like those the model will embed, as in
+                              pith_calibrate_options; NULL: texts are made up from the vocabulary */
+    size_t text_count;
+    const char *model_file;          /* as in pith_open_options; NULL: the best file there is */
+    const char *route;               /* as in pith_open_options; NULL: the model's default */
+    const char *data_name;           /* as in pith_export_options */
+    int32_t data_always;             /* as in pith_export_options */
+    const pith_log *log;             /* receives warnings; NULL: they are dropped */
+    const pith_allocator *allocator; /* NULL: malloc */
+} pith_quantize_model_options;
+
+/* clang-format off */
+#define PITH_QUANTIZE_MODEL_OPTIONS_INIT \
+    { sizeof(pith_quantize_model_options), PITH_QUANTIZE_INT8, 0, 0, 0, 0, 0, -1, 0, NULL, 0, 0, NULL, 0, \
+      NULL, NULL, NULL, 0, NULL, NULL }
+/* clang-format on */
+
+/* What a quantisation did. */
+typedef struct pith_quantize_model_report {
+    size_t size;
+    int32_t opset;        /* of ai.onnx in the file */
+    uint64_t matmuls;     /* nodes whose weights have few bits now */
+    uint64_t tables;      /* look-ups likewise */
+    uint64_t kept;        /* matmuls with a constant weight of f32 that stayed */
+    uint64_t model_bytes; /* of the file */
+    uint64_t data_bytes;  /* of the second file */
+} pith_quantize_model_report;
+
+/* clang-format off */
+#define PITH_QUANTIZE_MODEL_REPORT_INIT { sizeof(pith_quantize_model_report), 0, 0, 0, 0, 0, 0 }
+/* clang-format on */
+
+/* Writes the network of a model directory or of an ONNX file with weights of few bits. The same model, options and
+ * texts give the same bytes on every processor.
+ *   - model, write, write_data, user and report are as in pith_model_export.
+ *   - Weights are constants of f32 and rank 2 that MatMul and Gemm multiply by, in the main graph. A model without any
+ *     is PITH_ERR_ARGUMENT, and so is a weight with a NaN or an infinity, which the message names.
+ * Nothing is written before everything that can fail but writing has been done. Thread-safe. */
+PITH_API pith_status pith_model_quantize(const char *model, const pith_quantize_model_options *options,
+                                         int (*write)(void *user, const void *data, size_t size),
+                                         int (*write_data)(void *user, const void *data, size_t size), void *user,
+                                         pith_quantize_model_report *report, pith_error *err);
+
+/* ---- fewer and faster operators ---- */
+
+typedef struct pith_optimize_options {
+    size_t size;
+    int32_t level;    /* 1: constants folded, equal nodes and constants shared, what nothing reads cut off; 2: and
+                         operators fused that keep their arithmetic (LayerNormalization, GELU, biases, residual sums);
+                         3: and attention, and BatchNormalization in convolutions. Opening a model has the same
+                         levels */
+    int32_t standard; /* 1: only operators of ai.onnx are made; else those of com.microsoft, too, which ONNX Runtime
+                         knows */
+    int32_t gpu;      /* 1: operators are made too that are faster on GPUs only: SkipLayerNormalization. Not with
+                         standard */
+    int32_t opset;    /* of ai.onnx, 17 to 28; 0: that of the file, or the oldest from 17 on that has the operators */
+    int32_t dtype;    /* PITH_F32, PITH_F16 or PITH_BF16, as in pith_export_options */
+    int32_t narrow_ports;    /* with another dtype than f32, 1: inputs and outputs have it, too */
+    const char *const *keep; /* [keep_count] with another dtype than f32: nodes of these operators stay in f32, and
+                                nodes whose name contains one of these */
+    size_t keep_count;
+    const char *const *inputs; /* [input_count] names of values: what the outputs need of these is written; NULL: the
+                                  model's inputs */
+    size_t input_count;
+    const char *const *outputs; /* [output_count] names of values; NULL: the model's outputs */
+    size_t output_count;
+    const char *const *input_shapes; /* as in pith_open_options: inputs have these shapes in the file */
+    size_t input_shape_count;
+    int32_t free_shapes;    /* 1: sizes that the file fixes for its inputs become symbols */
+    const char *model_file; /* as in pith_open_options; NULL: the best file there is */
+    const char *route;      /* as in pith_open_options; NULL: the model's default */
+    const char *data_name;  /* as in pith_export_options */
+    int32_t data_always;    /* as in pith_export_options */
+    void (*tell)(void *user, int32_t done, const char *what, const char *text); /* called for each fusion (done 1), and
+                              for what was nearly one, with the reason (done 0); NULL: nobody is told. The strings are
+                              valid during the call */
+    void *tell_user;                                                            /* passed to tell */
+    const pith_log *log;             /* receives warnings; NULL: they are dropped */
+    const pith_allocator *allocator; /* NULL: malloc */
+} pith_optimize_options;
+
+/* clang-format off */
+#define PITH_OPTIMIZE_OPTIONS_INIT \
+    { sizeof(pith_optimize_options), 3, 0, 0, 0, PITH_F32, 0, NULL, 0, NULL, 0, NULL, 0, NULL, 0, 0, NULL, NULL, NULL, \
+      0, NULL, NULL, NULL, NULL }
+/* clang-format on */
+
+/* What an optimisation did. */
+typedef struct pith_optimize_report {
+    size_t size;
+    int32_t opset;         /* of ai.onnx in the file */
+    uint64_t nodes_before; /* of the main graph: of the part that is written, with functions inlined */
+    uint64_t nodes;        /* in the file */
+    uint64_t fusions;      /* calls of tell with done 1 */
+    uint64_t shared;       /* constants that were stored more than once */
+    uint64_t model_bytes;  /* of the file */
+    uint64_t data_bytes;   /* of the second file */
+    uint64_t clamped;      /* as in pith_export_report */
+    uint64_t lost;
+} pith_optimize_report;
+
+/* clang-format off */
+#define PITH_OPTIMIZE_REPORT_INIT { sizeof(pith_optimize_report), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+/* clang-format on */
+
+/* Writes the network of a model directory or of an ONNX file after optimisation. Results differ from the model's by
+ * rounding only; of texts without any token, whose attention has no key left, they may differ.
+ *   - model, write, write_data, user and report are as in pith_model_export.
+ *   - Names of inputs, outputs and of values that are not fused away stay.
+ *   - Attention is fused in all places or in none: if one has no form in com.microsoft, tell gets the reason.
+ * Nothing is written before everything that can fail but writing has been done. Thread-safe. */
+PITH_API pith_status pith_model_optimize(const char *model, const pith_optimize_options *options,
+                                         int (*write)(void *user, const void *data, size_t size),
+                                         int (*write_data)(void *user, const void *data, size_t size), void *user,
+                                         pith_optimize_report *report, pith_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

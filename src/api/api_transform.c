@@ -1,0 +1,18 @@
+/* api_transform.c - the public functions of pith/transform.h. */
+#include "api/entry.h"
+#include "model/optimized_model.h"
+#include "model/quantized_model.h"
+
+pith_status pith_model_quantize(const char *model, const pith_quantize_model_options *options,
+                                int (*write)(void *user, const void *data, size_t size),
+                                int (*write_data)(void *user, const void *data, size_t size), void *user,
+                                pith_quantize_model_report *report, pith_error *err) {
+    PITH_ENTRY(pith_model_write_quantized(model, options, &(pith_onnx_sinks){ write, write_data, user }, report, err));
+}
+
+pith_status pith_model_optimize(const char *model, const pith_optimize_options *options,
+                                int (*write)(void *user, const void *data, size_t size),
+                                int (*write_data)(void *user, const void *data, size_t size), void *user,
+                                pith_optimize_report *report, pith_error *err) {
+    PITH_ENTRY(pith_model_write_optimized(model, options, &(pith_onnx_sinks){ write, write_data, user }, report, err));
+}

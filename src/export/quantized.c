@@ -1,0 +1,381 @@
+/* quantized.c - see quantized.h. Sources of the forms: ONNX's operators, and ONNX Runtime's ContribOperators.md. */
+#include "export/quantized.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "export/made.h"
+#include "ops/op.h"
+
+/* ---- finding ---- */
+
+static bool quantized_name_has(pith_str name, const char *part) {
+    const size_t n = strlen(part);
+    for (size_t i = 0; i + n <= name.size; i++)
+        if (!memcmp(name.data + i, part, n)) return true;
+    return false;
+}
+
+static bool quantized_is_kept(const pith_quantized_form *form, const pith_node *node, const pith_value *weight) {
+    for (size_t i = 0; i < form->keep_count; i++)
+        if (quantized_name_has(node->name, form->keep[i]) || quantized_name_has(weight->name, form->keep[i]))
+            return true;
+    return false;
+}
+
+static bool quantized_is_matrix(const pith_value *v) {
+    return v && v->kind == PITH_VALUE_CONST && v->type.data && v->type.dtype == PITH_F32 && v->type.data->rank == 2 &&
+           v->type.data->dims[0] > 0 && v->type.data->dims[1] > 0;
+}
+
+static bool quantized_is_plain_gemm(const pith_node *node) {
+    return pith_str_is(node->op_type, "Gemm") && pith_node_float(node, "alpha", 1.0f) == 1.0f &&
+           pith_node_float(node, "beta", 1.0f) == 1.0f && !pith_node_int(node, "transA", 0);
+}
+
+/* The constant that the node multiplies f32 rows by, or NULL. */
+static pith_value *quantized_factor(const pith_node *node, bool *transposed) {
+    *transposed = pith_str_is(node->op_type, "Gemm") && pith_node_int(node, "transB", 0);
+    if (node->domain.size || !(pith_str_is(node->op_type, "MatMul") || quantized_is_plain_gemm(node))) return NULL;
+    const pith_value *x = pith_node_input(node, 0);
+    pith_value *w = pith_node_input(node, 1);
+    return quantized_is_matrix(w) && x && x->type.dtype == PITH_F32 && x->type.rank >= 1 ? w : NULL;
+}
+
+static pith_value *quantized_table(const pith_node *node) {
+    pith_value *table = pith_node_input(node, 0);
+    if (node->domain.size || !pith_str_is(node->op_type, "Gather") || pith_node_int(node, "axis", 0) ||
+        !quantized_is_matrix(table) || table->type.data->dims[0] < PITH_QUANTIZED_TABLE_LEAST)
+        return NULL;
+    for (size_t i = 0; i < table->user_count; i++) {
+        const pith_node *user = table->users[i].node;
+        if (user->domain.size || !pith_str_is(user->op_type, "Gather") || table->users[i].input ||
+            pith_node_int(user, "axis", 0))
+            return NULL;
+    }
+    return table->output_uses ? NULL : table;
+}
+
+static pith_quantized_weight *quantized_find_weight(const pith_quantized *q, const pith_value *value, bool table,
+                                                    bool transposed) {
+    for (size_t i = 0; i < q->count; i++) {
+        pith_quantized_weight *w = &q->weights[i];
+        if (w->value == value && w->table == table && (w->source.row == 1) == transposed) return w;
+    }
+    return NULL;
+}
+
+static pith_status quantized_check_finite(const pith_value *v, pith_error *err) {
+    const pith_tensor *t = v->type.data;
+    for (size_t i = 0; i < t->bytes / sizeof(float); i++) {
+        float x;
+        memcpy(&x, (const char *)t->data + i * sizeof x, sizeof x);
+        if (!isfinite(x))
+            return pith_fail(err, PITH_ERR_ARGUMENT, "constant '" PITH_STR_FMT "' has %s at element %zu",
+                             PITH_STR_ARG(v->name), isnan(x) ? "a NaN" : "an infinity", i);
+    }
+    return PITH_OK;
+}
+
+static pith_code_source quantized_source(const pith_tensor *t, bool by_row) {
+    const int64_t rows = t->dims[0], columns = t->dims[1];
+    return by_row ? (pith_code_source){ t->data, columns, rows, 1, columns }
+                  : (pith_code_source){ t->data, rows, columns, columns, 1 };
+}
+
+static pith_status quantized_add(pith_quantized *q, pith_value *v, bool table, bool by_row, pith_error *err) {
+    if (quantized_find_weight(q, v, table, by_row)) return PITH_OK;
+    PITH_TRY(quantized_check_finite(v, err));
+    q->weights[q->count++] = (pith_quantized_weight){ v, table, quantized_source(v->type.data, by_row), { 0 } };
+    return PITH_OK;
+}
+
+/* A matrix of one row or column stays: the strides of its rows and of its columns are the same. */
+static bool quantized_is_worth(const pith_value *v) { return v->type.data->dims[0] > 1 && v->type.data->dims[1] > 1; }
+
+/* Rows of a table are whole bytes. */
+static bool quantized_table_fits(const pith_quantized_form *form, const pith_value *v) {
+    return form->tables.bits && quantized_is_worth(v) && v->type.data->dims[1] * form->tables.bits % 8 == 0;
+}
+
+static pith_status quantized_look(pith_quantized *q, const pith_node *node, pith_error *err) {
+    bool transposed;
+    pith_value *w = quantized_factor(node, &transposed), *table = quantized_table(node);
+    if (table && quantized_table_fits(q->form, table) && !quantized_is_kept(q->form, node, table))
+        return quantized_add(q, table, true, true, err);
+    if (w && quantized_is_worth(w) && !quantized_is_kept(q->form, node, w))
+        return quantized_add(q, w, false, transposed, err);
+    return PITH_OK;
+}
+
+pith_status pith_quantized_find(pith_quantized *q, pith_graph *graph, const pith_quantized_form *form,
+                                pith_error *err) {
+    *q = (pith_quantized){ .graph = graph, .form = form };
+    q->weights = pith_arena_array(graph->arena, graph->node_count + 1, sizeof *q->weights);
+    if (!q->weights) return pith_fail_memory(err, graph->node_count * sizeof *q->weights);
+    for (const pith_node *node = graph->first; node; node = node->next) PITH_TRY(quantized_look(q, node, err));
+    return PITH_OK;
+}
+
+pith_status pith_quantized_round(pith_quantized *q, size_t weight, const struct pith_factor *factor,
+                                 pith_arena *scratch, pith_error *err) {
+    pith_quantized_weight *w = &q->weights[weight];
+    const pith_code_form *form = w->table ? &q->form->tables : &q->form->weights;
+    if (!pith_codes_round(&w->codes, form, &w->source, w->table ? NULL : factor, q->graph->arena, scratch))
+        return pith_fail_memory(err, (size_t)(w->source.k * w->source.n));
+    return PITH_OK;
+}
+
+/* ---- constants; each is made once ---- */
+
+static pith_value *quantized_constant(pith_maker *m, const pith_value *of, const char *what, void *data, int dtype,
+                                      int rank, const int64_t *dims, size_t bytes) {
+    pith_tensor t = { .data = data, .dtype = dtype, .rank = rank, .bytes = bytes };
+    if (m->status) return NULL;
+    memcpy(t.dims, dims, (size_t)rank * sizeof *dims);
+    const pith_str base = of->name.size ? of->name : m->place;
+    pith_str name = pith_arena_printf(m->graph->arena, PITH_STR_FMT "%s", PITH_STR_ARG(base), what);
+    pith_value *v = data && name.data ? pith_graph_add_const(m->graph, name, &t) : NULL;
+    if (!v) m->status = pith_fail_memory(m->err, bytes);
+    return v;
+}
+
+static pith_value *quantized_scales(pith_maker *m, const pith_quantized_weight *w, bool matrix) {
+    const pith_codes *c = &w->codes;
+    const int64_t dims[] = { c->n, c->blocks };
+    return quantized_constant(m, w->value, "_scale", c->scales, PITH_F32, matrix ? 2 : 1, dims,
+                              (size_t)(c->n * c->blocks) * sizeof(float));
+}
+
+/* Codes as int8, in the layout of the weight. */
+static pith_value *quantized_int8(pith_maker *m, const pith_quantized_weight *w, bool as_rows) {
+    const pith_codes *c = &w->codes;
+    const int64_t dims[] = { as_rows ? c->n : c->k, as_rows ? c->k : c->n };
+    const size_t bytes = (size_t)(c->k * c->n);
+    int8_t *to = pith_arena_alloc64(m->graph->arena, bytes);
+    for (int64_t j = 0; to && j < c->n; j++)
+        for (int64_t i = 0; i < c->k; i++)
+            to[as_rows ? j * c->k + i : i * c->n + j] = (int8_t)(c->codes[j * c->k + i] - 128);
+    return quantized_constant(m, w->value, "_quantized", to, PITH_I8, 2, dims, bytes);
+}
+
+static pith_value *quantized_packed(pith_maker *m, const pith_quantized_weight *w, const pith_code_form *form) {
+    const pith_codes *c = &w->codes;
+    size_t bytes = 0;
+    const int64_t size = w->table ? c->k : c->blocks * c->block;
+    uint8_t *data = pith_codes_pack(&bytes, c, size, form->bits, m->graph->arena);
+    const int64_t matmul[] = { c->n, c->blocks, c->block * form->bits / 8 };
+    const int64_t table[] = { c->n, c->k * form->bits / 8 };
+    return quantized_constant(m, w->value, form->bits == 4 ? "_q4" : "_q8", data, PITH_U8, w->table ? 2 : 3,
+                              w->table ? table : matmul, bytes);
+}
+
+/* NULL if the zero points are the middle. */
+static pith_value *quantized_zeros(pith_maker *m, const pith_quantized_weight *w, const pith_code_form *form) {
+    size_t bytes = 0;
+    if (form->symmetric) return NULL;
+    uint8_t *data = pith_codes_pack_zeros(&bytes, &w->codes, form->bits, m->graph->arena);
+    const int64_t dims[] = { w->codes.n, (w->codes.blocks * form->bits + 7) / 8 };
+    return quantized_constant(m, w->value, "_zero_point", data, PITH_U8, 2, dims, bytes);
+}
+
+/* ---- nodes ---- */
+
+/* What was made for a weight, by index. */
+typedef struct quantized_made {
+    pith_value *codes, *scales, *zeros;
+} quantized_made;
+
+/* The inputs of matmuls as int8, which the matmuls of one input share; by id of the value. The first matmul's node
+ * stands before those of the others. */
+typedef struct quantized_input {
+    pith_value *codes, *scale, *zero;
+} quantized_input;
+
+typedef struct quantized_rewriter {
+    pith_quantized *q;
+    quantized_made *made;
+    quantized_input *inputs;
+    size_t input_count;
+    pith_maker m;
+} quantized_rewriter;
+
+static pith_node *quantized_node(quantized_rewriter *r, const char *domain, const char *op, pith_value *const *inputs,
+                                 int count, int outputs) {
+    if (r->m.status) return NULL;
+    pith_node *node = pith_graph_add_node(r->m.graph, r->m.before, domain, op, inputs, count, NULL, outputs);
+    pith_str name = pith_arena_printf(r->m.graph->arena, PITH_STR_FMT "/%s", PITH_STR_ARG(r->m.place), op);
+    if (!node || !name.data) {
+        r->m.status = pith_fail_memory(r->m.err, 0);
+        return NULL;
+    }
+    node->name = name;
+    return node;
+}
+
+static const quantized_input *quantized_input_of(quantized_rewriter *r, pith_value *x) {
+    quantized_input *in = &r->inputs[x->id];
+    if (in->codes) return in;
+    pith_node *node = quantized_node(r, "", "DynamicQuantizeLinear", &x, 1, 3);
+    if (node) *in = (quantized_input){ node->outputs[0], node->outputs[1], node->outputs[2] };
+    return node ? in : NULL;
+}
+
+/* The largest magnitude of each row; reductions have their axes as an input from opset 18 on. */
+static pith_value *quantized_peak(quantized_rewriter *r, pith_value *x) {
+    pith_maker *m = &r->m;
+    pith_value *peak = PITH_MAKE(m, "Abs", x);
+    if (r->q->form->opset >= 18) return PITH_MAKE(m, "ReduceMax", peak, pith_make_i64(m, -1));
+    peak = PITH_MAKE(m, "ReduceMax", peak);
+    pith_make_ints(m, peak, "axes", (const int64_t[]){ -1 }, 1);
+    return peak;
+}
+
+/* Rows as numbers of 1 to 255 around 128. A row of zeros has a scale above 0. */
+static const quantized_input *quantized_rows_of(quantized_rewriter *r, pith_value *x) {
+    pith_maker *m = &r->m;
+    quantized_input *in = &r->inputs[x->id];
+    if (in->codes || m->status) return in->codes ? in : NULL;
+    pith_value *peak = PITH_MAKE(m, "Max", quantized_peak(r, x), pith_make_f32(m, 1e-30f));
+    pith_value *scale = PITH_MAKE(m, "Mul", peak, pith_make_f32(m, 1.0f / 127.0f));
+    pith_value *codes = PITH_MAKE(m, "Round", PITH_MAKE(m, "Div", x, scale));
+    codes = pith_make_cast(m, PITH_MAKE(m, "Add", codes, pith_make_f32(m, 128.0f)), PITH_U8);
+    static const uint8_t middle = 128;
+    pith_tensor zero = { .data = (void *)(uintptr_t)&middle, .dtype = PITH_U8, .bytes = sizeof middle };
+    pith_value *z = m->status ? NULL : pith_graph_add_const(m->graph, PITH_STR(""), &zero);
+    if (!m->status && !z) m->status = pith_fail_memory(m->err, 0);
+    *in = (quantized_input){ codes, scale, z };
+    return m->status ? NULL : in;
+}
+
+/* x w = (xq - zero) wq * w's scales * x's scale */
+static pith_value *quantized_by_rows(quantized_rewriter *r, pith_value *x, const pith_quantized_weight *w,
+                                     quantized_made *made) {
+    pith_maker *m = &r->m;
+    if (!made->codes) {
+        made->codes = quantized_int8(m, w, false);
+        made->scales = quantized_scales(m, w, false);
+    }
+    const quantized_input *in = quantized_rows_of(r, x);
+    if (!in || m->status) return NULL;
+    pith_value *y = pith_make_cast(m, PITH_MAKE(m, "MatMulInteger", in->codes, made->codes, in->zero), PITH_F32);
+    return PITH_MAKE(m, "Mul", PITH_MAKE(m, "Mul", y, made->scales), in->scale);
+}
+
+/* x w = (xq - zero) wq * (x's scale * w's scales) */
+static pith_value *quantized_dynamic(quantized_rewriter *r, pith_value *x, const pith_quantized_weight *w,
+                                     quantized_made *made) {
+    pith_maker *m = &r->m;
+    if (!made->codes) {
+        made->codes = quantized_int8(m, w, false);
+        made->scales = quantized_scales(m, w, false);
+    }
+    const quantized_input *in = quantized_input_of(r, x);
+    if (!in || m->status) return NULL;
+    pith_value *y = PITH_MAKE(m, "MatMulInteger", in->codes, made->codes, in->zero);
+    pith_value *scales = PITH_MAKE(m, "Mul", in->scale, made->scales);
+    y = pith_make_cast(m, y, PITH_F32);
+    return PITH_MAKE(m, "Mul", y, scales);
+}
+
+static bool quantized_set_int(quantized_rewriter *r, pith_node *node, const char *name, int64_t number) {
+    if (node && pith_node_set_int(node, name, number)) r->m.status = pith_fail_memory(r->m.err, 0);
+    return node && !r->m.status;
+}
+
+static pith_value *quantized_blocks(quantized_rewriter *r, pith_value *x, const pith_quantized_weight *w,
+                                    quantized_made *made) {
+    const pith_quantized_form *form = r->q->form;
+    if (!made->codes) {
+        made->codes = quantized_packed(&r->m, w, &form->weights);
+        made->scales = quantized_scales(&r->m, w, true);
+        made->zeros = quantized_zeros(&r->m, w, &form->weights);
+    }
+    pith_value *inputs[] = { x, made->codes, made->scales, made->zeros };
+    pith_node *node = quantized_node(r, "com.microsoft", "MatMulNBits", inputs, made->zeros ? 4 : 3, 1);
+    bool set = quantized_set_int(r, node, "K", w->codes.k) && quantized_set_int(r, node, "N", w->codes.n) &&
+               quantized_set_int(r, node, "bits", form->weights.bits) &&
+               quantized_set_int(r, node, "block_size", w->codes.block) &&
+               (!form->accuracy || quantized_set_int(r, node, "accuracy_level", form->accuracy));
+    return set ? node->outputs[0] : NULL;
+}
+
+/* Rows with a scale each, in standard operators. */
+static pith_value *quantized_rows(quantized_rewriter *r, pith_value *ids, const pith_quantized_weight *w,
+                                  quantized_made *made) {
+    pith_maker *m = &r->m;
+    if (!made->codes) {
+        made->codes = quantized_int8(m, w, true);
+        made->scales = quantized_scales(m, w, true);
+    }
+    pith_value *rows = pith_make_cast(m, PITH_MAKE(m, "Gather", made->codes, ids), PITH_F32);
+    return PITH_MAKE(m, "Mul", rows, PITH_MAKE(m, "Gather", made->scales, ids));
+}
+
+static pith_value *quantized_lookup(quantized_rewriter *r, pith_value *ids, const pith_quantized_weight *w,
+                                    quantized_made *made) {
+    const pith_code_form *form = &r->q->form->tables;
+    if (!form->block) return quantized_rows(r, ids, w, made);
+    if (!made->codes) {
+        made->codes = quantized_packed(&r->m, w, form);
+        made->scales = quantized_scales(&r->m, w, true);
+        made->zeros = quantized_zeros(&r->m, w, form);
+    }
+    pith_value *inputs[] = { made->codes, ids, made->scales, made->zeros };
+    pith_node *node = quantized_node(r, "com.microsoft", "GatherBlockQuantized", inputs, made->zeros ? 4 : 3, 1);
+    bool set = quantized_set_int(r, node, "bits", form->bits) &&
+               quantized_set_int(r, node, "block_size", form->block) && quantized_set_int(r, node, "gather_axis", 0) &&
+               quantized_set_int(r, node, "quantize_axis", 1);
+    return set ? node->outputs[0] : NULL;
+}
+
+/* The most values that one node is replaced by. */
+enum { QUANTIZED_VALUES = 24 };
+
+static pith_status quantized_replace(quantized_rewriter *r, pith_node *node, pith_value *y) {
+    if (r->m.status) return r->m.status;
+    y->type = node->outputs[0]->type;
+    if (pith_value_replace(node->outputs[0], y)) return pith_fail_memory(r->m.err, 0);
+    pith_node_remove(node);
+    return PITH_OK;
+}
+
+typedef pith_value *(*product_maker)(quantized_rewriter *r, pith_value *x, const pith_quantized_weight *w,
+                                     quantized_made *made);
+
+static pith_status quantized_rewrite_node(quantized_rewriter *r, pith_node *node) {
+    bool transposed;
+    pith_value *w = quantized_factor(node, &transposed), *table = w ? NULL : quantized_table(node);
+    const pith_value *constant = w ? w : table;
+    const pith_quantized_weight *found =
+        constant ? quantized_find_weight(r->q, constant, table != NULL, table || transposed) : NULL;
+    const bool changes = found && found->codes.codes && !quantized_is_kept(r->q->form, node, constant);
+    r->q->kept += w && !changes;
+    if (!changes) return PITH_OK;
+    (*(table ? &r->q->tables : &r->q->matmuls))++;
+    quantized_made *made = &r->made[found - r->q->weights];
+    r->m.before = node;
+    r->m.place = node->name;
+    if (table) return quantized_replace(r, node, quantized_lookup(r, node->inputs[1], found, made));
+    static const product_maker products[] = { [PITH_QUANTIZED_DYNAMIC] = quantized_dynamic,
+                                              [PITH_QUANTIZED_ROWS] = quantized_by_rows,
+                                              [PITH_QUANTIZED_BLOCKS] = quantized_blocks };
+    pith_value *y = products[r->q->form->kind](r, node->inputs[0], found, made);
+    pith_value *bias = pith_str_is(node->op_type, "Gemm") ? pith_node_input(node, 2) : NULL;
+    if (bias && y) y = PITH_MAKE(&r->m, "Add", y, bias);
+    return quantized_replace(r, node, y);
+}
+
+pith_status pith_quantized_rewrite(pith_quantized *q, pith_error *err) {
+    quantized_rewriter r = { .q = q, .m = { .graph = q->graph, .err = err } };
+    r.input_count = q->graph->value_count + q->graph->node_count * QUANTIZED_VALUES;
+    r.made = pith_arena_array(q->graph->arena, q->count + 1, sizeof *r.made);
+    r.inputs = pith_arena_array(q->graph->arena, r.input_count + 1, sizeof *r.inputs);
+    if (!r.made || !r.inputs) return pith_fail_memory(err, r.input_count * sizeof *r.inputs);
+    for (pith_node *node = q->graph->first, *next; node; node = next) {
+        next = node->next;
+        PITH_TRY(quantized_rewrite_node(&r, node));
+    }
+    return PITH_OK;
+}

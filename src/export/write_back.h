@@ -1,0 +1,21 @@
+/* write_back.h - operators of the domain "pith", which passes and upgrades make, as operators that other engines have.
+ */
+#ifndef PITH_EXPORT_WRITE_BACK_H
+#define PITH_EXPORT_WRITE_BACK_H
+
+#include "graph/graph.h"
+
+typedef struct pith_write_back {
+    bool standard; /* only operators of ai.onnx; else those of com.microsoft, too */
+    int32_t opset; /* of ai.onnx: newer operators have forms of com.microsoft, or are lowered later (export/lower.h) */
+} pith_write_back;
+
+/* Rewrites the nodes of the main graph and of its subgraphs. Types are inferred, and are set for what is made; they
+ * cannot be inferred any more. PITH_ERR_UNSUPPORTED names a node that has no such form, and why; the graph is then
+ * unspecified.
+ */
+pith_status pith_export_write_back(pith_graph *graph, const pith_write_back *how, pith_error *err);
+/* The same check without a change. */
+pith_status pith_export_check_write_back(const pith_graph *graph, pith_error *err);
+
+#endif

@@ -1,0 +1,208 @@
+/* optimized_model.c - see optimized_model.h.
+ *
+ * The model is opened as it is written. The part that is wanted is cut out, the passes run that have a form in other
+ * engines, and their operators are written back. If one attention has no such form, all of it is done again without
+ * that pass: the graph of a fused one is gone. */
+#include "model/optimized_model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/caller_options.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "export/cut.h"
+#include "export/lower.h"
+#include "export/narrow.h"
+#include "export/write_back.h"
+#include "model/open.h"
+#include "model/written.h"
+
+/* Passes that do not run: the first two unless attention can be written; those whose results are for Pith's own
+ * kernels; unless the file is for GPUs, the last but one, since ONNX Runtime's SkipLayerNormalization for CPUs is
+ * slower than the sum and the norm; and the last two when only standard operators may be made. */
+static const char *const inner_passes[] = { "attention", "qkv",        "widen",   "rotary",    "gated",
+                                            "precision", "embed_norm", "repeats", "skip_norm", "linear" };
+enum {
+    ATTENTION_PASSES = 2,
+    INNER_GPU = 8,
+    INNER_CPU = 9,
+    INNER_STANDARD = sizeof inner_passes / sizeof *inner_passes
+};
+
+typedef struct optimized {
+    pith_model *m;
+    const pith_optimize_options *o;
+    pith_optimize_report *report;
+    pith_report lines;
+    char unfused[PITH_ERROR_MESSAGE_SIZE]; /* why attention is not fused; "": it may be */
+    pith_error *err;
+} optimized;
+
+/* ---- options ---- */
+
+static pith_status optimized_check(const pith_optimize_options *o, pith_error *err) {
+    if (o->level < 1 || o->level > 3)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "level %d is not between 1 and 3", o->level);
+    if (o->opset && (o->opset < PITH_EXPORT_OPSET_LEAST || o->opset > PITH_WRITTEN_OPSET_MOST))
+        return pith_fail(err, PITH_ERR_ARGUMENT, "opset %d is not between %d and %d", o->opset, PITH_EXPORT_OPSET_LEAST,
+                         PITH_WRITTEN_OPSET_MOST);
+    if (o->dtype != PITH_F32 && o->dtype != PITH_F16 && o->dtype != PITH_BF16)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "the dtype is f32, f16 or bf16, not %s", pith_dtype_name(o->dtype));
+    if (o->dtype == PITH_F32 && (o->narrow_ports || o->keep_count))
+        return pith_fail(err, PITH_ERR_ARGUMENT, "narrow_ports and keep need a dtype of 16 bits");
+    if (o->gpu && o->standard)
+        return pith_fail(err, PITH_ERR_ARGUMENT,
+                         "gpu and standard exclude each other: what is made for GPUs is not standard");
+    return pith_written_check_name(o->data_name, err);
+}
+
+/* ---- steps ---- */
+
+static pith_status optimized_infer(const optimized *x) { return pith_ops_infer(x->m->graph, false, x->err); }
+
+static pith_status optimized_open(optimized *x, const char *path) {
+    pith_open_options open = PITH_OPEN_OPTIONS_INIT;
+    open.model_file = x->o->model_file;
+    open.route = x->o->route;
+    open.input_shapes = x->o->input_shapes;
+    open.input_shape_count = x->o->input_shape_count;
+    open.log = x->o->log;
+    open.allocator = x->o->allocator;
+    return pith_written_open(&x->m, path, 0, &open, x->err);
+}
+
+static pith_status optimized_cut(const optimized *x) {
+    const pith_export_part cut = { x->o->inputs, x->o->outputs, x->o->input_count, x->o->output_count };
+    PITH_TRY(pith_written_own_outputs(x->m->graph, x->err));
+    PITH_TRY(pith_export_cut(x->m->graph, &cut, x->err));
+    x->report->nodes_before = x->m->graph->node_count;
+    return cut.input_count ? optimized_infer(x) : PITH_OK;
+}
+
+static pith_status optimized_run_passes(optimized *x) {
+    pith_opt opt = pith_model_optimizer(x->m, x->m->graph, x->err);
+    const size_t first = !x->o->standard && !*x->unfused ? ATTENTION_PASSES : 0;
+    const size_t end = x->o->standard ? INNER_STANDARD : x->o->gpu ? INNER_GPU : INNER_CPU;
+    const pith_opt_limits limits = { .runs = SIZE_MAX, .without = inner_passes + first, .without_count = end - first };
+    x->lines = (pith_report){ .arena = &x->m->arena };
+    opt.level = x->o->level;
+    opt.limits = &limits;
+    opt.report = &x->lines;
+    return pith_opt_run(&opt, NULL);
+}
+
+static int32_t optimized_opset(const optimized *x) {
+    const pith_graph *graph = x->m->graph;
+    int32_t opset = pith_export_needs(graph);
+    if (x->o->opset) return x->o->opset;
+    for (size_t i = 0; i < graph->opset_count; i++) {
+        const pith_opset *own = &graph->opsets[i];
+        const bool main = !own->domain.size || pith_str_is(own->domain, "ai.onnx");
+        if (main && own->version > opset && own->version <= PITH_WRITTEN_OPSET_MOST) opset = (int32_t)own->version;
+    }
+    return opset;
+}
+
+static pith_status optimized_narrow(const optimized *x) {
+    pith_narrow_report report;
+    const pith_narrow_form form = {
+        .dtype = x->o->dtype, .ports = x->o->narrow_ports != 0, .keep = x->o->keep, .keep_count = x->o->keep_count
+    };
+    if (x->o->dtype == PITH_F32) return PITH_OK;
+    PITH_TRY(pith_export_narrow(&report, x->m->graph, &form, x->err));
+    x->report->clamped = report.clamped;
+    x->report->lost = report.lost;
+    if (report.clamped)
+        pith_log_write(x->m->options.log, PITH_LOG_WARNING,
+                       "%zu numbers are too large for %s and become its largest; the first is in '" PITH_STR_FMT "'",
+                       report.clamped, pith_dtype_name(x->o->dtype), PITH_STR_ARG(report.clamped_in));
+    return optimized_infer(x);
+}
+
+/* The file says of its inputs and outputs what the model's file said. */
+static void optimized_declare(const optimized *x) {
+    const pith_graph *graph = x->m->graph;
+    for (size_t i = 0; i < graph->input_count + graph->output_count && !x->o->free_shapes; i++) {
+        pith_value *v = i < graph->input_count ? graph->inputs[i] : graph->outputs[i - graph->input_count];
+        if (v->hint && v->hint->dtype == v->type.dtype && v->hint->rank == v->type.rank && !v->fixed)
+            memcpy(v->type.dims, v->hint->dims, sizeof v->type.dims);
+    }
+}
+
+static size_t optimized_count(const pith_graph *graph) {
+    size_t count = 0;
+    for (const pith_node *node = graph->first; node; node = node->next) count++;
+    return count;
+}
+
+static pith_status optimized_write(const optimized *x, const pith_onnx_sinks *sinks) {
+    pith_graph *graph = x->m->graph;
+    const pith_written_form form = { x->report->opset, x->o->data_name, x->o->data_always != 0 };
+    size_t shared;
+    pith_written w;
+    PITH_TRY(pith_export_lower(graph, x->report->opset, x->err));
+    PITH_TRY(optimized_infer(x));
+    PITH_TRY(optimized_narrow(x));
+    PITH_TRY(pith_export_lower_axes(graph, x->report->opset, x->err));
+    PITH_TRY(pith_export_share_constants(&shared, graph, x->err));
+    optimized_declare(x);
+    pith_graph_sweep(graph);
+    PITH_TRY(pith_written_write(&w, x->m, &form, sinks, x->err));
+    x->report->shared = shared;
+    x->report->nodes = optimized_count(graph);
+    x->report->model_bytes = w.model_bytes;
+    x->report->data_bytes = w.data_bytes;
+    return PITH_OK;
+}
+
+static void optimized_tell(optimized *x) {
+    for (size_t i = 0; i < x->lines.count; i++) {
+        const pith_report_line *line = &x->lines.lines[i];
+        x->report->fusions += line->done;
+        if (x->o->tell) x->o->tell(x->o->tell_user, line->done, line->what, line->text.data);
+    }
+    if (*x->unfused && x->o->tell) x->o->tell(x->o->tell_user, 0, "attention", x->unfused);
+}
+
+/* Sets *again if attention has to be left out. */
+static pith_status optimized_once(optimized *x, const pith_onnx_sinks *sinks, bool *again) {
+    pith_error why = PITH_ERROR_INIT;
+    *again = false;
+    PITH_TRY(optimized_cut(x));
+    PITH_TRY(optimized_run_passes(x));
+    if (pith_export_check_write_back(x->m->graph, &why) && !*x->unfused && x->o->level == 3 && !x->o->standard) {
+        snprintf(x->unfused, sizeof x->unfused, "%s", why.message);
+        *again = true;
+        return PITH_OK;
+    }
+    x->report->opset = optimized_opset(x);
+    const pith_write_back back = { x->o->standard != 0, x->report->opset };
+    PITH_TRY(pith_export_write_back(x->m->graph, &back, x->err));
+    PITH_TRY(optimized_write(x, sinks));
+    optimized_tell(x);
+    return PITH_OK;
+}
+
+pith_status pith_model_write_optimized(const char *model, const pith_optimize_options *options,
+                                       const pith_onnx_sinks *sinks, pith_optimize_report *report, pith_error *err) {
+    pith_optimize_options o = PITH_OPTIMIZE_OPTIONS_INIT;
+    pith_optimize_report own = PITH_OPTIMIZE_REPORT_INIT;
+    PITH_TAKE_OPTIONS(o, options, err);
+    PITH_TRY(optimized_check(&o, err));
+    if (report && report->size < sizeof report->size)
+        return pith_fail(err, PITH_ERR_ARGUMENT,
+                         "the report has no size; initialise it with PITH_OPTIMIZE_REPORT_INIT");
+    optimized x = { .o = &o, .report = &own, .err = err };
+    pith_status status = PITH_OK;
+    for (bool again = true; again && !status;) {
+        status = optimized_open(&x, model);
+        if (status) return status;
+        status = optimized_once(&x, sinks, &again);
+        pith_model_destroy(x.m);
+    }
+    if (status || !report) return status;
+    own.size = report->size;
+    memcpy(report, &own, report->size < sizeof own ? report->size : sizeof own);
+    return PITH_OK;
+}

@@ -1,0 +1,184 @@
+/* quantized_model.c - see quantized_model.h.
+ *
+ * The graph is lowered to its opset first, and the weights are rounded and written last: some of the operators that
+ * have them cannot be inferred. */
+#include "model/quantized_model.h"
+
+#include <string.h>
+
+#include "base/caller_options.h"
+#include "base/cpu.h"
+#include "base/error.h"
+#include "export/lower.h"
+#include "export/quantized.h"
+#include "export/write_back.h"
+#include "model/open.h"
+#include "model/written.h"
+#include "quantize/grams.h"
+
+/* ---- options ---- */
+
+static bool quantized_block_is_known(int32_t block) { return block >= 16 && block <= 256 && !(block & (block - 1)); }
+
+static pith_status quantized_check_blocks(const pith_quantize_model_options *o, pith_error *err) {
+    if (o->scheme == PITH_QUANTIZE_INT8 && (o->block || o->asymmetric || o->accuracy || o->table_block))
+        return pith_fail(err, PITH_ERR_ARGUMENT,
+                         "blocks, zero points and an accuracy level need a block scheme (blocks4 or blocks8)");
+    if (o->scheme != PITH_QUANTIZE_INT8 && (o->reduce_range || o->rows))
+        return pith_fail(err, PITH_ERR_ARGUMENT, "a reduced range and scales of rows are for the scheme int8");
+    if (o->block && !quantized_block_is_known(o->block))
+        return pith_fail(err, PITH_ERR_ARGUMENT, "block is %d; it is 16, 32, 64, 128 or 256", o->block);
+    if (o->table_block && !quantized_block_is_known(o->table_block))
+        return pith_fail(err, PITH_ERR_ARGUMENT, "the table's block is %d; it is 16, 32, 64, 128 or 256",
+                         o->table_block);
+    return PITH_OK;
+}
+
+static pith_status quantized_check(const pith_quantize_model_options *o, pith_error *err) {
+    if (o->scheme < PITH_QUANTIZE_INT8 || o->scheme > PITH_QUANTIZE_BLOCKS4)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "scheme %d is not known", o->scheme);
+    if (o->accuracy < 0 || o->accuracy > 4)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "accuracy level %d is not between 0 and 4", o->accuracy);
+    if (o->table_bits != -1 && o->table_bits != 0 && o->table_bits != 4 && o->table_bits != 8)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "tables have 8 or 4 bits, or 0 to stay in f32, not %d", o->table_bits);
+    if (o->table_bits == 4 && o->scheme == PITH_QUANTIZE_INT8)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "tables of 4 bits need a block scheme (blocks4 or blocks8)");
+    if (o->text_count && !o->texts) return pith_fail(err, PITH_ERR_ARGUMENT, "texts is NULL");
+    if (o->texts && (!o->text_count || !o->calibrate))
+        return pith_fail(err, PITH_ERR_ARGUMENT, "texts need calibrate, and at least one of them");
+    PITH_TRY(quantized_check_blocks(o, err));
+    return pith_written_check_name(o->data_name, err);
+}
+
+static pith_quantized_form quantized_form_of(const pith_quantize_model_options *o) {
+    const bool int8 = o->scheme == PITH_QUANTIZE_INT8;
+    pith_quantized_form form = { .kind = !int8     ? PITH_QUANTIZED_BLOCKS
+                                         : o->rows ? PITH_QUANTIZED_ROWS
+                                                   : PITH_QUANTIZED_DYNAMIC,
+                                 .accuracy = o->accuracy,
+                                 .keep = o->keep,
+                                 .keep_count = o->keep_count };
+    form.weights = (pith_code_form){ .bits = o->scheme == PITH_QUANTIZE_BLOCKS4 ? 4 : 8,
+                                     .block = int8       ? 0
+                                              : o->block ? o->block
+                                                         : 32,
+                                     .symmetric = !o->asymmetric,
+                                     .reach = !int8             ? 0
+                                              : o->reduce_range ? 63
+                                                                : 127 };
+    form.tables = (pith_code_form){ .bits = o->table_bits < 0 ? 8 : o->table_bits,
+                                    .block = int8             ? 0
+                                             : o->table_block ? o->table_block
+                                                              : 64,
+                                    .symmetric = true,
+                                    .reach = int8 ? 127 : 0 };
+    return form;
+}
+
+/* ---- calibration: the weights of the encoder's steps are those of the graph, by the place of their contents ---- */
+
+static size_t quantized_find_step(void *user, const pith_step *step) {
+    const pith_quantized *q = user;
+    const pith_node *node = step->node;
+    const pith_value *w = pith_node_input(node, 1);
+    const bool matmul = pith_str_is(node->op_type, "MatMul") || pith_str_is(node->op_type, "Gemm");
+    if (!matmul || node->domain.size || !w || !w->type.data) return SIZE_MAX;
+    for (size_t i = 0; i < q->count; i++)
+        if (!q->weights[i].table && q->weights[i].source.data == w->type.data->data) return i;
+    return SIZE_MAX;
+}
+
+static pith_status quantized_round_one(void *user, size_t weight, const struct pith_factor *factor, pith_arena *scratch,
+                                       pith_error *err) {
+    return pith_quantized_round(user, weight, factor, scratch, err);
+}
+
+static pith_status quantized_calibrate(pith_quantized *q, pith_model *m, const pith_quantize_model_options *o,
+                                       pith_error *err) {
+    pith_calibrate_options texts = PITH_CALIBRATE_OPTIONS_INIT;
+    int64_t *k = pith_arena_array(&m->arena, q->count, sizeof *k);
+    if (!k) return pith_fail_memory(err, q->count * sizeof *k);
+    if (!m->text.encoder)
+        return pith_fail(err, m->no_text.code, "calibration needs a model of texts: %s", m->no_text.message);
+    for (size_t i = 0; i < q->count; i++) k[i] = q->weights[i].source.k;
+    texts.texts = o->texts;
+    texts.text_count = o->text_count;
+    const pith_grams grams = { .encoder = m->text.encoder,
+                               .tokenizer = m->tokenizer,
+                               .allocator = &m->account.allocator,
+                               .options = &texts,
+                               .isa = pith_cpu_get()->isa,
+                               .k = k,
+                               .count = q->count,
+                               .user = q,
+                               .find = quantized_find_step,
+                               .round = quantized_round_one };
+    return pith_grams_run(&grams, err);
+}
+
+/* ---- the whole ---- */
+
+static pith_status quantized_round_all(pith_quantized *q, const pith_allocator *allocator, pith_error *err) {
+    pith_arena scratch;
+    pith_status status = PITH_OK;
+    pith_arena_init(&scratch, allocator);
+    for (size_t i = 0; i < q->count && !status; i++) {
+        if (!q->weights[i].codes.codes) status = pith_quantized_round(q, i, NULL, &scratch, err);
+        pith_arena_reset(&scratch);
+    }
+    pith_arena_free(&scratch);
+    return status;
+}
+
+static pith_status quantized_run(pith_model *m, const pith_quantize_model_options *o, const pith_onnx_sinks *sinks,
+                                 pith_quantize_model_report *report, pith_error *err) {
+    pith_quantized_form form = quantized_form_of(o);
+    pith_graph *graph = m->graph;
+    pith_quantized q;
+    pith_written w;
+    /* Before the graph changes, which the encoder may run. */
+    PITH_TRY(pith_quantized_find(&q, graph, &form, err));
+    if (!q.count) return pith_fail(err, PITH_ERR_ARGUMENT, "the model has no weights of f32 that could get fewer bits");
+    if (o->calibrate) PITH_TRY(quantized_calibrate(&q, m, o, err));
+    PITH_TRY(quantized_round_all(&q, &m->account.allocator, err));
+    PITH_TRY(pith_written_own_outputs(graph, err));
+    report->opset = form.opset = pith_export_needs(graph);
+    PITH_TRY(pith_export_write_back(graph, &(pith_write_back){ .standard = true, .opset = form.opset }, err));
+    PITH_TRY(pith_export_lower(graph, report->opset, err));
+    PITH_TRY(pith_ops_infer(graph, false, err));
+    PITH_TRY(pith_export_lower_axes(graph, report->opset, err));
+    PITH_TRY(pith_quantized_rewrite(&q, err));
+    const pith_written_form written = { report->opset, o->data_name, o->data_always != 0 };
+    PITH_TRY(pith_written_write(&w, m, &written, sinks, err));
+    report->matmuls = q.matmuls;
+    report->tables = q.tables;
+    report->kept = q.kept;
+    report->model_bytes = w.model_bytes;
+    report->data_bytes = w.data_bytes;
+    return PITH_OK;
+}
+
+pith_status pith_model_write_quantized(const char *model, const pith_quantize_model_options *options,
+                                       const pith_onnx_sinks *sinks, pith_quantize_model_report *report,
+                                       pith_error *err) {
+    pith_quantize_model_options o = PITH_QUANTIZE_MODEL_OPTIONS_INIT;
+    pith_quantize_model_report own = PITH_QUANTIZE_MODEL_REPORT_INIT;
+    pith_open_options open = PITH_OPEN_OPTIONS_INIT;
+    pith_model *m;
+    PITH_TAKE_OPTIONS(o, options, err);
+    PITH_TRY(quantized_check(&o, err));
+    if (report && report->size < sizeof report->size)
+        return pith_fail(err, PITH_ERR_ARGUMENT,
+                         "the report has no size; initialise it with PITH_QUANTIZE_MODEL_REPORT_INIT");
+    open.model_file = o.model_file;
+    open.route = o.route;
+    open.log = o.log;
+    open.allocator = o.allocator;
+    PITH_TRY(pith_written_open(&m, model, 1, &open, err));
+    pith_status status = quantized_run(m, &o, sinks, &own, err);
+    pith_model_destroy(m);
+    if (status || !report) return status;
+    own.size = report->size;
+    memcpy(report, &own, report->size < sizeof own ? report->size : sizeof own);
+    return PITH_OK;
+}

@@ -1,0 +1,329 @@
+#!/usr/bin/env python3
+"""Quantises the small models in every way. The numbers in the files are decoded here, as the operators' documents say, and
+must be at least as near to the weights as plain rounding; ONNX Runtime and Pith must compute the same from the files.
+
+usage: compare_quantized.py PITH DATA"""
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import numpy_helper
+
+PITH, DATA = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+
+
+def pith(*arguments, text=None):
+    return subprocess.run([PITH, *map(str, arguments)], capture_output=True, text=True, input=text, timeout=120)
+
+
+def attributes(node):
+    return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+
+
+def unpacked(packed, bits, count):
+    """The last axis of bytes as `count` codes, the low bits first."""
+    codes = packed if bits == 8 else np.stack([packed & 15, packed >> 4], axis=-1).reshape(*packed.shape[:-1], -1)
+    return codes[..., :count].astype(np.float64)
+
+
+def decoded(codes, scales, zeros, bits, block):
+    """Rows of codes [n, k] in blocks."""
+    blocks = scales.shape[1]
+    zeros = np.full((len(codes), blocks), 2.0 ** (bits - 1)) if zeros is None else unpacked(zeros, bits, blocks)
+    wide = lambda x: np.repeat(x, block, axis=1)[:, :codes.shape[1]]
+    return (codes - wide(zeros)) * wide(scales.astype(np.float64))
+
+
+def plainly_rounded(rows, bits, block, asymmetric):
+    """Each block on the scale that reaches its ends, rounded to nearest."""
+    out, most = np.zeros_like(rows, dtype=np.float64), 2 ** bits - 1
+    for at in range(0, rows.shape[1], block):
+        part = rows[:, at:at + block].astype(np.float64)
+        if asymmetric:
+            low, high = np.minimum(part.min(1, keepdims=True), 0), np.maximum(part.max(1, keepdims=True), 0)
+            scale = np.maximum(high - low, 1e-30) / most
+            zero = np.round(-low / scale)
+            out[:, at:at + block] = (np.clip(np.round(part / scale) + zero, 0, most) - zero) * scale
+        else:
+            far = np.take_along_axis(part, np.abs(part).argmax(1)[:, None], axis=1)
+            scale = np.where(far == 0, 1, far) / -(2 ** (bits - 1))
+            out[:, at:at + block] = np.clip(np.round(part / scale), -(2 ** (bits - 1)), 2 ** (bits - 1) - 1) * scale
+    return out
+
+
+class Quantized(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.dir = Path(folder.name)
+
+    def quantize(self, model, *arguments, name="model.onnx"):
+        path = self.dir / name
+        done = pith("quantize", "--force", "--json", model, "-o", path, *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        onnx.checker.check_model(str(path), full_check=True)
+        return path, json.loads(done.stdout)
+
+    def plain(self, model):
+        path = self.dir / "plain.onnx"
+        done = pith("export", "--force", "--quiet", model, "-o", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return path
+
+    def feeds(self, directory):
+        feeds = {p.stem: np.fromfile(p, np.int64).reshape(3, 45) for p in directory.glob("*.i64")}
+        feeds.setdefault("token_type_ids", np.zeros((3, 45), np.int64))
+        return feeds
+
+    def run_in_onnxruntime(self, path, feeds):
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        return session.run(None, {i.name: feeds[i.name] for i in session.get_inputs()})[0]
+
+    def run_in_pith(self, path, feeds):
+        arguments = []
+        for entry in onnx.load(path).graph.input:
+            np.save(self.dir / f"{entry.name}.npy", feeds[entry.name])
+            arguments += ["-i", f"{entry.name}={self.dir / entry.name}.npy"]
+        done = pith("run", path, *arguments, "-o", self.dir / "out")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return np.load(next((self.dir / "out").glob("0_*.npy")))
+
+
+class Codes(Quantized):
+    """What is in the files."""
+
+    def tensors(self, path):
+        graph = onnx.load(path).graph
+        return graph, {t.name: numpy_helper.to_array(t) for t in graph.initializer}
+
+    def check_near(self, rows, got, bits, block, asymmetric, name):
+        wanted = plainly_rounded(rows, bits, block, asymmetric)
+        error, plain = ((x - rows) ** 2 for x in (got, wanted))
+        self.assertLessEqual(error.sum(), plain.sum() * 1.0001 + 1e-12, name)
+        self.assertLess(np.abs(got - rows).max(), np.abs(rows).max() / (5 if bits == 4 else 100), name)
+
+    def weights(self, model):
+        graph, tensors = self.tensors(self.plain(model))
+        matmuls = {n.name: tensors[n.input[1]] for n in graph.node if n.op_type == "MatMul" and n.input[1] in tensors}
+        tables = {n.name: tensors[n.input[0]] for n in graph.node if n.op_type == "Gather" and n.input[0] in tensors}
+        return matmuls, tables
+
+    def test_blocks(self):
+        model = DATA / "hf/bert"
+        matmuls, tables = self.weights(model)
+        for scheme, block, table, more in [("q4", 16, 8, []), ("q4", 32, 4, ["--asymmetric"]), ("q4", 64, 4, []),
+                                           ("q8", 16, 4, []), ("q8", 256, 8, ["--asymmetric"]), ("q4", 128, 8, [])]:
+            with self.subTest(scheme=scheme, block=block, more=more):
+                path, said = self.quantize(model, "--scheme", scheme, "--block", block, "--table", table,
+                                           "--table-block", 16, *more)
+                graph, tensors = self.tensors(path)
+                seen = {"MatMulNBits": 0, "GatherBlockQuantized": 0}
+                for node in graph.node:
+                    if node.op_type not in seen:
+                        continue
+                    seen[node.op_type] += 1
+                    a, inputs = attributes(node), [tensors.get(i) for i in node.input]
+                    if node.op_type == "MatMulNBits":
+                        _, b, scales, *zeros = inputs
+                        codes = unpacked(b.reshape(a["N"], -1), a["bits"], a["K"])
+                        rows = matmuls[node.name.removesuffix("/MatMulNBits")].T
+                        self.assertEqual((a["block_size"], a["bits"]), (block, int(scheme[1])))
+                    else:
+                        b, _, scales, *zeros = inputs
+                        rows = tables[node.name.removesuffix("/GatherBlockQuantized")]
+                        codes = unpacked(b, a["bits"], rows.shape[1])
+                        self.assertEqual((a["block_size"], a["bits"]), (16, table))
+                    got = decoded(codes, scales, zeros[0] if zeros else None, a["bits"], a["block_size"])
+                    asymmetric = bool(more) and node.op_type == "MatMulNBits"
+                    self.assertEqual(bool(zeros), asymmetric)
+                    self.check_near(rows, got, a["bits"], a["block_size"], asymmetric, node.name)
+                self.assertEqual((seen["MatMulNBits"], seen["GatherBlockQuantized"]), (said["matmuls"], said["tables"]))
+                self.assertGreater(said["matmuls"], 10)
+
+    def test_int8(self):
+        matmuls, tables = self.weights(DATA / "hf/bert")
+        for reach, more in [(127, []), (63, ["--reduce-range"])]:
+            path, said = self.quantize(DATA / "hf/bert", *more)
+            graph, tensors = self.tensors(path)
+            makers = {o: n for n in graph.node for o in n.output}
+            readers = {i: n for n in graph.node for i in n.input}
+            products = [n for n in graph.node if n.op_type == "MatMulInteger"]
+            self.assertEqual(len(products), said["matmuls"])
+            for node in products:
+                codes, rows = tensors[node.input[1]], matmuls[node.name.removesuffix("/MatMulInteger")]
+                self.assertEqual(codes.dtype, np.int8)
+                self.assertLessEqual(np.abs(codes.astype(int)).max(), reach)
+                both = makers[readers[readers[node.output[0]].output[0]].input[1]]
+                self.assertEqual(makers[both.input[0]].op_type, "DynamicQuantizeLinear")
+                scale = tensors[both.input[1]]
+                np.testing.assert_allclose(scale, np.abs(rows).max(0) / reach, rtol=1e-5)
+                np.testing.assert_allclose(codes * scale, rows, atol=np.abs(rows).max() / reach * 0.51)
+            self.assertTrue(all(not n.domain for n in graph.node))
+
+
+class Results(Quantized):
+    """What engines compute."""
+
+    def test_every_family(self):
+        near = {"int8": 0.998, "int8 --rows": 0.998, "q8": 0.999, "q4": 0.93}
+        directories = sorted(p for p in (DATA / "hf").iterdir() if (p / "last_hidden_state.f32").exists())
+        self.assertGreater(len(directories), 25)
+        for directory in directories:
+            feeds = self.feeds(directory)
+            seen = feeds["attention_mask"] == 1
+            wanted = np.fromfile(directory / "last_hidden_state.f32", np.float32).reshape(3, 45, -1)[seen]
+            for scheme, least in near.items():
+                with self.subTest(directory.name, scheme=scheme):
+                    path, _ = self.quantize(directory, "--scheme", *scheme.split())
+                    rows = self.run_in_onnxruntime(path, feeds)[seen]
+                    cosines = (rows * wanted).sum(1) / np.linalg.norm(rows, axis=1) / np.linalg.norm(wanted, axis=1)
+                    self.assertGreater(cosines.mean(), least)
+                    if scheme.startswith("q"):  # Pith gives each text scales of its own there
+                        np.testing.assert_allclose(self.run_in_pith(path, feeds)[seen], rows,
+                                                   atol=3e-5 * max(1, np.abs(rows).max()), rtol=0)
+
+    def test_pith_with_int8(self):
+        """One text has the same scales in both engines. A code may be the next one where a product is near the middle."""
+        directory = DATA / "hf/bert"
+        feeds = {k: v[:1] for k, v in self.feeds(directory).items()}
+        path, _ = self.quantize(directory)
+        theirs, ours = self.run_in_onnxruntime(path, feeds), self.run_in_pith(path, feeds)
+        np.testing.assert_allclose(ours, theirs, atol=0.03)
+        self.assertLess(np.abs(ours - theirs).mean(), 1e-3)
+
+    def test_rows(self):
+        """With scales of rows a text has the same vectors alone and beside others; with one scale it has not."""
+        directory, off = DATA / "hf/bert", {}
+        feeds = self.feeds(directory)
+        seen = feeds["attention_mask"][2].sum()
+        for more in ((), ("--rows",)):
+            path, _ = self.quantize(directory, *more)
+            together = self.run_in_onnxruntime(path, feeds)[2, :seen]
+            alone = self.run_in_onnxruntime(path, {k: v[2:, :seen] for k, v in feeds.items()})[0]
+            off[more] = np.abs(together - alone).mean()
+        self.assertLess(off["--rows",], 1e-5)
+        self.assertGreater(off[()], 1e-4)
+
+    def test_calibrate(self):
+        """On texts that were not among those of the calibration, MiniLM of 4 bits comes much nearer."""
+        lines = (DATA / "sts/stsb-en-dev.csv").read_text().splitlines()
+        (self.dir / "some.txt").write_text("\n".join(line.split(",")[0] for line in lines[:800]))
+        (self.dir / "others.txt").write_text("\n".join(line.split(",")[0] for line in lines[-400:]))
+        said = {}
+        for what in ((), ("--calibrate", "vocabulary"), ("--calibrate", self.dir / "some.txt")):
+            path, said[what[1:]] = self.quantize("all-MiniLM-L6-v2", "--scheme", "q4", *what, "--eval",
+                                                 self.dir / "others.txt")
+            self.assertLess(path.stat().st_size, 20e6)
+        plain, made, drawn = (report["mean_difference"] for report in said.values())
+        self.assertLess(plain, 0.035)
+        self.assertLess(made, 0.8 * plain)
+        self.assertLess(drawn, 0.75 * plain)
+        self.assertGreater(said[self.dir / "some.txt",]["overlap"], said[()]["overlap"])
+
+    def test_onnx_files(self):
+        """Files of exporters, with opsets of their own, Gemm and shared weights."""
+        for name in ("bert-base-script11-eager", "bert-rerank-script17-sdpa", "bert-base-dynamo20-eager",
+                     "distilbert-base-script17-sdpa", "modernbert-base-dynamo20-sdpa", "qwen3-base-script17-sdpa"):
+            model = next((DATA / "models" / name).glob("*.onnx"))
+            for scheme in ("int8", "q8", "q4"):
+                with self.subTest(name, scheme=scheme):
+                    path, said = self.quantize(model, "--scheme", scheme)
+                    self.assertGreater(said["matmuls"], 4)
+                    self.assertLess(said["bytes"], model.stat().st_size)
+                    onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+    def test_same_bytes(self):
+        for scheme in ("int8", "q4"):
+            first, second = (self.quantize(DATA / "hf/modernbert", "--scheme", scheme, name=n)[0] for n in ("a.onnx", "b.onnx"))
+            self.assertEqual(first.read_bytes(), second.read_bytes())
+
+    def test_keep(self):
+        everything, _ = self.quantize(DATA / "hf/bert", "--scheme", "q8")
+        path, said = self.quantize(DATA / "hf/bert", "--scheme", "q8", "--keep", "intermediate", "--table", "f32",
+                                   name="kept.onnx")
+        names = [n.name for n in onnx.load(path).graph.node if n.op_type == "MatMulNBits"]
+        self.assertEqual((said["kept"], said["tables"]), (2, 0))
+        self.assertEqual([n for n in names if "intermediate" in n], [])
+        self.assertEqual(len(names), said["matmuls"])
+        self.assertGreater(path.stat().st_size, everything.stat().st_size)
+
+    def test_external(self):
+        path, said = self.quantize(DATA / "hf/bert", "--scheme", "q4", "--external")
+        self.assertEqual((self.dir / "model.onnx.data").stat().st_size, said["data_bytes"])
+        other, _ = self.quantize(DATA / "hf/bert", "--scheme", "q4", name="other.onnx")
+        feeds = self.feeds(DATA / "hf/bert")
+        np.testing.assert_array_equal(*(self.run_in_onnxruntime(p, feeds) for p in (path, other)))
+
+    def test_eval(self):
+        """The figures are those of the vectors that pith embed prints; a file is compared like a directory."""
+        model, texts = DATA / "modules/chain", DATA / "modules/texts.txt"
+        lines = [line for line in texts.read_text().splitlines() if line]
+        said = []
+        for name in ("out/", "out.onnx"):
+            done = pith("quantize", model, "--scheme", "q4", "--json", "-o", f"{self.dir}/{name}", "--eval", texts)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            said.append(json.loads(done.stdout))
+        vectors = [np.array([json.loads(v) for v in pith("embed", "-m", m, text="\n".join(lines)).stdout.splitlines()])
+                   for m in (model, self.dir / "out")]
+        off = 1 - (vectors[0] * vectors[1]).sum(1) / np.prod([np.linalg.norm(v, axis=1) for v in vectors], axis=0)
+        for report in said:
+            self.assertEqual(report["texts"], len(lines))
+            np.testing.assert_allclose([report["mean_difference"], report["max_difference"]], [off.mean(), off.max()],
+                                       atol=1e-6)
+        self.assertGreater(off.mean(), 1e-6)
+
+
+class Refused(Quantized):
+    def fails(self, says, *arguments, code=1):
+        done = pith("quantize", *arguments)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertIn(says, done.stderr)
+        self.assertEqual([p.name for p in self.dir.iterdir() if ".onnx" in p.name and p.name != "old.onnx"], [])
+
+    def test_refused(self):
+        bert, out = DATA / "hf/bert", self.dir / "x.onnx"
+        (self.dir / "old.onnx").write_bytes(b"precious")
+        self.fails("exists; --force replaces it", bert, "-o", self.dir / "old.onnx")
+        self.assertEqual((self.dir / "old.onnx").read_bytes(), b"precious")
+        self.fails("-o is needed", bert, code=2)
+        self.fails("--scheme", bert, "-o", out, "--scheme", "int3", code=2)
+        self.fails("--block", bert, "-o", out, "--scheme", "q4", "--block", 48, code=2)
+        self.fails("go with --scheme q4", bert, "-o", out, "--block", 64, code=2)
+        self.fails("go with --scheme int8", bert, "-o", out, "--scheme", "q4", "--reduce-range", code=2)
+        self.fails("goes with --scheme q4", bert, "-o", out, "--table", 4, code=2)
+        self.fails("no weights of f32", DATA / "hf/bert", "-o", out, "--keep", "", "--table", "f32")
+        self.fails("missing.txt", bert, "-o", self.dir / "made.txt", "--eval", self.dir / "missing.txt")
+        self.fails("missing.txt", bert, "-o", out, "--calibrate", self.dir / "missing.txt")
+        self.fails("no text in it", bert, "-o", out, "--calibrate", "/dev/null")
+        self.fails("calibration needs a model of texts", bert, "-o", out, "--calibrate", "vocabulary")
+        subprocess.run([PITH, "compile", bert, "-o", self.dir / "bert.pith"], check=True, capture_output=True)
+        self.fails("a compiled model cannot be exported", self.dir / "bert.pith", "-o", out)
+
+    def test_not_a_number(self):
+        for number, says in ((np.nan, "has a NaN"), (np.inf, "has an infinity")):
+            directory = self.dir / says.replace(" ", "_")
+            subprocess.run(["cp", "-r", DATA / "hf/modernbert", directory], check=True)
+            weights = bytearray((directory / "model.safetensors").read_bytes())
+            size = int.from_bytes(weights[:8], "little")
+            header = json.loads(weights[8:8 + size])
+            at = 8 + size + next(v["data_offsets"][1] for k, v in header.items() if k.endswith("Wqkv.weight"))
+            weights[at - 4:at] = np.float32(number).tobytes()
+            (directory / "model.safetensors").write_bytes(weights)
+            self.fails(says, directory, "-o", self.dir / "x.onnx", "--scheme", "q4")
+
+    def test_no_space(self):
+        done = pith("quantize", "--force", DATA / "hf/bert", "-o", "/dev/full")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("No space left", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
