@@ -43,6 +43,7 @@ test: build-test/build.ninja model  ## build with warnings as errors and run eve
 	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -j $(JOBS) -LE long
 
 test-relational: build-test/build.ninja  ## databases and their models: what they reach on tests/data/shop (5 minutes)
+	@tools/setup.sh relational
 	@cmake --build build-test -j $(JOBS)
 	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -L relational
 
@@ -51,7 +52,7 @@ test-images: build-test/build.ninja  ## pictures and faces beside Pillow, transf
 	@ctest --test-dir build-test --output-on-failure -R "^compare_(images|faces|mtcnn)$$"
 
 test-long: test                 ## also the slow ones: every ISA limit, poison, sanitizers, valgrind, exhaustive maths, NEON
-	@tools/setup.sh long
+	@tools/setup.sh long relational
 	@$(CMAKE) -S . -B build-test >/dev/null
 	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -L long
 	@$(MAKE) --no-print-directory poison asan-ubsan tsan valgrind

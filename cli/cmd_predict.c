@@ -33,6 +33,8 @@ static int predict_read(predict_list *list, const command *c, const relational_r
     for (; !code && (state = text_input_next(&in, &line, NULL)) > 0; line.size = 0) {
         const pith_str key = { line.data ? line.data : "", line.size };
         if (!key.size) continue;
+        for (size_t i = 0; i < line.size; i++) /* what joins the columns of a key */
+            if (line.data[i] == '\t') line.data[i] = '\x1F';
         list->keys = grow_for(list->keys, list->count, sizeof *list->keys);
         list->rows = grow_for(list->rows, list->count, sizeof *list->rows);
         if (pith_relational_find_row(&list->rows[list->count], run->model, key, &err)) {
@@ -49,15 +51,26 @@ static int predict_read(predict_list *list, const command *c, const relational_r
     return code;
 }
 
-static int predict_print(const predict_list *list, const float *answers, const command *c, const predict_settings *s) {
+static int predict_print(const predict_list *list, const float *answers, const relational_run *run, const command *c,
+                         const predict_settings *s) {
     output out;
+    pith_relational_state state;
     char number[NUMBER_CHARS];
     int code = output_open(&out, c, s->output, NULL);
     if (code) return code;
+    pith_relational_get_state(&state, run->model);
     for (size_t i = 0; i < list->count; i++) {
+        const float *answer = answers + i * (size_t)state.outputs;
+        int best = 0;
+        for (int k = 1; k < state.outputs; k++) best = answer[k] > answer[best] ? k : best;
+        const pith_str class = pith_relational_class(run->model, best);
+        for (char *p = list->keys[i]; *p; p++)
+            if (*p == '\x1F') *p = '\t';
         output_write(&out, list->keys[i], strlen(list->keys[i]));
         output_write(&out, "\t", 1);
-        output_write(&out, number, number_print(number, answers[i]));
+        output_write(&out, class.data ? class.data : "", class.size);
+        if (class.data) output_write(&out, "\t", 1);
+        output_write(&out, number, number_print(number, answer[best]));
         output_write(&out, "\n", 1);
     }
     return output_close(&out, c, true, code);
@@ -67,10 +80,12 @@ static int predict_rows(relational_run *run, const command *c, const predict_set
     predict_list list = { NULL, NULL, 0 };
     pith_error err = PITH_ERROR_INIT;
     int code = predict_read(&list, c, run, s->rows);
-    float *answers = grow(NULL, (list.count + 1) * sizeof *answers);
+    pith_relational_state state;
+    pith_relational_get_state(&state, run->model);
+    float *answers = grow(NULL, (list.count * (size_t)state.outputs + 1) * sizeof *answers);
     if (!code && pith_relational_predict(answers, run->model, list.rows, list.count, s->threads, &err))
         code = fail(c, "%s", err.message);
-    if (!code) code = predict_print(&list, answers, c, s);
+    if (!code) code = predict_print(&list, answers, run, c, s);
     for (size_t i = 0; i < list.count; i++) free(list.keys[i]);
     free(list.keys);
     free(list.rows);
@@ -110,8 +125,8 @@ const command command_predict = {
     .forms = "DIR --rows FILE [-o FILE]",
     .takes = "DIR",
     .description =
-        "Prints a line for each key: the key, a tab, and the probability of yes or the number. What stands in "
-        "the target's cell of a row is never read for its own answer.",
+        "Prints a line for each key: the key, a tab, and the probability of yes, the number, or the likeliest class, a "
+        "tab and its probability. What stands in the target's cell of a row is never read for its own answer.",
     .examples = examples,
     .options = options,
     .run = predict_run,

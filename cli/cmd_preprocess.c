@@ -1,4 +1,4 @@
-/* cmd_preprocess.c - pith preprocess: a directory of tables as one database file, or a draft of its schema. */
+/* cmd_preprocess.c - pith preprocess: the tables of a source as one database file, or a draft of their schema. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,7 +62,9 @@ static int preprocess_run(int argc, char **argv) {
     output out;
     int code = take_options(c, &s, argc, argv, &rest);
     if (code >= 0) return code;
-    if (rest.count != 1) return usage(c, "give one directory of .csv and .tsv files");
+    if (rest.count != 1)
+        return usage(
+            c, "give one directory or zip archive of .csv and .tsv files, an SQLite file, or a postgresql:// address");
     if (!s.draft && !s.output) return usage(c, "give the name of the database file with -o, or --draft for a schema");
     code = output_open(&out, c, s.output, NULL);
     if (code) return code;
@@ -83,17 +85,21 @@ static const option options[] = {
 static const example examples[] = {
     { "pith preprocess shop --draft -o shop/schema.json", "a schema to check and edit" },
     { "pith preprocess shop -o shop.rdb", "then: pith train shop.rdb --task returned -o run" },
+    { "pith preprocess postgresql://me@host/shop --draft", "from what the database declares" },
+    { "pith preprocess shop.sqlite --schema schema.json -o shop.rdb", "the tables of an SQLite file" },
     { NULL, NULL },
 };
 
 const command command_preprocess = {
     .name = "preprocess",
-    .summary = "make a database file of a directory of tables",
-    .forms = "DIR [--schema FILE] [--embedder MODEL] -o FILE\nDIR --draft [-o FILE]",
-    .takes = "DIR",
-    .description =
-        "Reads the .csv and .tsv files of a directory, plain or as .gz, resolves their keys, and writes one file that "
-        "`pith train` maps. The file has the same bytes whatever the number of threads.",
+    .summary = "make a database file of tables",
+    .forms = "SOURCE [--schema FILE] [--embedder MODEL] -o FILE\nSOURCE --draft [-o FILE]",
+    .takes = "FILE",
+    .description = "Reads the .csv and .tsv files of a directory or zip archive, plain or as .gz or .zst, or the "
+                   "tables of an SQLite "
+                   "file or a PostgreSQL database, resolves their keys, and writes one file that `pith train` maps. "
+                   "The file has the "
+                   "same bytes whatever the number of threads.",
     .examples = examples,
     .options = options,
     .run = preprocess_run,

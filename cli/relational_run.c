@@ -113,4 +113,6 @@ void run_add_metrics(json_t *object, const pith_relational_metrics *m) {
     run_add_interval(object, "mae", m->mae);
     run_add_number(object, "constant_mae", m->constant_mae);
     run_add_number(object, "r2", m->r2);
+    run_add_interval(object, "spearman", m->spearman);
+    run_add_number(object, "macro_f1", m->macro_f1);
 }

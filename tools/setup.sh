@@ -1,13 +1,15 @@
 #!/bin/bash
-# Installs the Debian packages that are missing for the named purposes: build, test, long (the tests of `make test-long`).
+# Installs the Debian packages that are missing for the named purposes: build, test, long (the tests of `make test-long`),
+# relational (those of `make test-relational` that need a server).
 set -e
 packages=""
 for purpose in "$@"; do
     case $purpose in
     build) packages+=" gcc libc6-dev cmake ninja-build pkg-config libutf8proc-dev libpcre2-dev libjansson-dev libmd-dev libjpeg-dev libpng-dev libwebp-dev libtiff-dev libopenjp2-7-dev python3-pip" ;;
-    test) packages+=" g++ libcurl4 libstemmer0d libcmocka-dev python3-venv mandoc zsh fish clang libclang-rt-14-dev valgrind openssl" ;;
+    test) packages+=" g++ libcurl4 libstemmer0d zlib1g libzstd1 libsqlite3-0 libcmocka-dev python3-venv mandoc zsh fish clang libclang-rt-14-dev valgrind openssl" ;;
     long) packages+=" gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user" ;;
-    *) echo "usage: tools/setup.sh build|test|long ..." >&2; exit 2 ;;
+    relational) packages+=" libpq5 postgresql" ;;
+    *) echo "usage: tools/setup.sh build|test|long|relational ..." >&2; exit 2 ;;
     esac
 done
 command -v dpkg-query >/dev/null || { echo "not a Debian system; make sure these are installed:$packages" >&2; exit 0; }

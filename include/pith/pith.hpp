@@ -1125,6 +1125,40 @@ class Relational {
         detail::attempt([&](pith_error *err) { return pith_relational_evaluate(&m, get(), split, threads, err); });
         return m;
     }
+    struct Importance {
+        std::string table, column; /* column: empty for the whole table */
+        double rise = 0;           /* of the loss */
+    };
+    /* What the model reads, the most important first, on up to so many rows. */
+    std::vector<Importance> importance(std::int32_t split = PITH_SPLIT_OF_TEST, std::size_t rows = 1000,
+                                       std::int32_t threads = 0) {
+        std::vector<Importance> all;
+        detail::attempt([&](pith_error *err) {
+            return pith_relational_importance(
+                get(), split, rows, threads,
+                [](void *user, pith_str table, pith_str column, double rise) {
+                    static_cast<std::vector<Importance> *>(user)->push_back(
+                        { std::string(table.data, table.size),
+                          column.data ? std::string(column.data, column.size) : std::string(), rise });
+                },
+                &all, err);
+        });
+        return all;
+    }
+    /* The names of the baselines, in the order of their numbers. */
+    static std::vector<std::string> baselines() {
+        std::vector<std::string> names;
+        while (const char *name = pith_baseline_name(static_cast<std::int32_t>(names.size()))) names.emplace_back(name);
+        return names;
+    }
+    /* Trains a baseline for the model's task and measures it. */
+    pith_relational_metrics evaluate_baseline(std::int32_t baseline, std::int32_t split = PITH_SPLIT_OF_TEST,
+                                              std::int32_t threads = 0) const {
+        pith_relational_metrics m;
+        detail::attempt(
+            [&](pith_error *err) { return pith_baseline_evaluate(&m, get(), baseline, split, threads, err); });
+        return m;
+    }
     std::uint32_t find_row(std::string_view key) const {
         std::uint32_t row = 0;
         detail::attempt([&](pith_error *err) {
@@ -1132,8 +1166,18 @@ class Relational {
         });
         return row;
     }
+    /* The names of the classes; none where the target is no class. */
+    std::vector<std::string> classes() const {
+        std::vector<std::string> names;
+        for (;;) {
+            const pith_str name = pith_relational_class(get(), static_cast<std::int32_t>(names.size()));
+            if (!name.data) return names;
+            names.emplace_back(name.data, name.size);
+        }
+    }
+    /* One number for each row; for classes as many as there are classes. */
     std::vector<float> predict(const std::vector<std::uint32_t> &rows, std::int32_t threads = 0) {
-        std::vector<float> answers(rows.size());
+        std::vector<float> answers(rows.size() * static_cast<std::size_t>(state().outputs));
         detail::attempt([&](pith_error *err) {
             return pith_relational_predict(answers.data(), get(), rows.data(), rows.size(), threads, err);
         });

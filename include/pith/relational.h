@@ -45,13 +45,14 @@ typedef struct pith_database_options {
 #define PITH_DATABASE_OPTIONS_INIT { sizeof(pith_database_options), NULL, NULL, NULL, NULL, NULL, NULL }
 /* clang-format on */
 
-/* Infers the schema of a directory of CSV and TSV files and writes it as JSON, which people edit and
+/* Infers the schema of a source and writes it as JSON, which people edit and
  * pith_database_options.schema names. write receives the text in pieces. */
 PITH_API pith_status pith_database_draft(const char *source, void (*write)(void *user, const char *text, size_t size),
                                          void *user, pith_error *err);
-/* Reads a directory of CSV and TSV files, which may be gzip files, and hands the bytes of a database file to write, in
- * order. If write returns other than 0, the call fails with PITH_ERR_IO. The bytes depend on the source, the schema and
- * the vectors of the embedder alone. */
+/* Reads a source and hands the bytes of a database file to write, in order. A source is a directory or zip archive of
+ * CSV and TSV files (plain, gzip or Zstandard), an SQLite file, or a postgresql:// address. If write returns other than
+ * 0, the call fails with PITH_ERR_IO. The bytes depend on the source, the schema and the vectors of the embedder alone.
+ */
 PITH_API pith_status pith_database_make(const char *source, const pith_database_options *options,
                                         int (*write)(void *user, const void *data, size_t size), void *user,
                                         pith_error *err);
@@ -93,12 +94,21 @@ PITH_API pith_status pith_relational_save(const pith_relational *model,
 /* NULL is allowed. */
 PITH_API void pith_relational_close(pith_relational *model);
 
+/* What is asked for, and what an answer is. */
+typedef enum pith_relational_target {
+    PITH_TARGET_BOOLEAN = 0, /* the probability of yes */
+    PITH_TARGET_NUMBER = 1,  /* a number in the target's units */
+    PITH_TARGET_RANK = 2,    /* the share of the training labels that are smaller, from 0 to 1 */
+    PITH_TARGET_CLASS = 3    /* a probability for each class */
+} pith_relational_target;
+
 /* Where training stands. */
 typedef struct pith_relational_state {
     int64_t step, steps;      /* done, and planned by the configuration */
     int64_t parameters, rows; /* numbers that are learned; rows of the training part */
     uint64_t cells;           /* that the model has read since it was opened */
-    int32_t is_boolean;       /* 1: the target is a boolean, and answers are probabilities */
+    int32_t target;           /* pith_relational_target */
+    int32_t outputs;          /* numbers of an answer: 1, or the number of classes */
 } pith_relational_state;
 PITH_API void pith_relational_get_state(pith_relational_state *state, const pith_relational *model);
 
@@ -111,18 +121,39 @@ PITH_API pith_status pith_relational_train(double *loss, pith_relational *model,
  * the value, [1] and [2] bound the middle 95 % of 1000 bootstrap samples of the rows. */
 typedef struct pith_relational_metrics {
     int64_t rows;
-    double auroc[3], logloss[3], accuracy; /* of booleans */
-    double mae[3], r2, constant_mae;       /* of numbers, in their own units; constant: the mean of training */
-    double base_rate, constant_logloss;    /* of booleans: the share of yes, and the loss of training's share */
+    double auroc[3], logloss[3], accuracy; /* of booleans; but for auroc, of classes too */
+    double mae[3], r2, constant_mae;    /* of numbers, in their own units, and of ranks; constant: the usual answer */
+    double base_rate, constant_logloss; /* of booleans the share of yes; and the loss of training's shares */
+    double spearman[3];                 /* of numbers and ranks: the correlation of their ranks */
+    double macro_f1;                    /* of classes: the mean over those that are there */
 } pith_relational_metrics;
 PITH_API pith_status pith_relational_evaluate(pith_relational_metrics *metrics, pith_relational *model, int32_t split,
                                               int32_t threads, pith_error *err);
+
+/* How much the model's loss rises where the cells of a column, or of a whole table, are hidden from every context, on
+ * up to so many rows of a part. each is called for every column and table, the largest rise first; of a table the
+ * column's data is NULL. Names belong to the database. The loss is cross-entropy, or of numbers and ranks Huber's of
+ * the distance in standard deviations. */
+PITH_API pith_status pith_relational_importance(pith_relational *model, int32_t split, size_t rows, int32_t threads,
+                                                void (*each)(void *user, pith_str table, pith_str column, double rise),
+                                                void *user, pith_error *err);
+
+/* What a model has to beat: predictors that learn the model's task from the same rows and see what it may see. Returns
+ * the name of a baseline, or NULL beyond the last: 0 is the constant, 1 the mean of earlier labels that share a parent,
+ * 2 to 4 are boosted trees over the row, with its parents, with aggregates of the children of both. */
+PITH_API const char *pith_baseline_name(int32_t baseline);
+/* Trains a baseline for the model's task and measures it on a part of the rows. */
+PITH_API pith_status pith_baseline_evaluate(pith_relational_metrics *metrics, const pith_relational *model,
+                                            int32_t baseline, int32_t split, int32_t threads, pith_error *err);
 
 /* Sets *row to the row of the task's table that has this primary key; several columns are joined with U+001F. Without a
  * primary key it is the row's number, from 0. */
 PITH_API pith_status pith_relational_find_row(uint32_t *row, const pith_relational *model, pith_str key,
                                               pith_error *err);
-/* Answers the question about each row: a probability, or a number in the target's units. What stands in the target's
+/* The name of a class, which belongs to the database; data is NULL beyond the last, and where the target is no class.
+ */
+PITH_API pith_str pith_relational_class(const pith_relational *model, int32_t index);
+/* Answers the question about each row: answers[count][outputs], see pith_relational_target. What stands in the target's
  * cell of the row is not read. An answer has the same bits whatever other rows are asked. */
 PITH_API pith_status pith_relational_predict(float *answers, pith_relational *model, const uint32_t *rows, size_t count,
                                              int32_t threads, pith_error *err);

@@ -1,6 +1,7 @@
 /* api_relational.c - the public functions of pith/relational.h. */
 #include "api/entry.h"
 #include "base/str.h"
+#include "baseline/baseline.h"
 #include "relational/database.h"
 #include "relational/trainer.h"
 
@@ -68,4 +69,26 @@ pith_status pith_relational_find_row(uint32_t *row, const pith_relational *model
 pith_status pith_relational_predict(float *answers, pith_relational *model, const uint32_t *rows, size_t count,
                                     int32_t threads, pith_error *err) {
     PITH_ENTRY(pith_trainer_predict(answers, model, rows, count, threads, err));
+}
+
+const char *pith_baseline_name(int32_t baseline) {
+    return baseline >= 0 && baseline < PITH_BASELINE_COUNT ? pith_baseline_names[baseline] : NULL;
+}
+
+pith_status pith_baseline_evaluate(pith_relational_metrics *metrics, const pith_relational *model, int32_t baseline,
+                                   int32_t split, int32_t threads, pith_error *err) {
+    PITH_ENTRY(
+        pith_baseline_measure(metrics, model->rdb, model->task, baseline, split, threads, &model->allocator, err));
+}
+
+pith_str pith_relational_class(const pith_relational *model, int32_t index) {
+    if (model->target.kind != PITH_TARGET_CLASS || index < 0 || index >= model->target.outputs)
+        return (pith_str){ NULL, 0 };
+    return pith_target_class_name(&model->target, index);
+}
+
+pith_status pith_relational_importance(pith_relational *model, int32_t split, size_t rows, int32_t threads,
+                                       void (*each)(void *user, pith_str table, pith_str column, double rise),
+                                       void *user, pith_error *err) {
+    PITH_ENTRY(pith_trainer_importance(model, split, rows, threads, each, user, err));
 }

@@ -36,18 +36,16 @@ pith_status pith_build_string(uint32_t *number, pith_build *b, pith_str text, pi
     return PITH_OK;
 }
 
-/* The text of the schema: the file that is named, schema.json of the source, or nothing. */
+/* The text of the schema: the file that is named, the source's schema.json, or nothing. */
 static pith_status build_schema_text(pith_str *text, pith_build *b, pith_error *err) {
-    pith_str path;
-    bool there;
+    pith_str path = { NULL, 0 };
     *text = (pith_str){ NULL, 0 };
     b->schema_path = b->options->schema;
-    if (!b->schema_path) {
-        PITH_TRY(pith_file_find(&there, &path, PITH_BUILD_ARENA(b), b->source.path, "schema.json", err));
-        if (!there) return PITH_OK;
-        b->schema_path = path.data;
-    }
-    return pith_files_open(text, &b->source.files, b->schema_path, err);
+    if (b->schema_path) return pith_files_open(text, &b->source.files, b->schema_path, err);
+    if (!b->source.kind->schema) return PITH_OK;
+    PITH_TRY(b->source.kind->schema(text, &path, &b->source, err));
+    b->schema_path = path.data;
+    return PITH_OK;
 }
 
 static pith_status build_schema(pith_schema *schema, pith_build *b, pith_error *err) {
@@ -79,6 +77,7 @@ pith_status pith_build_run(pith_rdb *rdb, const char *source, const pith_databas
     /* Names are spans of the open files, so the database is written before these are closed. */
     pith_status status = build_steps(&b, err);
     if (!status) status = pith_rdb_write(rdb, write, user, PITH_BUILD_ARENA(&b), err);
+    pith_build_queries_close(&b);
     pith_table_source_close(&b.source);
     return status;
 }

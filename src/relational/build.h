@@ -20,11 +20,14 @@ typedef struct pith_build {
     pith_str *string_list;
     size_t string_room, warning_room, link_room;
     int64_t train_until; /* rows before it are seen by training; INT64_MAX: all */
+    void *queries;       /* the temporary database of queries; NULL: none yet */
+    size_t query_indices;
 } pith_build;
 
 #define PITH_BUILD_ARENA(b) (&(b)->rdb->arena)
 
-/* Notes something that people should know but that stops nothing. */
+/* Notes something that people should know but that stops nothing. It names tables and not files: the database must not
+ * depend on where its source is. */
 pith_status pith_build_warn(pith_build *b, pith_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The number of a string, which is added if it is new. The text must outlive the database. */
@@ -36,6 +39,20 @@ pith_status pith_build_links(pith_build *b, pith_error *err);
 pith_status pith_build_tasks(pith_build *b, pith_error *err);
 pith_status pith_build_statistics(pith_build *b, pith_error *err);
 pith_status pith_build_vectors(pith_build *b, pith_error *err);
+
+/* Parses the cells of a column of the table into c->data, which it makes. */
+pith_status pith_build_cells(pith_build *b, pith_rdb_column *c, const pith_text_table *t, size_t at, pith_error *err);
+
+/* A table that a task makes: the next one of the database, with the columns asked_at, target and perhaps more.
+ * pith_build_made_column makes an empty one of t->rows rows; pith_build_made_table adds the finished table, its link to
+ * the anchor table (up: [rows]), and keys: that of the anchor row, U+001F and the time. */
+pith_status pith_build_made_column(pith_build *b, pith_rdb_table *t, uint32_t index, const char *name, pith_stype stype,
+                                   pith_error *err);
+pith_status pith_build_made_table(pith_build *b, pith_rdb_task *task, pith_str name, uint32_t anchor,
+                                  const uint32_t *up, pith_error *err);
+/* The question of a query. */
+pith_status pith_build_query(pith_build *b, pith_rdb_task *task, const pith_task_schema *from, pith_error *err);
+void pith_build_queries_close(pith_build *b);
 
 /* Lists the children of each parent of a link whose `up` is there. */
 pith_status pith_build_down(pith_build *b, pith_rdb_link *link, pith_error *err);

@@ -92,10 +92,14 @@ static pith_status column_name_string(pith_build *b, const pith_rdb_table *t, pi
     return pith_build_string(&c->name_string, b, text, err);
 }
 
-static pith_status column_parse(pith_build *b, pith_rdb_column *c, const pith_text_table *t, size_t at,
-                                pith_error *err) {
+pith_status pith_build_cells(pith_build *b, pith_rdb_column *c, const pith_text_table *t, size_t at, pith_error *err) {
     c->data = pith_arena_array(PITH_BUILD_ARENA(b), t->rows + 1, pith_rdb_value_bytes(c->stype));
     if (!c->data) return pith_fail_memory(err, t->rows * pith_rdb_value_bytes(c->stype));
+    if (t->blobs && t->blobs[at])
+        return pith_fail(err, PITH_ERR_FORMAT,
+                         "%s: row %zu, column '" PITH_STR_FMT
+                         "': the cell is a blob; give the column the stype ignored",
+                         t->path, t->blobs[at], PITH_STR_ARG(c->name));
     switch (c->stype) {
     case PITH_STYPE_NUMERICAL: return column_numbers(c, t, at, err);
     case PITH_STYPE_TIMESTAMP: return column_times(c, t, at, err);
@@ -134,10 +138,10 @@ static pith_status table_columns(pith_build *b, pith_rdb_table *t, const pith_ta
                                 .log = from->transform == PITH_TRANSFORM_LOG,
                                 .known_column = PITH_KNOWN_WITH_ROW };
         PITH_TRY(column_name_string(b, t, c, err));
-        PITH_TRY(column_parse(b, c, text, at, err));
+        PITH_TRY(pith_build_cells(b, c, text, at, err));
         if (text->rows && c->nulls == text->rows)
-            PITH_TRY(pith_build_warn(b, err, "%s: column '" PITH_STR_FMT "' holds nulls only", text->path,
-                                     PITH_STR_ARG(c->name)));
+            PITH_TRY(pith_build_warn(b, err, PITH_STR_FMT ": column '" PITH_STR_FMT "' holds nulls only",
+                                     PITH_STR_ARG(t->name), PITH_STR_ARG(c->name)));
     }
     t->time_column = table_column(t, schema->temporal_column);
     for (size_t i = 0; i < schema->column_count; i++) {
@@ -155,21 +159,22 @@ static pith_status columns_unnamed(pith_build *b, const pith_table_schema *schem
                                    pith_error *err) {
     for (size_t i = 0; i < t->columns; i++)
         if (pith_schema_column(schema, t->names[i]) == SIZE_MAX)
-            PITH_TRY(pith_build_warn(b, err, "%s: column '" PITH_STR_FMT "' is not in the schema and is ignored",
-                                     t->path, PITH_STR_ARG(t->names[i])));
+            PITH_TRY(pith_build_warn(b, err,
+                                     PITH_STR_FMT ": column '" PITH_STR_FMT "' is not in the schema and is ignored",
+                                     PITH_STR_ARG(schema->name), PITH_STR_ARG(t->names[i])));
     return PITH_OK;
 }
 
-/* Tables that windows make come after those of the source. */
-static size_t columns_windows(const pith_schema *schema) {
+/* Tables that windows and queries make come after those of the source. */
+static size_t columns_made(const pith_schema *schema) {
     size_t n = 0;
-    for (size_t i = 0; i < schema->task_count; i++) n += schema->tasks[i].window.set;
+    for (size_t i = 0; i < schema->task_count; i++) n += schema->tasks[i].window.set || schema->tasks[i].query.size;
     return n;
 }
 
 pith_status pith_build_columns(pith_build *b, pith_error *err) {
     const pith_schema *schema = b->schema;
-    const size_t count = schema->table_count + columns_windows(schema);
+    const size_t count = schema->table_count + columns_made(schema);
     pith_arena *arena = PITH_BUILD_ARENA(b);
     b->rdb->tables = pith_arena_array(arena, count, sizeof *b->rdb->tables);
     b->texts = pith_arena_array(arena, count, sizeof *b->texts);
@@ -179,7 +184,7 @@ pith_status pith_build_columns(pith_build *b, pith_error *err) {
         pith_rdb_table *t = &b->rdb->tables[i];
         if (b->options->progress) b->options->progress(b->options->user, "tables", i, schema->table_count);
         if (b->options->cancel && *b->options->cancel) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
-        PITH_TRY(pith_table_source_read(&b->texts[i], &b->source, from->file, err));
+        PITH_TRY(b->source.kind->read(&b->texts[i], &b->source, from->file, err));
         *t = (pith_rdb_table){ .name = from->name, .rows = (uint32_t)b->texts[i].rows, .time_column = -1 };
         t->columns = pith_arena_array(arena, from->column_count, sizeof *t->columns);
         if (!t->columns) return pith_fail_memory(err, from->column_count * sizeof *t->columns);

@@ -102,9 +102,10 @@ static pith_status link_up(pith_build *b, pith_rdb_link *link, const pith_link_s
     }
     link->up = up;
     if (!link->dangling) return PITH_OK;
-    return pith_build_warn(b, err, "%s: column '" PITH_STR_FMT "': %llu of %zu keys name no row of '" PITH_STR_FMT "'",
-                           t->path, PITH_STR_ARG(from->columns.items[0]), (unsigned long long)link->dangling, t->rows,
-                           PITH_STR_ARG(from->parent));
+    return pith_build_warn(
+        b, err, PITH_STR_FMT ": column '" PITH_STR_FMT "': %llu of %zu keys name no row of '" PITH_STR_FMT "'",
+        PITH_STR_ARG(b->rdb->tables[link->child].name), PITH_STR_ARG(from->columns.items[0]),
+        (unsigned long long)link->dangling, t->rows, PITH_STR_ARG(from->parent));
 }
 
 typedef struct link_row {

@@ -1,5 +1,8 @@
 /* build_tasks.c - the questions. A window becomes a table of its own: a row for each anchor row and time, with the
- * target, which is known when the window ends. After that every question is a column of a table. */
+ * target, which is known when the window ends; so does a query (build_query.c). After that every question is a column
+ * of a table. */
+#include <stdio.h>
+
 #include "base/error.h"
 #include "base/str.h"
 #include "relational/build.h"
@@ -7,14 +10,54 @@
 /* Rows a window may make, so that a wrong number of seconds does not fill the memory. */
 enum { WINDOW_ROWS = 100000000 };
 
-static pith_status task_column(pith_build *b, pith_rdb_table *t, int index, const char *name, pith_stype stype,
-                               pith_error *err) {
+pith_status pith_build_made_column(pith_build *b, pith_rdb_table *t, uint32_t index, const char *name, pith_stype stype,
+                                   pith_error *err) {
     pith_rdb_column *c = &t->columns[index];
     *c = (pith_rdb_column){ .name = pith_str_of(name), .stype = stype, .sd = 1, .known_column = PITH_KNOWN_WITH_ROW };
     c->data = pith_arena_array(PITH_BUILD_ARENA(b), (size_t)t->rows + 1, pith_rdb_value_bytes(stype));
     const pith_str text = pith_arena_printf(PITH_BUILD_ARENA(b), "%s of " PITH_STR_FMT, name, PITH_STR_ARG(t->name));
     if (!c->data || !text.data) return pith_fail_memory(err, t->rows * pith_rdb_value_bytes(stype));
     return pith_build_string(&c->name_string, b, text, err);
+}
+
+/* Keys of the rows of a table that a task has made. */
+static pith_status task_keys(pith_build *b, pith_rdb_table *t, uint32_t anchor, const uint32_t *up, pith_error *err) {
+    const pith_rdb_table *a = &b->rdb->tables[anchor];
+    pith_arena *arena = PITH_BUILD_ARENA(b);
+    const int64_t *times = t->columns[0].data;
+    uint64_t *begin = pith_arena_array(arena, (size_t)t->rows + 1, sizeof *begin);
+    char text[PITH_TIME_CHARS], *bytes = NULL;
+    for (int pass = 0; begin && pass < 2; pass++) {
+        for (uint32_t r = 0; r < t->rows; r++) {
+            const size_t own = a->key_begin ? (size_t)(a->key_begin[up[r] + 1] - a->key_begin[up[r]])
+                                            : (size_t)snprintf(text, sizeof text, "%u", up[r]);
+            if (bytes) memcpy(bytes + begin[r], a->key_begin ? a->key_bytes + a->key_begin[up[r]] : text, own);
+            const size_t size = pith_time_print(text, times[r], 'T');
+            if (bytes) bytes[begin[r] + own] = '\x1F';
+            if (bytes) memcpy(bytes + begin[r] + own + 1, text, size);
+            begin[r + 1] = begin[r] + own + 1 + size;
+        }
+        if (!pass && !(bytes = pith_arena_alloc(arena, (size_t)begin[t->rows] + 1))) return pith_fail_memory(err, 64);
+    }
+    if (!begin) return pith_fail_memory(err, t->rows * sizeof *begin);
+    t->key_begin = begin;
+    t->key_bytes = bytes;
+    return PITH_OK;
+}
+
+pith_status pith_build_made_table(pith_build *b, pith_rdb_task *task, pith_str name, uint32_t anchor,
+                                  const uint32_t *up, pith_error *err) {
+    const uint32_t index = b->rdb->table_count;
+    pith_rdb_link *link = &b->rdb->links[b->rdb->link_count];
+    PITH_TRY(task_keys(b, &b->rdb->tables[index], anchor, up, err));
+    *link = (pith_rdb_link){ .name = name, .child = index, .parent = anchor, .up = up };
+    b->rdb->table_count++;
+    b->rdb->link_count++;
+    task->table = index;
+    task->column = 1;
+    task->time_column = 0;
+    task->made = true;
+    return pith_build_down(b, link, err);
 }
 
 /* What the children of a row hold in (from, until]. */
@@ -69,7 +112,6 @@ static pith_status task_window(pith_build *b, pith_rdb_task *task, const pith_ta
     const pith_window_schema *w = &from->window;
     const uint32_t anchor = (uint32_t)pith_schema_table(b->schema, from->anchor_table), index = b->rdb->table_count;
     pith_rdb_table *t = &b->rdb->tables[index];
-    pith_rdb_link *link = &b->rdb->links[b->rdb->link_count];
     const uint64_t times = (uint64_t)((w->until - w->from + w->every - 1) / w->every);
     const uint64_t rows = times * b->rdb->tables[anchor].rows;
     if (times > WINDOW_ROWS || rows > WINDOW_ROWS)
@@ -81,18 +123,12 @@ static pith_status task_window(pith_build *b, pith_rdb_task *task, const pith_ta
     uint32_t *up = pith_arena_array(PITH_BUILD_ARENA(b), (size_t)rows + 1, sizeof *up);
     if (!t->columns || !up) return pith_fail_memory(err, (size_t)rows * sizeof *up);
     const bool any = pith_str_is(w->aggregate, "any");
-    PITH_TRY(task_column(b, t, 0, "asked_at", PITH_STYPE_TIMESTAMP, err));
-    PITH_TRY(task_column(b, t, 1, "target", any ? PITH_STYPE_BOOLEAN : PITH_STYPE_NUMERICAL, err));
+    PITH_TRY(pith_build_made_column(b, t, 0, "asked_at", PITH_STYPE_TIMESTAMP, err));
+    PITH_TRY(pith_build_made_column(b, t, 1, "target", any ? PITH_STYPE_BOOLEAN : PITH_STYPE_NUMERICAL, err));
     t->columns[1].known_column = 0;
     t->columns[1].known_delay = w->seconds;
     window_fill(b, t, up, anchor, window_link(b, anchor, w), w);
-    *link = (pith_rdb_link){ .name = from->name, .child = index, .parent = anchor, .up = up };
-    b->rdb->table_count++;
-    b->rdb->link_count++;
-    task->table = index;
-    task->column = 1;
-    task->time_column = 0;
-    return pith_build_down(b, link, err);
+    return pith_build_made_table(b, task, from->name, anchor, up, err);
 }
 
 static int32_t task_find(const pith_rdb_table *t, pith_str name) {
@@ -107,8 +143,10 @@ static pith_status task_make(pith_build *b, pith_rdb_task *task, const pith_task
                              .train_until = from->train_until,
                              .validation_until = from->validation_until,
                              .train_percent = from->train_percent,
-                             .validation_percent = from->validation_percent };
+                             .validation_percent = from->validation_percent,
+                             .rank = from->rank };
     if (from->window.set) return task_window(b, task, from, err);
+    if (from->query.size) return pith_build_query(b, task, from, err);
     task->table = (uint32_t)pith_schema_table(b->schema, from->anchor_table);
     pith_rdb_table *t = &b->rdb->tables[task->table];
     task->column = (uint32_t)task_find(t, from->target_column);

@@ -3,6 +3,7 @@
 
 #include <locale.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -136,4 +137,18 @@ bool pith_cell_time(int64_t *seconds, pith_str cell) {
     if (p != end || hour > 23 || minute > 59 || second > 60) return false;
     *seconds = days * 86400 + hour * 3600 + minute * 60 + second - zone;
     return true;
+}
+
+/* Source of the calendar: Hinnant, chrono-compatible low-level date algorithms. */
+size_t pith_time_print(char *text, int64_t seconds, char middle) {
+    const int64_t first = -62135596800, last = 253402300799;
+    const int64_t s = seconds < first ? first : seconds > last ? last : seconds;
+    const int64_t day = (s - first) / 86400, z = day + 306; /* days from the first of March of the year 0 */
+    const int second = (int)((s - first) % 86400);
+    const int64_t era = z / 146097, of_era = z % 146097;
+    const int64_t of = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+    const int of_year = (int)(of_era - (365 * of + of / 4 - of / 100)), mp = (5 * of_year + 2) / 153;
+    const int month = mp < 10 ? mp + 3 : mp - 9, year = (int)(of + era * 400) + (month <= 2);
+    return (size_t)snprintf(text, PITH_TIME_CHARS, "%04d-%02d-%02d%c%02d:%02d:%02d", year % 10000, month,
+                            of_year - (153 * mp + 2) / 5 + 1, middle, second / 3600, second / 60 % 60, second % 60);
 }

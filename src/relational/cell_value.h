@@ -23,4 +23,9 @@ bool pith_cell_boolean(bool *yes, pith_str cell);
  * days_from_civil. */
 bool pith_cell_time(int64_t *seconds, pith_str cell);
 
+/* Writes "2023-05-30T15:13:52" with the given character in the middle, and returns its length. Times outside the years
+ * 1 to 9999 are written as the nearest in them. */
+enum { PITH_TIME_CHARS = 24 };
+size_t pith_time_print(char *text, int64_t seconds, char middle);
+
 #endif

@@ -162,3 +162,15 @@ pith_status pith_csv_parse(pith_text_table *table, pith_str bytes, char delimite
     *table = t;
     return PITH_OK;
 }
+
+bool pith_text_table_room(pith_text_table *t, size_t *room, pith_arena *arena) {
+    const size_t used = t->rows * t->columns;
+    if (*room - used >= t->columns && t->cells) return true;
+    const size_t wanted = 2 * *room + 64 * t->columns;
+    pith_str *cells = pith_arena_array(arena, wanted, sizeof *cells);
+    if (!cells) return false;
+    if (used) memcpy(cells, t->cells, used * sizeof *cells);
+    t->cells = cells;
+    *room = wanted;
+    return true;
+}

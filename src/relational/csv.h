@@ -7,6 +7,7 @@
 #ifndef PITH_RELATIONAL_CSV_H
 #define PITH_RELATIONAL_CSV_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/memory.h"
@@ -17,7 +18,13 @@ typedef struct pith_text_table {
     size_t rows, columns;
     pith_str *names; /* [columns], all different and not empty */
     pith_str *cells;
+    size_t *blobs; /* [columns] the first row, from 1, whose cell is bytes and no text; 0: none. NULL: none at all */
 } pith_text_table;
+
+/* No table has more rows, and a query that never ends is ended. */
+#define PITH_TEXT_ROWS 1000000000u
+/* Makes room in t->cells, which has `*room` cells, for one more row. False if memory is out. */
+bool pith_text_table_room(pith_text_table *t, size_t *room, pith_arena *arena);
 
 /* Parses bytes of UTF-8, which must outlive the table. Everything else is in the arena. Fails with the row and the
  * column of the fault. */

@@ -151,42 +151,29 @@ static void network_encode_back(pith_network_work *w, const network_cells *c, co
     }
 }
 
-/* The loss of an answer; *d is its derivative. */
-static double network_loss(float *d, const pith_rdb *rdb, const pith_rdb_task *task, uint32_t row, float answer) {
-    const pith_rdb_column *target = &rdb->tables[task->table].columns[task->column];
-    if (target->stype == PITH_STYPE_BOOLEAN) {
-        const double z = answer, y = ((const uint8_t *)target->data)[row], e = exp(-fabs(z));
-        *d = (float)((z >= 0 ? 1 / (1 + e) : e / (1 + e)) - y);
-        return (z > 0 ? z : 0) - z * y + log1p(e);
-    }
-    const double away = (double)answer - pith_rdb_scaled(target, row);
-    *d = (float)(away > 1 ? 1 : away < -1 ? -1 : away);
-    return fabs(away) <= 1 ? away * away / 2 : fabs(away) - 0.5;
-}
-
 /* The answers, from the asked cells alone. */
 static void network_head(pith_network_work *w, float *answers, double *losses, float *d_h, const float *h,
-                         const pith_rdb *rdb, const pith_rdb_task *task) {
+                         const pith_target *target) {
     const pith_network *n = w->network;
-    const size_t count = w->pack->sequences, dim = (size_t)n->shape.dim;
-    float *asked = pith_work_floats(w, count * dim), *d = pith_work_floats(w, count),
+    const size_t count = w->pack->sequences, dim = (size_t)n->shape.dim, outputs = (size_t)n->shape.outputs;
+    float *asked = pith_work_floats(w, count * dim), *d = pith_work_floats(w, count * outputs),
           *d_asked = pith_work_floats(w, count * dim);
     if (w->failed) return;
     for (size_t i = 0; i < count; i++) memcpy(asked + i * dim, h + w->pack->seeds[i] * dim, dim * sizeof *h);
     const pith_normed normed = pith_norm(w, n->last_norm, asked, count);
     const float *y = pith_linear(w, n->head, true, normed.y, count);
     if (w->failed) return;
-    memcpy(answers, y, count * sizeof *y);
+    memcpy(answers, y, count * outputs * sizeof *y);
     if (!w->d) return;
     for (size_t i = 0; i < count; i++)
-        losses[i] = network_loss(&d[i], rdb, task, w->pack->cells[w->pack->seeds[i]].row, y[i]);
+        losses[i] = pith_target_loss(d + i * outputs, target, w->pack->cells[w->pack->seeds[i]].row, y + i * outputs);
     const float *d_y = pith_linear_back(w, n->head, true, normed.y, d, count, true);
     pith_norm_back(w, &normed, d_y, d_asked);
     for (size_t i = 0; i < count; i++) memcpy(d_h + w->pack->seeds[i] * dim, d_asked + i * dim, dim * sizeof *d_h);
 }
 
 bool pith_network_run(float *answers, float *d, double *losses, const pith_network *n, const pith_rdb *rdb,
-                      const pith_rdb_task *task, const pith_pack *pack, const pith_sample_options *options,
+                      const pith_target *target, const pith_pack *pack, const pith_sample_options *options,
                       uint32_t *slots, pith_arena *arena) {
     pith_network_work w = { n, pack, d, arena, false };
     network_cells cells = { .name_count = 0 };
@@ -199,7 +186,7 @@ bool pith_network_run(float *answers, float *d, double *losses, const pith_netwo
         pith_feed(&w, &kept[at++], &n->blocks[b].ff, h);
     }
     float *d_h = d ? pith_work_floats(&w, (size_t)pack->cell_count * (size_t)n->shape.dim) : NULL;
-    network_head(&w, answers, losses, d_h, h, rdb, task);
+    network_head(&w, answers, losses, d_h, h, target);
     for (int b = n->shape.blocks; d && b-- > 0;) {
         pith_feed_back(&w, &kept[--at], &n->blocks[b].ff, d_h);
         for (int k = PITH_ATTEND_KINDS; k-- > 0;)

@@ -3,8 +3,8 @@
  * A cell is RMSNorm(name of its column) + RMSNorm(value), both projected to `dim`; instead of the value stands a
  * learned vector where it is masked or null. Each block attends over the cells of the same column, over the cells of
  * the own row and its parents, and over the cells of children, each on RMSNorm of the sum so far, and ends in SwiGLU.
- * RMSNorm of the masked cell and a linear layer give the answer: a logit for a boolean, standard deviations from the
- * mean for a number. Source of the design: Relational Transformer, arXiv 2510.06377, without its full attention.
+ * RMSNorm of the masked cell and a linear layer give the answer: see task_target.h. Source of the design: Relational
+ * Transformer, arXiv 2510.06377, without its full attention.
  *
  * Sequences are computed in packs of PITH_NETWORK_PACK. Each pack has a gradient of its own, and these are added in
  * order, so that the number of threads changes no bit. */
@@ -12,12 +12,13 @@
 #define PITH_RELATIONAL_NETWORK_H
 
 #include "relational/sample.h"
+#include "relational/task_target.h"
 
 enum { PITH_NETWORK_PACK = 4, PITH_NETWORK_BLOCKS = 12 };
 
 typedef struct pith_network_shape {
-    int32_t dim, heads, ff, blocks, text; /* text: components of a text's vector */
-    unsigned attend;                      /* set of PITH_ATTEND_* */
+    int32_t dim, heads, ff, blocks, text, outputs; /* text: components of a text's vector; outputs: of an answer */
+    unsigned attend;                               /* set of PITH_ATTEND_* */
 } pith_network_shape;
 
 /* One parameter: a matrix [out, in], of which the products read packed copies, or a vector (out is 1). */
@@ -56,11 +57,11 @@ pith_status pith_network_make(pith_network *network, const pith_network_shape *s
 /* Packs the matrices anew, after w has changed. */
 void pith_network_pack(pith_network *network);
 
-/* Answers the questions of a pack: answers[sequences]. If d is not NULL, targets are known and it gets the gradient of
- * the sum of all losses [size], and losses[sequences] the losses: of booleans cross-entropy, else Huber's with 1 as
- * bound. `slots` is [strings of the database], all PITH_RDB_NONE before and after. False if memory is out. */
+/* Answers the questions of a pack: answers[sequences][outputs]. If d is not NULL, targets are known and it gets the
+ * gradient of the sum of all losses [size], and losses[sequences] the losses. `slots` is [strings of the database], all
+ * PITH_RDB_NONE before and after. False if memory is out. */
 bool pith_network_run(float *answers, float *d, double *losses, const pith_network *network, const pith_rdb *rdb,
-                      const pith_rdb_task *task, const pith_pack *pack, const pith_sample_options *options,
+                      const pith_target *target, const pith_pack *pack, const pith_sample_options *options,
                       uint32_t *slots, pith_arena *arena);
 
 #endif

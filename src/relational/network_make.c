@@ -45,7 +45,7 @@ static void network_lay_out(pith_network *n) {
             if (n->shape.attend & 1u << k) n->blocks[b].attend[k] = parameter_layer(n, 3 * dim, dim);
         n->blocks[b].ff = parameter_layer(n, 2 * n->shape.ff, n->shape.ff);
     }
-    n->head = parameter_linear(n, 1, dim);
+    n->head = parameter_linear(n, n->shape.outputs, dim);
 }
 
 static void parameter_draw(float *w, const pith_parameter *p, uint64_t *state) {

@@ -67,8 +67,12 @@ int pith_rdb_split(const pith_rdb *rdb, const pith_rdb_task *task, uint32_t row)
     const pith_rdb_table *t = &rdb->tables[task->table];
     const int64_t asked = pith_rdb_asked_at(rdb, task, row);
     if (asked == PITH_TIME_NULL || pith_rdb_is_null(&t->columns[task->column], row)) return PITH_NO_SPLIT;
-    if (task->split == PITH_SPLIT_TIME)
-        return asked < task->train_until ? PITH_TRAIN : asked < task->validation_until ? PITH_VALIDATION : PITH_TEST;
+    if (task->split == PITH_SPLIT_TIME) {
+        const int64_t known = pith_rdb_known_at(rdb, task->table, task->column, row);
+        if (asked >= task->validation_until) return PITH_TEST;
+        if (asked >= task->train_until) return known < task->validation_until ? PITH_VALIDATION : PITH_NO_SPLIT;
+        return known < task->train_until ? PITH_TRAIN : PITH_NO_SPLIT;
+    }
     const int at = rdb_percentile(t, row);
     return at < task->train_percent                              ? PITH_TRAIN
            : at < task->train_percent + task->validation_percent ? PITH_VALIDATION

@@ -61,6 +61,8 @@ typedef struct pith_rdb_task {
     pith_split_kind split;
     int64_t train_until, validation_until;
     int32_t train_percent, validation_percent;
+    bool rank; /* only the order of the numbers counts */
+    bool made; /* the table is the task's own, and has one link, to the table that is asked about */
 } pith_rdb_task;
 
 typedef struct pith_rdb {
@@ -125,6 +127,7 @@ float pith_rdb_scaled(const pith_rdb_column *column, uint32_t row);
 
 enum { PITH_TRAIN, PITH_VALIDATION, PITH_TEST, PITH_NO_SPLIT };
 /* The part of a task that a row belongs to; PITH_NO_SPLIT for a row without a label or without the time that is needed.
+ * In a split by time a label that is known only after its part has ended belongs to none: nobody could have learned it.
  */
 int pith_rdb_split(const pith_rdb *rdb, const pith_rdb_task *task, uint32_t row);
 /* When the question of a row is asked; INT64_MAX without a time column. */

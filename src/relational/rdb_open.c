@@ -150,6 +150,10 @@ static void meta_task(pith_json *j, pith_rdb_task *t) {
             t->train_percent = (int32_t)meta_int(j, 0, 100);
         else if (pith_str_is(key, "validation_percent"))
             t->validation_percent = (int32_t)meta_int(j, 0, 100);
+        else if (pith_str_is(key, "rank"))
+            t->rank = pith_json_bool(j);
+        else if (pith_str_is(key, "made"))
+            t->made = pith_json_bool(j);
         else
             pith_json_skip(j);
     }
@@ -272,11 +276,13 @@ static pith_status rdb_link(rdb_reading *r, uint32_t index) {
 static pith_status rdb_task(const rdb_reading *r, const pith_rdb_task *task) {
     if (task->table >= r->rdb->table_count) return rdb_damaged(r, "a task asks a table that is not there");
     const pith_rdb_table *t = &r->rdb->tables[task->table];
+    static const bool asked[PITH_STYPE_COUNT] = {
+        [PITH_STYPE_BOOLEAN] = true, [PITH_STYPE_NUMERICAL] = true, [PITH_STYPE_CATEGORICAL] = true
+    };
     if (task->column >= t->column_count || task->time_column >= (int32_t)t->column_count ||
         (task->time_column >= 0 && t->columns[task->time_column].stype != PITH_STYPE_TIMESTAMP) ||
-        (task->split == PITH_SPLIT_TIME && task->time_column < 0) ||
-        (t->columns[task->column].stype != PITH_STYPE_BOOLEAN &&
-         t->columns[task->column].stype != PITH_STYPE_NUMERICAL))
+        (task->split == PITH_SPLIT_TIME && task->time_column < 0) || !asked[t->columns[task->column].stype] ||
+        (task->rank && t->columns[task->column].stype != PITH_STYPE_NUMERICAL))
         return rdb_damaged(r, "a task asks a wrong column");
     return PITH_OK;
 }
@@ -293,6 +299,7 @@ static pith_status rdb_content(rdb_reading *r) {
         if (__builtin_add_overflow(rdb->column_count, rdb->tables[i].column_count, &rdb->column_count))
             return rdb_damaged(r, "it has too many columns");
     }
+    if (!rdb->dim) return rdb_damaged(r, "its vectors have no components");
     PITH_TRY(rdb_take(&stats, r, PITH_RDB_STATS, (uint64_t)rdb->column_count * 24));
     for (uint32_t i = 0; i < rdb->table_count; i++) PITH_TRY(rdb_table(r, i, stats));
     for (uint32_t i = 0; i < rdb->link_count; i++) PITH_TRY(rdb_link(r, i));

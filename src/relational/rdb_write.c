@@ -103,6 +103,8 @@ static void meta_tasks(pith_json_out *j, const pith_rdb *rdb) {
         pith_json_key_int(j, "validation_until", t->validation_until);
         pith_json_key_int(j, "train_percent", t->train_percent);
         pith_json_key_int(j, "validation_percent", t->validation_percent);
+        if (t->rank) pith_json_key_bool(j, "rank", true);
+        if (t->made) pith_json_key_bool(j, "made", true);
         pith_json_close(j, "}");
     }
     pith_json_close(j, "]");

@@ -57,7 +57,8 @@ static void sample_cells(sample_run *s, pith_row_place *place, uint32_t number) 
     place->first = p->cell_count;
     for (uint32_t c = 0; c < t->column_count; c++) {
         const bool target = is_seed && c == s->task->column;
-        if (!target && !sample_sees(s, place->table, c, place->row)) continue;
+        const bool hidden = t->first_cell + c >= s->options->hidden_from && t->first_cell + c < s->options->hidden_to;
+        if (!target && (hidden || !sample_sees(s, place->table, c, place->row))) continue;
         if (target) p->seeds[s->sequence] = p->cell_count;
         const bool null = pith_rdb_is_null(&t->columns[c], place->row);
         p->cells[p->cell_count++] = (pith_cell){ place->table,
@@ -140,6 +141,23 @@ static void sample_children(sample_run *s, uint32_t table, uint32_t row, uint32_
     for (uint32_t i = 0; i < width; i++) sample_row(s, link->child, link->down[from + drawn[i]], 0);
 }
 
+/* Where a task has a table of its own, the latest earlier label of each row that the sequence has of the table that is
+ * asked about, beyond those whose children are there. */
+static void sample_labels(sample_run *s, uint32_t own) {
+    pith_pack *p = s->pack;
+    const uint32_t end = p->row_count;
+    for (uint32_t k = 0; k < s->rdb->link_count; k++) {
+        const pith_rdb_link *link = &s->rdb->links[k];
+        if (link->child != s->task->table) continue;
+        for (uint32_t i = own; i < end; i++) {
+            if (p->rows[i].table != link->parent) continue;
+            const uint32_t begin = link->begin[p->rows[i].row], last = link->begin[p->rows[i].row + 1];
+            const uint32_t to = sample_before(s, link, begin, last, s->asked);
+            if (to > begin) sample_row(s, link->child, link->down[to - 1], 0);
+        }
+    }
+}
+
 void pith_pack_add(pith_pack *pack, const pith_rdb *rdb, const pith_rdb_task *task, uint32_t row,
                    const pith_sample_options *options) {
     sample_run s = { pack, rdb, task, options, row, pack->sequences++, pith_rdb_asked_at(rdb, task, row) };
@@ -151,6 +169,7 @@ void pith_pack_add(pith_pack *pack, const pith_rdb *rdb, const pith_rdb_task *ta
     const uint32_t own = pack->row_count;
     for (uint32_t i = pack->first_row; i < own; i++)
         for (uint32_t k = 0; k < rdb->link_count; k++) sample_children(&s, pack->rows[i].table, pack->rows[i].row, k);
+    if (task->made) sample_labels(&s, own);
 }
 
 /* ---- keys ---- */

@@ -20,7 +20,8 @@ enum {
 typedef struct pith_sample_options {
     uint32_t width, cells; /* children of a parent, cells of a sequence: the most */
     uint64_t seed, epoch;
-    bool hide_children, no_text; /* for ablations */
+    bool hide_children, no_text;     /* for ablations */
+    uint32_t hidden_from, hidden_to; /* columns of the database, by number, that are left out; the asked cell stays */
 } pith_sample_options;
 
 enum pith_cell_state { PITH_CELL_VALUE, PITH_CELL_NULL, PITH_CELL_MASKED };

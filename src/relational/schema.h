@@ -70,14 +70,19 @@ typedef struct pith_window_schema {
     int64_t seconds, every, from, until;
 } pith_window_schema;
 
-/* A question: the target column of rows of the anchor table, asked at the row's observation time. */
+/* A question: the target column of rows of the anchor table, asked at the row's observation time; or what a window or a
+ * query gives. */
 typedef struct pith_task_schema {
     pith_str name, anchor_table, target_column, time_column;
     pith_stype target_stype;
     pith_split_kind split;
     int64_t train_until, validation_until; /* of a split by time: rows before them */
     int train_percent, validation_percent; /* of a split by hash */
+    bool rank;                             /* only the order of the numbers counts */
     pith_window_schema window;
+    pith_str query; /* size 0: none. SQL that gives anchor, time, target and perhaps known_at */
+    bool delayed;   /* of a query: its target is known `delay` seconds after the time */
+    int64_t delay;
 } pith_task_schema;
 
 typedef struct pith_schema {

@@ -71,6 +71,10 @@ static pith_status check_window(const pith_schema *s, const pith_task_schema *ta
                          "%s: the window of task '" PITH_STR_FMT
                          "' needs a table with a temporal_column and a foreign key to the anchor table",
                          path, PITH_STR_ARG(task->name));
+    if (task->rank && pith_str_is(task->window.aggregate, "any"))
+        return pith_fail(err, PITH_ERR_FORMAT,
+                         "%s: task '" PITH_STR_FMT "' asks for a rank, but its window for yes or no", path,
+                         PITH_STR_ARG(task->name));
     if (task->window.column.size) {
         const size_t c = pith_schema_column(t, task->window.column);
         if (c == SIZE_MAX || t->columns[c].stype != PITH_STYPE_NUMERICAL)
@@ -80,6 +84,25 @@ static pith_status check_window(const pith_schema *s, const pith_task_schema *ta
     return PITH_OK;
 }
 
+static pith_status check_target(const pith_task_schema *task, pith_stype stype, const char *path, pith_error *err) {
+    if (stype != PITH_STYPE_BOOLEAN && stype != PITH_STYPE_NUMERICAL && stype != PITH_STYPE_CATEGORICAL)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "%s: the target of task '" PITH_STR_FMT
+                         "' is %s; targets are boolean, numerical or categorical",
+                         path, PITH_STR_ARG(task->name), pith_stype_names[stype]);
+    if (task->rank && stype != PITH_STYPE_NUMERICAL)
+        return pith_fail(err, PITH_ERR_FORMAT, "%s: task '" PITH_STR_FMT "' asks for a rank, but its target is %s",
+                         path, PITH_STR_ARG(task->name), pith_stype_names[stype]);
+    return PITH_OK;
+}
+
+static pith_status check_query(const pith_task_schema *task, const char *path, pith_error *err) {
+    if (task->target_stype == PITH_STYPE_COUNT)
+        return pith_fail(err, PITH_ERR_FORMAT, "%s: task '" PITH_STR_FMT "' has a query and needs a target_stype", path,
+                         PITH_STR_ARG(task->name));
+    return check_target(task, task->target_stype, path, err);
+}
+
 static pith_status check_task(const pith_schema *s, const pith_task_schema *task, const char *path, pith_error *err) {
     const size_t at = pith_schema_table(s, task->anchor_table);
     if (at == SIZE_MAX)
@@ -87,6 +110,7 @@ static pith_status check_task(const pith_schema *s, const pith_task_schema *task
                          "%s: the anchor_table of task '" PITH_STR_FMT "' is '" PITH_STR_FMT "', which is no table",
                          path, PITH_STR_ARG(task->name), PITH_STR_ARG(task->anchor_table));
     if (task->window.set) return check_window(s, task, path, err);
+    if (task->query.size) return check_query(task, path, err);
     const pith_table_schema *t = &s->tables[at];
     const size_t c = pith_schema_column(t, task->target_column);
     if (c == SIZE_MAX)
@@ -98,10 +122,7 @@ static pith_status check_task(const pith_schema *s, const pith_task_schema *task
     if (task->target_stype != PITH_STYPE_COUNT && task->target_stype != stype)
         return pith_fail(err, PITH_ERR_FORMAT, "%s: task '" PITH_STR_FMT "' asks for a %s, but its column is %s", path,
                          PITH_STR_ARG(task->name), pith_stype_names[task->target_stype], pith_stype_names[stype]);
-    if (stype != PITH_STYPE_BOOLEAN && stype != PITH_STYPE_NUMERICAL)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "%s: the target of task '" PITH_STR_FMT "' is %s; targets are boolean or numerical", path,
-                         PITH_STR_ARG(task->name), pith_stype_names[stype]);
+    PITH_TRY(check_target(task, stype, path, err));
     PITH_TRY(check_time(t, task->time_column, "observation_time_column", path, err));
     if (task->split == PITH_SPLIT_TIME && !task->time_column.size && !t->temporal_column.size)
         return pith_fail(err, PITH_ERR_FORMAT, "%s: task '" PITH_STR_FMT "' splits by time, but its rows have none",

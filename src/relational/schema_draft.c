@@ -1,4 +1,4 @@
-/* schema_draft.c - a first schema, guessed from the cells.
+/* schema_draft.c - a first schema: what the source declares, the rest guessed from the cells.
  *
  * A kind is what all cells of a column allow. A primary key is unique and is named like one, or stands first. A foreign
  * key holds keys of another table, and is named like that table's key; texts need no such name. A draft is for people
@@ -21,6 +21,7 @@ typedef struct draft_column {
 } draft_column;
 
 typedef struct draft_table {
+    const pith_source_table *source;
     pith_text_table text;
     draft_column *columns;
     size_t key; /* SIZE_MAX: none */
@@ -52,11 +53,11 @@ static pith_status draft_look(draft_column *c, const pith_text_table *t, size_t 
     return PITH_OK;
 }
 
-static pith_stype draft_stype(const draft_column *c) {
+static pith_stype draft_stype(const draft_column *c, pith_declared declared) {
     if (!c->filled) return PITH_STYPE_IGNORED;
-    if (c->boolean && c->distinct == 2) return PITH_STYPE_BOOLEAN;
+    if (c->boolean && (c->distinct == 2 || declared == PITH_DECLARED_BOOLEAN)) return PITH_STYPE_BOOLEAN;
     if (c->named_boolean) return PITH_STYPE_BOOLEAN;
-    if (c->number) return PITH_STYPE_NUMERICAL;
+    if (c->number && declared != PITH_DECLARED_TEXT) return PITH_STYPE_NUMERICAL;
     if (c->time) return PITH_STYPE_TIMESTAMP;
     if (c->distinct <= DRAFT_CATEGORIES || c->distinct * DRAFT_ROWS_EACH <= c->filled) return PITH_STYPE_CATEGORICAL;
     return c->words || c->distinct < c->filled ? PITH_STYPE_TEXT : PITH_STYPE_IDENTIFIER;
@@ -119,6 +120,35 @@ static pith_status draft_link(pith_table_schema *s, const draft_table *t, size_t
     return PITH_OK;
 }
 
+static size_t draft_place(const pith_text_table *t, pith_str name) {
+    size_t c = 0;
+    while (c < t->columns && !pith_str_eq(t->names[c], name)) c++;
+    return c;
+}
+
+/* The foreign keys that the source declares, but for those whose parent is not there. A column that is one alone is an
+ * identifier. */
+static pith_status draft_declared_links(pith_schema *schema, const draft_table *tables, size_t at, pith_arena *arena,
+                                        pith_error *err) {
+    pith_table_schema *s = &schema->tables[at];
+    const pith_source_table *from = tables[at].source;
+    s->links = pith_arena_array(arena, from->link_count, sizeof *s->links);
+    if (!s->links) return pith_fail_memory(err, from->link_count * sizeof *s->links);
+    for (size_t i = 0; i < from->link_count; i++) {
+        const pith_link_schema *link = &from->links[i];
+        const size_t parent = pith_schema_table(schema, link->parent);
+        bool whole = parent != SIZE_MAX && link->columns.count == link->parent_columns.count;
+        for (size_t k = 0; whole && k < link->columns.count; k++)
+            whole = draft_place(&tables[at].text, link->columns.items[k]) < tables[at].text.columns &&
+                    draft_place(&tables[parent].text, link->parent_columns.items[k]) < tables[parent].text.columns;
+        if (!whole) continue;
+        s->links[s->link_count++] = *link;
+        if (link->columns.count == 1)
+            s->columns[draft_place(&tables[at].text, link->columns.items[0])].stype = PITH_STYPE_IDENTIFIER;
+    }
+    return PITH_OK;
+}
+
 static pith_status draft_links(pith_schema *schema, const draft_table *tables, size_t at, pith_arena *arena,
                                pith_error *err) {
     pith_table_schema *s = &schema->tables[at];
@@ -136,17 +166,26 @@ static pith_status draft_links(pith_schema *schema, const draft_table *tables, s
 }
 
 static pith_status draft_table_schema(pith_table_schema *s, draft_table *t, pith_arena *arena, pith_error *err) {
+    const pith_source_table *from = t->source;
     t->columns = pith_arena_array(arena, t->text.columns, sizeof *t->columns);
     s->columns = pith_arena_array(arena, t->text.columns, sizeof *s->columns);
     if (!t->columns || !s->columns) return pith_fail_memory(err, t->text.columns * sizeof *t->columns);
     for (size_t c = 0; c < t->text.columns; c++) {
         PITH_TRY(draft_look(&t->columns[c], &t->text, c, arena, err));
-        s->columns[c] = (pith_column_schema){ .name = t->text.names[c], .stype = draft_stype(&t->columns[c]) };
+        s->columns[c] = (pith_column_schema){ .name = t->text.names[c],
+                                              .stype = draft_stype(&t->columns[c], from->types ? from->types[c] : 0) };
+        if (t->text.blobs && t->text.blobs[c]) s->columns[c].stype = PITH_STYPE_IGNORED;
         if (s->columns[c].stype == PITH_STYPE_TIMESTAMP && !s->temporal_column.size)
             s->temporal_column = t->text.names[c];
     }
     s->column_count = t->text.columns;
     draft_key(t, s->name);
+    if (from->primary_key.count) {
+        s->primary_key = from->primary_key;
+        t->key = from->primary_key.count == 1 ? draft_place(&t->text, from->primary_key.items[0]) : SIZE_MAX;
+        if (t->key < t->text.columns) s->columns[t->key].stype = PITH_STYPE_IDENTIFIER;
+        return PITH_OK;
+    }
     if (t->key == SIZE_MAX) return PITH_OK;
     s->primary_key = (pith_name_list){ &t->text.names[t->key], 1 };
     s->columns[t->key].stype = PITH_STYPE_IDENTIFIER;
@@ -155,20 +194,27 @@ static pith_status draft_table_schema(pith_table_schema *s, draft_table *t, pith
 
 pith_status pith_schema_draft(pith_schema *schema, pith_table_source *source, pith_error *err) {
     pith_arena *arena = source->arena;
-    pith_str *files;
-    size_t count;
-    PITH_TRY(pith_table_source_list(&files, &count, source, err));
+    pith_source_table *list;
+    size_t count, declared = 0;
+    PITH_TRY(source->kind->list(&list, &count, source, err));
     draft_table *tables = pith_arena_array(arena, count, sizeof *tables);
     *schema = (pith_schema){ .name = pith_path_name(pith_str_of(source->path)) };
     schema->tables = pith_arena_array(arena, count, sizeof *schema->tables);
     if (!tables || !schema->tables) return pith_fail_memory(err, count * sizeof *tables);
     for (size_t i = 0; i < count; i++) {
-        schema->tables[i].name = pith_table_source_table_name(files[i]);
-        schema->tables[i].file = files[i];
-        PITH_TRY(pith_table_source_read(&tables[i].text, source, files[i], err));
+        schema->tables[i].name = list[i].name;
+        schema->tables[i].file = list[i].file;
+        if (pith_schema_table(schema, list[i].name) != SIZE_MAX)
+            return pith_fail(err, PITH_ERR_FORMAT, "%s holds two tables '" PITH_STR_FMT "'", source->path,
+                             PITH_STR_ARG(list[i].name));
+        schema->table_count++;
+        tables[i].source = &list[i];
+        declared += list[i].link_count;
+        PITH_TRY(source->kind->read(&tables[i].text, source, list[i].file, err));
         PITH_TRY(draft_table_schema(&schema->tables[i], &tables[i], arena, err));
     }
-    schema->table_count = count;
-    for (size_t i = 0; i < count; i++) PITH_TRY(draft_links(schema, tables, i, arena, err));
+    /* Where foreign keys are declared, none is guessed. */
+    for (size_t i = 0; i < count; i++)
+        PITH_TRY((declared ? draft_declared_links : draft_links)(schema, tables, i, arena, err));
     return PITH_OK;
 }

@@ -309,8 +309,14 @@ static void schema_task(pith_json *j, pith_task_schema *task) {
             task->target_stype = (pith_stype)schema_word(j, "stype", pith_stype_names, PITH_STYPE_COUNT);
         else if (pith_str_is(key, "observation_time_column"))
             task->time_column = pith_json_string(j);
+        else if (pith_str_is(key, "rank"))
+            task->rank = pith_json_bool(j);
         else if (pith_str_is(key, "window"))
             schema_window(j, &task->window);
+        else if (pith_str_is(key, "query"))
+            task->query = pith_json_string(j);
+        else if (pith_str_is(key, "known_delay_seconds"))
+            task->delay = schema_whole(j, 0, SCHEMA_LONGEST), task->delayed = true;
         else if (pith_str_is(key, "split"))
             schema_split(j, task), split = true;
         else
@@ -318,8 +324,10 @@ static void schema_task(pith_json *j, pith_task_schema *task) {
     }
     if (!j->failed && !split) pith_json_fail(j, PITH_ERR_FORMAT, "the task has no split");
     if (!j->failed && !task->anchor_table.size) pith_json_fail(j, PITH_ERR_FORMAT, "the task has no anchor_table");
-    if (!j->failed && task->target_column.size == 0 && !task->window.set)
-        pith_json_fail(j, PITH_ERR_FORMAT, "the task has neither a target_column nor a window");
+    if (!j->failed && (task->target_column.size > 0) + task->window.set + (task->query.size > 0) != 1)
+        pith_json_fail(j, PITH_ERR_FORMAT, "the task needs one of target_column, window and query");
+    if (!j->failed && task->delayed && !task->query.size)
+        pith_json_fail(j, PITH_ERR_FORMAT, "known_delay_seconds goes with a query; columns have known_at");
 }
 
 static void schema_tasks(pith_json *j, pith_schema *schema) {

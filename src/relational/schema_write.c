@@ -41,10 +41,19 @@ static void out_names(const schema_out *o, const pith_name_list *names) {
     out_text(o, "]");
 }
 
-/* The link that this column alone makes, or NULL. */
+static bool link_is_plain(pith_str name) {
+    for (size_t i = 0; i < name.size; i++)
+        if (name.data[i] == '.' || name.data[i] == '"' || name.data[i] == '\\' || (unsigned char)name.data[i] < ' ')
+            return false;
+    return true;
+}
+
+/* The first link that this column alone makes and that "table.column" can name, or NULL. */
 static const pith_link_schema *single_link(const pith_table_schema *t, pith_str column) {
     for (size_t i = 0; i < t->link_count; i++)
-        if (t->links[i].columns.count == 1 && pith_str_eq(t->links[i].columns.items[0], column)) return &t->links[i];
+        if (t->links[i].columns.count == 1 && pith_str_eq(t->links[i].columns.items[0], column) &&
+            link_is_plain(t->links[i].parent) && link_is_plain(t->links[i].parent_columns.items[0]))
+            return &t->links[i];
     return NULL;
 }
 
@@ -79,7 +88,7 @@ static void out_links(const schema_out *o, const pith_table_schema *t) {
     bool any = false;
     for (size_t i = 0; i < t->link_count; i++) {
         const pith_link_schema *link = &t->links[i];
-        if (link->columns.count < 2) continue;
+        if (link == single_link(t, link->columns.items[0])) continue;
         out_text(o, any ? ",\n        { \"columns\": " : ",\n      \"foreign_keys\": [\n        { \"columns\": ");
         any = true;
         out_names(o, &link->columns);

@@ -1,23 +1,65 @@
-/* source.h - the tables of a directory: .csv and .tsv files, plain or as .gz. */
+/* source.h - where tables come from. Each kind of source is a file source_<kind>.c and a line in
+ * select/table_sources.def. */
 #ifndef PITH_RELATIONAL_SOURCE_H
 #define PITH_RELATIONAL_SOURCE_H
 
 #include "base/file.h"
 #include "relational/csv.h"
+#include "relational/schema.h"
+
+/* What a source declares a column to be. TEXT: digits in it are no numbers. */
+typedef enum pith_declared { PITH_DECLARED_NOTHING, PITH_DECLARED_BOOLEAN, PITH_DECLARED_TEXT } pith_declared;
+
+/* A table of a source, and what the source declares of it. */
+typedef struct pith_source_table {
+    pith_str name, file;                 /* file: what a schema calls it */
+    pith_name_list primary_key, columns; /* columns: of a source that declares something */
+    pith_link_schema *links;
+    size_t link_count;
+    pith_declared *types; /* [columns.count] */
+} pith_source_table;
 
 typedef struct pith_table_source {
+    const struct pith_source_kind *kind;
     const char *path;
     pith_arena *arena;
     pith_files files; /* stay open: cells are spans of them */
+    void *state;      /* the kind's own */
 } pith_table_source;
+
+/* One kind. open may leave something in source->state; close, if it is there, is called after open has succeeded. */
+typedef struct pith_source_kind {
+    bool (*takes)(const char *path);
+    pith_status (*open)(pith_table_source *source, pith_error *err);
+    /* Lists the tables, sorted by name. */
+    pith_status (*list)(pith_source_table **tables, size_t *count, pith_table_source *source, pith_error *err);
+    /* Reads a table that a schema names. */
+    pith_status (*read)(pith_text_table *table, pith_table_source *source, pith_str file, pith_error *err);
+    /* The text of its schema.json, and that file's path; data is NULL if there is none. NULL: it never has one. */
+    pith_status (*schema)(pith_str *text, pith_str *path, pith_table_source *source, pith_error *err);
+    /* Runs a SELECT. NULL: the source is no database. path is for messages. */
+    pith_status (*query)(pith_text_table *result, pith_table_source *source, const char *sql, const char *path,
+                         pith_error *err);
+    void (*close)(pith_table_source *source);
+} pith_source_kind;
+
+extern const pith_source_kind *const pith_source_kind_table[]; /* ends in NULL */
 
 pith_status pith_table_source_open(pith_table_source *source, const char *path, pith_arena *arena, pith_error *err);
 void pith_table_source_close(pith_table_source *source);
-/* Lists the files that hold tables, sorted by name. */
-pith_status pith_table_source_list(pith_str **files, size_t *count, pith_table_source *source, pith_error *err);
-/* The name of the table that a file holds: the file's without its endings. */
-pith_str pith_table_source_table_name(pith_str file);
-/* Reads a table of the source. */
-pith_status pith_table_source_read(pith_text_table *table, pith_table_source *source, pith_str file, pith_error *err);
+
+/* ---- for the kinds ---- */
+
+/* "name" with its quotation marks as SQL wants it, in the arena; data is NULL if memory is out. */
+pith_str pith_source_quoted(pith_arena *arena, pith_str name);
+/* True if the file at path begins with these bytes. */
+bool pith_source_begins(const char *path, const char *bytes, size_t size);
+/* True if the name is that of a table's file: .csv or .tsv, then perhaps .gz or .zst. */
+bool pith_source_is_table(pith_str file);
+/* The table that a file holds: the file's name without folders and endings. */
+pith_str pith_source_table_name(pith_str file);
+/* Parses the bytes of such a file, which are unpacked first if they are packed. */
+pith_status pith_source_parse(pith_text_table *table, pith_str bytes, pith_str file, const char *path,
+                              pith_arena *arena, pith_error *err);
 
 #endif

@@ -32,7 +32,7 @@ typedef struct trainer_job {
     const uint32_t *rows;
     size_t count;
     pith_sample_options sample;
-    float *answers;  /* [count] */
+    float *answers;  /* [count][outputs] */
     double *losses;  /* [count]; NULL: no gradients */
     uint64_t *cells; /* [packs] */
     bool *failed;    /* [packs] */
@@ -49,8 +49,8 @@ static bool trainer_pack_run(trainer_job *job, size_t part, pith_trainer_worker 
     if (!pith_pack_list(&pack, &w->arena, r->network.shape.attend)) return false;
     if (d) memset(d, 0, r->network.size * sizeof *d);
     job->cells[part] = pack.cell_count;
-    return pith_network_run(job->answers + from, d, job->losses ? job->losses + from : NULL, &r->network, r->rdb,
-                            r->task, &pack, &job->sample, w->slots, &w->arena);
+    return pith_network_run(job->answers + from * (size_t)r->target.outputs, d, job->losses ? job->losses + from : NULL,
+                            &r->network, r->rdb, &r->target, &pack, &job->sample, w->slots, &w->arena);
 }
 
 /* Empties the worker's memory. What the largest pack so far needed is kept as one chunk, so that packs ask the system
@@ -198,7 +198,7 @@ pith_status pith_trainer_train(double *loss, pith_relational *r, int64_t steps, 
     if (!pith_trainer_workers(r, threads)) return pith_fail_memory(err, r->rdb->string_count * 4u);
     const pith_arena_mark mark = pith_arena_get_mark(&r->arena);
     uint32_t *rows = pith_arena_array(&r->arena, batch, sizeof *rows);
-    float *answers = pith_arena_array(&r->arena, batch, sizeof *answers);
+    float *answers = pith_arena_array(&r->arena, batch, (size_t)r->target.outputs * sizeof *answers);
     double *losses = pith_arena_array(&r->arena, batch, sizeof *losses);
     pith_status status = rows && answers && losses ? PITH_OK : pith_fail_memory(err, batch * sizeof *losses);
     for (; !status && done < steps && r->step < r->config.steps; done++) {
@@ -231,7 +231,9 @@ static pith_status trainer_fill(pith_relational *r, pith_str config, pith_error 
         if (!r->config_text.data) return pith_fail_memory(err, config.size);
     }
     PITH_TRY(pith_trainer_configure(&r->config, r->config_text, &r->arena, err));
+    PITH_TRY(pith_target_make(&r->target, r->rdb, r->task, &r->arena, err));
     r->config.shape.text = (int32_t)r->rdb->dim;
+    r->config.shape.outputs = r->target.outputs;
     for (uint32_t t = 0; t < r->rdb->table_count; t++)
         if (r->rdb->tables[t].column_count > r->config.sample.cells)
             return pith_fail(err, PITH_ERR_ARGUMENT,
@@ -283,7 +285,6 @@ void pith_trainer_free(pith_relational *r) {
 }
 
 void pith_trainer_state(pith_relational_state *state, const pith_relational *r) {
-    const pith_rdb_column *target = &r->rdb->tables[r->task->table].columns[r->task->column];
-    *state = (pith_relational_state){ r->step,      r->config.steps, (int64_t)r->network.size,
-                                      r->row_count, r->cells,        target->stype == PITH_STYPE_BOOLEAN };
+    *state = (pith_relational_state){ r->step,  r->config.steps, (int64_t)r->network.size, r->row_count,
+                                      r->cells, r->target.kind,  r->target.outputs };
 }

@@ -29,6 +29,7 @@ struct pith_relational {
     pith_trainer_config config;
     pith_str config_text;
     uint64_t seed;
+    pith_target target;
     pith_network network;
     float *m, *v;     /* [network.size] moments of AdamW */
     float *gradients; /* [packs of a batch, network.size] */
@@ -49,13 +50,17 @@ pith_status pith_trainer_create(pith_relational **model, const pith_rdb *rdb, pi
 void pith_trainer_free(pith_relational *model);
 pith_status pith_trainer_train(double *loss, pith_relational *r, int64_t steps, int32_t threads,
                                const volatile int *cancel, pith_error *err);
-/* The network's answers as they are: logits, or standard deviations from the mean. */
+/* The network's answers as they are, [count][outputs]: see task_target.h. */
 pith_status pith_trainer_answer(float *answers, pith_relational *r, const uint32_t *rows, size_t count, int32_t threads,
                                 pith_error *err);
 pith_status pith_trainer_predict(float *answers, pith_relational *r, const uint32_t *rows, size_t count,
                                  int32_t threads, pith_error *err);
 pith_status pith_trainer_evaluate(pith_relational_metrics *metrics, pith_relational *r, int32_t split, int32_t threads,
                                   pith_error *err);
+/* See pith_relational_importance. */
+pith_status pith_trainer_importance(pith_relational *r, int32_t split, size_t most, int32_t threads,
+                                    void (*each)(void *user, pith_str table, pith_str column, double rise), void *user,
+                                    pith_error *err);
 pith_status pith_trainer_find(uint32_t *row, const pith_relational *r, pith_str key, pith_error *err);
 pith_status pith_trainer_save(const pith_relational *r, int (*write)(void *user, const void *data, size_t size),
                               void *user, pith_error *err);

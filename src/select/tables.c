@@ -14,6 +14,7 @@
 #include "ops/op.h"
 #include "opt/pass.h"
 #include "ragged/rule.h"
+#include "relational/source.h"
 #include "runtime/runtime.h"
 #include "text/pipeline.h"
 
@@ -210,3 +211,13 @@ const char pith_dropped_names[] =
 #undef DROPPED
 #undef DROPPED_NAME
     "";
+#define TABLE_SOURCE(name) extern const pith_source_kind pith_source_kind_##name;
+#include "select/table_sources.def"
+#undef TABLE_SOURCE
+
+const pith_source_kind *const pith_source_kind_table[] = {
+#define TABLE_SOURCE(name) &pith_source_kind_##name,
+#include "select/table_sources.def"
+#undef TABLE_SOURCE
+    NULL
+};

@@ -64,6 +64,11 @@ def long(work):
     run("preprocess", SHOP, "-o", data)
     full = train(data, work / "full", 800)
     check(full["auroc"] >= 0.79 and full["logloss"] <= 0.505, f"the model reaches {full}")
+    hidden = json.loads(run("eval", work / "full", "--importance", "--json").stdout)["importance"]
+    print([(h["table"], h.get("column"), round(h["loss_rise"], 4)) for h in hidden], flush=True)
+    rise = {(h["table"], h.get("column")): h["loss_rise"] for h in hidden}
+    labels, texts = rise["orders", "returned"], rise["products", "description"]
+    check(labels > 0.03 and texts > 0.01 and abs(rise["orders", "quantity"]) < min(labels, texts), f"importance {rise}")
     alone = train(data, work / "alone", 400, hide_children=True)
     check(alone["auroc"] <= 0.69, f"without the children of parents: {alone}")
     silent = train(data, work / "silent", 800, no_text=True)
@@ -125,6 +130,30 @@ def short(work):
     keys.write_text("23000\n5\n23999\n")
     lines = [line.split("\t") for line in run("predict", work / "straight", "--rows", keys).stdout.splitlines()]
     check([k for k, _ in lines] == ["23000", "5", "23999"] and all(0 < float(p) < 1 for _, p in lines), f"answers {lines}")
+    beside = json.loads(run("eval", work / "straight", "--baseline", "--json", "--threads", 2).stdout)
+    names = ["constant", "entity mean", "trees: row", "trees: row, parents", "trees: row, parents, children"]
+    check(list(beside["baselines"]) == names, f"baselines {list(beside['baselines'])}")
+    check(0.77 < beside["baselines"][names[-1]]["auroc"] < 0.79 and beside["rows"] == 3600, f"baselines {beside}")
+    schema = json.loads((SHOP / "schema.json").read_text())
+    schema["tasks"]["active"] = {
+        "anchor_table": "customers", "target_stype": "categorical", "known_delay_seconds": 30 * 86400,
+        "query": "SELECT customer_id AS anchor, t AS time, CASE WHEN EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.customer_id "
+                 "AND o.ordered_at > t AND o.ordered_at <= datetime(t, '+30 days')) THEN 'busy' ELSE 'gone' END AS target FROM customers c "
+                 "JOIN (SELECT '2023-01-01 00:00:00' AS t UNION ALL SELECT '2023-06-01 00:00:00' UNION ALL SELECT '2023-10-01')",
+        "split": schema["tasks"]["returned"]["split"]}
+    (work / "tasks.json").write_text(json.dumps(schema))
+    run("preprocess", SHOP, "--schema", work / "tasks.json", "-o", work / "tasks.rdb")
+    run("train", work / "tasks.rdb", "--task", "active", "--steps", 20, "-o", work / "active")
+    said = run("predict", work / "active", "--rows", "-", input="5\t2023-10-01T00:00:00\n").stdout.split("\t")
+    check(said[:2] == ["5", "2023-10-01T00:00:00"] and said[2] in ("busy", "gone") and 0.5 <= float(said[3]) <= 1, f"answer {said}")
+    counts = json.loads(run("eval", work / "active", "--json").stdout)
+    check(counts["rows"] == 1000 and 0 < counts["logloss"] < 1 and "auroc" not in counts, f"classes {counts}")
+    check("macro f1" in run("eval", work / "active", "--baseline").stdout, "the table of classes")
+    hidden = json.loads(run("eval", work / "straight", "--importance", "--json").stdout)["importance"]
+    check(len(hidden) == 8 + 3 and [h["loss_rise"] for h in hidden] == sorted((h["loss_rise"] for h in hidden), reverse=True), f"{hidden}")
+    check("loss rises" in run("eval", work / "straight", "--importance").stdout, "the table of importance")
+    table = run("eval", work / "straight", "--baseline", "--split", "validation").stdout.splitlines()
+    check([line[:30].strip() for line in table[2:]] == ["model", *names], f"table {table}")
     check("no row 'none'" in run("predict", work / "straight", "--rows", "-", code=1, input="none\n").stderr, "an unknown row")
 
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Compiles the seeds in corpus/pith again. To be run when the format of compiled models has changed.
+# Makes the seeds in corpus/pith and corpus/rdb again. To be run when the format of compiled models or of databases has changed.
 # usage: make_seeds.sh PITH
 set -e
 pith=$1 here=$(cd "$(dirname "$0")" && pwd)
@@ -10,3 +10,4 @@ done
 for name in encode/bge-m3 hybrid/minicoil modules/asym vision/clip; do
     "$pith" compile "$here/../data/$name" -o "$here/corpus/pith/$(basename "$name").pith"
 done
+"$pith" preprocess "$here/bases/tables" -o "$here/corpus/rdb/tables.rdb"

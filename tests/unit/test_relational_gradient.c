@@ -12,7 +12,7 @@ typedef struct plain {
     const pith_network *n;
     const pith_pack *pack;
     const pith_rdb *rdb;
-    const pith_rdb_task *task;
+    const pith_target *target;
     double *w; /* the parameters */
 } plain;
 
@@ -129,7 +129,7 @@ static void plain_feed(double *h, const plain *p, const pith_network_layer *laye
 /* The sum of the losses; answers[sequences] if that is not NULL. */
 static double plain_loss(double *answers, const plain *p) {
     const uint32_t dim = (uint32_t)p->n->shape.dim;
-    const pith_rdb_column *target = &p->rdb->tables[p->task->table].columns[p->task->column];
+    const pith_target *t = p->target;
     double *h = calloc((size_t)p->pack->cell_count * dim, sizeof *h), normed[DIM_MAX], loss = 0;
     for (uint32_t i = 0; i < p->pack->cell_count; i++) plain_cell(h + i * dim, p, &p->pack->cells[i]);
     for (int b = 0; b < p->n->shape.blocks; b++) {
@@ -139,14 +139,33 @@ static double plain_loss(double *answers, const plain *p) {
     }
     for (uint32_t s = 0; s < p->pack->sequences; s++) {
         const uint32_t cell = p->pack->seeds[s], row = p->pack->cells[cell].row;
-        double z;
+        double z[PITH_TARGET_CLASSES];
         plain_norm(normed, p, p->n->last_norm, h + cell * dim);
-        plain_linear(&z, p, p->n->head, true, normed);
-        if (answers) answers[s] = z;
-        if (target->stype == PITH_STYPE_BOOLEAN) {
-            loss += log1p(exp(z)) - z * ((const uint8_t *)target->data)[row];
+        plain_linear(z, p, p->n->head, true, normed);
+        if (answers) memcpy(answers + s * (uint32_t)t->outputs, z, (size_t)t->outputs * sizeof *z);
+        if (t->kind == PITH_TARGET_BOOLEAN) {
+            loss += log1p(exp(z[0])) - z[0] * ((const uint8_t *)t->column->data)[row];
+        } else if (t->kind == PITH_TARGET_CLASS) {
+            double sum = 0, own = NAN;
+            for (int k = 0; k < t->outputs; k++) {
+                sum += exp(z[k]);
+                if (t->classes[k] == ((const uint32_t *)t->column->data)[row]) own = z[k];
+            }
+            loss += log(sum) - own;
         } else {
-            const double away = fabs(z - pith_rdb_scaled(target, row));
+            double want = pith_rdb_scaled(t->column, row);
+            if (t->kind ==
+                PITH_TARGET_RANK) { /* the share of smaller training labels, those that are equal counting half */
+                double below = 0, all = 0;
+                const double *x = t->column->data;
+                for (uint32_t i = 0; i < p->rdb->tables[t->task->table].rows; i++) {
+                    if (pith_rdb_split(p->rdb, t->task, i) != PITH_TRAIN) continue;
+                    below += x[i] < x[row] ? 1 : x[i] == x[row] ? 0.5 : 0;
+                    all++;
+                }
+                want = (below / all - 0.5) * sqrt(12);
+            }
+            const double away = fabs(z[0] - want);
             assert_true(fabs(away - 1) > 1e-3); /* the kink of Huber's loss */
             loss += away <= 1 ? away * away / 2 : away - 0.5;
         }
@@ -169,21 +188,27 @@ static void add_nulls(pith_rdb *r) {
         }
 }
 
-static void check_gradient(pith_database *db, const char *column, unsigned attend) {
+static void check_gradient(pith_database *db, uint32_t table, const char *column, bool rank, unsigned attend) {
     pith_rdb *r = &db->rdb;
     pith_error err = PITH_ERROR_INIT;
     pith_arena arena;
     pith_network n;
     pith_pack pack;
     pith_rdb_task task = r->tasks[0];
-    const pith_network_shape shape = { 32, 2, 48, 2, (int32_t)r->dim, attend };
+    pith_target target;
+    pith_network_shape shape = { 32, 2, 48, 2, (int32_t)r->dim, 1, attend };
     const pith_sample_options options = { .width = 3, .cells = 60, .seed = 5 };
-    const uint32_t seeds[] = { 20000, 23456, 15000 };
-    float answers[3];
-    double losses[3], plain_answers[3];
-    for (uint32_t c = 0; c < r->tables[2].column_count; c++)
-        if (!strncmp(r->tables[2].columns[c].name.data, column, strlen(column))) task.column = c;
+    const uint32_t seeds[] = { table == 2 ? 20000 : 200, table == 2 ? 23456 : 5000, table == 2 ? 15000 : 1234 };
+    float answers[3 * PITH_TARGET_CLASSES];
+    double losses[3], plain_answers[3 * PITH_TARGET_CLASSES];
+    for (uint32_t c = 0; c < r->tables[table].column_count; c++)
+        if (!strncmp(r->tables[table].columns[c].name.data, column, strlen(column))) task.column = c;
+    if (table != 2) task.split = PITH_SPLIT_HASH, task.train_percent = 80, task.time_column = -1;
+    task.table = table;
+    task.rank = rank;
     pith_arena_init(&arena, &pith_allocator_default);
+    assert_int_equal(pith_target_make(&target, r, &task, &arena, &err), PITH_OK);
+    shape.outputs = target.outputs;
     assert_int_equal(pith_network_make(&n, &shape, 11, &arena, &err), PITH_OK);
     assert_true(pith_pack_begin(&pack, &arena, 3, &options));
     for (int i = 0; i < 3; i++) pith_pack_add(&pack, r, &task, seeds[i], &options);
@@ -191,12 +216,12 @@ static void check_gradient(pith_database *db, const char *column, unsigned atten
     float *d = pith_arena_array(&arena, n.size, sizeof *d);
     uint32_t *slots = pith_arena_alloc(&arena, r->string_count * sizeof *slots);
     memset(slots, 0xFF, r->string_count * sizeof *slots);
-    assert_true(pith_network_run(answers, d, losses, &n, r, &task, &pack, &options, slots, &arena));
-    plain p = { &n, &pack, r, &task, calloc(n.size, sizeof *p.w) };
+    assert_true(pith_network_run(answers, d, losses, &n, r, &target, &pack, &options, slots, &arena));
+    plain p = { &n, &pack, r, &target, calloc(n.size, sizeof *p.w) };
     for (size_t i = 0; i < n.size; i++) p.w[i] = n.w[i];
     const double loss = plain_loss(plain_answers, &p);
     assert_true(fabs(loss - losses[0] - losses[1] - losses[2]) <= 1e-5 * loss);
-    for (int i = 0; i < 3; i++) assert_true(fabs(answers[i] - plain_answers[i]) <= 1e-5);
+    for (int i = 0; i < 3 * target.outputs; i++) assert_true(fabs(answers[i] - plain_answers[i]) <= 1e-5);
     uint64_t state = 1;
     int nonzero = 0;
     for (int k = 0; k < n.parameter_count; k++) {
@@ -227,9 +252,11 @@ static void gradients(void **state) {
     (void)state;
     pith_database *db = test_database(SHOP);
     add_nulls(&db->rdb);
-    check_gradient(db, "returned", 7);
-    check_gradient(db, "returned", 8);
-    check_gradient(db, "quantity", 7);
+    check_gradient(db, 2, "returned", false, 7);
+    check_gradient(db, 2, "returned", false, 8);
+    check_gradient(db, 2, "quantity", false, 7);
+    check_gradient(db, 2, "quantity", true, 7);
+    check_gradient(db, 1, "category", false, 7);
     pith_database_close(db);
 }
 
