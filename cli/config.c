@@ -105,7 +105,7 @@ int config_open(config_file *f, const command *c, const char *named) {
     bool must;
     int code = -1;
     size_t size;
-    const char *path = config_place(named, &must), *key, *text;
+    const char *path = f->place = config_place(named, &must), *key, *text;
     char *bytes = path ? config_read(&size, c, path, must, &code) : NULL;
     json_error_t why;
     json_t *root, *value;

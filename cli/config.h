@@ -9,7 +9,8 @@ typedef struct config_entry {
 } config_entry;
 
 typedef struct config_file {
-    const char *path; /* NULL: there is none */
+    const char *place; /* where it was looked for; NULL: nowhere */
+    const char *path;  /* the same, or NULL: there is none */
     config_entry *entries;
     size_t count;
 } config_file;

@@ -175,6 +175,16 @@ static bool narrow_is_wide(const narrower *n, const pith_node *node) {
     return computed && computed == wide && OP_IS_AMONG(node, following_ops);
 }
 
+/* The value is of the narrow type; so is what was declared of it. */
+static pith_status narrow_hint(narrower *n, pith_value *v) {
+    pith_type *hint = pith_arena_alloc(n->graph->arena, sizeof *hint);
+    if (!hint) return pith_fail_memory(n->err, sizeof *hint);
+    *hint = *v->hint;
+    hint->dtype = n->dtype;
+    v->hint = hint;
+    return PITH_OK;
+}
+
 static pith_status narrow_node(narrower *n, pith_node *node) {
     const bool wide = narrow_is_wide(n, node);
     for (int i = 0; i < node->input_count; i++) {
@@ -189,6 +199,7 @@ static pith_status narrow_node(narrower *n, pith_node *node) {
         narrow_forms *f = &n->forms[v->id];
         *(wide ? &f->wide : &f->narrow) = v;
         f->from_wide = wide;
+        if (!wide && v->hint) PITH_TRY(narrow_hint(n, v));
     }
     return PITH_OK;
 }

@@ -21,6 +21,7 @@ typedef struct pith_conv_sizes {
     int64_t batch, groups, channels, maps; /* channels and maps of one group */
 } pith_conv_sizes;
 
+pith_status pith_conv_f32_prepare(pith_conv_f32 *s, pith_prepare *c);
 /* Adds the scratch of windows w, whose sizes are set; false on overflow. */
 bool pith_conv_f32_scratch(const pith_conv_sizes *z, const pith_window *w, int threads, size_t *bytes);
 /* bias: [groups * maps]; NULL: none. */

@@ -160,6 +160,10 @@ static pith_status conv_prepare(pith_prepare *c) {
     if (s->inputs->x_zero >= 0 ? (dtype != PITH_U8 && dtype != PITH_I8) : !f32 && dtype != PITH_F64)
         return pith_fail_dtype(c->err, dtype);
     if (s->inputs->x_zero >= 0 && w_dtype != PITH_U8 && w_dtype != PITH_I8) return pith_fail_dtype(c->err, w_dtype);
+    s->f32_planes = f32 && !s->transposed && s->inputs->x_zero < 0 && c->in[s->inputs->x]->rank <= 4;
+    s->size = f32 ? sizeof(float) : sizeof(double);
+    c->state = s;
+    if (s->f32_planes) return pith_conv_f32_prepare(&s->f32, c);
     pith_kernel_fn *gemm = NULL, *pack = NULL, *matmul = NULL, *add;
     if (s->inputs->x_zero >= 0) PITH_TRY(pith_conv_int_prepare(&s->integers, c, s->inputs));
     if (f32) {
@@ -173,18 +177,6 @@ static pith_status conv_prepare(pith_prepare *c) {
     s->pack = (pith_gemm_pack_f32_fn *)pack;
     s->matmul = (pith_matmul_fn *)matmul;
     s->add = (pith_window_add_fn *)add;
-    s->f32_planes = f32 && !s->transposed && s->inputs->x_zero < 0 && c->in[s->inputs->x]->rank <= 4;
-    if (s->f32_planes) {
-        pith_kernel_fn *conv, *taps, *plane;
-        PITH_TRY(pith_prepare_kernel(c, "conv", PITH_F32, &conv));
-        PITH_TRY(pith_prepare_kernel(c, "taps_sum", PITH_F32, &taps));
-        PITH_TRY(pith_prepare_kernel(c, "taps_plane", PITH_F32, &plane));
-        s->f32.conv = (pith_conv_fn *)conv;
-        s->f32.taps = (pith_taps_fn *)taps;
-        s->f32.plane = (pith_taps_plane_fn *)plane;
-    }
-    s->size = f32 ? sizeof(float) : sizeof(double);
-    c->state = s;
     return PITH_OK;
 }
 
@@ -441,7 +433,7 @@ static void conv_cost(const pith_run *r, pith_cost *cost) {
     const pith_tensor *w = r->in[s->inputs->w], *windows = s->transposed ? r->in[s->inputs->x] : r->out[0];
     double per_window = (double)pith_tensor_count(w) / (double)(w->dims[0] ? w->dims[0] : 1);
     cost->operations = 2.0 * (double)pith_tensor_count(windows) * per_window;
-    cost->kernel = s->gemm ? "gemm f32" : NULL;
+    cost->kernel = s->f32_planes ? "conv f32" : s->gemm ? "gemm f32" : NULL;
 }
 
 #define CONV(symbol, types_, since_, newest_, attrs_, min, max)                                                        \

@@ -186,7 +186,7 @@ class Effects(Options):
 
     def test_idle_timeout(self):
         """Many batches mostly leave two sessions idle, of which the next text uses one; the other then ends."""
-        parts = ((["a b c d e f g h"] * 12, 0.1), (["b"], 0.05))
+        parts = ((["a b c d e f g h " * 2] * 300, 0.1), (["b"], 0.05))
         common = ("-m", str(LABELS), "-t", "2", "--batch-tokens", "1", "--idle-timeout", "1")
         found = [self.slowly(*parts, arguments=common) for _ in range(20)]
         self.assertIn((2, 1, 1), [(n["sessions_made"], n["sessions_evicted"], n["sessions_idle"]) for n in found])
@@ -600,7 +600,7 @@ class Optimize(Quantize):
         self.assertNotEqual(self.ports("inputs"), before)
         self.assertGreater(len(self.ports("outputs")), 1)
         name = "/model/embeddings/LayerNorm/LayerNormalization_output_0"
-        self.made("--level", "1", "--extract-input", name)
+        self.made("--level", "1", *(word for i in (name, "input_ids", "attention_mask") for word in ("--extract-input", i)))
         self.assertIn(name, self.ports("inputs"))
 
     def test_messages(self):

@@ -24,6 +24,10 @@ FOLDER = small.Folder(SOURCE, BUILD, WORK)
 TEXTS = "a cat\nTwo caf\u00e9s, 3 dogs & \u732b!\n\n" + "word " * 90
 PICTURE = DATA / "faces/face_1.png"
 
+# Operators that passes put into a graph.
+MADE = {op.removesuffix("_pith") for line in re.findall(r"^MAKES\(passes, \w+,(.*)\)", (SOURCE / "src/select/needs.def").read_text(), re.M)
+        for op in line.split()}
+
 # What a user may do with a model. Those that the complete command can do, the small one must do to the bit.
 USES = {
     "embed": ("embed", "-m", "MODEL", "--format", "f32"),
@@ -129,6 +133,8 @@ class Case(unittest.TestCase):
             if kind in ("runtimes", "ragged", "tasks") or kind == "passes" and "--unfused" not in options:
                 continue
             for name in list(kinds[kind])[:1 if first_only else None]:
+                if kind == "operators" and name in MADE:
+                    continue  # the build does without the pass
                 for word in kinds[kind][name] if kind == "kernels" else (None,):
                     pith = self.without(kinds, kind, name, word)
                     if kind == "passes":
@@ -212,9 +218,9 @@ class Lines(Case):
         self.assertGreater(self.drop(DATA / "encode/splade-max", words, (), ("kernels", "heads", "modules")), 5)
 
     def test_search(self):
-        texts = WORK / "texts.txt"
-        texts.write_text("a cat\na dog\n")
-        words = ("search", "-m", "MODEL", "--query", "kitten", texts)
+        index = WORK / "index.npy"
+        subprocess.run([PITH, "embed", "-m", DATA / "modules/chain", "--format", "npy", "-o", index], input=b"a cat\na dog\n", check=True)
+        words = ("search", "-m", "MODEL", "--query", "kitten", "--index", index)
         self.assertGreater(self.drop(DATA / "modules/chain", words, ("--use", "embed", "--use", "search"), ("kernels",)), 5)
 
     def test_families_of_one_model_type(self):
