@@ -11,8 +11,6 @@
 #include "cli/json_out.h"
 #include "cli/number.h"
 #include "cli/output.h"
-#include "cli/profile_file.h"
-#include "cli/runtime_choice.h"
 #include "cli/text_batch.h"
 #include "cli/work_options.h"
 
@@ -203,31 +201,16 @@ static int rerank_run(int argc, char **argv) {
     if (s.field && !s.jsonl) return usage(c, "--field goes with --jsonl");
     if (s.jsonl && s.null) return usage(c, "--jsonl and -0 do not go together");
     pith_error err = PITH_ERROR_INIT;
-    pith_model *model;
-    code = work_begin(c, &s.work, &s.open);
-    if (!code) code = profile_open(&s.score.profile, c, s.work.profile, &files);
-    if (!code) code = telemetry_begin(&s.score.profile, c, s.runtime.telemetry, s.score.threads);
-    if (code) return code;
-    s.open.profile = s.score.profile;
+    work_model w = { c, s.model, &s.work, &s.open, &s.runtime, s.score.threads, &files, &s.score.profile, NULL, 0 };
     s.score.batching = &s.work.batching;
-    runtime_choice_apply(&s.open, &s.runtime, s.score.threads);
     if (s.raw) s.score.activation = PITH_ACTIVATION_NONE;
-    if (pith_model_open(&model, s.model, &s.open, &err)) {
-        pith_profile_destroy(s.score.profile);
-        return fail_model(c, &err, s.model);
-    }
-    telemetry_model(model);
-    const double began = now_seconds();
-    if (pith_rerank(NULL, model, (pith_str){ "", 0 }, NULL, 0, &s.score, &err))
+    code = work_open(&w);
+    if (code) return code;
+    if (pith_rerank(NULL, w.model, (pith_str){ "", 0 }, NULL, 0, &s.score, &err))
         code = fail(c, "%s", err.message);
     else
-        code = rerank_files(&s, model, &files);
-    json_t *told = json_pack("{s:f}", "seconds", now_seconds() - began);
-    code = work_stats(c, &s.work, told, model, &files, code);
-    pith_model_close(model);
-    runtime_choice_free(&s.runtime);
-    telemetry_end(&s.score.profile);
-    return profile_close(s.score.profile, c, code);
+        code = rerank_files(&s, w.model, &files);
+    return work_close(&w, work_tell(&w, code));
 }
 
 #define AT(id, member) OPTION_PLACE(id, rerank_settings, member)

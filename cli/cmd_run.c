@@ -8,8 +8,6 @@
 #include "cli/cli.h"
 #include "cli/model_inputs.h"
 #include "cli/output.h"
-#include "cli/profile_file.h"
-#include "cli/runtime_choice.h"
 #include "cli/work_options.h"
 
 /* A name that is safe as part of a file's. */
@@ -66,44 +64,34 @@ typedef struct run_settings {
 static int run_model(const command *c, run_settings *s) {
     pith_error err = PITH_ERROR_INIT;
     pith_profile *profile;
-    int code = work_begin(c, &s->work, &s->open);
-    if (!code) code = profile_open(&profile, c, s->work.profile, NULL);
-    if (!code) code = telemetry_begin(&profile, c, s->runtime.telemetry, s->run.threads);
-    if (code) return code;
+    model_inputs in = { .count = 0 };
+    work_model w = { c, s->model, &s->work, &s->open, &s->runtime, s->run.threads, &in.paths, &profile, NULL, 0 };
     s->open.loop_limit = s->loop_limit;
     s->open.input_shapes = s->shapes.items;
     s->open.input_shape_count = s->shapes.count;
-    s->open.profile = s->run.profile = profile;
-    runtime_choice_apply(&s->open, &s->runtime, s->run.threads);
-    pith_model *model;
+    int code = work_open(&w);
+    if (code) return code;
+    s->run.profile = profile;
     pith_session *session = NULL;
-    model_inputs in = { .count = 0 };
-    if (pith_model_open(&model, s->model, &s->open, &err)) {
-        pith_profile_destroy(profile);
-        return fail_model(c, &err, s->model);
-    }
-    telemetry_model(model);
-    pith_tensor *outputs = grow(NULL, pith_model_output_count(model) * sizeof *outputs);
-    const double began = now_seconds();
+    pith_tensor *outputs = grow(NULL, pith_model_output_count(w.model) * sizeof *outputs);
     uint64_t begin = pith_profile_now();
     list_add(&in.paths, s->model);
-    code = model_inputs_load(&in, c, model, &s->given);
+    code = model_inputs_load(&in, c, w.model, &s->given);
     if (!code) code = model_inputs_shape(&in, c, &s->shapes);
     if (!code) code = make_folder(c, s->dir);
     pith_profile_phase(profile, "read inputs", begin);
-    if (!code && (pith_session_create(&session, model, &err) ||
+    if (!code && (pith_session_create(&session, w.model, &err) ||
                   pith_session_run(session, outputs, in.names, in.tensors, in.count, &s->run, &err)))
         code = fail(c, "%s", err.message);
     begin = pith_profile_now();
-    if (!code) code = write_outputs(model, outputs, s->dir, s->as_pb, &in.paths);
+    if (!code) code = write_outputs(w.model, outputs, s->dir, s->as_pb, &in.paths);
     pith_profile_phase(profile, "write", begin);
-    code = work_stats(c, &s->work, json_pack("{s:f}", "seconds", now_seconds() - began), model, &in.paths, code);
+    code = work_tell(&w, code);
     pith_session_destroy(session);
-    pith_model_close(model);
-    model_inputs_free(&in);
     free(outputs);
-    telemetry_end(&profile);
-    return profile_close(profile, c, code);
+    code = work_close(&w, code);
+    model_inputs_free(&in);
+    return code;
 }
 
 static int run_run(int argc, char **argv) {

@@ -6,8 +6,6 @@
 
 #include "cli/cli.h"
 #include "cli/output.h"
-#include "cli/profile_file.h"
-#include "cli/runtime_choice.h"
 #include "cli/work_options.h"
 
 static double cosine(const float *a, const float *b, size_t n) {
@@ -60,38 +58,25 @@ static int similarity_run(int argc, char **argv) {
     if (texts.count < 2) return usage(c, "give at least two texts");
 
     pith_error err = PITH_ERROR_INIT;
-    pith_model *model;
-    code = work_begin(c, &s.work, &s.open);
-    if (!code) code = profile_open(&s.embed.profile, c, s.work.profile, NULL);
-    if (!code) code = telemetry_begin(&s.embed.profile, c, s.runtime.telemetry, s.embed.threads);
-    if (code) return code;
-    s.open.profile = s.embed.profile;
+    work_model w = { c, s.model, &s.work, &s.open, &s.runtime, s.embed.threads, NULL, &s.embed.profile, NULL, 0 };
     s.embed.batching = &s.work.batching;
-    runtime_choice_apply(&s.open, &s.runtime, s.embed.threads);
-    if (pith_model_open(&model, s.model, &s.open, &err)) {
-        pith_profile_destroy(s.embed.profile);
-        return fail_model(c, &err, s.model);
-    }
-    telemetry_model(model);
-    const double began = now_seconds();
-    size_t dim = pith_embed_dim(model, &s.embed);
+    code = work_open(&w);
+    if (code) return code;
+    size_t dim = pith_embed_dim(w.model, &s.embed);
     float *vectors = grow(NULL, texts.count * dim * sizeof *vectors);
     pith_str *strings = grow(NULL, texts.count * sizeof *strings);
     for (size_t i = 0; i < texts.count; i++) strings[i] = (pith_str){ texts.items[i], strlen(texts.items[i]) };
-    if (pith_embed(vectors, model, strings, texts.count, &s.embed, &err))
+    if (pith_embed(vectors, w.model, strings, texts.count, &s.embed, &err))
         code = fail(c, "%s", err.message);
     else if (s.json)
         print_matrix(vectors, texts.count, dim), code = EXIT_DONE;
     else
         print_pairs(vectors, &texts, dim), code = EXIT_DONE;
     code = output_close_standard(c, code);
-    code = work_stats(c, &s.work, json_pack("{s:f}", "seconds", now_seconds() - began), model, NULL, code);
+    code = work_tell(&w, code);
     free(strings);
     free(vectors);
-    pith_model_close(model);
-    runtime_choice_free(&s.runtime);
-    telemetry_end(&s.embed.profile);
-    return profile_close(s.embed.profile, c, code);
+    return work_close(&w, code);
 }
 
 #define AT(id, member) OPTION_PLACE(id, similarity_settings, member)

@@ -95,7 +95,7 @@ size_t spelling_distance(const char *a, const char *b) {
 /* A flag of the call. */
 typedef struct given_flag {
     const option *option;
-    const char *spelled, *text;
+    const char *text;
 } given_flag;
 
 /* What the flags of the call have set: addresses in the verb's settings. */
@@ -195,7 +195,7 @@ static int take_flag(const command *c, given_flag *flag, int *i, char **argv) {
     if (!value && (plain || o->row->implied)) value = plain ? "true" : o->row->implied;
     if (!value) value = option_next_value(c, o, argv[++*i]);
     if (!value) return EXIT_USAGE;
-    *flag = (given_flag){ o, o->row->name, value };
+    *flag = (given_flag){ o, value };
     return -1;
 }
 
@@ -226,7 +226,7 @@ static int store_flags(const command *c, void *settings, const given_flag *flags
     set_by_flags_count = 0;
     for (size_t i = 0; i < count; i++) {
         if (flags[i].option->place == OPTION_NOWHERE) continue;
-        snprintf(label, sizeof label, "--%s", flags[i].spelled);
+        snprintf(label, sizeof label, "--%s", flags[i].option->row->name);
         int code = option_store(c, label, flags[i].option, settings, flags[i].text);
         if (code >= 0) return code;
         set_by_flags[set_by_flags_count++] = (char *)settings + flags[i].option->place;

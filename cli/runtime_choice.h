@@ -31,6 +31,7 @@ typedef struct runtime_choice {
  * outlive the call that opens. $ORT_DYLIB_PATH and $VIRTUAL_ENV are read here, unless the program runs with the rights
  * of another user. */
 void runtime_choice_apply(pith_open_options *open, runtime_choice *choice, int32_t threads);
+/* The choice is all zero then. */
 void runtime_choice_free(runtime_choice *choice);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/output.h"
+#include "cli/profile_file.h"
 
 int work_begin(const command *c, const work_settings *w, pith_open_options *open) {
     const pith_batching *b = &w->batching;
@@ -74,4 +75,34 @@ int work_stats(const command *c, const work_settings *w, json_t *first, const pi
     }
     free(text.data);
     return code;
+}
+
+int work_open(work_model *w) {
+    pith_error err = PITH_ERROR_INIT;
+    int code = work_begin(w->c, w->work, w->open);
+    if (!code) code = profile_open(w->profile, w->c, w->work->profile, w->inputs);
+    if (!code) code = telemetry_begin(w->profile, w->c, w->runtime->telemetry, w->threads);
+    if (code) return code;
+    w->open->profile = *w->profile;
+    runtime_choice_apply(w->open, w->runtime, w->threads);
+    if (pith_model_open(&w->model, w->path, w->open, &err)) {
+        pith_profile_destroy(*w->profile);
+        runtime_choice_free(w->runtime);
+        return fail_model(w->c, &err, w->path);
+    }
+    telemetry_model(w->model);
+    w->began = now_seconds();
+    return EXIT_DONE;
+}
+
+int work_tell(const work_model *w, int code) {
+    return work_stats(w->c, w->work, json_pack("{s:f}", "seconds", now_seconds() - w->began), w->model, w->inputs,
+                      code);
+}
+
+int work_close(work_model *w, int code) {
+    pith_model_close(w->model);
+    runtime_choice_free(w->runtime);
+    telemetry_end(w->profile);
+    return profile_close(*w->profile, w->c, code);
 }

@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "cli/runtime_choice.h"
 #include "cli/text_input.h"
 
 typedef struct work_settings {
@@ -46,6 +47,27 @@ typedef enum stats_form { STATS_NONE, STATS_JSON, STATS_TEXT } stats_form;
 /* Sets the flags of *open and its log. EXIT_DONE, or an exit code after a message that says what does not go together.
  */
 int work_begin(const command *c, const work_settings *w, pith_open_options *open);
+
+/* A model that a verb works with: which settings open it, and what is told when the work is done. */
+typedef struct work_model {
+    const command *c;
+    const char *path;
+    const work_settings *work;
+    pith_open_options *open;
+    runtime_choice *runtime;
+    int32_t threads;           /* of the work */
+    const string_list *inputs; /* as for output_open */
+    pith_profile **profile;    /* is set by work_open, for the work too; NULL there: nothing is recorded */
+    pith_model *model;         /* is set by work_open */
+    double began;              /* seconds; so is this */
+} work_model;
+
+/* EXIT_DONE, or an exit code after a message; then nothing is open. */
+int work_open(work_model *w);
+/* Tells what --stats asks for. code: of the work; returns it, or EXIT_FAILED after a message. */
+int work_tell(const work_model *w, int code);
+/* Closes the model and writes the profile. code as above. */
+int work_close(work_model *w, int code);
 
 /* Adds what the model has counted to text. */
 void work_numbers(bytes *text, const pith_model *model, pith_statistics_form form);

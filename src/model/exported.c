@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "export/lower.h"
 #include "export/made.h"
-#include "export/narrow.h"
 #include "export/pooled.h"
 #include "export/write_back.h"
 #include "heads/dense.h"
@@ -113,15 +112,9 @@ static pith_status exported_rows(const exported *x) {
 /* ---- types and operators ---- */
 
 static pith_status exported_narrow(const exported *x) {
-    pith_narrow_report report;
+    const pith_narrow_form form = { .dtype = x->o->dtype };
     if (x->o->dtype == PITH_F32) return PITH_OK;
-    PITH_TRY(pith_export_narrow(&report, x->m->graph, &(pith_narrow_form){ .dtype = x->o->dtype }, x->err));
-    x->report->clamped = report.clamped;
-    x->report->lost = report.lost;
-    if (report.clamped)
-        pith_log_write(x->m->options.log, PITH_LOG_WARNING,
-                       "%zu numbers are too large for %s and become its largest; the first is in '" PITH_STR_FMT "'",
-                       report.clamped, pith_dtype_name(x->o->dtype), PITH_STR_ARG(report.clamped_in));
+    PITH_TRY(pith_written_narrow(&x->report->clamped, &x->report->lost, x->m, &form, x->err));
     return exported_infer(x);
 }
 

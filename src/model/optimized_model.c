@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "export/cut.h"
 #include "export/lower.h"
-#include "export/narrow.h"
 #include "export/write_back.h"
 #include "model/open.h"
 #include "model/written.h"
@@ -105,18 +104,11 @@ static int32_t optimized_opset(const optimized *x) {
 }
 
 static pith_status optimized_narrow(const optimized *x) {
-    pith_narrow_report report;
     const pith_narrow_form form = {
         .dtype = x->o->dtype, .ports = x->o->narrow_ports != 0, .keep = x->o->keep, .keep_count = x->o->keep_count
     };
     if (x->o->dtype == PITH_F32) return PITH_OK;
-    PITH_TRY(pith_export_narrow(&report, x->m->graph, &form, x->err));
-    x->report->clamped = report.clamped;
-    x->report->lost = report.lost;
-    if (report.clamped)
-        pith_log_write(x->m->options.log, PITH_LOG_WARNING,
-                       "%zu numbers are too large for %s and become its largest; the first is in '" PITH_STR_FMT "'",
-                       report.clamped, pith_dtype_name(x->o->dtype), PITH_STR_ARG(report.clamped_in));
+    PITH_TRY(pith_written_narrow(&x->report->clamped, &x->report->lost, x->m, &form, x->err));
     return optimized_infer(x);
 }
 

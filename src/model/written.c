@@ -105,6 +105,19 @@ pith_status pith_written_own_outputs(pith_graph *graph, pith_error *err) {
     return pith_export_set_outputs(graph, values, names, count, err);
 }
 
+pith_status pith_written_narrow(uint64_t *clamped, uint64_t *lost, pith_model *model, const pith_narrow_form *form,
+                                pith_error *err) {
+    pith_narrow_report report;
+    PITH_TRY(pith_export_narrow(&report, model->graph, form, err));
+    *clamped = report.clamped;
+    *lost = report.lost;
+    if (report.clamped)
+        pith_log_write(model->options.log, PITH_LOG_WARNING,
+                       "%zu numbers are too large for %s and become its largest; the first is in '" PITH_STR_FMT "'",
+                       report.clamped, pith_dtype_name(form->dtype), PITH_STR_ARG(report.clamped_in));
+    return PITH_OK;
+}
+
 pith_status pith_written_check_name(const char *data_name, pith_error *err) {
     if (data_name && (!*data_name || strchr(data_name, '/') || *data_name == '.'))
         return pith_fail(err, PITH_ERR_ARGUMENT, "'%s' is no name of a file beside the model", data_name);

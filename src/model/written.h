@@ -2,6 +2,7 @@
 #ifndef PITH_MODEL_WRITTEN_H
 #define PITH_MODEL_WRITTEN_H
 
+#include "export/narrow.h"
 #include "model/model.h"
 #include "onnx/model_write.h"
 
@@ -26,6 +27,11 @@ pith_status pith_written_open(pith_model **model, const char *path, int level, p
                               pith_error *err);
 /* Takes away the outputs that opening added. */
 pith_status pith_written_own_outputs(pith_graph *graph, pith_error *err);
+
+/* Narrows model->graph, with a warning if numbers became the largest of the type. *clamped, *lost: as in
+ * pith_narrow_report. */
+pith_status pith_written_narrow(uint64_t *clamped, uint64_t *lost, pith_model *model, const pith_narrow_form *form,
+                                pith_error *err);
 
 /* PITH_ERR_ARGUMENT unless the name is that of a file beside the model; NULL is allowed. */
 pith_status pith_written_check_name(const char *data_name, pith_error *err);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "relational/cell_value.h"
 #include "relational/gzip.h"
 #include "relational/zstandard.h"
 
@@ -33,6 +34,41 @@ bool pith_source_begins(const char *path, const char *bytes, size_t size) {
     const size_t n = fread(begin, 1, size < sizeof begin ? size : sizeof begin, f);
     fclose(f);
     return n == size && !memcmp(begin, bytes, size);
+}
+
+pith_status pith_source_take_columns(pith_source_table *to, const pith_text_table *rows,
+                                     pith_declared (*declared)(pith_str type), pith_arena *arena, pith_error *err) {
+    to->types = pith_arena_array(arena, rows->rows + 1, sizeof *to->types);
+    to->primary_key.items = pith_arena_array(arena, rows->rows + 1, sizeof(pith_str));
+    to->columns.items = pith_arena_array(arena, rows->rows + 1, sizeof(pith_str));
+    if (!to->types || !to->primary_key.items || !to->columns.items)
+        return pith_fail_memory(err, rows->rows * sizeof(pith_str));
+    for (size_t r = 0; r < rows->rows; r++) {
+        const pith_str *row = &rows->cells[r * 3];
+        double key = 0;
+        to->columns.items[to->columns.count++] = row[0];
+        to->types[r] = declared(row[1]);
+        if (!pith_cell_number(&key, row[2]) || key < 1 || key > (double)rows->rows) continue;
+        to->primary_key.items[(size_t)key - 1] = row[0];
+        to->primary_key.count++;
+    }
+    return PITH_OK;
+}
+
+pith_status pith_source_take_link(pith_link_schema **link, pith_source_table *to, const pith_text_table *rows, size_t r,
+                                  pith_arena *arena, pith_error *err) {
+    const pith_str *row = &rows->cells[r * 4];
+    if (!r) to->links = pith_arena_array(arena, rows->rows, sizeof *to->links);
+    if (!to->links) return pith_fail_memory(err, rows->rows * sizeof *to->links);
+    if (!r || !pith_str_eq(row[0], row[-4])) {
+        pith_link_schema *next = &to->links[to->link_count++];
+        next->parent = row[1];
+        next->columns.items = pith_arena_array(arena, rows->rows, 2 * sizeof(pith_str));
+        if (!next->columns.items) return pith_fail_memory(err, rows->rows * sizeof(pith_str));
+        next->parent_columns.items = next->columns.items + rows->rows;
+    }
+    *link = &to->links[to->link_count - 1];
+    return PITH_OK;
 }
 
 static bool source_ends(pith_str *name, const char *end) {

@@ -56,6 +56,14 @@ pith_str pith_source_quoted(pith_arena *arena, pith_str name);
 bool pith_source_begins(const char *path, const char *bytes, size_t size);
 /* True if the name is that of a table's file: .csv or .tsv, then perhaps .gz or .zst. */
 bool pith_source_is_table(pith_str file);
+/* The columns and the primary key of *to, from rows of a column's name, its type, and its place in the primary key from
+ * 1, else 0. */
+pith_status pith_source_take_columns(pith_source_table *to, const pith_text_table *rows,
+                                     pith_declared (*declared)(pith_str type), pith_arena *arena, pith_error *err);
+/* The link of row r among rows of a link's name, its parent, and a column of each: a new one if the name is another
+ * than that of the row before. Rows are taken in order; the caller adds the columns. */
+pith_status pith_source_take_link(pith_link_schema **link, pith_source_table *to, const pith_text_table *rows, size_t r,
+                                  pith_arena *arena, pith_error *err);
 /* The table that a file holds: the file's name without folders and endings. */
 pith_str pith_source_table_name(pith_str file);
 /* Parses the bytes of such a file, which are unpacked first if they are packed. */

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/shared_library.h"
 #include "base/str.h"
-#include "relational/cell_value.h"
 #include "relational/source.h"
 
 enum { PG_CONNECTED = 0, PG_COMMAND_OK = 1, PG_ROWS_OK = 2, PG_BYTES = 17 /* the type bytea */ };
@@ -239,20 +238,7 @@ static pith_status postgres_columns(pith_source_table *to, pith_table_source *so
                                 "JOIN pg_constraint k ON k.conrelid = a.attrelid AND k.contype = 'p' WHERE a.attrelid "
                                 "= " POSTGRES_TABLE " AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
                                 name.data, source->path, err));
-    to->types = pith_arena_array(source->arena, t.rows + 1, sizeof *to->types);
-    to->primary_key.items = pith_arena_array(source->arena, t.rows + 1, sizeof(pith_str));
-    to->columns.items = pith_arena_array(source->arena, t.rows + 1, sizeof(pith_str));
-    if (!to->types || !to->primary_key.items || !to->columns.items)
-        return pith_fail_memory(err, t.rows * sizeof(pith_str));
-    for (size_t r = 0; r < t.rows; r++) {
-        double key = 0;
-        to->columns.items[to->columns.count++] = t.cells[r * 3];
-        to->types[r] = postgres_declared(t.cells[r * 3 + 1]);
-        if (!pith_cell_number(&key, t.cells[r * 3 + 2]) || key < 1 || key > (double)t.rows) continue;
-        to->primary_key.items[(size_t)key - 1] = t.cells[r * 3];
-        to->primary_key.count++;
-    }
-    return PITH_OK;
+    return pith_source_take_columns(to, &t, postgres_declared, source->arena, err);
 }
 
 static pith_status postgres_links(pith_source_table *to, pith_table_source *source, pith_error *err) {
@@ -268,18 +254,10 @@ static pith_status postgres_links(pith_source_table *to, pith_table_source *sour
                            "u.other WHERE k.contype = 'f' AND NOT p.relispartition AND k.conrelid = " POSTGRES_TABLE
                            " ORDER BY k.conname, k.oid, u.n",
                            name.data, source->path, err));
-    to->links = pith_arena_array(source->arena, t.rows + 1, sizeof *to->links);
-    if (!to->links) return pith_fail_memory(err, t.rows * sizeof *to->links);
     for (size_t r = 0; r < t.rows; r++) {
         const pith_str *row = &t.cells[r * 4];
-        if (!r || !pith_str_eq(row[0], row[-4])) {
-            pith_link_schema *link = &to->links[to->link_count++];
-            link->parent = row[1];
-            link->columns.items = pith_arena_array(source->arena, t.rows + 1, 2 * sizeof(pith_str));
-            if (!link->columns.items) return pith_fail_memory(err, t.rows * sizeof(pith_str));
-            link->parent_columns.items = link->columns.items + t.rows;
-        }
-        pith_link_schema *link = &to->links[to->link_count - 1];
+        pith_link_schema *link;
+        PITH_TRY(pith_source_take_link(&link, to, &t, r, source->arena, err));
         link->columns.items[link->columns.count++] = row[2];
         link->parent_columns.items[link->parent_columns.count++] = row[3];
     }

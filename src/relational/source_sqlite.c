@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "relational/cell_value.h"
 #include "relational/source.h"
 #include "relational/sqlite_library.h"
 
@@ -70,20 +69,7 @@ static pith_status sqlite_columns(pith_source_table *to, pith_table_source *sour
                           "SELECT name, coalesce(type, '') AS type, pk FROM pragma_table_xinfo(?) WHERE hidden <> 1 "
                           "ORDER BY cid",
                           &to->name, err));
-    to->types = pith_arena_array(source->arena, t.rows + 1, sizeof *to->types);
-    to->primary_key.items = pith_arena_array(source->arena, t.rows + 1, sizeof(pith_str));
-    to->columns.items = pith_arena_array(source->arena, t.rows + 1, sizeof(pith_str));
-    if (!to->types || !to->primary_key.items || !to->columns.items)
-        return pith_fail_memory(err, t.rows * sizeof(pith_str));
-    for (size_t r = 0; r < t.rows; r++) {
-        double key = 0;
-        to->columns.items[to->columns.count++] = t.cells[r * 3];
-        to->types[r] = sqlite_declared(t.cells[r * 3 + 1]);
-        if (!pith_cell_number(&key, t.cells[r * 3 + 2]) || key < 1 || key > (double)t.rows) continue;
-        to->primary_key.items[(size_t)key - 1] = t.cells[r * 3];
-        to->primary_key.count++;
-    }
-    return PITH_OK;
+    return pith_source_take_columns(to, &t, sqlite_declared, source->arena, err);
 }
 
 /* Names of tables and columns are the same in any case. */
@@ -104,18 +90,10 @@ static pith_status sqlite_links(pith_source_table *tables, size_t count, size_t 
     PITH_TRY(sqlite_query(&t, source,
                           "SELECT id, \"table\", \"from\", \"to\" FROM pragma_foreign_key_list(?) ORDER BY id, seq",
                           &to->name, err));
-    to->links = pith_arena_array(source->arena, t.rows + 1, sizeof *to->links);
-    if (!to->links) return pith_fail_memory(err, t.rows * sizeof *to->links);
     for (size_t r = 0; r < t.rows; r++) {
         const pith_str *row = &t.cells[r * 4];
-        if (!r || !pith_str_eq(row[0], row[-4])) {
-            pith_link_schema *link = &to->links[to->link_count++];
-            link->parent = row[1];
-            link->columns.items = pith_arena_array(source->arena, t.rows + 1, 2 * sizeof(pith_str));
-            link->parent_columns.items = link->columns.items + t.rows;
-            if (!link->columns.items) return pith_fail_memory(err, t.rows * sizeof(pith_str));
-        }
-        pith_link_schema *link = &to->links[to->link_count - 1];
+        pith_link_schema *link;
+        PITH_TRY(pith_source_take_link(&link, to, &t, r, source->arena, err));
         const pith_source_table *parent = NULL;
         for (size_t i = 0; i < count; i++)
             if (sqlite_same(tables[i].name, row[1])) parent = &tables[i];

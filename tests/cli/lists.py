@@ -12,21 +12,9 @@ import unittest
 from pathlib import Path
 
 PITH, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+sys.path.insert(0, str(SOURCE / "tests/select"))
+import small
 DATA = SOURCE / "tests/data"
-
-
-def pieces(text):
-    """The list as {kind: {name: words behind it}}."""
-    kinds, kind = {}, None
-    for line in text.splitlines():
-        if line.startswith("  - "):
-            name, *rest = line[4:].split()
-            kinds[kind][name] = rest
-        elif line and not line.startswith("#") and line != "pith: 1":
-            kind, _, rest = line.partition(":")
-            assert rest in ("", " []"), line
-            kinds[kind] = {}
-    return kinds
 
 
 class Lists(unittest.TestCase):
@@ -53,7 +41,7 @@ class Lists(unittest.TestCase):
         return path
 
     def test_encoder(self):
-        found = pieces(self.select(DATA / "modules/chain", "--use", "embed"))
+        found = small.read(self.select(DATA / "modules/chain", "--use", "embed"))
         self.assertEqual(found["families"], {"bert": []})
         self.assertEqual(found["readers"], {"safetensors": []})
         self.assertEqual(found["heads"], {"dense": []})
@@ -65,7 +53,7 @@ class Lists(unittest.TestCase):
 
     def test_unfused(self):
         """Without its passes a model needs more kernels."""
-        tight, wide = (pieces(self.select(DATA / "modules/chain", *more)) for more in ((), ("--unfused",)))
+        tight, wide = (small.read(self.select(DATA / "modules/chain", *more)) for more in ((), ("--unfused",)))
         self.assertNotIn("softmax", tight["kernels"])
         self.assertIn("f32", wide["kernels"]["softmax"])
         for kind, names in tight.items():
@@ -78,12 +66,12 @@ class Lists(unittest.TestCase):
 
     def test_old_spellings(self):
         """An operator of an old opset is marked; a fused operator is listed beside what it becomes."""
-        found = pieces(self.select(DATA / "models/bert-base-script14-eager-fused"))
+        found = small.read(self.select(DATA / "models/bert-base-script14-eager-fused"))
         self.assertTrue(any(name.startswith("com.microsoft::") for name in found["operators"]))
         self.assertIn("upgraded", sum(found["operators"].values(), []))
 
     def test_scores(self):
-        found = pieces(self.select(DATA / "tasks/labels-bert"))
+        found = small.read(self.select(DATA / "tasks/labels-bert"))
         self.assertIn("scores", found["heads"])
         self.assertIn("sequence_classification", found["tasks"])
 
@@ -93,7 +81,7 @@ class Lists(unittest.TestCase):
             texts = {self.select(model, *options, env={"PITH_ISA": isa})
                      for isa in ("scalar", "avx2", "avx2-vnni", "avx512-amx", "avx512")}
             self.assertEqual(len(texts), 1, model)
-        self.assertIn("gemm_vnni", pieces(self.select(DATA / "hf/bert", "--precision", "int8"))["kernels"])
+        self.assertIn("gemm_vnni", small.read(self.select(DATA / "hf/bert", "--precision", "int8"))["kernels"])
 
     def test_several_and_merge(self):
         models = [DATA / "hf/bert", DATA / "hf/nomic", DATA / "yunet/yunet-s-640-other-sizes"]
@@ -103,12 +91,12 @@ class Lists(unittest.TestCase):
             self.assertEqual(self.select("--merge", *order), together)
         self.assertEqual(self.select("--merge", singly[0], singly[0]), singly[0].read_text())
         self.assertEqual(self.select(DATA / "yunet"), self.select(models[2]))  # a directory of models
-        self.assertEqual(pieces(together)["families"], {"bert": [], "nomic_bert": []})
+        self.assertEqual(small.read(together)["families"], {"bert": [], "nomic_bert": []})
 
     def test_isas_and_output(self):
         out = self.dir / "out.yaml"
         self.assertEqual(self.select(DATA / "yunet", "--isas", "scalar,avx2", "-o", out), "")
-        self.assertEqual(pieces(out.read_text())["isas"], {"avx2": [], "scalar": []})
+        self.assertEqual(small.read(out.read_text())["isas"], {"avx2": [], "scalar": []})
         self.refused(2, "--isas 'sse' is unknown", DATA / "yunet", "--isas", "sse")
         self.refused(2, "--use 'sing' is unknown", DATA / "yunet", "--use", "sing")
         self.refused(2, "name a model", "-q")
@@ -121,7 +109,7 @@ class Lists(unittest.TestCase):
         text = self.select("--merge", path)
         self.assertEqual(text.partition("\n")[2], "pith: 1\noperators:\n  - Add\n  - Gelu\npasses: []\n")
         unlimited = self.write("b.yaml", "pith: 1\npasses:\n  - gelu\n")
-        self.assertEqual(pieces(self.select("--merge", path, unlimited)), {"passes": {"gelu": []}})
+        self.assertEqual(small.read(self.select("--merge", path, unlimited)), {"passes": {"gelu": []}})
 
     def test_wrong_lists(self):
         for text, says in (

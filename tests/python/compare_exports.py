@@ -6,7 +6,6 @@ usage: compare_exports.py PITH DATA"""
 import json
 import subprocess
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 
@@ -14,20 +13,14 @@ import numpy as np
 import onnx
 import onnxruntime
 
-PITH, DATA = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+from model_files import DATA, PITH, Files, pith
+
 # Other engines add numbers in another order, and their exp and erf are other polynomials.
 NEAR = {"f32": 2e-5, "f16": 2e-2}
 
 
-def pith(*arguments, text=None):
-    return subprocess.run([PITH, *map(str, arguments)], capture_output=True, text=True, input=text, timeout=120)
-
-
-class Exports(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.dir = Path(folder.name)
+class Exports(Files):
+    verb = "export"
 
     def export(self, model, *arguments, name="model.onnx"):
         """The file, checked by ONNX, and what the command says of it."""
@@ -172,12 +165,6 @@ class Pooled(Exports):
 
 
 class Refused(Exports):
-    def fails(self, says, *arguments, code=1):
-        done = pith("export", *arguments)
-        self.assertEqual(done.returncode, code, done.stderr)
-        self.assertIn(says, done.stderr)
-        self.assertEqual([p.name for p in self.dir.iterdir() if ".onnx" in p.name and p.name != "old.onnx"], [])
-
     def test_refused(self):
         bert, out = DATA / "hf/bert", self.dir / "x.onnx"
         (self.dir / "old.onnx").write_bytes(b"precious")

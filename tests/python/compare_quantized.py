@@ -6,20 +6,15 @@ usage: compare_quantized.py PITH DATA"""
 import json
 import subprocess
 import sys
-import tempfile
 import unittest
-from pathlib import Path
 
 import numpy as np
 import onnx
 import onnxruntime
 from onnx import numpy_helper
 
-PITH, DATA = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+from model_files import DATA, PITH, Files, pith
 
-
-def pith(*arguments, text=None):
-    return subprocess.run([PITH, *map(str, arguments)], capture_output=True, text=True, input=text, timeout=120)
 
 
 def attributes(node):
@@ -57,11 +52,8 @@ def plainly_rounded(rows, bits, block, asymmetric):
     return out
 
 
-class Quantized(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.dir = Path(folder.name)
+class Quantized(Files):
+    verb = "quantize"
 
     def quantize(self, model, *arguments, name="model.onnx"):
         path = self.dir / name
@@ -282,12 +274,6 @@ class Results(Quantized):
 
 
 class Refused(Quantized):
-    def fails(self, says, *arguments, code=1):
-        done = pith("quantize", *arguments)
-        self.assertEqual(done.returncode, code, done.stderr)
-        self.assertIn(says, done.stderr)
-        self.assertEqual([p.name for p in self.dir.iterdir() if ".onnx" in p.name and p.name != "old.onnx"], [])
-
     def test_refused(self):
         bert, out = DATA / "hf/bert", self.dir / "x.onnx"
         (self.dir / "old.onnx").write_bytes(b"precious")

@@ -1,5 +1,6 @@
 /* test_detect.c - pith_detect: options, kinds of pictures, memory that runs out; decoding of hostile outputs; which
  * candidates stay. tests/cli/faces.py compares faces with OpenCV's. */
+#include <limits.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -115,9 +116,9 @@ static void strict_shapes(void **unused) {
     pith_model_close(model);
 }
 
-/* Each allocation of the call fails once: an error, nothing lost, and the next call works. */
-static void memory_runs_out(void **unused) {
-    (void)unused;
+/* Allocations of a call fail: the first, and so on in steps of 1 + at / slower. Each is an error, nothing is lost, and
+ * the next call works and finds `count` faces (-1: any number). At least `least` calls fail. */
+static void check_memory(const char *path, int32_t size, long slower, int64_t count, int least) {
     counter memory = { .fail_at = 0 };
     pith_allocator allocator = { count_alloc, count_free, &memory };
     pith_error err = PITH_ERROR_INIT;
@@ -130,10 +131,10 @@ static void memory_runs_out(void **unused) {
     o.sessions = -1;
     o.pool_blocks = -1;
     d.threads = 1;
-    d.width = d.height = 128;
+    d.width = d.height = size;
     int failures = 0;
-    for (long at = 1;; at++) {
-        assert_int_equal(pith_model_open(&model, YUNET, &o, &err), PITH_OK);
+    for (long at = 1;; at += 1 + at / slower) {
+        assert_int_equal(pith_model_open(&model, path, &o, &err), PITH_OK);
         const long before = memory.calls;
         memory.fail_at = before + at;
         pith_status status = pith_detect(&faces, model, &image, 1, &d, &err);
@@ -144,13 +145,19 @@ static void memory_runs_out(void **unused) {
             failures++;
             assert_int_equal(pith_detect(&faces, model, &image, 1, &d, &err), PITH_OK);
         }
+        if (count >= 0) assert_int_equal(faces.count, count);
         pith_faces_free(&faces);
         pith_model_close(model);
         assert_int_equal(memory.live, 0);
         if (!reached) break;
     }
-    assert_true(failures >= 4);
+    assert_true(failures >= least);
     pith_image_free(&image);
+}
+
+static void memory_runs_out(void **unused) {
+    (void)unused;
+    check_memory(YUNET, 128, LONG_MAX, -1, 4); /* each allocation */
 }
 
 /* ---- decoding ---- */
@@ -254,43 +261,10 @@ static void choosing(void **unused) {
 
 /* ---- cascades ---- */
 
-/* Each growing number of allocations of a call on MTCNN's three networks, the opening of two of them included. */
+/* The opening of two of MTCNN's three networks is a part of the call. */
 static void cascade_memory_runs_out(void **unused) {
     (void)unused;
-    counter memory = { .fail_at = 0 };
-    pith_allocator allocator = { count_alloc, count_free, &memory };
-    pith_error err = PITH_ERROR_INIT;
-    pith_model *model;
-    pith_open_options o = PITH_OPEN_OPTIONS_INIT;
-    pith_detect_options d = PITH_DETECT_OPTIONS_INIT;
-    pith_image image = read_face(3);
-    pith_faces faces;
-    o.allocator = d.allocator = &allocator;
-    o.sessions = -1;
-    o.pool_blocks = -1;
-    d.threads = 1;
-    d.width = d.height = 40;
-    int failures = 0;
-    for (long at = 1;; at += 1 + at / 16) {
-        assert_int_equal(pith_model_open(&model, PITH_TEST_DATA "/mtcnn", &o, &err), PITH_OK);
-        const long before = memory.calls;
-        memory.fail_at = before + at;
-        pith_status status = pith_detect(&faces, model, &image, 1, &d, &err);
-        const bool reached = memory.calls - before >= at;
-        memory.fail_at = 0;
-        if (status) {
-            assert_int_equal(status, PITH_ERR_MEMORY);
-            failures++;
-            assert_int_equal(pith_detect(&faces, model, &image, 1, &d, &err), PITH_OK);
-        }
-        assert_int_equal(faces.count, 1);
-        pith_faces_free(&faces);
-        pith_model_close(model);
-        assert_int_equal(memory.live, 0);
-        if (!reached) break;
-    }
-    assert_true(failures > 20);
-    pith_image_free(&image);
+    check_memory(PITH_TEST_DATA "/mtcnn", 40, 16, 1, 21);
 }
 
 /* A cascade's networks, played: every cell and every box is a face, moved as `move` says. */
