@@ -490,6 +490,7 @@ static const option options[] = {
     AT(chunk, chunks),
     AT(rounds, bench.rounds),
     AT(threads_bench, threads),
+    AT(inter_op_threads, bench.open.inter_op_threads),
     AT(pin, pin),
     AT(batch_tokens, bench.embed.batch_tokens),
     OPTION_SECTION("runtime"),

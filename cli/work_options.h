@@ -30,6 +30,7 @@ typedef enum stats_form { STATS_NONE, STATS_JSON, STATS_TEXT } stats_form;
     OPTION_PLACE(memory_limit, settings, open.memory_limit),                                                           \
         OPTION_PLACE(memory_prediction, settings, work.prediction), OPTION_PLACE(arena, settings, work.arena),         \
         OPTION_PLACE(plan_reuse, settings, work.plan_reuse),                                                           \
+        OPTION_PLACE(inter_op_threads, settings, open.inter_op_threads),                                               \
         OPTION_PLACE(memory_pressure_threshold, settings, open.pressure_percent),                                      \
         OPTION_PLACE(max_pool_size, settings, open.pool_blocks),                                                       \
         OPTION_PLACE(max_pool_memory, settings, open.pool_bytes),                                                      \

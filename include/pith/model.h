@@ -75,12 +75,16 @@ typedef struct pith_open_options {
                             takes is an error, so cpu should stand last. "auto": all devices of this build. NULL: the
                             same, but a device that fails is an error. */
     const pith_runtime_options *runtime_options; /* of the runtimes "ort" and "auto"; NULL: the defaults. Not kept. */
+    int32_t inter_op_threads; /* threads that work on independent branches of the graph at the same time, out of those
+                                 of the run; branches run side by side only where an estimate says that it saves time.
+                                 The results have the same bits. Their activations share no memory. 0 and 1: one step
+                                 at a time. At most 512 */
 } pith_open_options;
 
 /* clang-format off */
 #define PITH_OPEN_OPTIONS_INIT \
     { sizeof(pith_open_options), 0, 3, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, \
-      0, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, NULL, NULL }
+      0, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, NULL, NULL, 0 }
 /* clang-format on */
 
 /* Opens a model. path is one of:

@@ -34,6 +34,7 @@ typedef struct pith_statistics {
     uint64_t runs;
     uint64_t plans_made;     /* memory plans made for the shapes of a run */
     uint64_t plans_reused;   /* runs whose shapes had a plan */
+    uint64_t branches;       /* branches of graphs that ran side by side */
     uint64_t buffers_made;   /* runs that needed a new or larger activation buffer */
     uint64_t buffers_reused; /* runs that used the buffer of the run before */
     uint64_t tensors_bound;  /* inputs and outputs that the run used where they lie */
@@ -68,7 +69,7 @@ typedef struct pith_statistics {
 /* clang-format off */
 #define PITH_STATISTICS_INIT \
     { sizeof(pith_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* Fills *statistics. A struct of an older header gets the members it has. Thread-safe; numbers that are counted while

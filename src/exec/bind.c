@@ -11,6 +11,7 @@
 
 #include "base/dtype.h"
 #include "base/poison.h"
+#include "exec/branches.h"
 #include "ops/invoke.h"
 
 /* Results up to this many bytes are computed at bind if their inputs are known. A larger limit saves work in repeated
@@ -558,9 +559,28 @@ static pith_status find_movable(binder *k, size_t **owner) {
     return PITH_OK;
 }
 
+/* Which steps run side by side, and that their memory lasts as long as they do. */
+static pith_status find_regions(binder *k) {
+    pith_binding *b = k->binding;
+    room *host = &k->rooms[0];
+    pith_branch_search search = { .plan = k->plan,
+                                  .binding = b,
+                                  .slot_of = k->slot_of,
+                                  .slot_count = host->count,
+                                  .threads = k->how->threads,
+                                  .at_once = k->how->branches,
+                                  .scratch = k->how->scratch,
+                                  .arena = &b->arena };
+    if (search.at_once < 2 || search.threads < 2) return PITH_OK;
+    if (pith_branches_find(&b->regions, &b->region_count, &search)) return bind_out_of_memory(k);
+    pith_branches_widen(host->slots, host->count, b->regions, b->region_count);
+    return PITH_OK;
+}
+
 static pith_status place_all(binder *k) {
     pith_binding *b = k->binding;
     size_t values = k->plan->value_count;
+    PITH_TRY(find_regions(k));
     size_t *first = pith_arena_array(k->how->scratch, k->plan->devices->memory_count, sizeof *first);
     if (!first) return bind_out_of_memory(k);
     for (size_t m = 0; m < k->plan->devices->memory_count; m++) {

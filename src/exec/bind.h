@@ -6,6 +6,7 @@
 #include "plan/plan.h"
 
 struct pith_child;
+struct pith_region;
 
 typedef enum pith_bound_mode {
     PITH_BOUND_RUN,  /* shapes and places are known */
@@ -80,6 +81,8 @@ typedef struct pith_binding {
     pith_alias *aliases;        /* views of ports */
     size_t alias_count;
     pith_separate separate;
+    struct pith_region *regions; /* steps that run side by side (exec/branches.h), in their order */
+    size_t region_count;
     pith_slot *dying; /* slots of host memory by the step that they end at; only in a build with PITH_POISON */
     size_t dying_count;
 } pith_binding;
@@ -89,6 +92,7 @@ typedef struct pith_bind {
     const pith_tensor *ports;
     const pith_dim *outer_symbols; /* of the executor that runs this one as a subgraph; NULL */
     int threads;
+    int branches;        /* of a graph that may run at the same time; up to 1: none do */
     bool separate;       /* give each value memory of its own instead of a place in one buffer */
     pith_arena *scratch; /* reset by the caller */
     pith_error *err;

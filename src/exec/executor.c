@@ -8,90 +8,29 @@
  * only one of them runs at a time, and its results are copied before another one runs. */
 #include "exec/executor.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
-#include "base/account.h"
-#include "base/checked.h"
 #include "base/clock.h"
 #include "base/dtype.h"
 #include "base/poison.h"
-#include "exec/bind.h"
-#include "exec/kept.h"
+#include "exec/branches.h"
+#include "exec/executor_memory.h"
 #include "exec/target.h"
 #include "ops/invoke.h"
 
-/* Sets of input sizes that an executor remembers. More help a caller whose sizes alternate; each one keeps memory for
- * every step. */
-enum { MAX_BINDINGS = 8 };
 /* Iterations of a Loop if the options set no limit. */
 #define LOOP_LIMIT ((int64_t)1 << 31)
 
-typedef struct tree {
-    size_t held, peak;
-    pith_arena *arena;    /* of the root */
-    pith_trace_fn *trace; /* NULL: no listener */
-    void *trace_context;
-    const pith_device *failed; /* in the last run; NULL: none */
-} tree;
-
-/* Memory of a device that a late value of this run lies in. */
-typedef struct late_block {
-    struct late_block *next;
-    void *data;
-    size_t bytes;
-} late_block;
-
-typedef struct store {
-    const pith_device *device; /* NULL: the host's */
-    late_block *late;          /* in the late arena; the host's late values are in that arena themselves */
-} store;
-
-typedef struct buffer {
-    void *data;
-    size_t bytes;
-} buffer;
-
-/* What all executors of one depth share. In the root's arena. */
-typedef struct level {
-    struct level *below; /* of their subgraphs; NULL: none has run yet */
-    buffer *buffers;     /* by memory of the plan's devices */
-} level;
-
-/* Results of one subgraph of a step, whatever the binding: the next run of the step overwrites them. */
-typedef struct child_results {
-    pith_kept kept;
-    size_t counted; /* of kept, in the tree */
-} child_results;
-
-/* The executor of a subgraph, and what it gave. */
-typedef struct pith_child {
-    struct pith_executor *executor;
-    child_results *results;
-} pith_child;
-
-struct pith_executor {
-    const pith_plan *plan;
-    pith_executor_options options;
-    pith_allocator allocator;
-    const pith_dim *outer_symbols;
-    tree own, *tree; /* tree: of the root */
-    int depth;       /* 0: the root */
-    level *level;
-    child_results **results; /* by step: one per subplan, made when first needed */
-    pith_arena arena, scratch, late;
-    size_t late_counted; /* of late, in the tree */
-    store *memories;     /* by memory of the plan's devices */
-    pith_binding *bindings[MAX_BINDINGS];
-    size_t binding_count;
-    pith_binding *allocated; /* the binding whose separate slots may be allocated; NULL: none */
-    uint64_t clock;
-    const pith_tensor *targets; /* [outputs], of the caller; NULL: none */
-    pith_tensor *given;         /* ports of a subgraph, put together by its owner's executor */
-    pith_tensor *ports;         /* of this run, aligned */
-    const void **lent;          /* [ports], of the root: addresses of the inputs of this run, sorted */
-    const pith_type **in;       /* for late steps: in points into types */
-    pith_type *types, *out;
-};
+/* Branches of a region that run at the same time. */
+typedef struct beside {
+    const struct running *run;
+    const pith_region *region;
+    pthread_mutex_t lock; /* of the listener, and of what follows */
+    pith_status status;   /* of the first step, in the order of the plan, that failed */
+    size_t step;
+    pith_error *err;
+} beside;
 
 /* What operators see; step is the one that runs. */
 typedef struct running {
@@ -99,151 +38,9 @@ typedef struct running {
     pith_executor *executor;
     pith_binding *binding;
     size_t step;
+    beside *beside; /* NULL: the step runs alone */
+    uint32_t branch;
 } running;
-
-/* ---- memory ---- */
-
-/* `more` bytes are held now, and `fewer` are no longer. */
-static void executor_count(tree *t, size_t more, size_t fewer) {
-    t->held = t->held - fewer + more;
-    if (t->held > t->peak) t->peak = t->held;
-}
-
-static void count_late(pith_executor *e) {
-    executor_count(e->tree, e->late.total, e->late_counted);
-    e->late_counted = e->late.total;
-}
-
-static void *store_alloc(const pith_executor *e, const store *m, size_t bytes) {
-    return m->device ? m->device->backend->alloc(m->device->context, bytes)
-                     : pith_memory_alloc(&e->allocator, bytes, 64);
-}
-
-static void store_free(const pith_executor *e, const store *m, void *data) {
-    if (m->device)
-        m->device->backend->free(m->device->context, data);
-    else
-        pith_memory_free(&e->allocator, data);
-}
-
-static void free_late_blocks(pith_executor *e, store *m) {
-    for (; m->late; m->late = m->late->next) {
-        store_free(e, m, m->late->data);
-        executor_count(e->tree, 0, m->late->bytes);
-    }
-}
-
-static void end_slot(pith_executor *e, pith_separate_slot *slot) {
-    if (!slot->data) return;
-    store_free(e, &e->memories[slot->memory], slot->data);
-    executor_count(e->tree, 0, slot->bytes);
-    slot->data = NULL;
-}
-
-static void end_slots(pith_executor *e, pith_binding *b, size_t step) {
-    for (size_t i = b->separate.ends[step]; i; i = b->separate.slots[i].next_end) end_slot(e, &b->separate.slots[i]);
-}
-
-/* Also what a run that failed left. */
-static void end_all_slots(pith_executor *e) {
-    pith_binding *b = e->allocated;
-    for (size_t i = 1; b && i <= b->separate.count; i++) end_slot(e, &b->separate.slots[i]);
-    e->allocated = NULL;
-}
-
-static pith_status begin_slots(pith_executor *e, pith_binding *b, size_t step, pith_error *err) {
-    pith_separate_slot *slots = b->separate.slots;
-    for (size_t i = b->separate.begins[step]; i; i = slots[i].next_begin) {
-        pith_separate_slot *slot = &slots[i];
-        slot->data = store_alloc(e, &e->memories[slot->memory], slot->bytes);
-        if (!slot->data) return pith_fail_memory(err, slot->bytes);
-        executor_count(e->tree, slot->bytes, 0);
-        if (!slot->memory) pith_poison(slot->data, slot->bytes);
-        for (size_t p = slot->first; p; p = b->placed[p - 1].next) b->placed[p - 1].tensor->data = slot->data;
-    }
-    return PITH_OK;
-}
-
-static pith_status reset_late(pith_executor *e, pith_error *err) {
-    size_t total = e->late.total;
-    bool joined = true;
-    end_all_slots(e);
-    for (size_t m = 1; m < e->plan->devices->memory_count; m++) free_late_blocks(e, &e->memories[m]);
-    pith_arena_reset(&e->late);
-    if (e->late.total < total) {
-        pith_arena_free(&e->late);
-        joined = e->options.tight || pith_arena_alloc(&e->late, total);
-        pith_arena_reset(&e->late);
-    }
-    count_late(e);
-    return joined ? PITH_OK : pith_fail_memory(err, total);
-}
-
-static void *late_alloc(pith_executor *e, size_t bytes) {
-    size_t before = e->late.total;
-    void *memory = pith_arena_alloc64(&e->late, bytes);
-    if (e->late.total != before) count_late(e);
-    if (memory) pith_poison(memory, bytes);
-    return memory;
-}
-
-/* The same in the memory of a device. */
-static void *late_alloc_in(pith_executor *e, int memory, size_t bytes) {
-    if (!memory) return late_alloc(e, bytes);
-    store *m = &e->memories[memory];
-    late_block *block = late_alloc(e, sizeof *block);
-    size_t size = bytes ? bytes : 1;
-    void *data = block ? store_alloc(e, m, size) : NULL;
-    if (!data) e->tree->failed = m->device;
-    if (!data) return NULL;
-    *block = (late_block){ .next = m->late, .data = data, .bytes = size };
-    m->late = block;
-    executor_count(e->tree, size, 0);
-    return data;
-}
-
-static void free_buffer(pith_executor *e, const store *m, buffer *b) {
-    if (!b->data) return;
-    store_free(e, m, b->data);
-    executor_count(e->tree, 0, b->bytes);
-    *b = (buffer){ NULL, 0 };
-}
-
-/* Only the root counts: a run of a subgraph is a part of its owner's run. */
-static void executor_note(const pith_executor *e, pith_counter which, uint64_t n) {
-    if (!e->depth) pith_count(e->options.counters, which, n);
-}
-
-static pith_status reserve_buffer(pith_executor *e, size_t memory, size_t bytes, pith_error *err) {
-    const store *m = &e->memories[memory];
-    buffer *b = &e->level->buffers[memory];
-    if (bytes == b->bytes || (bytes < b->bytes && !e->options.tight)) return PITH_OK;
-    if (b->data && !m->device && bytes > b->bytes) { /* from now on a larger one is used */
-        pith_account_discard(&e->allocator, b->data);
-        executor_count(e->tree, 0, b->bytes);
-        *b = (buffer){ NULL, 0 };
-    }
-    free_buffer(e, m, b);
-    if (!bytes) return PITH_OK;
-    b->data = store_alloc(e, m, bytes);
-    if (!b->data) e->tree->failed = m->device;
-    if (!b->data)
-        return pith_fail(err, PITH_ERR_MEMORY, "out of memory: the activations need %zu bytes%s%s", bytes,
-                         m->device ? " of backend " : "", m->device ? m->device->backend->name : "");
-    b->bytes = bytes;
-    executor_count(e->tree, bytes, 0);
-    return PITH_OK;
-}
-
-/* *made: a level without buffers, unless there is one. */
-static pith_status level_make(level **made, pith_arena *arena, size_t memories, pith_error *err) {
-    if (*made) return PITH_OK;
-    level *l = pith_arena_array(arena, 1, sizeof *l);
-    if (l) l->buffers = pith_arena_array(arena, memories, sizeof *l->buffers);
-    if (!l || !l->buffers) return pith_fail_memory(err, sizeof *l + memories * sizeof *l->buffers);
-    *made = l;
-    return PITH_OK;
-}
 
 /* ---- making and ending ---- */
 
@@ -270,7 +67,7 @@ static pith_status create(pith_executor **executor, const pith_plan *plan, const
     e->out = pith_arena_array(&e->arena, plan->widest_out, sizeof *e->out);
     e->memories = pith_arena_array(&e->arena, plan->devices->memory_count, sizeof *e->memories);
     e->results = pith_arena_array(&e->arena, plan->step_count, sizeof *e->results);
-    bool levelled = !level_make(&e->level, &e->arena, plan->devices->memory_count, err);
+    bool levelled = !pith_level_make(&e->level, &e->arena, plan->devices->memory_count, err);
     if (!e->given || !e->ports || !e->lent || !e->in || !e->types || !e->out || !e->memories || !e->results ||
         !levelled) {
         pith_arena_free(&e->arena);
@@ -304,26 +101,27 @@ static void end_results(pith_executor *e) {
     for (size_t i = 0; i < e->plan->step_count; i++)
         for (size_t s = 0; e->results[i] && s < e->plan->steps[i].subplan_count; s++) {
             pith_kept_free(&e->results[i][s].kept);
-            executor_count(e->tree, 0, e->results[i][s].counted);
+            pith_tree_count(e->tree, 0, e->results[i][s].counted);
         }
 }
 
 static void end_levels(pith_executor *e) {
-    for (level *l = e->level; l; l = l->below)
-        for (size_t m = 0; m < e->plan->devices->memory_count; m++) free_buffer(e, &e->memories[m], &l->buffers[m]);
+    for (pith_level *l = e->level; l; l = l->below)
+        for (size_t m = 0; m < e->plan->devices->memory_count; m++)
+            pith_buffer_free(e, &e->memories[m], &l->buffers[m]);
 }
 
 void pith_executor_destroy(pith_executor *e) {
     if (!e) return;
-    end_all_slots(e);
+    pith_separate_end_all(e);
     for (size_t i = 0; i < e->binding_count; i++) {
         end_children(e, e->bindings[i]);
         pith_arena_free(&e->bindings[i]->arena);
     }
     end_results(e);
-    for (size_t m = 0; m < e->plan->devices->memory_count; m++) free_late_blocks(e, &e->memories[m]);
+    for (size_t m = 0; m < e->plan->devices->memory_count; m++) pith_late_free(e, &e->memories[m]);
     if (e->depth == 0) end_levels(e);
-    executor_count(e->tree, 0, e->late_counted);
+    pith_tree_count(e->tree, 0, e->late_counted);
     pith_arena_free(&e->late);
     pith_arena_free(&e->scratch);
     pith_arena_free(&e->arena);
@@ -373,8 +171,8 @@ static pith_binding *take_binding(pith_executor *e) {
     return b;
 }
 
-static void trace(const pith_executor *e, const pith_step *step, size_t index, uint64_t begin, const pith_run *run) {
-    pith_trace_event event = { step, index, e->depth, begin, pith_clock_ns(), run };
+static void trace(const pith_executor *e, pith_trace_event event) {
+    event.depth = e->depth;
     e->tree->trace(e->tree->trace_context, &event);
 }
 
@@ -389,15 +187,16 @@ static pith_status get_binding(pith_executor *e, int threads, pith_binding **out
                           .ports = e->ports,
                           .outer_symbols = e->outer_symbols,
                           .threads = threads,
+                          .branches = e->options.branches,
                           .separate = e->options.separate,
                           .scratch = &e->scratch,
                           .err = err };
         pith_arena_reset(&e->scratch);
         uint64_t begin = pith_clock_ns();
         pith_status status = pith_binding_make(b, &how);
-        executor_note(e, PITH_COUNT_plans_made, !status);
-        executor_note(e, PITH_COUNT_plan_ns, pith_clock_ns() - begin);
-        if (e->tree->trace) trace(e, NULL, 0, begin, NULL);
+        pith_executor_note(e, PITH_COUNT_plans_made, !status);
+        pith_executor_note(e, PITH_COUNT_plan_ns, pith_clock_ns() - begin);
+        if (e->tree->trace) trace(e, (pith_trace_event){ .begin_ns = begin, .end_ns = pith_clock_ns() });
         if (status) {
             pith_arena arena = b->arena;
             pith_arena_reset(&arena);
@@ -432,9 +231,9 @@ static pith_status set_ports(pith_executor *e, const pith_tensor *ports, pith_er
         }
         size_t bytes = (size_t)pith_dtype_bits(t->dtype) / 8, unit = bytes > 8 ? 8 : bytes ? bytes : 1;
         bool fits = t->dtype >= PITH_DTYPE_COUNT || (uintptr_t)t->data % unit == 0;
-        if (t->dtype) executor_note(e, fits ? PITH_COUNT_tensors_bound : PITH_COUNT_tensors_copied, 1);
+        if (t->dtype) pith_executor_note(e, fits ? PITH_COUNT_tensors_bound : PITH_COUNT_tensors_copied, 1);
         if (fits) continue;
-        t->data = late_alloc(e, t->bytes);
+        t->data = pith_late_alloc(e, t->bytes);
         if (!t->data) return pith_fail_memory(err, t->bytes);
         memcpy(t->data, ports[p].data, t->bytes);
     }
@@ -445,18 +244,18 @@ static pith_status set_ports(pith_executor *e, const pith_tensor *ports, pith_er
 static pith_status make_ready(pith_executor *e, int threads, pith_binding **binding, pith_error *err) {
     bool made, enlarged = false, used = false;
     PITH_TRY(get_binding(e, threads, binding, &made, err));
-    executor_note(e, PITH_COUNT_runs, 1);
-    executor_note(e, PITH_COUNT_plans_reused, !made);
+    pith_executor_note(e, PITH_COUNT_runs, 1);
+    pith_executor_note(e, PITH_COUNT_plans_reused, !made);
     if (e->options.separate) e->allocated = *binding;
     for (size_t m = 0; m < e->plan->devices->memory_count; m++) {
         used = used || (*binding)->memories[m].bytes;
         if (e->options.separate) continue;
-        const buffer before = e->level->buffers[m], *now = &e->level->buffers[m];
-        PITH_TRY(reserve_buffer(e, m, (*binding)->memories[m].bytes, err));
+        const pith_buffer before = e->level->buffers[m], *now = &e->level->buffers[m];
+        PITH_TRY(pith_buffer_reserve(e, m, (*binding)->memories[m].bytes, err));
         enlarged = enlarged || now->bytes != before.bytes || now->data != before.data;
     }
     if (used)
-        executor_note(e, enlarged || e->options.separate ? PITH_COUNT_buffers_made : PITH_COUNT_buffers_reused, 1);
+        pith_executor_note(e, enlarged || e->options.separate ? PITH_COUNT_buffers_made : PITH_COUNT_buffers_reused, 1);
     return PITH_OK;
 }
 
@@ -522,15 +321,15 @@ static void set_addresses(pith_executor *e, pith_binding *b) {
 
 static void *run_alloc(pith_exec *exec, size_t bytes) {
     const running *r = (const running *)exec;
-    return late_alloc_in(r->executor, r->executor->plan->steps[r->step].memory, bytes);
+    return pith_late_alloc_in(r->executor, r->executor->plan->steps[r->step].memory, bytes);
 }
 
 static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_tensor *ports, int threads,
                              const volatile int *cancel, pith_error *err);
 
-static child_results *step_results(running *r, size_t which) {
+static pith_child_results *step_results(running *r, size_t which) {
     pith_executor *e = r->executor;
-    child_results **results = &e->results[r->step];
+    pith_child_results **results = &e->results[r->step];
     if (*results) return *results + which;
     size_t count = e->plan->steps[r->step].subplan_count;
     *results = pith_arena_array(&e->arena, count, sizeof **results);
@@ -547,7 +346,7 @@ static pith_status make_child(pith_child **out, running *r, size_t which, pith_e
     if (!child) return pith_fail_memory(err, sizeof *child);
     child->results = step_results(r, which);
     if (!child->results) return pith_fail_memory(err, sizeof *child->results);
-    PITH_TRY(level_make(&e->level->below, e->tree->arena, plan->devices->memory_count, err));
+    PITH_TRY(pith_level_make(&e->level->below, e->tree->arena, plan->devices->memory_count, err));
     PITH_TRY(create(&child->executor, plan, &e->options, e, r->binding->symbols, err));
     *out = child;
     return PITH_OK;
@@ -555,9 +354,9 @@ static pith_status make_child(pith_child **out, running *r, size_t which, pith_e
 
 static void *executor_arena_memory(void *arena, size_t bytes) { return pith_arena_alloc64(arena, bytes); }
 
-static void count_kept(pith_executor *e, child_results *results) {
+static void count_kept(pith_executor *e, pith_child_results *results) {
     size_t total = pith_kept_bytes(&results->kept);
-    executor_count(e->tree, total, results->counted);
+    pith_tree_count(e->tree, total, results->counted);
     results->counted = total;
 }
 
@@ -638,7 +437,7 @@ static pith_status prepare_late(pith_executor *e, const pith_step *step, pith_ru
         }
         PITH_TRY(pith_tensor_shape(t, &e->out[i], step, run->err));
         bool shown = *view && i == 0 && run->in[0]->bytes >= t->bytes;
-        t->data = shown ? run->in[0]->data : late_alloc_in(e, step->memory, t->bytes);
+        t->data = shown ? run->in[0]->data : pith_late_alloc_in(e, step->memory, t->bytes);
         if (!t->data) return pith_fail_memory(run->err, t->bytes);
     }
     size_t scratch = 0;
@@ -646,12 +445,28 @@ static pith_status prepare_late(pith_executor *e, const pith_step *step, pith_ru
     if (*view) return PITH_OK;
     pith_status status = pith_step_scratch(step, &c, run->exec->threads, &scratch);
     if (status) return pith_fail_at(run->err, status, "%s: ", pith_node_place(step->node, place, sizeof place));
-    run->scratch = scratch ? late_alloc_in(e, step->memory, scratch) : NULL;
+    run->scratch = scratch ? pith_late_alloc_in(e, step->memory, scratch) : NULL;
     return run->scratch || !scratch ? PITH_OK : pith_fail_memory(run->err, scratch);
 }
 
-static pith_status run_step(running *r, const pith_step *step, const pith_bound_step *bound, pith_error *err) {
+static void trace_step(running *r, const pith_step *step, const pith_run *run, uint64_t begin) {
+    pith_trace_event event = {
+        .step = step, .index = r->step, .begin_ns = begin, .end_ns = pith_clock_ns(), .run = run
+    };
+    if (r->beside) {
+        event.branch = r->branch + 1;
+        pthread_mutex_lock(&r->beside->lock);
+    }
+    trace(r->executor, event);
+    if (r->beside) pthread_mutex_unlock(&r->beside->lock);
+}
+
+/* The step that r->step says. */
+static pith_status run_step(running *r, pith_error *err) {
     pith_executor *e = r->executor;
+    const pith_step *step = &e->plan->steps[r->step];
+    const pith_bound_step *bound = &r->binding->steps[r->step];
+    if (bound->mode == PITH_BOUND_SKIP) return PITH_OK;
     pith_run run = pith_invoke_run(step->node, step->state, bound->in, bound->out, &r->exec, err);
     if (bound->scratch_bytes)
         run.scratch = e->options.separate ? r->binding->separate.slots[bound->scratch].data
@@ -666,10 +481,62 @@ static pith_status run_step(running *r, const pith_step *step, const pith_bound_
         if (!status && bound->mode == PITH_BOUND_LATE) status = check_late(step, &run);
         char place[256];
         if (status == PITH_ERR_CANCELLED) return status;
-        if (status && !e->tree->failed) e->tree->failed = step->device;
+        if (status && !r->beside && !e->tree->failed) e->tree->failed = step->device;
         if (status) return pith_fail_at(err, status, "%s: ", pith_node_place(step->node, place, sizeof place));
     }
-    if (e->tree->trace) trace(e, step, r->step, begin, &run);
+    if (e->tree->trace) trace_step(r, step, &run, begin);
+    return PITH_OK;
+}
+
+/* ---- branches side by side ---- */
+
+static pith_status run_branch_steps(running *r, const pith_region *region, pith_error *err) {
+    for (uint32_t i = region->first[r->branch]; i < region->first[r->branch + 1]; i++) {
+        r->step = region->steps[i];
+        if (r->exec.cancel && *r->exec.cancel) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
+        PITH_TRY(run_step(r, err));
+    }
+    return PITH_OK;
+}
+
+static void run_branch(void *context, size_t part, int worker) {
+    (void)worker;
+    beside *all = context;
+    running r = *all->run;
+    pith_error err = { 0 };
+    r.beside = all;
+    r.branch = (uint32_t)part;
+    pith_status status = run_branch_steps(&r, all->region, &err);
+    if (!status) return;
+    pthread_mutex_lock(&all->lock);
+    if (!all->status || r.step < all->step) {
+        all->status = status;
+        all->step = r.step;
+        if (all->err) *all->err = err;
+    }
+    pthread_mutex_unlock(&all->lock);
+}
+
+/* Idle threads help with the steps of the branches that are left, so each step may use all threads of the run. */
+static pith_status run_region(const running *r, const pith_region *region, pith_error *err) {
+    const pith_executor *e = r->executor;
+    beside all = { .run = r, .region = region, .err = err };
+    if (pthread_mutex_init(&all.lock, NULL)) return pith_fail_memory(err, sizeof all.lock);
+    const int at_once = e->options.branches < r->exec.threads ? e->options.branches : r->exec.threads;
+    pith_threads_run(run_branch, &all, region->branches, at_once);
+    pthread_mutex_destroy(&all.lock);
+    if (all.status && all.status != PITH_ERR_CANCELLED && !e->tree->failed)
+        e->tree->failed = e->plan->steps[all.step].device;
+    pith_executor_note(e, PITH_COUNT_branches, region->branches);
+    return all.status;
+}
+
+/* Runs the step, or the region that begins with it. Sets *end to the step after. */
+static pith_status run_next(running *r, const pith_region *region, size_t *end, pith_error *err) {
+    *end = region && region->begin == r->step ? region->end : r->step + 1;
+    if (r->executor->options.separate) PITH_TRY(pith_separate_begin(r->executor, r->binding, r->step, err));
+    PITH_TRY(*end > r->step + 1 ? run_region(r, region, err) : run_step(r, err));
+    if (r->executor->options.separate) pith_separate_end(r->executor, r->binding, *end - 1);
     return PITH_OK;
 }
 
@@ -683,7 +550,7 @@ static void poison_dead(const pith_executor *e, const pith_binding *b, size_t st
 static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_tensor *ports, int threads,
                              const volatile int *cancel, pith_error *err) {
     pith_binding *b = NULL;
-    PITH_TRY(reset_late(e, err));
+    PITH_TRY(pith_late_reset(e, err));
     PITH_TRY(set_ports(e, ports, err));
     PITH_TRY(make_ready(e, threads, &b, err));
     if (e->targets) PITH_TRY(check_targets(e, b, err));
@@ -698,17 +565,14 @@ static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_
                   .binding = b };
     size_t alive = 0;
     pith_poison(e->level->buffers[0].data, e->level->buffers[0].bytes);
-    for (r.step = 0; r.step < e->plan->step_count; r.step++) {
+    for (size_t end = 0, region = 0; r.step < e->plan->step_count; r.step = end) {
         if (cancel && *cancel) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
-        const pith_bound_step *bound = &b->steps[r.step];
-        if (e->options.separate) PITH_TRY(begin_slots(e, b, r.step, err));
-        if (bound->mode != PITH_BOUND_SKIP) PITH_TRY(run_step(&r, &e->plan->steps[r.step], bound, err));
-        if (e->options.separate)
-            end_slots(e, b, r.step);
-        else if (PITH_POISONS)
-            poison_dead(e, b, r.step, &alive);
+        const pith_region *next = region < b->region_count ? &b->regions[region] : NULL;
+        PITH_TRY(run_next(&r, next, &end, err));
+        region += next && next->end == end;
+        if (PITH_POISONS && !e->options.separate) poison_dead(e, b, end - 1, &alive);
     }
-    count_late(e);
+    pith_late_count(e);
     for (size_t i = 0; i < e->plan->graph->output_count; i++) outputs[i] = b->tensors[e->plan->outputs[i]->id];
     return PITH_OK;
 }
@@ -731,7 +595,7 @@ static pith_status fill_targets(const pith_executor *e, pith_tensor *outputs, pi
         if (!has_target(e, i)) continue;
         bool there = outputs[i].data == e->targets[i].data;
         PITH_TRY(pith_target_fill(&outputs[i], &e->targets[i], output_name(e, i), err));
-        executor_note(e, there ? PITH_COUNT_tensors_bound : PITH_COUNT_tensors_copied, 1);
+        pith_executor_note(e, there ? PITH_COUNT_tensors_bound : PITH_COUNT_tensors_copied, 1);
     }
     return PITH_OK;
 }
@@ -751,10 +615,11 @@ static pith_status settle_outputs(pith_executor *e, pith_tensor *outputs, pith_e
         bool borrowed = (t->dtype == PITH_SEQUENCE && sequences) || lies_in_target(e, t, i);
         if (count && t->data && !borrowed && !has_target(e, i))
             borrowed = bsearch(&t->data, e->lent, count, sizeof *e->lent, order_of_addresses);
-        if (!has_target(e, i)) executor_note(e, borrowed ? PITH_COUNT_tensors_copied : PITH_COUNT_tensors_bound, 1);
+        if (!has_target(e, i))
+            pith_executor_note(e, borrowed ? PITH_COUNT_tensors_copied : PITH_COUNT_tensors_bound, 1);
         if (borrowed) PITH_TRY(pith_tensor_copy(t, t, executor_arena_memory, &e->late, err));
     }
-    count_late(e);
+    pith_late_count(e);
     return fill_targets(e, outputs, err);
 }
 
@@ -768,7 +633,7 @@ pith_status pith_executor_run(pith_executor *executor, pith_tensor *outputs, con
 pith_status pith_executor_plan_bytes(pith_executor *executor, size_t *bytes, const pith_tensor *inputs, int threads,
                                      pith_error *err) {
     pith_binding *b = NULL;
-    PITH_TRY(reset_late(executor, err));
+    PITH_TRY(pith_late_reset(executor, err));
     PITH_TRY(set_ports(executor, inputs, err));
     PITH_TRY(get_binding(executor, threads, &b, NULL, err));
     *bytes = 0;

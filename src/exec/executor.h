@@ -17,6 +17,7 @@ typedef struct pith_executor pith_executor;
 typedef struct pith_trace_event {
     const pith_step *step; /* NULL: a binding was made */
     size_t index;          /* index of the step in its plan */
+    uint32_t branch;       /* 0: alone; else 1 + number of the branch, beside others of its region */
     int depth;             /* 0: the main graph; a subgraph's steps lie inside their owner's time */
     uint64_t begin_ns, end_ns;
     const pith_run *run; /* valid during the call; contents may be read if step->memory is 0 */
@@ -31,6 +32,7 @@ typedef struct pith_executor_options {
     int64_t loop_limit;
     bool separate; /* allocate each value when its step begins and free it after its last use, instead of one buffer */
     bool fresh_plans; /* make the binding anew in each run */
+    int branches;     /* independent branches of the graph that may run at the same time; up to 1: one step at a time */
     /* Runs, bindings made and reused, buffers, inputs and outputs used in place or copied; of the main graph, not of
      * subgraphs. NULL: nothing is counted. */
     pith_counters *counters;
@@ -40,8 +42,8 @@ pith_status pith_executor_create(pith_executor **executor, const pith_plan *plan
                                  pith_error *err);
 void pith_executor_destroy(pith_executor *executor);
 
-/* From the next run on, `trace` is called for each step, including those of subgraphs, on the thread that runs. NULL
- * ends that and costs nothing. */
+/* From the next run on, `trace` is called for each step, including those of subgraphs, by one thread at a time: the one
+ * that runs, or where branches run side by side any of those. NULL ends that and costs nothing. */
 void pith_executor_trace(pith_executor *executor, pith_trace_fn *trace, void *context);
 
 /* Runs the plan once. inputs and outputs are in the order of the graph. An input with a default may be left out (dtype

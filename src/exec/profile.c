@@ -20,6 +20,10 @@
  * on stays below a few hundred MB. */
 #define EVENTS_MAX 1000000
 
+/* Steps that ran side by side have tids of their own, so that their times may overlap: this times the number of their
+ * branch, beside the lane's. */
+#define BRANCH_TID 100000
+
 typedef struct event {
     struct event *next;
     const char *name; /* a phase's, or the operator's */
@@ -29,6 +33,7 @@ typedef struct event {
     const char *isa, *kernel, *shapes, *node; /* the last two NULL if memory was out */
     size_t index;
     int depth, threads;
+    uint32_t branch; /* 0: none */
     double operations, bytes;
 } event;
 
@@ -181,6 +186,7 @@ static void record(void *context, const pith_trace_event *traced) {
     e->isa = pith_isa_name(r->exec->isa);
     e->index = traced->index;
     e->depth = traced->depth;
+    e->branch = traced->branch;
     e->threads = r->exec->threads;
     e->operations = cost.operations;
     e->bytes = cost.bytes;
@@ -219,7 +225,7 @@ static void put_event(pith_json_out *out, const event *e, int lane, uint64_t ori
     pith_json_key_string(out, "cat", e->isa ? PITH_STR("step") : PITH_STR("phase"));
     pith_json_key_string(out, "ph", PITH_STR("X"));
     pith_json_key_int(out, "pid", 1);
-    pith_json_key_int(out, "tid", lane);
+    pith_json_key_int(out, "tid", lane + BRANCH_TID * (int64_t)e->branch);
     put_micros(out, "ts", e->begin_ns > origin ? e->begin_ns - origin : 0);
     put_micros(out, "dur", e->end_ns - e->begin_ns);
     pith_json_key(out, "args");

@@ -70,6 +70,7 @@ static pith_status complete_options(pith_open_options *o, pith_error *err) {
     PITH_TRY(check_range("pool_blocks", o->pool_blocks, -1, PITH_POOL_BLOCKS_MOST, err));
     PITH_TRY(check_range("sessions", o->sessions, -1, SESSIONS_MOST, err));
     PITH_TRY(check_range("session_idle_ms", o->session_idle_ms, 0, INT32_MAX, err));
+    PITH_TRY(check_range("inter_op_threads", o->inter_op_threads, 0, 512, err));
     PITH_TRY(check_range("pressure_percent", o->pressure_percent, -1, 100, err));
     if (!o->pool_blocks) o->pool_blocks = PITH_POOL_BLOCKS;
     if (o->pool_blocks < 0) o->pool_blocks = 0;
@@ -197,6 +198,7 @@ pith_executor_options pith_model_executor_options(const pith_model *m) {
                                     .loop_limit = m->options.loop_limit,
                                     .separate = m->options.flags & PITH_OPEN_NO_ARENA,
                                     .fresh_plans = m->options.flags & PITH_OPEN_NO_PLAN_REUSE,
+                                    .branches = m->options.inter_op_threads,
                                     .counters = (pith_counters *)&m->account.counters };
 }
 

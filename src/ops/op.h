@@ -112,6 +112,7 @@ typedef struct pith_cost {
     double operations;  /* arithmetic operations; a multiply-add counts two */
     double bytes;       /* bytes that must be read or written, each counted once */
     const char *kernel; /* the family of the kernels that do most of it; NULL: none in particular */
+    bool serial;        /* further threads help little */
 } pith_cost;
 
 typedef struct pith_op {
@@ -139,7 +140,8 @@ typedef struct pith_op {
     pith_status (*scratch)(const pith_infer *c, const void *state, int threads, size_t *bytes); /* NULL: none */
     pith_status (*run)(pith_run *r);
     /* *cost begins as one operation per element of output 0, and the bytes of all inputs and outputs. NULL: that is
-     * right. */
+     * right. It is also asked before the run: shapes are known then, but scratch and the data of tensors may be NULL.
+     */
     void (*cost)(const pith_run *r, pith_cost *cost);
     const char *note; /* a restriction to show in docs/operators.md; may be NULL */
 } pith_op;

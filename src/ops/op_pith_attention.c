@@ -421,7 +421,7 @@ static void op_pith_attention_cost(const pith_run *r, pith_cost *cost) {
     const pith_tensor *q = r->in[Q], *offsets = attention_optional(r, OFFSETS);
     int64_t rows = pith_tensor_count(r->out[0]) / (s->heads * s->v_size);
     double pairs = offsets ? 0 : (double)rows * (double)keys_max(s, r->in[K]->dims, false);
-    for (int64_t b = 0; offsets && b + 1 < offsets->dims[0]; b++) {
+    for (int64_t b = 0; offsets && offsets->data && b + 1 < offsets->dims[0]; b++) {
         const int64_t *at = (const int64_t *)offsets->data + b;
         pairs += (double)(at[1] - at[0]) * (double)(at[1] - at[0]);
     }

@@ -271,7 +271,8 @@ static void linear_cost(const pith_run *r, pith_cost *cost) {
     const pith_linear *s = r->state;
     const int64_t m = linear_rows_of(s, r);
     pith_cost_product(cost, s->k, s->way->kernel);
-    if (distinct_bytes(s, m)) cost->operations *= (double)((const pith_distinct_rows *)r->scratch)->count / (double)m;
+    if (r->scratch && distinct_bytes(s, m))
+        cost->operations *= (double)((const pith_distinct_rows *)r->scratch)->count / (double)m;
 }
 
 const pith_op pith_op_Linear_pith = {

@@ -259,6 +259,13 @@ static pith_status recurrent_run(pith_run *r) {
     return PITH_OK;
 }
 
+/* Every round of every text multiplies by all weights. */
+static void recurrent_cost(const pith_run *r, pith_cost *cost) {
+    const double rounds = (double)(r->in[0]->dims[0] * r->in[0]->dims[1]);
+    cost->operations = 2 * rounds * (double)(pith_tensor_count(r->in[1]) + pith_tensor_count(r->in[2]));
+    cost->serial = r->in[1]->dims[0] == 1; /* one direction, round after round */
+}
+
 const pith_op pith_op_GRU = {
     .domain = "",
     .name = "GRU",
@@ -277,6 +284,7 @@ const pith_op pith_op_GRU = {
     .prepare = prepare_gru,
     .scratch = recurrent_scratch,
     .run = recurrent_run,
+    .cost = recurrent_cost,
 };
 
 const pith_op pith_op_LSTM = {
@@ -297,6 +305,7 @@ const pith_op pith_op_LSTM = {
     .prepare = prepare_lstm,
     .scratch = recurrent_scratch,
     .run = recurrent_run,
+    .cost = recurrent_cost,
 };
 
 const pith_op pith_op_RNN = {
@@ -317,4 +326,5 @@ const pith_op pith_op_RNN = {
     .prepare = prepare_rnn,
     .scratch = recurrent_scratch,
     .run = recurrent_run,
+    .cost = recurrent_cost,
 };

@@ -25,6 +25,7 @@ DATA = SOURCE / "tests/data"
 ROWS = table.rows()
 USERS = table.verbs()
 BERT = DATA / "models/bert-base-script17-sdpa/model.onnx"
+YUNET = DATA / "yunet/yunet-s-640-other-sizes/model.onnx"
 LABELS, CROSS = DATA / "tasks/labels-bert", DATA / "tasks/cross-bert"
 LINES = [f"word {i} of a longer line" * (1 + i % 5) for i in range(64)]
 
@@ -152,6 +153,19 @@ class Effects(Options):
         self.write("lines.txt", *["the same"] * 100)
         counted = [self.counted("-t", "1", "--max-batch-size", "10", flag) for flag in ("--plan-reuse", "--no-plan-reuse")]
         self.assertGreater(counted[1]["plans_made"], 2 * counted[0]["plans_made"])
+
+    def test_inter_op_threads(self):
+        """The heads of YuNet are branches; their numbers stay what they are."""
+        np.save(self.dir / "x.npy", np.random.default_rng(7).random((1, 3, 640, 640), np.float32))
+        found = []
+        for threads in ("1", "2"):
+            self.options = ()
+            self.good(YUNET, "-i", "input=x.npy", "-o", f"out{threads}", "-t", "2", "--inter-op-threads", threads, "--stats-file", "stats.json", verb="run")
+            found.append(json.loads((self.dir / "stats.json").read_text())["statistics"]["branches"])
+        self.assertEqual(found[0], 0)
+        self.assertGreater(found[1], 1)
+        for name in sorted((self.dir / "out1").iterdir()):
+            self.assertEqual(name.read_bytes(), (self.dir / "out2" / name.name).read_bytes(), name.name)
 
     def test_memory_limit(self):
         self.bad(1, "--memory-limit", "20000k", stdin=b"a\n", says="the memory limit is 20480000 bytes")
