@@ -239,6 +239,7 @@ class Effects(Options):
 
     def test_max_length(self):
         self.assertEqual(self.counted("--max-length", "3")["tokens"], 64 * 3)
+        self.bad(1, "--max-length", "1", stdin=b"a\n", says="the tokenizer alone adds 2")
 
     def test_max_length_of_classify(self):
         shown = self.run_pith("-m", LABELS, "--max-length", "3", "--stats", stdin=b"a b c d\n", verb="classify").stderr
