@@ -32,6 +32,7 @@ typedef struct binder {
     pith_type *types;            /* by value id */
     uint32_t *slot_of;           /* by value id: in the room of its memory */
     uint32_t *end;               /* by value id: last step that needs its memory, views counted; UINT32_MAX: none */
+    uint32_t *maker;             /* by value id: the step that gives it its last form; UINT32_MAX: none */
     const pith_tensor **port_of; /* by value id: the port whose memory it shows */
     room *rooms;                 /* by memory */
     size_t alias_capacity;
@@ -337,6 +338,7 @@ static pith_status place_view(binder *k, const pith_step *step, const pith_bound
     }
     k->slot_of[id] = k->slot_of[from_id];
     k->port_of[id] = k->port_of[from_id];
+    k->maker[id] = k->maker[from_id];
     if (k->slot_of[id] != NO_SLOT) return PITH_OK;
     to->data = from->data;
     if (k->port_of[id]) {
@@ -349,6 +351,57 @@ static pith_status place_view(binder *k, const pith_step *step, const pith_bound
         k->types[id].data = to;
     }
     return PITH_OK;
+}
+
+/* ---- tails ---- */
+
+/* Whether an operand of step `index`, beside the one it changes, is there when step `host` runs. */
+static bool is_ready(const binder *k, const pith_value *value, uint32_t host) {
+    return k->maker[value->id] == UINT32_MAX || k->maker[value->id] < host;
+}
+
+/* The step that may run this one in its tail, on its input `at`; UINT32_MAX: none. */
+static uint32_t tail_host(const binder *k, const pith_step *step, const pith_bound_step *bound, uint32_t index,
+                          int at) {
+    const pith_value *value = step->in[at];
+    const uint32_t host = value ? k->maker[value->id] : UINT32_MAX;
+    if (host == UINT32_MAX || value->user_count != 1 || value->output_uses || k->end[value->id] != index ||
+        k->slot_of[value->id] == NO_SLOT)
+        return UINT32_MAX;
+    const pith_step *by = &k->plan->steps[host];
+    const pith_bound_step *made = &k->binding->steps[host];
+    const uint32_t last = made->tail_count ? made->tail[made->tail_count - 1] : host;
+    if (made->mode != PITH_BOUND_RUN || !(by->node->op->flags & PITH_OP_TAILS) || made->tail_count == PITH_TAIL_MAX ||
+        by->device->backend != &pith_backend_cpu || step->device != by->device || by->memory ||
+        k->plan->steps[last].out[0] != value)
+        return UINT32_MAX;
+    if (bound->out[0]->dtype != bound->in[at]->dtype || !same_shape(bound->out[0], bound->in[at])) return UINT32_MAX;
+    for (int i = 0; i < step->in_count; i++)
+        if (i != at && step->in[i] && !is_ready(k, step->in[i], host)) return UINT32_MAX;
+    return host;
+}
+
+/* Puts an elementwise step into the tail of the step whose output it changes, if there is one. */
+static bool join_tail(binder *k, const pith_step *step, const pith_bound_step *bound, uint32_t index) {
+    const pith_op *op = step->node->op;
+    uint32_t host = UINT32_MAX;
+    pith_elementwise e;
+    pith_exec exec = { .threads = 1, .isa = k->plan->isa };
+    const pith_run run = pith_invoke_run(step->node, step->state, bound->in, bound->out, &exec, NULL);
+    if (!k->how->tails || !op->elementwise || !(op->flags & PITH_OP_IN_PLACE) || step->memory || step->out_count != 1)
+        return false;
+    if (!bound->out[0] || !op->elementwise(&run, &e)) return false;
+    int at = 0;
+    while (at < step->in_count && (host = tail_host(k, step, bound, index, at)) == UINT32_MAX) at++;
+    if (host == UINT32_MAX) return false;
+    pith_bound_step *made = &k->binding->steps[host];
+    const uint32_t id = step->out[0]->id;
+    made->tail[made->tail_count++] = index;
+    k->slot_of[id] = k->slot_of[step->in[at]->id];
+    k->maker[id] = host;
+    pith_slot *slot = slot_at(k, step->out[0]);
+    slot->end = k->end[id] == UINT32_MAX ? index : k->end[id];
+    return true;
 }
 
 /* ---- steps ---- */
@@ -431,7 +484,10 @@ static pith_status settle_step(binder *k, const pith_step *step, pith_bound_step
     if (status) return fail_place(status, step, k->err);
     bound->scratch_bytes = scratch;
     if (can_run_now(k, step, bound)) return run_now(k, step, bound);
+    if (join_tail(k, step, bound, index)) return PITH_OK;
     bound->mode = PITH_BOUND_RUN;
+    for (int i = 0; i < step->out_count; i++)
+        if (step->out[i]) k->maker[step->out[i]->id] = index;
     PITH_TRY(place_outputs(k, step, bound, index));
     uint32_t slot;
     if (!scratch) return PITH_OK;
@@ -633,13 +689,15 @@ pith_status pith_binding_make(pith_binding *binding, const pith_bind *how) {
     k.slot_of = pith_arena_array(how->scratch, values, sizeof *k.slot_of);
     k.end = pith_arena_array(how->scratch, values, sizeof *k.end);
     k.port_of = pith_arena_array(how->scratch, values, sizeof *k.port_of);
+    k.maker = pith_arena_array(how->scratch, values, sizeof *k.maker);
     k.in = pith_arena_array(how->scratch, plan->widest_in, sizeof *k.in);
     k.out = pith_arena_array(how->scratch, plan->widest_out, sizeof *k.out);
     if (!binding->tensors || !binding->steps || !binding->memories || !k.rooms || !k.types || !k.slot_of || !k.end ||
-        !k.port_of || !k.in || !k.out) {
+        !k.port_of || !k.maker || !k.in || !k.out) {
         return bind_out_of_memory(&k);
     }
     memset(k.slot_of, 0xFF, values * sizeof *k.slot_of);
+    memset(k.maker, 0xFF, values * sizeof *k.maker);
     find_ends(&k);
     PITH_TRY(bind_ports(&k));
     PITH_TRY(bind_known(&k));

@@ -3,6 +3,7 @@
 #define PITH_EXEC_BIND_H
 
 #include "exec/place.h"
+#include "ops/elementwise.h"
 #include "plan/plan.h"
 
 struct pith_child;
@@ -10,14 +11,16 @@ struct pith_region;
 
 typedef enum pith_bound_mode {
     PITH_BOUND_RUN,  /* shapes and places are known */
-    PITH_BOUND_SKIP, /* a view, or computed at bind: the run skips it */
+    PITH_BOUND_SKIP, /* a view, computed at bind, or in the tail of another step: the run skips it */
     PITH_BOUND_LATE  /* shapes are inferred when the step runs */
 } pith_bound_mode;
 
 typedef struct pith_bound_step {
     pith_bound_mode mode;
-    const pith_tensor **in;        /* [pith_node_in_room], into the binding's tensors; NULL: absent */
-    pith_tensor **out;             /* [pith_node_out_room]; NULL: absent or unused */
+    const pith_tensor **in;       /* [pith_node_in_room], into the binding's tensors; NULL: absent */
+    pith_tensor **out;            /* [pith_node_out_room]; NULL: absent or unused */
+    uint32_t tail[PITH_TAIL_MAX]; /* steps that run with this one, on its output 0, and are skipped */
+    int tail_count;
     size_t scratch, scratch_bytes; /* offset in the buffer of the step's memory; with separate slots, its slot */
     struct pith_child **children;  /* one per subplan, made when first needed */
 } pith_bound_step;
@@ -93,6 +96,7 @@ typedef struct pith_bind {
     const pith_dim *outer_symbols; /* of the executor that runs this one as a subgraph; NULL */
     int threads;
     int branches;        /* of a graph that may run at the same time; up to 1: none do */
+    bool tails;          /* elementwise steps may run with the step whose output they change */
     bool separate;       /* give each value memory of its own instead of a place in one buffer */
     pith_arena *scratch; /* reset by the caller */
     pith_error *err;

@@ -115,9 +115,19 @@ static bool branch_touch(branch_row *r, uint32_t step, const pith_value *value, 
     return true;
 }
 
-/* false: memory is out. */
+static bool branch_read(branch_row *r, uint32_t index, const pith_step *step) {
+    for (int i = 0; i < step->in_count; i++) {
+        const pith_value *value = step->in[i];
+        uint32_t from = value ? r->producer[value->id] : UINT32_MAX;
+        if (from != UINT32_MAX && from >= r->begin && from <= index) branch_join(r, index, from);
+        if (!branch_touch(r, index, value, false)) return false;
+    }
+    return true;
+}
+
 static bool branch_add(branch_row *r, uint32_t index) {
     const pith_step *step = &r->how->plan->steps[index];
+    const pith_bound_step *bound = &r->how->binding->steps[index];
     const double cost = r->cost[index];
     r->parent[index] = index;
     r->sum[index] = cost;
@@ -126,13 +136,10 @@ static bool branch_add(branch_row *r, uint32_t index) {
     r->total += cost;
     r->alone += branch_shared(r, index);
     if (cost > r->largest) r->largest = cost;
-    const bool writes = r->how->binding->steps[index].mode == PITH_BOUND_RUN;
-    for (int i = 0; i < step->in_count; i++) {
-        const pith_value *value = step->in[i];
-        uint32_t from = value ? r->producer[value->id] : UINT32_MAX;
-        if (from != UINT32_MAX && from >= r->begin) branch_join(r, index, from);
-        if (!branch_touch(r, index, value, false)) return false;
-    }
+    if (!branch_read(r, index, step)) return false;
+    for (int i = 0; i < bound->tail_count; i++)
+        if (!branch_read(r, index, &r->how->plan->steps[bound->tail[i]])) return false;
+    const bool writes = bound->mode == PITH_BOUND_RUN;
     for (int i = 0; i < step->out_count; i++)
         if (!branch_touch(r, index, step->out[i], writes)) return false;
     return true;

@@ -188,6 +188,7 @@ static pith_status get_binding(pith_executor *e, int threads, pith_binding **out
                           .outer_symbols = e->outer_symbols,
                           .threads = threads,
                           .branches = e->options.branches,
+                          .tails = e->options.tails,
                           .separate = e->options.separate,
                           .scratch = &e->scratch,
                           .err = err };
@@ -449,6 +450,17 @@ static pith_status prepare_late(pith_executor *e, const pith_step *step, pith_ru
     return run->scratch || !scratch ? PITH_OK : pith_fail_memory(run->err, scratch);
 }
 
+/* The steps of the tail; runs: [PITH_TAIL_MAX], which the tail refers to. */
+static void add_tail(pith_tail *tail, pith_run *runs, running *r, const pith_bound_step *bound) {
+    tail->count = 0;
+    for (int i = 0; i < bound->tail_count; i++) {
+        const pith_step *step = &r->executor->plan->steps[bound->tail[i]];
+        const pith_bound_step *own = &r->binding->steps[bound->tail[i]];
+        runs[i] = pith_invoke_run(step->node, step->state, own->in, own->out, &r->exec, NULL);
+        pith_tail_add(tail, &runs[i]);
+    }
+}
+
 static void trace_step(running *r, const pith_step *step, const pith_run *run, uint64_t begin) {
     pith_trace_event event = {
         .step = step, .index = r->step, .begin_ns = begin, .end_ns = pith_clock_ns(), .run = run
@@ -473,6 +485,10 @@ static pith_status run_step(running *r, pith_error *err) {
                                           : (char *)e->level->buffers[step->memory].data + bound->scratch;
     run.upcoming = step->upcoming;
     run.plan = step;
+    pith_tail tail;
+    pith_run tail_runs[PITH_TAIL_MAX];
+    if (bound->tail_count) add_tail(&tail, tail_runs, r, bound);
+    run.tail = bound->tail_count ? &tail : NULL;
     bool view = false;
     uint64_t begin = e->tree->trace ? pith_clock_ns() : 0;
     if (bound->mode == PITH_BOUND_LATE) PITH_TRY(prepare_late(e, step, &run, &view));

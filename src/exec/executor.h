@@ -31,6 +31,8 @@ typedef struct pith_executor_options {
     bool tight; /* memory is limited: keep no larger buffer than the current run needs */
     int64_t loop_limit;
     bool separate; /* allocate each value when its step begins and free it after its last use, instead of one buffer */
+    bool tails;    /* elementwise steps run on each part of the result of the step before, while it is in the cache;
+                      listeners do not hear of them */
     bool fresh_plans; /* make the binding anew in each run */
     int branches;     /* independent branches of the graph that may run at the same time; up to 1: one step at a time */
     /* Runs, bindings made and reused, buffers, inputs and outputs used in place or copied; of the main graph, not of

@@ -27,6 +27,7 @@ PITH_INLINE vf map_expm1(vf v) { return vf_expm1_below(vf_min(vf_zero(), v)); }
 
 MAP(ceil, vf_ceil(v))
 MAP(celu, vf_select(map_below(v), vf_mul(p0, map_expm1(vf_div(v, p0))), v))
+MAP(clip, vf_min_nan(vf_max_nan(v, p0), p1)) /* as max and then min of binary.h */
 MAP(elu, vf_select(map_below(v), vf_mul(p0, map_expm1(v)), v))
 MAP(floor, vf_floor(v))
 MAP(hard_sigmoid, map_unit(vf_add(vf_mul(p0, v), p1)))

@@ -3,7 +3,6 @@
 #include "kernels/taps.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "kernels/vec.h"
 
@@ -34,14 +33,26 @@ PITH_INLINE void block(const pith_taps *a, const float *x, int64_t x_step, float
     }
 }
 
-/* Columns [j, j + n), at most 16, of all rows. */
+/* Columns [j, j + n), at most 16, of all rows, in blocks of nearly equal numbers of rows. */
 PITH_INLINE void taps_column(const pith_taps *a, int64_t j, size_t n, int max) {
-    const float *x = a->x + j;
-    float *y = a->y + j;
     int64_t r = 0;
-    for (; r + ROWS <= a->rows; r += ROWS)
-        block(a, x + r * a->step, a->step, y + r * a->columns, a->columns, ROWS, n, true, max);
-    for (; r < a->rows; r++) block(a, x + r * a->step, 0, y + r * a->columns, 0, 1, n, true, max);
+    for (int64_t left = (a->rows + ROWS - 1) / ROWS, rows; left > 0; left--, r += rows) {
+        const float *x = a->x + j + r * a->step;
+        float *y = a->y + j + r * a->columns;
+        rows = (a->rows - r + left - 1) / left;
+        switch (rows) {
+#define TAPS_ROWS(count)                                                                                               \
+    case count: block(a, x, a->step, y, a->columns, count, n, true, max); break;
+            TAPS_ROWS(1)
+            TAPS_ROWS(2)
+            TAPS_ROWS(3)
+            TAPS_ROWS(4)
+            TAPS_ROWS(5)
+            TAPS_ROWS(6)
+            TAPS_ROWS(7)
+            TAPS_ROWS(8)
+        }
+    }
 }
 
 PITH_INLINE void taps_run(const pith_taps *a, int max) {
@@ -58,42 +69,59 @@ PITH_INLINE void taps_run(const pith_taps *a, int max) {
 void PITH_K(taps_sum_f32)(const pith_taps *a) { taps_run(a, 0); }
 void PITH_K(taps_max_f32)(const pith_taps *a) { taps_run(a, 1); }
 
-/* Every second element. */
-static void take_second(float *restrict to, const float *restrict from, int64_t n) {
-    for (int64_t i = 0; i < n; i++) to[i] = from[2 * i];
+/* n elements, each the `stride`-th after the one before. May write up to 15 more. */
+PITH_INLINE void put_places(float *to, const float *from, int64_t n, int64_t stride) {
+    int64_t i = 0;
+    if (stride == 1) {
+        for (; n - i >= 16; i += 16) vf_store(to + i, vf_load(from + i));
+        if (i < n) vf_store(to + i, vf_load_n(from + i, (size_t)(n - i)));
+    } else if (stride == 2) {
+        for (; n - i > 16; i += 16) vf_store(to + i, vf_even(vf_load(from + 2 * i), vf_load(from + 2 * i + 16)));
+        if (i == n) return;
+        const int64_t last = 2 * (n - i) - 1; /* elements up to the last one that is taken */
+        vf low = vf_load_n(from + 2 * i, last < 16 ? (size_t)last : 16);
+        vf_store(to + i, vf_even(low, last > 16 ? vf_load_n(from + 2 * i + 16, (size_t)(last - 16)) : vf_zero()));
+    } else {
+        for (; i < n; i++) to[i] = from[i * stride];
+    }
 }
 
-/* One row in its phases; from NULL: padding. */
-static void put_row(float *to, const float *from, const pith_taps_layout *p, const pith_window *w, float padding) {
-    const int64_t stride = w->stride[p->last], size = w->in[p->last];
-    for (int64_t phase = 0; phase < p->column_phases; phase++, to += p->rows * p->columns) {
-        int64_t at = phase - w->begin[p->last]; /* of the first place */
-        int64_t first = at >= 0 ? 0 : (-at + stride - 1) / stride, end = at >= size ? 0 : (size - 1 - at) / stride + 1;
-        if (!from) first = end = 0;
-        if (first > p->columns) first = p->columns;
-        if (end > p->columns) end = p->columns;
-        if (end < first) end = first;
-        for (int64_t i = 0; i < first; i++) to[i] = padding;
-        if (stride == 1 && end > first)
-            memcpy(to + first, from + at + first, (size_t)(end - first) * sizeof *to);
-        else if (stride == 2 && end > first)
-            take_second(to + first, from + at + 2 * first, end - first);
-        else
-            for (int64_t i = first; i < end; i++) to[i] = from[at + i * stride];
-        for (int64_t i = end; i < p->columns; i++) to[i] = padding;
-    }
+/* The places of one phase in a row: padding, places [first, end) from `at` on, padding. */
+typedef struct phase_row {
+    int64_t columns, stride, at, first, end;
+} phase_row;
+
+static phase_row phase_of(const pith_taps_layout *p, const pith_window *w, int64_t phase) {
+    phase_row row = { .columns = p->columns, .stride = w->stride[p->last], .at = phase - w->begin[p->last] };
+    const int64_t size = w->in[p->last];
+    row.first = row.at >= 0 ? 0 : (-row.at + row.stride - 1) / row.stride;
+    row.end = row.at >= size ? 0 : (size - 1 - row.at) / row.stride + 1;
+    if (row.first > row.columns) row.first = row.columns;
+    if (row.end > row.columns) row.end = row.columns;
+    if (row.end < row.first) row.end = row.first;
+    return row;
+}
+
+/* Writes up to 15 elements behind the row: those of the next one, which is written later, or behind the plane. */
+PITH_INLINE void put_row(float *to, const float *from, const phase_row *row, vf padding) {
+    for (int64_t i = 0; i < row->first; i += 16) vf_store(to + i, padding);
+    if (row->end > row->first)
+        put_places(to + row->first, from + row->at + row->first * row->stride, row->end - row->first, row->stride);
+    for (int64_t i = row->end; i < row->columns; i += 16) vf_store(to + i, padding);
 }
 
 void PITH_K(taps_plane_f32)(float *to, const float *x, const pith_window *w, float padding) {
     pith_taps_layout p;
-    if (!pith_taps_layout_of(&p, w)) return;                  /* pith_taps_floats has said so */
-    const int64_t all = p.column_phases * p.rows * p.columns; /* of a phase of rows */
-    for (int64_t phase = 0; phase < p.row_phases; phase++) {
-        for (int64_t r = 0; r < p.rows; r++) {
-            int64_t from = p.last ? r * w->stride[0] + phase - w->begin[0] : 0;
+    if (!pith_taps_layout_of(&p, w)) return; /* pith_taps_floats has said so */
+    const vf outside = vf_set1(padding);
+    const phase_row empty = { .columns = p.columns };
+    for (int64_t phase = 0; phase < p.row_phases * p.column_phases; phase++) {
+        const phase_row row = phase_of(&p, w, phase % p.column_phases);
+        for (int64_t r = 0; r < p.rows; r++, to += p.columns) {
+            int64_t from = p.last ? r * w->stride[0] + phase / p.column_phases - w->begin[0] : 0;
             bool inside = !p.last || (from >= 0 && from < w->in[0]);
-            put_row(to + phase * all + r * p.columns, inside ? x + from * w->in[p.last] : NULL, &p, w, padding);
+            put_row(to, x + (inside ? from * w->in[p.last] : 0), inside ? &row : &empty, outside);
         }
     }
-    for (int64_t i = 0; i < PITH_TAPS_BLOCK; i++) to[p.row_phases * all + i] = padding;
+    for (int64_t i = 0; i < PITH_TAPS_BLOCK; i++) to[i] = padding;
 }

@@ -17,6 +17,7 @@ typedef pith_binary_fn pith_map2_fn;
 /* Those that have vectors (k_map.c). */
 PITH_KERNEL_DECLARE(map_ceil_f32, pith_map_fn)
 PITH_KERNEL_DECLARE(map_celu_f32, pith_map_fn)
+PITH_KERNEL_DECLARE(map_clip_f32, pith_map_fn)
 PITH_KERNEL_DECLARE(map_elu_f32, pith_map_fn)
 PITH_KERNEL_DECLARE(map_floor_f32, pith_map_fn)
 PITH_KERNEL_DECLARE(map_hard_sigmoid_f32, pith_map_fn)

@@ -34,6 +34,7 @@
  *   vm_and vm_or vm_not vm_any vm_first(n): lanes below n; vm_lanes(m): bit i is lane i;
  *   vm_lowest(m)                       the first true lane alone
  *   vf_gather(base, i)                 base[i] of every lane
+ *   vf_even(a, b)                      lanes 0, 2, … 14 of a, then those of b
  *   vf_load_f16 vf_load_bf16 (and _n)  16 small floats, widened exactly
  *   vf_store_f16                       16 halves, rounded to nearest, ties to even
  *   vi_load_u8 vi_load_i8, vi_store_u8 16 bytes, widened; the low byte of each lane

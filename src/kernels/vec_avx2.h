@@ -156,6 +156,12 @@ PITH_VEC_2(vm, vf_le, vf, PITH_VEC_LE_PS)
 PITH_VEC_2(vm, vf_eq, vf, PITH_VEC_EQ_PS)
 PITH_VEC_2(vm, vf_gt, vf, PITH_VEC_GT_PS)
 PITH_VEC_2(vm, vf_ge, vf, PITH_VEC_GE_PS)
+/* Those of both halves of a, in the order of a register. */
+PITH_INLINE __m256 vec_even_half(vf a) {
+    __m256 pairs = _mm256_shuffle_ps(a.lo, a.hi, 0x88); /* 0 2, 8 10, 4 6, 12 14 */
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(pairs), 0xD8));
+}
+PITH_INLINE vf vf_even(vf a, vf b) { return (vf){ vec_even_half(a), vec_even_half(b) }; }
 PITH_INLINE vf vf_select(vm m, vf a, vf b) {
     return (vf){ _mm256_blendv_ps(b.lo, a.lo, m.lo), _mm256_blendv_ps(b.hi, a.hi, m.hi) };
 }

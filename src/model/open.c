@@ -199,6 +199,7 @@ pith_executor_options pith_model_executor_options(const pith_model *m) {
                                     .separate = m->options.flags & PITH_OPEN_NO_ARENA,
                                     .fresh_plans = m->options.flags & PITH_OPEN_NO_PLAN_REUSE,
                                     .branches = m->options.inter_op_threads,
+                                    .tails = m->options.optimization > 0,
                                     .counters = (pith_counters *)&m->account.counters };
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "ops/elementwise.h"
 
 /* PART: positions of one part of the work, if there are enough. PARTS: parts for each thread; with fewer positions the
  * maps are shared out too, MAPS at least. */
@@ -15,6 +16,8 @@ typedef struct job {
     const pith_window *w;
     const float *x, *weights, *bias;
     float *y, *planes;
+    const pith_tail *tail; /* of y_all; NULL: none */
+    const float *y_all;
     int64_t *offsets;
     int64_t in, out, taps, plane; /* places of a channel, windows of a map; floats of a plane or of a channel */
     int64_t step, columns, positions, parts, map_parts;
@@ -58,6 +61,12 @@ static void conv_copy_channel(void *context, size_t part, int worker) {
     j->s->plane(j->planes + (int64_t)part * j->plane, j->x + (int64_t)part * j->in, j->w, 0);
 }
 
+/* Elements of a map of y before position n. */
+static int64_t conv_place(const job *j, int64_t n) {
+    const int64_t column = n % j->step;
+    return n / j->step * j->columns + (column < j->columns ? column : j->columns);
+}
+
 static void conv_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     const int64_t at = (int64_t)part % j->parts, maps = (int64_t)part / j->parts % j->map_parts,
@@ -73,7 +82,11 @@ static void conv_run_part(void *context, size_t part, int worker) {
                     .y_map = j->out,
                     .step = j->step,
                     .columns = j->columns };
-    j->s->conv(&c, m0, m1, at * PART, at * PART + PART < j->positions ? at * PART + PART : j->positions);
+    const int64_t n0 = at * PART, n1 = n0 + PART < j->positions ? n0 + PART : j->positions;
+    j->s->conv(&c, m0, m1, n0, n1);
+    if (!j->tail) return;
+    const int64_t first = conv_place(j, n0), count = conv_place(j, n1) - first;
+    for (int64_t m = m0; m < m1; m++) pith_tail_apply(j->tail, c.y + m * j->out + first - j->y_all, count);
 }
 
 /* The maps of one channel. */
@@ -94,6 +107,7 @@ static void conv_run_taps(void *context, size_t part, int worker) {
         a.bias = j->bias ? j->bias + map : NULL;
         a.y = j->y + (image * j->z->maps + m) * j->out;
         j->s->taps(&a);
+        pith_tail_apply(j->tail, a.y - j->y_all, j->out);
     }
 }
 
@@ -104,7 +118,9 @@ static void conv_spread(int64_t *offsets, int64_t taps, int64_t channels, int64_
 
 void pith_conv_f32_run(pith_run *r, const pith_conv_f32 *s, const pith_conv_sizes *z, const pith_window *w,
                        const float *x, const float *weights, const float *bias, float *y) {
-    job j = { .s = s, .z = z, .w = w, .weights = weights, .bias = bias, .offsets = r->scratch };
+    job j = {
+        .s = s, .z = z, .w = w, .weights = weights, .bias = bias, .offsets = r->scratch, .tail = r->tail, .y_all = y
+    };
     const bool plain = is_plain(w) && !is_depthwise(z);
     j.in = pith_window_count(w->in, w->rank);
     j.out = pith_window_count(w->out, w->rank);

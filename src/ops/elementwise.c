@@ -8,17 +8,11 @@
 #include "kernels/unary.h"
 
 /* BLOCK: elements converted at a time, which stay in the L1 cache. GRAIN: elements that are worth a thread, a few
- * microseconds; smaller parts cost more to hand out than they save. */
-enum { BLOCK = 256, GRAIN = 16384 };
+ * microseconds; smaller parts cost more to hand out than they save. TAIL_BLOCK: elements after which the tail follows.
+ */
+enum { BLOCK = 256, GRAIN = 16384, TAIL_BLOCK = 4096 };
 
-typedef struct job {
-    const pith_elementwise *e;
-    int rank;
-    int64_t dims[PITH_MAX_RANK];
-    int64_t strides[PITH_ELEMENTWISE_MAX][PITH_MAX_RANK]; /* 0 where the operand is broadcast */
-    int64_t total, per_part;
-    bool converts;
-} job;
+typedef pith_elementwise_job job;
 
 static void merge_dims(job *j) {
     const pith_elementwise *e = j->e;
@@ -82,11 +76,8 @@ static void run_row(const job *j, int64_t y_at, const int64_t *at, int64_t n) {
     }
 }
 
-static void elementwise_run_part(void *context, size_t part, int worker) {
-    const job *j = context;
-    (void)worker;
-    int64_t begin = (int64_t)part * j->per_part;
-    int64_t end = j->total - begin < j->per_part ? j->total : begin + j->per_part;
+/* Elements [begin, end) of the output. */
+static void elementwise_range(const job *j, int64_t begin, int64_t end) {
     int64_t index[PITH_MAX_RANK], at[PITH_ELEMENTWISE_MAX] = { 0 }, rest = begin;
     int inner = j->rank - 1;
     for (int i = inner; i >= 0; i--) {
@@ -109,14 +100,61 @@ static void elementwise_run_part(void *context, size_t part, int worker) {
     }
 }
 
-void pith_elementwise_run(pith_run *r, const pith_elementwise *e) {
+static void elementwise_run_part(void *context, size_t part, int worker) {
+    const job *j = context;
+    (void)worker;
+    int64_t begin = (int64_t)part * j->per_part;
+    int64_t end = j->total - begin < j->per_part ? j->total : begin + j->per_part;
+    for (int64_t at = begin, n; at < end; at += n) {
+        n = j->tail && end - at > TAIL_BLOCK ? TAIL_BLOCK : end - at;
+        elementwise_range(j, at, at + n);
+        pith_tail_apply(j->tail, at, n);
+    }
+}
+
+static job elementwise_job(const pith_elementwise *e) {
     job j = { .e = e, .total = pith_tensor_count(e->out) };
-    if (j.total <= 0) return;
+    if (j.total <= 0) return j;
     merge_dims(&j);
     j.converts = e->result != e->out->dtype;
     for (int k = 0; k < e->count; k++) j.converts |= e->compute[k] != e->in[k]->dtype;
-    j.per_part = pith_run_chunk(r, j.total, 1, GRAIN);
-    pith_run_parallel(r, elementwise_run_part, &j, (size_t)((j.total + j.per_part - 1) / j.per_part));
+    return j;
+}
+
+static void elementwise_share(pith_run *r, job *j) {
+    if (j->total <= 0) return;
+    j->per_part = pith_run_chunk(r, j->total, 1, GRAIN);
+    pith_run_parallel(r, elementwise_run_part, j, (size_t)((j->total + j->per_part - 1) / j->per_part));
+}
+
+void pith_elementwise_run(pith_run *r, const pith_elementwise *e) {
+    job j = elementwise_job(e);
+    j.tail = r->tail;
+    elementwise_share(r, &j);
+}
+
+pith_status pith_elementwise_op_run(pith_run *r) {
+    pith_elementwise e = { 0 };
+    if (!r->node->op->elementwise(r, &e)) return pith_op_fail(r, "operands that do not fit");
+    pith_elementwise_run(r, &e);
+    return PITH_OK;
+}
+
+void pith_tail_add(pith_tail *tail, const pith_run *run) {
+    pith_elementwise *e = &tail->stages[tail->count];
+    *e = (pith_elementwise){ 0 };
+    if (run->node->op->elementwise(run, e)) tail->jobs[tail->count++] = elementwise_job(e);
+}
+
+void pith_tail_apply(const pith_tail *tail, int64_t begin, int64_t n) {
+    for (int i = 0; tail && i < tail->count; i++) elementwise_range(&tail->jobs[i], begin, begin + n);
+}
+
+void pith_run_tail(pith_run *r) {
+    for (int i = 0; r->tail && i < r->tail->count; i++) {
+        job j = r->tail->jobs[i];
+        elementwise_share(r, &j);
+    }
 }
 
 int pith_compute_dtype(int dtype) { return dtype == PITH_F16 || dtype == PITH_BF16 ? PITH_F32 : dtype; }
@@ -148,20 +186,24 @@ static void map1_loop(const void *context, void *y, const void *const *x, const 
         ((pith_map_fn *)s->fn)(y, x[0], n, s->p);
 }
 
+static pith_elementwise map1_of(const pith_map_state *state, pith_tensor *out, const pith_tensor *x) {
+    return (pith_elementwise){ .count = 1,
+                               .in = { x },
+                               .out = out,
+                               .compute = { state->compute },
+                               .result = state->result,
+                               .loop = map1_loop,
+                               .context = state };
+}
+
 void pith_map1_apply(pith_run *r, const pith_map_state *state, pith_tensor *out, const pith_tensor *x) {
-    pith_elementwise e = { .count = 1,
-                           .in = { x },
-                           .out = out,
-                           .compute = { state->compute },
-                           .result = state->result,
-                           .loop = map1_loop,
-                           .context = state };
+    const pith_elementwise e = map1_of(state, out, x);
     pith_elementwise_run(r, &e);
 }
 
-pith_status pith_map1_run(pith_run *r) {
-    pith_map1_apply(r, r->state, r->out[0], r->in[0]);
-    return PITH_OK;
+bool pith_map1_elementwise(const pith_run *r, pith_elementwise *e) {
+    *e = map1_of(r->state, r->out[0], r->in[0]);
+    return true;
 }
 
 static void map2_loop(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {
@@ -169,14 +211,19 @@ static void map2_loop(const void *context, void *y, const void *const *x, const 
     ((pith_map2_fn *)s->fn)(y, x[0], x[1], n, strides[0], strides[1]);
 }
 
+pith_elementwise pith_map2_of(const pith_map_state *state, pith_tensor *out, const pith_tensor *a,
+                              const pith_tensor *b) {
+    return (pith_elementwise){ .count = 2,
+                               .in = { a, b },
+                               .out = out,
+                               .compute = { state->compute, state->compute },
+                               .result = state->result,
+                               .loop = map2_loop,
+                               .context = state };
+}
+
 void pith_map2_apply(pith_run *r, const pith_map_state *state, pith_tensor *out, const pith_tensor *a,
                      const pith_tensor *b) {
-    pith_elementwise e = { .count = 2,
-                           .in = { a, b },
-                           .out = out,
-                           .compute = { state->compute, state->compute },
-                           .result = state->result,
-                           .loop = map2_loop,
-                           .context = state };
+    const pith_elementwise e = pith_map2_of(state, out, a, b);
     pith_elementwise_run(r, &e);
 }

@@ -36,7 +36,8 @@ enum {
     PITH_OP_SEQUENCES =
         1u << 6,            /* accepts sequences and empty optionals; others never receive any, except as captures */
     PITH_OP_GAPS = 1u << 7, /* with any number of inputs: those from min_inputs on may be absent */
-    PITH_OP_FIRST_OPTIONAL = 1u << 8 /* output 0 may be absent; other operators always have it, used or not */
+    PITH_OP_FIRST_OPTIONAL = 1u << 8, /* output 0 may be absent; other operators always have it, used or not */
+    PITH_OP_TAILS = 1u << 9           /* run applies r->tail to every element of output 0 (ops/elementwise.h) */
 };
 
 /* Inputs of infer, upgrade and scratch. */
@@ -72,6 +73,7 @@ typedef struct pith_prepare {
 enum { PITH_PLACE_SHOWN = 80 };
 
 struct pith_run;
+struct pith_elementwise;
 
 /* What the executor offers to a running operator. */
 typedef struct pith_exec {
@@ -100,8 +102,9 @@ typedef struct pith_run {
     const pith_tensor *const *in; /* NULL for an absent optional */
     pith_tensor *const *out;      /* shape and data are set, except for LATE; NULL if absent or unused */
     int in_count, out_count;
-    void *scratch;              /* 64-byte aligned, scratch() bytes */
-    pith_packed_bytes upcoming; /* packed constants of a later step, for prefetching; 0 bytes: none */
+    void *scratch;                /* 64-byte aligned, scratch() bytes */
+    const struct pith_tail *tail; /* of operators with PITH_OP_TAILS: steps to run on output 0; NULL: none */
+    pith_packed_bytes upcoming;   /* packed constants of a later step, for prefetching; 0 bytes: none */
     pith_exec *exec;
     const void *plan; /* the executor's own */
     pith_error *err;
@@ -139,6 +142,9 @@ typedef struct pith_op {
     pith_status (*prepare)(pith_prepare *c);                                                    /* NULL: no state */
     pith_status (*scratch)(const pith_infer *c, const void *state, int threads, size_t *bytes); /* NULL: none */
     pith_status (*run)(pith_run *r);
+    /* Sets *e to what run computes, if that is one elementwise computation of r; then it may run as the tail of another
+     * step. Shapes are known, data may be NULL. NULL: it is none. */
+    bool (*elementwise)(const pith_run *r, struct pith_elementwise *e);
     /* *cost begins as one operation per element of output 0, and the bytes of all inputs and outputs. NULL: that is
      * right. It is also asked before the run: shapes are known then, but scratch and the data of tensors may be NULL.
      */

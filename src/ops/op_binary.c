@@ -194,6 +194,12 @@ static pith_status prepare_mod(pith_prepare *c) {
     return prepare_family(c, pith_node_int(c->node, "fmod", 0) ? "fmod" : "mod", c->in[0]->dtype, 0);
 }
 
+/* Only where no rank has to be made equal. */
+static bool binary_elementwise(const pith_run *r, pith_elementwise *e) {
+    *e = pith_map2_of(r->state, r->out[0], r->in[0], r->in[1]);
+    return padded_rank(r->node, r->in[0]->rank, r->in[1]->rank) == r->in[1]->rank;
+}
+
 static pith_status binary_apply(pith_run *r, const pith_tensor *a, const pith_tensor *b) {
     pith_tensor padded = *r->in[1];
     int rank = padded_rank(r->node, r->in[0]->rank, padded.rank);
@@ -288,8 +294,9 @@ static pith_status run_many(pith_run *r) {
                                        .flags = flags_,                                                                \
                                        .infer = infer_,                                                                \
                                        .prepare = prepare_,                                                            \
-                                       .run = run_ };
-#define MAP_FLAGS PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE
+                                       .run = run_,                                                                    \
+                                       .elementwise = run_ == binary_run ? binary_elementwise : NULL };
+#define MAP_FLAGS (PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE | PITH_OP_TAILS)
 BINARY(Add, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS, binary_infer,
        binary_prepare, binary_run)
 BINARY(And, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, binary_infer, binary_prepare, binary_run)

@@ -426,7 +426,16 @@ static pith_status conv_run_plain(pith_run *r) {
     return PITH_OK;
 }
 
-static pith_status conv_run(pith_run *r) { return pith_widen_run(r, 0, conv_run_plain); }
+/* The planes of f32 finish each part with the tail; other ways finish all at the end. */
+static pith_status conv_run(pith_run *r) {
+    const state *s = r->state;
+    if (s->f32_planes && r->out[0]->dtype == PITH_F32) return conv_run_plain(r);
+    pith_run without = *r;
+    without.tail = NULL;
+    PITH_TRY(pith_widen_run(&without, 0, conv_run_plain));
+    pith_run_tail(r);
+    return PITH_OK;
+}
 
 static void conv_cost(const pith_run *r, pith_cost *cost) {
     const state *s = r->state;
@@ -446,6 +455,7 @@ static void conv_cost(const pith_run *r, pith_cost *cost) {
                                        .types = types_,                                                                \
                                        .newest = newest_,                                                              \
                                        .attrs = attrs_,                                                                \
+                                       .flags = PITH_OP_TAILS,                                                         \
                                        .infer = conv_infer,                                                            \
                                        .prepare = conv_prepare,                                                        \
                                        .scratch = conv_scratch,                                                        \

@@ -147,6 +147,7 @@ static pith_status infer_not(pith_infer *c) {
 }
 
 /* Opsets with attributes that mean nothing ("consumed_inputs"), and no other difference. */
+#define MAP_FLAGS (PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE | PITH_OP_TAILS)
 #define UNARY_AS(symbol, types_, domain_, name_, since_, newest_, attrs_, flags_, infer_, prepare_)                    \
     const pith_op pith_op_##symbol = { .domain = domain_,                                                              \
                                        .name = name_,                                                                  \
@@ -160,21 +161,19 @@ static pith_status infer_not(pith_infer *c) {
                                        .flags = flags_,                                                                \
                                        .infer = infer_,                                                                \
                                        .prepare = prepare_,                                                            \
-                                       .run = pith_map1_run };
+                                       .run = pith_elementwise_op_run,                                                 \
+                                       .elementwise = pith_map1_elementwise };
 #define UNARY_SINCE(name, types_, since_, newest_, attrs_)                                                             \
-    UNARY_AS(name, types_, "", #name, since_, newest_, attrs_, PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain,    \
-             unary_prepare)
+    UNARY_AS(name, types_, "", #name, since_, newest_, attrs_, MAP_FLAGS, infer_plain, unary_prepare)
 #define UNARY(name, types_, newest_, attrs_) UNARY_SINCE(name, types_, 1, newest_, attrs_)
-UNARY_AS(Abs, "n", "", "Abs", 1, 13, "consumed_inputs ints @-5", PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_abs,
-         unary_prepare)
+UNARY_AS(Abs, "n", "", "Abs", 1, 13, "consumed_inputs ints @-5", MAP_FLAGS, infer_abs, unary_prepare)
 UNARY(Acos, "f", 22, "")
 UNARY(Acosh, "f", 22, "")
 UNARY(Asin, "f", 22, "")
 UNARY(Asinh, "f", 22, "")
 UNARY(Atan, "f", 22, "")
 UNARY(Atanh, "f", 22, "")
-UNARY_AS(BitwiseNot, "z", "", "BitwiseNot", 18, 18, "", PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain,
-         unary_prepare_bits)
+UNARY_AS(BitwiseNot, "z", "", "BitwiseNot", 18, 18, "", MAP_FLAGS, infer_plain, unary_prepare_bits)
 UNARY(Ceil, "f", 13, "consumed_inputs ints @-5")
 UNARY(Celu, "f", 28, "alpha float = 1")
 UNARY(Cos, "f", 22, "")
@@ -183,10 +182,8 @@ UNARY(Elu, "f", 22, "alpha float = 1; consumed_inputs ints @-5")
 UNARY(Erf, "n", 13, "")
 UNARY(Exp, "f", 13, "consumed_inputs ints @-5")
 UNARY(Floor, "f", 13, "consumed_inputs ints @-5")
-UNARY_AS(Gelu, "f", "", "Gelu", 20, 20, "approximate string none|tanh = none", PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE,
-         infer_plain, prepare_gelu)
-UNARY_AS(Gelu_ms, "f", "com.microsoft", "Gelu", 1, 1, "", PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain,
-         prepare_gelu)
+UNARY_AS(Gelu, "f", "", "Gelu", 20, 20, "approximate string none|tanh = none", MAP_FLAGS, infer_plain, prepare_gelu)
+UNARY_AS(Gelu_ms, "f", "com.microsoft", "Gelu", 1, 1, "", MAP_FLAGS, infer_plain, prepare_gelu)
 UNARY(HardSigmoid, "f", 22, "alpha float = 0.2; beta float = 0.5; consumed_inputs ints @-5")
 UNARY(HardSwish, "f", 22, "")
 UNARY_AS(IsInf, "x", "", "IsInf", 10, 20, "detect_negative bool = 1; detect_positive bool = 1", PITH_OP_ELEMENTWISE,
@@ -195,11 +192,10 @@ UNARY_AS(IsNaN, "x", "", "IsNaN", 9, 20, "", PITH_OP_ELEMENTWISE, unary_infer_te
 UNARY(LeakyRelu, "f", 16, "alpha float = 0.01; consumed_inputs ints @-5")
 UNARY(Log, "f", 13, "consumed_inputs ints @-5")
 UNARY_SINCE(Mish, "f", 18, 22, "")
-UNARY_AS(Neg, "o", "", "Neg", 1, 13, "consumed_inputs ints @-5", PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_neg,
+UNARY_AS(Neg, "o", "", "Neg", 1, 13, "consumed_inputs ints @-5", MAP_FLAGS, infer_neg, unary_prepare)
+UNARY_AS(Not, "b", "", "Not", 1, 1, "", MAP_FLAGS, infer_not, unary_prepare)
+UNARY_AS(QuickGelu_ms, "f", "com.microsoft", "QuickGelu", 1, 1, "alpha float = 1.702", MAP_FLAGS, infer_plain,
          unary_prepare)
-UNARY_AS(Not, "b", "", "Not", 1, 1, "", PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_not, unary_prepare)
-UNARY_AS(QuickGelu_ms, "f", "com.microsoft", "QuickGelu", 1, 1, "alpha float = 1.702",
-         PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE, infer_plain, unary_prepare)
 UNARY(Reciprocal, "f", 13, "consumed_inputs ints @-5")
 UNARY(Relu, "o", 14, "consumed_inputs ints @-5")
 UNARY(Round, "f", 22, "")

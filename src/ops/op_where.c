@@ -1,6 +1,8 @@
 /* op_where.c - Where and Clip: a choice between operands, for every type whose elements are not packed. */
 #include <string.h>
 
+#include "base/dtype.h"
+#include "kernels/maps.h"
 #include "ops/elementwise.h"
 
 typedef struct wide {
@@ -85,6 +87,7 @@ const pith_op pith_op_Where = { .domain = "",
 
 typedef struct clip_state {
     pith_map_state low, high;
+    pith_map_fn *both; /* in one pass; NULL: there is none for the type */
 } clip_state;
 
 static pith_status upgrade_clip(pith_node *node, pith_error *err) {
@@ -108,25 +111,54 @@ static pith_status prepare_clip(pith_prepare *c) {
     if (!s) return pith_fail_memory(c->err, sizeof *s);
     PITH_TRY(pith_map_find(&s->low, "max", c->in[0]->dtype, c));
     PITH_TRY(pith_map_find(&s->high, "min", c->in[0]->dtype, c));
+    if (s->low.compute == PITH_F32) s->both = PITH_PREPARE_KERNEL(pith_map_fn, "map_clip", PITH_F32, c);
     s->low.result = s->low.compute;
     s->high.result = s->high.compute;
     c->state = s;
     return PITH_OK;
 }
 
-static pith_status run_clip(pith_run *r) {
-    const clip_state *s = r->state;
-    const pith_tensor *x = r->in[0];
-    pith_tensor *y = r->out[0];
-    for (int i = 1; i < 3; i++) {
-        if (!pith_has_input(r, i) || pith_tensor_count(r->in[i]) != 1) continue;
-        pith_tensor bound = *r->in[i];
-        bound.rank = 0;
-        pith_map2_apply(r, i == 1 ? &s->low : &s->high, y, x, &bound);
-        x = y;
+static void clip_none(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {
+    const clip_state *s = context;
+    (void)strides;
+    if (y != x[0]) memcpy(y, x[0], (size_t)n * pith_element_size(s->low.compute));
+}
+
+static void clip_low(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {
+    const clip_state *s = context;
+    ((pith_map2_fn *)s->low.fn)(y, x[0], x[1], n, strides[0], strides[1]);
+}
+
+static void clip_high(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {
+    const clip_state *s = context;
+    ((pith_map2_fn *)s->high.fn)(y, x[0], x[1], n, strides[0], strides[1]);
+}
+
+static void clip_both(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {
+    const clip_state *s = context;
+    if (s->both && strides[0]) {
+        s->both(y, x[0], n, (double[]){ (double)*(const float *)x[1], (double)*(const float *)x[2] });
+        return;
     }
-    if (x != y && x->data != y->data && x->bytes) memcpy(y->data, x->data, x->bytes);
-    return PITH_OK;
+    ((pith_map2_fn *)s->low.fn)(y, x[0], x[1], n, strides[0], strides[1]);
+    ((pith_map2_fn *)s->high.fn)(y, y, x[2], n, 1, strides[2]);
+}
+
+static bool clip_elementwise(const pith_run *r, pith_elementwise *e) {
+    const clip_state *s = r->state;
+    bool low = pith_has_input(r, 1) && pith_tensor_count(r->in[1]) == 1;
+    bool high = pith_has_input(r, 2) && pith_tensor_count(r->in[2]) == 1;
+    *e = (pith_elementwise){ .count = 1 + low + high,
+                             .in = { r->in[0], r->in[low ? 1 : 2], r->in[2] },
+                             .out = r->out[0],
+                             .compute = { s->low.compute, s->low.compute, s->low.compute },
+                             .result = s->low.compute,
+                             .loop = low && high ? clip_both
+                                     : low       ? clip_low
+                                     : high      ? clip_high
+                                                 : clip_none,
+                             .context = s };
+    return true;
 }
 
 const pith_op pith_op_Clip = { .domain = "",
@@ -139,8 +171,9 @@ const pith_op pith_op_Clip = { .domain = "",
                                .types = "n",
                                .attrs = "consumed_inputs ints @-5; max float @-5; max float = 3.4028235e+38 @6-10; "
                                         "min float @-5; min float = -3.4028235e+38 @6-10",
-                               .flags = PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE,
+                               .flags = PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE | PITH_OP_TAILS,
                                .upgrade = upgrade_clip,
                                .infer = infer_clip,
                                .prepare = prepare_clip,
-                               .run = run_clip };
+                               .run = pith_elementwise_op_run,
+                               .elementwise = clip_elementwise };

@@ -23,10 +23,10 @@ static const char *const columns_families[] = { "column_l1",  "column_max", "col
 static const char *const row_to_row_families[] = { "l2_normalize", "log_softmax", "softmax" };
 static const char *const norms_families[] = { "layer_norm", "rms_norm" };
 static const char *const rotary_families[] = { "rotary" };
-static const char *const maps_families[] = { "map_ceil",       "map_celu",         "map_elu",
-                                             "map_floor",      "map_hard_sigmoid", "map_hard_swish",
-                                             "map_leaky_relu", "map_round",        "map_selu",
-                                             "map_softsign",   "map_swish",        "map_thresholded_relu" };
+static const char *const maps_families[] = {
+    "map_ceil",       "map_celu",  "map_clip", "map_elu",      "map_floor", "map_hard_sigmoid",    "map_hard_swish",
+    "map_leaky_relu", "map_round", "map_selu", "map_softsign", "map_swish", "map_thresholded_relu"
+};
 static const char *const compare_families[] = { "map_equal", "map_less", "map_less_equal" };
 static const char *const affine_families[] = { "affine" };
 static const char *const moments_families[] = { "moments" };
