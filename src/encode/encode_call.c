@@ -301,8 +301,8 @@ static pith_status encode_check_job(const pith_encoder *e, const pith_encode_job
     const size_t specials = e->parts.tokenizer ? pith_tokenizer_specials(e->parts.tokenizer) : 0;
     if (limit && specials > (size_t)limit)
         return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "texts are cut at %d tokens, but the tokenizer alone adds %zu to each; raise max_length", limit,
-                         specials);
+                         "texts are cut at %d tokens, but the tokenizer alone adds %zu to each; raise max_length",
+                         limit, specials);
     if (job->frame && job->frame->hidden && (e->feed.ragged || !e->feed.masked))
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
                          "queries are filled up with mask tokens that no token attends to, but the graph has no input "
