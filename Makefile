@@ -122,6 +122,11 @@ size: all                       ## bytes of the library, the command and selecti
 	@tools/size.sh build
 	@$(PYTHON) tests/select/size.py . build build/select-size --report
 
+.PHONY: sizes
+sizes: build-test/build.ninja   ## write the sizes of programs for single architectures into docs/selective-build.md
+	@cmake --build build-test -j $(JOBS) --target pith
+	@$(PYTHON) tests/select/architectures.py build-test/pith . build-test build-test/architectures --write
+
 docs: build-test/build.ninja    ## make docs/operators.md and docs/options.md from the tables
 	@cmake --build build-test -j $(JOBS) --target test_operators_doc
 	@PITH_WRITE_DOCS=1 build-test/tests/test_operators_doc

@@ -81,10 +81,11 @@ static json_t *info_make(void) {
     char cache[4096];
     pith_build_report(&build, NULL);
     const bool cached = !pith_model_locate(cache, sizeof cache, NULL, NULL);
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:s?, s:s?}", "version", pith_version(), "compiler",
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:s?}", "version", pith_version(), "compiler",
                      build.compiler, "processor", info_processor(), "memory", info_memory(), "runtimes",
-                     info_words(build.runtimes), "backends", info_words(build.backends), "libraries",
-                     info_libraries(&build), "cache", cached ? cache : NULL, "config", config_in_use());
+                     info_words(build.runtimes), "backends", info_words(build.backends), "extra_operators",
+                     info_words(build.extra_operators), "libraries", info_libraries(&build), "cache",
+                     cached ? cache : NULL, "config", config_in_use());
 }
 
 /* Embeds two texts one after the other and adds what the model counted. */

@@ -63,6 +63,23 @@ static void print_report(const json_t *d) {
         printf("%-10s %s: %s\n", i ? "" : "not fused", inspect_text_of(line, "what"), inspect_text_of(line, "text"));
 }
 
+/* What a selective build was made without: the graph runs as it is, slower. One line per kind. */
+static void inspect_print_left_out(const json_t *d) {
+    size_t i, lines = 0;
+    json_t *piece;
+    const char *last = "";
+    json_array_foreach(json_object_get(d, "left_out"), i, piece) {
+        const char *kind = inspect_text_of(piece, "kind");
+        if (strcmp(kind, last)) {
+            printf("%s%-10s %s:", lines ? "\n" : "", lines ? "" : "left out", kind);
+            lines++;
+        }
+        printf(" %s", inspect_text_of(piece, "name"));
+        last = kind;
+    }
+    if (lines) putchar('\n');
+}
+
 static void print_embedding(const json_t *d) {
     const json_t *e = json_object_get(d, "embedding");
     size_t i;
@@ -189,6 +206,7 @@ static void inspect_print_text(const json_t *d) {
     printf("%-10s %lld, %.1f MB\n", "parameters", (long long)inspect_number_of(d, "parameters"),
            (double)inspect_number_of(d, "parameter_bytes") / 1e6);
     print_report(d);
+    inspect_print_left_out(d);
     if (json_is_true(json_object_get(d, "ragged")))
         printf("%-10s yes: texts run packed, without padding\n", "ragged");
     else

@@ -8,15 +8,20 @@
 #include <sys/stat.h>
 
 #include "cli/cli.h"
+#include "cli/ort_config.h"
 #include "cli/output.h"
 #include "cli/piece_file.h"
+#include "cli/select_cost.h"
 #include "cli/select_uses.h"
+#include "cli/select_why.h"
 
 typedef struct select_settings {
-    const char *output, *isas;
+    const char *output, *isas, *ort_operators, *why;
+    const char *cost; /* the archive; "": the one beside the command; NULL: nothing is weighed */
+    json_t *ort;      /* what ort_operators gets; NULL: nothing is asked for */
     pith_open_options open;
     string_list uses;
-    bool merge, quiet, unfused;
+    bool merge, quiet, unfused, all;
 } select_settings;
 
 /* ---- the list ---- */
@@ -60,6 +65,7 @@ static int select_model(piece_list *list, const char *path, const select_setting
         code = select_model_once(path, &open, uses);
     }
     if (pith_pieces_read(select_take_piece, list, &err)) return fail(&command_select, "%s", err.message);
+    if (!code && s->ort) code = ort_config_add_model(s->ort, path, &s->open, &command_select);
     return code;
 }
 
@@ -111,26 +117,50 @@ static int select_path(piece_list *list, const char *path, const select_settings
     return code;
 }
 
-static int select_models(piece_list *list, const string_list *paths, const select_settings *s, unsigned uses) {
+/* Unites with what was read before. */
+static int select_unite(piece_list *list, piece_list *next, bool first) {
+    bool good = true;
+    if (first)
+        *list = *next;
+    else
+        good = piece_list_unite(list, next);
+    if (!first) piece_list_free(next);
+    return good ? EXIT_DONE : fail(&command_select, "out of memory");
+}
+
+/* *unread: what the command ends with, if a configuration has lines that were passed over. */
+static int select_models(piece_list *list, const string_list *paths, const select_settings *s, unsigned uses,
+                         int *unread) {
     for (size_t i = 0; i < paths->count; i++) {
+        piece_list next = { 0 };
         size_t models = 0;
-        int code = select_path(list, paths->items[i], s, uses, &models);
-        if (code) return code;
-        if (!models) return fail(&command_select, "%s: no model in it", paths->items[i]);
+        if (ort_config_is(paths->items[i])) {
+            const int code = ort_config_read(&next, paths->items[i], &command_select, unread);
+            if (code) return piece_list_free(&next), code;
+        } else {
+            int code = select_path(&next, paths->items[i], s, uses, &models);
+            if (!code && !models) code = fail(&command_select, "%s: no model in it", paths->items[i]);
+            for (int k = 0; k < PIECE_KINDS; k++)
+                if (k != PIECE_ISAS) next.kinds[k].listed = true;
+            if (code) return piece_list_free(&next), code;
+        }
+        if (select_unite(list, &next, !i)) return EXIT_FAILED;
     }
-    for (int k = 0; k < PIECE_KINDS; k++)
-        if (k != PIECE_ISAS) list->kinds[k].listed = true;
     return EXIT_DONE;
 }
 
-static int select_merge(piece_list *list, const string_list *paths) {
+static int select_merge(piece_list *list, const string_list *paths, int *unread) {
     for (size_t i = 0; i < paths->count; i++) {
         piece_list next = { 0 };
         char message[1024];
-        bool good = piece_file_read(i ? &next : list, paths->items[i], message, sizeof message);
-        if (good && i && !piece_list_unite(list, &next)) good = !snprintf(message, sizeof message, "out of memory");
-        piece_list_free(&next);
-        if (!good) return fail(&command_select, "%s", message);
+        if (ort_config_is(paths->items[i])) {
+            const int code = ort_config_read(&next, paths->items[i], &command_select, unread);
+            if (code) return piece_list_free(&next), code;
+        } else if (!piece_file_read(&next, paths->items[i], message, sizeof message)) {
+            piece_list_free(&next);
+            return fail(&command_select, "%s", message);
+        }
+        if (select_unite(list, &next, !i)) return EXIT_FAILED;
     }
     return EXIT_DONE;
 }
@@ -162,7 +192,7 @@ static int select_read_isas(piece_list *list, const char *isas) {
     return EXIT_DONE;
 }
 
-static int select_write(const piece_list *list, const select_settings *s, const string_list *read) {
+static int select_write_list(const piece_list *list, const select_settings *s, const string_list *read) {
     const command *c = &command_select;
     output out;
     int code = output_open(&out, c, s->output, read);
@@ -172,25 +202,89 @@ static int select_write(const piece_list *list, const select_settings *s, const 
     return output_close(&out, c, true, EXIT_DONE);
 }
 
+static int select_write_ort(const select_settings *s, const string_list *read) {
+    output out;
+    int code = s->ort ? output_open(&out, &command_select, s->ort_operators, read) : EXIT_DONE;
+    if (code || !s->ort) return code;
+    ort_config_write(out.file, s->ort);
+    return output_close(&out, &command_select, true, EXIT_DONE);
+}
+
+/* What the options say together. Returns -1 to go on, else the exit code. */
+static int select_take(select_settings *s, unsigned *uses, const string_list *rest) {
+    const command *c = &command_select;
+    if (s->all && (rest->count || s->merge || s->uses.count || s->ort_operators || s->cost || s->why || s->unfused))
+        return usage(c, "--all lists this build and opens no model: it goes with -o and --isas alone");
+    if (!rest->count && !s->cost && !s->all)
+        return usage(c, s->merge ? "--merge needs the lists to unite" : "name a model, or a directory of models");
+    if (s->merge && ((s->isas && !s->cost) || (s->uses.count && !s->cost) || s->ort_operators || s->why))
+        return usage(c, "--merge unites lists and opens no model: it goes with -o and --cost alone");
+    if (s->ort_operators && (s->cost || s->why))
+        return usage(c, "--ort-operators goes with neither --cost nor --why, which write no lists");
+    if (s->ort_operators && (!strcmp(s->ort_operators, "-") || !ort_config_is(s->ort_operators)))
+        return usage(c, "--ort-operators takes the name of a file that ends in .config");
+    if (s->ort_operators) s->ort = json_object();
+    s->open.log = &warnings;
+    const int code = select_read_uses(uses, s);
+    return code ? code : -1;
+}
+
+/* The bytes of the list, or of everything where nothing is named. */
+static int select_weigh(const piece_list *list, const select_settings *s, const string_list *rest, unsigned uses) {
+    output out;
+    int code = output_open(&out, &command_select, s->output, rest);
+    if (!code)
+        code = select_cost(out.file, list, s->cost, uses, &command_select);
+    else
+        return code;
+    return output_close(&out, &command_select, !code, code);
+}
+
+static int select_explain(const select_settings *s, const string_list *rest, unsigned uses) {
+    output out;
+    int code = output_open(&out, &command_select, s->output, rest);
+    if (code) return code;
+    for (size_t i = 0; i < rest->count && !code; i++)
+        code = select_why(out.file, s->why, rest->items[i], &s->open, uses, &command_select);
+    if (!code && s->cost) code = select_cost_path(out.file, s->why, s->cost, uses, &command_select);
+    return output_close(&out, &command_select, !code, code);
+}
+
+static int select_all(piece_list *list) {
+    pith_error err = PITH_ERROR_INIT;
+    return pith_pieces_list(select_take_piece, list, &err) ? fail(&command_select, "%s", err.message) : EXIT_DONE;
+}
+
+/* Reads the lists and models, and writes what is asked for. */
+static int select_do(const select_settings *s, const string_list *rest, unsigned uses) {
+    piece_list list = { 0 };
+    int unread = EXIT_DONE;
+    int code = s->all     ? select_all(&list)
+               : s->merge ? select_merge(&list, rest, &unread)
+                          : select_models(&list, rest, s, uses, &unread);
+    if (!code) code = select_read_isas(&list, s->isas);
+    if (!code && s->cost) code = select_weigh(&list, s, rest, uses);
+    if (!code) code = select_write_ort(s, rest);
+    if (!code && !s->cost) code = select_write_list(&list, s, rest);
+    piece_list_free(&list);
+    return code ? code : unread;
+}
+
 static int select_run(int argc, char **argv) {
     const command *c = &command_select;
     select_settings s = { .open = PITH_OPEN_OPTIONS_INIT };
     string_list rest = { NULL, 0 };
     unsigned uses = 0;
+    char archive[4096];
     int code = take_options(c, &s, argc, argv, &rest);
     if (code >= 0) return code;
-    piece_list list = { 0 };
-    if (!rest.count)
-        code = usage(c, s.merge ? "--merge needs the lists to unite" : "name a model, or a directory of models");
-    else if (s.merge && (s.isas || s.uses.count))
-        code = usage(c, "--merge unites lists and opens no model: it goes with -o alone");
-    else
-        code = select_read_uses(&uses, &s);
-    s.open.log = &warnings;
-    if (!code) code = s.merge ? select_merge(&list, &rest) : select_models(&list, &rest, &s, uses);
-    if (!code) code = select_read_isas(&list, s.isas);
-    if (!code) code = select_write(&list, &s, &rest);
-    piece_list_free(&list);
+    code = select_take(&s, &uses, &rest);
+    if (code < 0 && s.cost && !*s.cost) {
+        if (!select_cost_find(archive, sizeof archive, c)) code = EXIT_FAILED;
+        s.cost = archive;
+    }
+    if (code < 0) code = s.why ? select_explain(&s, &rest, uses) : select_do(&s, &rest, uses);
+    json_decref(s.ort);
     free(s.uses.items);
     return code;
 }
@@ -203,6 +297,10 @@ static const option options[] = {
     AT(isas, isas),
     AT(merge, merge),
     AT(unfused, unfused),
+    AT(all_pieces, all),
+    AT(ort_operators, ort_operators),
+    AT(cost, cost),
+    AT(why, why),
     AT(optimization, open.optimization),
     AT(precision, open.precision),
     AT(model_file, open.model_file),
@@ -216,6 +314,10 @@ static const example examples[] = {
     { "pith select all-MiniLM-L6-v2 -o ops.yaml", "what one model needs" },
     { "pith select models/ face.onnx -o ops.yaml", "several models, and all models of a directory" },
     { "pith select --merge a.yaml b.yaml -o ops.yaml", "the union of two lists" },
+    { "pith select required_operators.config -o ops.yaml", "the operators of an ONNX Runtime build" },
+    { "pith select model.onnx -o ops.yaml --ort-operators required_operators.config", "and a list for one" },
+    { "pith select all-MiniLM-L6-v2 --cost --use embed", "the bytes of each piece in a program that embeds texts" },
+    { "pith select model.onnx --why com.microsoft::BiasGelu", "which nodes and which pass need an operator" },
     { "cmake -B small -DPITH_SELECT_OPS_YAML=ops.yaml -DPITH_DTYPE_SELECTIVE=ON", "the build of a list" },
     { NULL, NULL },
 };
@@ -223,12 +325,14 @@ static const example examples[] = {
 const command command_select = {
     .name = "select",
     .summary = "list the operators and other pieces that models need, for a small build",
-    .forms = "[options] MODEL...\n--merge [-o FILE] LIST...",
+    .forms = "[options] MODEL...\n--merge [-o FILE] LIST...\n--all [-o FILE]\n--cost[=LIBRARY] [MODEL...]\n--why PIECE "
+             "[--cost[=LIBRARY]] [MODEL...]",
     .takes = "MODEL",
     .description =
         "Opens the models, uses them, and writes which operators, kernels, passes, tokenizer steps and other "
         "pieces of Pith that took, as the optimiser left them. A build made from the list holds these and no others. "
-        "The list is the same on every processor. It may be edited, and written by hand.",
+        "The list is the same on every processor. It may be edited, and written by hand.\n"
+        "A MODEL that ends in .config is ONNX Runtime's required_operators.config, with or without types.",
     .examples = examples,
     .options = options,
     .run = select_run,

@@ -1,6 +1,7 @@
 /* piece_list.c - see piece_list.h. */
 #include "cli/piece_list.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@ const char *const piece_kind_names[PIECE_KINDS] = {
     "operators",   "kernels",        "passes",           "ragged",   "readers",
     "families",    "tasks",          "modules",          "heads",    "tokenizer_sources",
     "normalizers", "pre_tokenizers", "tokenizer_models", "decoders", "runtimes",
-    "isas",
+    "parts",       "isas",
 };
 
 const char *const piece_dtypes[PIECE_DTYPES] = {
@@ -52,6 +53,41 @@ piece_kind piece_kind_find(const char *name, size_t size) {
 }
 
 int piece_dtype_find(const char *name, size_t size) { return piece_name_find(piece_dtypes, PIECE_DTYPES, name, size); }
+
+/* Domains that symbols show at their beginning or at their end. */
+static const struct {
+    const char *domain, *before, *after;
+} piece_domains[] = {
+    { "com.microsoft::", "", "_ms" },
+    { "pith::", "", "_pith" },
+    { "ai.onnx.ml::", "ml_", "" },
+    { "ai.onnx.preview::", "preview_", "" },
+    { "ai.onnx.preview.training::", "training_", "" },
+    { "com.microsoft.nchwc::", "nchwc_", "" },
+};
+enum { PIECE_DOMAINS = sizeof piece_domains / sizeof *piece_domains };
+
+void piece_symbol(char *symbol, size_t size, const char *name) {
+    for (size_t i = 0; i < PIECE_DOMAINS; i++) {
+        const size_t n = strlen(piece_domains[i].domain);
+        if (strncmp(name, piece_domains[i].domain, n)) continue;
+        snprintf(symbol, size, "%s%s%s", piece_domains[i].before, name + n, piece_domains[i].after);
+        return;
+    }
+    const char *colons = strstr(name, "::");
+    snprintf(symbol, size, "%s", colons ? colons + 2 : name);
+}
+
+void piece_name(char *name, size_t size, const char *symbol) {
+    for (size_t i = 0; i < PIECE_DOMAINS && !strstr(symbol, "::"); i++) {
+        const char *before = piece_domains[i].before, *after = piece_domains[i].after;
+        const size_t b = strlen(before), a = strlen(after), n = strlen(symbol);
+        if (n <= a + b || strncmp(symbol, before, b) || strcmp(symbol + n - a, after)) continue;
+        snprintf(name, size, "%s%.*s", piece_domains[i].domain, (int)(n - a - b), symbol + b);
+        return;
+    }
+    snprintf(name, size, "%s", symbol);
+}
 
 /* All dtypes and some dtypes are all dtypes. */
 static uint32_t piece_unite_facts(uint32_t a, uint32_t b) {

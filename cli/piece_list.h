@@ -24,6 +24,7 @@ typedef enum piece_kind {
     PIECE_TOKENIZER_MODELS,
     PIECE_DECODERS,
     PIECE_RUNTIMES,
+    PIECE_PARTS,
     PIECE_ISAS,
     PIECE_KINDS
 } piece_kind;
@@ -37,6 +38,12 @@ enum { PIECE_DTYPES = 26, PIECE_UPGRADED = 1u << 31 };
 extern const char *const piece_dtypes[PIECE_DTYPES];
 /* -1: there is none of this name. */
 int piece_dtype_find(const char *name, size_t size);
+
+/* An operator's name in the lists of src/select and in C: "com.microsoft::Gelu" is Gelu_ms, and pith_op_Gelu_ms. An
+ * operator of a domain that is not known there has its plain name. */
+void piece_symbol(char *symbol, size_t size, const char *name);
+/* The other way round. */
+void piece_name(char *name, size_t size, const char *symbol);
 
 typedef struct piece_item {
     char *name;     /* owned */

@@ -1,6 +1,7 @@
 /* select_uses.c - see select_uses.h. */
 #include "cli/select_uses.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,16 +130,17 @@ static const struct {
     const char *name;
     unsigned use;
     pith_status (*run)(const pith_model *model, pith_error *err);
+    const char *calls; /* what a program for it calls beside pith_model_open and pith_model_close */
 } select_rows[] = {
-    { "embed", USE_DENSE, select_dense },
-    { "sparse", USE_SPARSE, select_sparse },
-    { "multi-vector", USE_MULTI_VECTOR, select_multi_vector },
-    { "score", USE_SCORE, select_score },
-    { "detokenize", USE_DETOKENIZE, select_detokenize },
-    { "images", USE_IMAGES, select_images },
-    { "detect", USE_DETECT, select_detect },
-    { "search", USE_SEARCH, select_search },
-    { "run", USE_RUN, select_session },
+    { "embed", USE_DENSE, select_dense, "pith_embed pith_embed_dim" },
+    { "sparse", USE_SPARSE, select_sparse, "pith_encode pith_encoded_free" },
+    { "multi-vector", USE_MULTI_VECTOR, select_multi_vector, "pith_encode pith_encoded_free" },
+    { "score", USE_SCORE, select_score, "pith_classify pith_label_count" },
+    { "detokenize", USE_DETOKENIZE, select_detokenize, "pith_detokenize pith_model_tokenizer pith_text_free" },
+    { "images", USE_IMAGES, select_images, "pith_embed_images pith_embed_images_dim" },
+    { "detect", USE_DETECT, select_detect, "pith_detect pith_faces_free" },
+    { "search", USE_SEARCH, select_search, "pith_search_index_create pith_search pith_search_index_destroy" },
+    { "run", USE_RUN, select_session, "pith_session_create pith_session_run pith_session_destroy" },
 };
 enum { SELECT_ROWS = sizeof select_rows / sizeof *select_rows };
 
@@ -168,4 +170,17 @@ pith_status select_use(const pith_model *model, unsigned uses, pith_error *err) 
         if (status && (uses || status == PITH_ERR_MEMORY)) return status;
     }
     return done ? PITH_OK : select_session(model, err);
+}
+
+void select_use_calls(unsigned uses, void (*act)(void *user, const char *function), void *user) {
+    act(user, "pith_model_open");
+    act(user, "pith_model_close");
+    for (size_t i = 0; i < SELECT_ROWS; i++)
+        for (const char *at = select_rows[i].calls; *at && (!uses || uses & select_rows[i].use);) {
+            char function[64];
+            const size_t n = strcspn(at, " ");
+            snprintf(function, sizeof function, "%.*s", (int)n, at);
+            act(user, function);
+            at += n + (at[n] == ' ');
+        }
 }

@@ -12,5 +12,7 @@ unsigned select_use_of(const char *name);
 extern const char select_use_names[];
 /* Uses the model in these ways. 0: in all ways that it is made for; if there are none, a session is opened. */
 pith_status select_use(const pith_model *model, unsigned uses, pith_error *err);
+/* Calls act for each function of the library that a program of these uses calls. 0: all uses. */
+void select_use_calls(unsigned uses, void (*act)(void *user, const char *function), void *user);
 
 #endif

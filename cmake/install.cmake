@@ -36,6 +36,9 @@ if(PITH_BUILD_STATIC)
     FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "tables.c")
   install(FILES cli/piece_list.c cli/piece_list.h cli/piece_file.c cli/piece_file.h DESTINATION ${PITH_SELECT_DIR}/cli
     COMPONENT development)
+  if(PITH_EXTRA_SOURCES) # the library has them, so its list does too
+    install(FILES ${PITH_SELECT_FOLDER}/select/extra_ops.def DESTINATION ${PITH_SELECT_DIR}/src/select COMPONENT development)
+  endif()
   install(FILES tools/trim.c DESTINATION ${PITH_SELECT_DIR}/tools COMPONENT development)
   install(FILES cmake/select.cmake DESTINATION ${PITH_SELECT_DIR}/cmake COMPONENT development)
 endif()

@@ -16,6 +16,7 @@ static const struct {
     const char *file, *macro, *other; /* other: a second macro for the same kind, or NULL */
 } sources[] = {
     { PIECE_OPERATORS, "ops", "OP", NULL },
+    { PIECE_OPERATORS, "extra_ops", "EXTRA_OP", NULL }, /* of programs: their second argument is the name */
     { PIECE_KERNELS, "kernels", "KERNEL", "PLAIN" },
     { PIECE_PASSES, "passes", "PASS", NULL },
     { PIECE_RAGGED, "ragged", "RAGGED", NULL },
@@ -30,8 +31,9 @@ static const struct {
     { PIECE_TOKENIZER_MODELS, "tokenizers", "MODEL", NULL },
     { PIECE_DECODERS, "tokenizers", "DECODER", NULL },
     { PIECE_RUNTIMES, "runtimes", "RUNTIME", NULL },
+    { PIECE_PARTS, "parts", "PART", NULL },
 };
-enum { SOURCES = sizeof sources / sizeof *sources, NAME_MOST = 256, LINE_MOST = 1024 };
+enum { SOURCES = sizeof sources / sizeof *sources, NAME_MOST = 256, LINE_MOST = 1024, EXTRAS_MOST = 64 };
 
 /* What a verb of the command cannot work without: any of these pieces, of one kind. */
 static const struct {
@@ -39,7 +41,7 @@ static const struct {
     piece_kind kind;
     const char *pieces; /* NULL: any piece of the kind */
 } verb_needs[] = {
-    { "detect", PIECE_HEADS, "yunet" },
+    { "detect", PIECE_HEADS, "mtcnn yunet" },
     { "embed", PIECE_HEADS, "dense sparse sparse_code multi_vector tokens bm42 minicoil" },
     { "similarity", PIECE_HEADS, "dense" },
     { "search", PIECE_HEADS, "dense" },
@@ -54,7 +56,10 @@ static const struct {
 
 typedef struct trim {
     const char *source, *output;
-    piece_list wanted, known; /* known: symbols */
+    const char *extras[EXTRAS_MOST]; /* lists of operators outside the tree */
+    size_t extra_count;
+    piece_list asked;         /* kernels that pieces of the build may look for */
+    piece_list wanted, known; /* known: symbols; of operators outside the tree, names with their domain */
     bool dtypes;
 } trim;
 
@@ -73,41 +78,8 @@ static void keep(piece_list *list, piece_kind kind, const char *name, uint32_t f
 
 /* ---- names and symbols ---- */
 
-/* Domains that symbols show at their beginning or at their end. */
-static const struct {
-    const char *domain, *before, *after;
-} domains[] = {
-    { "com.microsoft::", "", "_ms" },
-    { "pith::", "", "_pith" },
-    { "ai.onnx.ml::", "ml_", "" },
-    { "ai.onnx.preview::", "preview_", "" },
-    { "ai.onnx.preview.training::", "training_", "" },
-    { "com.microsoft.nchwc::", "nchwc_", "" },
-};
-enum { DOMAINS = sizeof domains / sizeof *domains };
-
-/* "com.microsoft::Gelu" to "Gelu_ms"; an operator of another domain has its plain name. */
-static void symbol_of(char *symbol, const char *name) {
-    for (size_t i = 0; i < DOMAINS; i++) {
-        size_t n = strlen(domains[i].domain);
-        if (strncmp(name, domains[i].domain, n)) continue;
-        snprintf(symbol, NAME_MOST, "%s%s%s", domains[i].before, name + n, domains[i].after);
-        return;
-    }
-    const char *colons = strstr(name, "::");
-    snprintf(symbol, NAME_MOST, "%s", colons ? colons + 2 : name);
-}
-
-/* The other way round. */
-static void name_of(char *name, const char *symbol) {
-    for (size_t i = 0; i < DOMAINS; i++) {
-        size_t b = strlen(domains[i].before), a = strlen(domains[i].after), n = strlen(symbol);
-        if (n <= a + b || strncmp(symbol, domains[i].before, b) || strcmp(symbol + n - a, domains[i].after)) continue;
-        snprintf(name, NAME_MOST, "%s%.*s", domains[i].domain, (int)(n - a - b), symbol + b);
-        return;
-    }
-    snprintf(name, NAME_MOST, "%s", symbol);
-}
+static void symbol_of(char *symbol, const char *name) { piece_symbol(symbol, NAME_MOST, name); }
+static void name_of(char *name, const char *symbol) { piece_name(name, NAME_MOST, symbol); }
 
 /* Insertions, deletions and changes that make one name of the other; letters count as equal in both cases. */
 static size_t distance(const char *a, const char *b) {
@@ -172,25 +144,63 @@ static int entry_of(const char *file, const char *line, char *first, char *secon
     for (int i = 0; i < SOURCES; i++) {
         if (strcmp(sources[i].file, file)) continue;
         second[0] = 0;
-        if (parse_entry(line, sources[i].macro, first, second)) return i;
+        if (parse_entry(line, sources[i].macro, first, second)) {
+            if (!strcmp(file, "extra_ops")) strcpy(first, second);
+            return i;
+        }
         if (sources[i].other && parse_entry(line, sources[i].other, first, second)) return i;
     }
     return -1;
+}
+
+/* A line of a list outside the tree, which has nothing but entries and comments. */
+static void check_extra(const trim *t, const char *path, const char *line, const char *name, int source) {
+    char symbol[NAME_MOST], plain[NAME_MOST];
+    const size_t blanks = strspn(line, " \t\r\n");
+    if (source < 0 && (!line[blanks] || strchr("/*", line[blanks]))) return;
+    if (source < 0 || !name[0])
+        die("EXTRA_OPS: %s: '%.*s' is no entry; write EXTRA_OP(symbol, domain::Name)", path, (int)strcspn(line, "\r\n"),
+            line);
+    symbol_of(symbol, name);
+    name_of(plain, symbol);
+    if (piece_list_find(&t->known, PIECE_OPERATORS, symbol) && !strcmp(plain, name))
+        die("EXTRA_OPS: %s: Pith has an operator '%s'; choose another domain or name", path, name);
+    if (piece_list_find(&t->known, PIECE_OPERATORS, name)) die("EXTRA_OPS: %s: '%s' is listed twice", path, name);
+}
+
+/* List n of a file; lists outside the tree stand behind the tree's own. NULL: there is none. */
+static FILE *open_part(const trim *t, const char *file, size_t n) {
+    if (!n) return open_list(t->source, file, "r");
+    if (strcmp(file, "extra_ops") || n > t->extra_count) return NULL;
+    FILE *f = fopen(t->extras[n - 1], "r");
+    if (!f) die("EXTRA_OPS: %s cannot be opened", t->extras[n - 1]);
+    return f;
 }
 
 static void read_known(trim *t) {
     char line[LINE_MOST], first[NAME_MOST], second[NAME_MOST];
     for (int i = 0; i < SOURCES; i++) {
         t->known.kinds[sources[i].kind].listed = true;
-        FILE *f = open_list(t->source, sources[i].file, "r");
-        while (fgets(line, sizeof line, f)) {
-            if (entry_of(sources[i].file, line, first, second) != i || !strncmp(line, "REFUSED", 7)) continue;
-            int dtype = sources[i].kind == PIECE_KERNELS ? piece_dtype_find(second, strlen(second)) : 0;
-            if (dtype < 0) die("%s.def: dtype '%s' is unknown", sources[i].file, second);
-            keep(&t->known, sources[i].kind, first, 1u << dtype);
+        FILE *f;
+        for (size_t n = 0; (f = open_part(t, sources[i].file, n)); n++, fclose(f)) {
+            while (fgets(line, sizeof line, f)) {
+                const int source = entry_of(sources[i].file, line, first, second);
+                if (n) check_extra(t, t->extras[n - 1], line, second, source);
+                if (source != i || !strncmp(line, "REFUSED", 7)) continue;
+                int dtype = sources[i].kind == PIECE_KERNELS ? piece_dtype_find(second, strlen(second)) : 0;
+                if (dtype < 0) die("%s.def: dtype '%s' is unknown", sources[i].file, second);
+                keep(&t->known, sources[i].kind, first, 1u << dtype);
+            }
         }
-        fclose(f);
     }
+}
+
+/* The key of an operator among those that are known. */
+static void key_of(const trim *t, char *key, const char *name) {
+    if (strstr(name, "::") && piece_list_find(&t->known, PIECE_OPERATORS, name))
+        snprintf(key, NAME_MOST, "%s", name);
+    else
+        symbol_of(key, name);
 }
 
 /* Operators go by their symbols from here on. */
@@ -200,7 +210,7 @@ static void check_wanted(trim *t) {
         for (size_t i = 0; i < names->count && k != PIECE_ISAS; i++) {
             char symbol[NAME_MOST];
             snprintf(symbol, sizeof symbol, "%s", names->items[i].name);
-            if (k == PIECE_OPERATORS) symbol_of(symbol, names->items[i].name);
+            if (k == PIECE_OPERATORS) key_of(t, symbol, names->items[i].name);
             if (!piece_list_find(&t->known, (piece_kind)k, symbol)) die_unknown(t, (piece_kind)k, names->items[i].name);
         }
     }
@@ -208,7 +218,7 @@ static void check_wanted(trim *t) {
     t->wanted.kinds[PIECE_OPERATORS] = (piece_names){ .listed = given.listed };
     for (size_t i = 0; i < given.count; i++) {
         char symbol[NAME_MOST];
-        symbol_of(symbol, given.items[i].name);
+        key_of(t, symbol, given.items[i].name);
         keep(&t->wanted, PIECE_OPERATORS, symbol, given.items[i].facts);
     }
 }
@@ -304,12 +314,14 @@ static bool keeps_entry(const trim *t, int source, const char *first, const char
 /* The file without what is not wanted. What is no entry stays. */
 static void write_list(const trim *t, const char *file) {
     char line[LINE_MOST], first[NAME_MOST], second[NAME_MOST];
-    FILE *from = open_list(t->source, file, "r"), *to = open_list(t->output, file, "w");
-    while (fgets(line, sizeof line, from)) {
-        int source = entry_of(file, line, first, second);
-        if (source < 0 || keeps_entry(t, source, first, second, line)) fputs(line, to);
+    FILE *from, *to = open_list(t->output, file, "w");
+    for (size_t n = 0; (from = open_part(t, file, n)); n++, fclose(from)) {
+        while (fgets(line, sizeof line, from)) {
+            int source = entry_of(file, line, first, second);
+            if (source < 0 || keeps_entry(t, source, first, second, line)) fputs(line, to);
+        }
+        if (n) fputc('\n', to);
     }
-    fclose(from);
     if (fclose(to)) die("%s/%s.def cannot be written", t->output, file);
 }
 
@@ -318,7 +330,7 @@ static void write_list(const trim *t, const char *file) {
 /* Kinds whose pieces models name in other words, see base/dropped.h. */
 static bool is_small(piece_kind kind) {
     return kind == PIECE_READERS || kind == PIECE_FAMILIES || kind == PIECE_TASKS || kind == PIECE_MODULES ||
-           kind == PIECE_HEADS || kind == PIECE_TOKENIZER_SOURCES || kind == PIECE_RUNTIMES;
+           kind == PIECE_HEADS || kind == PIECE_TOKENIZER_SOURCES || kind == PIECE_RUNTIMES || kind == PIECE_PARTS;
 }
 
 /* FNV-1a, as base/dropped.c has it. */
@@ -330,13 +342,50 @@ static void write_hash(FILE *to, const char *kind, const char *name, const char 
     fprintf(to, "DROPPED(0x%08xu) /* %s */\n", (unsigned)hash, text);
 }
 
-static void write_dropped(const trim *t) {
+/* levels: those of the target, with blanks between them. */
+static void write_dropped_levels(FILE *to, const trim *t, const char *levels) {
+    char level[NAME_MOST];
+    int size;
+    for (const char *at = levels; sscanf(at, "%255s%n", level, &size) == 1; at += size)
+        if (!wants(t, PIECE_ISAS, level)) fprintf(to, "DROPPED_SPEED(\"isas %s\")\n", level);
+}
+
+/* Notes a family that a piece of the build asks for. */
+static bool note_asked(void *user, const char *kind, const char *piece, const char *family) {
+    trim *t = user;
+    const bool other = !strcmp(kind, "library") || !strcmp(kind, "verbs");
+    if (other || wants(t, piece_kind_find(kind, strlen(kind)), piece)) keep(&t->asked, PIECE_KERNELS, family, 0);
+    return true;
+}
+
+/* Whether nothing that is left can ask for a piece of this kind. */
+static bool is_unasked(const trim *t, piece_kind kind, const char *name) {
+    const bool texts = wants(t, PIECE_PARTS, "texts");
+    const piece_names *models = &t->wanted.kinds[PIECE_TOKENIZER_MODELS];
+    switch (kind) {
+    case PIECE_KERNELS:
+        return t->wanted.kinds[PIECE_OPERATORS].listed && !piece_list_find(&t->asked, kind, name) &&
+               !(!strncmp(name, "map_", 4) && piece_list_find(&t->asked, kind, name + 4));
+    case PIECE_FAMILIES:
+    case PIECE_TASKS: return !wants(t, PIECE_READERS, "safetensors");
+    case PIECE_MODULES: return !texts;
+    case PIECE_TOKENIZER_SOURCES:
+    case PIECE_NORMALIZERS:
+    case PIECE_PRE_TOKENIZERS:
+    case PIECE_TOKENIZER_MODELS:
+    case PIECE_DECODERS: return !texts && models->listed && !models->count;
+    default: return false;
+    }
+}
+
+static void write_dropped(trim *t, const char *levels) {
+    for_needs(t, "KERNELS", note_asked, t);
     FILE *to = open_list(t->output, "dropped", "w");
     char name[NAME_MOST];
     for (int k = 0; k < PIECE_KINDS; k++) {
         const piece_names *known = &t->known.kinds[k];
-        if (k == PIECE_PASSES || k == PIECE_RAGGED) continue; /* a build without them is slower and says nothing */
         for (size_t i = 0; i < known->count; i++) {
+            if (is_unasked(t, (piece_kind)k, known->items[i].name)) continue;
             const piece_item *item = piece_list_find(&t->wanted, (piece_kind)k, known->items[i].name);
             const bool kept = wants(t, (piece_kind)k, known->items[i].name);
             uint32_t left = item && t->dtypes ? item->facts & ~PIECE_UPGRADED : 0;
@@ -345,13 +394,16 @@ static void write_dropped(const trim *t) {
                 if (left >> d & 1) write_hash(to, piece_kind_names[k], known->items[i].name, piece_dtypes[d]);
             if (kept || k == PIECE_KERNELS) continue;
             name_of(name, known->items[i].name);
-            if (is_small((piece_kind)k))
+            if (k == PIECE_PASSES || k == PIECE_RAGGED)
+                fprintf(to, "DROPPED_SPEED(\"%s %s\")\n", piece_kind_names[k], known->items[i].name);
+            else if (is_small((piece_kind)k))
                 fprintf(to, "DROPPED_NAME(\"%s %s\")\n", piece_kind_names[k], known->items[i].name);
             else
                 write_hash(to, piece_kind_names[k], k == PIECE_OPERATORS ? name : known->items[i].name, "");
         }
     }
     if (t->wanted.kinds[PIECE_ISAS].listed && !wants(t, PIECE_ISAS, "scalar")) write_hash(to, "isas", "scalar", "");
+    write_dropped_levels(to, t, levels);
     if (fclose(to)) die("%s/dropped.def cannot be written", t->output);
 }
 
@@ -486,6 +538,8 @@ int main(int argc, char **argv) {
             verbs = value;
         else if (!strcmp(argv[i], "--verbs-output"))
             verbs_output = value;
+        else if (!strcmp(argv[i], "--extra") && t.extra_count < EXTRAS_MOST)
+            t.extras[t.extra_count++] = value;
         else if (!strcmp(argv[i], "--list"))
             take_file(&t, value, !files), files = true;
         else
@@ -503,7 +557,7 @@ int main(int argc, char **argv) {
     derive_makers(&t, PIECE_RAGGED);
     for (int i = 0; i < SOURCES; i++)
         if (!i || strcmp(sources[i].file, sources[i - 1].file)) write_list(&t, sources[i].file);
-    write_dropped(&t);
+    write_dropped(&t, levels);
     write_isas(&t, levels);
     if (verbs) write_verbs(&t, verbs, verbs_output);
     return 0;

@@ -11,15 +11,16 @@ extern "C" {
 /* The strings live as long as the process. Lists have spaces between their words. */
 typedef struct pith_build_info {
     size_t size;
-    const char *compiler;       /* name and version of the compiler that built the library */
-    const char *runtimes;       /* engines that run models, for pith_open_options.runtime */
-    const char *backends;       /* what the builtin engine can place operators on */
-    const char *images;         /* formats of pictures that can be decoded, such as "JPEG PNG JPEG2000"; "": none */
-    const char *images_missing; /* why other formats cannot be; "": all can */
+    const char *compiler;        /* name and version of the compiler that built the library */
+    const char *runtimes;        /* engines that run models, for pith_open_options.runtime */
+    const char *backends;        /* what the builtin engine can place operators on */
+    const char *images;          /* formats of pictures that can be decoded, such as "JPEG PNG JPEG2000"; "": none */
+    const char *images_missing;  /* why other formats cannot be; "": all can */
+    const char *extra_operators; /* operators beyond Pith's own, from PITH_EXTRA_OPS: "example::Twice" */
 } pith_build_info;
 
 /* clang-format off */
-#define PITH_BUILD_INFO_INIT { sizeof(pith_build_info), NULL, NULL, NULL, NULL, NULL }
+#define PITH_BUILD_INFO_INIT { sizeof(pith_build_info), NULL, NULL, NULL, NULL, NULL, NULL }
 /* clang-format on */
 
 /* Fills a struct that was initialised with PITH_BUILD_INFO_INIT. The first call loads libpith_image.so, if it is there;

@@ -29,6 +29,7 @@
 #include "pith/export.h"
 #include "pith/memory.h"
 #include "pith/model.h"
+#include "pith/op.h"
 #include "pith/profile.h"
 #include "pith/quantize.h"
 #include "pith/relational.h"

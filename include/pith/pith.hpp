@@ -17,10 +17,12 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -94,6 +96,7 @@ template <class Options> Options options();
         return o;                                                                                                      \
     }
 PITH_HPP_OPTIONS(pith_open_options, PITH_OPEN_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_operator, PITH_OPERATOR_INIT)
 PITH_HPP_OPTIONS(pith_check_options, PITH_CHECK_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_calibrate_options, PITH_CALIBRATE_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_export_options, PITH_EXPORT_OPTIONS_INIT)
@@ -947,13 +950,27 @@ class SearchIndex {
 
 /* ---- pieces in use ---- */
 
+struct BuildPiece {
+    std::string list, name, dtypes;
+    bool upgraded;
+};
+namespace detail {
+inline void take_piece(void *user, const pith_build_piece *p) {
+    static_cast<std::vector<BuildPiece> *>(user)->push_back({ p->list, p->name, p->dtypes, p->upgraded != 0 });
+}
+} // namespace detail
+
+/* What this build of the library holds. */
+inline std::vector<BuildPiece> build_pieces() {
+    std::vector<BuildPiece> pieces;
+    detail::attempt([&](pith_error *err) { return pith_pieces_list(detail::take_piece, &pieces, err); });
+    return pieces;
+}
+
 /* Notes which pieces of the library the process uses, as long as it lives or until it is read. */
 class PieceRecord {
   public:
-    struct Piece {
-        std::string list, name, dtypes;
-        bool upgraded;
-    };
+    using Piece = BuildPiece;
     PieceRecord() {
         detail::attempt([](pith_error *err) { return pith_pieces_record(err); });
     }
@@ -965,14 +982,7 @@ class PieceRecord {
     /* Once. */
     std::vector<Piece> read() {
         std::vector<Piece> pieces;
-        detail::attempt([&](pith_error *err) {
-            return pith_pieces_read(
-                [](void *user, const pith_build_piece *p) {
-                    static_cast<std::vector<Piece> *>(user)->push_back(
-                        { p->list, p->name, p->dtypes, p->upgraded != 0 });
-                },
-                &pieces, err);
-        });
+        detail::attempt([&](pith_error *err) { return pith_pieces_read(detail::take_piece, &pieces, err); });
         read_ = true;
         return pieces;
     }
@@ -1187,6 +1197,68 @@ class Relational {
   private:
     detail::Handle<pith_relational, pith_relational_close> handle_;
 };
+
+/* ---- operators of your own ---- */
+
+/* Makes an operator known to this process: pith::options<pith_operator>() gives one to fill in. Its functions are
+ * called by C code, so no exception may leave them. */
+inline void register_op(const pith_operator &op) {
+    detail::attempt([&](pith_error *err) { return pith_register_op(&op, err); });
+}
+
+/* The attributes of a node, for the functions of an operator. Lists are those of the model, not copies. */
+class OpNode {
+  public:
+    explicit OpNode(const pith_op_node *node) : node_(node) {}
+    std::int64_t integer(const char *name) const noexcept { return pith_op_int(node_, name); }
+    float number(const char *name) const noexcept { return pith_op_float(node_, name); }
+    std::string_view string(const char *name) const noexcept {
+        const pith_str text = pith_op_string(node_, name);
+        return { text.data, text.size };
+    }
+    /* NULL: the node has no such attribute. */
+    const pith_tensor *tensor(const char *name) const noexcept { return pith_op_tensor(node_, name); }
+    /* Each with its first item and the number of items. */
+    std::pair<const std::int64_t *, std::size_t> integers(const char *name) const noexcept {
+        std::size_t count = 0;
+        const std::int64_t *items = pith_op_ints(&count, node_, name);
+        return { items, count };
+    }
+    std::pair<const float *, std::size_t> numbers(const char *name) const noexcept {
+        std::size_t count = 0;
+        const float *items = pith_op_floats(&count, node_, name);
+        return { items, count };
+    }
+    std::pair<const pith_str *, std::size_t> strings(const char *name) const noexcept {
+        std::size_t count = 0;
+        const pith_str *items = pith_op_strings(&count, node_, name);
+        return { items, count };
+    }
+
+  private:
+    const pith_op_node *node_;
+};
+
+/* Memory for the state of an operator, for prepare: nothing destroys what is put there. NULL: there is none. */
+template <class T> T *op_state(pith_op_prepare *c) noexcept {
+    static_assert(std::is_trivially_destructible_v<T>, "nothing destroys the state");
+    void *memory = pith_op_state(c, sizeof(T));
+    return memory ? new (memory) T() : nullptr;
+}
+/* The memory of an output whose shape run finds out. */
+inline pith_status op_output(pith_op_run *r, std::int32_t output, pith_dtype dtype,
+                             const std::vector<std::int64_t> &dims) noexcept {
+    return pith_op_output(r, output, dtype, static_cast<std::int32_t>(dims.size()), dims.data());
+}
+/* Calls task(part, worker) for each part, on the threads of the run; it throws nothing. */
+template <class Task> void op_parallel(pith_op_run *r, std::size_t parts, Task &&task) noexcept {
+    pith_op_parallel(
+        r,
+        [](void *context, std::size_t part, int worker) {
+            (*static_cast<std::remove_reference_t<Task> *>(context))(part, worker);
+        },
+        &task, parts);
+}
 
 } // namespace pith
 

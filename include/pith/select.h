@@ -33,6 +33,11 @@ PITH_API pith_status pith_pieces_record(pith_error *err);
 PITH_API pith_status pith_pieces_read(void (*piece)(void *user, const pith_build_piece *piece), void *user,
                                       pith_error *err);
 
+/* Calls piece for each piece that this build of the library holds, list by list; operators without their dtypes. The
+ * strings are valid during the callback. Thread-safe. PITH_ERR_ARGUMENT: piece is NULL. */
+PITH_API pith_status pith_pieces_list(void (*piece)(void *user, const pith_build_piece *piece), void *user,
+                                      pith_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -9,12 +9,12 @@
 #include "model/saved.h"
 
 pith_status pith_model_open(pith_model **model, const char *path, const pith_open_options *options, pith_error *err) {
-    PITH_ENTRY(pith_model_make(model, path, (pith_str){ NULL, 0 }, options, err));
+    PITH_ENTRY(pith_model_make(model, pith_origin_path(path), options, err));
 }
 
 pith_status pith_model_open_memory(pith_model **model, const void *data, size_t size, const pith_open_options *options,
                                    pith_error *err) {
-    PITH_ENTRY(pith_model_make(model, NULL, ((pith_str){ data, size }), options, err));
+    PITH_ENTRY(pith_model_make(model, pith_origin_memory((pith_str){ data, size }), options, err));
 }
 
 pith_status pith_model_locate(char *path, size_t size, const char *name, pith_error *err) {

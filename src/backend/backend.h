@@ -42,6 +42,9 @@ typedef struct pith_backend {
 /* In the order of select/backends.def; defined by select/tables.c. */
 extern const pith_backend *const pith_backend_table[];
 extern const size_t pith_backend_table_count;
+/* Whether there are several. Else there is one memory, nothing is copied and no device stands in for another: a program
+ * that is optimised when it is linked leaves out the code for that. */
+extern const bool pith_backends_differ;
 
 /* Its steps have the states that the operators' own prepare made. */
 extern const pith_backend pith_backend_cpu;

@@ -18,6 +18,9 @@ extern const size_t pith_dropped_count;
 /* "readers onnx" and so on, one zero-terminated string behind the other, then an empty one: the pieces of small kinds,
  * which models name in other words than lists do. */
 extern const char pith_dropped_names[];
+/* The same for passes, ragged rules and instruction sets, without which the results stay the same. Descriptions of
+ * models name them; nothing else refers to them. */
+extern const char pith_dropped_speed[];
 
 /* Whether this build was made without the piece. kind is that of the list ("operators"), name that of the list's line
  * ("com.microsoft::Gelu"; a kernel's has its dtype, "gemm f32"). Not for the small kinds. */

@@ -107,20 +107,13 @@ pith_status pith_files_open(pith_str *bytes, pith_files *files, const char *path
     PITH_TRY(pith_file_open(file, path, files->copy, files->arena->allocator, err));
     file->path = name.data;
     files->count++;
+    files->release = pith_file_release;
     *bytes = (pith_str){ (const char *)file->data, file->size };
     return PITH_OK;
 }
 
 void pith_files_close(pith_files *files) {
     while (files->count) pith_file_close(&files->items[--files->count]);
-}
-
-void pith_files_release(const pith_files *files, const void *begin, size_t bytes) {
-    for (size_t i = 0; i < files->count; i++) {
-        const pith_file *file = &files->items[i];
-        uintptr_t offset = (uintptr_t)begin - (uintptr_t)file->data;
-        if (offset < file->size && bytes <= file->size - offset) pith_file_release(file, begin, bytes);
-    }
 }
 
 void pith_file_release(const pith_file *file, const void *begin, size_t bytes) {

@@ -26,13 +26,21 @@ typedef struct pith_files {
     pith_file *items;
     size_t count, capacity;
     bool copy;
+    /* pith_file_release, once a file is open: who only has bytes in memory does not link the code for files. */
+    void (*release)(const pith_file *file, const void *begin, size_t bytes);
 } pith_files;
 
 /* Opens a file, or finds it if it is open already (by path), and returns its bytes. */
 pith_status pith_files_open(pith_str *bytes, pith_files *files, const char *path, pith_error *err);
 void pith_files_close(pith_files *files);
-/* Calls pith_file_release for the file that holds the bytes, if any does. */
-void pith_files_release(const pith_files *files, const void *begin, size_t bytes);
+/* Calls release for the file that holds the bytes, if any does. */
+static inline void pith_files_release(const pith_files *files, const void *begin, size_t bytes) {
+    for (size_t i = 0; i < files->count; i++) {
+        const pith_file *file = &files->items[i];
+        uintptr_t offset = (uintptr_t)begin - (uintptr_t)file->data;
+        if (offset < file->size && bytes <= file->size - offset) files->release(file, begin, bytes);
+    }
+}
 
 /* Tells the system that these bytes will not be needed soon, such as weights that were packed. Has no effect on a file
  * that is not mapped. */

@@ -1,4 +1,4 @@
-/* threads.c - the threads of the process.
+/* threads.c - the threads of the process: the part "threads".
  *
  * A run is a `job` on the stack of its caller, linked into the list of open jobs. An idle thread joins the first job
  * that needs more threads and then draws parts of it, as the caller does. Each thread has a range of parts, the same
@@ -248,7 +248,7 @@ static void wait_for_helpers(job *j, unsigned seen) {
     }
 }
 
-void pith_threads_run(pith_task *task, void *context, size_t parts, int threads) {
+static void threads_run(pith_task *task, void *context, size_t parts, int threads) {
     if (threads > THREADS_MAX) threads = THREADS_MAX;
     if (threads > 0 && (size_t)threads > parts) threads = (int)parts;
     if (threads <= 1 || current == &alone || parts > UINT32_MAX) {
@@ -282,16 +282,22 @@ void pith_threads_run(pith_task *task, void *context, size_t parts, int threads)
     wait_for_helpers(&j, epoch);
 }
 
-size_t pith_threads_left(void) { return current ? left_of(current) : 0; }
+static size_t threads_left(void) { return current ? left_of(current) : 0; }
 
-void pith_threads_wake(int threads) {
+static void threads_wake(int threads) {
     if (threads <= 1 || current) return;
     pthread_mutex_lock(&pool.lock);
     rouse(threads - 1);
 }
 
-void pith_threads_pin(bool pin) {
+static void threads_pin(bool pin) {
     pthread_mutex_lock(&pool.lock);
     pool.pinned = pin && !sched_getaffinity(0, sizeof pool.processors, &pool.processors);
     pthread_mutex_unlock(&pool.lock);
 }
+
+const pith_part pith_part_threads = { "threads", &(const pith_threads_part){ .run = threads_run,
+                                                                             .left = threads_left,
+                                                                             .wake = threads_wake,
+                                                                             .pin = threads_pin,
+                                                                             .machine = pith_machine_read } };

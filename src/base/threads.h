@@ -11,6 +11,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/cpu.h"
+#include "base/part.h"
+
 /* part is from 0 to parts - 1. worker is from 0 to threads - 1; no two parts that run at the same time share one. */
 typedef void pith_task(void *context, size_t part, int worker);
 
@@ -29,5 +32,17 @@ void pith_threads_wake(int threads);
 /* If pin is true, threads created from now on are pinned: helper n to the n-th CPU of the calling thread's current
  * affinity mask, modulo its size. CPU 0 of the mask is left for the caller of runs, which is never pinned. */
 void pith_threads_pin(bool pin);
+
+/* The part "threads" (base/part.h). Without it, the caller does all the work, and caches are taken to be small. */
+typedef struct pith_threads_part {
+    void (*run)(pith_task *task, void *context, size_t parts, int threads);
+    size_t (*left)(void);
+    void (*wake)(int threads);
+    void (*pin)(bool pin);
+    void (*machine)(pith_cpu *cpu); /* caches, allowed, quota and threads, if they are known */
+} pith_threads_part;
+
+/* Of that part, see machine.c. */
+void pith_machine_read(pith_cpu *cpu);
 
 #endif

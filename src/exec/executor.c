@@ -8,7 +8,7 @@
  * only one of them runs at a time, and its results are copied before another one runs. */
 #include "exec/executor.h"
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -26,7 +26,7 @@
 typedef struct beside {
     const struct running *run;
     const pith_region *region;
-    pthread_mutex_t lock; /* of the listener, and of what follows */
+    atomic_flag lock;   /* of the listener, and of what follows; there may be no other kind of lock */
     pith_status status;   /* of the first step, in the order of the plan, that failed */
     size_t step;
     pith_error *err;
@@ -461,16 +461,22 @@ static void add_tail(pith_tail *tail, pith_run *runs, running *r, const pith_bou
     }
 }
 
+static void beside_lock(beside *b) {
+    while (atomic_flag_test_and_set_explicit(&b->lock, memory_order_acquire)) {}
+}
+
+static void beside_unlock(beside *b) { atomic_flag_clear_explicit(&b->lock, memory_order_release); }
+
 static void trace_step(running *r, const pith_step *step, const pith_run *run, uint64_t begin) {
     pith_trace_event event = {
         .step = step, .index = r->step, .begin_ns = begin, .end_ns = pith_clock_ns(), .run = run
     };
     if (r->beside) {
         event.branch = r->branch + 1;
-        pthread_mutex_lock(&r->beside->lock);
+        beside_lock(r->beside);
     }
     trace(r->executor, event);
-    if (r->beside) pthread_mutex_unlock(&r->beside->lock);
+    if (r->beside) beside_unlock(r->beside);
 }
 
 /* The step that r->step says. */
@@ -524,23 +530,21 @@ static void run_branch(void *context, size_t part, int worker) {
     r.branch = (uint32_t)part;
     pith_status status = run_branch_steps(&r, all->region, &err);
     if (!status) return;
-    pthread_mutex_lock(&all->lock);
+    beside_lock(all);
     if (!all->status || r.step < all->step) {
         all->status = status;
         all->step = r.step;
         if (all->err) *all->err = err;
     }
-    pthread_mutex_unlock(&all->lock);
+    beside_unlock(all);
 }
 
 /* Idle threads help with the steps of the branches that are left, so each step may use all threads of the run. */
 static pith_status run_region(const running *r, const pith_region *region, pith_error *err) {
     const pith_executor *e = r->executor;
-    beside all = { .run = r, .region = region, .err = err };
-    if (pthread_mutex_init(&all.lock, NULL)) return pith_fail_memory(err, sizeof all.lock);
+    beside all = { .run = r, .region = region, .err = err, .lock = ATOMIC_FLAG_INIT };
     const int at_once = e->options.branches < r->exec.threads ? e->options.branches : r->exec.threads;
     pith_threads_run(run_branch, &all, region->branches, at_once);
-    pthread_mutex_destroy(&all.lock);
     if (all.status && all.status != PITH_ERR_CANCELLED && !e->tree->failed)
         e->tree->failed = e->plan->steps[all.step].device;
     pith_executor_note(e, PITH_COUNT_branches, region->branches);

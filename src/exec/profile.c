@@ -38,6 +38,7 @@ typedef struct event {
 } event;
 
 struct pith_lane {
+    const pith_recorder *recorder;
     pith_lane *next;
     pith_profile *profile;
     pthread_t thread;
@@ -47,6 +48,7 @@ struct pith_lane {
 };
 
 struct pith_profile {
+    const pith_recorder *recorder;
     pith_allocator allocator;
     pthread_mutex_t lock; /* of the list of lanes */
     pith_lane *lanes;
@@ -57,11 +59,13 @@ struct pith_profile {
     bool only; /* nothing is recorded */
 };
 
+static const pith_recorder profile_recorder;
+
 pith_status pith_profiling_create(pith_profile **profile, const pith_allocator *allocator, pith_error *err) {
     if (!allocator) allocator = &pith_allocator_default;
     pith_profile *p = pith_memory_alloc(allocator, sizeof *p, 64);
     if (!p) return pith_fail_memory(err, sizeof *p);
-    *p = (pith_profile){ .allocator = *allocator };
+    *p = (pith_profile){ .recorder = &profile_recorder, .allocator = *allocator };
     if (pthread_mutex_init(&p->lock, NULL)) {
         pith_memory_free(allocator, p);
         return pith_fail_memory(err, sizeof p->lock);
@@ -88,14 +92,17 @@ void pith_profiling_destroy(pith_profile *profile) {
 static pith_lane *add_lane(pith_profile *p) {
     pith_lane *lane = pith_memory_alloc(&p->allocator, sizeof *lane, 64);
     if (!lane) return NULL;
-    *lane = (pith_lane){ .next = p->lanes, .profile = p, .thread = pthread_self(), .number = ++p->lane_count };
+    *lane = (pith_lane){ .recorder = &profile_recorder,
+                         .next = p->lanes,
+                         .profile = p,
+                         .thread = pthread_self(),
+                         .number = ++p->lane_count };
     lane->last = &lane->first;
     pith_arena_init(&lane->arena, &p->allocator);
     return p->lanes = lane;
 }
 
-pith_lane *pith_profile_lane(pith_profile *profile) {
-    if (!profile) return NULL;
+static pith_lane *profile_lane(pith_profile *profile) {
     pthread_mutex_lock(&profile->lock);
     pith_lane *lane = profile->lanes;
     while (lane && !pthread_equal(lane->thread, pthread_self())) lane = lane->next;
@@ -103,8 +110,6 @@ pith_lane *pith_profile_lane(pith_profile *profile) {
     pthread_mutex_unlock(&profile->lock);
     return lane;
 }
-
-uint64_t pith_lane_now(const pith_lane *lane) { return lane ? pith_clock_ns() : 0; }
 
 static event *add_event(pith_lane *lane, const char *name, uint64_t begin_ns, uint64_t end_ns) {
     pith_profile *p = lane->profile;
@@ -132,8 +137,7 @@ static void tell_phase(const pith_profile *p, const char *name, uint64_t begin_n
     if (p->told) p->told(p->user, &phase);
 }
 
-void pith_lane_phase(pith_lane *lane, const char *name, uint64_t begin_ns, int64_t items) {
-    if (!lane) return;
+static void profile_phase(pith_lane *lane, const char *name, uint64_t begin_ns, int64_t items) {
     const uint64_t end_ns = pith_clock_ns();
     tell_phase(lane->profile, name, begin_ns, end_ns, items);
     event *e = lane->profile->only ? NULL : add_event(lane, name, begin_ns, end_ns);
@@ -192,7 +196,9 @@ static void record(void *context, const pith_trace_event *traced) {
     e->bytes = cost.bytes;
 }
 
-pith_trace_fn *pith_lane_trace(const pith_lane *lane) { return lane && !lane->profile->only ? record : NULL; }
+static pith_trace_fn *profile_trace(const pith_lane *lane) { return lane->profile->only ? NULL : record; }
+
+static const pith_recorder profile_recorder = { .lane = profile_lane, .phase = profile_phase, .trace = profile_trace };
 
 /* ---- writing ---- */
 

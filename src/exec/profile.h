@@ -7,6 +7,7 @@
 #ifndef PITH_EXEC_PROFILE_H
 #define PITH_EXEC_PROFILE_H
 
+#include "base/clock.h"
 #include "exec/executor.h"
 #include "pith/profile.h"
 
@@ -21,15 +22,32 @@ pith_status pith_profiling_write(const pith_profile *profile, void (*write)(void
 
 typedef struct pith_lane pith_lane;
 
+/* What profiles and lanes begin with. So a program that makes no profile does not link the code that records. */
+typedef struct pith_recorder {
+    pith_lane *(*lane)(pith_profile *profile);
+    void (*phase)(pith_lane *lane, const char *name, uint64_t begin_ns, int64_t items);
+    pith_trace_fn *(*trace)(const pith_lane *lane);
+} pith_recorder;
+
+static inline const pith_recorder *pith_recorder_of(const void *profile_or_lane) {
+    return *(const pith_recorder *const *)profile_or_lane;
+}
+
 /* Returns the lane of the calling thread, or NULL if profile is NULL or memory is out. Valid in this thread until the
  * profile is destroyed. */
-pith_lane *pith_profile_lane(pith_profile *profile);
+static inline pith_lane *pith_profile_lane(pith_profile *profile) {
+    return profile ? pith_recorder_of(profile)->lane(profile) : NULL;
+}
 /* Returns the current time, or 0 if lane is NULL. */
-uint64_t pith_lane_now(const pith_lane *lane);
+static inline uint64_t pith_lane_now(const pith_lane *lane) { return lane ? pith_clock_ns() : 0; }
 /* Records a phase from begin_ns until now. name must be a literal. items is the number of texts or tokens it handled;
  * -1: not given. */
-void pith_lane_phase(pith_lane *lane, const char *name, uint64_t begin_ns, int64_t items);
+static inline void pith_lane_phase(pith_lane *lane, const char *name, uint64_t begin_ns, int64_t items) {
+    if (lane) pith_recorder_of(lane)->phase(lane, name, begin_ns, items);
+}
 /* Returns the function that records steps in the lane, which is its context; NULL if lane is NULL. */
-pith_trace_fn *pith_lane_trace(const pith_lane *lane);
+static inline pith_trace_fn *pith_lane_trace(const pith_lane *lane) {
+    return lane ? pith_recorder_of(lane)->trace(lane) : NULL;
+}
 
 #endif

@@ -37,4 +37,10 @@ pith_status pith_judge_read_card(pith_module_reader *r, pith_str model_type);
 /* Looks for a chat template, and for a reranker with one sets reader->modules->judge.form to PITH_JUDGE_CHAT. */
 pith_status pith_judge_read_chat(pith_module_reader *r);
 
+/* The part "chat" (base/part.h): the two functions above, and the reading of chat templates. */
+typedef struct pith_judge_part {
+    pith_status (*card)(pith_module_reader *r, pith_str model_type);
+    pith_status (*chat)(pith_module_reader *r);
+} pith_judge_part;
+
 #endif

@@ -8,6 +8,7 @@
  * tokenization_utils_base.py (which file a template stands in, and its variables). */
 #include <string.h>
 
+#include "base/part.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "hf/module_class.h"
@@ -182,3 +183,5 @@ pith_status pith_judge_read_chat(pith_module_reader *r) {
     judge->form = PITH_JUDGE_CHAT;
     return pith_module_decide(r, "chat template", r->modules->folder, s.file, "query and document");
 }
+
+const pith_part pith_part_chat = { "chat", &(const pith_judge_part){ pith_judge_read_card, pith_judge_read_chat } };

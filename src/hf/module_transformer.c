@@ -1,5 +1,7 @@
 /* module_transformer.c - Transformer: config.json and sentence_bert_config.json. The graph itself is made by the reader
  * of the folder (ONNX, or config.json with weights). */
+#include "base/dropped.h"
+#include "base/part.h"
 #include "hf/module_transformer.h"
 
 #include <string.h>
@@ -378,6 +380,18 @@ static pith_status read_limits(pith_module_reader *r, pith_str folder) {
     return m->lower_case ? pith_module_decide(r, "lower case", folder, name.data, "yes") : PITH_OK;
 }
 
+/* What rerankers and classifiers may have: a chat template for pairs, or a card that says how they judge. */
+static pith_status transformer_chat(pith_module_reader *r, const transformer_config *c) {
+    const bool card = c->causal_name && r->alone;
+    if (!card && r->task != PITH_TASK_CLASSIFY && r->task != PITH_TASK_GENERATE) return PITH_OK;
+    const pith_judge_part *part = pith_part_find("chat");
+    pith_part_used("chat");
+    if (!part) PITH_TRY(pith_piece_check("parts", PITH_STR("chat"), r->err));
+    if (!part) return pith_fail(r->err, PITH_ERR_UNSUPPORTED, "this build is without chat templates");
+    if (card) PITH_TRY(part->card(r, c->model_type));
+    return r->task == PITH_TASK_CLASSIFY || r->task == PITH_TASK_GENERATE ? part->chat(r) : PITH_OK;
+}
+
 pith_status pith_module_transformer_read(pith_module_reader *r, pith_str folder, bool *causal) {
     transformer_config c = { .causal = true, .model_type = PITH_STR("") };
     bool there;
@@ -388,8 +402,8 @@ pith_status pith_module_transformer_read(pith_module_reader *r, pith_str folder,
     PITH_TRY(read_limits(r, folder));
     if (c.classifier && r->alone) r->task = PITH_TASK_CLASSIFY;
     *causal = c.causal_name && c.causal;
-    if (c.causal_name && r->alone) PITH_TRY(pith_judge_read_card(r, c.model_type));
-    if (r->task == PITH_TASK_CLASSIFY || r->task == PITH_TASK_GENERATE) return pith_judge_read_chat(r);
+    PITH_TRY(transformer_chat(r, &c));
+    if (r->task == PITH_TASK_CLASSIFY || r->task == PITH_TASK_GENERATE) return PITH_OK;
     return r->messages > PITH_MESSAGES_NONE
                ? pith_fail(r->err, PITH_ERR_UNSUPPORTED,
                            "modality_config.message: chat templates are supported for rerankers only")

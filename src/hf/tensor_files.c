@@ -1,4 +1,6 @@
 /* tensor_files.c - finds the files with a directory's tensors and reads them, one file or the shards of an index. */
+#include "base/dropped.h"
+#include "base/part.h"
 #include "hf/tensor_files.h"
 
 #include <string.h>
@@ -65,7 +67,11 @@ static pith_status tensor_files_add_file(pith_weights *weights, pith_files *file
     if (!text.data) return pith_fail_memory(err, name.size);
     PITH_TRY(tensor_files_open_file(&bytes, files, dir, name, weights->arena, err));
     if (tensor_files_name_ends(name, ".safetensors")) return pith_safetensors_read(weights, bytes, text.data, err);
-    return pith_torch_read(weights, bytes, text.data, err);
+    const pith_torch_part *torch = pith_part_find("torch");
+    pith_part_used("torch");
+    if (torch) return torch->read(weights, bytes, text.data, err);
+    PITH_TRY(pith_piece_check("parts", PITH_STR("torch"), err));
+    return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: this build is without files of torch.save", text.data);
 }
 
 /* *.index.json: {"weight_map": {tensor: file}}. */

@@ -1,4 +1,5 @@
 /* torch_file.c - finds the pickle and the storages of a file, and puts the pickle's tensors on the storages. */
+#include "base/part.h"
 #include "hf/torch_file.h"
 
 #include <string.h>
@@ -247,3 +248,5 @@ pith_status pith_torch_read(pith_weights *weights, pith_str bytes, const char *f
         status = pith_fail(err, PITH_ERR_FORMAT, "this is not a file of torch.save, or it is cut short");
     return status ? pith_fail_at(err, status, "%s: ", file_name) : PITH_OK;
 }
+
+const pith_part pith_part_torch = { "torch", &(const pith_torch_part){ pith_torch_read } };

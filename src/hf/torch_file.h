@@ -12,4 +12,9 @@
  * message names it; a damaged file gives PITH_ERR_FORMAT. */
 pith_status pith_torch_read(pith_weights *weights, pith_str bytes, const char *file_name, pith_error *err);
 
+/* The part "torch" (base/part.h). */
+typedef struct pith_torch_part {
+    pith_status (*read)(pith_weights *weights, pith_str bytes, const char *file_name, pith_error *err);
+} pith_torch_part;
+
 #endif

@@ -65,13 +65,30 @@ static pith_status module_load_given(const pith_image_module **module, const cha
     return module_load(module, here, err);
 }
 
+typedef struct module_self {
+    size_t visited;
+    const char *file; /* "": the program itself, which is visited first */
+} module_self;
+
+/* Whether this code is a part of an object of the process. */
+static int module_visit(struct dl_phdr_info *object, size_t size, void *user) {
+    module_self *self = user;
+    const uintptr_t here = (uintptr_t)&module_known;
+    (void)size;
+    self->file = self->visited++ ? object->dlpi_name : "";
+    for (size_t i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        if (part->p_type == PT_LOAD && here - (object->dlpi_addr + part->p_vaddr) < part->p_memsz) return 1;
+    }
+    return 0;
+}
+
 /* The folder of the file that contains this code, without a slash at its end; false if it is not known. */
 static bool module_own_folder(char *folder, size_t size) {
-    Dl_info self;
-    struct link_map *map = NULL;
-    if (!dladdr1((const void *)&module_known, &self, (void **)&map, RTLD_DL_LINKMAP)) return false;
-    if (map && map->l_name && map->l_name[0]) {
-        int length = snprintf(folder, size, "%s", map->l_name);
+    module_self self = { 0, NULL };
+    if (!dl_iterate_phdr(module_visit, &self)) return false;
+    if (self.file[0]) {
+        int length = snprintf(folder, size, "%s", self.file);
         if (length < 0 || (size_t)length >= size) return false;
     } else { /* the program itself, whose name here is what its caller called it */
         ssize_t length = readlink("/proc/self/exe", folder, size);

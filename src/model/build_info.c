@@ -8,6 +8,7 @@
 #include "backend/backend.h"
 #include "base/error.h"
 #include "image/module.h"
+#include "ops/custom.h"
 #include "runtime/runtime.h"
 
 #define TEXT_OF_VALUE(x) #x
@@ -18,11 +19,12 @@
 #define COMPILER "gcc " TEXT_OF(__GNUC__) "." TEXT_OF(__GNUC_MINOR__) "." TEXT_OF(__GNUC_PATCHLEVEL__)
 #endif
 
-static char runtimes[256], backends[256], images[128], images_missing[PITH_ERROR_MESSAGE_SIZE];
+static char runtimes[256], backends[256], images[128], images_missing[PITH_ERROR_MESSAGE_SIZE], extra_operators[2048];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void build_info_word(char *words, size_t size, const char *word) {
     size_t n = strlen(words);
+    if (n + strlen(word) + 2 > size) return;
     snprintf(words + n, size - n, "%s%s", n ? " " : "", word);
 }
 
@@ -34,6 +36,8 @@ static void build_info_find(void) {
         build_info_word(runtimes, sizeof runtimes, pith_runtime_table[i]->name);
     for (size_t i = 0; i < pith_backend_table_count; i++)
         build_info_word(backends, sizeof backends, pith_backend_table[i]->name);
+    for (const pith_extra_op *extra = pith_extra_op_table; extra->op; extra++)
+        build_info_word(extra_operators, sizeof extra_operators, extra->name);
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
         if (!pith_picture_codec(&codec, formats[i], NULL, &err))
             build_info_word(images, sizeof images, strchr(formats[i], ' ') ? "JPEG2000" : formats[i]);
@@ -43,7 +47,7 @@ static void build_info_find(void) {
 
 pith_status pith_build_info_fill(pith_build_info *info, pith_error *err) {
     pthread_once(&once, build_info_find);
-    pith_build_info mine = { info->size, COMPILER, runtimes, backends, images, images_missing };
+    pith_build_info mine = { info->size, COMPILER, runtimes, backends, images, images_missing, extra_operators };
     if (mine.size < sizeof mine.size)
         return pith_fail(err, PITH_ERR_ARGUMENT, "the struct has no size; initialise it with PITH_BUILD_INFO_INIT");
     memcpy(info, &mine, mine.size < sizeof mine ? mine.size : sizeof mine);

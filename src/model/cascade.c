@@ -121,7 +121,11 @@ pith_status pith_cascade_open(pith_model **parts, const pith_model *m, pith_erro
     o.flags &= ~(uint32_t)PITH_OPEN_DESCRIBE;
     o.pool_blocks = -1; /* the model's own pool is below them */
     o.pressure_percent = -1;
-    for (int i = 1; i < count; i++)
-        PITH_TRY(pith_model_open_limited(&parts[i], m->cascade_files[i].data, (pith_str){ NULL, 0 }, &o, NULL, err));
+    for (int i = 1; i < count; i++) {
+        const pith_origin origin = pith_origin_path(m->cascade_files[i].data);
+        PITH_TRY(pith_model_open_limited(&parts[i], &origin, &o, NULL, err));
+    }
     return PITH_OK;
 }
+
+const pith_part pith_part_cascades = { "cascades", &(const pith_cascade_part){ pith_cascade_find, pith_cascade_open } };

@@ -13,4 +13,10 @@ pith_status pith_cascade_find(pith_model *model, const char *dir, pith_error *er
  * destroys those that are not NULL, also after an error. */
 pith_status pith_cascade_open(pith_model **parts, const pith_model *model, pith_error *err);
 
+/* The part "cascades" (base/part.h): the two functions above. */
+typedef struct pith_cascade_part {
+    pith_status (*find)(pith_model *model, const char *dir, pith_error *err);
+    pith_status (*open)(pith_model **parts, const pith_model *model, pith_error *err);
+} pith_cascade_part;
+
 #endif

@@ -34,8 +34,7 @@ enum { NOISE_RUNS = 4 };
 enum { WITHOUT_MAX = 8, RUNS = 12, RUNS_AT_OPEN = 6 };
 
 typedef struct check {
-    const char *path;
-    pith_str bytes;
+    pith_origin origin;
     pith_open_options options; /* level, allocator and shapes of the caller; f32 */
     const pith_check_options *given;
     pith_model *reference;
@@ -223,7 +222,7 @@ static pith_status check_compare(int *output, double *difference, check *c, cons
 static pith_status check_open(pith_model **m, check *c, int level, const pith_opt_limits *limits) {
     pith_open_options options = c->options;
     options.optimization = level;
-    return pith_model_open_limited(m, c->path, c->bytes, &options, limits, c->err);
+    return pith_model_open_limited(m, &c->origin, &options, limits, c->err);
 }
 
 /* Does the model differ from the reference on this run, with the first `most` runs of passes? */
@@ -489,7 +488,9 @@ pith_status pith_model_check_passes(size_t *findings, const char *path, const pi
     pith_check_options o = PITH_CHECK_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
     if (o.runs < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "runs must not be negative");
-    check c = { .path = path, .given = &o, .seed = o.seed, .runs = o.runs ? o.runs : RUNS, .err = err };
+    check c = {
+        .origin = pith_origin_path(path), .given = &o, .seed = o.seed, .runs = o.runs ? o.runs : RUNS, .err = err
+    };
     size_t found = 0;
     PITH_TRY(check_levels(&found, &c));
     *findings = found;
@@ -514,9 +515,9 @@ static pith_status check_leave_out(check *c, int32_t *level, const pith_log *log
 }
 
 /* pith_model_open_limited with every pass left out whose result does not hold; each is warned about once. */
-static pith_status check_open_checked(pith_model **model, const char *path, pith_str bytes,
-                                      const pith_open_options *options, pith_error *err) {
-    check c = { .path = path, .bytes = bytes, .seed = 1, .runs = RUNS_AT_OPEN, .err = err };
+static pith_status check_open_checked(pith_model **model, const pith_origin *origin, const pith_open_options *options,
+                                      pith_error *err) {
+    check c = { .origin = *origin, .seed = 1, .runs = RUNS_AT_OPEN, .err = err };
     const char *without[WITHOUT_MAX];
     pith_opt_limits limits = { .runs = SIZE_MAX, .without = without };
     pith_open_options o = PITH_OPEN_OPTIONS_INIT;
@@ -527,13 +528,7 @@ static pith_status check_open_checked(pith_model **model, const char *path, pith
         pith_model_destroy(c.reference);
     }
     o.flags &= ~(uint32_t)PITH_OPEN_CHECK;
-    return status ? status : pith_model_open_limited(model, path, bytes, &o, &limits, err);
+    return status ? status : pith_model_open_limited(model, origin, &o, &limits, err);
 }
 
-pith_status pith_model_make(pith_model **model, const char *path, pith_str bytes, const pith_open_options *options,
-                            pith_error *err) {
-    pith_open_options o = PITH_OPEN_OPTIONS_INIT;
-    PITH_TAKE_OPTIONS(o, options, err);
-    return o.flags & PITH_OPEN_CHECK ? check_open_checked(model, path, bytes, options, err)
-                                     : pith_model_open_limited(model, path, bytes, options, NULL, err);
-}
+const pith_part pith_part_checks = { "checks", &(const pith_check_part){ check_open_checked } };

@@ -6,15 +6,16 @@
 #ifndef PITH_MODEL_CHECK_H
 #define PITH_MODEL_CHECK_H
 
-#include "model/model.h"
+#include "model/open.h"
 
 /* Implements pith_model_check_fusions. The caller has set the floating-point mode, here and below. */
 pith_status pith_model_check_passes(size_t *findings, const char *path, const pith_check_options *options,
                                     pith_error *err);
 
-/* Implements pith_model_open and pith_model_open_memory, with the check if the options ask for it. Opens path, or bytes
- * if path is NULL. */
-pith_status pith_model_make(pith_model **model, const char *path, pith_str bytes, const pith_open_options *options,
-                            pith_error *err);
+/* The part "checks" (base/part.h): opens a model with every pass left out whose result does not hold. */
+typedef struct pith_check_part {
+    pith_status (*open)(pith_model **model, const pith_origin *origin, const pith_open_options *options,
+                        pith_error *err);
+} pith_check_part;
 
 #endif

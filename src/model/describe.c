@@ -6,8 +6,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/cpu.h"
+#include "base/dropped.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/json_write.h"
@@ -30,6 +32,21 @@ static void put_ports(pith_json_out *w, const char *name, const pith_port *ports
         pith_json_key_string(w, "dtype", pith_str_of(pith_dtype_name(ports[i].dtype)));
         pith_json_key_string(w, "shape", pith_str_of(ports[i].shape));
         pith_json_key_bool(w, "optional", ports[i].optional);
+        pith_json_close(w, "}");
+    }
+    pith_json_close(w, "]");
+}
+
+/* The passes, ragged rules and instruction sets that a selective build was made without. */
+static void put_left_out(pith_json_out *w) {
+    pith_json_key(w, "left_out");
+    pith_json_open(w, "[");
+    for (const char *at = pith_dropped_speed; *at; at += strlen(at) + 1) {
+        const pith_str kind = { at, strcspn(at, " ") };
+        pith_json_separate(w);
+        pith_json_open(w, "{");
+        pith_json_key_string(w, "kind", kind);
+        pith_json_key_string(w, "name", pith_str_of(at + kind.size + (at[kind.size] != 0)));
         pith_json_close(w, "}");
     }
     pith_json_close(w, "]");
@@ -303,6 +320,7 @@ static pith_status put_model(pith_json_out *w, const pith_model *m, const pith_p
     pith_json_key_int(w, "level", m->options.optimization);
     put_report(w, "fused", &m->report, true);
     put_report(w, "not_fused", &m->report, false);
+    put_left_out(w);
     pith_json_key_bool(w, "ragged", m->text.ragged != NULL);
     pith_json_key_string(w, "ragged_reason",
                          m->text.ragged_reason.data ? m->text.ragged_reason

@@ -77,7 +77,8 @@ static pith_status detect_make(pith_detection *d, const pith_model *m, pith_erro
     const pith_type *declared = graph->inputs[0]->hint ? graph->inputs[0]->hint : &graph->inputs[0]->type;
     for (int i = 0; i < 2; i++)
         d->dims[i] = declared->rank == 4 && pith_dim_known(declared->dims[2 + i]) ? declared->dims[2 + i] : -1;
-    if (m->cascade) PITH_TRY(pith_cascade_open(d->parts, m, err));
+    const pith_cascade_part *cascades = m->cascade ? pith_part_find("cascades") : NULL;
+    if (cascades) PITH_TRY(cascades->open(d->parts, m, err));
     for (const int count = pith_detector_count(d->head->detector); d->count < count; d->count++)
         PITH_TRY(detect_make_network(d, d->count, m, err));
     return PITH_OK;
@@ -92,6 +93,8 @@ void pith_detection_free(pith_detection *d, const pith_allocator *allocator) {
     pith_arena_free(&d->arena);
     pith_memory_free(allocator, d);
 }
+
+static void detect_close(pith_model *m) { pith_detection_free(m->detection, m->options.allocator); }
 
 static pith_status detect_get(pith_detection **detection, const pith_model *model, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the lazily made part is behind the lock */
@@ -108,6 +111,7 @@ static pith_status detect_get(pith_detection **detection, const pith_model *mode
         }
         if (status) pith_detection_free(d, m->options.allocator);
         if (!status) m->detection = d;
+        m->close_detection = detect_close;
     }
     *detection = m->detection;
     pthread_mutex_unlock(&m->view_lock);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "heads/detector.h"
 #include "model/cascade.h"
 #include "model/reader.h"
 
@@ -171,6 +172,14 @@ static pith_status open_wanted(pith_model *m, const char *dir, pith_error *err) 
     return pith_fail(err, PITH_ERR_NOT_FOUND, "%s: there is no file '%s', nor in its folder onnx", dir, wanted);
 }
 
+/* A build with a detector of several networks needs the part that finds them. */
+static pith_status directory_check_cascades(pith_error *err) {
+    for (size_t i = 0; i < pith_head_table_count; i++)
+        if (pith_head_table[i]->detector && pith_head_table[i]->detector->find)
+            return pith_piece_check("parts", PITH_STR("cascades"), err);
+    return PITH_OK;
+}
+
 pith_status pith_readers_directory(pith_model *m, pith_error *err) {
     pith_str dir = m->dir, path;
     directory_class class;
@@ -181,8 +190,10 @@ pith_status pith_readers_directory(pith_model *m, pith_error *err) {
     PITH_TRY(open_named(&done, m, dir.data, false, err));
     if (!done && m->modules.folder.size) PITH_TRY(open_named(&done, m, m->dir.data, true, err));
     if (done) return PITH_OK;
-    PITH_TRY(pith_cascade_find(m, dir.data, err));
+    const pith_cascade_part *cascades = pith_part_find("cascades");
+    PITH_TRY(cascades ? cascades->find(m, dir.data, err) : directory_check_cascades(err));
     if (m->cascade) {
+        pith_part_used("cascades");
         PITH_TRY(note_file(m, m->cascade_files[0], err));
         return pith_readers_file(m, m->cascade_files[0], err);
     }

@@ -60,7 +60,7 @@ static pith_status engine_fall_back(pith_model *m, const pith_error *fault, pith
     return engine_note(m, fault->message, err);
 }
 
-pith_status pith_engine_begin(pith_model *m, pith_error *err) {
+static pith_status engine_begin(pith_model *m, pith_error *err) {
     const char *name = m->options.runtime ? m->options.runtime : "builtin";
     pith_error fault = PITH_ERROR_INIT;
     PITH_TRY(engine_copy_options(m, err));
@@ -73,22 +73,6 @@ pith_status pith_engine_begin(pith_model *m, pith_error *err) {
                          "precision int8 and bf16 are the builtin runtime's; %s runs the file as it is", name);
     if (!m->runtime->ready || !m->runtime->ready(&m->engine.options, &fault)) return PITH_OK;
     return engine_fall_back(m, &fault, err);
-}
-
-pith_program_source pith_model_program_source(const pith_model *m, const pith_graph *graph) {
-    pith_program_source source = {
-        .graph = graph, .files = &m->files, .options = &m->engine.options, .log = m->options.log
-    };
-    if (!m->reader || strcmp(m->reader->name, "onnx")) return source;
-    if (m->engine.inner.data) {
-        source.bytes = m->engine.inner;
-        source.folder = m->source_folder;
-        return source;
-    }
-    source.bytes = m->source_bytes;
-    for (size_t i = 0; i < m->files.count; i++)
-        if ((const char *)m->files.items[i].data == m->source_bytes.data) source.path = m->files.items[i].path;
-    return source;
 }
 
 /* Opens the program of the whole graph with a runtime that runs files as they are written. */
@@ -127,7 +111,7 @@ static pith_status engine_take_over(pith_model *m, const pith_error *reason, pit
     return pith_fail(err, reason->code, "%s; ONNX Runtime cannot run it either: %s", reason->message, fault.message);
 }
 
-pith_status pith_engine_choose(pith_model *m, pith_status known, const pith_error *reason, pith_error *err) {
+static pith_status engine_choose(pith_model *m, pith_status known, const pith_error *reason, pith_error *err) {
     pith_error fault = PITH_ERROR_INIT;
     if (known) engine_declare(m);
     if (!m->runtime->as_written) return known ? engine_take_over(m, reason, err) : PITH_OK;
@@ -137,12 +121,16 @@ pith_status pith_engine_choose(pith_model *m, pith_status known, const pith_erro
     return known ? pith_fail(err, known, "%s", reason->message) : PITH_OK;
 }
 
-pith_status pith_engine_rescue(pith_model *m, pith_status status, pith_error *err) {
+static pith_status engine_rescue(pith_model *m, pith_status status, pith_error *err) {
     if (!status || m->runtime->as_written) return status;
     pith_error reason = { .code = status };
     if (err) memcpy(reason.message, err->message, sizeof reason.message);
     return engine_take_over(m, &reason, err);
 }
+
+const pith_engine_functions pith_engine_all = { .begin = engine_begin,
+                                                .choose = engine_choose,
+                                                .rescue = engine_rescue };
 
 pith_status pith_model_report_runtime(pith_runtime_report *report, const pith_model *model, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the program is made behind a lock */

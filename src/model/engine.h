@@ -17,6 +17,16 @@ pith_status pith_engine_choose(pith_model *model, pith_status known, const pith_
  * for; else returns the error itself. */
 pith_status pith_engine_rescue(pith_model *model, pith_status status, pith_error *err);
 
+/* engine.c, where there are runtimes to choose from. */
+typedef struct pith_engine_functions {
+    pith_status (*begin)(pith_model *model, pith_error *err);
+    pith_status (*choose)(pith_model *model, pith_status known, const pith_error *fault, pith_error *err);
+    pith_status (*rescue)(pith_model *model, pith_status status, pith_error *err);
+} pith_engine_functions;
+extern const pith_engine_functions pith_engine_all;
+/* pith_engine_all if the table has other runtimes than the builtin one, else NULL; defined by select/tables.c. */
+extern const pith_engine_functions *const pith_engine_used;
+
 /* What a program of this graph of the model is made from. */
 pith_program_source pith_model_program_source(const pith_model *model, const pith_graph *graph);
 

@@ -13,7 +13,6 @@
 
 #include "base/error.h"
 #include "model/engine.h"
-#include "model/inner.h"
 #include "model/reader.h"
 
 struct pith_fed {
@@ -27,13 +26,6 @@ struct pith_fed {
 };
 
 static const pith_tensor *default_of(const pith_model *m, size_t input) { return m->graph->inputs[input]->type.data; }
-
-bool pith_fed_needs(const pith_model *m, size_t input, const pith_tensor *t) {
-    const pith_tensor *own = default_of(m, input);
-    bool same = t->dtype == own->dtype && t->rank == own->rank;
-    for (int d = 0; same && d < own->rank; d++) same = t->dims[d] == own->dims[d];
-    return !same || t->dtype == PITH_STRING || (own->bytes && memcmp(t->data, own->data, own->bytes));
-}
 
 /* Calls visit for each axis of a given tensor whose size has a name; stops when that gives false. */
 static bool each_named_axis(const pith_model *m, const pith_tensor *inputs, pith_named_sizes *sizes,
@@ -70,14 +62,14 @@ static bool forget_size(pith_named_sizes *s, int32_t symbol, size_t input, int a
     return true;
 }
 
-bool pith_fed_apart(const pith_model *m, const pith_tensor *inputs, pith_named_sizes *sizes) {
+static bool fed_apart(const pith_model *m, const pith_tensor *inputs, pith_named_sizes *sizes) {
     if (!m->reader->again || m->options.flags & PITH_OPEN_STRICT_SHAPES) return false;
     bool agree = each_named_axis(m, inputs, sizes, compare_size);
     each_named_axis(m, inputs, sizes, forget_size);
     return !agree;
 }
 
-const char *pith_named_sizes_text(const pith_named_sizes *n, const pith_model *m, char *buffer, size_t size) {
+static const char *fed_sizes_text(const pith_named_sizes *n, const pith_model *m, char *buffer, size_t size) {
     const pith_named_size *other = &n->items[n->symbol];
     pith_str name = pith_dims_symbol_name(m->graph->dims, n->symbol);
     snprintf(buffer, size, "input '%s' has size %lld at axis %d, but input '%s' sets " PITH_STR_FMT " to %lld",
@@ -86,7 +78,7 @@ const char *pith_named_sizes_text(const pith_named_sizes *n, const pith_model *m
     return buffer;
 }
 
-bool pith_fed_has(const pith_fed *fed, const bool *open, bool apart) {
+static bool fed_has(const pith_fed *fed, const bool *open, bool apart) {
     if (apart && !fed->apart) return false;
     for (size_t i = 0; i < fed->model->graph->input_count; i++)
         if (open[i] && !fed->open[i]) return false;
@@ -113,15 +105,7 @@ static pith_status fed_make_graph(pith_graph **graph, pith_fed *fed, pith_error 
         if (fed->open[i]) (*graph)->inputs[i]->type.data = NULL;
     (*graph)->apart = fed->apart;
     keep_fixed(*graph, m->graph);
-    if (m->options.flags & PITH_OPEN_INNER) PITH_TRY(pith_inner_add(*graph, err));
-    PITH_TRY(pith_ops_bind(*graph, err));
-    PITH_TRY(pith_ops_infer(*graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
-    if (m->options.flags & PITH_OPEN_INNER) pith_inner_settle(*graph);
-    int output;
-    if ((*graph)->output_count < m->graph->output_count) PITH_TRY(pith_model_text_output(&output, m, *graph, err));
-    pith_opt o = pith_model_optimizer(m, *graph, err);
-    o.allocator = &fed->account.allocator;
-    return m->options.optimization ? pith_opt_run(&o, NULL) : PITH_OK;
+    return m->reader->stages->again(*graph, m, &fed->account.allocator, err);
 }
 
 static pith_status fed_make(pith_fed *fed, const bool *open, bool apart, pith_executor_options options,
@@ -139,26 +123,7 @@ static pith_status fed_make(pith_fed *fed, const bool *open, bool apart, pith_ex
     return pith_runner_create(&fed->runner, &fed->program, &options, err);
 }
 
-pith_status pith_fed_create(pith_fed **fed, const pith_model *m, const bool *open, bool apart,
-                            const pith_executor_options *options, pith_error *err) {
-    if (!m->reader->again)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "a compiled model has the defaults of its inputs built in; feed other values to the ONNX file "
-                         "it was compiled from");
-    pith_fed *f = pith_memory_alloc(m->options.allocator, sizeof *f, 64);
-    if (!f) return pith_fail_memory(err, sizeof *f);
-    *f = (pith_fed){ .model = m };
-    pith_account_init(&f->account, m->options.allocator, 0, 0);
-    pith_arena_init(&f->arena, &f->account.allocator);
-    pith_status status = pith_account_settle(&f->account, fed_make(f, open, apart, *options, err), err);
-    if (status)
-        pith_fed_destroy(f);
-    else
-        *fed = f;
-    return status;
-}
-
-void pith_fed_destroy(pith_fed *fed) {
+static void fed_destroy(pith_fed *fed) {
     if (!fed) return;
     pith_runner_destroy(&fed->runner);
     pith_program_close(&fed->program);
@@ -166,8 +131,30 @@ void pith_fed_destroy(pith_fed *fed) {
     pith_memory_free(fed->model->options.allocator, fed);
 }
 
-pith_runner pith_fed_ready(const pith_fed *fed, pith_tensor *inputs) {
+static pith_status fed_create(pith_fed **fed, const pith_model *m, const bool *open, bool apart,
+                              const pith_executor_options *options, pith_error *err) {
+    pith_fed *f = pith_memory_alloc(m->options.allocator, sizeof *f, 64);
+    if (!f) return pith_fail_memory(err, sizeof *f);
+    *f = (pith_fed){ .model = m };
+    pith_account_init(&f->account, m->options.allocator, 0, 0);
+    pith_arena_init(&f->arena, &f->account.allocator);
+    pith_status status = pith_account_settle(&f->account, fed_make(f, open, apart, *options, err), err);
+    if (status)
+        fed_destroy(f);
+    else
+        *fed = f;
+    return status;
+}
+
+static pith_runner fed_ready(const pith_fed *fed, pith_tensor *inputs) {
     for (size_t i = 0; i < fed->model->graph->input_count; i++)
         if (fed->open[i] && inputs[i].dtype == PITH_UNDEFINED) inputs[i] = *default_of(fed->model, i);
     return fed->runner;
 }
+
+const pith_fed_functions pith_fed_planned = { .create = fed_create,
+                                              .destroy = fed_destroy,
+                                              .ready = fed_ready,
+                                              .apart = fed_apart,
+                                              .sizes_text = fed_sizes_text,
+                                              .has = fed_has };

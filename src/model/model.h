@@ -6,9 +6,11 @@
 
 #include "base/account.h"
 #include "base/busy.h"
+#include "base/part.h"
 #include "base/file.h"
 #include "base/system_memory.h"
 #include "compiled/compiled.h"
+#include "compiled/weights.h"
 #include "hf/labels.h"
 #include "hf/late.h"
 #include "lexical/hybrid.h"
@@ -32,6 +34,21 @@ typedef struct pith_engine {
     pith_str inner; /* the file with the outputs of PITH_OPEN_INNER, for a runtime that runs files; data NULL: none */
     bool is_auto, fallback;
 } pith_engine;
+
+/* The part of the library that makes a model embed text (open_texts.c); NULL in builds without it. */
+typedef struct pith_text_part {
+    pith_status (*modules)(pith_model *m, pith_error *err); /* of a directory */
+    /* Sets *output to the index of the output that dense vectors are made from; -1 if there is none. Appends the
+     * modules that work on vectors of tokens to the graph, which is one of the model's, with its types inferred;
+     * *output is then the output that they add. A graph of BM42 gets the output that its head reads, too. */
+    pith_status (*output)(int *output, const pith_model *m, pith_graph *graph, pith_error *err);
+    pith_status (*rows)(pith_model *m, pith_error *err); /* the output that becomes vectors, before passes run */
+    /* What a compiled file holds besides graph and settings. */
+    pith_status (*load)(pith_model *m, const pith_weights_in *weights, pith_error *err);
+    pith_status (*open)(pith_model *m, pith_error *err); /* tokenizer and encoder, when the graph is ready */
+    pith_status (*tell)(pith_model *m, pith_error *err); /* for PITH_OPEN_DESCRIBE, where there is no encoder */
+    void (*close)(pith_model *m);
+} pith_text_part;
 
 struct pith_model {
     pith_account account;
@@ -60,7 +77,8 @@ struct pith_model {
     bool modules_read; /* or tried */
     pith_hf_labels labels;
     pith_hf_late late;
-    pith_hybrid hybrid;  /* of BM42 and miniCOIL; kind 0: none */
+    pith_hybrid hybrid; /* of BM42 and miniCOIL; kind 0: none */
+    const pith_text_part *texts;
     pith_text_view text; /* of the output that dense vectors are made from, if there is one */
     pith_error no_text;  /* why text has no encoder */
     pith_port *inputs, *outputs;
@@ -74,6 +92,10 @@ struct pith_model {
     pith_text_view *views;                 /* of other outputs */
     struct pith_picture_view *pictures[2]; /* pooled by the model, and as rows; NULL: not made */
     struct pith_detection *detection;      /* NULL: not made */
+    /* Free what was opened or made; NULL: it was not. */
+    void (*close_files)(pith_model *m);
+    void (*close_pictures)(pith_model *m);
+    void (*close_detection)(pith_model *m);
 
     atomic_size_t pooled_idle; /* sessions that wait in pools of the caller */
 
@@ -89,11 +111,6 @@ pith_status pith_model_open_program(pith_program *program, const pith_model *mod
 pith_status pith_model_program(const pith_program **program, const pith_model *model, pith_error *err);
 /* Returns its plan. PITH_ERR_UNSUPPORTED if the model is run by another runtime than the builtin one. Thread-safe. */
 pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pith_error *err);
-
-/* Sets *output to the index of the output that dense vectors are made from; -1 if there is none. Appends the modules
- * that work on vectors of tokens to the graph, which is one of the model's, with its types inferred; *output is then
- * the output that they add. A graph of BM42 gets the output that its head reads, too. */
-pith_status pith_model_text_output(int *output, const pith_model *model, pith_graph *graph, pith_error *err);
 
 /* Returns an optimiser for a graph of the model, set up by the model's options. */
 pith_opt pith_model_optimizer(const pith_model *model, pith_graph *graph, pith_error *err);

@@ -129,11 +129,16 @@ static pith_status picture_create(pith_picture_view **view, const pith_model *m,
     return status;
 }
 
+static void picture_close(pith_model *m) {
+    for (int i = 0; i < 2; i++) pith_picture_view_free(m->pictures[i], m->options.allocator);
+}
+
 pith_status pith_picture_view_get(const pith_picture_view **view, const pith_model *model, bool rows, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model;
     pith_status status = PITH_OK;
     pthread_mutex_lock(&m->view_lock);
     if (!m->pictures[rows]) status = picture_create(&m->pictures[rows], m, rows, err);
+    m->close_pictures = picture_close;
     *view = m->pictures[rows];
     pthread_mutex_unlock(&m->view_lock);
     return status;

@@ -13,11 +13,24 @@ typedef struct pith_source {
     const char *folder; /* the file's folder, which may hold external data, or the directory; NULL: bytes in memory */
 } pith_source;
 
+/* What follows reading. */
+typedef struct pith_reader_stages {
+    /* Makes the graph what is run, and chooses the runtime. */
+    pith_status (*finish)(pith_model *model, pith_error *err);
+    /* The same for a graph that the reader made again. */
+    pith_status (*again)(pith_graph *graph, const pith_model *model, const pith_allocator *allocator, pith_error *err);
+    const struct pith_fed_functions *fed; /* plans for sessions that contradict the model's; NULL: there are none */
+} pith_reader_stages;
+
+/* For formats that hold a graph as it was written. */
+extern const pith_reader_stages pith_stages_written;
+
 typedef struct pith_reader {
     const char *name;                     /* "onnx" */
     int rank;                             /* readers are asked in ascending rank; no two have the same */
     const char *files[PITH_READER_FILES]; /* names it opens in a directory, the best first; NULL ends the list */
     const char *beside;                   /* another file that the directory must have; NULL: none */
+    const pith_reader_stages *stages;     /* &pith_stages_written, unless passes have run before the file was made */
     bool complete;                        /* the file holds the tokenizer, so none is looked for next to it */
     bool (*takes)(pith_str bytes); /* true if the bytes begin like this format; NULL: it reads directories, not files */
     /* Fills model->graph; a reader of a complete format fills the rest of the model too. It may keep pointers into the

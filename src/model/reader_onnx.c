@@ -20,6 +20,7 @@ static pith_status reader_onnx_read(pith_model *m, const pith_source *source, pi
 
 const pith_reader pith_reader_onnx = { .name = "onnx",
                                        .rank = 10,
+                                       .stages = &pith_stages_written,
                                        .files = { "model.onnx", "onnx/model.onnx" },
                                        .takes = reader_onnx_takes,
                                        .read = reader_onnx_read,

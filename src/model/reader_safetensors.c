@@ -22,6 +22,7 @@ static pith_status reader_safetensors_read(pith_model *m, const pith_source *sou
 
 const pith_reader pith_reader_safetensors = { .name = "safetensors",
                                               .rank = 20,
+                                              .stages = &pith_stages_written,
                                               .files = { "model.safetensors", "model.safetensors.index.json",
                                                          "pytorch_model.bin", "pytorch_model.bin.index.json" },
                                               .beside = "config.json",

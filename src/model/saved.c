@@ -161,11 +161,11 @@ pith_status pith_model_verify_file(const char *path, pith_error *err) {
 
 /* ---- loading ---- */
 
-static pith_status load_graph(pith_graph **graph, pith_model *m, pith_section kind, const pith_weights_in *weights,
-                              pith_error *err) {
+pith_status pith_model_load_graph(pith_graph **graph, pith_model *m, pith_section kind, const pith_weights_in *weights,
+                                  pith_error *err) {
     pith_bytes_in in = { .bytes = m->compiled.sections[kind], .what = pith_section_name(kind), .err = err };
     PITH_TRY(pith_graph_read(graph, &in, weights, &m->arena, m->options.log));
-    pith_status status = pith_ops_bind(*graph, err);
+    pith_status status = pith_ops_bind_compiled(*graph, err);
     if (!status) status = pith_ops_infer(*graph, false, err);
     return status ? pith_fail_at(err, status, "%s: ", in.what) : PITH_OK;
 }
@@ -189,11 +189,10 @@ pith_status pith_model_load(pith_model *m, pith_str file, pith_error *err) {
         if (!sections[wanted[i]].data)
             return pith_fail(err, PITH_ERR_FORMAT, "section '%s' is missing", pith_section_name(wanted[i]));
     PITH_TRY(pith_weights_open(&weights, sections[PITH_SECTION_WEIGHTS], err));
-    PITH_TRY(load_graph(&m->graph, m, PITH_SECTION_GRAPH, &weights, err));
-    if (sections[PITH_SECTION_TEXT].data) PITH_TRY(load_graph(&m->text.ragged, m, PITH_SECTION_TEXT, &weights, err));
+    PITH_TRY(pith_model_load_graph(&m->graph, m, PITH_SECTION_GRAPH, &weights, err));
     int32_t wanted_precision = m->options.precision;
     PITH_TRY(pith_saved_read_settings(m, sections[PITH_SECTION_MODEL], err));
-    PITH_TRY(pith_saved_read_words(&m->hybrid, sections[PITH_SECTION_WORDS], &weights, &m->arena, err));
+    if (m->texts) PITH_TRY(m->texts->load(m, &weights, err));
     if (wanted_precision && wanted_precision != m->options.precision) {
         static const char *const names[] = { "auto", "f32", "int8", "bf16" };
         return pith_fail(

@@ -12,6 +12,9 @@ pith_status pith_model_verify_file(const char *path, pith_error *err);
 
 /* Fills a model from a compiled file: graphs, ports, modules, report. file must outlive the model. */
 pith_status pith_model_load(pith_model *model, pith_str file, pith_error *err);
+/* Reads a graph of the file, with operators and types; for pith_model_load and the parts it calls. */
+pith_status pith_model_load_graph(pith_graph **graph, pith_model *model, pith_section kind,
+                                  const pith_weights_in *weights, pith_error *err);
 /* Open parts of a compiled file without the rest. */
 pith_status pith_compiled_tokenizer(pith_tokenizer **tokenizer, const pith_compiled *compiled,
                                     const pith_open_options *options, pith_arena *arena, pith_error *err);

@@ -16,6 +16,7 @@
 #include "exec/profile.h"
 #include "exec/target.h"
 #include "model/fed.h"
+#include "model/reader.h"
 
 struct pith_session {
     const pith_model *model;
@@ -60,7 +61,7 @@ pith_status pith_model_create_session(pith_session **session, const pith_model *
 
 void pith_model_destroy_session(pith_session *session) {
     if (!session) return;
-    pith_fed_destroy(session->fed);
+    if (session->fed) session->model->reader->stages->fed->destroy(session->fed);
     pith_runner_destroy(&session->runner);
     pith_memory_free(&session->model->account.allocator, session);
 }
@@ -129,6 +130,14 @@ static pith_status take_inputs(pith_session *s, const char *const *names, const 
     return PITH_OK;
 }
 
+/* Whether the tensor differs from the default of this input. */
+static bool session_feeds(const pith_model *m, size_t input, const pith_tensor *t) {
+    const pith_tensor *own = m->graph->inputs[input]->type.data;
+    bool same = t->dtype == own->dtype && t->rank == own->rank;
+    for (int d = 0; same && d < own->rank; d++) same = t->dims[d] == own->dims[d];
+    return !same || t->dtype == PITH_STRING || (own->bytes && memcmp(t->data, own->data, own->bytes));
+}
+
 /* Notes inputs that are fed another value than their default, and axes of one name that differ: whether the model's
  * plan does not do for this run. */
 static bool note_needs(pith_session *s, bool *apart) {
@@ -137,15 +146,16 @@ static bool note_needs(pith_session *s, bool *apart) {
     char text[300];
     for (size_t p = 0; p < m->graph->input_count; p++) {
         if (s->inputs[p].dtype == PITH_UNDEFINED || !m->graph->inputs[p]->type.data) continue;
-        if (pith_fed_needs(m, p, &s->inputs[p]))
+        if (session_feeds(m, p, &s->inputs[p]))
             s->open[p] = fed = true;
         else
             s->inputs[p].dtype = PITH_UNDEFINED; /* what it is anyway */
     }
-    *apart = pith_fed_apart(m, s->inputs, &s->sizes);
+    const pith_fed_functions *f = m->reader->stages->fed;
+    *apart = f && f->apart(m, s->inputs, &s->sizes);
     if (*apart && !s->apart)
         pith_log_write(m->options.log, PITH_LOG_WARNING, "%s; the name is ignored, and the model is planned again",
-                       pith_named_sizes_text(&s->sizes, m, text, sizeof text));
+                       f->sizes_text(&s->sizes, m, text, sizeof text));
     s->apart |= *apart;
     return fed || *apart;
 }
@@ -156,20 +166,25 @@ static pith_status run_taken(pith_session *s, pith_tensor *outputs, int threads,
                              pith_lane *lane, pith_error *err) {
     const pith_model *m = s->model;
     bool apart = false, own = !m->runtime->as_written && note_needs(s, &apart);
+    const pith_fed_functions *f = m->reader->stages->fed;
     char text[300];
-    if (own && (!s->fed || !pith_fed_has(s->fed, s->open, s->apart))) {
+    if (own && (!f || !m->reader->again))
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "a compiled model has the defaults of its inputs built in; feed other values to the ONNX file "
+                         "it was compiled from");
+    if (own && (!s->fed || !f->has(s->fed, s->open, s->apart))) {
         pith_executor_options options = pith_model_executor_options(m);
-        pith_fed_destroy(s->fed);
+        f->destroy(s->fed);
         s->fed = NULL;
-        PITH_TRY(pith_fed_create(&s->fed, m, s->open, s->apart, &options, err));
+        PITH_TRY(f->create(&s->fed, m, s->open, s->apart, &options, err));
     }
-    pith_runner runner = own ? pith_fed_ready(s->fed, s->inputs) : s->runner;
+    pith_runner runner = own ? f->ready(s->fed, s->inputs) : s->runner;
     pith_runner_trace(&runner, pith_lane_trace(lane), lane);
     const pith_tensor *targets = s->target_count ? s->targets : NULL;
     pith_status status = pith_runner_run_into(&runner, outputs, targets, m->graph, s->inputs, threads, o->cancel, err);
     bool may_be_sizes = apart && (status == PITH_ERR_ARGUMENT || status == PITH_ERR_RUN);
     if (!may_be_sizes) return status;
-    return pith_fail_at(err, status, "%s: ", pith_named_sizes_text(&s->sizes, m, text, sizeof text));
+    return pith_fail_at(err, status, "%s: ", f->sizes_text(&s->sizes, m, text, sizeof text));
 }
 
 pith_status pith_model_run_session(pith_session *session, pith_tensor *outputs, const char *const *names,

@@ -84,7 +84,8 @@ static uint64_t written_parameters(const pith_graph *graph) {
 pith_status pith_written_open(pith_model **model, const char *path, int level, pith_open_options *open,
                               pith_error *err) {
     open->optimization = level;
-    PITH_TRY(pith_model_open_limited(model, path, (pith_str){ NULL, 0 }, open, NULL, err));
+    const pith_origin origin = pith_origin_path(path);
+    PITH_TRY(pith_model_open_limited(model, &origin, open, NULL, err));
     if (!(*model)->compiled.writer) return PITH_OK;
     pith_model_destroy(*model);
     return pith_fail(err, PITH_ERR_UNSUPPORTED,

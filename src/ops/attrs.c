@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/json.h"
 #include "base/text_out.h"
 
 /* ---- the list ---- */
@@ -237,18 +236,38 @@ static pith_status attrs_check_value(const pith_attr *attr, const pith_attr_rule
     }
 }
 
+float pith_attr_number(const char *text) {
+    const char *p = text + (*text == '-');
+    double number = 0, factor = 1;
+    int64_t power = 0, written = 0;
+    for (bool fraction = false; (*p >= '0' && *p <= '9') || (*p == '.' && !fraction); p++) {
+        if (*p == '.') {
+            fraction = true;
+            continue;
+        }
+        const bool kept = number < 1e15; /* more digits do not change a float */
+        if (kept) number = number * 10 + (*p - '0');
+        power += !kept - fraction;
+    }
+    if (*p == 'e') {
+        p += 1 + (p[1] == '+');
+        rule_int(&p, 0, &written);
+    }
+    power += written;
+    for (int64_t i = power < 0 ? -power : power; i > 0 && i <= 100; i--) factor *= 10;
+    number = power < 0 ? number / factor : number * factor;
+    return (float)(*text == '-' ? -number : number);
+}
+
 /* The attribute says what is done without it. Lists are not compared. */
-static bool is_default(const pith_attr *attr, const pith_attr_rule *rule, pith_arena *arena) {
+static bool is_default(const pith_attr *attr, const pith_attr_rule *rule) {
     const char *p = rule->fallback.data;
     int64_t number;
     if (!p || attr->kind != rule->kind) return false;
     if (attr->kind == PITH_ATTR_INT) return rule_int(&p, 0, &number) && number == attr->i;
     if (attr->kind == PITH_ATTR_STRING) return pith_str_eq(rule->fallback, attr->s);
     if (attr->kind != PITH_ATTR_FLOAT) return false;
-    pith_error unread;
-    pith_json j;
-    pith_json_init(&j, rule->fallback, "", arena, &unread);
-    return (float)pith_json_double(&j) == attr->f;
+    return pith_attr_number(p) == attr->f;
 }
 
 /* "it has axis, keepdims", of the node's opset. */
@@ -267,7 +286,7 @@ static pith_status check_unknown(const pith_node *node, const pith_attr *attr, c
     char names[512], place[256], opset[32] = "";
     if (node->opset != PITH_OPSET_NEWEST) snprintf(opset, sizeof opset, " of opset %" PRId32, node->opset);
     for (size_t i = 0; i < count; i++) {
-        if (!pith_str_eq(rules[i].name, attr->name) || !is_default(attr, &rules[i], node->graph->arena)) continue;
+        if (!pith_str_eq(rules[i].name, attr->name) || !is_default(attr, &rules[i])) continue;
         pith_log_write(node->graph->log, PITH_LOG_WARNING,
                        "%s: attribute '" PITH_STR_FMT "' is not one of " PITH_STR_FMT
                        "%s; it is ignored, since its value is the default",
@@ -328,3 +347,8 @@ void pith_attrs_prune(pith_node *node, const pith_op *op) {
         if (find_rule(rules, count, node->attrs[i].name, node->opset) < count) node->attrs[kept++] = node->attrs[i];
     if (op->attrs) node->attr_count = kept;
 }
+
+const pith_op_checks pith_op_checks_all = { .attrs = pith_attrs_check,
+                                            .prune = pith_attrs_prune,
+                                            .takes = pith_op_takes_dtype,
+                                            .types_text = pith_op_dtypes_text };

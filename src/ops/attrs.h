@@ -42,6 +42,10 @@ bool pith_attr_rule_next(const char **text, pith_attr_rule *rule);
 /* "int", "strings" */
 const char *pith_attr_kind_name(pith_attr_kind kind);
 
+/* The number at the beginning of a text, such as "-1e-05" or "0.5", whatever the locale: right to half a unit of float.
+ */
+float pith_attr_number(const char *text);
+
 /* Checks a node's attributes against op's list, for the node's opset. An attribute that is unknown, repeated, missing,
  * of the wrong kind or out of range is an error that names node and attribute. An attribute that only another opset has
  * is a warning if its value is the default there. own: attributes marked @own are allowed. If op->attrs is NULL,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "ops/custom.h"
 
 const pith_op *pith_op_find(pith_str domain, pith_str name) {
     if (pith_str_is(domain, "ai.onnx")) domain = PITH_STR("");
@@ -13,7 +14,21 @@ const pith_op *pith_op_find(pith_str domain, pith_str name) {
             return pith_op_table[i];
         }
     }
-    return NULL;
+    return pith_custom_find(domain, name);
+}
+
+const pith_op_checks *pith_op_checks_of(const pith_op *op) {
+    return op->flags & PITH_OP_CUSTOM ? pith_custom_of(op)->checks : pith_op_checks_used;
+}
+
+bool pith_op_takes(const pith_op *op, int input, int dtype) {
+    const pith_op_checks *checks = pith_op_checks_of(op);
+    return !checks || checks->takes(op, input, dtype);
+}
+
+const char *pith_op_types_text(const pith_op *op, int input) {
+    const pith_op_checks *checks = pith_op_checks_of(op);
+    return checks ? checks->types_text(op, input) : "any";
 }
 
 /* Two sizes that meet: 1 gives way, and what is a number other than 1 decides over what is not known yet. */

@@ -37,7 +37,8 @@ enum {
         1u << 6,            /* accepts sequences and empty optionals; others never receive any, except as captures */
     PITH_OP_GAPS = 1u << 7, /* with any number of inputs: those from min_inputs on may be absent */
     PITH_OP_FIRST_OPTIONAL = 1u << 8, /* output 0 may be absent; other operators always have it, used or not */
-    PITH_OP_TAILS = 1u << 9           /* run applies r->tail to every element of output 0 (ops/elementwise.h) */
+    PITH_OP_CUSTOM = 1u << 9,         /* a program's own, see custom.h */
+    PITH_OP_TAILS = 1u << 10          /* run applies r->tail to every element of output 0 (ops/elementwise.h) */
 };
 
 /* Inputs of infer, upgrade and scratch. */
@@ -156,6 +157,22 @@ typedef struct pith_op {
 extern const pith_op *const pith_op_table[];
 extern const size_t pith_op_table_count;
 
+/* What nodes are checked with. A build without operators links none of it: it is reached through pith_op_checks_used.
+ */
+typedef struct pith_op_checks {
+    pith_status (*attrs)(const pith_node *node, const pith_op *op, bool own, pith_error *err); /* pith_attrs_check */
+    void (*prune)(pith_node *node, const pith_op *op);                                         /* pith_attrs_prune */
+    bool (*takes)(const pith_op *op, int input, int dtype);
+    const char *(*types_text)(const pith_op *op, int input);
+} pith_op_checks;
+extern const pith_op_checks pith_op_checks_all;
+/* pith_op_checks_all if the table has operators, else NULL; defined by select/tables.c. */
+extern const pith_op_checks *const pith_op_checks_used;
+/* Those of this operator. */
+const pith_op_checks *pith_op_checks_of(const pith_op *op);
+bool pith_op_takes_dtype(const pith_op *op, int input, int dtype);
+const char *pith_op_dtypes_text(const pith_op *op, int input);
+
 /* True if the operator supports the dtype at that input. Sequences, optionals and unknown dtypes pass. */
 bool pith_op_takes(const pith_op *op, int input, int dtype);
 /* "floats, i32", for messages and docs/operators.md. */
@@ -166,6 +183,8 @@ const pith_op *pith_op_find(pith_str domain, pith_str name); /* NULL: not in thi
 /* Inlines model-local functions, then gives every node its operator and upgrades it, in subgraphs too. The message
  * lists all unsupported operators at once, each with node, domain and opset. */
 pith_status pith_ops_bind(pith_graph *graph, pith_error *err);
+/* The same for a graph of a compiled file, which has no functions. */
+pith_status pith_ops_bind_compiled(pith_graph *graph, pith_error *err);
 /* Return the sizes of the arrays of a node's inputs and outputs: at least the operator's max_inputs and max_outputs. */
 size_t pith_node_in_room(const pith_node *node);
 size_t pith_node_out_room(const pith_node *node);

@@ -10,6 +10,7 @@
 #include "base/used.h"
 #include "base/text_out.h"
 #include "ops/attrs.h"
+#include "ops/custom.h"
 
 /* Bounds for hostile files, far above what models have: how deep functions call each other, how many nodes they expand
  * to, how often one node may be upgraded. MAX_LISTED: missing operators that the error names. */
@@ -24,6 +25,9 @@ typedef struct name_index {
 typedef struct binder {
     pith_arena scratch;
     name_index ops, functions;
+    /* Puts the body of a function in the place of a call of it; NULL: the graph is of a compiled file, which has none.
+     */
+    pith_status (*inline_call)(struct binder *b, pith_node *node, const pith_function *f);
     const pith_graph *root;
     uint8_t *function_state;
     size_t inlined, unsupported, listed;
@@ -54,7 +58,9 @@ static const pith_op *find_op(const binder *b, const pith_node *node) {
             pith_piece_used(pith_op_table[i]);
             return pith_op_table[i];
         }
-    return NULL;
+    const pith_op *custom = pith_custom_find(domain, node->op_type);
+    if (custom) pith_piece_used(custom);
+    return custom;
 }
 
 static uint32_t find_function(const binder *b, const pith_node *node) {
@@ -181,7 +187,8 @@ static pith_status bind_upgrade(pith_node *node, const pith_op *op, pith_error *
     if (status) return pith_fail_at(err, status, "%s: opset %" PRId32 ": ", place, opset);
     if (node->graph && pith_str_eq(domain, node->domain) && pith_str_eq(name, node->op_type) && node->opset == opset) {
         node->opset = op->since;
-        pith_attrs_prune(node, op);
+        const pith_op_checks *checks = pith_op_checks_of(op);
+        if (checks) checks->prune(node, op);
     }
     return PITH_OK;
 }
@@ -267,7 +274,10 @@ static pith_status bind_op(binder *b, pith_node *node) {
             note_unsupported(b, node);
             return PITH_OK;
         }
-        if (round == 0) PITH_TRY(pith_attrs_check(node, op, b->root->compiled, b->err));
+        if (round == 0) {
+            const pith_op_checks *checks = pith_op_checks_of(op);
+            if (checks) PITH_TRY(checks->attrs(node, op, b->root->compiled, b->err));
+        }
         pith_status status = check_ends(node, op, b->err);
         if (!status) status = check_integers(node, b->err);
         char place[256];
@@ -306,9 +316,9 @@ static pith_status bind_graph(binder *b, pith_graph *graph) {
         while (node && node->op) done = node, node = node->next;
         if (!node) return PITH_OK;
         PITH_TRY(check_references(b, node));
-        uint32_t function = find_function(b, node);
+        uint32_t function = b->inline_call ? find_function(b, node) : END;
         if (function != END) {
-            PITH_TRY(inline_call(b, node, &b->root->functions[function]));
+            PITH_TRY(b->inline_call(b, node, &b->root->functions[function]));
             continue;
         }
         for (size_t i = 0; i < node->attr_count; i++)
@@ -319,11 +329,8 @@ static pith_status bind_graph(binder *b, pith_graph *graph) {
     }
 }
 
-static pith_status bind_all(binder *b, pith_graph *graph) {
-    PITH_TRY(index_init(b, &b->ops, pith_op_table_count));
-    for (size_t i = 0; i < pith_op_table_count; i++) {
-        PITH_TRY(index_add(b, &b->ops, pith_str_of(pith_op_table[i]->name), (uint32_t)i));
-    }
+static pith_status bind_functions(binder *b, const pith_graph *graph) {
+    b->inline_call = inline_call;
     PITH_TRY(index_init(b, &b->functions, graph->function_count));
     for (size_t i = 0; i < graph->function_count; i++) {
         PITH_TRY(index_add(b, &b->functions, graph->functions[i].name, (uint32_t)i));
@@ -331,6 +338,14 @@ static pith_status bind_all(binder *b, pith_graph *graph) {
     b->function_state = pith_arena_array(&b->scratch, graph->function_count, 1);
     if (!b->function_state) return pith_fail_memory(b->err, graph->function_count);
     for (size_t i = 0; i < graph->function_count; i++) PITH_TRY(check_calls(b, (uint32_t)i, 0));
+    return PITH_OK;
+}
+
+static pith_status bind_all(binder *b, pith_graph *graph) {
+    PITH_TRY(index_init(b, &b->ops, pith_op_table_count));
+    for (size_t i = 0; i < pith_op_table_count; i++) {
+        PITH_TRY(index_add(b, &b->ops, pith_str_of(pith_op_table[i]->name), (uint32_t)i));
+    }
     PITH_TRY(bind_graph(b, graph));
     return b->unsupported ? fail_unsupported(b) : PITH_OK;
 }
@@ -345,7 +360,18 @@ static pith_status keep_output_names(pith_graph *graph, pith_error *err) {
 
 pith_status pith_ops_bind(pith_graph *graph, pith_error *err) {
     binder b = { .root = graph, .err = err };
+    PITH_TRY(pith_custom_begin(err));
     if (!graph->output_names) PITH_TRY(keep_output_names(graph, err));
+    pith_arena_init(&b.scratch, graph->arena->allocator);
+    pith_status status = bind_functions(&b, graph);
+    if (!status) status = bind_all(&b, graph);
+    pith_arena_free(&b.scratch);
+    return status;
+}
+
+pith_status pith_ops_bind_compiled(pith_graph *graph, pith_error *err) {
+    binder b = { .root = graph, .err = err };
+    PITH_TRY(pith_custom_begin(err));
     pith_arena_init(&b.scratch, graph->arena->allocator);
     pith_status status = bind_all(&b, graph);
     pith_arena_free(&b.scratch);

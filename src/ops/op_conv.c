@@ -33,8 +33,12 @@ static const struct {
     { "QLinearConv", { 0, 1, 2, 3, 4, 5, 6, 7, 8 } },
 };
 
+/* What only convolutions of integers need, so that a build of the others does not link it. */
+typedef struct conv_integers conv_integers;
+
 typedef struct state {
     const layout *inputs;
+    const conv_integers *whole; /* NULL: the operator is one of floats */
     pith_gemm_f32_fn *gemm;
     pith_gemm_pack_f32_fn *pack;
     pith_matmul_fn *matmul; /* computes in f64 */
@@ -150,9 +154,18 @@ static pith_status conv_infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status conv_prepare(pith_prepare *c) {
+struct conv_integers {
+    pith_status (*prepare)(pith_conv_int *p, pith_prepare *c, const pith_conv_int_inputs *in);
+    bool (*scratch)(const pith_conv_int *p, const pith_window *w, int threads, size_t *bytes);
+    pith_status (*run)(pith_run *r, const pith_conv_int *p, const pith_conv_int_inputs *in, const pith_window *w);
+    void (*widen)(double *to, const pith_tensor *t, const pith_tensor *zero, int64_t row);
+    void (*finish)(const pith_run *r, const layout *l, const double *sums, int64_t maps, int64_t plane);
+};
+
+static pith_status conv_prepare_any(pith_prepare *c, const conv_integers *whole) {
     state *s = pith_arena_array(c->arena, 1, sizeof *s);
     if (!s) return pith_fail_memory(c->err, sizeof *s);
+    s->whole = whole;
     s->inputs = conv_find_layout(c->node);
     s->transposed = pith_str_is(c->node->op_type, "ConvTranspose");
     int dtype = c->in[s->inputs->x]->dtype, w_dtype = c->in[s->inputs->w]->dtype;
@@ -165,7 +178,7 @@ static pith_status conv_prepare(pith_prepare *c) {
     c->state = s;
     if (s->f32_planes) return pith_conv_f32_prepare(&s->f32, c);
     pith_kernel_fn *gemm = NULL, *pack = NULL, *matmul = NULL, *add;
-    if (s->inputs->x_zero >= 0) PITH_TRY(pith_conv_int_prepare(&s->integers, c, s->inputs));
+    if (whole) PITH_TRY(whole->prepare(&s->integers, c, s->inputs));
     if (f32) {
         PITH_TRY(pith_prepare_kernel(c, "gemm", PITH_F32, &gemm));
         PITH_TRY(pith_prepare_kernel(c, "gemm_pack", PITH_F32, &pack));
@@ -221,7 +234,7 @@ static pith_status conv_scratch(const pith_infer *c, const void *state_, int thr
         PITH_TRY(pith_windows_attributes(&window, c->node, rank, w->dims + 2, c->err));
         pith_windows_complete(&window, c->node, x->dims + 2, y->dims + 2);
         if (!(s->f32_planes ? pith_conv_f32_scratch(&z, &window, threads, bytes)
-                            : pith_conv_int_scratch(&s->integers, &window, threads, bytes)))
+                            : s->whole->scratch(&s->integers, &window, threads, bytes)))
             return pith_fail_memory(c->err, SIZE_MAX);
         return pith_widen_scratch(c, 0, bytes);
     }
@@ -385,7 +398,7 @@ static pith_status conv_run_plain(pith_run *r) {
     } else {
         pith_windows_complete(&j.w, r->node, x->dims + 2, y->dims + 2);
     }
-    if (s->integers.possible) return pith_conv_int_run(r, &s->integers, l, &j.w);
+    if (s->integers.possible) return s->whole->run(r, &s->integers, l, &j.w);
     if (s->f32_planes) {
         pith_conv_f32_run(r, &s->f32, &j.z, &j.w, x->data, w->data,
                           pith_has_input(r, l->bias) ? r->in[l->bias]->data : NULL, y->data);
@@ -398,16 +411,16 @@ static pith_status conv_run_plain(pith_run *r) {
     for (int i = 0; i < 3; i++) j.worker_bytes += pith_round64((size_t)j.places[i] * s->size);
     char *rest = r->scratch;
     double *sums = NULL;
-    if (l->x_zero >= 0) {
+    if (s->whole) {
         double *wide_x = (double *)(void *)rest, *wide_w;
         rest += pith_round64((size_t)pith_tensor_count(x) * sizeof(double));
         wide_w = (double *)(void *)rest;
         rest += pith_round64((size_t)pith_tensor_count(w) * sizeof(double));
         sums = (double *)(void *)rest;
         rest += pith_round64((size_t)pith_tensor_count(y) * sizeof(double));
-        widen_integers(wide_x, x, pith_has_input(r, l->x_zero) ? r->in[l->x_zero] : NULL, pith_tensor_count(x));
-        widen_integers(wide_w, w, pith_has_input(r, l->w_zero) ? r->in[l->w_zero] : NULL,
-                       pith_tensor_count(w) / w->dims[0]);
+        s->whole->widen(wide_x, x, pith_has_input(r, l->x_zero) ? r->in[l->x_zero] : NULL, pith_tensor_count(x));
+        s->whole->widen(wide_w, w, pith_has_input(r, l->w_zero) ? r->in[l->w_zero] : NULL,
+                        pith_tensor_count(w) / w->dims[0]);
         j.x = (const char *)wide_x;
         j.weights = (const char *)wide_w;
         j.y = (char *)sums;
@@ -420,7 +433,7 @@ static pith_status conv_run_plain(pith_run *r) {
         pith_run_parallel(r, conv_run_tile, &j, (size_t)(j.z.batch * j.z.groups * j.tiles));
     int64_t plane = s->transposed ? j.plane : j.windows, maps = j.z.maps * j.z.groups;
     if (sums)
-        finish_integers(r, l, sums, maps, plane);
+        s->whole->finish(r, l, sums, maps, plane);
     else if (pith_has_input(r, l->bias))
         conv_add_bias(r, r->in[l->bias], maps, plane, s->gemm != NULL);
     return PITH_OK;
@@ -445,7 +458,15 @@ static void conv_cost(const pith_run *r, pith_cost *cost) {
     cost->kernel = s->f32_planes ? "conv f32" : s->gemm ? "gemm f32" : NULL;
 }
 
-#define CONV(symbol, types_, since_, newest_, attrs_, min, max)                                                        \
+static pith_status conv_prepare(pith_prepare *c) { return conv_prepare_any(c, NULL); }
+
+static pith_status conv_prepare_integers(pith_prepare *c) {
+    static const conv_integers all = { pith_conv_int_prepare, pith_conv_int_scratch, pith_conv_int_run, widen_integers,
+                                       finish_integers };
+    return conv_prepare_any(c, &all);
+}
+
+#define CONV(symbol, prepare_, types_, since_, newest_, attrs_, min, max)                                              \
     const pith_op pith_op_##symbol = { .domain = "",                                                                   \
                                        .name = #symbol,                                                                \
                                        .since = since_,                                                                \
@@ -457,26 +478,26 @@ static void conv_cost(const pith_run *r, pith_cost *cost) {
                                        .attrs = attrs_,                                                                \
                                        .flags = PITH_OP_TAILS,                                                         \
                                        .infer = conv_infer,                                                            \
-                                       .prepare = conv_prepare,                                                        \
+                                       .prepare = prepare_,                                                            \
                                        .scratch = conv_scratch,                                                        \
                                        .run = conv_run,                                                                \
                                        .cost = conv_cost };
-CONV(Conv, "f", 1, 22,
+CONV(Conv, conv_prepare, "f", 1, 22,
      "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
      "dilations ints 1..; group int 1.. = 1; kernel_shape ints 1..; pads ints; "
      "strides ints 1..",
      2, 3)
-CONV(ConvInteger, "q", 10, 10,
+CONV(ConvInteger, conv_prepare_integers, "q", 10, 10,
      "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
      "dilations ints 1..; group int 1.. = 1; kernel_shape ints 1..; pads ints; "
      "strides ints 1..",
      2, 4)
-CONV(ConvTranspose, "f", 1, 22,
+CONV(ConvTranspose, conv_prepare, "f", 1, 22,
      "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
      "dilations ints 1..; group int 1.. = 1; kernel_shape ints 1..; "
      "output_padding ints 0..; output_shape ints 0..; pads ints; strides ints 1..",
      2, 3)
-CONV(QLinearConv, "qeqqeqeqw", 10, 10,
+CONV(QLinearConv, conv_prepare_integers, "qeqqeqeqw", 10, 10,
      "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
      "dilations ints 1..; group int 1.. = 1; kernel_shape ints 1..; pads ints; "
      "strides ints 1..",

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "ops/op.h"
+#include "ops/custom.h"
 
 #define T(dtype) (1u << PITH_##dtype)
 #define FLOATS (T(F16) | T(BF16) | T(F32) | T(F64))
@@ -63,7 +63,16 @@ static const char *letter_of(const pith_op *op, int input) {
     return letter && *letter != '*' ? letter : NULL;
 }
 
-bool pith_op_takes(const pith_op *op, int input, int dtype) {
+static int custom_word(const pith_custom_op *op, int input) {
+    return input < op->dtype_count ? input : op->dtype_count - 1;
+}
+
+bool pith_op_takes_dtype(const pith_op *op, int input, int dtype) {
+    if (op->flags & PITH_OP_CUSTOM) {
+        const pith_custom_op *custom = pith_custom_of(op);
+        if (!custom->dtype_count || dtype <= PITH_UNDEFINED || dtype >= PITH_DTYPE_COUNT) return true;
+        return custom->dtypes[custom_word(custom, input)] >> dtype & 1;
+    }
     const char *letter = letter_of(op, input);
     if (!letter || dtype <= PITH_UNDEFINED || dtype >= PITH_DTYPE_COUNT) return true;
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
@@ -72,7 +81,11 @@ bool pith_op_takes(const pith_op *op, int input, int dtype) {
     return false;
 }
 
-const char *pith_op_types_text(const pith_op *op, int input) {
+const char *pith_op_dtypes_text(const pith_op *op, int input) {
+    if (op->flags & PITH_OP_CUSTOM) {
+        const pith_custom_op *custom = pith_custom_of(op);
+        return custom->dtype_count ? custom->text[custom_word(custom, input)] : "any";
+    }
     const char *letter = letter_of(op, input);
     for (size_t i = 0; letter && i < sizeof sets / sizeof sets[0]; i++) {
         if (sets[i].letter == *letter) return sets[i].text;

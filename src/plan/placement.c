@@ -206,7 +206,7 @@ static pith_status placement_add_step(placement *p, const pith_node *node) {
     step.run = step.device->backend->run;
     step.context = step.device->context;
     step.memory = step.device->memory;
-    if (p->most_copies) {
+    if (pith_backends_differ && p->most_copies) {
         PITH_TRY(placement_fetch_inputs(p, node, &step));
         if (node->op->flags & PITH_OP_VIEW && node->input_count && node->inputs[0])
             step.memory = p->memory_of[node->inputs[0]->id];
@@ -229,7 +229,7 @@ static size_t placement_count_most(const pith_graph *graph) {
 static pith_status placement_begin(placement *p, size_t nodes) {
     pith_plan *plan = p->plan;
     const pith_graph *graph = plan->graph;
-    size_t most = plan->devices->memory_count > 1 ? placement_count_most(graph) : 0;
+    size_t most = pith_backends_differ && plan->devices->memory_count > 1 ? placement_count_most(graph) : 0;
     if (nodes + most >= UINT32_MAX) return pith_fail(p->err, PITH_ERR_UNSUPPORTED, "too many nodes");
     p->most_copies = most;
     plan->steps = pith_arena_array(p->arena, nodes + most, sizeof *plan->steps);
@@ -239,7 +239,7 @@ static pith_status placement_begin(placement *p, size_t nodes) {
     plan->values = (const pith_value *const *)graph->values;
     plan->value_count = graph->value_count;
     plan->outputs = (const pith_value *const *)graph->outputs;
-    if (!most) return PITH_OK;
+    if (!pith_backends_differ || !most) return PITH_OK;
     p->values = pith_arena_array(p->arena, graph->value_count + most, sizeof *p->values);
     p->there = pith_arena_array(p->arena, graph->value_count * plan->devices->memory_count, sizeof *p->there);
     plan->residents = pith_arena_array(p->arena, most, sizeof *plan->residents);
@@ -266,5 +266,5 @@ pith_status pith_plan_place(pith_plan *plan, size_t nodes, pith_error *err) {
     PITH_TRY(placement_begin(&p, nodes));
     for (const pith_node *node = plan->graph->first; node; node = node->next)
         if (node->mark) PITH_TRY(placement_add_step(&p, node));
-    return p.most_copies ? placement_fetch_outputs(&p) : PITH_OK;
+    return pith_backends_differ && p.most_copies ? placement_fetch_outputs(&p) : PITH_OK;
 }

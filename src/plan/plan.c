@@ -266,7 +266,7 @@ static pith_status plan_build(builder *b) {
         b->last_use[b->plan->outputs[i]->id] = (uint32_t)b->plan->step_count;
     }
     PITH_TRY(align_constants(b));
-    PITH_TRY(add_residents(b));
+    if (pith_backends_differ) PITH_TRY(add_residents(b));
     size_t before = b->arena->total;
     PITH_TRY(pith_packer_place(&b->packer, b->err));
     b->plan->packed_bytes += b->arena->total - before;
@@ -299,7 +299,7 @@ static pith_status plan_make(pith_plan **plan, const pith_graph *graph, const pi
     p->arena = arena;
     p->isa = pith_cpu_get()->isa;
     pith_status status = plan_build(&b);
-    if (status && devices->memory_count > 1) plan_free_residents(p);
+    if (pith_backends_differ && status && devices->memory_count > 1) plan_free_residents(p);
     *plan = p;
     return status;
 }
@@ -330,6 +330,6 @@ pith_status pith_plan_build(pith_plan **plan, const pith_graph *graph, const pit
 
 void pith_plan_close(pith_plan *plan) {
     if (!plan) return;
-    if (plan->devices->memory_count > 1) plan_free_residents(plan);
+    if (pith_backends_differ && plan->devices->memory_count > 1) plan_free_residents(plan);
     pith_devices_close(plan->devices);
 }

@@ -43,7 +43,8 @@ static pith_status program_plan(builtin_program *p, pith_arena *arena, pith_erro
         pith_status status = pith_plan_build_on(&p->plan, p->graph, p->files, list, arena, &failed, &fault);
         if (!status) return PITH_OK;
         pith_device_list rest;
-        if (!failed || !p->devices.falls_back || pith_device_list_without(&rest, &p->devices, failed, arena, NULL))
+        if (!pith_backends_differ || !failed || !p->devices.falls_back ||
+            pith_device_list_without(&rest, &p->devices, failed, arena, NULL))
             return pith_fail(err, status, "%s", fault.message);
         pith_log_write(p->graph->log, PITH_LOG_WARNING, "backend '%s' is not used: %s", failed->name, fault.message);
         pith_count(p->devices.counters, PITH_COUNT_device_fallbacks, 1);
@@ -145,7 +146,7 @@ static void builtin_destroy(void *state) {
 /* Goes on with the programs that took the place of the runner's. */
 static pith_status runner_follow(builtin_runner *r, pith_error *err) {
     builtin_program *p = r->program;
-    while (atomic_load_explicit(&p->lost, memory_order_acquire))
+    while (pith_backends_differ && atomic_load_explicit(&p->lost, memory_order_acquire))
         p = atomic_load_explicit(&p->next, memory_order_acquire);
     if (p == r->program) return PITH_OK;
     pith_executor *executor;
@@ -194,7 +195,7 @@ static pith_status runner_attempt(builtin_runner *r, const builtin_call *c, pith
     pith_status status = pith_executor_run(r->executor, c->outputs, c->inputs, c->threads, c->cancel, err);
     const pith_device *failed = status ? pith_executor_failed_device(r->executor) : NULL;
     bool cancelled = status == PITH_ERR_CANCELLED || (c->cancel && *c->cancel);
-    if (!failed || cancelled || !r->program->devices.falls_back) return status;
+    if (!pith_backends_differ || !failed || cancelled || !r->program->devices.falls_back) return status;
     runner_go_on(r, c, failed->backend, &status, err);
     return status;
 }

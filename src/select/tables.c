@@ -5,13 +5,15 @@
  * archive, or drops out at link time. */
 #include "backend/backend.h"
 #include "base/dropped.h"
+#include "base/part.h"
 #include "heads/head.h"
 #include "hf/family.h"
 #include "hf/module_class.h"
 #include "hf/task.h"
 #include "kernels/kernel.h"
+#include "model/engine.h"
 #include "model/reader.h"
-#include "ops/op.h"
+#include "ops/custom.h"
 #include "opt/pass.h"
 #include "ragged/rule.h"
 #include "relational/source.h"
@@ -29,6 +31,20 @@ const pith_op *const pith_op_table[] = {
     NULL
 };
 const size_t pith_op_table_count = sizeof pith_op_table / sizeof pith_op_table[0] - 1;
+const pith_op_checks *const pith_op_checks_used =
+    sizeof pith_op_table > sizeof pith_op_table[0] ? &pith_op_checks_all : NULL;
+
+/* The operators of PITH_EXTRA_OPS, which CMake puts into the list of the build folder. */
+#define EXTRA_OP(symbol, name) extern const pith_operator pith_operator_##symbol;
+#include "select/extra_ops.def"
+#undef EXTRA_OP
+
+const pith_extra_op pith_extra_op_table[] = {
+#define EXTRA_OP(symbol, name) { &pith_operator_##symbol, #name, pith_custom_take },
+#include "select/extra_ops.def"
+#undef EXTRA_OP
+    { NULL, NULL, NULL }
+};
 
 #define PASS(name) extern const pith_pass pith_pass_##name;
 #include "select/passes.def"
@@ -164,6 +180,8 @@ const pith_runtime *const pith_runtime_table[] = {
     NULL
 };
 const size_t pith_runtime_table_count = sizeof pith_runtime_table / sizeof pith_runtime_table[0] - 1;
+const pith_engine_functions *const pith_engine_used =
+    sizeof pith_runtime_table > 2 * sizeof pith_runtime_table[0] ? &pith_engine_all : NULL;
 
 #define MODULE(name) extern const pith_module_class pith_module_class_##name;
 #define REFUSED(symbol, class_name, reason)                                                                            \
@@ -182,6 +200,17 @@ const pith_module_class *const pith_module_class_table[] = {
 };
 const size_t pith_module_class_count = sizeof pith_module_class_table / sizeof pith_module_class_table[0] - 1;
 
+#define PART(name) extern const pith_part pith_part_##name;
+#include "select/parts.def"
+#undef PART
+
+const pith_part *const pith_part_table[] = {
+#define PART(name) &pith_part_##name,
+#include "select/parts.def"
+#undef PART
+    NULL
+};
+
 #define BACKEND(name) extern const pith_backend pith_backend_##name;
 #include "select/backends.def"
 #undef BACKEND
@@ -193,24 +222,36 @@ const pith_backend *const pith_backend_table[] = {
     NULL
 };
 const size_t pith_backend_table_count = sizeof pith_backend_table / sizeof pith_backend_table[0] - 1;
+const bool pith_backends_differ = sizeof pith_backend_table > 2 * sizeof pith_backend_table[0];
 
 const uint32_t pith_dropped_table[] = {
 #define DROPPED(hash) hash,
 #define DROPPED_NAME(name)
+#define DROPPED_SPEED(name)
 #include "select/dropped.def"
 #undef DROPPED
-#undef DROPPED_NAME
     0
 };
 const size_t pith_dropped_count = sizeof pith_dropped_table / sizeof pith_dropped_table[0] - 1;
 
 const char pith_dropped_names[] =
+#undef DROPPED_NAME
 #define DROPPED(hash)
 #define DROPPED_NAME(name) name "\0"
 #include "select/dropped.def"
+#undef DROPPED_NAME
+#undef DROPPED_SPEED
+    "";
+
+const char pith_dropped_speed[] =
+#define DROPPED_NAME(name)
+#define DROPPED_SPEED(name) name "\0"
+#include "select/dropped.def"
 #undef DROPPED
 #undef DROPPED_NAME
+#undef DROPPED_SPEED
     "";
+
 #define TABLE_SOURCE(name) extern const pith_source_kind pith_source_kind_##name;
 #include "select/table_sources.def"
 #undef TABLE_SOURCE

@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "base/dtype.h"
+#include "base/part.h"
 #include "base/error.h"
 #include "base/used.h"
 #include "base/text_out.h"
@@ -17,7 +18,7 @@
 #include "hf/task.h"
 #include "kernels/kernel.h"
 #include "model/reader.h"
-#include "ops/op.h"
+#include "ops/custom.h"
 #include "opt/pass.h"
 #include "ragged/rule.h"
 #include "runtime/runtime.h"
@@ -37,11 +38,13 @@
 #define TASK(name) extern const pith_hf_task pith_hf_task_##name;
 #define MODULE(name) extern const pith_module_class pith_module_class_##name;
 #define RUNTIME(name) extern const pith_runtime pith_runtime_##name;
+#define PART(name) extern const pith_part pith_part_##name;
 #define REFUSED(symbol, name, reason)
 #include "select/families.def"
 #include "select/heads.def"
 #include "select/modules.def"
 #include "select/ops.def"
+#include "select/parts.def"
 #include "select/passes.def"
 #include "select/ragged.def"
 #include "select/readers.def"
@@ -57,6 +60,7 @@
 #undef TASK
 #undef MODULE
 #undef RUNTIME
+#undef PART
 #undef REFUSED
 
 typedef struct piece_row {
@@ -137,6 +141,11 @@ static const piece_row runtimes[] = {
 #include "select/runtimes.def"
     { NULL, NULL }
 };
+static const piece_row parts[] = {
+#define PART(name) ROW(part, name)
+#include "select/parts.def"
+    { NULL, NULL }
+};
 static const char *const kernels[] = {
 #define KERNEL(family, suffix) #family " " #suffix,
 #define PLAIN(family, suffix) #family " " #suffix,
@@ -161,7 +170,7 @@ static const struct {
 } lists[] = {
     LIST(passes),           LIST(ragged),   LIST(readers),           LIST(families),    LIST(tasks),
     LIST(modules),          LIST(heads),    LIST(tokenizer_sources), LIST(normalizers), LIST(pre_tokenizers),
-    LIST(tokenizer_models), LIST(decoders), LIST(runtimes),
+    LIST(tokenizer_models), LIST(decoders), LIST(runtimes),          LIST(parts),
 };
 static atomic_uchar kernels_heard[KERNEL_COUNT];
 static atomic_uchar operators_heard[OPERATOR_COUNT];
@@ -179,6 +188,12 @@ static void pieces_hear(const void *piece, uint32_t facts) {
         atomic_fetch_or(&operator_facts[i], facts);
         return;
     }
+    for (pith_custom_op *custom = pith_custom_first(); custom; custom = custom->next) {
+        if (&custom->op != piece) continue;
+        atomic_store(&custom->heard, 1);
+        atomic_fetch_or(&custom->facts, facts);
+        return;
+    }
     for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
         for (size_t i = 0; lists[l].rows[i].name; i++)
             if (lists[l].rows[i].piece == piece) atomic_store(&lists[l].heard[i], 1);
@@ -191,18 +206,26 @@ pith_status pith_pieces_begin(pith_error *err) {
     return PITH_OK;
 }
 
-static void pieces_tell_operators(void (*tell)(void *user, const pith_build_piece *piece), void *user) {
+typedef void piece_teller(void *user, const pith_build_piece *piece);
+
+static void pieces_tell_operator(const pith_op *op, uint32_t facts, piece_teller *tell, void *user) {
+    char name[128], dtypes[256];
+    pith_text_out out = pith_text_begin(name, sizeof name);
+    pith_text_put(&out, "%s%s%s", op->domain, op->domain[0] ? "::" : "", op->name);
+    out = pith_text_begin(dtypes, sizeof dtypes);
+    for (int d = 1; d < PITH_DTYPE_COUNT; d++)
+        if (facts >> d & 1) pith_text_put(&out, "%s%s", dtypes[0] ? " " : "", pith_dtype_short_name(d));
+    tell(user, &(pith_build_piece){ "operators", name, dtypes, (facts & PITH_PIECE_UPGRADED) != 0 });
+}
+
+static void pieces_tell_operators(piece_teller *tell, void *user) {
     for (size_t i = 0; operators[i].name; i++) {
         uint32_t facts = atomic_exchange(&operator_facts[i], 0);
-        if (!atomic_exchange(&operators_heard[i], 0)) continue;
-        const pith_op *op = operators[i].piece;
-        char name[128], dtypes[256];
-        pith_text_out out = pith_text_begin(name, sizeof name);
-        pith_text_put(&out, "%s%s%s", op->domain, op->domain[0] ? "::" : "", op->name);
-        out = pith_text_begin(dtypes, sizeof dtypes);
-        for (int d = 1; d < PITH_DTYPE_COUNT; d++)
-            if (facts >> d & 1) pith_text_put(&out, "%s%s", dtypes[0] ? " " : "", pith_dtype_short_name(d));
-        tell(user, &(pith_build_piece){ "operators", name, dtypes, (facts & PITH_PIECE_UPGRADED) != 0 });
+        if (atomic_exchange(&operators_heard[i], 0)) pieces_tell_operator(operators[i].piece, facts, tell, user);
+    }
+    for (pith_custom_op *custom = pith_custom_first(); custom; custom = custom->next) {
+        uint32_t facts = atomic_exchange(&custom->facts, 0);
+        if (atomic_exchange(&custom->heard, 0)) pieces_tell_operator(&custom->op, facts, tell, user);
     }
 }
 
@@ -217,5 +240,17 @@ pith_status pith_pieces_end(void (*piece)(void *user, const pith_build_piece *pi
         for (size_t i = 0; lists[l].rows[i].name; i++)
             if (atomic_exchange(&lists[l].heard[i], 0))
                 piece(user, &(pith_build_piece){ lists[l].name, lists[l].rows[i].name, "", 0 });
+    return PITH_OK;
+}
+
+pith_status pith_pieces_all(void (*piece)(void *user, const pith_build_piece *piece), void *user, pith_error *err) {
+    if (!piece) return pith_fail(err, PITH_ERR_ARGUMENT, "there is no function to call for each piece");
+    for (size_t i = 0; operators[i].name; i++) pieces_tell_operator(operators[i].piece, 0, piece, user);
+    for (pith_custom_op *custom = pith_custom_first(); custom; custom = custom->next)
+        pieces_tell_operator(&custom->op, 0, piece, user);
+    for (size_t i = 0; kernels[i]; i++) piece(user, &(pith_build_piece){ "kernels", kernels[i], "", 0 });
+    for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
+        for (size_t i = 0; lists[l].rows[i].name; i++)
+            piece(user, &(pith_build_piece){ lists[l].name, lists[l].rows[i].name, "", 0 });
     return PITH_OK;
 }

@@ -6,5 +6,7 @@
 
 pith_status pith_pieces_begin(pith_error *err);
 pith_status pith_pieces_end(void (*piece)(void *user, const pith_build_piece *piece), void *user, pith_error *err);
+/* Every entry, in the same order; operators without their dtypes. */
+pith_status pith_pieces_all(void (*piece)(void *user, const pith_build_piece *piece), void *user, pith_error *err);
 
 #endif

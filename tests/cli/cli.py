@@ -715,7 +715,7 @@ class Models(Command):
         model = MODELS / "bert-base-script17-sdpa/model.onnx"
         d = json.loads(self.good("inspect", "--json", model))
         self.assertEqual(set(d), {"path", "source", "runtime", "runtime_requested", "runtime_reason", "producer", "ir_version", "opsets", "compiled", "inputs", "outputs", "ops",
-                                  "parameters", "parameter_bytes", "level", "fused", "not_fused", "ragged", "ragged_reason", "embedding", "decisions",
+                                  "parameters", "parameter_bytes", "level", "fused", "not_fused", "left_out", "ragged", "ragged_reason", "embedding", "decisions",
                                   "steps", "step_backends", "memory"})
         self.assertEqual(d["opsets"], {"ai.onnx": 17})
         self.assertEqual(set(d["inputs"][0]), {"name", "dtype", "shape", "optional"})

@@ -5,6 +5,7 @@ usage: lists.py PITH SOURCE_DIR [unittest arguments]
 """
 import itertools
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -92,6 +93,19 @@ class Lists(unittest.TestCase):
         self.assertEqual(self.select("--merge", singly[0], singly[0]), singly[0].read_text())
         self.assertEqual(self.select(DATA / "yunet"), self.select(models[2]))  # a directory of models
         self.assertEqual(small.read(together)["families"], {"bert": [], "nomic_bert": []})
+
+    def test_all(self):
+        """What the build holds: each entry of the lists, and each piece that a model needs."""
+        found = small.read(self.select("--all"))
+        for kind, file, macro in (("passes", "passes", "PASS"), ("families", "families", "FAMILY"), ("readers", "readers", "READER"),
+                                  ("decoders", "tokenizers", "DECODER"), ("runtimes", "runtimes", "RUNTIME")):
+            self.assertEqual(set(found[kind]), set(re.findall(rf"^{macro}\((\w+)", (SOURCE / f"src/select/{file}.def").read_text(), re.M)))
+        self.assertEqual(len(found["operators"]), len(re.findall(r"^OP\(", (SOURCE / "src/select/ops.def").read_text(), re.M)))
+        for kind, names in small.read(self.select(DATA / "modules/chain")).items():
+            for name, words in names.items():
+                self.assertIn(name, found[kind])
+                self.assertTrue(kind != "kernels" or set(words) <= set(found[kind][name]))
+        self.refused(2, "--all lists this build and opens no model", "--all", DATA / "modules/chain")
 
     def test_isas_and_output(self):
         out = self.dir / "out.yaml"

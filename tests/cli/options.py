@@ -782,7 +782,8 @@ class Info(Options):
 
     def test_json(self):
         found = self.info()
-        self.assertEqual(set(found), {"version", "compiler", "processor", "memory", "runtimes", "backends", "libraries", "cache", "config"})
+        self.assertEqual(set(found), {"version", "compiler", "processor", "memory", "runtimes", "backends", "extra_operators", "libraries", "cache", "config"})
+        self.assertEqual(found["extra_operators"], [])
         self.assertEqual(set(found["processor"]), {"model", "isa", "isas", "extensions", "cores", "hardware_threads", "cpu_quota",
                                                    "usable_threads", "l1d_bytes", "l2_bytes", "l3_bytes"})
         self.assertIn(found["processor"]["isa"], found["processor"]["isas"])

@@ -3,6 +3,7 @@
  * usage: test_pith DATA_DIR, with the default model in the cache */
 #include <pith/pith.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -297,6 +298,76 @@ void test_images(const std::string &module) {
     pith::Image::use_module(nullptr);
 }
 
+/* The operators of examples/selective_build/advanced, in C++. */
+void test_own_operators() {
+    struct Threshold {
+        float limit;
+    };
+    auto soft = pith::options<pith_operator>();
+    soft.domain = "example";
+    soft.name = "SoftThreshold";
+    soft.min_inputs = soft.max_inputs = soft.max_outputs = 1;
+    soft.types = "f32";
+    soft.attributes =
+        "limit float = 0.5; names strings; sizes ints; scales floats; table tensor; mode string = plain; n int = 7";
+    soft.infer = [](pith_op_infer *c) {
+        c->out[0] = *c->in[0];
+        return PITH_OK;
+    };
+    soft.prepare = [](pith_op_prepare *c) {
+        const pith::OpNode node(c->node);
+        auto *state = pith::op_state<Threshold>(c);
+        if (!state) return PITH_ERR_MEMORY;
+        state->limit = node.number("limit");
+        c->state = state;
+        const bool rest = node.integer("n") == 7 && node.string("mode") == "plain" && !node.tensor("table") &&
+                          !node.integers("sizes").second && !node.numbers("scales").second &&
+                          !node.strings("names").first;
+        return rest ? PITH_OK : PITH_ERR_RUN;
+    };
+    soft.run = [](pith_op_run *r) {
+        const float limit = static_cast<const Threshold *>(r->state)->limit;
+        const auto *x = static_cast<const float *>(r->in[0]->data);
+        auto *y = static_cast<float *>(r->out[0]->data);
+        pith::op_parallel(r, static_cast<std::size_t>(pith_shape_count(r->in[0]->dims, r->in[0]->rank)),
+                          [&](std::size_t i, int) {
+                              y[i] = x[i] > limit ? x[i] - limit : x[i] < -limit ? x[i] + limit : 0;
+                          });
+        return PITH_OK;
+    };
+    pith::register_op(soft);
+    CHECK(thrown([&] { pith::register_op(soft); }, "was registered before") == PITH_ERR_ARGUMENT);
+    auto range = pith::options<pith_operator>();
+    range.domain = "example";
+    range.name = "RowRange";
+    range.min_inputs = range.max_inputs = range.max_outputs = 1;
+    range.flags = PITH_OPERATOR_DYNAMIC;
+    CHECK(thrown([&] { pith::register_op(range); }, "example::RowRange: it has no infer") == PITH_ERR_ARGUMENT);
+    range.infer = [](pith_op_infer *c) {
+        c->out[0].dtype = PITH_F32;
+        return PITH_OK;
+    };
+    range.run = [](pith_op_run *r) {
+        const pith_tensor &x = *r->in[0];
+        const pith_status status = pith::op_output(r, 0, PITH_F32, { x.dims[0] });
+        if (status != PITH_OK) return status;
+        for (std::int64_t i = 0; i < x.dims[0]; i++) {
+            const float *row = static_cast<const float *>(x.data) + i * x.dims[1];
+            const auto ends = std::minmax_element(row, row + x.dims[1]);
+            static_cast<float *>(r->out[0]->data)[i] = *ends.second - *ends.first;
+        }
+        return PITH_OK;
+    };
+    pith::register_op(range);
+    const pith::Model model(data + "/../../examples/selective_build/advanced/model.onnx");
+    pith::Session session(model);
+    std::vector<float> x = { 1, 2, 3, 4, 0, -5, 0.25f, 9, 7, 7, 7, 7 };
+    const auto y = session.run({ { "x", pith::tensor(x.data(), { 3, 4 }) } });
+    CHECK(y.size() == 1 && y[0].dims[0] == 3);
+    const auto *found = static_cast<const float *>(y[0].data);
+    CHECK(found[0] == 3.5f && found[1] == 13 && found[2] == 1.5f);
+}
+
 void test_rest() {
     pith::Profile profile;
     auto o = pith::options<pith_open_options>();
@@ -326,6 +397,7 @@ int main(int argc, char **argv) {
     test_tokens();
     test_session();
     test_images(argv[2]);
+    test_own_operators();
     test_rest();
     std::cout << checks << " checks passed\n";
 }

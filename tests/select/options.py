@@ -99,11 +99,40 @@ class Options(unittest.TestCase):
         self.refused("compile", "PITH_HOST_CC=/bin/false", "PITH_SELECT_OPS_LIST=Add") if not (WORK / "pith_select_tool/trim").exists() else None
 
     def test_calls(self):
-        self.refused("'OPS_FILE;x' is no option of a selective build; options are OPS_LIST, OPS_YAML, OPS_MODEL, INCLUDE_ALL_OPS, DTYPE_SELECTIVE and ISAS",
+        self.refused("'OPS_FILE;x' is no option of a selective build; options are OPS_LIST, OPS_YAML, OPS_MODEL, INCLUDE_ALL_OPS, DTYPE_SELECTIVE, ISAS and EXTRA_OPS",
                      "CALL=OPS_FILE;x")
         self.refused("INCLUDE_ALL_OPS and OPS_LIST exclude each other", "CALL=INCLUDE_ALL_OPS;OPS_LIST;Add")
         self.refused("OPS_MODEL and OPS_YAML exclude each other", "CALL=OPS_MODEL;a.onnx;OPS_YAML;a.yaml")
         self.refused("DTYPE_SELECTIVE needs dtypes: those of OPS_MODEL, of OPS_YAML, or of a OPS_LIST", "CALL=DTYPE_SELECTIVE;ON;OPS_LIST;Add")
+
+    def test_extra_operators(self):
+        """Operators outside the tree: the real ones are compiled and run by extra.py."""
+        c, d = (SOURCE / "examples/selective_build/advanced" / name for name in ("op_soft_threshold.c", "operators.def"))
+        self.refused(f"PITH_EXTRA_OPS: there is no file {WORK / 'no.c'}", f"PITH_EXTRA_OPS={WORK / 'no.c'}")
+        self.refused("is neither a C source (.c) nor a list (.def)", f"PITH_EXTRA_OPS={write('op.txt', '')};{d}")
+        self.refused("PITH_EXTRA_OPS has sources but no list; add a file.def with a line EXTRA_OP(symbol, domain::Name)", f"PITH_EXTRA_OPS={c}")
+        self.refused("lists SoftThreshold, but no source of PITH_EXTRA_OPS defines 'const pith_operator pith_operator_SoftThreshold'", f"PITH_EXTRA_OPS={d}")
+        self.refused("no source of PITH_EXTRA_OPS defines 'const pith_operator pith_operator_Soft'",
+                     f"PITH_EXTRA_OPS={c};{write('short.def', 'EXTRA_OP(Soft, example::Soft)' + chr(10))}")
+        for line, says in (("EXTRA_OP(SoftThreshold)", "is no entry; write EXTRA_OP(symbol, domain::Name)"), ("OP(SoftThreshold)", "is no entry"),
+                           ("EXTRA_OP(SoftThreshold, Add)", "Pith has an operator 'Add'; choose another domain or name"),
+                           ("EXTRA_OP(SoftThreshold, com.microsoft::BiasGelu)", "Pith has an operator 'com.microsoft::BiasGelu'"),
+                           ("EXTRA_OP(SoftThreshold, a::B)\nEXTRA_OP(SoftThreshold, a::B)", "'a::B' is listed twice")):
+            self.refused(says, f"PITH_EXTRA_OPS={c};{write('wrong.def', line + chr(10))}")
+        lists, _ = self.accepted(f"PITH_EXTRA_OPS={c};{d}")
+        self.assertIn("EXTRA_OP(SoftThreshold, example::SoftThreshold)", lists["extra_ops"])
+        self.assertIn("\nOP(Add)", lists["ops"])
+        lists, _ = self.accepted(f"PITH_EXTRA_OPS={c};{d}", "PITH_SELECT_OPS_LIST=Add,example::SoftThreshold")
+        self.assertIn("EXTRA_OP(SoftThreshold, example::SoftThreshold)", lists["extra_ops"])
+        self.assertEqual(lists["ops"].count("\nOP("), 1)
+        lists, _ = self.accepted(f"PITH_EXTRA_OPS={c};{d}", "PITH_SELECT_OPS_LIST=Add")
+        self.assertNotIn("EXTRA_OP(SoftThreshold", lists["extra_ops"])
+        self.assertIn("operators example::SoftThreshold */", lists["dropped"])
+        self.refused("operators: this Pith has no 'example::SoftThresh'; the nearest are example::SoftThreshold", f"PITH_EXTRA_OPS={c};{d}",
+                     "PITH_SELECT_OPS_LIST=example::SoftThresh")
+        self.refused("operators: this Pith has no 'example::SoftThreshold'", "PITH_SELECT_OPS_LIST=example::SoftThreshold")
+        self.accepted(f"CALL=OPS_LIST;Add;example::SoftThreshold;EXTRA_OPS;{c};{d}", name="own")
+        self.refused("EXTRA_OPS: there is no file", f"CALL=OPS_LIST;Add;EXTRA_OPS;{WORK / 'no.c'}")
 
     def test_good(self):
         self.assertEqual(configure().returncode, 0)

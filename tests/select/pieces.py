@@ -156,6 +156,21 @@ class Short(Case):
         model, words = DATA / "modules/chain", ("embed", "-m", "MODEL")
         self.assertGreaterEqual(self.drop(model, words, first_only=True), 9)
 
+    def test_parts(self):
+        """What belongs to no other kind: each is listed for the model that needs it, and named where it is missing."""
+        for part, path, use_name in (("texts", "modules/chain", "embed"), ("chat", "tasks/labels-bert", "score"), ("torch", "modules/torch-shards", "embed"),
+                                     ("cascades", "mtcnn", "detect")):
+            kinds = small.read(select(DATA / path, "parts").read_text())
+            self.assertIn(part, kinds["parts"], path)
+            self.assertIn("threads", kinds["parts"], path)
+            self.names_it(self.without(kinds, "parts", part), USES[use_name], DATA / path, "parts", part)
+        kinds = small.read(select(DATA / "modules/chain", "parts").read_text())
+        self.assertEqual(set(kinds["parts"]), {"texts", "threads"})
+        alone = use(self.without(kinds, "parts", "threads"), USES["embed"], DATA / "modules/chain")
+        self.assertEqual(alone.stdout, use(PITH, USES["embed"], DATA / "modules/chain").stdout)
+        checked = use(small_command("parts", FOLDER.work / "parts.yaml"), ("embed", "-m", "MODEL", "--check"), DATA / "modules/chain")
+        self.assertIn("'- checks' under 'parts:'", checked.stderr.decode())
+
     def test_instruction_sets(self):
         """A build for fewer of them gives the same bits; on a processor that has none of its own it says so."""
         model, path = DATA / "modules/chain", select(DATA / "modules/chain", "isas")
@@ -167,6 +182,23 @@ class Short(Case):
         done = subprocess.run([avx2, "embed", "-m", model], input=b"a cat\n", capture_output=True, env={**os.environ, "PITH_ISA": "scalar"})
         self.assertEqual(done.returncode, 1)
         self.assertIn("'- scalar' under 'isas:' for this processor", done.stderr.decode())
+
+    def test_inspect_names_what_makes_it_slower(self):
+        model = DATA / "modules/chain"
+        kinds = small.read(select(model, "slower", "--unfused").read_text())
+        del kinds["passes"]["attention"]
+        (FOLDER.work / "few.yaml").write_text(small.write(kinds))
+        pith = FOLDER.command("slower", "--list", FOLDER.work / "few.yaml", "--isas", "scalar")
+        done = small.run(pith, "inspect", model)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"\nleft out   passes: attention( \w+)*\n")
+        self.assertIn("\n           isas: avx2 avx512\n", done.stdout)
+        left = json.loads(small.run(pith, "inspect", model, "--json").stdout)["left_out"]
+        self.assertIn({"kind": "passes", "name": "attention"}, left)
+        self.assertNotIn({"kind": "passes", "name": "linear"}, left)
+        self.assertEqual([p["name"] for p in left if p["kind"] == "isas"], ["avx2", "avx512"])
+        self.assertIn("ragged", {p["kind"] for p in left})
+        self.assertNotIn("left out", small.run(PITH, "inspect", model).stdout)
 
     def test_all_kernels_in_one_message(self):
         kinds = small.read(select(DATA / "modules/chain", "kernels").read_text())
@@ -230,8 +262,9 @@ class Lines(Case):
         del kinds["families"]["jina_bert"]
         kinds["families"]["bert"] = []
         (FOLDER.work / "few.yaml").write_text(small.write(kinds))
-        done = use(small_command("few", FOLDER.work / "few.yaml"), ("embed", "-m", "MODEL"), DATA / "hf/jina-v2")
+        done = use(small_command("few", FOLDER.work / "few.yaml"), ("inspect", "MODEL"), DATA / "hf/jina-v2")
         self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn('position_embedding_type "alibi" is not supported', done.stderr.decode())
 
 
 class Models(Case):

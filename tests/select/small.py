@@ -53,12 +53,12 @@ class Folder:
         assert done.returncode == 0, done.stderr
         return made
 
-    def command(self, name, *options):
-        """A pith that holds what the lists keep."""
+    def command(self, name, *options, parts=()):
+        """A pith that holds what the lists keep, and more parts."""
         done = self.lists(name, *options)
         assert done.returncode == 0, done.stderr
         out = self.work / name
-        parts = [self._compile("cli/main.c", out), self._compile("src/select/tables.c", out)]
+        parts = [*parts, self._compile("cli/main.c", out), self._compile("src/select/tables.c", out), self._compile("src/select/used_pieces.c", out)]
         pith = out / "pith"
         done = run("cc", *self.flags, *self.objects, *parts, "-o", pith, *self.libraries, cwd=self.build)
         assert done.returncode == 0, done.stderr

@@ -137,6 +137,32 @@ static void defaults_of_other_opsets_are_warnings(void **state) {
     refused(f, clip, "Clip of opset 13 has no attribute 'max'; it has none");
 }
 
+static void numbers_of_lists_are_those_of_the_c_library(void **state) {
+    (void)state;
+    static const char *const texts[] = { "0",
+                                         "1",
+                                         "-1",
+                                         "0.5",
+                                         "2.5",
+                                         "1e-05",
+                                         "1e-5",
+                                         "1e-12",
+                                         "0.01",
+                                         "-0.2",
+                                         "1e+10",
+                                         "16777217",
+                                         "0.1",
+                                         "3.4028234663852886e+38",
+                                         "-3.4028234663852886e+38",
+                                         "3.4028235e38",
+                                         "1.67326319217681884765625",
+                                         "1.05070102214813232421875",
+                                         "1.1754944e-38",
+                                         "123456.789e3" };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (pith_attr_number(texts[i]) != strtof(texts[i], NULL)) fail_msg("%s", texts[i]);
+}
+
 static void old_spellings_have_rules(void **state) {
     fixture *f = *state;
     pith_node *add = node(f, "", "Add", 1), *norm = node(f, "", "BatchNormalization", 7);
@@ -273,6 +299,7 @@ int main(void) {
         TEST(unknown_attributes_are_refused_by_every_operator),
         TEST(binding_names_the_node),
         TEST(defaults_of_other_opsets_are_warnings),
+        TEST(numbers_of_lists_are_those_of_the_c_library),
         TEST(old_spellings_have_rules),
         TEST(values_are_held_to_their_rules),
         TEST(lists_of_names_and_floats_are_held_to_their_rules),

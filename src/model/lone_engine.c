@@ -1,0 +1,44 @@
+/* lone_engine.c - the choice of a runtime where this build has but one; where it has more, engine.c chooses. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/str.h"
+#include "model/engine.h"
+#include "model/reader.h"
+
+pith_status pith_engine_begin(pith_model *m, pith_error *err) {
+    static const pith_runtime_options none = PITH_RUNTIME_OPTIONS_INIT;
+    const char *name = m->options.runtime ? m->options.runtime : "builtin";
+    if (pith_engine_used) return pith_engine_used->begin(m, err);
+    m->engine.options = none;
+    m->engine.is_auto = !strcmp(name, "auto");
+    m->engine.reason = "";
+    PITH_TRY(pith_runtime_find(&m->runtime, m->engine.is_auto ? NULL : name, err));
+    m->engine.requested = m->engine.is_auto ? "auto" : m->runtime->name;
+    return PITH_OK;
+}
+
+pith_status pith_engine_choose(pith_model *m, pith_status known, const pith_error *reason, pith_error *err) {
+    if (pith_engine_used) return pith_engine_used->choose(m, known, reason, err);
+    return known ? pith_fail(err, known, "%s", reason->message) : PITH_OK;
+}
+
+pith_status pith_engine_rescue(pith_model *m, pith_status status, pith_error *err) {
+    return pith_engine_used ? pith_engine_used->rescue(m, status, err) : status;
+}
+
+pith_program_source pith_model_program_source(const pith_model *m, const pith_graph *graph) {
+    pith_program_source source = {
+        .graph = graph, .files = &m->files, .options = &m->engine.options, .log = m->options.log
+    };
+    if (!m->reader || strcmp(m->reader->name, "onnx")) return source;
+    if (m->engine.inner.data) {
+        source.bytes = m->engine.inner;
+        source.folder = m->source_folder;
+        return source;
+    }
+    source.bytes = m->source_bytes;
+    for (size_t i = 0; i < m->files.count; i++)
+        if ((const char *)m->files.items[i].data == m->source_bytes.data) source.path = m->files.items[i].path;
+    return source;
+}

@@ -1,0 +1,10 @@
+# Toolchain of Debian's cross compiler for arm64. PITH_ARM64_ROOT (environment): what tools/arm64_root.sh prints.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_EXE_LINKER_FLAGS_INIT -static)
+set(CMAKE_FIND_ROOT_PATH $ENV{PITH_ARM64_ROOT})
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(ENV{PKG_CONFIG_LIBDIR} $ENV{PITH_ARM64_ROOT}/usr/lib/aarch64-linux-gnu/pkgconfig)
+set(ENV{PKG_CONFIG_SYSROOT_DIR} $ENV{PITH_ARM64_ROOT})
