@@ -6,13 +6,16 @@
 #include "cli/cli.h"
 #include "cli/export_check.h"
 #include "cli/json_out.h"
+#include "cli/model_card.h"
 #include "cli/model_out.h"
 #include "cli/output.h"
 
 typedef struct export_settings {
     const char *model, *output;
     int dtype; /* index into "f32|f16|bf16" */
+    int fuse;  /* index into "none|com.microsoft" */
     bool pool, int32_inputs, external, force, no_normalize, json, quiet;
+    model_card card;
     pith_export_options to;
 } export_settings;
 
@@ -43,6 +46,24 @@ static int export_tell(const export_job *j, const pith_export_report *r, double 
     return EXIT_DONE;
 }
 
+static void export_describe(export_settings *s, const pith_export_report *r, double worst) {
+    static const char *const dtypes[] = { "f32", "f16", "bf16" };
+    model_card *card = &s->card;
+    model_card_add(card, "made from", "%s", s->model);
+    model_card_add(card, "opset", "%d%s", r->opset, s->fuse ? ", with operators of com.microsoft" : "");
+    model_card_add(card, "type of weights", "%s", dtypes[s->dtype]);
+    model_card_add(card, "parameters", "%llu", (unsigned long long)r->parameters);
+    if (s->fuse) model_card_add(card, "fusions", "%llu", (unsigned long long)r->fusions);
+    if (s->pool) model_card_add(card, "output", "sentence_embedding: pooled vectors, float32");
+    if (s->dtype)
+        model_card_add(card, "numbers beyond the type, and lost to 0", "%llu, %llu", (unsigned long long)r->clamped,
+                       (unsigned long long)r->lost);
+    if (worst >= 0)
+        model_card_add(card, "largest difference of an element of its outputs, on three texts", "%.2g", worst);
+    else
+        model_card_add(card, "compared with its source", "no: the model is not run on texts");
+}
+
 /* ---- the command ---- */
 
 static int export_model(const command *c, export_settings *s) {
@@ -51,6 +72,7 @@ static int export_model(const command *c, export_settings *s) {
     pith_export_report report = PITH_EXPORT_REPORT_INIT;
     double worst = -1;
     int code = model_out_place(&j.out, c, s->model, s->output, s->force);
+    if (!code) code = model_card_place(&s->card, &j.out, s->force);
     if (code) return code;
     model_out_progress(&j.out, !s->quiet);
     s->to.data_name = model_out_data_name(&j.out);
@@ -58,6 +80,8 @@ static int export_model(const command *c, export_settings *s) {
     code = model_out_close(&j.out, status, &err);
     if (!code) code = model_out_small_files(&j.out, s->pool);
     if (!code) code = export_check(c, &worst, j.out.path, s->model, &s->to);
+    export_describe(s, &report, worst);
+    if (!code) code = model_card_write(&s->card, &j.out);
     return code ? code : export_tell(&j, &report, worst);
 }
 
@@ -77,6 +101,7 @@ static int export_run(int argc, char **argv) {
         return usage(c, "--pooling, --dim and --no-normalize go with --pool");
     s.to.dtype = dtypes[s.dtype];
     s.to.pool = s.pool;
+    s.to.contrib = s.fuse;
     s.to.int32_inputs = s.int32_inputs;
     s.to.normalize = s.no_normalize ? 0 : -1;
     s.to.data_always = s.external;
@@ -90,10 +115,12 @@ static const option options[] = {
     AT(model_compile, model),
     AT(output_export, output),
     AT(opset, to.opset),
+    AT(fuse_export, fuse),
     AT(dtype_export, dtype),
     AT(int32_inputs, int32_inputs),
     AT(external, external),
     AT(force, force),
+    AT(card, card.wanted),
     AT(model_file, to.model_file),
     AT(route, to.route),
     OPTION_SECTION("pooling"),
@@ -111,6 +138,8 @@ static const example examples[] = {
     { "pith export -o minilm.onnx", "the default model's network" },
     { "pith export -m bge-small-en-v1.5 -o bge/", "bge/model.onnx, tokenizer and configurations" },
     { "pith export --pool --dtype f16 -o minilm_fp16_pooled.onnx", "16-bit weights, one vector per text" },
+    { "pith export --pool --fuse com.microsoft -o minilm_ort.onnx",
+      "with attention as one operator, for ONNX Runtime" },
     { "pith export --pool --dim 128 --int32-inputs -o small.onnx", NULL },
     { NULL, NULL },
 };

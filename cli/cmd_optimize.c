@@ -5,13 +5,16 @@
 
 #include "cli/cli.h"
 #include "cli/json_out.h"
+#include "cli/model_card.h"
 #include "cli/model_out.h"
 
 typedef struct optimize_settings {
     const char *model, *output;
     int dtype; /* index into "f32|f16|bf16" */
+    int fuse;  /* index into "fast|com.microsoft" */
     bool standard, gpu, narrow_ports, free_shapes, external, force, json, quiet, verbose;
     string_list keep, inputs, outputs, shapes;
+    model_card card;
     pith_optimize_options to;
 } optimize_settings;
 
@@ -81,11 +84,29 @@ static int optimize_tell(const optimize_settings *s, const model_out *out, const
     return EXIT_DONE;
 }
 
+/* A part of a network has other outputs than its source, which is not run for it. */
+static int optimize_describe(optimize_settings *s, const model_out *out, const pith_optimize_report *r) {
+    static const char *const dtypes[] = { "f32", "f16", "bf16" };
+    model_card *card = &s->card;
+    model_card_add(card, "made from", "%s", s->model);
+    model_card_add(card, "opset", "%d", r->opset);
+    model_card_add(card, "type of weights", "%s", dtypes[s->dtype]);
+    model_card_add(card, "nodes", "%llu, of %llu", (unsigned long long)r->nodes, (unsigned long long)r->nodes_before);
+    model_card_add(card, "fusions", "%llu", (unsigned long long)r->fusions);
+    int code = EXIT_DONE;
+    if (s->inputs.count || s->outputs.count || s->narrow_ports)
+        model_card_add(card, "compared with its source", "no: its inputs or outputs are others");
+    else
+        code = model_card_compare(card, out, s->model, s->to.model_file, s->to.route);
+    return code ? code : model_card_write(card, out);
+}
+
 static int optimize_model(const command *c, optimize_settings *s) {
     model_out out;
     pith_error err = PITH_ERROR_INIT;
     pith_optimize_report report = PITH_OPTIMIZE_REPORT_INIT;
     int code = model_out_place(&out, c, s->model, s->output, s->force);
+    if (!code) code = model_card_place(&s->card, &out, s->force);
     if (code) return code;
     told t = { json_array(), json_array() };
     model_out_progress(&out, !s->quiet);
@@ -95,6 +116,7 @@ static int optimize_model(const command *c, optimize_settings *s) {
     pith_status status = pith_model_optimize(s->model, &s->to, model_out_put, model_out_put_data, &out, &report, &err);
     code = model_out_close(&out, status, &err);
     if (!code) code = model_out_small_files(&out, false);
+    if (!code) code = optimize_describe(s, &out, &report);
     if (!code) code = optimize_tell(s, &out, &report, &t);
     json_decref(t.fused);
     json_decref(t.unfused);
@@ -109,10 +131,12 @@ static int optimize_take(const command *c, optimize_settings *s) {
     if (!s->dtype && (s->narrow_ports || s->keep.count))
         return usage(c, "--narrow-ports and --keep go with --dtype f16 or bf16");
     if (s->gpu && s->standard) return usage(c, "--gpu and --standard exclude each other");
+    if (s->fuse && s->standard) return usage(c, "--fuse com.microsoft and --standard exclude each other");
     if (s->free_shapes && s->shapes.count) return usage(c, "--free-shapes and --input-shape exclude each other");
     s->to.dtype = dtypes[s->dtype];
     s->to.standard = s->standard;
     s->to.gpu = s->gpu;
+    s->to.contrib = s->fuse;
     s->to.narrow_ports = s->narrow_ports;
     s->to.free_shapes = s->free_shapes;
     s->to.keep = s->keep.items;
@@ -153,9 +177,11 @@ static const option options[] = {
     AT(level_optimize, to.level),
     AT(standard, standard),
     AT(gpu, gpu),
+    AT(fuse_optimize, fuse),
     AT(opset_optimize, to.opset),
     AT(external, external),
     AT(force, force),
+    AT(card, card.wanted),
     AT(model_file, to.model_file),
     AT(route, to.route),
     OPTION_SECTION("types"),

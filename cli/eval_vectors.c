@@ -163,22 +163,62 @@ static int eval_compare(vector_figures *f, const evaluated *e) {
     return f->texts < NEAREST + 2 ? EXIT_DONE : eval_overlap(&f->overlap, e, f->texts);
 }
 
-int eval_vectors(vector_figures *figures, const command *c, const char *made, const char *model,
-                 const pith_open_options *model_options, const text_lines *lines) {
-    evaluated e = { .c = c };
-    pith_str *texts = grow(NULL, (lines->count + 1) * sizeof *texts);
-    figures->texts = 0;
-    for (size_t i = 0; i < lines->count; i++) {
-        const pith_str line = text_lines_get(lines, i);
-        if (line.size) texts[figures->texts++] = line;
+/* ---- pairs with scores ---- */
+
+typedef struct ranked {
+    double value;
+    size_t at;
+} ranked;
+
+static int eval_by_value(const void *a, const void *b) {
+    const double x = ((const ranked *)a)->value, y = ((const ranked *)b)->value;
+    return x < y ? -1 : x > y;
+}
+
+/* Ranks from 1; equal values have the mean of theirs. */
+static void eval_ranks(double *ranks, ranked *sorted, size_t count) {
+    qsort(sorted, count, sizeof *sorted, eval_by_value);
+    for (size_t from = 0, to; from < count; from = to) {
+        for (to = from + 1; to < count && sorted[to].value == sorted[from].value;) to++;
+        for (size_t i = from; i < to; i++) ranks[sorted[i].at] = (double)(from + 1 + to) / 2;
     }
-    int code = figures->texts ? eval_place(&e, made, model) : fail(c, "there is no text to evaluate with");
-    if (!code) code = eval_embed(&e, 0, model, model_options, texts, figures->texts);
-    if (!code) code = eval_embed(&e, 1, e.path, NULL, texts, figures->texts);
+}
+
+/* Spearman's correlation is Pearson's of the ranks. */
+static double eval_spearman(const evaluated *e, const float *vectors, const eval_texts *on) {
+    const size_t pairs = on->count / 2;
+    ranked *sorted = grow(NULL, (pairs + 1) * sizeof *sorted);
+    double *ranks = grow(NULL, (2 * pairs + 1) * sizeof *ranks), xy = 0, xx = 0, yy = 0;
+    for (int side = 0; side < 2; side++) {
+        for (size_t i = 0; i < pairs; i++) {
+            const float *first = vectors + 2 * i * e->dim;
+            sorted[i] = (ranked){ side ? on->scores[i] : eval_cosine(first, first + e->dim, e->dim), i };
+        }
+        eval_ranks(ranks + (size_t)side * pairs, sorted, pairs);
+    }
+    for (size_t i = 0; i < pairs; i++) {
+        const double middle = (double)(pairs + 1) / 2, x = ranks[i] - middle, y = ranks[pairs + i] - middle;
+        xy += x * y;
+        xx += x * x;
+        yy += y * y;
+    }
+    free(sorted);
+    free(ranks);
+    return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : NAN;
+}
+
+int eval_vectors(vector_figures *figures, const command *c, const char *made, const char *model,
+                 const pith_open_options *model_options, eval_texts *on) {
+    evaluated e = { .c = c, .dim = on->dim, .vectors = { on->vectors, NULL } };
+    figures->texts = on->count;
+    int code = eval_place(&e, made, model);
+    if (!code && !on->vectors) code = eval_embed(&e, 0, model, model_options, on->texts, on->count);
+    on->vectors = e.vectors[0];
+    on->dim = e.dim;
+    if (!code) code = eval_embed(&e, 1, e.path, NULL, on->texts, on->count);
     if (!code) code = eval_compare(figures, &e);
+    for (int i = 0; i < 2 && !code && on->scores; i++) figures->sts[i] = eval_spearman(&e, e.vectors[i], on);
     eval_remove(&e);
-    free(e.vectors[0]);
     free(e.vectors[1]);
-    free(texts);
     return code;
 }

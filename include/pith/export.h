@@ -26,11 +26,13 @@ typedef struct pith_export_options {
     int32_t data_always;    /* 1: the second file is written whatever the size */
     const pith_log *log;    /* receives warnings; NULL: they are dropped */
     const pith_allocator *allocator; /* NULL: malloc */
+    int32_t contrib; /* 1: operators are fused to those of com.microsoft, as pith_optimize_options.contrib does */
 } pith_export_options;
 
 /* clang-format off */
 #define PITH_EXPORT_OPTIONS_INIT \
-    { sizeof(pith_export_options), 0, PITH_F32, 0, 0, PITH_POOLING_MODEL, -1, 0, NULL, NULL, NULL, 0, NULL, NULL }
+    { sizeof(pith_export_options), 0, PITH_F32, 0, 0, PITH_POOLING_MODEL, -1, 0, NULL, NULL, NULL, 0, NULL, NULL, \
+      0 }
 /* clang-format on */
 
 /* What an export did. */
@@ -42,10 +44,11 @@ typedef struct pith_export_report {
     uint64_t parameters;  /* numbers in constants */
     uint64_t clamped;     /* numbers too large for the dtype, which became its largest one; a warning names the first */
     uint64_t lost;        /* numbers other than 0 that became 0 */
+    uint64_t fusions;     /* with contrib */
 } pith_export_report;
 
 /* clang-format off */
-#define PITH_EXPORT_REPORT_INIT { sizeof(pith_export_report), 0, 0, 0, 0, 0, 0 }
+#define PITH_EXPORT_REPORT_INIT { sizeof(pith_export_report), 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* Writes the network of a model directory, or of an ONNX file, as an ONNX file of standard operators, and the operators

@@ -100,6 +100,7 @@ PITH_HPP_OPTIONS(pith_operator, PITH_OPERATOR_INIT)
 PITH_HPP_OPTIONS(pith_check_options, PITH_CHECK_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_calibrate_options, PITH_CALIBRATE_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_export_options, PITH_EXPORT_OPTIONS_INIT)
+PITH_HPP_OPTIONS(pith_convert_options, PITH_CONVERT_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_optimize_options, PITH_OPTIMIZE_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_quantize_model_options, PITH_QUANTIZE_MODEL_OPTIONS_INIT)
 PITH_HPP_OPTIONS(pith_database_options, PITH_DATABASE_OPTIONS_INIT)
@@ -789,6 +790,13 @@ class Model {
                                      pith_optimize_report *report = nullptr) {
         return written(pith_model_optimize, path, o, report);
     }
+    /* An ONNX file as text, or text as an ONNX file: see pith_model_convert. */
+    static std::string convert(const std::string &path, const pith_convert_options &o = options<pith_convert_options>(),
+                               pith_convert_report *report = nullptr) {
+        detail::Collector file;
+        detail::attempt([&](pith_error *err) { return pith_model_convert(path.c_str(), &o, put, &file, report, err); });
+        return file.take();
+    }
     /* The number of optimisation levels whose results differ from the model as written. */
     static std::size_t check_fusions(const std::string &path,
                                      const pith_check_options &o = options<pith_check_options>()) {
@@ -798,18 +806,14 @@ class Model {
     }
 
   private:
+    static int put(void *user, const void *data, std::size_t size) {
+        detail::Collector::write(user, static_cast<const char *>(data), size);
+        return 0;
+    }
     template <typename Function, typename Options, typename Report>
     static std::string written(Function *function, const std::string &path, const Options &o, Report *report) {
         detail::Collector file;
-        detail::attempt([&](pith_error *err) {
-            return function(
-                path.c_str(), &o,
-                [](void *user, const void *data, std::size_t size) {
-                    detail::Collector::write(user, static_cast<const char *>(data), size);
-                    return 0;
-                },
-                nullptr, &file, report, err);
-        });
+        detail::attempt([&](pith_error *err) { return function(path.c_str(), &o, put, nullptr, &file, report, err); });
         return file.take();
     }
     Vectors scores(const Texts &texts, const pith_str *pairs, const pith_score_options &o) const {

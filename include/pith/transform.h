@@ -16,8 +16,18 @@ typedef enum pith_quantize_scheme {
                                   run, so that vectors depend a little on the batch in engines that pad texts. Standard
                                   operators: DynamicQuantizeLinear, MatMulInteger, Cast, Mul */
     PITH_QUANTIZE_BLOCKS8 = 1, /* 8 bits with a scale for every block of a column: MatMulNBits of com.microsoft */
-    PITH_QUANTIZE_BLOCKS4 = 2  /* 4 bits in blocks */
+    PITH_QUANTIZE_BLOCKS4 = 2, /* 4 bits in blocks */
+    PITH_QUANTIZE_STATIC = 3 /* int8 with a scale per column, and inputs in 8 bits between limits that texts or tensors
+                                gave (calibrate). Vectors do not depend on the batch. Standard operators:
+                                QuantizeLinear, DequantizeLinear, MatMul */
 } pith_quantize_scheme;
+
+/* What the limits of the scheme static are. */
+typedef enum pith_range_method {
+    PITH_RANGE_MIN_MAX = 0,    /* the smallest and the largest number */
+    PITH_RANGE_PERCENTILE = 1, /* that share of all numbers is inside, what is outside as often below as above */
+    PITH_RANGE_ENTROPY = 2     /* those that keep most of the distribution: least Kullback-Leibler divergence */
+} pith_range_method;
 
 typedef struct pith_quantize_model_options {
     size_t size;
@@ -27,14 +37,16 @@ typedef struct pith_quantize_model_options {
     int32_t accuracy;     /* of the block schemes: accuracy_level of MatMulNBits, 0 to 4. ONNX Runtime computes with
                              inputs of 8 bits if it is 4, which is faster and less exact */
     int32_t rows;         /* of int8, 1: each row of a matmul's inputs is quantised with a scale of its own, so that a
-                             text's vector does not depend on the batch, and is nearer to that of f32; slower. Adds Abs,
-                             ReduceMax, Max, Div, Round and Add to the operators */
+                             text's vector does not depend on the batch, and is nearer to that of f32; slower. Adds
+                             ReduceMax, ReduceMin, Max, Sub, Div, Round and Add to the operators. With calibrate,
+                             channels of inputs that are much larger than others are brought nearer to them, too */
     int32_t reduce_range; /* of int8, 1: weights have 7 bits, for processors whose sums of 16 bits saturate (AVX2) */
     int32_t table_bits;   /* of the tables of words and positions: 8, 4, or 0: they stay in f32; -1: 8. 4 needs a block
                              scheme. With int8 a row has one scale, and the operators are Gather, Cast and Mul; with the
                              block schemes it is GatherBlockQuantized of com.microsoft */
     int32_t table_block;  /* with the block schemes: numbers of a row that share a scale, as block; 0: 64 */
-    const char *const *keep; /* [keep_count]: a node stays in f32 if its name, or that of its weight, contains one */
+    const char *const *keep; /* [keep_count]: a node stays in f32 if its name, or that of its weight, contains one, or
+                                equals what is behind a '=' */
     size_t keep_count;
     int32_t calibrate; /* 1: rounding errors are compensated for the inputs that texts give to the matmuls (GPTQ); needs
                           a text encoder */
@@ -47,12 +59,23 @@ typedef struct pith_quantize_model_options {
     int32_t data_always;             /* as in pith_export_options */
     const pith_log *log;             /* receives warnings; NULL: they are dropped */
     const pith_allocator *allocator; /* NULL: malloc */
+    int32_t ranges;                  /* of the scheme static: a pith_range_method */
+    float percentile;                /* with PITH_RANGE_PERCENTILE: above 50 and at most 100; 0: 99.99 */
+    const pith_tensor *inputs; /* [input_sets, pith_input_count] with calibrate, of the scheme static: tensors to run,
+                                  in the order of the model's inputs, in place of texts; NULL: none */
+    size_t input_sets;
+    void (*tell)(void *user, const char *name,
+                 double error); /* with calibrate: called for each weight and table that was
+rounded, with its name, or that of its node if it has none, and its error: the sum of squared
+differences that rounding makes to the results of the matmul on some of the texts or tensors, divided
+by the sum of squares of these results. Of a table the same of its numbers. NULL: nobody is told */
+    void *tell_user;            /* passed to tell */
 } pith_quantize_model_options;
 
 /* clang-format off */
 #define PITH_QUANTIZE_MODEL_OPTIONS_INIT \
     { sizeof(pith_quantize_model_options), PITH_QUANTIZE_INT8, 0, 0, 0, 0, 0, -1, 0, NULL, 0, 0, NULL, 0, \
-      NULL, NULL, NULL, 0, NULL, NULL }
+      NULL, NULL, NULL, 0, NULL, NULL, PITH_RANGE_MIN_MAX, 0, NULL, 0, NULL, NULL }
 /* clang-format on */
 
 /* What a quantisation did. */
@@ -117,12 +140,15 @@ typedef struct pith_optimize_options {
     void *tell_user;                                                            /* passed to tell */
     const pith_log *log;             /* receives warnings; NULL: they are dropped */
     const pith_allocator *allocator; /* NULL: malloc */
+    int32_t contrib; /* 1: all operators of com.microsoft are made that ONNX Runtime's own optimiser makes, faster on a
+                        CPU or not: also EmbedLayerNormalization, SkipLayerNormalization, RotaryEmbedding, and
+                        GroupQueryAttention. The last needs ONNX Runtime 1.32. Not with standard */
 } pith_optimize_options;
 
 /* clang-format off */
 #define PITH_OPTIMIZE_OPTIONS_INIT \
     { sizeof(pith_optimize_options), 3, 0, 0, 0, PITH_F32, 0, NULL, 0, NULL, 0, NULL, 0, NULL, 0, 0, NULL, NULL, NULL, \
-      0, NULL, NULL, NULL, NULL }
+      0, NULL, NULL, NULL, NULL, 0 }
 /* clang-format on */
 
 /* What an optimisation did. */
@@ -153,6 +179,51 @@ PITH_API pith_status pith_model_optimize(const char *model, const pith_optimize_
                                          int (*write)(void *user, const void *data, size_t size),
                                          int (*write_data)(void *user, const void *data, size_t size), void *user,
                                          pith_optimize_report *report, pith_error *err);
+
+/* ---- text ---- */
+
+typedef enum pith_convert_to {
+    PITH_CONVERT_OTHER = 0, /* text becomes ONNX, and ONNX text */
+    PITH_CONVERT_ONNX = 1,
+    PITH_CONVERT_TEXT = 2
+} pith_convert_to;
+
+typedef struct pith_convert_options {
+    size_t size;
+    int32_t to;                      /* a pith_convert_to */
+    const pith_log *log;             /* receives warnings; NULL: they are dropped */
+    const pith_allocator *allocator; /* NULL: malloc */
+} pith_convert_options;
+
+/* clang-format off */
+#define PITH_CONVERT_OPTIONS_INIT { sizeof(pith_convert_options), PITH_CONVERT_OTHER, NULL, NULL }
+/* clang-format on */
+
+/* What was converted. */
+typedef struct pith_convert_report {
+    size_t size;
+    int32_t from, to; /* PITH_CONVERT_ONNX or PITH_CONVERT_TEXT */
+    uint64_t bytes;   /* written */
+    uint64_t
+        left_out; /* parts that the text syntax has no place for, such as doc strings of nodes; warnings name them */
+} pith_convert_report;
+
+/* clang-format off */
+#define PITH_CONVERT_REPORT_INIT { sizeof(pith_convert_report), 0, 0, 0, 0 }
+/* clang-format on */
+
+/* Turns an ONNX file into ONNX's own text syntax, or text into an ONNX file. onnx.parser reads what is written, and
+ * what onnx.printer writes is read. The model itself is not changed: nothing is run, upgraded or checked beyond the
+ * syntax.
+ *   - path: a file. "-" and pipes cannot be used.
+ *   - write receives the result in pieces, in order. Non-zero ends the work with PITH_ERR_IO.
+ *   - report: may be NULL.
+ * Numbers stay as they are, but for the payload of NaN. External data stays a reference to its file. Errors of text
+ * begin with line and column; what changes the meaning and has no text (sparse tensors) is PITH_ERR_UNSUPPORTED.
+ * Nothing is written before everything that can fail but writing has been done. Thread-safe. */
+PITH_API pith_status pith_model_convert(const char *path, const pith_convert_options *options,
+                                        int (*write)(void *user, const void *data, size_t size), void *user,
+                                        pith_convert_report *report, pith_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,6 @@
 /* api_transform.c - the public functions of pith/transform.h. */
 #include "api/entry.h"
+#include "model/converted.h"
 #include "model/optimized_model.h"
 #include "model/quantized_model.h"
 
@@ -15,4 +16,10 @@ pith_status pith_model_optimize(const char *model, const pith_optimize_options *
                                 int (*write_data)(void *user, const void *data, size_t size), void *user,
                                 pith_optimize_report *report, pith_error *err) {
     PITH_ENTRY(pith_model_write_optimized(model, options, &(pith_onnx_sinks){ write, write_data, user }, report, err));
+}
+
+pith_status pith_model_convert(const char *path, const pith_convert_options *options,
+                               int (*write)(void *user, const void *data, size_t size), void *user,
+                               pith_convert_report *report, pith_error *err) {
+    PITH_ENTRY(pith_model_write_converted(path, options, write, user, report, err));
 }

@@ -10,8 +10,10 @@
 
 /* ---- finding ---- */
 
+/* Contains the part, or, if that begins with '=', is the rest of it. */
 static bool quantized_name_has(pith_str name, const char *part) {
     const size_t n = strlen(part);
+    if (*part == '=') return pith_str_is(name, part + 1);
     for (size_t i = 0; i + n <= name.size; i++)
         if (!memcmp(name.data + i, part, n)) return true;
     return false;
@@ -84,10 +86,15 @@ static pith_code_source quantized_source(const pith_tensor *t, bool by_row) {
                   : (pith_code_source){ t->data, rows, columns, columns, 1 };
 }
 
-static pith_status quantized_add(pith_quantized *q, pith_value *v, bool table, bool by_row, pith_error *err) {
+static pith_status quantized_add(pith_quantized *q, const pith_node *node, pith_value *v, bool table, bool by_row,
+                                 pith_error *err) {
     if (quantized_find_weight(q, v, table, by_row)) return PITH_OK;
     PITH_TRY(quantized_check_finite(v, err));
-    q->weights[q->count++] = (pith_quantized_weight){ v, table, quantized_source(v->type.data, by_row), { 0 } };
+    q->weights[q->count++] = (pith_quantized_weight){ .value = v,
+                                                      .table = table,
+                                                      .source = quantized_source(v->type.data, by_row),
+                                                      .input = node->inputs[table],
+                                                      .label = v->name.size ? v->name : node->name };
     return PITH_OK;
 }
 
@@ -103,9 +110,9 @@ static pith_status quantized_look(pith_quantized *q, const pith_node *node, pith
     bool transposed;
     pith_value *w = quantized_factor(node, &transposed), *table = quantized_table(node);
     if (table && quantized_table_fits(q->form, table) && !quantized_is_kept(q->form, node, table))
-        return quantized_add(q, table, true, true, err);
+        return quantized_add(q, node, table, true, true, err);
     if (w && quantized_is_worth(w) && !quantized_is_kept(q->form, node, w))
-        return quantized_add(q, w, false, transposed, err);
+        return quantized_add(q, node, w, false, transposed, err);
     return PITH_OK;
 }
 
@@ -184,13 +191,14 @@ static pith_value *quantized_zeros(pith_maker *m, const pith_quantized_weight *w
 
 /* What was made for a weight, by index. */
 typedef struct quantized_made {
-    pith_value *codes, *scales, *zeros;
+    pith_value *codes, *scales, *zeros; /* zeros: with rows the sums of columns */
 } quantized_made;
 
 /* The inputs of matmuls as int8, which the matmuls of one input share; by id of the value. The first matmul's node
  * stands before those of the others. */
 typedef struct quantized_input {
-    pith_value *codes, *scale, *zero;
+    pith_value *codes, *scale, *zero, *middle; /* middle: of rows */
+    const float *smooth;                       /* that the inputs were divided by */
 } quantized_input;
 
 typedef struct quantized_rewriter {
@@ -218,49 +226,85 @@ static const quantized_input *quantized_input_of(quantized_rewriter *r, pith_val
     quantized_input *in = &r->inputs[x->id];
     if (in->codes) return in;
     pith_node *node = quantized_node(r, "", "DynamicQuantizeLinear", &x, 1, 3);
-    if (node) *in = (quantized_input){ node->outputs[0], node->outputs[1], node->outputs[2] };
+    if (node) *in = (quantized_input){ node->outputs[0], node->outputs[1], node->outputs[2], NULL, NULL };
     return node ? in : NULL;
 }
 
-/* The largest magnitude of each row; reductions have their axes as an input from opset 18 on. */
-static pith_value *quantized_peak(quantized_rewriter *r, pith_value *x) {
-    pith_maker *m = &r->m;
-    pith_value *peak = PITH_MAKE(m, "Abs", x);
-    if (r->q->form->opset >= 18) return PITH_MAKE(m, "ReduceMax", peak, pith_make_i64(m, -1));
-    peak = PITH_MAKE(m, "ReduceMax", peak);
-    pith_make_ints(m, peak, "axes", (const int64_t[]){ -1 }, 1);
-    return peak;
+static pith_value *quantized_byte(pith_maker *m, uint8_t number) {
+    uint8_t *data = pith_arena_array(m->graph->arena, 1, 1);
+    const pith_tensor t = { .data = data, .dtype = PITH_U8, .bytes = 1 };
+    if (data) *data = number;
+    pith_value *v = data && !m->status ? pith_graph_add_const(m->graph, PITH_STR(""), &t) : NULL;
+    if (!v && !m->status) m->status = pith_fail_memory(m->err, 1);
+    return v;
 }
 
-/* Rows as numbers of 1 to 255 around 128. A row of zeros has a scale above 0. */
-static const quantized_input *quantized_rows_of(quantized_rewriter *r, pith_value *x) {
+/* The largest or smallest number of each row; reductions have their axes as an input from opset 18 on. */
+static pith_value *quantized_end(quantized_rewriter *r, pith_value *x, const char *op) {
     pith_maker *m = &r->m;
-    quantized_input *in = &r->inputs[x->id];
-    if (in->codes || m->status) return in->codes ? in : NULL;
-    pith_value *peak = PITH_MAKE(m, "Max", quantized_peak(r, x), pith_make_f32(m, 1e-30f));
-    pith_value *scale = PITH_MAKE(m, "Mul", peak, pith_make_f32(m, 1.0f / 127.0f));
-    pith_value *codes = PITH_MAKE(m, "Round", PITH_MAKE(m, "Div", x, scale));
+    if (r->q->form->opset >= 18) return PITH_MAKE(m, op, x, pith_make_i64(m, -1));
+    pith_value *y = PITH_MAKE(m, op, x);
+    pith_make_ints(m, y, "axes", (const int64_t[]){ -1 }, 1);
+    return y;
+}
+
+/* x with its channels brought nearer to each other, if the weight says how. */
+static pith_value *quantized_smooth(quantized_rewriter *r, pith_value *x, const pith_quantized_weight *w) {
+    const int64_t k = w->source.k;
+    if (!w->smooth) return x;
+    float *inverse = pith_arena_array(r->m.graph->arena, (size_t)k, sizeof *inverse);
+    for (int64_t i = 0; inverse && i < k; i++) inverse[i] = 1.0f / w->smooth[i];
+    return PITH_MAKE(
+        &r->m, "Mul", x,
+        quantized_constant(&r->m, w->value, "_smooth", inverse, PITH_F32, 1, &k, (size_t)k * sizeof *inverse));
+}
+
+/* Rows as codes of 1 to 255 around the middle of the row's numbers: x = (code - 128) scale + middle. A row of equal
+ * numbers has a scale above 0. */
+static const quantized_input *quantized_rows_of(quantized_rewriter *r, pith_value *given,
+                                                const pith_quantized_weight *w) {
+    pith_maker *m = &r->m;
+    quantized_input *in = &r->inputs[given->id];
+    if (m->status) return NULL;
+    if (in->codes && in->smooth == w->smooth) return in;
+    pith_value *x = quantized_smooth(r, given, w);
+    pith_value *high = quantized_end(r, x, "ReduceMax"), *low = quantized_end(r, x, "ReduceMin");
+    pith_value *middle = PITH_MAKE(m, "Mul", PITH_MAKE(m, "Add", high, low), pith_make_f32(m, 0.5f));
+    pith_value *range = PITH_MAKE(m, "Max", PITH_MAKE(m, "Sub", high, low), pith_make_f32(m, 1e-30f));
+    pith_value *scale = PITH_MAKE(m, "Mul", range, pith_make_f32(m, 1.0f / 254.0f));
+    pith_value *codes = PITH_MAKE(m, "Round", PITH_MAKE(m, "Div", PITH_MAKE(m, "Sub", x, middle), scale));
     codes = pith_make_cast(m, PITH_MAKE(m, "Add", codes, pith_make_f32(m, 128.0f)), PITH_U8);
-    static const uint8_t middle = 128;
-    pith_tensor zero = { .data = (void *)(uintptr_t)&middle, .dtype = PITH_U8, .bytes = sizeof middle };
-    pith_value *z = m->status ? NULL : pith_graph_add_const(m->graph, PITH_STR(""), &zero);
-    if (!m->status && !z) m->status = pith_fail_memory(m->err, 0);
-    *in = (quantized_input){ codes, scale, z };
+    pith_value *zero = quantized_byte(m, 128);
+    *in = (quantized_input){ codes, scale, zero, middle, w->smooth };
     return m->status ? NULL : in;
 }
 
-/* x w = (xq - zero) wq * w's scales * x's scale */
+/* The sums of the weight's columns, as they were rounded. */
+static pith_value *quantized_sums(pith_maker *m, const pith_quantized_weight *w) {
+    const pith_codes *c = &w->codes;
+    float *sums = pith_arena_array(m->graph->arena, (size_t)c->n, sizeof *sums);
+    for (int64_t j = 0; sums && j < c->n; j++) {
+        int64_t sum = 0;
+        for (int64_t i = 0; i < c->k; i++) sum += c->codes[j * c->k + i] - 128;
+        sums[j] = (float)sum * c->scales[j];
+    }
+    return quantized_constant(m, w->value, "_sums", sums, PITH_F32, 1, &c->n, (size_t)c->n * sizeof *sums);
+}
+
+/* x w = (xq - 128) wq * w's scales * x's scale + x's middle * sums of w's columns */
 static pith_value *quantized_by_rows(quantized_rewriter *r, pith_value *x, const pith_quantized_weight *w,
                                      quantized_made *made) {
     pith_maker *m = &r->m;
     if (!made->codes) {
         made->codes = quantized_int8(m, w, false);
         made->scales = quantized_scales(m, w, false);
+        made->zeros = quantized_sums(m, w);
     }
-    const quantized_input *in = quantized_rows_of(r, x);
+    const quantized_input *in = quantized_rows_of(r, x, w);
     if (!in || m->status) return NULL;
     pith_value *y = pith_make_cast(m, PITH_MAKE(m, "MatMulInteger", in->codes, made->codes, in->zero), PITH_F32);
-    return PITH_MAKE(m, "Mul", PITH_MAKE(m, "Mul", y, made->scales), in->scale);
+    y = PITH_MAKE(m, "Mul", PITH_MAKE(m, "Mul", y, made->scales), in->scale);
+    return PITH_MAKE(m, "Add", y, PITH_MAKE(m, "Mul", in->middle, made->zeros));
 }
 
 /* x w = (xq - zero) wq * (x's scale * w's scales) */
@@ -277,6 +321,33 @@ static pith_value *quantized_dynamic(quantized_rewriter *r, pith_value *x, const
     pith_value *scales = PITH_MAKE(m, "Mul", in->scale, made->scales);
     y = pith_make_cast(m, y, PITH_F32);
     return PITH_MAKE(m, "Mul", y, scales);
+}
+
+/* x in 8 bits between the limits, and back. */
+static const quantized_input *quantized_fixed_of(quantized_rewriter *r, pith_value *x, const pith_quantized_weight *w) {
+    pith_maker *m = &r->m;
+    quantized_input *in = &r->inputs[x->id];
+    if (in->codes || m->status) return in->codes ? in : NULL;
+    const float range = w->high - w->low, scale = range > 0 ? range / 255 : 1;
+    pith_value *s = pith_make_f32(m, scale), *zero = quantized_byte(m, (uint8_t)rintf(-w->low / scale));
+    pith_value *y = PITH_MAKE(m, "DequantizeLinear", PITH_MAKE(m, "QuantizeLinear", x, s, zero), s, zero);
+    if (y) *in = (quantized_input){ y, s, zero, NULL, NULL };
+    return y ? in : NULL;
+}
+
+/* The MatMul stays, on numbers that were rounded; engines compute it in integers. */
+static pith_value *quantized_static(quantized_rewriter *r, pith_value *x, const pith_quantized_weight *w,
+                                    quantized_made *made) {
+    pith_maker *m = &r->m;
+    if (!made->codes) {
+        made->codes = quantized_int8(m, w, false);
+        made->scales = quantized_scales(m, w, false);
+    }
+    const quantized_input *in = quantized_fixed_of(r, x, w);
+    if (!in || m->status) return NULL;
+    pith_value *weight = PITH_MAKE(m, "DequantizeLinear", made->codes, made->scales);
+    pith_make_int(m, weight, "axis", 1);
+    return PITH_MAKE(m, "MatMul", in->codes, weight);
 }
 
 static bool quantized_set_int(quantized_rewriter *r, pith_node *node, const char *name, int64_t number) {
@@ -331,7 +402,7 @@ static pith_value *quantized_lookup(quantized_rewriter *r, pith_value *ids, cons
 }
 
 /* The most values that one node is replaced by. */
-enum { QUANTIZED_VALUES = 24 };
+enum { QUANTIZED_VALUES = 40 };
 
 static pith_status quantized_replace(quantized_rewriter *r, pith_node *node, pith_value *y) {
     if (r->m.status) return r->m.status;
@@ -360,6 +431,7 @@ static pith_status quantized_rewrite_node(quantized_rewriter *r, pith_node *node
     if (table) return quantized_replace(r, node, quantized_lookup(r, node->inputs[1], found, made));
     static const product_maker products[] = { [PITH_QUANTIZED_DYNAMIC] = quantized_dynamic,
                                               [PITH_QUANTIZED_ROWS] = quantized_by_rows,
+                                              [PITH_QUANTIZED_STATIC] = quantized_static,
                                               [PITH_QUANTIZED_BLOCKS] = quantized_blocks };
     pith_value *y = products[r->q->form->kind](r, node->inputs[0], found, made);
     pith_value *bias = pith_str_is(node->op_type, "Gemm") ? pith_node_input(node, 2) : NULL;

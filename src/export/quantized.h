@@ -9,10 +9,12 @@
 typedef enum pith_quantized_kind {
     PITH_QUANTIZED_DYNAMIC, /* int8 with a scale per column; inputs are quantised as a whole in each run. Operators:
                                DynamicQuantizeLinear, MatMulInteger, Cast, Mul, as ONNX Runtime's tools write it */
-    PITH_QUANTIZED_ROWS,    /* the same, but each row of the inputs has a scale of its own, so that a row's result does
-                               not depend on the others. Operators: Abs, ReduceMax, Max, Mul, Div, Round, Add, Cast,
-                               MatMulInteger */
-    PITH_QUANTIZED_BLOCKS   /* 4 or 8 bits in blocks: com.microsoft's MatMulNBits */
+    PITH_QUANTIZED_ROWS,    /* the same, but each row of the inputs has a scale and a middle of its own, so that a row's
+                               result does not depend on the others. Operators: ReduceMax, ReduceMin, Max, Mul, Div,
+                               Round, Add, Sub, Cast, MatMulInteger */
+    PITH_QUANTIZED_STATIC, /* int8 with a scale per column, and inputs in 8 bits between limits that are fixed: pairs of
+                              QuantizeLinear and DequantizeLinear around a MatMul */
+    PITH_QUANTIZED_BLOCKS  /* 4 or 8 bits in blocks: com.microsoft's MatMulNBits */
 } pith_quantized_kind;
 
 typedef struct pith_quantized_form {
@@ -23,7 +25,8 @@ typedef struct pith_quantized_form {
     /* Tables: 4 or 8 bits, 0: they stay. Without blocks they have a scale per row and become Gather, Cast and Mul; else
      * com.microsoft's GatherBlockQuantized, whose blocks lie along a row. */
     pith_code_form tables;
-    const char *const *keep; /* nodes stay whose name, or whose weight's name, contains one of these */
+    const char *const *keep; /* nodes stay whose name, or whose weight's name, contains one of these, or is one behind
+                                a '=' */
     size_t keep_count;
 } pith_quantized_form;
 
@@ -33,6 +36,11 @@ typedef struct pith_quantized_weight {
     bool table;
     pith_code_source source; /* the columns of a matmul's output, or the rows of a table */
     pith_codes codes;        /* codes NULL: not rounded yet */
+    float low, high;         /* of the inputs, with fixed limits; 0 is between them */
+    const float *smooth; /* [k] of rows: inputs are divided by these, and source is multiplied; NULL: they are not */
+    const pith_value *input; /* of the first node */
+    bool unseen;             /* no input came: its limits are not known, and it stays in f32 */
+    pith_str label;          /* the weight's name, or else that of its first node */
 } pith_quantized_weight;
 
 typedef struct pith_quantized {

@@ -7,6 +7,9 @@
 
 typedef struct pith_write_back {
     bool standard; /* only operators of ai.onnx; else those of com.microsoft, too */
+    bool
+        all; /* of com.microsoft: also RotaryEmbedding, GroupQueryAttention, EmbedLayerNormalization, attention whose
+                mask has to be spread over all pairs of tokens, and SimplifiedLayerNormalization for opsets before 23 */
     int32_t opset; /* of ai.onnx: newer operators have forms of com.microsoft, or are lowered later (export/lower.h) */
 } pith_write_back;
 
@@ -15,7 +18,8 @@ typedef struct pith_write_back {
  * unspecified.
  */
 pith_status pith_export_write_back(pith_graph *graph, const pith_write_back *how, pith_error *err);
-/* The same check without a change. */
-pith_status pith_export_check_write_back(const pith_graph *graph, pith_error *err);
+/* The same check without a change. *at: the node at fault. */
+pith_status pith_export_check_write_back(const pith_graph *graph, const pith_write_back *how, const pith_node **at,
+                                         pith_error *err);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "graph/graph.h"
+#include "hf/gguf.h"
 #include "hf/safetensors.h"
 #include "hf/torch_file.h"
 
@@ -67,6 +68,7 @@ static pith_status tensor_files_add_file(pith_weights *weights, pith_files *file
     if (!text.data) return pith_fail_memory(err, name.size);
     PITH_TRY(tensor_files_open_file(&bytes, files, dir, name, weights->arena, err));
     if (tensor_files_name_ends(name, ".safetensors")) return pith_safetensors_read(weights, bytes, text.data, err);
+    if (tensor_files_name_ends(name, ".gguf")) return pith_gguf_read(weights, bytes, text.data, err);
     const pith_torch_part *torch = pith_part_find("torch");
     pith_part_used("torch");
     if (torch) return torch->read(weights, bytes, text.data, err);
@@ -103,7 +105,7 @@ static pith_status tensor_files_add_shards(pith_weights *weights, pith_files *fi
 
 static pith_status tensor_files_find(const char **file, pith_arena *arena, const char *dir, pith_error *err) {
     static const char *const names[] = { "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
-                                         "pytorch_model.bin.index.json" };
+                                         "pytorch_model.bin.index.json", "model.gguf" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         pith_str path;
         bool there;
@@ -111,9 +113,10 @@ static pith_status tensor_files_find(const char **file, pith_arena *arena, const
         PITH_TRY(pith_file_find(&there, &path, arena, dir, *file, err));
         if (there) return PITH_OK;
     }
-    return pith_fail(err, PITH_ERR_NOT_FOUND,
-                     "%s: no weights; looked for model.safetensors and pytorch_model.bin, and the .index.json of each",
-                     dir);
+    return pith_fail(
+        err, PITH_ERR_NOT_FOUND,
+        "%s: no weights; looked for model.safetensors and pytorch_model.bin, the .index.json of each, and model.gguf",
+        dir);
 }
 
 pith_status pith_weights_read(pith_weights *weights, const char **file, const char *dir, const char *wanted,

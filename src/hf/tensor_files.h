@@ -1,8 +1,8 @@
 /* tensor_files.h - the tensors of a directory by name, whatever files they are stored in.
  *
  * Looked for, in this order: model.safetensors, model.safetensors.index.json, pytorch_model.bin,
- * pytorch_model.bin.index.json. Tensors stay spans of the mapped files; one that is not aligned for its type, or whose
- * elements do not lie one after the other, is copied. */
+ * pytorch_model.bin.index.json, model.gguf. Tensors stay spans of the mapped files; one that is not aligned for its
+ * type, or whose elements do not lie one after the other, is copied. */
 #ifndef PITH_HF_TENSOR_FILES_H
 #define PITH_HF_TENSOR_FILES_H
 
@@ -23,8 +23,8 @@ pith_status pith_weights_init(pith_weights *weights, pith_arena *arena, pith_err
 pith_status pith_weights_put(pith_weights *weights, pith_str name, const pith_tensor *tensor, pith_error *err);
 const pith_tensor *pith_weights_find(const pith_weights *weights, pith_str name); /* NULL if absent */
 
-/* Adds all tensors of the directory. wanted: the name of the file to read, which ends in .safetensors, .bin, .pt, .pth
- * or .index.json; NULL: the first of the list above. *file is set to the name that was read, in the arena. */
+/* Adds all tensors of the directory. wanted: the name of the file to read, which ends in .safetensors, .bin, .pt, .pth,
+ * .gguf or .index.json; NULL: the first of the list above. *file is set to the name that was read, in the arena. */
 pith_status pith_weights_read(pith_weights *weights, const char **file, const char *dir, const char *wanted,
                               pith_files *files, pith_error *err);
 

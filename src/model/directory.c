@@ -144,7 +144,7 @@ static pith_status open_directory(pith_model *m, const char *dir, const char *we
 }
 
 static bool is_weights(pith_str name) {
-    static const char *const ends[] = { ".safetensors", ".bin", ".pt", ".pth", ".index.json" };
+    static const char *const ends[] = { ".safetensors", ".bin", ".pt", ".pth", ".gguf", ".index.json" };
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         size_t n = strlen(ends[i]);
         if (name.size > n && !memcmp(name.data + name.size - n, ends[i], n)) return true;

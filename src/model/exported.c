@@ -13,8 +13,8 @@
 #include "export/lower.h"
 #include "export/made.h"
 #include "export/pooled.h"
-#include "export/write_back.h"
 #include "heads/dense.h"
+#include "model/fused.h"
 #include "model/open.h"
 #include "model/written.h"
 
@@ -25,6 +25,7 @@ typedef struct exported {
     const pith_export_options *o;
     int32_t opset;
     pith_export_report *report;
+    pith_fused fused;
     pith_error *err;
 } exported;
 
@@ -141,11 +142,15 @@ static pith_status exported_int32_inputs(const exported *x) {
 
 /* ---- the whole ---- */
 
-static pith_status exported_run(exported *x, const pith_onnx_sinks *sinks) {
+/* Sets *again if a pass has to be left out. */
+static pith_status exported_run(exported *x, const pith_onnx_sinks *sinks, bool *again) {
     pith_graph *graph = x->m->graph;
+    *again = false;
     PITH_TRY(x->o->pool ? exported_rows(x) : pith_written_own_outputs(x->m->graph, x->err));
+    if (x->o->contrib) PITH_TRY(pith_fused_run(&x->fused, x->m, again, x->err));
+    if (*again) return PITH_OK;
     x->opset = x->o->opset ? x->o->opset : pith_export_needs(graph);
-    PITH_TRY(pith_export_write_back(graph, &(pith_write_back){ .standard = true, .opset = x->opset }, x->err));
+    PITH_TRY(pith_fused_write_back(&x->fused, graph, x->opset, x->err));
     PITH_TRY(pith_export_lower(graph, x->opset, x->err));
     PITH_TRY(exported_infer(x));
     PITH_TRY(exported_narrow(x));
@@ -160,6 +165,7 @@ static pith_status exported_run(exported *x, const pith_onnx_sinks *sinks) {
     x->report->model_bytes = w.model_bytes;
     x->report->data_bytes = w.data_bytes;
     x->report->parameters = w.parameters;
+    x->report->fusions = pith_fused_tell(&x->fused, NULL, NULL);
     return PITH_OK;
 }
 
@@ -176,10 +182,17 @@ pith_status pith_model_write_onnx(const char *model, const pith_export_options *
     open.route = o.route;
     open.log = o.log;
     open.allocator = o.allocator;
-    exported x = { .o = &o, .report = &own, .err = err };
-    PITH_TRY(pith_written_open(&x.m, model, 1, &open, err));
-    pith_status status = exported_run(&x, sinks);
-    pith_model_destroy(x.m);
+    exported x = { .o = &o,
+                   .report = &own,
+                   .err = err,
+                   .fused = { .kind = o.contrib ? PITH_FUSED_ALL : PITH_FUSED_STANDARD, .level = 3 } };
+    pith_status status = PITH_OK;
+    for (bool again = true; again && !status;) {
+        status = pith_written_open(&x.m, model, 1, &open, err);
+        if (status) return status;
+        status = exported_run(&x, sinks, &again);
+        pith_model_destroy(x.m);
+    }
     if (status || !report) return status;
     own.size = report->size;
     memcpy(report, &own, report->size < sizeof own ? report->size : sizeof own);

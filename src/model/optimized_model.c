@@ -2,10 +2,9 @@
  *
  * The model is opened as it is written. The part that is wanted is cut out, the passes run that have a form in other
  * engines, and their operators are written back. If one attention has no such form, all of it is done again without
- * that pass: the graph of a fused one is gone. */
+ * that pass: the graph of a fused one is gone (model/fused.h). */
 #include "model/optimized_model.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/caller_options.h"
@@ -13,28 +12,15 @@
 #include "base/error.h"
 #include "export/cut.h"
 #include "export/lower.h"
-#include "export/write_back.h"
+#include "model/fused.h"
 #include "model/open.h"
 #include "model/written.h"
-
-/* Passes that do not run: the first two unless attention can be written; those whose results are for Pith's own
- * kernels; unless the file is for GPUs, the last but one, since ONNX Runtime's SkipLayerNormalization for CPUs is
- * slower than the sum and the norm; and the last two when only standard operators may be made. */
-static const char *const inner_passes[] = { "attention", "qkv",        "widen",   "rotary",    "gated",
-                                            "precision", "embed_norm", "repeats", "skip_norm", "linear" };
-enum {
-    ATTENTION_PASSES = 2,
-    INNER_GPU = 8,
-    INNER_CPU = 9,
-    INNER_STANDARD = sizeof inner_passes / sizeof *inner_passes
-};
 
 typedef struct optimized {
     pith_model *m;
     const pith_optimize_options *o;
     pith_optimize_report *report;
-    pith_report lines;
-    char unfused[PITH_ERROR_MESSAGE_SIZE]; /* why attention is not fused; "": it may be */
+    pith_fused fused;
     pith_error *err;
 } optimized;
 
@@ -53,6 +39,7 @@ static pith_status optimized_check(const pith_optimize_options *o, pith_error *e
     if (o->gpu && o->standard)
         return pith_fail(err, PITH_ERR_ARGUMENT,
                          "gpu and standard exclude each other: what is made for GPUs is not standard");
+    if (o->contrib && o->standard) return pith_fail(err, PITH_ERR_ARGUMENT, "contrib and standard exclude each other");
     return pith_written_check_name(o->data_name, err);
 }
 
@@ -77,18 +64,6 @@ static pith_status optimized_cut(const optimized *x) {
     PITH_TRY(pith_export_cut(x->m->graph, &cut, x->err));
     x->report->nodes_before = x->m->graph->node_count;
     return cut.input_count ? optimized_infer(x) : PITH_OK;
-}
-
-static pith_status optimized_run_passes(optimized *x) {
-    pith_opt opt = pith_model_optimizer(x->m, x->m->graph, x->err);
-    const size_t first = !x->o->standard && !*x->unfused ? ATTENTION_PASSES : 0;
-    const size_t end = x->o->standard ? INNER_STANDARD : x->o->gpu ? INNER_GPU : INNER_CPU;
-    const pith_opt_limits limits = { .runs = SIZE_MAX, .without = inner_passes + first, .without_count = end - first };
-    x->lines = (pith_report){ .arena = &x->m->arena };
-    opt.level = x->o->level;
-    opt.limits = &limits;
-    opt.report = &x->lines;
-    return pith_opt_run(&opt, NULL);
 }
 
 static int32_t optimized_opset(const optimized *x) {
@@ -148,32 +123,21 @@ static pith_status optimized_write(const optimized *x, const pith_onnx_sinks *si
     return PITH_OK;
 }
 
-static void optimized_tell(optimized *x) {
-    for (size_t i = 0; i < x->lines.count; i++) {
-        const pith_report_line *line = &x->lines.lines[i];
-        x->report->fusions += line->done;
-        if (x->o->tell) x->o->tell(x->o->tell_user, line->done, line->what, line->text.data);
-    }
-    if (*x->unfused && x->o->tell) x->o->tell(x->o->tell_user, 0, "attention", x->unfused);
+/* Sets *again if a pass has to be left out. */
+static pith_status optimized_once(optimized *x, const pith_onnx_sinks *sinks, bool *again) {
+    PITH_TRY(optimized_cut(x));
+    PITH_TRY(pith_fused_run(&x->fused, x->m, again, x->err));
+    if (*again) return PITH_OK;
+    x->report->opset = optimized_opset(x);
+    PITH_TRY(pith_fused_write_back(&x->fused, x->m->graph, x->report->opset, x->err));
+    PITH_TRY(optimized_write(x, sinks));
+    x->report->fusions = pith_fused_tell(&x->fused, x->o->tell, x->o->tell_user);
+    return PITH_OK;
 }
 
-/* Sets *again if attention has to be left out. */
-static pith_status optimized_once(optimized *x, const pith_onnx_sinks *sinks, bool *again) {
-    pith_error why = PITH_ERROR_INIT;
-    *again = false;
-    PITH_TRY(optimized_cut(x));
-    PITH_TRY(optimized_run_passes(x));
-    if (pith_export_check_write_back(x->m->graph, &why) && !*x->unfused && x->o->level == 3 && !x->o->standard) {
-        snprintf(x->unfused, sizeof x->unfused, "%s", why.message);
-        *again = true;
-        return PITH_OK;
-    }
-    x->report->opset = optimized_opset(x);
-    const pith_write_back back = { x->o->standard != 0, x->report->opset };
-    PITH_TRY(pith_export_write_back(x->m->graph, &back, x->err));
-    PITH_TRY(optimized_write(x, sinks));
-    optimized_tell(x);
-    return PITH_OK;
+static pith_fused_kind optimized_kind(const pith_optimize_options *o) {
+    if (o->contrib) return PITH_FUSED_ALL;
+    return o->standard ? PITH_FUSED_STANDARD : o->gpu ? PITH_FUSED_GPU : PITH_FUSED_FAST;
 }
 
 pith_status pith_model_write_optimized(const char *model, const pith_optimize_options *options,
@@ -185,7 +149,7 @@ pith_status pith_model_write_optimized(const char *model, const pith_optimize_op
     if (report && report->size < sizeof report->size)
         return pith_fail(err, PITH_ERR_ARGUMENT,
                          "the report has no size; initialise it with PITH_OPTIMIZE_REPORT_INIT");
-    optimized x = { .o = &o, .report = &own, .err = err };
+    optimized x = { .o = &o, .report = &own, .err = err, .fused = { .kind = optimized_kind(&o), .level = o.level } };
     pith_status status = PITH_OK;
     for (bool again = true; again && !status;) {
         status = optimized_open(&x, model);

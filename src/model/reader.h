@@ -5,7 +5,7 @@
 
 #include "model/model.h"
 
-enum { PITH_READER_FILES = 4 };
+enum { PITH_READER_FILES = 5 };
 
 /* The input of a reader. */
 typedef struct pith_source {

@@ -1,5 +1,5 @@
-/* reader_safetensors.c - directories without an ONNX file: config.json with weights in safetensors or files of
- * torch.save, and models that are tables of vectors. */
+/* reader_safetensors.c - directories without an ONNX file: config.json with weights in safetensors, files of
+ * torch.save or GGUF, and models that are tables of vectors. */
 #include "base/error.h"
 #include "hf/hf.h"
 #include "model/reader.h"
@@ -24,6 +24,7 @@ const pith_reader pith_reader_safetensors = { .name = "safetensors",
                                               .rank = 20,
                                               .stages = &pith_stages_written,
                                               .files = { "model.safetensors", "model.safetensors.index.json",
-                                                         "pytorch_model.bin", "pytorch_model.bin.index.json" },
+                                                         "pytorch_model.bin", "pytorch_model.bin.index.json",
+                                                         "model.gguf" },
                                               .beside = "config.json",
                                               .read = reader_safetensors_read };

@@ -15,6 +15,7 @@
 #include "kernels/binary.h"
 #include "kernels/quantize.h"
 #include "quantize/made_texts.h"
+#include "quantize/text_runs.h"
 
 /* Bytes of gram matrices that are held at a time. More need fewer rounds over the texts; less needs less memory. All
  * matmuls of a small model fit. */
@@ -22,10 +23,6 @@
 /* Columns of a gram that one part of a parallel run sums. Fewer make more parts for threads, but each reads all rows.
  */
 enum { COLUMNS = 64 };
-/* TEXTS_MAX: texts of the caller that are run; more take longer and improve little. TEXTS_AT_ONCE: texts whose rows are
- * kept between the run and the sums; more keep threads busier and need more memory. CHUNK_TOKENS: tokens of a chunk,
- * fixed here because a different cut would change the order of the sums and so the weights. */
-enum { TEXTS_MAX = 1024, TEXTS_AT_ONCE = 8, CHUNK_TOKENS = 256 };
 /* This share of the mean of a gram's diagonal is added to the diagonal. Without it, directions that the texts never
  * used would count as free. Results hardly change between a tenth of it and four times as much. */
 #define DAMPING 0.01f
@@ -141,39 +138,15 @@ static void grams_listen(void *context, const pith_trace_event *event) {
     p->last = &b->next;
 }
 
-/* The head of calibration: only the rows inside the model are of interest. */
-static pith_status ignore_open(const void **state, const pith_head_model *model, const void *request, pith_arena *arena,
-                               pith_error *err) {
-    (void)model, (void)request, (void)arena, (void)err;
-    *state = NULL;
-    return PITH_OK;
-}
-
-static pith_status ignore_emit(const void *state, const pith_head_rows *rows, pith_error *err) {
-    (void)state, (void)rows, (void)err;
-    return PITH_OK;
+static pith_status grams_after(void *user) {
+    gram_run *c = user;
+    PITH_TRY(c->status);
+    return grams_add_blocks(c);
 }
 
 static pith_status grams_run_texts(gram_run *c) {
-    static const pith_head ignore = {
-        .name = "calibrate", .phase = "calibrate", .outputs = "", .open = ignore_open, .emit = ignore_emit
-    };
-    const pith_head_use use = { .head = &ignore };
-    const size_t count = c->options.text_count, runs = count < TEXTS_MAX ? count : TEXTS_MAX;
-    for (size_t i = 0; i < runs;) {
-        pith_str texts[TEXTS_AT_ONCE];
-        size_t some = 0;
-        for (; some < TEXTS_AT_ONCE && i < runs; some++, i++) texts[some] = c->options.texts[i * count / runs];
-        pith_encode_job job = {
-            .texts = texts, .count = some, .threads = 1, .batch_tokens = CHUNK_TOKENS, .cancel = c->options.cancel
-        };
-        PITH_TRY(pith_encoder_run(c->job->encoder, &job, &use, 1, c->err));
-        PITH_TRY(c->status);
-        PITH_TRY(grams_add_blocks(c));
-        c->done += some;
-        if (c->options.progress) c->options.progress(c->options.user, c->done, c->total);
-    }
-    return PITH_OK;
+    const pith_text_runs runs = { c->job->encoder, &c->options, c, grams_after, &c->done, c->total, c->err };
+    return pith_text_runs_all(&runs);
 }
 
 /* ---- rounding ---- */
@@ -261,7 +234,7 @@ static pith_status grams_all(gram_run *c) {
     c->products = pith_arena_array(&c->arena, c->job->count, sizeof *c->products);
     if (!c->products) return grams_out_of_memory(c, c->job->count * sizeof *c->products);
     for (size_t i = 0; i < c->job->count; i++) c->products[i].k = c->job->k[i];
-    const size_t texts = c->options.text_count < TEXTS_MAX ? c->options.text_count : TEXTS_MAX;
+    const size_t texts = pith_text_runs_count(&c->options);
     for (size_t i = 0; i < c->job->count; i = grams_end_of_group(c, i)) c->total += texts;
     for (size_t i = 0, end; i < c->job->count; i = end) {
         pith_arena_mark mark = pith_arena_get_mark(&c->arena);

@@ -3,6 +3,7 @@
 
 usage: options.py PITH SOURCE_DIR [unittest arguments]; needs NumPy (tests/requirements.txt) and the default model.
 """
+import hashlib
 import json
 import os
 import random
@@ -522,6 +523,13 @@ class Export(Options):
         types = [{i["dtype"] for i in self.model(*flag, name=name)["inputs"]} for flag, name in (((), "a.onnx"), (("--int32-inputs",), "b.onnx"))]
         self.assertEqual(types, [{"int64"}, {"int32"}])
 
+    def test_fuse(self):
+        domains = []
+        for flags in ((), ("--fuse", "com.microsoft")):
+            self.good(DATA / "modules/dense-plain", "-o", "f.onnx", "-q", "-f", *flags)
+            domains.append(b"com.microsoft" in (self.dir / "f.onnx").read_bytes())
+        self.assertEqual(domains, [False, True])
+
     def test_external_and_force(self):
         self.model("--external")
         self.assertTrue((self.dir / "x.onnx.data").stat().st_size > 0)
@@ -586,6 +594,68 @@ class Quantize(Options):
         self.differ(("--scheme", "q4"), ("--calibrate", "words.txt"), model=model)
         self.assertEqual(self.made("--eval", "words.txt", model=model)[0]["texts"], 4)
 
+    def test_static(self):
+        """Ranges by texts, in three ways, and by tensors; the file has QuantizeLinear, and Pith and ONNX Runtime agree on it."""
+        model = DATA / "modules/dense-plain"
+        self.write("words.txt", "a b c", "c a", "b b a c", "a", *("a b c b a c" for _ in range(30)))
+        common = ("--scheme", "static", "--calibrate", "words.txt")
+        said, made = self.made(*common, "--eval", "words.txt", model=model)
+        self.assertEqual((said["scheme"], said["kept"]), ("static", 0))
+        self.assertLess(said["mean_difference"], 0.02)
+        self.assertIn(b"QuantizeLinear", made)
+        self.differ(common, ("--ranges", "percentile", "--percentile", "98"), ("--ranges", "entropy"), ("--reduce-range",), model=model)
+        self.assertNotEqual(self.made(*common, "--ranges", "percentile", "--percentile", "98", model=model)[1],
+                            self.made(*common, "--ranges", "percentile", model=model)[1])
+        self.bad(2, model, "-o", "y.onnx", "--scheme", "static", says="needs --calibrate")
+        self.bad(2, model, "-o", "y.onnx", "--ranges", "entropy", says="go with --scheme static")
+        sets, net = self.dir / "sets", BERT
+        for i in range(3):
+            (sets / str(i)).mkdir(parents=True)
+            for name, array in (("input_ids", np.arange(3 + i, 11 + i)[None]), ("attention_mask", np.ones((1, 8))), ("token_type_ids", np.zeros((1, 8)))):
+                np.save(sets / str(i) / f"{name}.npy", array.astype(np.int64))
+        said, by_tensors = self.made("--scheme", "static", "--calibrate", sets, model=net)
+        self.assertEqual((said["scheme"], said["kept"]), ("static", 0))
+        np.save(sets / "2/input_ids.npy", np.full((1, 8), 9))
+        self.assertNotEqual(self.made("--scheme", "static", "--calibrate", sets, model=net)[1], by_tensors)
+        (sets / "1/attention_mask.npy").unlink()
+        self.bad(1, net, "-o", "y.onnx", "--scheme", "static", "--calibrate", sets, says="no attention_mask.npy")
+        self.bad(2, net, "-o", "y.onnx", "--calibrate", sets, says="--scheme static")
+
+    def test_target(self):
+        """The fewest weights that reach a target stay in f32."""
+        model = DATA / "modules/dense-plain"
+        self.write("words.txt", "a b c", "c a", "b b a c", "a", *("a b c b a c"[i:] for i in range(0, 8, 2)))
+        common = ("--scheme", "q4", "--calibrate", "words.txt", "--eval", "words.txt")
+        loose = self.made(*common, model=model)[0]
+        aim = loose["mean_difference"] / 2
+        said = self.made(*common, "--target", str(aim), model=model)[0]
+        self.assertLessEqual(said["mean_difference"], aim)
+        self.assertLess(said["tables"] + said["matmuls"], loose["tables"] + loose["matmuls"])
+        self.assertGreater(said["matmuls"] + said["tables"], 0)
+        self.assertEqual(self.made(*common, "--target", "1", model=model)[0], loose)
+        self.bad(1, model, "-o", "y.onnx", *common, "--target", "1e-12", says="the target of 1e-12 cannot be reached")
+        self.bad(2, model, "-o", "y.onnx", "--target", "0.1", says="--target needs --eval and --calibrate")
+
+    def test_pairs(self):
+        """Spearman's correlation of pairs, as NumPy gives it, from columns with and without names, and from tabs."""
+        model, draw = DATA / "modules/dense-plain", np.random.default_rng(1)
+        pairs = [(" ".join(draw.choice(list("abc"), 4)), " ".join(draw.choice(list("abc"), 3)), int(draw.integers(0, 6))) for _ in range(30)]
+        self.write("p.csv", *(f'"{a}",{b},{s}' for a, b, s in pairs))
+        self.write("p.tsv", "id\tscore\tsentence1\tsentence2", *(f"7\t{s}\t{a}\t{b}" for a, b, s in pairs))
+        said = [self.made("--eval", name, model=model)[0] for name in ("p.csv", "p.tsv")]
+        self.assertEqual(said[0], said[1])
+        self.write("texts.txt", *(t for a, b, _ in pairs for t in (a, b)))
+        rows = [json.loads(line) for line in self.good("texts.txt", "-m", model, verb="embed").splitlines()]
+        cosine = [float(np.dot(a, b)) for a, b in zip(rows[::2], rows[1::2])]
+        ranks = [(np.searchsorted(np.sort(v), v, "left") + np.searchsorted(np.sort(v), v, "right") + 1) / 2
+                 for v in (np.round(cosine, 6), np.array([s for *_, s in pairs]))]
+        self.assertAlmostEqual(said[0]["sts_before"], float(np.corrcoef(*ranks)[0, 1]), places=3)
+        self.assertNotEqual(said[0]["sts"], said[0]["sts_before"])
+        self.write("bad.csv", "a,b,c")
+        self.bad(1, model, "-o", "y.onnx", "--eval", "bad.csv", says="bad.csv: line 1: 'c' is no score")
+        self.write("bad.tsv", "a\tb")
+        self.bad(1, model, "-o", "y.onnx", "--eval", "bad.tsv", says="line 1 has 2 columns")
+
 
 class Optimize(Quantize):
     verb = "optimize"
@@ -599,6 +669,10 @@ class Optimize(Quantize):
         self.assertGreater(nodes[2], nodes[1])
         self.differ((), ("--gpu",))
         self.assertEqual(self.made("--opset", "20")[0]["opset"], 20)
+
+    def test_fuse(self):
+        self.differ((), ("--fuse", "com.microsoft"))
+        self.bad(2, BERT, "-o", "y.onnx", "--fuse", "com.microsoft", "--standard", says="exclude each other")
 
     def test_types(self):
         self.differ(("--dtype", "f16"), ("--keep", "LayerNormalization"))
@@ -623,7 +697,78 @@ class Optimize(Quantize):
         few, more = (self.run_pith(BERT, "-o", "m.onnx", "-f", *flags).stderr.count(b"\n") for flags in ((), ("--verbose",)))
         self.assertGreater(more, few)
 
-    test_schemes = test_blocks = test_int8 = test_tables = test_texts = None
+    test_schemes = test_blocks = test_int8 = test_tables = test_texts = test_pairs = test_static = test_target = None
+
+
+class Card(Options):
+    stdin = None
+
+    def card(self, verb, *arguments, model=DATA / "modules/dense-plain", out="x.onnx"):
+        self.good(model, "-o", out, "-f", "--card", "-q", *arguments, verb=verb)
+        return (self.dir / (out + "model.onnx" if out.endswith("/") else out)).with_suffix(".onnx.md").read_text()
+
+    def check_files(self, text, folder):
+        rows = [line.split("|")[1:4] for line in text.split("SHA-256")[1].splitlines()[2:]]
+        names = [name.strip(" `") for name, *_ in rows]
+        for name, (_, size, sha) in zip(names, rows):
+            data = (folder / name).read_bytes()
+            self.assertEqual((int(size), sha.strip(" `")), (len(data), hashlib.sha256(data).hexdigest()))
+        return names
+
+    def test_cards(self):
+        text = self.card("export", "--dtype", "f16", "--pool")
+        self.assertIn("| type of weights | f16 |", text)
+        self.assertIn("largest difference of an element", text)
+        self.assertEqual(self.check_files(text, self.dir), ["x.onnx"])
+        self.assertEqual(self.check_files(self.card("export", "--external"), self.dir), ["x.onnx", "x.onnx.data"])
+        names = self.check_files(self.card("quantize", "--scheme", "q4", out="out/"), self.dir / "out")
+        self.assertIn("tokenizer.json", names)
+        self.write("words.txt", *(f"a b {'c ' * i}" for i in range(14)))
+        text = self.card("quantize", "--eval", "words.txt")
+        for line in ("| scheme | int8 |", "14 texts of words.txt", "overlap of the 10 nearest texts"):
+            self.assertIn(line, text)
+        text = self.card("optimize", model=DATA / "models/bert-base-script17-sdpa/model.onnx")
+        self.assertIn("| fusions |", text)
+        self.assertIn("no: the model is not run on texts", text)
+        for name in ("x.onnx", "x.onnx.data"):
+            (self.dir / name).unlink()
+        self.bad(1, DATA / "modules/dense-plain", "-o", "x.onnx", "--card", verb="export", says="x.onnx.md exists; --force replaces it")
+        self.assertFalse((self.dir / "x.onnx").exists())
+
+
+class Convert(Options):
+    verb = "convert"
+    stdin = None
+
+    def test_both_ways(self):
+        model = DATA / "models/bert-base-script17-sdpa/model.onnx"
+        text = self.good(model, "-q")
+        self.assertTrue(text.startswith(b"<\n  ir_version: "))
+        self.assertEqual(self.good(model, "-q", "-o", "m.txt"), b"")
+        self.assertEqual((self.dir / "m.txt").read_bytes(), text)
+        self.good("m.txt", "-o", "m.onnx")
+        self.assertEqual(self.good("m.onnx"), text)
+        (self.dir / "verified").mkdir()
+        (self.dir / "m.onnx").rename(self.dir / "verified/model.onnx")
+        for data in model.parent.glob("test_data_set_*"):
+            (self.dir / "verified" / data.name).symlink_to(data)
+        self.assertIn(b"1 passed", self.good("verified", verb="verify"))
+        self.bad(2, says="give one file")
+        self.bad(1, "m.txt", "-o", "m.txt", says="m.txt")
+
+    def test_to(self):
+        self.write("m.txt", "g (float[2] x) => (float[2] y) { y = Relu (x) }")
+        self.bad(1, "m.txt", "--to", "text", says="the file is text already")
+        self.good("m.txt", "--to", "onnx", "-o", "m.onnx")
+        self.bad(1, "m.onnx", "--to", "onnx", says="the file is ONNX, not text, already")
+        self.write("bad.txt", "g (float[2] x) => (float[2] y) {", "  y = Relu x", "}")
+        self.bad(1, "bad.txt", "-o", "bad.onnx", says="bad.txt: line 2, column 12: '(' is expected, not 'x'")
+        self.assertFalse((self.dir / "bad.onnx").exists())
+
+    def test_left_out(self):
+        model = DATA / "models/bert-base-dynamo18-eager/model.onnx"
+        self.assertIn(b"left out, since text has no place for it: doc strings of parts (", self.run_pith(model).stderr)
+        self.assertEqual(self.run_pith(model, "--quiet").stderr, b"")
 
 
 class Places(Options):

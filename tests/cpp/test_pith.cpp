@@ -127,6 +127,11 @@ void test_written() {
     pith_optimize_report fused = PITH_OPTIMIZE_REPORT_INIT;
     const std::string fast = pith::Model::optimize_onnx(path, pith::options<pith_optimize_options>(), &fused);
     CHECK(fused.model_bytes == fast.size() && fused.fusions > 10 && fused.nodes < fused.nodes_before);
+    const std::string text = pith::Model::convert(data + "/models/bert-base-script17-sdpa/model.onnx");
+    CHECK(text.substr(0, 16) == "<\n  ir_version: ");
+    auto back = pith::options<pith_convert_options>();
+    back.to = PITH_CONVERT_TEXT;
+    CHECK(thrown([&] { pith::Model::convert("missing.onnx", back); }, "missing.onnx") == PITH_ERR_NOT_FOUND);
     auto odd = pith::options<pith_optimize_options>();
     odd.level = 0;
     CHECK(thrown([&] { pith::Model::optimize_onnx(path, odd); }, "level 0") == PITH_ERR_ARGUMENT);

@@ -283,7 +283,7 @@ class Refused(Quantized):
         self.fails("--scheme", bert, "-o", out, "--scheme", "int3", code=2)
         self.fails("--block", bert, "-o", out, "--scheme", "q4", "--block", 48, code=2)
         self.fails("go with --scheme q4", bert, "-o", out, "--block", 64, code=2)
-        self.fails("go with --scheme int8", bert, "-o", out, "--scheme", "q4", "--reduce-range", code=2)
+        self.fails("goes with --scheme int8", bert, "-o", out, "--scheme", "q4", "--reduce-range", code=2)
         self.fails("goes with --scheme q4", bert, "-o", out, "--table", 4, code=2)
         self.fails("no weights of f32", DATA / "hf/bert", "-o", out, "--keep", "", "--table", "f32")
         self.fails("missing.txt", bert, "-o", self.dir / "made.txt", "--eval", self.dir / "missing.txt")
@@ -309,6 +309,109 @@ class Refused(Quantized):
         done = pith("quantize", "--force", DATA / "hf/bert", "-o", "/dev/full")
         self.assertEqual(done.returncode, 1)
         self.assertIn("No space left", done.stderr)
+
+
+class Smooth(Quantized):
+    """With --rows and calibration, channels that are much larger than others are brought nearer to them."""
+
+    def model(self):
+        """A directory of texts whose hidden states have one large channel."""
+        directory = self.dir / "large"
+        subprocess.run(["cp", "-r", DATA / "gguf/decoded", directory], check=True)
+        weights = bytearray((directory / "model.safetensors").read_bytes())
+        size = int.from_bytes(weights[:8], "little")
+        header = json.loads(weights[8:8 + size])
+        for name in [k for k in header if "LayerNorm" in k or "dense.weight" in k or "self" in k]:
+            begin, end = (8 + size + x for x in header[name]["data_offsets"])
+            numbers = np.frombuffer(bytes(weights[begin:end]), np.float32).copy().reshape(header[name]["shape"])
+            if name.endswith("LayerNorm.weight"):
+                numbers[3] *= 40
+            elif numbers.ndim == 2 and numbers.shape[1] == 32 and "attention.output" not in name:
+                numbers[:, 3] /= 40
+            weights[begin:end] = numbers.astype(np.float32).tobytes()
+        (directory / "model.safetensors").write_bytes(weights)
+        return directory
+
+    def test_large_channel(self):
+        model, texts = self.model(), self.dir / "texts.txt"
+        texts.write_text("".join(f"{' '.join('abc'[(i * j) % 3] for j in range(1, 4 + i % 9))}\n" for i in range(30)))
+        said = [self.quantize(model, "--rows", "--eval", texts, *more)[1] for more in ([], ["--calibrate", texts])]
+        self.assertLess(said[1]["mean_difference"], said[0]["mean_difference"] / 3)
+        path, _ = self.quantize(model, "--rows", "--calibrate", texts)
+        feeds = {"input_ids": np.arange(2, 18).reshape(2, 8) % 20 + 2, "attention_mask": np.ones((2, 8), np.int64),
+                 "token_type_ids": np.zeros((2, 8), np.int64)}
+        ours, theirs = self.run_in_pith(path, feeds), self.run_in_onnxruntime(path, feeds)
+        self.assertLess(np.median(np.abs(ours - theirs)) / np.abs(theirs).max(), 1e-5)
+
+
+class Gguf(Quantized):
+    """A directory with GGUF weights (tests/data/gguf), written as an ONNX file."""
+
+    def test_written_back(self):
+        """Blocks of Q4_0 are blocks of MatMulNBits: the same numbers, no rounding in between."""
+        source = DATA / "gguf/blocks"
+        path, said = self.quantize(source, "--scheme", "q4", "--table", "f32")
+        self.assertEqual((said["matmuls"], said["kept"]), (12, 0))
+        graph = onnx.load(path).graph
+        tensors = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
+        matmuls = {n.name: numpy_helper.to_array(t) for g in [onnx.load(self.plain(DATA / "gguf/decoded")).graph]
+                   for n in g.node for t in g.initializer if n.op_type == "MatMul" and t.name == n.input[1]}
+        seen = 0
+        for node in graph.node:
+            if node.op_type != "MatMulNBits":
+                continue
+            a = attributes(node)
+            codes = unpacked(tensors[node.input[1]].reshape(a["N"], -1), 4, a["K"])
+            got = decoded(codes, tensors[node.input[2]].reshape(a["N"], -1), None, 4, a["block_size"])
+            wanted = matmuls[node.name.removesuffix("/MatMulNBits")]
+            np.testing.assert_array_equal(got.T.astype(np.float32), wanted)
+            seen += 1
+        self.assertEqual(seen, 12)
+
+    def test_exported(self):
+        a, b = (self.plain(DATA / "gguf" / name).read_bytes() for name in ("blocks", "decoded"))
+        feeds = {"input_ids": np.arange(2, 14).reshape(2, 6), "attention_mask": np.ones((2, 6), np.int64),
+                 "token_type_ids": np.zeros((2, 6), np.int64)}
+        rows = []
+        for data in (a, b):
+            (self.dir / "g.onnx").write_bytes(data)
+            rows.append(self.run_in_onnxruntime(self.dir / "g.onnx", feeds))
+        np.testing.assert_allclose(*rows, atol=1e-6)
+
+
+class Static(Quantized):
+    """Inputs with fixed ranges: the file's limits, and the same numbers from Pith and from ONNX Runtime."""
+
+    def test_static(self):
+        model = DATA / "modules/dense-plain"
+        draw = np.random.default_rng(3)
+        feeds = {"input_ids": draw.integers(2, 20, (3, 9)), "attention_mask": np.ones((3, 9), np.int64),
+                 "token_type_ids": np.zeros((3, 9), np.int64)}
+        feeds["attention_mask"][1, 6:] = 0
+        feeds = {k: v.astype(np.int64) for k, v in feeds.items()}
+        wanted = self.run_in_onnxruntime(self.plain(model), feeds)
+        seen = feeds["attention_mask"] == 1
+        widths = {}
+        for ranges in ("min-max", "percentile", "entropy"):
+            with self.subTest(ranges):
+                path, said = self.quantize(model, "--scheme", "static", "--calibrate", "vocabulary", "--ranges", ranges)
+                graph = onnx.load(path).graph
+                tensors = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
+                pairs = [n for n in graph.node if n.op_type == "QuantizeLinear"]
+                matmuls = [n for n in graph.node if n.op_type == "MatMul" and any(
+                    m.op_type == "DequantizeLinear" and m.output[0] == n.input[1] for m in graph.node)]
+                self.assertEqual(len(matmuls), said["matmuls"])
+                self.assertLess(len(pairs), len(matmuls))  # query, key and value share theirs
+                widths[ranges] = [float(tensors[n.input[1]]) for n in pairs]
+                ours, theirs = self.run_in_pith(path, feeds), self.run_in_onnxruntime(path, feeds)
+                # A number on the border of two codes may be rounded the other way: rarely, and by one code.
+                off = np.abs(ours - theirs)[seen]
+                self.assertLess(np.median(off), 1e-5)
+                self.assertLess(off.max(), 0.1)
+                self.assertLess(np.abs(theirs - wanted)[seen].mean(), 0.1)
+        self.assertTrue(all(a >= b for a, b in zip(widths["min-max"], widths["percentile"])))
+        self.assertTrue(all(a >= b for a, b in zip(widths["min-max"], widths["entropy"])))
+        self.assertGreater(sum(widths["min-max"]), sum(widths["percentile"]))
 
 
 if __name__ == "__main__":

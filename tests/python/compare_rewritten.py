@@ -119,7 +119,8 @@ class EveryModel(Rewritten):
             return None
 
     def test_every_model(self):
-        ways = [("--level", 1), ("--level", 2), ("--level", 3), ("--level", 3, "--gpu"), ("--level", 3, "--standard")]
+        ways = [("--level", 1), ("--level", 2), ("--level", 3), ("--level", 3, "--gpu"), ("--level", 3, "--standard"),
+                ("--fuse", "com.microsoft")]
         compared, refused, fewer = 0, set(), 0
         for path in self.models():
             original = self.original(path)
@@ -175,6 +176,26 @@ class Fused(Rewritten):
                 self.assertIn("SkipLayerNormalization", self.ops(path))
                 path, _ = self.optimize(DATA / "models" / name / "model.onnx")
                 self.assertNotIn("SkipLayerNormalization", self.ops(path))
+
+    def test_all_of_com_microsoft(self):
+        """With --fuse com.microsoft: what each layer of two becomes (ModernBERT has three, the first with one norm)."""
+        bert = {"EmbedLayerNormalization": 1, "Attention": 2, "SkipLayerNormalization": 4, "BiasGelu": 2}
+        modernbert = {"RotaryEmbedding": 6, "MultiHeadAttention": 3, "SkipLayerNormalization": 6, "LayerNormalization": 1, "Gelu": 3}
+        qwen = {"GroupQueryAttention": 2, "RotaryEmbedding": 4, "SkipSimplifiedLayerNormalization": 4, "QuickGelu": 2,
+                "SimplifiedLayerNormalization": 5}
+        phi = {"MultiHeadAttention": 2, "RotaryEmbedding": 4, "FastGelu": 2, "SkipLayerNormalization": 2}
+        for name, wanted in (("bert-base-dynamo20-eager", bert), ("bert-base-dynamo20-sdpa", bert), ("bert-base-script14-eager", bert),
+                             ("bert-base-script17-sdpa", bert), ("roberta-base-dynamo20-sdpa", bert),
+                             ("distilbert-base-dynamo20-sdpa", bert), ("distilbert-base-script17-sdpa", bert),
+                             ("mpnet-base-dynamo20-eager", bert), ("modernbert-base-dynamo20-sdpa", modernbert),
+                             ("modernbert-base-script17-sdpa", modernbert), ("qwen3-base-dynamo20-sdpa", qwen),
+                             ("qwen3-base-script17-sdpa", qwen), ("phi-base-script16", phi)):
+            with self.subTest(name):
+                path, said = self.optimize(DATA / "models" / name / "model.onnx", "--fuse", "com.microsoft")
+                ops = self.ops(path)
+                self.assertEqual({op: ops.get(op, 0) for op in wanted}, wanted)
+                self.assertEqual([op for op in ops if op in ("Softmax", "Erf", "ReduceMean", "Pow")], [])
+                self.assertEqual([line for line in said["not_fused"] if line["what"] in ("attention", "rotary")], [])
 
     def test_fused_files(self):
         """Files with operators of com.microsoft can be exported and quantised too."""

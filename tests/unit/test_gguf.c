@@ -1,0 +1,189 @@
+/* test_gguf.c - weights in GGUF: the same vectors as from the numbers that the package gguf decodes; damaged files. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/str.h"
+#include "failing_alloc.h"
+#include "hf/gguf.h"
+#include "pith/pith.h"
+
+#define FOLDER PITH_TEST_DATA "/gguf/"
+
+static const pith_str texts[] = { { "a b c", 5 }, { "b", 1 }, { "c c a b b a", 11 }, { "", 0 } };
+enum { TEXTS = 4, DIM = 32 };
+
+static void embed(float *vectors, const char *path, const char *file) {
+    pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+    pith_model *model;
+    pith_error err = PITH_ERROR_INIT;
+    options.model_file = file;
+    if (pith_model_open(&model, path, &options, &err)) fail_msg("%s: %s", path, err.message);
+    assert_int_equal(pith_embed_dim(model, NULL), DIM);
+    assert_int_equal(pith_embed(vectors, model, texts, TEXTS, NULL, &err), PITH_OK);
+    pith_model_close(model);
+}
+
+static void test_vectors(void **state) {
+    (void)state;
+    float ours[TEXTS * DIM], wanted[TEXTS * DIM];
+    embed(wanted, FOLDER "decoded", NULL);
+    embed(ours, FOLDER "blocks", NULL);
+    assert_memory_equal(ours, wanted, sizeof ours);
+    embed(ours, FOLDER "blocks", "model.gguf");
+    assert_memory_equal(ours, wanted, sizeof ours);
+}
+
+/* ---- files with faults ---- */
+
+static pith_str whole;
+
+static int read_whole(void **state) {
+    (void)state;
+    static char bytes[1 << 16];
+    FILE *f = fopen(FOLDER "blocks/model.gguf", "rb");
+    if (!f) return -1;
+    whole = (pith_str){ bytes, fread(bytes, 1, sizeof bytes, f) };
+    fclose(f);
+    return whole.size < 10000;
+}
+
+/* The bytes lie at the end of their own memory, so that reading beyond them shows under the address sanitizer. */
+static pith_status read_bytes(const char *bytes, size_t size, const pith_allocator *allocator, pith_error *err) {
+    pith_arena arena;
+    pith_weights weights;
+    char *copy = malloc(size ? size : 1);
+    assert_non_null(copy);
+    memcpy(copy, bytes, size);
+    pith_arena_init(&arena, allocator);
+    pith_status status = pith_weights_init(&weights, &arena, err);
+    if (!status) status = pith_gguf_read(&weights, (pith_str){ copy, size }, "x.gguf", err);
+    if (!status)
+        for (size_t i = 0; i < weights.count; i++) { /* all of it is there */
+            const pith_tensor *t = &weights.items[i];
+            volatile char last = t->bytes ? ((const char *)t->data)[t->bytes - 1] : 0;
+            (void)last;
+        }
+    pith_arena_free(&arena);
+    free(copy);
+    return status;
+}
+
+static pith_status read_checked(const char *bytes, size_t size) {
+    pith_error err = PITH_ERROR_INIT;
+    counter c = { .limit = (size_t)4 << 20 };
+    const pith_allocator allocator = { count_alloc, count_free, &c };
+    pith_status status = read_bytes(bytes, size, &allocator, &err);
+    assert_int_equal(c.live, 0);
+    assert_int_not_equal(status, PITH_ERR_MEMORY); /* no more than some times the file */
+    assert_int_equal(status, err.code);
+    if (status) assert_memory_equal(err.message, "x.gguf: ", 8);
+    return status;
+}
+
+static void test_cut(void **state) {
+    (void)state;
+    assert_int_equal(read_checked(whole.data, whole.size), PITH_OK);
+    for (size_t n = 0; n < whole.size; n += n < 3000 ? 1 : 97) {
+        const pith_status status = read_checked(whole.data, n);
+        assert_true(status == PITH_ERR_FORMAT || (status == PITH_OK && n > whole.size - 32)); /* padding at the end */
+    }
+}
+
+static void test_changed(void **state) {
+    (void)state;
+    static char copy[1 << 16];
+    static const unsigned char bytes[] = { 0, 1, 0x7F, 0x80, 0xFF };
+    size_t refused = 0;
+    memcpy(copy, whole.data, whole.size);
+    for (size_t i = 0; i < 3000; i++)
+        for (size_t b = 0; b < sizeof bytes; b++) {
+            copy[i] = (char)bytes[b];
+            refused += read_checked(copy, whole.size) != PITH_OK;
+            copy[i] = whole.data[i];
+        }
+    assert_true(refused > 2000);
+}
+
+/* Eight bytes at each place become numbers at the edges. */
+static void test_edges(void **state) {
+    (void)state;
+    static char copy[1 << 16];
+    static const uint64_t numbers[] = { 0, UINT64_MAX, INT64_MAX, (uint64_t)1 << 32, (uint64_t)1 << 62, 1 << 20 };
+    memcpy(copy, whole.data, whole.size);
+    for (size_t i = 0; i + 8 < 3000; i++)
+        for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++) {
+            memcpy(copy + i, &numbers[n], 8);
+            read_checked(copy, whole.size);
+            memcpy(copy + i, whole.data + i, 8);
+        }
+}
+
+static char *find(char *bytes, const char *text) {
+    for (size_t i = 0; i + strlen(text) <= whole.size; i++)
+        if (!memcmp(bytes + i, text, strlen(text))) return bytes + i;
+    return NULL;
+}
+
+static void refused(const char *bytes, pith_status status, const char *says) {
+    pith_error err = PITH_ERROR_INIT;
+    assert_int_equal(read_bytes(bytes, whole.size, &pith_allocator_default, &err), status);
+    if (!strstr(err.message, says)) fail_msg("'%s' does not say '%s'", err.message, says);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    static char copy[1 << 16];
+    /* Behind the name: number of dimensions, 2 sizes, type, offset. */
+    enum { TYPE = 4 + 16, OFFSET = TYPE + 4 };
+    memcpy(copy, whole.data, whole.size);
+    copy[0] = 'g';
+    refused(copy, PITH_ERR_FORMAT, "not a GGUF file");
+    memcpy(copy, whole.data, whole.size);
+    copy[4] = 9;
+    refused(copy, PITH_ERR_UNSUPPORTED, "version 9 of GGUF");
+    memcpy(copy, whole.data, whole.size);
+    find(copy, "general.architecture")[20 + 4 + 8] = 'X';
+    refused(copy, PITH_ERR_UNSUPPORTED, "architecture 'Xert'");
+    memcpy(copy, whole.data, whole.size);
+    char *at = find(copy, "blk.1.ffn_up.weight") + strlen("blk.1.ffn_up.weight");
+    at[TYPE] = 3;
+    refused(copy, PITH_ERR_UNSUPPORTED, "tensor 'encoder.layer.1.intermediate.dense.weight': type 3");
+    at[TYPE] = 2;
+    at[4] = 31;
+    refused(copy, PITH_ERR_FORMAT, "rows of 31 elements are no blocks of 32");
+    at[4] = 32;
+    memset(at + OFFSET, 0x11, 8);
+    refused(copy, PITH_ERR_FORMAT, "reaches beyond the end");
+    memcpy(copy, whole.data, whole.size);
+    at = find(copy, "blk.1.ffn_up.weight");
+    at[4] = '0';
+    refused(copy, PITH_ERR_FORMAT, "listed twice");
+}
+
+static void test_memory(void **state) {
+    (void)state;
+    for (long at = 1;; at++) {
+        counter c = { .fail_at = at };
+        const pith_allocator allocator = { count_alloc, count_free, &c };
+        pith_error err = PITH_ERROR_INIT;
+        const pith_status status = read_bytes(whole.data, whole.size, &allocator, &err);
+        assert_int_equal(c.live, 0);
+        if (c.calls < at) break;
+        assert_int_equal(status, PITH_ERR_MEMORY);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_vectors), cmocka_unit_test(test_cut),     cmocka_unit_test(test_changed),
+        cmocka_unit_test(test_edges),   cmocka_unit_test(test_refused), cmocka_unit_test(test_memory),
+    };
+    return cmocka_run_group_tests(tests, read_whole, NULL);
+}
