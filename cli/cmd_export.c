@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/export_check.h"
+#include "cli/export_relational.h"
 #include "cli/json_out.h"
 #include "cli/model_card.h"
 #include "cli/model_out.h"
@@ -106,7 +107,7 @@ static int export_run(int argc, char **argv) {
     s.to.normalize = s.no_normalize ? 0 : -1;
     s.to.data_always = s.external;
     s.to.log = &warnings;
-    return export_model(c, &s);
+    return export_is_run(s.model) ? export_relational(c, s.model, s.output, s.force) : export_model(c, &s);
 }
 
 #define AT(id, member) OPTION_PLACE(id, export_settings, member)
@@ -140,6 +141,7 @@ static const example examples[] = {
     { "pith export --pool --dtype f16 -o minilm_fp16_pooled.onnx", "16-bit weights, one vector per text" },
     { "pith export --pool --fuse com.microsoft -o minilm_ort.onnx",
       "with attention as one operator, for ONNX Runtime" },
+    { "pith export run -o rows.onnx", "the network of a run of pith train; docs/relational.md lists its inputs" },
     { "pith export --pool --dim 128 --int32-inputs -o small.onnx", NULL },
     { NULL, NULL },
 };

@@ -4,13 +4,14 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/export_relational.h"
 #include "cli/number.h"
 #include "cli/output.h"
 #include "cli/relational_run.h"
 #include "cli/text_input.h"
 
 typedef struct predict_settings {
-    const char *rows, *output;
+    const char *rows, *output, *inputs;
     int32_t threads;
 } predict_settings;
 
@@ -86,6 +87,7 @@ static int predict_rows(relational_run *run, const command *c, const predict_set
     if (!code && pith_relational_predict(answers, run->model, list.rows, list.count, s->threads, &err))
         code = fail(c, "%s", err.message);
     if (!code) code = predict_print(&list, answers, run, c, s);
+    if (!code && s->inputs) code = export_relational_inputs(c, run->model, list.rows, list.count, s->inputs);
     for (size_t i = 0; i < list.count; i++) free(list.keys[i]);
     free(list.keys);
     free(list.rows);
@@ -95,7 +97,7 @@ static int predict_rows(relational_run *run, const command *c, const predict_set
 
 static int predict_run(int argc, char **argv) {
     const command *c = &command_predict;
-    predict_settings s = { NULL, NULL, 0 };
+    predict_settings s = { .rows = NULL };
     relational_run run;
     string_list rest = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &rest);
@@ -111,11 +113,12 @@ static int predict_run(int argc, char **argv) {
 #define AT(id, member) OPTION_PLACE(id, predict_settings, member)
 
 static const option options[] = {
-    AT(rows, rows), AT(threads, threads), AT(output, output), OPTION_SOURCES, OPTION_END,
+    AT(rows, rows), AT(threads, threads), AT(output, output), AT(inputs, inputs), OPTION_SOURCES, OPTION_END,
 };
 
 static const example examples[] = {
     { "echo 23000 | pith predict run --rows -", "23000 and the probability, with a tab between" },
+    { "pith predict run --rows keys.txt --inputs in", "and in/*.npy: what the exported network takes for these rows" },
     { NULL, NULL },
 };
 

@@ -5,9 +5,10 @@
 
 #include "cli/cli.h"
 #include "cli/output.h"
+#include "cli/parquet_tables.h"
 
 typedef struct preprocess_settings {
-    const char *schema, *embedder, *output;
+    const char *schema, *embedder, *output, *python;
     bool draft, quiet;
     int32_t threads;
 } preprocess_settings;
@@ -59,6 +60,7 @@ static int preprocess_run(int argc, char **argv) {
     preprocess_settings s = { 0 };
     pith_error err = PITH_ERROR_INIT;
     string_list rest = { NULL, 0 };
+    char *unpacked;
     output out;
     int code = take_options(c, &s, argc, argv, &rest);
     if (code >= 0) return code;
@@ -68,18 +70,21 @@ static int preprocess_run(int argc, char **argv) {
     if (!s.draft && !s.output) return usage(c, "give the name of the database file with -o, or --draft for a schema");
     code = output_open(&out, c, s.output, NULL);
     if (code) return code;
-    if (!s.draft)
-        code = preprocess_make(c, &s, rest.items[0], &out);
-    else if (pith_database_draft(rest.items[0], preprocess_text, &out, &err))
+    code = parquet_unpack(&unpacked, c, rest.items[0], s.python);
+    const char *source = unpacked ? unpacked : rest.items[0];
+    if (!code && !s.draft)
+        code = preprocess_make(c, &s, source, &out);
+    else if (!code && pith_database_draft(source, preprocess_text, &out, &err))
         code = fail(c, "%s", err.message);
+    parquet_remove(unpacked);
     return output_close(&out, c, code == EXIT_DONE, code);
 }
 
 #define AT(id, member) OPTION_PLACE(id, preprocess_settings, member)
 
 static const option options[] = {
-    AT(schema, schema), AT(draft, draft), AT(embedder, embedder), AT(threads, threads), AT(output, output),
-    OPTION_SOURCES,     OPTION_END,
+    AT(schema, schema), AT(draft, draft),   AT(embedder, embedder), AT(threads, threads),
+    AT(output, output), AT(python, python), OPTION_SOURCES,         OPTION_END,
 };
 
 static const example examples[] = {

@@ -1,4 +1,5 @@
-/* cmd_train.c - pith train: a model of a task of a database, in a directory that a later call goes on with. */
+/* cmd_train.c - pith train: a model of a task of a database, or of several, in a directory that a later call goes on
+ * with. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,53 +8,108 @@
 
 #include "cli/cli.h"
 #include "cli/output.h"
+#include "cli/relational_plots.h"
 #include "cli/relational_run.h"
 #include "cli/seconds.h"
 
 typedef struct train_settings {
-    const char *task, *config, *output;
+    const char *task, *config, *output, *from;
     int32_t steps, seed, threads, save_every, evaluate_every;
 } train_settings;
+
+/* Takes what a model that is started from decides: its shape, and what it is used to read. */
+static int train_inherit(json_t *config, const command *c, const char *from) {
+    static const char *const members[] = { "dim",   "heads", "ff",     "blocks",       "attend",
+                                           "width", "cells", "latest", "lone_children" };
+    pith_error err = PITH_ERROR_INIT;
+    pith_str text;
+    size_t size;
+    void *bytes = run_model_bytes(from, &size);
+    if (!bytes) return fail(c, "%s: %s", from, strerror(errno));
+    if (pith_relational_config(&text, bytes, size, &err)) {
+        free(bytes);
+        return fail(c, "%s: %s", from, err.message);
+    }
+    json_t *base = text.data ? json_loadb(text.data, text.size, 0, NULL) : NULL;
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        if (json_object_get(base, members[i]) && !json_object_get(config, members[i]))
+            json_object_set(config, members[i], json_object_get(base, members[i]));
+    json_decref(base);
+    free(bytes);
+    return EXIT_DONE;
+}
 
 /* The configuration of the file with --steps over it, as text from malloc. */
 static int train_config(char **text, const command *c, const train_settings *s) {
     json_error_t fault;
     json_t *config = s->config ? json_load_file(s->config, 0, &fault) : json_object();
+    int code = EXIT_DONE;
     if (!config) return fail(c, "%s:%d: %s", s->config, fault.line, fault.text);
     if (!json_is_object(config)) {
         json_decref(config);
         return fail(c, "%s is no JSON object", s->config);
     }
-    if (s->steps) json_object_set_new(config, "steps", json_integer(s->steps));
+    if (s->steps >= 0) json_object_set_new(config, "steps", json_integer(s->steps));
+    if (s->from) code = train_inherit(config, c, s->from);
     *text = json_dumps(config, JSON_COMPACT | JSON_SORT_KEYS);
     json_decref(config);
-    return EXIT_DONE;
+    return code;
+}
+
+/* The full paths of the files; a string if there is one. */
+static json_t *train_paths(const string_list *files) {
+    json_t *paths = json_array();
+    for (size_t i = 0; i < files->count; i++) {
+        char *full = realpath(files->items[i], NULL);
+        json_array_append_new(paths, json_string(full ? full : files->items[i]));
+        free(full);
+    }
+    json_t *one = files->count == 1 ? json_incref(json_array_get(paths, 0)) : NULL;
+    if (one) json_decref(paths);
+    return one ? one : paths;
+}
+
+/* The task of each file: one for all, or names with commas between. */
+static json_t *train_tasks(const char *names, size_t count) {
+    json_t *tasks = json_array();
+    for (const char *at = names, *end; at; at = end ? end + 1 : NULL) {
+        end = strchr(at, ',');
+        json_array_append_new(tasks, json_stringn(at, end ? (size_t)(end - at) : strlen(at)));
+    }
+    while (json_array_size(tasks) > 0 && json_array_size(tasks) < count && !strchr(names, ','))
+        json_array_append(tasks, json_array_get(tasks, 0));
+    return tasks;
 }
 
 /* What the run is. A directory that holds another run is refused. */
-static int train_about(relational_run *run, const command *c, const train_settings *s, const char *database,
+static int train_about(relational_run *run, const command *c, const train_settings *s, const string_list *files,
                        const char *config) {
-    char *file = run_file(run->path, "run.json"), *full = realpath(database, NULL);
+    char *file = run_file(run->path, "run.json");
     int code = EXIT_DONE;
-    output out;
-    run->about = json_pack("{s:s, s:s, s:i, s:s}", "database", full ? full : database, "task", s->task, "seed",
+    run->about = json_pack("{s:o, s:s, s:i, s:s}", "database", train_paths(files), "task", s->task, "seed",
                            (int)s->seed, "config", config);
+    if (s->from) json_object_set_new(run->about, "from", json_string(s->from));
     json_t *old = json_load_file(file, 0, NULL);
-    if (old && !json_equal(old, run->about)) {
+    if (old && !json_equal(old, run->about))
         code = fail(c, "%s holds a run of another database, task, seed or configuration; give another directory",
                     run->path);
-    } else if (!old) {
-        char *text = json_dumps(run->about, JSON_INDENT(2));
-        code = output_open(&out, c, file, NULL);
-        if (!code) {
-            output_write(&out, text, strlen(text));
-            output_write(&out, "\n", 1);
-            code = output_close(&out, c, true, code);
-        }
-        free(text);
-    }
     json_decref(old);
-    free(full);
+    free(file);
+    return code;
+}
+
+/* Makes the directory and run.json, now that there is a model. */
+static int train_begin(const relational_run *run, const command *c) {
+    output out;
+    if (mkdir(run->path, 0777) && errno != EEXIST) return fail(c, "%s: %s", run->path, strerror(errno));
+    char *file = run_file(run->path, "run.json"), *text = json_dumps(run->about, JSON_INDENT(2));
+    int code = output_open(&out, c, file, NULL);
+    if (!code) {
+        output_write(&out, text, strlen(text));
+        output_write(&out, "\n", 1);
+        code = output_close(&out, c, true, code);
+    }
+    free(text);
     free(file);
     return code;
 }
@@ -71,14 +127,28 @@ static int train_log(const relational_run *run, const command *c, json_t *line) 
     return code;
 }
 
+/* How well the validation rows are answered. */
+static int train_validate(json_t *line, relational_run *run, const command *c, const train_settings *s) {
+    pith_error err = PITH_ERROR_INIT;
+    pith_relational_metrics metrics;
+    json_t *validation = json_object();
+    if (pith_relational_evaluate(&metrics, run->model, PITH_SPLIT_OF_VALIDATION, s->threads, &err)) {
+        json_decref(validation);
+        return fail(c, "%s", err.message);
+    }
+    run_add_metrics(validation, &metrics);
+    json_object_set_new(line, "validation", validation);
+    return EXIT_DONE;
+}
+
 /* Trains up to the next multiple of `every`, and says how it went. */
 static int train_stretch(relational_run *run, const command *c, const train_settings *s, pith_relational_state *state) {
     const int64_t every = s->save_every, until = (state->step / every + 1) * every;
     const uint64_t cells = state->cells;
     const double begin = now_seconds();
     pith_error err = PITH_ERROR_INIT;
-    pith_relational_metrics metrics;
     double loss;
+    int code = EXIT_DONE;
     const int64_t from = state->step;
     if (pith_relational_train(&loss, run->model, until - state->step, s->threads, NULL, &err))
         return fail(c, "%s", err.message);
@@ -88,49 +158,76 @@ static int train_stretch(relational_run *run, const command *c, const train_sett
         json_pack("{s:I, s:f, s:f, s:f}", "step", (json_int_t)state->step, "loss", loss, "steps_per_second",
                   (double)(state->step - from) / seconds, "cells_per_second", (double)(state->cells - cells) / seconds);
     if (state->step % s->evaluate_every == 0 || state->step == state->steps) {
-        json_t *validation = json_object();
-        if (pith_relational_evaluate(&metrics, run->model, PITH_SPLIT_OF_VALIDATION, s->threads, &err)) {
-            json_decref(validation);
-            json_decref(line);
-            return fail(c, "%s", err.message);
-        }
-        run_add_metrics(validation, &metrics);
+        code = train_validate(line, run, c, s);
         pith_relational_get_state(state, run->model); /* its cells are not those of training */
-        json_object_set_new(line, "validation", validation);
     }
-    const int code = run_save(run, c);
+    if (!code) code = run_save(run, c);
+    return code ? json_decref(line), code : train_log(run, c, line);
+}
+
+/* A new model; with --from it has the parameters of another. */
+static int train_create(relational_run *run, const command *c, const train_settings *s, const char *config) {
+    pith_error err = PITH_ERROR_INIT;
+    const size_t count = run->database_count;
+    json_t *tasks = train_tasks(s->task, count);
+    const char **names = grow(NULL, count * sizeof *names);
+    int code = EXIT_DONE;
+    size_t size;
+    for (size_t i = 0; i < count; i++) names[i] = json_string_value(json_array_get(tasks, i));
+    if (!code && pith_relational_create_over(&run->model, (const pith_database *const *)run->databases, names, count,
+                                             config, (uint64_t)s->seed, &err))
+        code = fail(c, "%s", err.message);
+    void *bytes = !code && s->from ? run_model_bytes(s->from, &size) : NULL;
+    if (!code && s->from && !bytes) code = fail(c, "%s: %s", s->from, strerror(errno));
+    if (bytes && pith_relational_start_from(run->model, bytes, size, &err))
+        code = fail(c, "%s: %s", s->from, err.message);
+    free(bytes);
+    free(names);
+    json_decref(tasks);
+    return code;
+}
+
+/* A model without steps is saved as it is. */
+static int train_nothing(relational_run *run, const command *c, const train_settings *s) {
+    json_t *line = json_pack("{s:i}", "step", 0);
+    int code = train_validate(line, run, c, s);
+    if (!code) code = run_save(run, c);
     return code ? json_decref(line), code : train_log(run, c, line);
 }
 
 static int train_model(relational_run *run, const command *c, const train_settings *s, const char *config) {
-    pith_error err = PITH_ERROR_INIT;
     pith_relational_state state;
     bool there;
     int code = run_load(run, c, &there);
+    if (!code && !there) code = train_create(run, c, s, config);
+    if (!code && !there) code = train_begin(run, c);
     if (code) return code;
-    if (!there && pith_relational_create(&run->model, run->database, s->task, config, (uint64_t)s->seed, &err))
-        return fail(c, "%s", err.message);
     pith_relational_get_state(&state, run->model);
+    if (!there && !state.steps) return train_nothing(run, c, s);
     while (!code && state.step < state.steps) code = train_stretch(run, c, s, &state);
-    return code;
+    return code ? code : plot_loss(run, c);
 }
 
 static int train_run(int argc, char **argv) {
     const command *c = &command_train;
-    train_settings s = { 0 };
-    relational_run run = { NULL, NULL, NULL, NULL };
-    pith_error err = PITH_ERROR_INIT;
+    train_settings s = { .steps = -1 };
+    relational_run run = { .path = NULL };
     string_list rest = { NULL, 0 };
     char *config = NULL;
     int code = take_options(c, &s, argc, argv, &rest);
     if (code >= 0) return code;
-    if (rest.count != 1) return usage(c, "give one database file");
+    if (!rest.count) return usage(c, "give one database file, or several");
     if (!s.task || !s.output) return usage(c, "give the task with --task and the directory of the run with -o");
+    json_t *tasks = train_tasks(s.task, rest.count);
+    const size_t named = json_array_size(tasks);
+    json_decref(tasks);
+    if (named != rest.count) return usage(c, "--task names %zu tasks, and there are %zu databases", named, rest.count);
     run.path = s.output;
     code = train_config(&config, c, &s);
-    if (!code && pith_database_open(&run.database, rest.items[0], NULL, &err)) code = fail(c, "%s", err.message);
-    if (!code && mkdir(s.output, 0777) && errno != EEXIST) code = fail(c, "%s: %s", s.output, strerror(errno));
-    if (!code) code = train_about(&run, c, &s, rest.items[0], config);
+    json_t *names = train_paths(&rest);
+    if (!code) code = run_open_databases(&run, c, names);
+    json_decref(names);
+    if (!code) code = train_about(&run, c, &s, &rest, config);
     if (!code) code = train_model(&run, c, &s, config);
     run_close(&run);
     free(config);
@@ -140,25 +237,35 @@ static int train_run(int argc, char **argv) {
 #define AT(id, member) OPTION_PLACE(id, train_settings, member)
 
 static const option options[] = {
-    AT(task, task),       AT(output_train, output),   AT(config_train, config),           AT(steps, steps),
-    AT(seed_train, seed), AT(save_every, save_every), AT(evaluate_every, evaluate_every), AT(threads, threads),
+    AT(task, task),
+    AT(output_train, output),
+    AT(config_train, config),
+    AT(steps, steps),
+    AT(from_train, from),
+    AT(seed_train, seed),
+    AT(save_every, save_every),
+    AT(evaluate_every, evaluate_every),
+    AT(threads, threads),
     OPTION_END,
 };
 
 static const example examples[] = {
     { "pith train shop.rdb --task returned -o run", "then: pith eval run" },
     { "pith train shop.rdb --task returned -o quick --steps 300", NULL },
+    { "pith train a.rdb b.rdb c.rdb --task label -o base", "one model, which learns from all in turns" },
+    { "pith train shop.rdb --task returned --from base --steps 0 -o zero", "asks it about another database as it is" },
     { NULL, NULL },
 };
 
 const command command_train = {
     .name = "train",
     .summary = "train a model of a task of a database",
-    .forms = "FILE --task NAME -o DIR [options]",
-    .takes = "FILE",
+    .forms = "FILE... --task NAME -o DIR [options]",
+    .takes = "FILE...",
     .description =
         "Trains a relational transformer to answer the question of a task, on rows of the training part alone. The "
-        "model has the same bits whatever the number of threads, and whether or not the training was interrupted.",
+        "model has the same bits whatever the number of threads, and whether or not the training was interrupted. Of "
+        "several databases, the first is the one whose validation rows are answered.",
     .examples = examples,
     .options = options,
     .run = train_run,

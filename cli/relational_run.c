@@ -35,6 +35,13 @@ static void *run_bytes(const char *path, size_t *size) {
     return NULL;
 }
 
+void *run_model_bytes(const char *path, size_t *size) {
+    char *inner = run_file(path, "model.bin");
+    void *bytes = run_bytes(inner, size);
+    free(inner);
+    return bytes ? bytes : run_bytes(path, size);
+}
+
 int run_load(relational_run *run, const command *c, bool *there) {
     char *path = run_file(run->path, "model.bin");
     pith_error err = PITH_ERROR_INIT;
@@ -43,7 +50,8 @@ int run_load(relational_run *run, const command *c, bool *there) {
     void *bytes = run_bytes(path, &size);
     *there = bytes != NULL;
     if (!bytes && errno != ENOENT) code = fail(c, "%s: %s", path, strerror(errno));
-    if (bytes && pith_relational_load(&run->model, run->database, bytes, size, &err))
+    if (bytes && pith_relational_load_over(&run->model, (const pith_database *const *)run->databases,
+                                           run->database_count, bytes, size, &err))
         code = fail(c, "%s: %s", path, err.message);
     free(bytes);
     free(path);
@@ -65,20 +73,32 @@ int run_save(const relational_run *run, const command *c) {
     return code;
 }
 
+int run_open_databases(relational_run *run, const command *c, const json_t *names) {
+    const size_t count = json_is_array(names) ? json_array_size(names) : 1;
+    pith_error err = PITH_ERROR_INIT;
+    run->databases = grow(NULL, (count + 1) * sizeof *run->databases);
+    for (; run->database_count < count; run->database_count++) {
+        const char *path = json_string_value(json_is_array(names) ? json_array_get(names, run->database_count) : names);
+        if (!path) return fail(c, "no database is named");
+        if (pith_database_open(&run->databases[run->database_count], path, NULL, &err))
+            return fail(c, "%s", err.message);
+    }
+    return EXIT_DONE;
+}
+
 int run_open(relational_run *run, const command *c, const char *path) {
     char *file = run_file(path, "run.json");
-    pith_error err = PITH_ERROR_INIT;
     json_error_t fault;
     bool there = false;
     int code = EXIT_DONE;
     *run = (relational_run){ .path = path };
     run->about = json_load_file(file, 0, &fault);
-    const char *database = json_string_value(json_object_get(run->about, "database"));
+    const json_t *database = json_object_get(run->about, "database");
     if (!database)
         code = fail(c, "%s: %s; a run is a directory that pith train made", file,
                     run->about ? "no database is named" : fault.text);
-    else if (pith_database_open(&run->database, database, NULL, &err))
-        code = fail(c, "%s", err.message);
+    else
+        code = run_open_databases(run, c, database);
     if (!code) code = run_load(run, c, &there);
     if (!code && !there) code = fail(c, "%s holds no model yet", path);
     free(file);
@@ -87,7 +107,8 @@ int run_open(relational_run *run, const command *c, const char *path) {
 
 void run_close(relational_run *run) {
     pith_relational_close(run->model);
-    pith_database_close(run->database);
+    while (run->database_count) pith_database_close(run->databases[--run->database_count]);
+    free(run->databases);
     json_decref(run->about);
 }
 

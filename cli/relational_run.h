@@ -9,13 +9,18 @@
 
 typedef struct relational_run {
     const char *path;
-    json_t *about; /* run.json: database, task, seed, config, command */
-    pith_database *database;
+    json_t *about; /* run.json: database, task, seed, config; of several databases arrays of the first two */
+    pith_database **databases;
+    size_t database_count; /* that are open */
     pith_relational *model;
 } relational_run;
 
 /* "RUN/name" from malloc. */
 char *run_file(const char *run, const char *name);
+/* Opens the databases named by a string or an array of strings. */
+int run_open_databases(relational_run *run, const command *c, const json_t *names);
+/* The bytes of a model file, or of that of a run, from malloc; NULL with errno. */
+void *run_model_bytes(const char *path, size_t *size);
 /* Opens the database and the model of a run. EXIT_DONE, or another exit code after a message. */
 int run_open(relational_run *run, const command *c, const char *path);
 /* The model alone, if there is one; *there says so. The database is open. */

@@ -1108,6 +1108,43 @@ class Relational {
         model.handle_.reset(handle);
         return model;
     }
+    /* A model of a task of each of several databases, which must live as long as it. */
+    static Relational over(const std::vector<const Database *> &databases, const std::vector<std::string> &tasks,
+                           const std::string &config = {}, std::uint64_t seed = 0) {
+        Relational model;
+        std::vector<const char *> names;
+        for (const std::string &task : tasks) names.push_back(task.c_str());
+        if (databases.size() != tasks.size()) throw std::invalid_argument("one task for each database is wanted");
+        pith_relational *handle = nullptr;
+        detail::attempt([&](pith_error *err) {
+            return pith_relational_create_over(&handle, raw(databases).data(), names.data(), names.size(),
+                                               config.empty() ? nullptr : config.c_str(), seed, err);
+        });
+        model.handle_.reset(handle);
+        return model;
+    }
+    static Relational load_over(const std::vector<const Database *> &databases, std::string_view bytes) {
+        Relational model;
+        pith_relational *handle = nullptr;
+        detail::attempt([&](pith_error *err) {
+            return pith_relational_load_over(&handle, raw(databases).data(), databases.size(), bytes.data(),
+                                             bytes.size(), err);
+        });
+        model.handle_.reset(handle);
+        return model;
+    }
+    /* Takes the parameters that save() of another model returned. */
+    void start_from(std::string_view bytes) {
+        detail::attempt(
+            [&](pith_error *err) { return pith_relational_start_from(get(), bytes.data(), bytes.size(), err); });
+    }
+    /* The configuration of a saved model; empty: the defaults. */
+    static std::string config(std::string_view bytes) {
+        pith_str text{ nullptr, 0 };
+        detail::attempt(
+            [&](pith_error *err) { return pith_relational_config(&text, bytes.data(), bytes.size(), err); });
+        return text.data ? std::string(text.data, text.size) : std::string();
+    }
     pith_relational *get() const noexcept { return handle_.get(); }
     std::string save() const {
         detail::Collector text;
@@ -1138,6 +1175,23 @@ class Relational {
         pith_relational_metrics m;
         detail::attempt([&](pith_error *err) { return pith_relational_evaluate(&m, get(), split, threads, err); });
         return m;
+    }
+    struct Part {
+        std::vector<std::uint32_t> rows;
+        std::vector<double> labels;
+    };
+    Part part(std::int32_t split = PITH_SPLIT_OF_TEST) const {
+        Part all;
+        std::size_t count = 0;
+        detail::attempt(
+            [&](pith_error *err) { return pith_relational_part(nullptr, nullptr, &count, get(), split, err); });
+        all.rows.resize(count);
+        all.labels.resize(count);
+        if (count)
+            detail::attempt([&](pith_error *err) {
+                return pith_relational_part(all.rows.data(), all.labels.data(), &count, get(), split, err);
+            });
+        return all;
     }
     struct Importance {
         std::string table, column; /* column: empty for the whole table */
@@ -1173,6 +1227,31 @@ class Relational {
             [&](pith_error *err) { return pith_baseline_evaluate(&m, get(), baseline, split, threads, err); });
         return m;
     }
+    /* The network as the bytes of an ONNX file. */
+    std::string export_onnx() const {
+        detail::Collector text;
+        detail::attempt([&](pith_error *err) {
+            return pith_relational_export(
+                get(),
+                [](void *user, const void *data, std::size_t size) {
+                    detail::Collector::write(user, static_cast<const char *>(data), size);
+                    return 0;
+                },
+                &text, err);
+        });
+        return text.take();
+    }
+    /* Its inputs for some rows; each is called with name and value, which is gone afterwards. */
+    template <typename Each> void inputs(const std::vector<std::uint32_t> &rows, Each each) {
+        detail::attempt([&](pith_error *err) {
+            return pith_relational_inputs(
+                get(), rows.data(), rows.size(),
+                [](void *user, const char *name, const pith_tensor *value) {
+                    (*static_cast<Each *>(user))(name, *value);
+                },
+                &each, err);
+        });
+    }
     std::uint32_t find_row(std::string_view key) const {
         std::uint32_t row = 0;
         detail::attempt([&](pith_error *err) {
@@ -1199,6 +1278,11 @@ class Relational {
     }
 
   private:
+    static std::vector<const pith_database *> raw(const std::vector<const Database *> &databases) {
+        std::vector<const pith_database *> all;
+        for (const Database *database : databases) all.push_back(database->get());
+        return all;
+    }
     detail::Handle<pith_relational, pith_relational_close> handle_;
 };
 

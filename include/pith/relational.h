@@ -86,8 +86,22 @@ PITH_API pith_status pith_relational_create(pith_relational **model, const pith_
 /* Opens what pith_relational_save wrote, for the same database. bytes are copied. */
 PITH_API pith_status pith_relational_load(pith_relational **model, const pith_database *database, const void *bytes,
                                           size_t size, pith_error *err);
+/* A model of a task of each of several databases, which all must stay open: tasks[count]. They are learned in turns.
+ * Their texts must have the same embedder, and their answers be of the same kind. All else that a model does is about
+ * the first. */
+PITH_API pith_status pith_relational_create_over(pith_relational **model, const pith_database *const *databases,
+                                                 const char *const *tasks, size_t count, const char *config,
+                                                 uint64_t seed, pith_error *err);
+PITH_API pith_status pith_relational_load_over(pith_relational **model, const pith_database *const *databases,
+                                               size_t count, const void *bytes, size_t size, pith_error *err);
+/* Gives a model the parameters that pith_relational_save wrote, of a model of any database that has the same shape,
+ * embedder and kind of answer. Its training is still to begin. */
+PITH_API pith_status pith_relational_start_from(pith_relational *model, const void *bytes, size_t size,
+                                                pith_error *err);
+/* The configuration of a model that pith_relational_save wrote: it belongs to bytes. data is NULL for the defaults. */
+PITH_API pith_status pith_relational_config(pith_str *config, const void *bytes, size_t size, pith_error *err);
 /* Hands the model, and the state of its training, to write. Training that goes on from it has the same bits as training
- * that was never interrupted. */
+ * that was never interrupted. Once all steps are done the file holds the parameters alone. */
 PITH_API pith_status pith_relational_save(const pith_relational *model,
                                           int (*write)(void *user, const void *data, size_t size), void *user,
                                           pith_error *err);
@@ -130,6 +144,10 @@ typedef struct pith_relational_metrics {
 PITH_API pith_status pith_relational_evaluate(pith_relational_metrics *metrics, pith_relational *model, int32_t split,
                                               int32_t threads, pith_error *err);
 
+/* Sets *count to the number of rows of a part and, if rows is not NULL, rows[*count] to their numbers and
+ * labels[*count] to what is true of them: 0 or 1, a number, a share, the number of a class. */
+PITH_API pith_status pith_relational_part(uint32_t *rows, double *labels, size_t *count, const pith_relational *model,
+                                          int32_t split, pith_error *err);
 /* How much the model's loss rises where the cells of a column, or of a whole table, are hidden from every context, on
  * up to so many rows of a part. each is called for every column and table, the largest rise first; of a table the
  * column's data is NULL. Names belong to the database. The loss is cross-entropy, or of numbers and ranks Huber's of
@@ -157,6 +175,17 @@ PITH_API pith_str pith_relational_class(const pith_relational *model, int32_t in
  * cell of the row is not read. An answer has the same bits whatever other rows are asked. */
 PITH_API pith_status pith_relational_predict(float *answers, pith_relational *model, const uint32_t *rows, size_t count,
                                              int32_t threads, pith_error *err);
+
+/* Hands the network to write as an ONNX file, which other engines run; docs/relational.md lists its inputs. Its output
+ * is what pith_relational_predict gives. */
+PITH_API pith_status pith_relational_export(const pith_relational *model,
+                                            int (*write)(void *user, const void *data, size_t size), void *user,
+                                            pith_error *err);
+/* Hands each input of that network for 1 to 255 rows, which together have at most 16384 cells. Values are gone after
+ * the call. */
+PITH_API pith_status pith_relational_inputs(pith_relational *model, const uint32_t *rows, size_t count,
+                                            void (*each)(void *user, const char *name, const pith_tensor *value),
+                                            void *user, pith_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,9 +1,11 @@
 /* api_relational.c - the public functions of pith/relational.h. */
 #include "api/entry.h"
+#include "base/error.h"
 #include "base/str.h"
 #include "baseline/baseline.h"
 #include "relational/database.h"
 #include "relational/trainer.h"
+#include "relational_onnx/relational_onnx.h"
 
 pith_status pith_database_draft(const char *source, void (*write)(void *user, const char *text, size_t size),
                                 void *user, pith_error *err) {
@@ -30,15 +32,59 @@ pith_status pith_database_describe(const pith_database *database,
 
 static pith_str relational_text(const char *text) { return text ? pith_str_of(text) : (pith_str){ NULL, 0 }; }
 
+static pith_status relational_create_run(pith_relational **model, const pith_database *const *databases,
+                                         const char *const *tasks, size_t count, pith_str config, uint64_t seed,
+                                         pith_error *err) {
+    if (!count) return pith_fail(err, PITH_ERR_ARGUMENT, "a model needs a database");
+    const pith_allocator *allocator = &databases[0]->allocator;
+    pith_trainer_question *questions = pith_memory_alloc(allocator, count * sizeof *questions, 8);
+    if (!questions) return pith_fail_memory(err, count * sizeof *questions);
+    for (size_t i = 0; i < count; i++)
+        questions[i] = (pith_trainer_question){ &databases[i]->rdb, pith_str_of(tasks[i]) };
+    const pith_status status = pith_trainer_create(model, questions, count, config, seed, allocator, err);
+    pith_memory_free(allocator, questions);
+    return status;
+}
+
+static pith_status relational_load_run(pith_relational **model, const pith_database *const *databases, size_t count,
+                                       const void *bytes, size_t size, pith_error *err) {
+    if (!count) return pith_fail(err, PITH_ERR_ARGUMENT, "a model needs a database");
+    const pith_allocator *allocator = &databases[0]->allocator;
+    const pith_rdb **rdbs = pith_memory_alloc(allocator, count * sizeof *rdbs, 8);
+    if (!rdbs) return pith_fail_memory(err, count * sizeof *rdbs);
+    for (size_t i = 0; i < count; i++) rdbs[i] = &databases[i]->rdb;
+    const pith_status status = pith_trainer_load(model, rdbs, count, bytes, size, allocator, err);
+    pith_memory_free(allocator, rdbs);
+    return status;
+}
+
 pith_status pith_relational_create(pith_relational **model, const pith_database *database, const char *task,
                                    const char *config, uint64_t seed, pith_error *err) {
-    PITH_ENTRY(pith_trainer_create(model, &database->rdb, pith_str_of(task), relational_text(config), seed,
-                                   &database->allocator, err));
+    PITH_ENTRY(relational_create_run(model, &database, &task, 1, relational_text(config), seed, err));
 }
 
 pith_status pith_relational_load(pith_relational **model, const pith_database *database, const void *bytes, size_t size,
                                  pith_error *err) {
-    PITH_ENTRY(pith_trainer_load(model, &database->rdb, bytes, size, &database->allocator, err));
+    PITH_ENTRY(relational_load_run(model, &database, 1, bytes, size, err));
+}
+
+pith_status pith_relational_create_over(pith_relational **model, const pith_database *const *databases,
+                                        const char *const *tasks, size_t count, const char *config, uint64_t seed,
+                                        pith_error *err) {
+    PITH_ENTRY(relational_create_run(model, databases, tasks, count, relational_text(config), seed, err));
+}
+
+pith_status pith_relational_load_over(pith_relational **model, const pith_database *const *databases, size_t count,
+                                      const void *bytes, size_t size, pith_error *err) {
+    PITH_ENTRY(relational_load_run(model, databases, count, bytes, size, err));
+}
+
+pith_status pith_relational_start_from(pith_relational *model, const void *bytes, size_t size, pith_error *err) {
+    PITH_ENTRY(pith_trainer_start(model, bytes, size, err));
+}
+
+pith_status pith_relational_config(pith_str *config, const void *bytes, size_t size, pith_error *err) {
+    PITH_ENTRY(pith_trainer_config_text(config, bytes, size, err));
 }
 
 pith_status pith_relational_save(const pith_relational *model, int (*write)(void *user, const void *data, size_t size),
@@ -55,6 +101,11 @@ void pith_relational_get_state(pith_relational_state *state, const pith_relation
 pith_status pith_relational_train(double *loss, pith_relational *model, int64_t steps, int32_t threads,
                                   const volatile int *cancel, pith_error *err) {
     PITH_ENTRY(pith_trainer_train(loss, model, steps, threads, cancel, err));
+}
+
+pith_status pith_relational_part(uint32_t *rows, double *labels, size_t *count, const pith_relational *model,
+                                 int32_t split, pith_error *err) {
+    PITH_ENTRY(pith_trainer_part(rows, labels, count, model, split, err));
 }
 
 pith_status pith_relational_evaluate(pith_relational_metrics *metrics, pith_relational *model, int32_t split,
@@ -91,4 +142,16 @@ pith_status pith_relational_importance(pith_relational *model, int32_t split, si
                                        void (*each)(void *user, pith_str table, pith_str column, double rise),
                                        void *user, pith_error *err) {
     PITH_ENTRY(pith_trainer_importance(model, split, rows, threads, each, user, err));
+}
+
+pith_status pith_relational_export(const pith_relational *model,
+                                   int (*write)(void *user, const void *data, size_t size), void *user,
+                                   pith_error *err) {
+    PITH_ENTRY(pith_relational_onnx_write(model, write, user, err));
+}
+
+pith_status pith_relational_inputs(pith_relational *model, const uint32_t *rows, size_t count,
+                                   void (*each)(void *user, const char *name, const pith_tensor *value), void *user,
+                                   pith_error *err) {
+    PITH_ENTRY(pith_trainer_inputs(model, rows, count, each, user, err));
 }

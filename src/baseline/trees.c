@@ -1,4 +1,6 @@
-/* trees.c - see trees.h. A tree is grown level by level: the rows of a node are a range of one list, in their order. */
+/* trees.c - see trees.h. A tree is grown level by level: the rows of a node are a range of one list, in their order.
+ * Of many training rows each tree sees a part that is drawn anew. Source: Friedman, Stochastic gradient boosting,
+ * Computational Statistics & Data Analysis 38(4), 2002. */
 #include "baseline/trees.h"
 
 #include <math.h>
@@ -6,12 +8,14 @@
 #include <string.h>
 
 #include "base/threads.h"
+#include "relational/sample.h"
 
 enum {
     TREES_MOST = 300,    /* rounds */
     TREES_CLASSES = 100, /* rounds where each has a tree for every class */
     TREES_PATIENCE = 25, /* rounds without a smaller loss, after which growing ends */
     TREES_ALONE = 100,   /* rounds where there are no validation rows to decide */
+    TREES_ROWS = 32768,  /* rows that a tree sees: more take longer and change little */
     TREE_LEAST = 20      /* rows of a leaf: fewer would learn single rows */
 };
 static const int tree_depths[] = { 2, 3, 5 };
@@ -31,6 +35,7 @@ typedef struct tree_grow {
     size_t all;
     double *scores, *slopes, *curves; /* [outputs][all]; [train]; [train]: of the output whose tree grows */
     uint32_t *list, *spare;           /* [train] */
+    uint8_t *seen;                    /* [train] whether the tree that grows sees a row */
     size_t begin, end;                /* the node whose split is searched: a range of list */
     tree_split *splits;               /* [features] */
 } tree_grow;
@@ -199,15 +204,27 @@ static double tree_answer(const pith_tree_node *tree, uint8_t *const *columns, c
     return tree[node].value;
 }
 
-static void forest_round(tree_grow *g, pith_tree_node (*trees)[PITH_TREE_NODES]) {
+/* Lists the rows that the trees of a round see. Returns how many. */
+static size_t forest_draw(tree_grow *g, int round) {
+    const size_t all = g->data->train;
+    uint64_t state = pith_random_state(4, (uint64_t)round, 0, 0);
+    size_t count = 0;
+    for (size_t i = 0; i < all; i++) {
+        g->seen[i] = all <= TREES_ROWS || pith_random_next(&state) % (all - i) < TREES_ROWS - count;
+        if (g->seen[i]) g->list[count++] = (uint32_t)i;
+    }
+    return count;
+}
+
+static void forest_round(tree_grow *g, pith_tree_node (*trees)[PITH_TREE_NODES], int round) {
     const pith_forest_data *d = g->data;
     double *before = g->scores;
     for (int o = 0; o < d->outputs; o++) {
         double *scores = before + (size_t)o * g->all;
         tree_slopes(g, o);
-        for (size_t i = 0; i < d->train; i++) g->list[i] = (uint32_t)i;
-        tree_node_grow(g, trees[o], scores, 0, 0, 0, d->train);
-        for (size_t i = d->train; i < g->all; i++) scores[i] += tree_answer(trees[o], d->bins, NULL, i);
+        tree_node_grow(g, trees[o], scores, 0, 0, 0, forest_draw(g, round));
+        for (size_t i = 0; i < g->all; i++)
+            if (i >= d->train || !g->seen[i]) scores[i] += tree_answer(trees[o], d->bins, NULL, i);
     }
 }
 
@@ -229,7 +246,7 @@ static void forest_depth(pith_forest *forest, tree_grow *g) {
     forest->loss = forest_validation(g);
     forest->rounds = 0;
     for (int r = 0; r < most && (!d->validation || r < forest->rounds + TREES_PATIENCE); r++) {
-        forest_round(g, forest->trees + (size_t)r * (size_t)d->outputs);
+        forest_round(g, forest->trees + (size_t)r * (size_t)d->outputs, r);
         const double loss = forest_validation(g);
         if (d->validation && !(loss < forest->loss)) continue;
         forest->loss = loss;
@@ -249,8 +266,9 @@ bool pith_forest_grow(pith_forest *forest, const pith_forest_data *d, int thread
     g.curves = pith_arena_array(arena, d->train + 1, sizeof *g.curves);
     g.list = pith_arena_array(arena, d->train + 1, sizeof *g.list);
     g.spare = pith_arena_array(arena, d->train + 1, sizeof *g.spare);
+    g.seen = pith_arena_array(arena, d->train + 1, sizeof *g.seen);
     g.splits = pith_arena_array(arena, (size_t)d->features + 1, sizeof *g.splits);
-    if (!best.trees || !now.trees || !g.scores || !g.slopes || !g.curves || !g.list || !g.spare || !g.splits)
+    if (!best.trees || !now.trees || !g.scores || !g.slopes || !g.curves || !g.list || !g.spare || !g.seen || !g.splits)
         return false;
     for (size_t i = 0; i < sizeof tree_depths / sizeof *tree_depths; i++) {
         g.depth = tree_depths[d->outputs > 1 ? 1 : i];

@@ -17,6 +17,8 @@ typedef struct network_cells {
     pith_normed names, values;
 } network_cells;
 
+static const size_t scalar_width[3] = { 1, 1, PITH_TIME_FEATURES };
+
 static int scalar_kind(pith_stype stype) {
     return stype == PITH_STYPE_NUMERICAL ? 0 : stype == PITH_STYPE_BOOLEAN ? 1 : stype == PITH_STYPE_TIMESTAMP ? 2 : -1;
 }
@@ -50,7 +52,7 @@ static void network_collect(pith_network_work *w, network_cells *c, const pith_r
     c->value_of = network_numbers(w, cells);
     c->name_in = pith_work_floats(w, (cells < rdb->column_count ? cells : rdb->column_count) * rdb->dim);
     c->text_in = pith_work_floats(w, cells * rdb->dim);
-    for (int k = 0; k < 3; k++) c->scalar_in[k] = pith_work_floats(w, cells);
+    for (int k = 0; k < 3; k++) c->scalar_in[k] = pith_work_floats(w, cells * scalar_width[k]);
     if (w->failed) return;
     for (size_t i = 0; i < cells; i++) {
         const pith_cell *cell = &w->pack->cells[i];
@@ -70,7 +72,11 @@ static void network_collect(pith_network_work *w, network_cells *c, const pith_r
             continue;
         }
         c->value_of[i] = (uint32_t)c->scalar_count[kind];
-        c->scalar_in[kind][c->scalar_count[kind]++] = pith_rdb_scaled(column, cell->row);
+        float *in = c->scalar_in[kind] + c->scalar_count[kind]++ * scalar_width[kind];
+        if (kind == 2)
+            pith_rdb_time_features(in, column, cell->row, w->pack->asked[cell->sequence]);
+        else
+            *in = pith_rdb_scaled(column, cell->row);
     }
     network_forget(slots, used, c->text_count);
 }

@@ -15,6 +15,7 @@
 #include "relational/task_target.h"
 
 enum { PITH_NETWORK_PACK = 4, PITH_NETWORK_BLOCKS = 12 };
+#define PITH_NORM_EPSILON 1e-6f
 
 typedef struct pith_network_shape {
     int32_t dim, heads, ff, blocks, text, outputs; /* text: components of a text's vector; outputs: of an answer */

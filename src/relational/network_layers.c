@@ -5,8 +5,6 @@
 
 #include "base/error.h"
 
-#define NORM_EPSILON 1e-6f
-
 float *pith_work_floats(pith_network_work *w, size_t count) {
     float *x = pith_arena_alloc64(w->arena, (count + 16) * sizeof *x);
     if (!x)
@@ -91,7 +89,7 @@ pith_normed pith_norm(pith_network_work *w, int parameter, const float *x, size_
                                 .inv_out = n.inverse,
                                 .rows = (int64_t)rows,
                                 .n = dim,
-                                .epsilon = NORM_EPSILON };
+                                .epsilon = PITH_NORM_EPSILON };
     network->kernels->norm(&a);
     return n;
 }

@@ -34,7 +34,7 @@ static void network_lay_out(pith_network *n) {
     n->text = parameter_linear(n, dim, n->shape.text);
     n->number = parameter_linear(n, dim, 1);
     n->boolean = parameter_linear(n, dim, 1);
-    n->time = parameter_linear(n, dim, 1);
+    n->time = parameter_linear(n, dim, PITH_TIME_FEATURES);
     n->mask = parameter_add(n, PITH_PARAMETER_SMALL, 1, dim, dim);
     n->null = parameter_add(n, PITH_PARAMETER_SMALL, 1, dim, dim);
     n->name_norm = parameter_add(n, PITH_PARAMETER_ONES, 1, dim, dim);

@@ -50,6 +50,19 @@ float pith_rdb_scaled(const pith_rdb_column *c, uint32_t row) {
     return (float)(x > 10 ? 10 : x < -10 ? -10 : x);
 }
 
+void pith_rdb_time_features(float *features, const pith_rdb_column *column, uint32_t row, int64_t asked) {
+    static const double periods[] = { 86400, 7 * 86400, 31556952 }; /* seconds: the last is the mean Gregorian year */
+    const int64_t time = ((const int64_t *)column->data)[row];
+    *features++ = pith_rdb_scaled(column, row);
+    for (int i = 0; i < 3; i++) {
+        const double angle = 6.283185307179586 * fmod((double)time, periods[i]) / periods[i];
+        *features++ = (float)sin(angle);
+        *features++ = (float)cos(angle);
+    }
+    const double hours = ((double)asked - (double)time) / 3600;
+    *features = asked == INT64_MAX ? 0.0f : (float)copysign(log2(1 + fabs(hours)) / 8, hours);
+}
+
 int64_t pith_rdb_asked_at(const pith_rdb *rdb, const pith_rdb_task *task, uint32_t row) {
     if (task->time_column < 0) return INT64_MAX;
     return ((const int64_t *)rdb->tables[task->table].columns[task->time_column].data)[row];

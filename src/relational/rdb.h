@@ -124,6 +124,11 @@ bool pith_rdb_is_null(const pith_rdb_column *column, uint32_t row);
 /* The value of a number, time or boolean as the model sees it: its distance from the mean in standard deviations,
  * within 10. */
 float pith_rdb_scaled(const pith_rdb_column *column, uint32_t row);
+/* A time as the model sees it: pith_rdb_scaled; sine and cosine of the time of day, of the week and of the year, in
+ * UTC; and its distance from the time when the question is asked, log2(1 + hours) / 8, negative for a later one; 0
+ * where no time is asked. */
+enum { PITH_TIME_FEATURES = 8 };
+void pith_rdb_time_features(float *features, const pith_rdb_column *column, uint32_t row, int64_t asked);
 
 enum { PITH_TRAIN, PITH_VALIDATION, PITH_TEST, PITH_NO_SPLIT };
 /* The part of a task that a row belongs to; PITH_NO_SPLIT for a row without a label or without the time that is needed.

@@ -2,8 +2,10 @@
  *
  * A sequence is the seed row, its parents and theirs, and children of all these with their parents: rows that are
  * linked to the seed. A row enters only if its time is before the question is asked, in both directions, and a cell
- * only if it is known by then; the target of the seed is masked. Where a parent has more children than `width`, a
- * subset is drawn by (seed of the run, epoch, row), so that a sequence depends on nothing else. */
+ * only if it is known by then; the target of the seed is masked. Where a parent has more children than `width`, the
+ * `latest` of them and a subset of the others are taken, which is drawn by (seed of the run, epoch, row), so that a
+ * sequence depends on nothing else. Children enter in turns, the latest of each parent and foreign key first, until the
+ * sequence is full. */
 #ifndef PITH_RELATIONAL_SAMPLE_H
 #define PITH_RELATIONAL_SAMPLE_H
 
@@ -17,8 +19,13 @@ enum {
     PITH_ATTEND_KINDS = 4
 };
 
+/* "column", "feature", "neighbour", "full". */
+extern const char *const pith_attend_names[PITH_ATTEND_KINDS];
+
 typedef struct pith_sample_options {
     uint32_t width, cells; /* children of a parent, cells of a sequence: the most */
+    uint32_t latest;       /* of width: the children with the latest times */
+    bool lone_children;    /* children come without those of their parents that are not there yet */
     uint64_t seed, epoch;
     bool hide_children, no_text;     /* for ablations */
     uint32_t hidden_from, hidden_to; /* columns of the database, by number, that are left out; the asked cell stays */
@@ -52,6 +59,8 @@ typedef struct pith_pack {
     uint32_t cell_count, row_count, edge_count, cell_room, edge_room;
     uint32_t first_row, first_cell; /* of the sequence that grows */
     uint32_t *seeds;                /* cell of each sequence that is asked */
+    int64_t *asked;                 /* when each is asked; INT64_MAX: after everything */
+    uint32_t *drawn;                /* children that wait for their turn */
     uint32_t sequences;
     pith_key_list lists[PITH_ATTEND_KINDS];
 } pith_pack;

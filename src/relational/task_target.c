@@ -113,13 +113,18 @@ double pith_target_scaled(const pith_target *t, uint32_t row) {
     return pith_rdb_scaled(t->column, row);
 }
 
+void pith_target_units(double *factor, double *shift, const pith_target *t) {
+    const bool rank = t->kind == PITH_TARGET_RANK;
+    *factor = rank ? 1 / TARGET_UNIFORM : t->column->sd;
+    *shift = rank ? 0.5 : t->column->mean;
+}
+
 double pith_target_answer(const pith_target *t, double answer) {
-    if (t->kind == PITH_TARGET_RANK) {
-        const double share = answer / TARGET_UNIFORM + 0.5;
-        return share < 0 ? 0 : share > 1 ? 1 : share;
-    }
-    if (t->kind != PITH_TARGET_NUMBER) return answer;
-    const double x = answer * t->column->sd + t->column->mean;
+    double factor, shift;
+    if (t->kind != PITH_TARGET_RANK && t->kind != PITH_TARGET_NUMBER) return answer;
+    pith_target_units(&factor, &shift, t);
+    const double x = answer * factor + shift;
+    if (t->kind == PITH_TARGET_RANK) return x < 0 ? 0 : x > 1 ? 1 : x;
     return t->column->log ? exp(x) : x;
 }
 

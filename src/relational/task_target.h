@@ -35,6 +35,8 @@ double pith_target_truth(const pith_target *target, uint32_t row);
 double pith_target_scaled(const pith_target *target, uint32_t row);
 /* A number or share that the network's answer means; a logit stays what it is. */
 double pith_target_answer(const pith_target *target, double answer);
+/* Of numbers and ranks: an answer times factor plus shift is what it means; of a logarithm, the logarithm of that. */
+void pith_target_units(double *factor, double *shift, const pith_target *target);
 /* The loss of an answer [outputs], and its derivatives d[outputs]: cross-entropy, or Huber's with 1 as bound. */
 double pith_target_loss(float *d, const pith_target *target, uint32_t row, const float *answer);
 /* Logits become probabilities, in place: answer[outputs]. */

@@ -18,13 +18,12 @@ static double config_fraction(pith_json *j, double most) {
 }
 
 static unsigned config_attend(pith_json *j) {
-    static const char *const names[PITH_ATTEND_KINDS] = { "column", "feature", "neighbour", "full" };
     unsigned kinds = 0;
     pith_json_array(j);
     while (pith_json_next_item(j)) {
         const pith_str name = pith_json_string(j);
         unsigned k = 0;
-        while (k < PITH_ATTEND_KINDS && !pith_str_is(name, names[k])) k++;
+        while (k < PITH_ATTEND_KINDS && !pith_str_is(name, pith_attend_names[k])) k++;
         if (k == PITH_ATTEND_KINDS && !j->failed)
             pith_json_fail(j, PITH_ERR_FORMAT,
                            "'" PITH_STR_FMT "' is no attention; there are column, feature, neighbour, full",
@@ -56,7 +55,7 @@ static void config_member(pith_json *j, pith_trainer_config *c, pith_str key) {
     if (pith_str_is(key, "batch"))
         c->batch = config_whole(j, 1, 4096);
     else if (pith_str_is(key, "steps"))
-        c->steps = config_whole(j, 1, 100000000);
+        c->steps = config_whole(j, 0, 100000000);
     else if (pith_str_is(key, "warmup"))
         c->warmup = config_whole(j, 1, 100000000);
     else if (pith_str_is(key, "rate"))
@@ -69,6 +68,10 @@ static void config_member(pith_json *j, pith_trainer_config *c, pith_str key) {
         c->sample.width = (uint32_t)config_whole(j, 1, 256);
     else if (pith_str_is(key, "cells"))
         c->sample.cells = (uint32_t)config_whole(j, 16, 8192);
+    else if (pith_str_is(key, "latest"))
+        c->sample.latest = (uint32_t)config_whole(j, 0, 256);
+    else if (pith_str_is(key, "lone_children"))
+        c->sample.lone_children = pith_json_bool(j);
     else if (pith_str_is(key, "hide_children"))
         c->sample.hide_children = pith_json_bool(j);
     else if (pith_str_is(key, "no_text"))
@@ -80,7 +83,7 @@ static void config_member(pith_json *j, pith_trainer_config *c, pith_str key) {
 
 pith_status pith_trainer_configure(pith_trainer_config *config, pith_str text, pith_arena *arena, pith_error *err) {
     pith_trainer_config c = { .shape = { .dim = 32, .heads = 2, .ff = 96, .blocks = 2, .attend = 7 },
-                              .sample = { .width = 40, .cells = 512 },
+                              .sample = { .width = 40, .cells = 512, .latest = 20 },
                               .batch = 32,
                               .steps = 1600,
                               .warmup = 200,

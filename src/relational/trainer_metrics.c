@@ -63,3 +63,18 @@ pith_status pith_trainer_evaluate(pith_relational_metrics *metrics, pith_relatio
     pith_arena_rewind(&r->arena, inner);
     return status;
 }
+
+pith_status pith_trainer_part(uint32_t *rows, double *labels, size_t *count, const pith_relational *r, int32_t split,
+                              pith_error *err) {
+    *count = 0;
+    if (split < PITH_TRAIN || split > PITH_TEST) return pith_fail(err, PITH_ERR_ARGUMENT, "there is no part %d", split);
+    for (uint32_t i = 0; i < r->rdb->tables[r->task->table].rows; i++) {
+        if (pith_rdb_split(r->rdb, r->task, i) != split) continue;
+        if (rows) {
+            rows[*count] = i;
+            labels[*count] = pith_target_truth(&r->target, i);
+        }
+        ++*count;
+    }
+    return PITH_OK;
+}

@@ -13,9 +13,11 @@ import sys
 import tempfile
 import time
 import unittest
+import xml.etree.ElementTree
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 
 from command import PITH, SOURCE, Command
 
@@ -440,17 +442,20 @@ class Tables(Options):
         draw = random.Random(5)
         days = [f"2024-{1 + i // 34:02}-{1 + i // 2 % 17 + i % 2:02}T10:00:00" for i in range(400)]
         (cls.shop / "customers.csv").write_text("customer_id,note\n" + "".join(f"{i},of kind {i % 7}\n" for i in range(40)))
-        (cls.shop / "orders.csv").write_text("order_id,customer_id,ordered_at,price,returned\n" + "".join(
-            f"{i},{draw.randrange(40)},{days[i]},{draw.random():.3f},{'true' if draw.random() < 0.4 else 'false'}\n" for i in range(400)))
+        (cls.shop / "orders.csv").write_text("order_id,customer_id,ordered_at,price,returned,kind\n" + "".join(
+            f"{i},{draw.randrange(40)},{days[i]},{draw.random():.3f},{'true' if draw.random() < 0.4 else 'false'},{'abc'[i * i % 7 % 3]}\n"
+            for i in range(400)))
         split = {"kind": "time", "train_until": days[200], "validation_until": days[300]}
         cls.schema = {"name": "shop", "tables": {
             "customers": {"file": "customers.csv", "primary_key": "customer_id", "columns": {
                 "customer_id": {"stype": "identifier"}, "note": {"stype": "text"}}},
             "orders": {"file": "orders.csv", "primary_key": "order_id", "temporal_column": "ordered_at", "columns": {
                 "order_id": {"stype": "identifier"}, "customer_id": {"stype": "identifier", "foreign_key": "customers.customer_id"},
-                "ordered_at": {"stype": "timestamp"}, "price": {"stype": "numerical"}, "returned": {"stype": "boolean"}}}},
+                "ordered_at": {"stype": "timestamp"}, "price": {"stype": "numerical"}, "returned": {"stype": "boolean"},
+                "kind": {"stype": "categorical"}}}},
             "tasks": {name: {"anchor_table": "orders", "target_column": column, "observation_time_column": "ordered_at", "split": split}
-                      for name, column in (("returned", "returned"), ("price", "price"))}}
+                      for name, column in (("returned", "returned"), ("price", "price"), ("kind", "kind"), ("place", "price"))}}
+        cls.schema["tasks"]["place"]["rank"] = True
         (cls.shop / "schema.json").write_text(json.dumps(cls.schema))
         subprocess.run([PITH, "preprocess", cls.shop, "-o", cls.shop / "shop.rdb"], check=True, capture_output=True)
 
@@ -477,6 +482,16 @@ class Tables(Options):
         self.run_pith(self.shop, "--embedder", "hash", "-o", "x.rdb", verb="preprocess")
         self.assertEqual((self.dir / "x.rdb").read_bytes(), (self.shop / "shop.rdb").read_bytes())
 
+    def test_python(self):
+        """Which Python reads Parquet, and what is said where it cannot. That it reads them is tested by relational/parquet_sources.py."""
+        (self.dir / "parquet").mkdir()
+        (self.dir / "parquet/a.parquet").write_bytes(b"PAR1")
+        self.bad(1, "parquet", "--python", "/nowhere/python", "-o", "x.rdb", verb="preprocess", says="/nowhere/python")
+        self.write("python", "#!/bin/sh", "exec '" + sys.executable + "' -S -E \"$@\"")
+        (self.dir / "python").chmod(0o755)
+        self.bad(1, "parquet", "--python", self.dir / "python", "-o", "x.rdb", verb="preprocess", says="pip install pyarrow")
+        self.assertFalse((self.dir / "x.rdb").exists())
+
     def test_training(self):
         log, model = self.trained("run", "--steps", "3", "--save-every", "1")
         self.assertEqual([line["step"] for line in log], [1, 2, 3])
@@ -485,6 +500,33 @@ class Tables(Options):
         self.assertNotEqual(self.trained("wide", "--steps", "3", config='{"batch": 4, "cells": 60, "width": 16}')[1], model)
         self.assertNotEqual(self.trained("price", "--steps", "3", task="price")[1], model)
         self.bad(1, self.shop / "shop.rdb", "--task", "sold", "-o", "x", verb="train", says="no task")
+
+    def test_from(self):
+        _, base = self.trained("base", "--steps", "3")
+        log, model = self.trained("zero", "--from", "base", "--steps", "0", "--seed", "9", config="{}")
+        self.assertEqual([line["step"] for line in log], [0])
+        self.assertIn(base[-400:-8], model)  # the parameters, before the checksum
+        self.assertNotIn(base[-400:-8], self.trained("more", "--from", self.dir / "base/model.bin", "--steps", "1")[1])
+        for shape in ('{"dim": 64}', '{"heads": 1}'):
+            self.write("wide.json", shape)
+            self.bad(1, self.shop / "shop.rdb", "--task", "returned", "--from", "base", "--config", "wide.json", "-o", "x", verb="train",
+                     says="must be the same")
+            self.assertFalse((self.dir / "x").exists())
+        self.bad(1, self.shop / "shop.rdb", "--task", "returned", "--from", "keys", "-o", "x", verb="train", says="No such file")
+
+    def test_several(self):
+        subprocess.run([PITH, "preprocess", self.shop, "-o", self.dir / "twin.rdb"], check=True)
+        both = [self.shop / "shop.rdb", self.dir / "twin.rdb"]
+        self.write("model.json", '{"batch": 8, "cells": 60, "width": 8, "steps": 60}')
+        for place, threads in (("one", "1"), ("two", "2")):
+            result = self.run_pith(*both, "--task", "returned", "--config", "model.json", "--threads", threads, "-o", place, "--save-every", "7",
+                                   verb="train")
+            self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual((self.dir / "one/model.bin").read_bytes(), (self.dir / "two/model.bin").read_bytes())
+        self.assertEqual(json.loads(self.good("one", "--json", verb="eval"))["rows"], 101)
+        self.bad(1, *both, "--task", "returned,price", "-o", "x", verb="train", says="different kinds")
+        self.bad(2, *both, "--task", "a,b,c", "-o", "x", verb="train", says="3 tasks")
+        self.bad(1, *both, "--task", "returned", "-o", "one", verb="train", says="another database")
 
     def test_intervals(self):
         log, _ = self.trained("run", "--steps", "6", "--save-every", "2", "--evaluate-every", "4")
@@ -498,6 +540,78 @@ class Tables(Options):
         self.write("keys.txt", "7", "399")
         said = self.good("run", "--rows", "keys.txt", verb="predict").decode().splitlines()
         self.assertEqual([line.split("\t")[0] for line in said], ["7", "399"])
+
+    def picture(self, path):
+        """Title, points of the first lines in units of the axes, texts of all titles inside, names with their numbers."""
+        tree = xml.etree.ElementTree.fromstring((self.dir / path).read_text())
+        name = "{http://www.w3.org/2000/svg}"
+        self.assertFalse(tree.findall(f".//{name}script"))
+        self.assertIn("prefers-color-scheme:dark", tree.find(f"{name}style").text)
+        lines = {line.get("class"): [tuple(map(float, xy.split(","))) for xy in line.get("points").split()] for line in tree.findall(f"{name}polyline")}
+        words = [text.text for text in tree.findall(f"{name}text")]
+        return words[0], lines, [one.text for one in tree.findall(f".//{name}circle/{name}title")], words[1:]
+
+    def test_plots(self):
+        log, _ = self.trained("run", "--steps", "4", "--save-every", "1", "--evaluate-every", "2")
+        _, _, says, _ = self.picture("run/loss.svg")
+        wanted = [f"step {line['step']}: {line['loss']:.6g}" for line in log]
+        wanted += [f"step {line['step']}: {line['validation']['logloss']:.6g}" for line in log if "validation" in line]
+        self.assertEqual(says, wanted)
+        (self.dir / "run/loss.svg").unlink()
+        told = json.loads(self.good("run", "--json", "--importance", "--plots", verb="eval"))
+        self.assertEqual(self.picture("run/loss.svg")[2], wanted)
+        title, lines, _, _ = self.picture("run/roc.svg")
+        self.assertEqual(title, f"ROC, area {told['auroc']:.4f}")
+        # The corners of the square are those of the line of chance.
+        (left, bottom), (right, top) = lines["reference"]
+        curve = [((x - left) / (right - left), (y - bottom) / (top - bottom)) for x, y in lines["first"]]
+        self.assertEqual((curve[0], curve[-1]), ((0, 0), (1, 1)))
+        area = sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in zip(curve, curve[1:]))
+        self.assertAlmostEqual(area, told["auroc"], delta=2e-3)
+        orders = [line.split(",") for line in (self.shop / "orders.csv").read_text().splitlines()[1:]]
+        self.write("keys.txt", *[row[0] for row in orders[-told["rows"]:]])
+        said = [float(line.split("\t")[1]) for line in self.good("run", "--rows", "keys.txt", verb="predict").decode().splitlines()]
+        both = sorted(zip(said, [row[4] == "true" for row in orders[-told["rows"]:]]))
+        _, lines, says, _ = self.picture("run/calibration.svg")
+        self.assertEqual((len(says), len(lines["first"])), (10, 10))
+        found = 0
+        for i, one in enumerate(says):
+            part = both[i * len(both) // 10:(i + 1) * len(both) // 10]
+            answer, truth, rows = map(float, re.fullmatch(r"said (.*), true (.*), (.*) rows", one).groups())
+            self.assertEqual(rows, len(part))
+            self.assertAlmostEqual(answer, sum(p for p, _ in part) / len(part), delta=1e-5)
+            # Answers that are printed alike may lie in either part.
+            self.assertAlmostEqual(truth, sum(y for _, y in part) / len(part), delta=1 / len(part) + 1e-5)
+            found += truth * rows
+        self.assertAlmostEqual(found, sum(y for _, y in both), delta=1e-3)
+        words = self.picture("run/importance.svg")[3]
+        for i, one in enumerate(told["importance"]):
+            name = f"{one['table']}.{one['column']}" if "column" in one else f"all of {one['table']}"
+            self.assertEqual(words[2 * i:2 * i + 2], [name, f"{one['loss_rise']:.4f}"])
+        # Numbers have no ROC.
+        self.trained("price", "--steps", "2", task="price")
+        self.good("price", "--plots", verb="eval")
+        self.assertEqual(sorted(path.name for path in (self.dir / "price").glob("*.svg")), ["calibration.svg", "loss.svg"])
+
+    def test_export(self):
+        """The exported network in Pith and in ONNX Runtime says what pith predict says."""
+        self.write("keys.txt", *map(str, range(300, 340)))
+        full = '{"batch": 4, "cells": 60, "width": 8, "blocks": 3, "attend": ["column", "feature", "neighbour", "full"]}'
+        for task, config in (("returned", full), ("price", '{"batch": 4, "cells": 60}'), ("kind", '{"batch": 4, "cells": 60}'),
+                             ("place", '{"batch": 4, "cells": 60}')):
+            self.trained(task, "--steps", "20", task=task, config=config)
+            said = self.good(task, "--rows", "keys.txt", "--inputs", f"{task}-in", verb="predict").decode().splitlines()
+            self.good(task, "-o", f"{task}.onnx", verb="export")
+            given = {path.stem: np.load(path) for path in (self.dir / f"{task}-in").iterdir()}
+            self.good(f"{task}.onnx", *[x for name in given for x in ("-i", f"{name}={task}-in/{name}.npy")], "-o", f"{task}-out", verb="run")
+            session = onnxruntime.InferenceSession(self.dir / f"{task}.onnx", providers=["CPUExecutionProvider"])
+            for answers in (np.load(self.dir / f"{task}-out/0_answers.npy"), session.run(None, given)[0]):
+                self.assertEqual(len(answers), 40)
+                wanted = np.array([float(line.split("\t")[-1]) for line in said])
+                self.assertGreater(wanted.std(), 1e-3)
+                np.testing.assert_allclose(answers.max(axis=1), wanted, rtol=1e-5, atol=1e-5)
+        self.write("many.txt", *map(str, range(300)))
+        self.bad(1, "returned", "--rows", "many.txt", "--inputs", "x", verb="predict", says="1 to 255 rows")
 
     def test_baselines(self):
         self.trained("run", "--steps", "2")

@@ -50,8 +50,8 @@ static inline void rdb_ask(pith_database *db, const pith_rdb_task *task) {
     static const char config[] = "{\"dim\": 16, \"heads\": 1, \"ff\": 16, \"blocks\": 1, \"batch\": 2, \"cells\": 64, "
                                  "\"width\": 3, \"attend\": [\"column\", \"feature\", \"neighbour\", \"full\"]}";
     if (!all) return;
-    if (!pith_trainer_create(&model, &db->rdb, task->name, (pith_str){ config, sizeof config - 1 }, 1, &db->allocator,
-                             &err)) {
+    if (!pith_trainer_create(&model, &(pith_trainer_question){ &db->rdb, task->name }, 1,
+                             (pith_str){ config, sizeof config - 1 }, 1, &db->allocator, &err)) {
         pith_trainer_predict(answers, model, rows, 3, 1, &err);
         pith_trainer_train(&loss, model, 1, 1, NULL, &err);
         pith_trainer_free(model);

@@ -49,12 +49,16 @@ static void plain_cell(double *h, const plain *p, const pith_cell *cell) {
             plain_text(text, p, ((const uint32_t *)c->data)[cell->row]);
             plain_linear(raw, p, p->n->text, true, text);
         } else {
-            const double x = pith_rdb_scaled(c, cell->row);
+            float seen[PITH_TIME_FEATURES] = { pith_rdb_scaled(c, cell->row) };
+            double x[PITH_TIME_FEATURES];
+            if (c->stype == PITH_STYPE_TIMESTAMP)
+                pith_rdb_time_features(seen, c, cell->row, p->pack->asked[cell->sequence]);
+            for (int i = 0; i < PITH_TIME_FEATURES; i++) x[i] = seen[i];
             plain_linear(raw, p,
                          c->stype == PITH_STYPE_NUMERICAL ? p->n->number
                          : c->stype == PITH_STYPE_BOOLEAN ? p->n->boolean
                                                           : p->n->time,
-                         true, &x);
+                         true, x);
         }
         plain_norm(value, p, p->n->value_norm, raw);
     } else {
