@@ -27,7 +27,7 @@ typedef struct beside {
     const struct running *run;
     const pith_region *region;
     atomic_flag lock;   /* of the listener, and of what follows; there may be no other kind of lock */
-    pith_status status;   /* of the first step, in the order of the plan, that failed */
+    pith_status status; /* of the first step, in the order of the plan, that failed */
     size_t step;
     pith_error *err;
 } beside;
