@@ -96,7 +96,7 @@ valgrind: test                  ## the unit tests under valgrind (AVX2 level: va
 .PHONY: test-select
 test-select: build-test/build.ninja ## selective builds: their options, their results
 	@cmake --build build-test -j $(JOBS) --target pith
-	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -R '^select_' -E 'Models|Sources' --no-tests=error
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -L '^select$$' --no-tests=error
 
 neon: setup-test                ## the kernels built for arm64 and run under qemu: the same bits as here
 	@tools/setup.sh long

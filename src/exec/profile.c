@@ -15,6 +15,7 @@
 #include "base/dtype.h"
 #include "base/json_write.h"
 #include "base/text_out.h"
+#include "ops/elementwise.h"
 
 /* Events that a profile keeps; later ones are only counted. An event takes about 250 bytes, so a profile that is left
  * on stays below a few hundred MB. */
@@ -179,6 +180,10 @@ static void record(void *context, const pith_trace_event *traced) {
     }
     event *e = add_event(lane, r->node->op->name, traced->begin_ns, traced->end_ns);
     if (!e) return;
+    for (int i = 0; r->tail && i < r->tail->count; i++) {
+        const char *longer = pith_arena_printf(&lane->arena, "%s+%s", e->name, r->tail->names[i]).data;
+        if (longer) e->name = longer;
+    }
     char shapes[1024] = "";
     pith_cost cost = pith_run_cost(r);
     const pith_step *step = traced->step;

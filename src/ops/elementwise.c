@@ -143,7 +143,9 @@ pith_status pith_elementwise_op_run(pith_run *r) {
 void pith_tail_add(pith_tail *tail, const pith_run *run) {
     pith_elementwise *e = &tail->stages[tail->count];
     *e = (pith_elementwise){ 0 };
-    if (run->node->op->elementwise(run, e)) tail->jobs[tail->count++] = elementwise_job(e);
+    if (!run->node->op->elementwise(run, e)) return;
+    tail->names[tail->count] = run->node->op->name;
+    tail->jobs[tail->count++] = elementwise_job(e);
 }
 
 void pith_tail_apply(const pith_tail *tail, int64_t begin, int64_t n) {

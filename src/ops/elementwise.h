@@ -44,6 +44,7 @@ typedef struct pith_elementwise_job {
 /* The steps in their order. Each changes output 0 of the step that runs, in place. */
 typedef struct pith_tail {
     int count;
+    const char *names[PITH_TAIL_MAX]; /* of their operators */
     pith_elementwise stages[PITH_TAIL_MAX];
     pith_elementwise_job jobs[PITH_TAIL_MAX];
 } pith_tail;
