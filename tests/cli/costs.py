@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`pith select --cost` beside programs that are linked with and without a piece, and `pith select --why`.
 
-usage: costs.py PITH SOURCE_DIR BUILD_DIR [unittest arguments]
+usage: costs.py PITH SOURCE_DIR [unittest arguments]; PITH lies in its build directory
 """
 import re
 import sys
@@ -9,7 +9,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-PITH, SOURCE, BUILD = (Path(a).resolve() for a in sys.argv[1:4])
+PITH, SOURCE = (Path(a).resolve() for a in sys.argv[1:3])
+BUILD = PITH.parent
 sys.path.insert(0, str(SOURCE / "tests/select"))
 import size
 import small
@@ -146,4 +147,4 @@ class Why(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

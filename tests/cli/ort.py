@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """required_operators.config of ONNX Runtime: what `pith select` reads and writes, and cli/ort_fusions.def beside ONNX Runtime itself.
 
-usage: ort.py PITH SOURCE_DIR BUILD_DIR [unittest arguments]
+usage: ort.py PITH SOURCE_DIR [unittest arguments]; PITH lies in its build directory
 """
 import os
 import re
@@ -18,7 +18,8 @@ from onnx import TensorProto as T
 from onnx import helper as h
 from onnx import numpy_helper
 
-PITH, SOURCE, BUILD = (Path(a).resolve() for a in sys.argv[1:4])
+PITH, SOURCE = (Path(a).resolve() for a in sys.argv[1:3])
+BUILD = PITH.parent
 sys.path.insert(0, str(SOURCE / "tests/select"))
 import small
 MODELS = [Path(os.environ["PITH_ORT_MODELS"])] if "PITH_ORT_MODELS" in os.environ else [SOURCE / "tests/data" / d for d in ("models", "yunet")]
@@ -400,4 +401,4 @@ class Fusions(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
