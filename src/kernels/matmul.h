@@ -1,4 +1,4 @@
-/* matmul.h - matmuls in plain C, for the types that gemm.h does not have: f64 and integers (which wrap). */
+/* matmul.h - matmuls for the types that gemm.h does not have: f64 and integers (which wrap). */
 #ifndef PITH_KERNELS_MATMUL_H
 #define PITH_KERNELS_MATMUL_H
 
@@ -13,6 +13,9 @@ typedef struct pith_matmul {
     void *c;
     int64_t n, k, a_row, a_column, b_row, b_column;
 } pith_matmul;
-typedef void pith_matmul_fn(const pith_matmul *p, int64_t m0, int64_t m1);
+typedef void pith_matmul_fn(const pith_matmul *p, int64_t m0, int64_t m1); /* "matmul" */
+PITH_KERNEL_DECLARE(matmul_f64, pith_matmul_fn)
+/* The loop in plain C, for any b_column; the same bits. */
+pith_matmul_fn pith_matmul_any_f64;
 
 #endif

@@ -39,12 +39,80 @@ static void row(void *to, int64_t ts, const void *from, int64_t fs, int64_t n, s
         }                                                                                                              \
     } while (0)
 
+typedef uint32_t four __attribute__((vector_size(16)));
+#if defined(__clang__)
+#define FOUR_MIX(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#else
+#define FOUR_MIX(a, b, i, j, k, l) __builtin_shuffle(a, b, (four){ i, j, k, l })
+#endif
+
+/* 4 x 4 elements of 4 bytes. */
+static inline void turn_four(uint32_t *to, int64_t to_row, const uint32_t *from, int64_t from_column) {
+    four v[4], pairs[4];
+    for (int i = 0; i < 4; i++) memcpy(&v[i], from + i * from_column, sizeof v[i]);
+    for (int i = 0; i < 4; i += 2) {
+        pairs[i] = FOUR_MIX(v[i], v[i + 1], 0, 4, 1, 5);
+        pairs[i + 1] = FOUR_MIX(v[i], v[i + 1], 2, 6, 3, 7);
+    }
+    for (int i = 0; i < 2; i++) {
+        v[2 * i] = FOUR_MIX(pairs[i], pairs[i + 2], 0, 1, 4, 5);
+        v[2 * i + 1] = FOUR_MIX(pairs[i], pairs[i + 2], 2, 3, 6, 7);
+    }
+    for (int i = 0; i < 4; i++) memcpy(to + i * to_row, &v[i], sizeof v[i]);
+}
+
+/* As TILE, in squares of 4 and what remains of the rows and columns. */
+static void turn_words(uint32_t *to, int64_t to_row, const uint32_t *from, int64_t from_column, int64_t rows,
+                       int64_t columns) {
+    const int64_t whole_rows = rows / 4 * 4, whole_columns = columns / 4 * 4;
+    for (int64_t i = 0; i < whole_rows; i += 4) {
+        for (int64_t j = 0; j < whole_columns; j += 4)
+            turn_four(to + i * to_row + j, to_row, from + i + j * from_column, from_column);
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = i < whole_rows ? whole_columns : 0; j < columns; j++)
+            to[i * to_row + j] = from[i + j * from_column];
+    }
+}
+
+/* Pictures of three channels, from pixels [n, 3] to planes `plane` elements apart. */
+static void turn_pixels(uint32_t *to, int64_t plane, const uint32_t *from, int64_t n) {
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        four v[3], planes[3];
+        memcpy(v, from + 3 * i, sizeof v);
+        planes[0] = FOUR_MIX(FOUR_MIX(v[0], v[1], 0, 3, 6, 6), v[2], 0, 1, 2, 5);
+        planes[1] = FOUR_MIX(FOUR_MIX(v[0], v[1], 1, 4, 7, 7), v[2], 0, 1, 2, 6);
+        planes[2] = FOUR_MIX(FOUR_MIX(v[0], v[1], 2, 5, 5, 5), v[2], 0, 1, 4, 7);
+        for (int c = 0; c < 3; c++) memcpy(to + c * plane + i, &planes[c], sizeof planes[c]);
+    }
+    for (; i < n; i++)
+        for (int c = 0; c < 3; c++) to[c * plane + i] = from[3 * i + c];
+}
+
+/* The way back. */
+static void turn_planes(uint32_t *to, const uint32_t *from, int64_t plane, int64_t n) {
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        four v[3], r, g, b;
+        memcpy(&r, from + i, sizeof r);
+        memcpy(&g, from + plane + i, sizeof g);
+        memcpy(&b, from + 2 * plane + i, sizeof b);
+        v[0] = FOUR_MIX(FOUR_MIX(r, g, 0, 4, 1, 1), b, 0, 1, 4, 2);
+        v[1] = FOUR_MIX(FOUR_MIX(r, g, 5, 5, 2, 6), b, 0, 5, 2, 3);
+        v[2] = FOUR_MIX(FOUR_MIX(r, g, 3, 3, 7, 7), b, 6, 1, 2, 7);
+        memcpy(to + 3 * i, v, sizeof v);
+    }
+    for (; i < n; i++)
+        for (int c = 0; c < 3; c++) to[3 * i + c] = from[c * plane + i];
+}
+
 static void move_tile(void *to, int64_t to_row, const void *from, int64_t from_column, int64_t rows, int64_t columns,
                       size_t size) {
     switch (size) {
     case 1: TILE(uint8_t); break;
     case 2: TILE(uint16_t); break;
-    case 4: TILE(uint32_t); break;
+    case 4: turn_words(to, to_row, from, from_column, rows, columns); break;
     case 8: TILE(uint64_t); break;
     default: TILE(wide); break;
     }
@@ -54,6 +122,14 @@ static void move_tile(void *to, int64_t to_row, const void *from, int64_t from_c
 static void turn(char *to, int64_t to_row, const char *from, int64_t from_column, int64_t rows, int64_t columns,
                  size_t size) {
     enum { SIDE = 16 }; /* blocks of 16 x 16: a cache line of floats on both sides */
+    if (size == 4 && rows == 3 && from_column == 3) {
+        turn_pixels((uint32_t *)(void *)to, to_row, (const uint32_t *)(const void *)from, columns);
+        return;
+    }
+    if (size == 4 && columns == 3 && to_row == 3) {
+        turn_planes((uint32_t *)(void *)to, (const uint32_t *)(const void *)from, from_column, rows);
+        return;
+    }
     for (int64_t i = 0; i < rows; i += SIDE) {
         for (int64_t j = 0; j < columns; j += SIDE) {
             move_tile(to + (i * to_row + j) * (int64_t)size, to_row, from + (i + j * from_column) * (int64_t)size,

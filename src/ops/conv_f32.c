@@ -33,12 +33,17 @@ static bool is_plain(const pith_window *w) {
 static bool is_depthwise(const pith_conv_sizes *z) { return z->channels == 1; }
 
 pith_status pith_conv_f32_prepare(pith_conv_f32 *s, pith_prepare *c) {
-    pith_kernel_fn *conv, *taps, *plane;
-    PITH_TRY(pith_prepare_kernel(c, "conv", PITH_F32, &conv));
+    pith_kernel_fn *taps;
     PITH_TRY(pith_prepare_kernel(c, "taps_sum", PITH_F32, &taps));
+    s->taps = (pith_taps_fn *)taps;
+    return pith_conv_f32_prepare_planes(s, c);
+}
+
+pith_status pith_conv_f32_prepare_planes(pith_conv_f32 *s, pith_prepare *c) {
+    pith_kernel_fn *conv, *plane;
+    PITH_TRY(pith_prepare_kernel(c, "conv", PITH_F32, &conv));
     PITH_TRY(pith_prepare_kernel(c, "taps_plane", PITH_F32, &plane));
     s->conv = (pith_conv_fn *)conv;
-    s->taps = (pith_taps_fn *)taps;
     s->plane = (pith_taps_plane_fn *)plane;
     return PITH_OK;
 }

@@ -22,6 +22,8 @@ typedef struct pith_conv_sizes {
 } pith_conv_sizes;
 
 pith_status pith_conv_f32_prepare(pith_conv_f32 *s, pith_prepare *c);
+/* The same without taps, which remains NULL. */
+pith_status pith_conv_f32_prepare_planes(pith_conv_f32 *s, pith_prepare *c);
 /* Adds the scratch of windows w, whose sizes are set; false on overflow. */
 bool pith_conv_f32_scratch(const pith_conv_sizes *z, const pith_window *w, int threads, size_t *bytes);
 /* bias: [groups * maps]; NULL: none. */

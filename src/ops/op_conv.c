@@ -4,7 +4,7 @@
  * with the weights [maps, channels * kernel], and sums go in the order channel, kernel row, column. Tiles are shared
  * among threads. A transposed convolution is the matmul with the transposed weights, whose columns are added back into
  * place. f32 goes through the GEMM, f64 is computed in f64. f32 with one or two spatial axes and 8-bit integers have
- * files of their own (conv_f32.c, conv_int.c); what the latter leaves out is exact in f64. */
+ * files of their own (conv_f32.c, conv_transpose.c, conv_int.c); what the last leaves out is exact in f64. */
 #include <math.h>
 #include <string.h>
 
@@ -14,6 +14,7 @@
 #include "kernels/matmul.h"
 #include "ops/conv_f32.h"
 #include "ops/conv_int.h"
+#include "ops/conv_transpose.h"
 #include "ops/elementwise.h"
 #include "ops/widen.h"
 #include "ops/windows.h"
@@ -45,6 +46,7 @@ typedef struct state {
     pith_window_add_fn *add;
     bool f32_planes; /* f32 with one or two spatial axes: by `f32` */
     pith_conv_f32 f32;
+    bool phases;            /* transposed f32 with one or two spatial axes: by conv_transpose.h where the windows fit */
     pith_conv_int integers; /* of 8-bit numbers, if it is possible */
     bool transposed;
     size_t size;
@@ -91,6 +93,19 @@ static pith_status transposed_output(pith_dim *out, pith_window *w, pith_dims *d
         }
         if (pith_dim_known(out[i]) && out[i] < 0)
             return pith_fail(err, PITH_ERR_ARGUMENT, "spatial axis %d would have size %lld", i, (long long)out[i]);
+    }
+    return PITH_OK;
+}
+
+/* The window of a transposed convolution walks the output, once per input place. */
+static pith_status transposed_window(pith_window *w, const pith_node *node, const int64_t *x, const int64_t *weights,
+                                     const int64_t *y, int rank, pith_error *err) {
+    pith_dim out[PITH_WINDOW_RANK];
+    PITH_TRY(pith_windows_attributes(w, node, rank, weights + 2, err));
+    PITH_TRY(transposed_output(out, w, NULL, node, x + 2, err));
+    for (int i = 0; i < rank; i++) {
+        w->in[i] = y[i + 2];
+        w->out[i] = x[i + 2];
     }
     return PITH_OK;
 }
@@ -174,9 +189,11 @@ static pith_status conv_prepare_any(pith_prepare *c, const conv_integers *whole)
         return pith_fail_dtype(c->err, dtype);
     if (s->inputs->x_zero >= 0 && w_dtype != PITH_U8 && w_dtype != PITH_I8) return pith_fail_dtype(c->err, w_dtype);
     s->f32_planes = f32 && !s->transposed && s->inputs->x_zero < 0 && c->in[s->inputs->x]->rank <= 4;
+    s->phases = f32 && s->transposed && c->in[s->inputs->x]->rank <= 4;
     s->size = f32 ? sizeof(float) : sizeof(double);
     c->state = s;
     if (s->f32_planes) return pith_conv_f32_prepare(&s->f32, c);
+    if (s->phases) PITH_TRY(pith_conv_f32_prepare_planes(&s->f32, c));
     pith_kernel_fn *gemm = NULL, *pack = NULL, *matmul = NULL, *add;
     if (whole) PITH_TRY(whole->prepare(&s->integers, c, s->inputs));
     if (f32) {
@@ -237,6 +254,14 @@ static pith_status conv_scratch(const pith_infer *c, const void *state_, int thr
                             : s->whole->scratch(&s->integers, &window, threads, bytes)))
             return pith_fail_memory(c->err, SIZE_MAX);
         return pith_widen_scratch(c, 0, bytes);
+    }
+    if (s->phases) {
+        pith_window window;
+        PITH_TRY(transposed_window(&window, c->node, x->dims, w->dims, y->dims, rank, c->err));
+        if (pith_conv_transpose_fits(&z, &window)) {
+            if (!pith_conv_transpose_scratch(&z, &window, threads, bytes)) return pith_fail_memory(c->err, SIZE_MAX);
+            return pith_widen_scratch(c, 0, bytes);
+        }
     }
     bool fits = windows >= 0 && part_elements(s, &z, kernel, windows, places);
     for (int i = 0; fits && i < 3; i++) fits = conv_add_bytes(&part, places[i], s->size);
@@ -387,21 +412,21 @@ static pith_status conv_run_plain(pith_run *r) {
     if (!pith_tensor_count(y)) return PITH_OK;
     job j = { .r = r, .s = s, .x = x->data, .weights = w->data, .y = y->data };
     j.z = conv_sizes_of(r->node, x->dims, w->dims, s->transposed);
-    PITH_TRY(pith_windows_attributes(&j.w, r->node, x->rank - 2, w->dims + 2, r->err));
-    if (s->transposed) { /* the window walks the output, once per input place */
-        pith_dim out[PITH_WINDOW_RANK];
-        PITH_TRY(transposed_output(out, &j.w, NULL, r->node, x->dims + 2, r->err));
-        for (int i = 0; i < j.w.rank; i++) {
-            j.w.in[i] = y->dims[i + 2];
-            j.w.out[i] = x->dims[i + 2];
-        }
+    if (s->transposed) {
+        PITH_TRY(transposed_window(&j.w, r->node, x->dims, w->dims, y->dims, x->rank - 2, r->err));
     } else {
+        PITH_TRY(pith_windows_attributes(&j.w, r->node, x->rank - 2, w->dims + 2, r->err));
         pith_windows_complete(&j.w, r->node, x->dims + 2, y->dims + 2);
     }
     if (s->integers.possible) return s->whole->run(r, &s->integers, l, &j.w);
     if (s->f32_planes) {
         pith_conv_f32_run(r, &s->f32, &j.z, &j.w, x->data, w->data,
                           pith_has_input(r, l->bias) ? r->in[l->bias]->data : NULL, y->data);
+        return PITH_OK;
+    }
+    if (s->phases && pith_conv_transpose_fits(&j.z, &j.w)) {
+        pith_conv_transpose_run(r, &s->f32, &j.z, &j.w, x->data, w->data,
+                                pith_has_input(r, l->bias) ? r->in[l->bias]->data : NULL, y->data);
         return PITH_OK;
     }
     j.kernel = pith_window_count(j.w.kernel, j.w.rank);
@@ -455,7 +480,7 @@ static void conv_cost(const pith_run *r, pith_cost *cost) {
     const pith_tensor *w = r->in[s->inputs->w], *windows = s->transposed ? r->in[s->inputs->x] : r->out[0];
     double per_window = (double)pith_tensor_count(w) / (double)(w->dims[0] ? w->dims[0] : 1);
     cost->operations = 2.0 * (double)pith_tensor_count(windows) * per_window;
-    cost->kernel = s->f32_planes ? "conv f32" : s->gemm ? "gemm f32" : NULL;
+    cost->kernel = s->f32_planes || s->phases ? "conv f32" : s->gemm ? "gemm f32" : NULL;
 }
 
 static pith_status conv_prepare(pith_prepare *c) { return conv_prepare_any(c, NULL); }

@@ -99,7 +99,18 @@ typedef struct job {
     const void *value;
     size_t size;
     int64_t rows, per_part;
+    int64_t straight, straight_count; /* the longest run of the last axis that is a copy: its first place, its length */
 } job;
+
+static void pad_find_straight(job *j) {
+    const int last = j->y->rank - 1;
+    const int64_t n = j->y->dims[last], *table = j->table[last];
+    for (int64_t i = 0, run; i < n; i += run) {
+        run = 1;
+        while (table[i] >= 0 && i + run < n && table[i + run] == table[i] + run) run++;
+        if (table[i] >= 0 && run > j->straight_count) j->straight = i, j->straight_count = run;
+    }
+}
 
 static void pad_run_part(void *context, size_t part, int worker) {
     const job *j = context;
@@ -118,12 +129,15 @@ static void pad_run_part(void *context, size_t part, int worker) {
             from += at * j->strides[i];
         }
         char *to = (char *)y->data + (size_t)(row * n) * j->size;
+        if (border) {
+            pith_fill(to, j->value, n, j->size);
+            continue;
+        }
         for (int64_t i = 0; i < n;) {
-            int64_t at = border ? -1 : j->table[last][i], run = 1;
+            int64_t at = j->table[last][i], run = i == j->straight && j->straight_count ? j->straight_count : 1;
             if (at < 0) {
                 memcpy(to + (size_t)i * j->size, j->value, j->size);
             } else {
-                while (i + run < n && j->table[last][i + run] == at + run) run++;
                 memcpy(to + (size_t)i * j->size, (const char *)j->x->data + (size_t)(from + at) * j->size,
                        (size_t)run * j->size);
             }
@@ -154,6 +168,7 @@ static pith_status pad_apply(pith_run *r, const pith_dim *begin, const pith_dim 
         table += y->dims[i];
         if (i < y->rank - 1) j.rows *= y->dims[i];
     }
+    pad_find_straight(&j);
     j.per_part = pith_run_chunk(r, j.rows, y->dims[y->rank - 1], 16384);
     pith_run_parallel(r, pad_run_part, &j, (size_t)((j.rows + j.per_part - 1) / j.per_part));
     return PITH_OK;

@@ -16,6 +16,7 @@ typedef struct state {
     pith_pool_fn *fn;
     pith_taps_fn *taps;        /* of f32 maxima and sums; NULL */
     pith_taps_plane_fn *plane; /* with taps */
+    pith_pool_two_fn *two;     /* with taps of maxima, for windows two places apart */
     pith_binary_fn *div;       /* of sums by the counts of their places; NULL: maxima */
     pith_reduce_rows_fn *rows; /* of whole channels in f32; NULL */
     int64_t p;
@@ -59,6 +60,7 @@ static pith_status pool_prepare(pith_prepare *c) {
     if (f32 && s->global) s->rows = PITH_PREPARE_KERNEL(pith_reduce_rows_fn, max ? "row_max" : "row_mean", PITH_F32, c);
     if (f32 && !s->global) s->plane = PITH_PREPARE_KERNEL(pith_taps_plane_fn, "taps_plane", PITH_F32, c);
     if (s->plane) s->taps = PITH_PREPARE_KERNEL(pith_taps_fn, max ? "taps_max" : "taps_sum", PITH_F32, c);
+    if (s->plane && max) s->two = PITH_PREPARE_KERNEL(pith_pool_two_fn, "pool_max_two", PITH_F32, c);
     if (f32 && !s->global && !max) s->div = PITH_PREPARE_KERNEL(pith_binary_fn, "div", PITH_F32, c);
     c->state = s;
     return PITH_OK;
@@ -145,6 +147,11 @@ static void pool_run_part(void *context, size_t part, int worker) {
     if (s->rows) {
         s->rows((const float *)j->r->in[0]->data + first * j->in, (float *)j->r->out[0]->data + first, last - first,
                 j->in);
+        return;
+    }
+    if (j->taps_floats && s->two && pith_pool_two_fits(&j->w)) {
+        s->two((float *)j->r->out[0]->data + first * j->out, (const float *)j->r->in[0]->data + first * j->in, &j->w,
+               last - first);
         return;
     }
     if (j->taps_floats) {

@@ -329,17 +329,36 @@ static void nearest_look(nearest *j) {
     }
 }
 
+typedef uint32_t four __attribute__((vector_size(16)));
+#if defined(__clang__)
+#define FOUR_TWICE(v, a, b) __builtin_shufflevector(v, v, a, a, b, b)
+#else
+#define FOUR_TWICE(v, a, b) __builtin_shuffle(v, (four){ a, a, b, b })
+#endif
+
+/* Each of n elements of 4 bytes twice. */
+static void nearest_double(char *to, const char *from, int64_t n) {
+    for (; n >= 4; n -= 4, from += 16, to += 32) {
+        four v, low, high;
+        memcpy(&v, from, sizeof v);
+        low = FOUR_TWICE(v, 0, 1);
+        high = FOUR_TWICE(v, 2, 3);
+        memcpy(to, &low, sizeof low);
+        memcpy(to + 16, &high, sizeof high);
+    }
+    for (; n > 0; n--, from += 4, to += 8) {
+        memcpy(to, from, 4);
+        memcpy(to + 4, from, 4);
+    }
+}
+
 #define NEAREST_ROW(T)                                                                                                 \
     for (int64_t k = 0; k < n; k++) ((T *)to)[k] = ((const T *)from)[index[k]]
 
 static void nearest_row(const nearest *j, void *to, const void *from) {
     const int64_t *index = j->index[j->r->in[0]->rank - 1], n = j->row;
     if (j->doubled && j->item == 4) {
-        for (int64_t k = 0; k < n / 2; k++) {
-            uint64_t v = ((const uint32_t *)from)[k];
-            v |= v << 32;
-            memcpy((char *)to + k * 8, &v, 8);
-        }
+        nearest_double(to, from, n / 2);
         return;
     }
     switch (j->item) {
@@ -365,32 +384,46 @@ static void nearest_row_outside(const nearest *j, char *to, const char *from, bo
     }
 }
 
+/* Rows [first, end) of the output that have the same places along all axes but the one before the last, from
+ * `base` on (NULL: outside). Rows next to each other that have one source are copies. */
+static void nearest_run_plane(const nearest *j, char *to, const char *base, int64_t first, int64_t end) {
+    const int rank = j->r->in[0]->rank;
+    const int64_t *index = rank > 1 ? j->index[rank - 2] : &(int64_t){ 0 };
+    const size_t bytes = (size_t)j->row * j->item;
+    for (int64_t i = first, before = -1; i < end; i++, to += bytes) {
+        const bool outside = !base || index[i] < 0;
+        const char *from = outside ? j->r->in[0]->data : base + (size_t)index[i] * j->item;
+        if (outside || !j->inside || rank == 0) {
+            nearest_row_outside(j, to, from, outside);
+            before = -1;
+        } else if (index[i] == before) {
+            memcpy(to, to - bytes, bytes);
+        } else {
+            nearest_row(j, to, from);
+            before = index[i];
+        }
+    }
+}
+
 static void nearest_run_part(void *context, size_t part, int worker) {
     const nearest *j = context;
-    int rank = j->r->in[0]->rank;
+    const int rank = j->r->in[0]->rank;
+    const int64_t height = rank > 1 ? j->t->size[rank - 2] : 1;
     int64_t first = (int64_t)part * j->per_part, end = first + j->per_part < j->rows ? first + j->per_part : j->rows;
-    int64_t before = -1;
     (void)worker;
-    for (int64_t i = first; i < end; i++) {
-        int64_t base = 0, rest = i;
+    for (int64_t i = first, next; i < end; i = next) {
+        int64_t base = 0, rest = i / height, row = i % height;
         bool outside = false;
-        for (int d = rank - 2; d >= 0; d--) {
+        next = end - i > height - row ? i + height - row : end;
+        for (int d = rank - 3; d >= 0; d--) {
             int64_t own = j->index[d][rest % j->t->size[d]];
             rest /= j->t->size[d];
             outside |= own < 0;
             base += own;
         }
-        char *to = (char *)j->r->out[0]->data + (size_t)(i * j->row) * j->item;
-        const char *from = (const char *)j->r->in[0]->data + (outside ? 0 : (size_t)base * j->item);
-        if (outside || !j->inside || rank == 0) {
-            nearest_row_outside(j, to, from, outside);
-            before = -1;
-        } else if (base == before) {
-            memcpy(to, to - (size_t)j->row * j->item, (size_t)j->row * j->item);
-        } else {
-            nearest_row(j, to, from);
-            before = base;
-        }
+        nearest_run_plane(j, (char *)j->r->out[0]->data + (size_t)(i * j->row) * j->item,
+                          outside ? NULL : (const char *)j->r->in[0]->data + (size_t)base * j->item, row,
+                          row + next - i);
     }
 }
 

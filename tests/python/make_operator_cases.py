@@ -297,10 +297,43 @@ def few_channels():
     optimized("nchwc_few_channels", nodes, constants, {"x": floats(1, 3, 8, 8)}, ["y"])
 
 
+def added_back(x, w, b, strides, pads):
+    """A transposed convolution: each input place adds its weights into the output. pads: before and behind each axis."""
+    size = [(n - 1) * s + k for n, s, k in zip(x.shape[2:], strides, w.shape[2:])]
+    y = np.zeros([len(x), w.shape[1], *size])
+    for place in np.ndindex(*x.shape[2:]):
+        at = tuple(slice(i * s, i * s + k) for i, s, k in zip(place, strides, w.shape[2:]))
+        y[(..., *at)] += np.tensordot(x[(..., *place)], w, 1)
+    inside = tuple(slice(before, n - behind) for n, before, behind in zip(size, pads, pads[len(size):]))
+    return (y[(..., *inside)] + b.reshape(-1, *[1] * len(size))).astype(np.float32)
+
+
+def large():
+    """More places and maps than one part of the work has; whole numbers, so that the results are exact."""
+    random = np.random.default_rng(8)
+    whole = lambda *shape: random.integers(-4, 5, shape).astype(np.float32)
+    for name, x, w, strides, pads in (
+            ("wide", whole(1, 2, 2, 300), whole(2, 1, 3, 3), [2, 2], [1, 1, 1, 0]),
+            ("maps", whole(2, 3, 3, 5), whole(3, 60, 2, 2), [2, 2], [0] * 4),
+            ("gaps", whole(1, 2, 300), whole(2, 2, 2), [3], [1, 0]),
+            ("rows", whole(1, 2, 40, 9), whole(2, 3, 4, 5), [3, 1], [1, 2, 0, 2])):
+        b = whole(w.shape[1])
+        save(f"conv_transpose_{name}", [helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], strides=strides, pads=pads)],
+             {"x": x}, {"y": added_back(x, w, b, strides, pads)}, constants={"w": w, "b": b})
+    x = whole(1, 2, 3, 7)
+    save("resize_doubled", [helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest", nearest_mode="floor",
+                                             coordinate_transformation_mode="asymmetric")],
+         {"x": x}, {"y": x.repeat(2, axis=2).repeat(2, axis=3)}, constants={"scales": np.array([1, 1, 2, 2], np.float32)})
+    for name, shape, perm in (("pixels", (2, 3, 5, 7), [0, 2, 3, 1]), ("planes", (2, 5, 7, 3), [0, 3, 1, 2]),
+                              ("squares", (2, 22, 37), [0, 2, 1])):
+        x = whole(*shape) + np.arange(np.prod(shape)).reshape(shape).astype(np.float32) * 16
+        save(f"transpose_{name}", [helper.make_node("Transpose", ["x"], ["y"], perm=perm)], {"x": x}, {"y": x.transpose(perm)})
+
+
 def main():
     OUT.mkdir(exist_ok=True)
     for make in (activations, packed, double_attention, packed_types, older_forms, maps, blocked, other_types,
-                 group_query_norms, drawn, few_channels):
+                 group_query_norms, drawn, few_channels, large):
         make()
 
 

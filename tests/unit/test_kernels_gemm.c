@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "kernels/gemm.h"
+#include "kernels/matmul.h"
 #include "kernels/unary.h"
 
 static const char *const activation_families[] = { NULL,   "gelu",    "gelu_tanh", "relu",
@@ -119,12 +120,43 @@ static void test_pack(void **state) {
     assert_int_equal(pith_gemm_f32_packed_size(3, INT64_MAX), -1);
 }
 
+/* f64: products rounded, then added, in the order of k; rows in two parts. Guarded memory lies behind the operands. */
+static void check_f64(int64_t m, int64_t n, int64_t k) {
+    guarded a = guarded_floats(2 * m * k), b = guarded_floats(2 * n * k), c = guarded_floats(2 * m * n);
+    double *x = (void *)a.data, *y = (void *)b.data, *to = (void *)c.data;
+    double *expected = calloc((size_t)(m * n) + 1, sizeof *expected);
+    for (int64_t i = 0; i < m * k; i++) x[i] = (double)random_float() * 1.00000000123;
+    for (int64_t i = 0; i < n * k; i++) y[i] = (double)random_float() * 1.00000000123;
+    for (int64_t i = 0; i < m * n; i++)
+        for (int64_t l = 0; l < k; l++) {
+            volatile double product = x[i / n * k + l] * y[l * n + i % n];
+            expected[i] += product;
+        }
+    const pith_matmul p = { x, y, to, n, k, k, 1, n, 1 };
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        if (!level_usable(level)) continue;
+        pith_matmul_fn *matmul = PITH_KERNEL_FIND(pith_matmul_fn, "matmul", PITH_F64, (pith_isa)level);
+        for (int64_t i = 0; i < m * n; i++) to[i] = 7;
+        matmul(&p, m / 3, m);
+        matmul(&p, 0, m / 3);
+        if (m * n > 0 && memcmp(to, expected, (size_t)(m * n) * sizeof *to) != 0)
+            fail_msg("%s m=%d n=%d k=%d", pith_isa_name((pith_isa)level), (int)m, (int)n, (int)k);
+    }
+    free(expected);
+    guarded_free(a), guarded_free(b), guarded_free(c);
+}
+
+static void test_f64(void **state) {
+    (void)state;
+    for (int64_t m = 0; m <= 14; m++)
+        for (int64_t n = 0; n <= 70; n += n < 18 ? 1 : 5) check_f64(m, n, random_below(6));
+    for (int i = 0; i < 30; i++) check_f64(random_below(40), random_below(300), random_below(90));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),
-        cmocka_unit_test(test_random),
-        cmocka_unit_test(test_gelu),
-        cmocka_unit_test(test_pack),
+        cmocka_unit_test(test_small), cmocka_unit_test(test_random), cmocka_unit_test(test_gelu),
+        cmocka_unit_test(test_pack),  cmocka_unit_test(test_f64),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

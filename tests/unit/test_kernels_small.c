@@ -132,6 +132,49 @@ static void windows(void **state) {
     }
 }
 
+/* Maxima two places apart, of three channels that end and begin at memory which cannot be read. */
+static void check_two(const pith_window *w, int level) {
+    enum { CHANNELS = 3 };
+    const int64_t in = w->in[0] * w->in[1], out = w->out[0] * w->out[1];
+    guarded x = guarded_floats(CHANNELS * in), y = guarded_floats(CHANNELS * out);
+    fill_floats(x.data, CHANNELS * in);
+    for (int64_t i = 0; i < CHANNELS * in; i += 1 + random_below(9))
+        ((float *)x.data)[i] = random_below(4) ? -0.0f * (float)random_below(2) : -INFINITY;
+    FIND(pith_pool_two_fn, "pool_max_two", PITH_F32, level)(y.data, x.data, w, CHANNELS);
+    for (int64_t o = 0; o < CHANNELS * out; o++) {
+        float want = -INFINITY;
+        for (int64_t t = 0; t < w->kernel[0] * w->kernel[1]; t++) {
+            int64_t r = o % out / w->out[1] * w->stride[0] - w->begin[0] + t / w->kernel[1] * w->dilation[0];
+            float v =
+                at((float *)x.data + o / out * in, w, r, o % w->out[1] * 2 - w->begin[1] + t % w->kernel[1], -INFINITY);
+            want = v > want || v != v ? v : want;
+        }
+        if (!same_float(((float *)y.data)[o], want)) fail_msg("level %d, window %d", level, (int)o);
+    }
+    guarded_free(x), guarded_free(y);
+}
+
+static void windows_two_apart(void **state) {
+    (void)state;
+    int count = 0;
+    for (int i = 0; i < 2000; i++) {
+        pith_window w = { .rank = 2, .stride = { 1 + random_below(3), 2 }, .dilation = { 1 + random_below(2), 1 } };
+        for (int d = 0; d < 2; d++) {
+            w.in[d] = 1 + random_below(d ? 90 : 6);
+            w.kernel[d] = 1 + random_below(d ? 2 : 4);
+            w.begin[d] = random_below(d ? 20 : 4);
+            w.end[d] = random_below(40);
+            int64_t room = w.in[d] + w.begin[d] + w.end[d] - (w.kernel[d] - 1) * w.dilation[d] - 1;
+            w.out[d] = room < 0 ? 0 : room / w.stride[d] + 1;
+        }
+        if (w.out[0] < 1 || w.out[1] < 1 || !pith_pool_two_fits(&w)) continue;
+        count++;
+        for (int level = 0; level < PITH_ISA_COUNT; level++)
+            if (level_usable(level)) check_two(&w, level);
+    }
+    assert_true(count > 200);
+}
+
 /* A convolution of `k` steps and `maps` maps over positions in rows of `step`, in three parts: only columns below
  * `columns` are written. */
 static void check_convolution(int64_t k, int64_t maps, int64_t rows, int64_t step, int64_t columns, int level) {
@@ -318,6 +361,6 @@ int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(halves),       cmocka_unit_test(bytes),
                                         cmocka_unit_test(cells),        cmocka_unit_test(convolution_bytes),
                                         cmocka_unit_test(convolutions), cmocka_unit_test(mixes),
-                                        cmocka_unit_test(windows) };
+                                        cmocka_unit_test(windows),      cmocka_unit_test(windows_two_apart) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
