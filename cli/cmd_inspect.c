@@ -1,12 +1,13 @@
-/* cmd_inspect.c - pith inspect: what a model consists of and what the optimiser made of it.
+/* cmd_inspect.c - pith inspect: what a model consists of and what the optimiser made of it; what is in a database.
  *
- * The library describes a model as JSON. --json prints that; the text for people is made from it. */
+ * The library describes both as JSON. --json prints that; the text for people is made from it. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/inspect_database.h"
 #include "cli/inspect_time.h"
 #include "cli/output.h"
 #include "cli/text_input.h"
@@ -253,7 +254,7 @@ static int inspect_model(const command *c, const char *path, const pith_open_opt
 }
 
 typedef struct inspect_settings {
-    const char *model;
+    const char *model, *svg;
     bool json, ops, dot, strict, check, time;
     int32_t loop_limit;
     pith_open_options open;
@@ -273,6 +274,23 @@ static int inspect_with(const command *c, inspect_settings *s) {
     return inspect_model(c, s->model ? s->model : DEFAULT_MODEL, &s->open, form, s->time ? &s->timing : NULL, s->json);
 }
 
+/* A database has nothing that options of models are about. */
+static int inspect_tables(const command *c, const inspect_settings *s) {
+    const void *places[] = { &s->ops,
+                             &s->dot,
+                             &s->time,
+                             &s->open.stop_after,
+                             &s->open.optimization,
+                             &s->open.precision,
+                             &s->open.model_file,
+                             &s->open.route,
+                             &s->timing.shapes };
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (option_by_flag(places[i]))
+            return usage(c, "'%s' is a database, which takes --json and --svg alone", s->model);
+    return inspect_database(c, s->model, s->svg, s->json);
+}
+
 static int inspect_run(int argc, char **argv) {
     const command *c = &command_inspect;
     inspect_settings s = { .open = PITH_OPEN_OPTIONS_INIT };
@@ -284,6 +302,8 @@ static int inspect_run(int argc, char **argv) {
     if (code < 0 && s.time && (s.ops || s.dot)) code = usage(c, "--time does not go with --ops and --dot");
     if (code < 0 && !s.time && (timing->text || timing->inputs.count || timing->runs || timing->threads))
         code = usage(c, "--text, --input, --runs and --threads go with --time");
+    if (code < 0 && s.model && inspect_is_database(s.model)) code = inspect_tables(c, &s);
+    if (code < 0 && s.svg) code = usage(c, "--svg goes with a database file; --dot draws a model");
     if (code < 0) code = inspect_with(c, &s);
     free(s.timing.inputs.items);
     free(s.timing.shapes.items);
@@ -297,6 +317,7 @@ static const option options[] = {
     AT(json, json),
     AT(ops, ops),
     AT(dot, dot),
+    AT(svg, svg),
     AT(after, open.stop_after),
     AT(optimization, open.optimization),
     AT(check, check),
@@ -326,17 +347,20 @@ static const example examples[] = {
     { "pith inspect model.onnx --after fold --ops", "the graph after one of the passes" },
     { "pith inspect --time --text \"a cat on the mat\"", "the time of each step" },
     { "pith inspect model.onnx --time --input-shape x=1x3x480x640", NULL },
+    { "pith inspect shop.rdb --svg shop.svg", "tables, columns, warnings; and a diagram of the foreign keys" },
     { NULL, NULL },
 };
 
 const command command_inspect = {
     .name = "inspect",
-    .summary = "show what a model is made of, which operators were fused, and why others were not",
-    .forms = "[options] [MODEL]",
+    .summary =
+        "show what a model is made of, which operators were fused, and why others were not; or what is in a database",
+    .forms = "[options] [MODEL]\nDATABASE.rdb [--json] [--svg FILE]",
     .takes = "MODEL",
     .description =
         "Prints inputs, outputs, operators, parameters, what was fused, whether texts run without padding, and the "
-        "steps of a run. docs/cli.md lists the keys of --json.",
+        "steps of a run. Of a database file that `pith preprocess` made it prints tables, columns with their "
+        "statistics, foreign keys, tasks and warnings. docs/cli.md lists the keys of --json.",
     .examples = examples,
     .options = options,
     .run = inspect_run,

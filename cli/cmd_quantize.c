@@ -18,7 +18,8 @@ typedef struct quantize_settings {
     const char *model, *output, *eval, *texts;
     int block, table, table_block; /* indices into the choices */
     double percentile, target;
-    bool asymmetric, rows, reduce_range, external, force, json, quiet;
+    bool asymmetric, reduce_range, external, force, json, quiet;
+    int32_t rows; /* -1: as the scheme has it */
     string_list keep;
     eval_texts on; /* of --eval */
     drawn_texts drawn;
@@ -230,7 +231,7 @@ static int quantize_take(const command *c, quantize_settings *s) {
     const bool int8 = s->to.scheme == PITH_QUANTIZE_INT8, fixed = s->to.scheme == PITH_QUANTIZE_STATIC;
     if ((int8 || fixed) && (s->block || s->table_block || s->asymmetric || s->to.accuracy))
         return usage(c, "--block, --table-block, --asymmetric and --accuracy go with --scheme q4 or q8");
-    if ((!int8 && s->rows) || (!int8 && !fixed && s->reduce_range))
+    if ((!int8 && s->rows >= 0) || (!int8 && !fixed && s->reduce_range))
         return usage(c, "--rows goes with --scheme int8, --reduce-range with int8 and static");
     if (fixed && !s->texts) return usage(c, "--scheme static needs --calibrate");
     if (!fixed && (s->to.ranges || s->percentile > 0))
@@ -243,7 +244,7 @@ static int quantize_take(const command *c, quantize_settings *s) {
     s->to.table_block = blocks[s->table_block];
     s->to.table_bits = tables[s->table];
     s->to.asymmetric = s->asymmetric;
-    s->to.rows = s->rows;
+    s->to.rows = int8 && s->rows != 0;
     s->to.reduce_range = s->reduce_range;
     s->to.keep = s->keep.items;
     s->to.keep_count = s->keep.count;
@@ -256,7 +257,7 @@ static int quantize_take(const command *c, quantize_settings *s) {
 
 static int quantize_run(int argc, char **argv) {
     const command *c = &command_quantize;
-    quantize_settings s = { .to = PITH_QUANTIZE_MODEL_OPTIONS_INIT };
+    quantize_settings s = { .rows = -1, .to = PITH_QUANTIZE_MODEL_OPTIONS_INIT };
     string_list rest = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &rest);
     if (code < 0) code = take_model(c, &s.model, &rest);
@@ -304,6 +305,7 @@ static const option options[] = {
 
 static const example examples[] = {
     { "pith quantize -o minilm_int8.onnx", "8-bit weights, standard operators" },
+    { "pith quantize --calibrate vocabulary -o minilm_int8.onnx", "nearer to the model, in some seconds more" },
     { "pith quantize -m bge-small-en-v1.5 --scheme q4 -o bge-q4/ --eval texts.txt", "how near its vectors are" },
     { "pith quantize --scheme q4 --calibrate corpus.txt -o q4.onnx", "nearer to the model, in some seconds more" },
     { "pith quantize --scheme static --calibrate corpus.txt -o static.onnx", "ranges of inputs that the texts bring" },

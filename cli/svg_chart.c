@@ -26,7 +26,7 @@ static const char *series_name(svg_series series) {
     return names[series];
 }
 
-static void chart_escape(FILE *f, const char *text) {
+void svg_escape(FILE *f, const char *text) {
     for (; *text; text++) {
         if (*text == '<')
             fputs("&lt;", f);
@@ -42,7 +42,7 @@ static void chart_escape(FILE *f, const char *text) {
 static void chart_text(const svg_chart *c, double x, double y, const char *class, const char *anchor,
                        const char *text) {
     fprintf(c->text, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", class, x, y, anchor);
-    chart_escape(c->text, text);
+    svg_escape(c->text, text);
     fputs("</text>\n", c->text);
 }
 
@@ -51,7 +51,7 @@ static void chart_open(svg_chart *c, const char *title, double height) {
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\" width=\"%d\" height=\"%.0f\" "
             "role=\"img\">\n<title>",
             CHART_WIDTH, height, CHART_WIDTH, height);
-    chart_escape(c->text, title);
+    svg_escape(c->text, title);
     fprintf(c->text, "</title>\n<style>%s</style>\n<rect class=\"back\" width=\"%d\" height=\"%.0f\"/>\n", chart_style,
             CHART_WIDTH, height);
     chart_text(c, 16, 26, "ink title", "start", title);
@@ -96,7 +96,7 @@ void svg_chart_begin(svg_chart *c, const char *title, const char *x_label, const
     chart_text(c, (CHART_LEFT + CHART_WIDTH - CHART_RIGHT) / 2.0, CHART_HEIGHT - 12, "faint", "middle", x_label);
     fprintf(c->text, "<text class=\"faint\" text-anchor=\"middle\" transform=\"translate(16 %d) rotate(-90)\">",
             (CHART_TOP + CHART_HEIGHT - CHART_BOTTOM) / 2);
-    chart_escape(c->text, y_label);
+    svg_escape(c->text, y_label);
     fputs("</text>\n", c->text);
 }
 
@@ -110,7 +110,7 @@ void svg_chart_line(svg_chart *c, svg_series series, const double *points, size_
 void svg_chart_point(svg_chart *c, svg_series series, double x, double y, const char *says) {
     fprintf(c->text, "<circle class=\"%s-fill\" cx=\"%.2f\" cy=\"%.2f\" r=\"3.5\"><title>", series_name(series),
             chart_x(c, x), chart_y(c, y));
-    chart_escape(c->text, says);
+    svg_escape(c->text, says);
     fputs("</title></circle>\n", c->text);
 }
 

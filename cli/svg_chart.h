@@ -14,6 +14,9 @@ typedef struct svg_chart {
 /* The first and the second series, and what they are to be compared with. */
 typedef enum svg_series { SVG_FIRST, SVG_SECOND, SVG_REFERENCE } svg_series;
 
+/* Writes text between tags; control characters are left out. */
+void svg_escape(FILE *out, const char *text);
+
 /* Opens a chart with axes; ticks stand at round numbers. The ranges must not be empty. */
 void svg_chart_begin(svg_chart *chart, const char *title, const char *x_label, const char *y_label);
 /* A line through count points x, y, x, y, … */

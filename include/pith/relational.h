@@ -63,7 +63,8 @@ PITH_API pith_status pith_database_open(pith_database **database, const char *pa
                                         pith_error *err);
 /* NULL is allowed. No model of the database may be open. */
 PITH_API void pith_database_close(pith_database *database);
-/* Writes a description as one JSON object: tables, columns with their statistics, links, tasks, warnings. */
+/* Writes a description as one JSON object: tables, columns with their statistics, links, tasks, warnings. docs/cli.md
+ * lists its keys under inspect. Nothing is written if it fails: PITH_ERR_MEMORY. */
 PITH_API pith_status pith_database_describe(const pith_database *database,
                                             void (*write)(void *user, const char *text, size_t size), void *user,
                                             pith_error *err);

@@ -27,7 +27,7 @@ void pith_database_close(pith_database *database) { pith_database_free(database)
 pith_status pith_database_describe(const pith_database *database,
                                    void (*write)(void *user, const char *text, size_t size), void *user,
                                    pith_error *err) {
-    PITH_ENTRY((pith_rdb_describe(&database->rdb, write, user), (void)err, PITH_OK));
+    PITH_ENTRY(pith_rdb_describe(&database->rdb, &database->allocator, write, user, err));
 }
 
 static pith_str relational_text(const char *text) { return text ? pith_str_of(text) : (pith_str){ NULL, 0 }; }

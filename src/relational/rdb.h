@@ -111,8 +111,10 @@ void pith_rdb_close(pith_rdb *rdb);
 /* Hands the file to `write`, which returns other than 0 to stop; then the status is PITH_ERR_IO. */
 pith_status pith_rdb_write(const pith_rdb *rdb, int (*write)(void *user, const void *data, size_t size), void *user,
                            pith_arena *arena, pith_error *err);
-/* Writes what is in the database as JSON: tables, columns with statistics, links, tasks, warnings. */
-void pith_rdb_describe(const pith_rdb *rdb, void (*write)(void *user, const char *text, size_t size), void *user);
+/* Writes what is in the database as JSON: tables, columns with statistics, links, tasks, warnings. Nothing is written
+ * if it fails. */
+pith_status pith_rdb_describe(const pith_rdb *rdb, const pith_allocator *allocator,
+                              void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err);
 
 /* The time of a row: PITH_TIME_NULL if its table has times but the row has none, INT64_MIN + 1 if its table has none.
  */

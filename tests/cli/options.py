@@ -459,6 +459,65 @@ class Tables(Options):
         (cls.shop / "schema.json").write_text(json.dumps(cls.schema))
         subprocess.run([PITH, "preprocess", cls.shop, "-o", cls.shop / "shop.rdb"], check=True, capture_output=True)
 
+    def test_inspect(self):
+        """Figures of columns, keys without a row, columns of one value; the diagram; what does not go together."""
+        self.write("people.csv", "id,boss,age,born,kind,empty,same", "1,,30,2000-01-02,a,,x", "2,1,30,2001-01-01,b,,x", "3,9,41.5,,b,,x")
+        kinds = {"id": "identifier", "boss": "identifier", "age": "numerical", "born": "timestamp", "kind": "categorical",
+                 "empty": "numerical", "same": "categorical"}
+        columns = {name: {"stype": stype} for name, stype in kinds.items()}
+        columns["boss"]["foreign_key"] = "a<b.id"
+        self.write("schema.json", json.dumps({"name": "staff & more", "tables": {"a<b": {
+            "file": "people.csv", "primary_key": "id", "columns": columns}}}))
+        self.good(self.dir, "-o", "staff.rdb", verb="preprocess")
+        said = self.good("staff.rdb", verb="inspect").decode()
+        for words in ("a<b: 3 rows", "30 to 41.5", "2000-01-02T00:00:00Z to 2001-01-01T00:00:00Z", "a<b.boss -> a<b: 1 nulls, 1 dangling"):
+            self.assertIn(words, said)
+        told = json.loads(self.good("staff.rdb", "--json", "--svg", "staff.svg", verb="inspect"))
+        (table,), (link,) = told["tables"], told["links"]
+        figures = {column["name"]: (column["nulls"], column["distinct"], column.get("least"), column.get("greatest"))
+                   for column in table["columns"]}
+        self.assertEqual(figures, {"age": (0, 2, 30, 41.5), "born": (1, 2, 946771200, 978307200), "kind": (0, 2, None, None),
+                                   "empty": (3, 0, None, None), "same": (0, 1, None, None)})
+        self.assertEqual((link["nulls"], link["dangling"]), (1, 1))
+        self.assertEqual(sorted(told["warnings"]), ["a<b: column 'boss': 1 of 3 keys name no row of 'a<b'",
+                                                    "a<b: column 'empty' holds nulls only", "a<b: column 'same' is constant"])
+        drawn = xml.etree.ElementTree.parse(self.dir / "staff.svg").getroot()
+        texts = [node.text for node in drawn.iter("{http://www.w3.org/2000/svg}text")]
+        for text in ("staff & more", "a<b", "3 rows", "boss", "1 dangling", "age", "numerical"):
+            self.assertIn(text, texts)
+        style = drawn.find("{http://www.w3.org/2000/svg}style").text
+        self.assertIn("prefers-color-scheme:dark", style)
+        self.assertNotIn("script", (self.dir / "staff.svg").read_text())
+        self.bad(2, BERT, "--svg", "x.svg", verb="inspect", says="--dot draws a model")
+        self.bad(2, "staff.rdb", "--ops", verb="inspect", says="takes --json and --svg alone")
+        (self.dir / "cut.rdb").write_bytes((self.dir / "staff.rdb").read_bytes()[:-9])
+        self.bad(1, "cut.rdb", "--svg", "cut.svg", verb="inspect", says="cut.rdb")
+        self.assertFalse((self.dir / "cut.svg").exists())
+
+    def test_diagram(self):
+        """Every cycle is drawn, links over layers too, each arrow with its key; arrows end at the table that the key names."""
+        links = {"a": "b", "b": "c", "c": "a", "d": "a", "e": "a"}
+        tables = {}
+        for name, parents in {**{k: [v] for k, v in links.items()}, "f": ["e", "a", "f"], "lone": []}.items():
+            self.write(f"{name}.csv", ",".join(["id", *(f"to_{p}" for p in parents)]), ",".join(["1"] * (1 + len(parents))))
+            tables[name] = {"file": f"{name}.csv", "primary_key": "id", "columns": {"id": {"stype": "identifier"}, **{
+                f"to_{p}": {"stype": "identifier", "foreign_key": f"{p}.id"} for p in parents}}}
+        self.write("schema.json", json.dumps({"name": "round", "tables": tables}))
+        self.good(self.dir, "-o", "round.rdb", verb="preprocess")
+        self.good("round.rdb", "--svg", "round.svg", verb="inspect")
+        drawn = (self.dir / "round.svg").read_text()
+        self.assertEqual(sorted(re.findall(r"<title>(\S+) names a row of (\S+)</title>", drawn)), sorted(
+            [(f"{k}.to_{v}", v) for k, v in links.items()] + [("f.to_e", "e"), ("f.to_a", "a"), ("f.to_f", "f")]))
+        boxes = {name: (float(x), float(y), float(h)) for x, y, h, name in re.findall(
+            r'class="box" x="(\S+)" y="(\S+)" width="250" height="(\S+)".*\n.*\n<text[^>]*>(\w+)<', drawn)}
+        self.assertEqual(len(boxes), 7)
+        for parent, x, y in re.findall(r'row of (\w+)</title></path>\n<path class="tip" d="M(\S+),(\S+) ', drawn):
+            self.assertIn(float(x) - boxes[parent][0], (0, 250))
+            self.assertEqual(float(y) - boxes[parent][1], 13)
+        placed = sorted(boxes.values())
+        for one, (x, y, height) in enumerate(placed):  # no box covers another
+            self.assertTrue(all(x2 != x or y2 >= y + height for x2, y2, _ in placed[one + 1:]))
+
     def trained(self, place, *arguments, config='{"batch": 4, "cells": 60, "width": 8}', task="returned"):
         self.write("model.json", config)
         result = self.run_pith(self.shop / "shop.rdb", "--task", task, "-o", place, "--config", "model.json", *arguments, verb="train")
@@ -696,7 +755,9 @@ class Quantize(Options):
         self.bad(2, BERT, "-o", "y.onnx", "--block", "16", says="--scheme q4 or q8")
 
     def test_int8(self):
-        self.differ((), ("--rows",), ("--reduce-range",))
+        self.differ((), ("--no-rows",), ("--reduce-range",))
+        self.assertEqual(self.made("--rows")[1], self.made()[1])
+        self.bad(2, BERT, "-o", "y.onnx", "--scheme", "q4", "--no-rows", says="--scheme int8")
         self.assertEqual([self.made(*flags)[0]["kept"] > 0 for flags in ((), ("--keep", "pooler"))], [False, True])
 
     def test_tables(self):

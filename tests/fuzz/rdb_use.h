@@ -83,7 +83,7 @@ static inline bool rdb_use(uint8_t *bytes, size_t size) {
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     const bool is = !pith_database_open_run(&db, path, &allocator, &err);
     if (is) {
-        pith_rdb_describe(&db->rdb, rdb_ignore, NULL);
+        (void)pith_rdb_describe(&db->rdb, &allocator, rdb_ignore, NULL, &err);
         for (uint32_t t = 0; t < db->rdb.task_count && t < 8; t++) rdb_ask(db, &db->rdb.tasks[t]);
         pith_database_free(db);
     }
