@@ -73,6 +73,13 @@ class Collector {
             if (!self->failed_) self->text_.append(text, size);
         } catch (...) { self->failed_ = true; }
     }
+    static int put(void *user, const void *data, std::size_t size) noexcept {
+        write(user, static_cast<const char *>(data), size);
+        return 0;
+    }
+    static int put_of_total(void *user, const void *data, std::size_t size, std::uint64_t) noexcept {
+        return put(user, data, size);
+    }
     std::string take() {
         if (failed_) throw std::bad_alloc();
         return std::move(text_);
@@ -82,6 +89,13 @@ class Collector {
     std::string text_;
     bool failed_ = false;
 };
+
+/* What a function of C writes: call(user, err) passes user on as that of one of Collector's functions. */
+template <typename Call> std::string collect(Call call) {
+    Collector text;
+    attempt([&](pith_error *err) { return call(&text, err); });
+    return text.take();
+}
 
 } // namespace detail
 
@@ -327,11 +341,9 @@ class ValueFile {
     const char *name() const noexcept { return name_; }
     /* The bytes of such a file. */
     static std::string bytes(const pith_tensor &value, const std::string &name, std::int32_t kind) {
-        detail::Collector text;
-        detail::attempt([&](pith_error *err) {
-            return pith_value_write(&value, name.c_str(), kind, detail::Collector::write, &text, err);
+        return detail::collect([&](void *user, pith_error *err) {
+            return pith_value_write(&value, name.c_str(), kind, detail::Collector::write, user, err);
         });
-        return text.take();
     }
 
   private:
@@ -729,33 +741,17 @@ class Model {
 
     /* The compiled form of the model: the bytes of a .pith file. */
     std::string save() const {
-        detail::Collector text;
-        detail::attempt([&](pith_error *err) {
-            return pith_model_save(
-                get(),
-                [](void *user, const void *data, std::size_t size, std::uint64_t) {
-                    detail::Collector::write(user, static_cast<const char *>(data), size);
-                    return 0;
-                },
-                &text, err);
+        return detail::collect([&](void *user, pith_error *err) {
+            return pith_model_save(get(), detail::Collector::put_of_total, user, err);
         });
-        return text.take();
     }
     /* The same of several routes of one Router model; the first is the file's default. */
     static std::string save_routes(const std::vector<const Model *> &models) {
         std::vector<const pith_model *> all;
         for (const Model *model : models) all.push_back(model->get());
-        detail::Collector text;
-        detail::attempt([&](pith_error *err) {
-            return pith_model_save_routes(
-                all.data(), all.size(),
-                [](void *user, const void *data, std::size_t size, std::uint64_t) {
-                    detail::Collector::write(user, static_cast<const char *>(data), size);
-                    return 0;
-                },
-                &text, err);
+        return detail::collect([&](void *user, pith_error *err) {
+            return pith_model_save_routes(all.data(), all.size(), detail::Collector::put_of_total, user, err);
         });
-        return text.take();
     }
     /* The route that the model was opened for; empty without a Router. */
     std::string route() const { return pith_model_route(get()); }
@@ -793,9 +789,9 @@ class Model {
     /* An ONNX file as text, or text as an ONNX file: see pith_model_convert. */
     static std::string convert(const std::string &path, const pith_convert_options &o = options<pith_convert_options>(),
                                pith_convert_report *report = nullptr) {
-        detail::Collector file;
-        detail::attempt([&](pith_error *err) { return pith_model_convert(path.c_str(), &o, put, &file, report, err); });
-        return file.take();
+        return detail::collect([&](void *user, pith_error *err) {
+            return pith_model_convert(path.c_str(), &o, detail::Collector::put, user, report, err);
+        });
     }
     /* The number of optimisation levels whose results differ from the model as written. */
     static std::size_t check_fusions(const std::string &path,
@@ -806,15 +802,11 @@ class Model {
     }
 
   private:
-    static int put(void *user, const void *data, std::size_t size) {
-        detail::Collector::write(user, static_cast<const char *>(data), size);
-        return 0;
-    }
     template <typename Function, typename Options, typename Report>
     static std::string written(Function *function, const std::string &path, const Options &o, Report *report) {
-        detail::Collector file;
-        detail::attempt([&](pith_error *err) { return function(path.c_str(), &o, put, nullptr, &file, report, err); });
-        return file.take();
+        return detail::collect([&](void *user, pith_error *err) {
+            return function(path.c_str(), &o, detail::Collector::put, nullptr, user, report, err);
+        });
     }
     Vectors scores(const Texts &texts, const pith_str *pairs, const pith_score_options &o) const {
         Vectors all(texts.size(), pith_label_count(get()));
@@ -1051,17 +1043,9 @@ inline std::string draft_schema(const std::string &source) {
 /* The bytes of a database file, made of a directory of tables. */
 inline std::string make_database(const std::string &source,
                                  const pith_database_options &o = options<pith_database_options>()) {
-    detail::Collector text;
-    detail::attempt([&](pith_error *err) {
-        return pith_database_make(
-            source.c_str(), &o,
-            [](void *user, const void *data, std::size_t size) {
-                detail::Collector::write(user, static_cast<const char *>(data), size);
-                return 0;
-            },
-            &text, err);
+    return detail::collect([&](void *user, pith_error *err) {
+        return pith_database_make(source.c_str(), &o, detail::Collector::put, user, err);
     });
-    return text.take();
 }
 
 /* A database file that `make_database` made. */
@@ -1147,17 +1131,9 @@ class Relational {
     }
     pith_relational *get() const noexcept { return handle_.get(); }
     std::string save() const {
-        detail::Collector text;
-        detail::attempt([&](pith_error *err) {
-            return pith_relational_save(
-                get(),
-                [](void *user, const void *data, std::size_t size) {
-                    detail::Collector::write(user, static_cast<const char *>(data), size);
-                    return 0;
-                },
-                &text, err);
+        return detail::collect([&](void *user, pith_error *err) {
+            return pith_relational_save(get(), detail::Collector::put, user, err);
         });
-        return text.take();
     }
     pith_relational_state state() const {
         pith_relational_state s;
@@ -1229,17 +1205,9 @@ class Relational {
     }
     /* The network as the bytes of an ONNX file. */
     std::string export_onnx() const {
-        detail::Collector text;
-        detail::attempt([&](pith_error *err) {
-            return pith_relational_export(
-                get(),
-                [](void *user, const void *data, std::size_t size) {
-                    detail::Collector::write(user, static_cast<const char *>(data), size);
-                    return 0;
-                },
-                &text, err);
+        return detail::collect([&](void *user, pith_error *err) {
+            return pith_relational_export(get(), detail::Collector::put, user, err);
         });
-        return text.take();
     }
     /* Its inputs for some rows; each is called with name and value, which is gone afterwards. */
     template <typename Each> void inputs(const std::vector<std::uint32_t> &rows, Each each) {
