@@ -298,7 +298,8 @@ static pith_status encode_check_job(const pith_encoder *e, const pith_encode_job
         return pith_fail(err, PITH_ERR_ARGUMENT,
                          "texts are cut at %d tokens, but the model's own words around them are %zu; raise max_length",
                          limit, framed);
-    const size_t specials = e->parts.tokenizer ? pith_tokenizer_specials(e->parts.tokenizer) : 0;
+    const size_t specials =
+        pith_encode_is_bare(e, job) ? 0 : pith_tokenizer_specials(e->parts.tokenizer, job->pairs != NULL);
     if (limit && specials > (size_t)limit)
         return pith_fail(err, PITH_ERR_ARGUMENT,
                          "texts are cut at %d tokens, but the tokenizer alone adds %zu to each; raise max_length",

@@ -31,6 +31,10 @@ pith_status pith_encode_prompt(pith_str *prompt, const pith_modules *m, const ch
     return PITH_OK;
 }
 
+bool pith_encode_is_bare(const pith_encoder *e, const pith_encode_job *job) {
+    return e->parts.modules->no_specials || (job->frame && job->frame->bare);
+}
+
 static pith_tokenize_options encode_tokenize_options(const encode_call *c) {
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     options.max_length = c->max_length;
@@ -38,7 +42,7 @@ static pith_tokenize_options encode_tokenize_options(const encode_call *c) {
     if (f && f->marker >= 0 && options.max_length > 1) options.max_length--;
     if (f && options.max_length) options.max_length -= (int32_t)(f->before_count + f->after_count);
     options.no_offsets = 1;
-    options.no_specials = c->e->parts.modules->no_specials || (f && f->bare);
+    options.no_specials = pith_encode_is_bare(c->e, c->job);
     return options;
 }
 

@@ -7,12 +7,16 @@
 #include "text/token_rows.h"
 #include "text/unicode.h"
 
+size_t pith_framing_specials(const pith_framing *framing, bool pair) {
+    return framing->has_template ? framing->templates[pair].specials : 0;
+}
+
 pith_truncation pith_truncation_choose(const pith_framing *framing, const pith_tokenize_options *options, bool pair) {
     pith_truncation t = { 0 };
     if (options->raw) t = framing->truncation;
     if (options->max_length > 0)
         t = (pith_truncation){ true, options->left != 0, (pith_cut)options->cut, options->max_length, options->stride };
-    size_t specials = framing->has_template && !options->no_specials ? framing->templates[pair].specials : 0;
+    const size_t specials = options->no_specials ? 0 : pith_framing_specials(framing, pair);
     t.max_length = t.max_length > (int64_t)specials ? t.max_length - (int64_t)specials : 0;
     return t;
 }

@@ -54,6 +54,8 @@ void pith_padding_parse(pith_json *j, pith_padding *padding);
 /* A token id; 0 after a failure. */
 int32_t pith_json_id(pith_json *j);
 
+/* Returns the number of special tokens around a text, or around the two of a pair. */
+size_t pith_framing_specials(const pith_framing *framing, bool pair);
 /* Returns the truncation that a call asks for. */
 pith_truncation pith_truncation_choose(const pith_framing *framing, const pith_tokenize_options *options, bool pair);
 

@@ -428,8 +428,6 @@ int32_t pith_tokenizer_vocab_size(const pith_tokenizer *t) {
 
 pith_str pith_tokenizer_file(const pith_tokenizer *t) { return t->file; }
 
-size_t pith_tokenizer_specials(const pith_tokenizer *t) {
-    return t->framing->has_template ? t->framing->templates[0].specials : 0;
-}
+size_t pith_tokenizer_specials(const pith_tokenizer *t, bool pair) { return pith_framing_specials(t->framing, pair); }
 
 int32_t pith_tokenizer_max_length(const pith_tokenizer *t) { return (int32_t)t->config->model_max_length; }

@@ -65,8 +65,8 @@ pith_str pith_tokenizer_token(const pith_tokenizer *tokenizer, int32_t id);
 bool pith_tokenizer_is_special(const pith_tokenizer *tokenizer, int32_t id);
 /* Largest id + 1 over vocabulary and added tokens. */
 int32_t pith_tokenizer_vocab_size(const pith_tokenizer *tokenizer);
-/* The special tokens that are put around a single text. */
-size_t pith_tokenizer_specials(const pith_tokenizer *t);
+/* The special tokens that are put around a text, or around the two of a pair. */
+size_t pith_tokenizer_specials(const pith_tokenizer *t, bool pair);
 /* model_max_length of tokenizer_config.json, 0 if absent or beyond 2^30. */
 int32_t pith_tokenizer_max_length(const pith_tokenizer *tokenizer);
 /* The path of the file that it was read from; data NULL if it was no file. */

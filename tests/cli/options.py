@@ -249,6 +249,7 @@ class Effects(Options):
         self.assertEqual(json.loads(shown)["statistics"]["tokens"], 3)
 
     def test_max_length_of_rerank(self):
+        self.bad(1, "-m", CROSS, "--max-length", "2", "-q", "a", stdin=b"b\n", verb="rerank", says="the tokenizer alone adds 3")
         shown = self.run_pith("-m", CROSS, "--max-length", "6", "-q", "a b c d", "--stats", stdin=b"a b c d\n", verb="rerank").stderr
         self.assertEqual(json.loads(shown)["statistics"]["tokens"], 6)
 
