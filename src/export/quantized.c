@@ -291,15 +291,20 @@ static pith_value *quantized_sums(pith_maker *m, const pith_quantized_weight *w)
     return quantized_constant(m, w->value, "_sums", sums, PITH_F32, 1, &c->n, (size_t)c->n * sizeof *sums);
 }
 
+/* Codes and scales in 8 bits, made for the first matmul with these weights. */
+static void quantized_make_int8(pith_maker *m, quantized_made *made, const pith_quantized_weight *w) {
+    if (made->codes) return;
+    made->codes = quantized_int8(m, w, false);
+    made->scales = quantized_scales(m, w, false);
+}
+
 /* x w = (xq - 128) wq * w's scales * x's scale + x's middle * sums of w's columns */
 static pith_value *quantized_by_rows(quantized_rewriter *r, pith_value *x, const pith_quantized_weight *w,
                                      quantized_made *made) {
     pith_maker *m = &r->m;
-    if (!made->codes) {
-        made->codes = quantized_int8(m, w, false);
-        made->scales = quantized_scales(m, w, false);
-        made->zeros = quantized_sums(m, w);
-    }
+    const bool first = !made->codes;
+    quantized_make_int8(m, made, w);
+    if (first) made->zeros = quantized_sums(m, w);
     const quantized_input *in = quantized_rows_of(r, x, w);
     if (!in || m->status) return NULL;
     pith_value *y = pith_make_cast(m, PITH_MAKE(m, "MatMulInteger", in->codes, made->codes, in->zero), PITH_F32);
@@ -311,10 +316,7 @@ static pith_value *quantized_by_rows(quantized_rewriter *r, pith_value *x, const
 static pith_value *quantized_dynamic(quantized_rewriter *r, pith_value *x, const pith_quantized_weight *w,
                                      quantized_made *made) {
     pith_maker *m = &r->m;
-    if (!made->codes) {
-        made->codes = quantized_int8(m, w, false);
-        made->scales = quantized_scales(m, w, false);
-    }
+    quantized_make_int8(m, made, w);
     const quantized_input *in = quantized_input_of(r, x);
     if (!in || m->status) return NULL;
     pith_value *y = PITH_MAKE(m, "MatMulInteger", in->codes, made->codes, in->zero);
@@ -339,10 +341,7 @@ static const quantized_input *quantized_fixed_of(quantized_rewriter *r, pith_val
 static pith_value *quantized_static(quantized_rewriter *r, pith_value *x, const pith_quantized_weight *w,
                                     quantized_made *made) {
     pith_maker *m = &r->m;
-    if (!made->codes) {
-        made->codes = quantized_int8(m, w, false);
-        made->scales = quantized_scales(m, w, false);
-    }
+    quantized_make_int8(m, made, w);
     const quantized_input *in = quantized_fixed_of(r, x, w);
     if (!in || m->status) return NULL;
     pith_value *weight = PITH_MAKE(m, "DequantizeLinear", made->codes, made->scales);

@@ -168,15 +168,21 @@ static void parse_nodes(pith_syntax_parser *t, int number) {
     }
 }
 
+/* "(inputs) => (outputs)": each item is read by its function, which is given the field's number. */
+static void parse_signature(pith_syntax_parser *t, void (*input)(pith_syntax_parser *t, int number), int in,
+                            void (*output)(pith_syntax_parser *t, int number), int out) {
+    pith_scan_need(&t->scan, "(");
+    pith_syntax_list(t, ")", input, in);
+    pith_scan_need(&t->scan, "=>");
+    pith_scan_need(&t->scan, "(");
+    pith_syntax_list(t, ")", output, out);
+}
+
 void pith_syntax_graph(pith_syntax_parser *t, pith_str name) {
     pith_syntax_scan *s = &t->scan;
     if (!pith_syntax_enter(t)) return;
     pith_wire_build_bytes(t->out, GRAPH_NAME, name);
-    pith_scan_need(s, "(");
-    pith_syntax_list(t, ")", parse_input, GRAPH_INPUT);
-    pith_scan_need(s, "=>");
-    pith_scan_need(s, "(");
-    pith_syntax_list(t, ")", parse_plain_value, GRAPH_OUTPUT);
+    parse_signature(t, parse_input, GRAPH_INPUT, parse_plain_value, GRAPH_OUTPUT);
     if (pith_scan_take(s, '<')) pith_syntax_list(t, ">", parse_inner_value, GRAPH_VALUE);
     parse_nodes(t, GRAPH_NODE);
     t->depth--;
@@ -244,11 +250,7 @@ static void parse_function(pith_syntax_parser *t) {
     if (pith_scan_take(s, '<')) parse_header(t, keys);
     pith_wire_build_bytes(t->out, FUNCTION_NAME, pith_scan_name(s, "a function's name"));
     if (pith_scan_take(s, '<')) pith_syntax_list(t, ">", parse_parameter, FUNCTION_ATTRIBUTE);
-    pith_scan_need(s, "(");
-    pith_syntax_list(t, ")", parse_port, FUNCTION_INPUT);
-    pith_scan_need(s, "=>");
-    pith_scan_need(s, "(");
-    pith_syntax_list(t, ")", parse_port, FUNCTION_OUTPUT);
+    parse_signature(t, parse_port, FUNCTION_INPUT, parse_port, FUNCTION_OUTPUT);
     if (pith_scan_take(s, '<')) pith_syntax_list(t, ">", parse_plain_value, FUNCTION_VALUE);
     parse_nodes(t, FUNCTION_NODE);
     pith_wire_build_close(t->out, place);
