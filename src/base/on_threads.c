@@ -1,7 +1,17 @@
 /* on_threads.c - runs on the threads of the process, if this build has any (threads.c). */
 #include "base/threads.h"
 
-static const pith_threads_part *on_threads_part(void) { return pith_part_find("threads"); }
+#include <stdatomic.h>
+
+/* Looked up once: operators ask for each of their parallel runs. */
+static const pith_threads_part *on_threads_part(void) {
+    static _Atomic(const pith_threads_part *) found;
+    const pith_threads_part *part = atomic_load_explicit(&found, memory_order_relaxed);
+    if (part) return part;
+    part = pith_part_find("threads");
+    atomic_store_explicit(&found, part, memory_order_relaxed);
+    return part;
+}
 
 void pith_threads_run(pith_task *task, void *context, size_t parts, int threads) {
     const pith_threads_part *own = on_threads_part();

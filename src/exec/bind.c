@@ -385,11 +385,11 @@ static uint32_t tail_host(const binder *k, const pith_step *step, const pith_bou
 static bool join_tail(binder *k, const pith_step *step, const pith_bound_step *bound, uint32_t index) {
     const pith_op *op = step->node->op;
     uint32_t host = UINT32_MAX;
+    if (!k->how->tails || !op->elementwise || !(op->flags & PITH_OP_IN_PLACE) || step->memory || step->out_count != 1)
+        return false;
     pith_elementwise e;
     pith_exec exec = { .threads = 1, .isa = k->plan->isa };
     const pith_run run = pith_invoke_run(step->node, step->state, bound->in, bound->out, &exec, NULL);
-    if (!k->how->tails || !op->elementwise || !(op->flags & PITH_OP_IN_PLACE) || step->memory || step->out_count != 1)
-        return false;
     if (!bound->out[0] || !op->elementwise(&run, &e)) return false;
     int at = 0;
     while (at < step->in_count && (host = tail_host(k, step, bound, index, at)) == UINT32_MAX) at++;
