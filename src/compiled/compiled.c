@@ -26,8 +26,9 @@ static void compiled_put(char *p, uint64_t x, int bytes) {
 }
 
 const char *pith_section_name(pith_section kind) {
-    static const char *const names[PITH_SECTION_COUNT] = { "unknown",   "model", "graph", "text graph", "weights",
-                                                           "tokenizer", "heads", "words", "pictures",   "routes" };
+    static const char *const names[PITH_SECTION_COUNT] = { "unknown",  "model",     "graph",   "text graph",
+                                                           "weights",  "tokenizer", "heads",   "words",
+                                                           "pictures", "routes",    "networks" };
     return names[(unsigned)kind < PITH_SECTION_COUNT ? kind : 0];
 }
 
@@ -118,7 +119,7 @@ pith_status pith_compiled_open(pith_compiled *compiled, pith_str file, pith_erro
 }
 
 /* Sections of another route take the place of those of the default. */
-static pith_status compiled_take(pith_compiled *c, uint32_t route, pith_error *err) {
+pith_status pith_compiled_take(pith_compiled *c, uint32_t route, pith_error *err) {
     size_t count;
     PITH_TRY(check_header(&count, c->file, err));
     for (int kind = 0; kind < PITH_SECTION_COUNT; kind++)
@@ -141,7 +142,7 @@ pith_status pith_compiled_choose(pith_compiled *c, const char *route, pith_error
         const pith_str name = pith_get_str(&in);
         const uint32_t number = pith_get_below(&in, PITH_COMPILED_ROUTES, "a number that no route has");
         if (in.status) break;
-        if (pith_str_is(name, route)) return compiled_take(c, number, err);
+        if (pith_str_is(name, route)) return pith_compiled_take(c, number, err);
         int wrote =
             snprintf(known + used, sizeof known - used, "%s" PITH_STR_FMT, used ? ", " : "", PITH_STR_ARG(name));
         if (wrote > 0 && (size_t)wrote < sizeof known - used) used += (size_t)wrote;

@@ -9,7 +9,8 @@
  *   48  table    per section 32 bytes: u32 kind, u32 route, u64 offset, u64 size, u64 hash of its contents
  *
  * A model with a Router has several routes, which are numbered from 0, the default. Each has sections of its own; the
- * weights and the names of the routes are those of route 0. Without a Router there is route 0 only.
+ * weights and the names of the routes are those of route 0. A detector of several networks has them as routes, without
+ * names, in the order of its networks. Any other model has route 0 only.
  *
  * Numbers are little-endian. Offsets are multiples of 64, those of weights of 4096. Sections do not overlap, and each
  * kind occurs once per route. The contents do not depend on the offset, the processor or paths of the machine: the same
@@ -41,6 +42,7 @@ typedef enum pith_section {
     PITH_SECTION_WORDS = 7,     /* words of BM42 or miniCOIL */
     PITH_SECTION_PICTURES = 8,  /* what is done to pictures before a model of pixels */
     PITH_SECTION_ROUTES = 9,    /* names of routes: u32 count, each a string and its u32 number */
+    PITH_SECTION_NETWORKS = 10, /* of route 0: the name of the detector whose networks are the routes */
     PITH_SECTION_COUNT
 } pith_section;
 
@@ -62,6 +64,8 @@ pith_status pith_compiled_open(pith_compiled *compiled, pith_str file, pith_erro
 /* Chooses a route by one of the names that the model's directory knows it by. NULL stays at the default, and so does
  * any name in a file without routes. PITH_ERR_ARGUMENT lists the names of the file. */
 pith_status pith_compiled_choose(pith_compiled *compiled, const char *route, pith_error *err);
+/* Chooses a route by its number. One that the file does not have leaves sections without data. */
+pith_status pith_compiled_take(pith_compiled *compiled, uint32_t route, pith_error *err);
 /* Reads the whole file and compares the hashes. Returns PITH_ERR_FORMAT that names the first damaged section. */
 pith_status pith_compiled_verify(pith_str file, pith_error *err);
 

@@ -3,10 +3,12 @@
 
 #include <string.h>
 
+#include "base/dropped.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "heads/detector.h"
 #include "model/open.h"
+#include "model/reader.h"
 #include "onnx/onnx.h"
 
 /* The most .onnx files of a directory that are looked at. A directory with more is none of a cascade. */
@@ -113,6 +115,13 @@ pith_status pith_cascade_find(pith_model *m, const char *dir, pith_error *err) {
     return status;
 }
 
+/* ---- opening ---- */
+
+static pith_status cascade_open_route(pith_model *m, const pith_origin *origin, pith_error *err) {
+    m->network = origin->network;
+    return pith_readers_memory(m, origin->bytes, err);
+}
+
 pith_status pith_cascade_open(pith_model **parts, const pith_model *m, pith_error *err) {
     pith_open_options o = m->options;
     const int count = pith_detector_count(m->cascade->detector);
@@ -122,10 +131,25 @@ pith_status pith_cascade_open(pith_model **parts, const pith_model *m, pith_erro
     o.pool_blocks = -1; /* the model's own pool is below them */
     o.pressure_percent = -1;
     for (int i = 1; i < count; i++) {
-        const pith_origin origin = pith_origin_path(m->cascade_files[i].data);
+        const pith_origin route = { .open = cascade_open_route, .bytes = m->compiled.file, .network = (uint32_t)i };
+        const pith_origin origin = m->cascade_files ? pith_origin_path(m->cascade_files[i].data) : route;
         PITH_TRY(pith_model_open_limited(&parts[i], &origin, &o, NULL, err));
     }
     return PITH_OK;
 }
 
-const pith_part pith_part_cascades = { "cascades", &(const pith_cascade_part){ pith_cascade_find, pith_cascade_open } };
+pith_status pith_cascade_load(pith_model *m, pith_error *err) {
+    const pith_str name = m->compiled.sections[PITH_SECTION_NETWORKS];
+    for (size_t i = 0; i < pith_head_table_count; i++) {
+        const pith_head *head = pith_head_table[i];
+        if (!head->detector || !head->detector->find || !pith_str_is(name, head->name)) continue;
+        m->cascade = head;
+        return PITH_OK;
+    }
+    PITH_TRY(pith_piece_check("heads", name, err));
+    return pith_fail(err, PITH_ERR_FORMAT, "networks: there is no detector of several networks '" PITH_STR_FMT "'",
+                     PITH_STR_ARG(name));
+}
+
+const pith_part pith_part_cascades = { "cascades", &(const pith_cascade_part){ pith_cascade_find, pith_cascade_open,
+                                                                               pith_cascade_load } };

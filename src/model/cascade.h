@@ -1,4 +1,4 @@
-/* cascade.h - directories with the networks of a detector that has several. */
+/* cascade.h - directories and compiled files with the networks of a detector that has several. */
 #ifndef PITH_MODEL_CASCADE_H
 #define PITH_MODEL_CASCADE_H
 
@@ -13,10 +13,14 @@ pith_status pith_cascade_find(pith_model *model, const char *dir, pith_error *er
  * destroys those that are not NULL, also after an error. */
 pith_status pith_cascade_open(pith_model **parts, const pith_model *model, pith_error *err);
 
-/* The part "cascades" (base/part.h): the two functions above. */
+/* Gives a model that was read from a compiled file the detector that the section "networks" names. */
+pith_status pith_cascade_load(pith_model *model, pith_error *err);
+
+/* The part "cascades" (base/part.h): the functions above. */
 typedef struct pith_cascade_part {
     pith_status (*find)(pith_model *model, const char *dir, pith_error *err);
     pith_status (*open)(pith_model **parts, const pith_model *model, pith_error *err);
+    pith_status (*load)(pith_model *model, pith_error *err);
 } pith_cascade_part;
 
 #endif

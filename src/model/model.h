@@ -66,8 +66,10 @@ struct pith_model {
     pith_compiled compiled; /* writer is NULL unless the model is a compiled file */
     bool from_safetensors;
     const char *weights_file;        /* of from_safetensors; NULL: the first that is there */
-    const struct pith_head *cascade; /* the detector whose networks are files of the directory; NULL: none */
-    pith_str *cascade_files;         /* [networks] paths; the first is that of graph */
+    const struct pith_head *cascade; /* the detector whose networks are files of the directory or routes of the compiled
+                                        file; NULL: none */
+    pith_str *cascade_files;         /* [networks] paths; the first is that of graph; NULL: a compiled file */
+    uint32_t network;                /* which of them this model is, in a compiled file */
     pith_graph *graph;               /* optimised */
     const pith_runtime *runtime;
     pith_device_list devices;

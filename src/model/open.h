@@ -9,6 +9,7 @@ typedef struct pith_origin {
     pith_status (*open)(pith_model *model, const struct pith_origin *origin, pith_error *err);
     const char *path;
     pith_str bytes;
+    uint32_t network; /* of a compiled file with the networks of a detector */
 } pith_origin;
 pith_origin pith_origin_path(const char *path); /* a file, a directory or a name of the model cache */
 pith_origin pith_origin_memory(pith_str bytes);

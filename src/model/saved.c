@@ -1,8 +1,13 @@
 /* saved.c - open models to one file and back: puts the sections of compiled/compiled.h together and takes them apart.
  * What each section holds is in saved_<what>.c. */
+#include "base/dropped.h"
 #include "base/error.h"
+#include "base/part.h"
 #include "base/str.h"
 #include "compiled/graph_bytes.h"
+#include "heads/detector.h"
+#include "model/cascade.h"
+#include "model/open.h"
 #include "model/saved.h"
 #include "model/saved_heads.h"
 #include "model/saved_pictures.h"
@@ -109,7 +114,15 @@ static pith_status add_route_names(saver *s) {
     return add_bytes(s, PITH_SECTION_ROUTES, &out);
 }
 
+/* The routes are the networks of this detector. */
+static pith_status add_detector(saver *s) {
+    const pith_head *head = s->models[0]->cascade;
+    s->route = 0;
+    return head ? add_section(s, PITH_SECTION_NETWORKS, head->name, strlen(head->name)) : PITH_OK;
+}
+
 static pith_status saver_check(const saver *s) {
+    if (s->models[0]->cascade) return PITH_OK;
     if (!s->model_count || s->model_count > PITH_COMPILED_ROUTES)
         return pith_fail(s->err, PITH_ERR_ARGUMENT, "%zu models; a compiled file holds 1 to %u routes", s->model_count,
                          PITH_COMPILED_ROUTES);
@@ -130,17 +143,12 @@ static pith_status make_sections(saver *s) {
     PITH_TRY(pith_weights_begin(&s->weights, &s->arena, s->err));
     for (s->route = 0; s->route < s->model_count; s->route++) PITH_TRY(add_model(s, s->models[s->route]));
     PITH_TRY(add_route_names(s));
+    PITH_TRY(add_detector(s));
     return pith_weights_end(&s->sections[s->count++], &s->weights, s->err);
 }
 
-pith_status pith_model_write(const pith_model *const *models, size_t count, pith_write_fn *write, void *user,
-                             pith_error *err) {
-    if (!count) return pith_fail(err, PITH_ERR_ARGUMENT, "there is no model to save");
-    for (size_t i = 0; i < count; i++)
-        if (models[i]->cascade)
-            return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                             "the detector %s is several networks; a compiled file holds one",
-                             models[i]->cascade->name);
+static pith_status write_models(const pith_model *const *models, size_t count, pith_write_fn *write, void *user,
+                                pith_error *err) {
     saver s = { .models = models, .model_count = count, .err = err };
     pith_account_init(&s.account, models[0]->options.allocator, 0, 0);
     pith_arena_init(&s.arena, &s.account.allocator);
@@ -149,6 +157,30 @@ pith_status pith_model_write(const pith_model *const *models, size_t count, pith
     for (size_t i = 0; i < PITH_COMPILED_ROUTES; i++) pith_program_close(&s.heads[i]);
     pith_arena_free(&s.arena);
     return pith_account_explain(&models[0]->account, status, err);
+}
+
+static pith_status write_cascade(const pith_model *m, pith_write_fn *write, void *user, pith_error *err) {
+    const pith_cascade_part *cascades = pith_part_find("cascades");
+    pith_model *parts[PITH_DETECTOR_NETWORKS] = { NULL };
+    const pith_model *models[PITH_DETECTOR_NETWORKS] = { m };
+    const int count = pith_detector_count(m->cascade->detector);
+    pith_status status = cascades->open(parts, m, err);
+    for (int i = 1; i < count; i++) models[i] = parts[i];
+    if (!status) status = write_models(models, (size_t)count, write, user, err);
+    for (int i = 1; i < count; i++)
+        if (parts[i]) pith_model_destroy(parts[i]);
+    return status;
+}
+
+pith_status pith_model_write(const pith_model *const *models, size_t count, pith_write_fn *write, void *user,
+                             pith_error *err) {
+    if (!count) return pith_fail(err, PITH_ERR_ARGUMENT, "there is no model to save");
+    if (count == 1 && models[0]->cascade) return write_cascade(models[0], write, user, err);
+    for (size_t i = 0; i < count; i++)
+        if (models[i]->cascade)
+            return pith_fail(err, PITH_ERR_ARGUMENT, "model %zu is the detector %s, which has no routes", i,
+                             models[i]->cascade->name);
+    return write_models(models, count, write, user, err);
 }
 
 pith_status pith_model_verify_file(const char *path, pith_error *err) {
@@ -170,6 +202,13 @@ pith_status pith_model_load_graph(pith_graph **graph, pith_model *m, pith_sectio
     return status ? pith_fail_at(err, status, "%s: ", in.what) : PITH_OK;
 }
 
+static pith_status load_detector(pith_model *m, pith_error *err) {
+    const pith_cascade_part *cascades = pith_part_find("cascades");
+    if (!cascades) return pith_piece_check("parts", PITH_STR("cascades"), err);
+    pith_part_used("cascades");
+    return cascades->load(m, err);
+}
+
 pith_status pith_model_load(pith_model *m, pith_str file, pith_error *err) {
     pith_weights_in weights;
     if ((uintptr_t)file.data % PITH_COMPILED_ALIGNMENT) { /* of a host that did not know better */
@@ -178,7 +217,8 @@ pith_status pith_model_load(pith_model *m, pith_str file, pith_error *err) {
         file.data = memcpy(copy, file.data, file.size);
     }
     PITH_TRY(pith_compiled_open(&m->compiled, file, err));
-    PITH_TRY(pith_compiled_choose(&m->compiled, m->options.route, err));
+    PITH_TRY(m->network ? pith_compiled_take(&m->compiled, m->network, err)
+                        : pith_compiled_choose(&m->compiled, m->options.route, err));
     const pith_str *sections = m->compiled.sections;
     if (m->options.stop_after)
         return pith_fail(
@@ -192,6 +232,7 @@ pith_status pith_model_load(pith_model *m, pith_str file, pith_error *err) {
     PITH_TRY(pith_model_load_graph(&m->graph, m, PITH_SECTION_GRAPH, &weights, err));
     int32_t wanted_precision = m->options.precision;
     PITH_TRY(pith_saved_read_settings(m, sections[PITH_SECTION_MODEL], err));
+    if (sections[PITH_SECTION_NETWORKS].data) PITH_TRY(load_detector(m, err));
     if (m->texts) PITH_TRY(m->texts->load(m, &weights, err));
     if (wanted_precision && wanted_precision != m->options.precision) {
         static const char *const names[] = { "auto", "f32", "int8", "bf16" };

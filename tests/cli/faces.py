@@ -156,13 +156,28 @@ class Mtcnn(Detect):
         self.assertEqual(self.lines(self.face, "--score-threshold", "1")[0]["faces"], [])
         self.bad(1, "-m", MTCNN / "pnet.onnx", self.face, says="no detector that is known")
         self.bad(1, "--memory-limit", "3M", self.face, says="memory")
-        self.options, self.verb = (), "compile"
-        self.bad(1, MTCNN, "-o", "x.pith", says="mtcnn is several networks")
 
     def test_crop(self):
         result = self.run_pith("-o", "out", self.face, verb="crop")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn(b"1 crops of 1 picture", result.stderr)
+
+    def test_compiled(self):
+        """One file has the three networks; a file that names another detector is refused."""
+        def compiled(source, target):
+            result = self.run_pith(source, "-o", target, verb="compile")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return self.dir / target
+
+        _, paths = self.write(4, seed=3)
+        wanted = self.lines(*paths)
+        self.options = ()
+        file = compiled(MTCNN, "mtcnn.pith")
+        self.assertEqual(self.lines("-m", file, *paths), wanted)
+        self.assertEqual(compiled(file, "again.pith").read_bytes(), file.read_bytes())
+        self.assertEqual(file.read_bytes().count(b"mtcnn"), 1)
+        file.write_bytes(file.read_bytes().replace(b"mtcnn", b"mtcnx"))
+        self.bad(1, "-m", file, self.face, says="no detector of several networks 'mtcnx'")
 
 
 class Options(Detect):

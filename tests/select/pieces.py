@@ -158,8 +158,10 @@ class Short(Case):
 
     def test_parts(self):
         """What belongs to no other kind: each is listed for the model that needs it, and named where it is missing."""
+        compiled = FOLDER.work / "mtcnn.pith"
+        subprocess.run([PITH, "compile", "--quiet", DATA / "mtcnn", "-o", compiled], check=True)
         for part, path, use_name in (("texts", "modules/chain", "embed"), ("chat", "tasks/labels-bert", "score"), ("torch", "modules/torch-shards", "embed"),
-                                     ("cascades", "mtcnn", "detect")):
+                                     ("cascades", "mtcnn", "detect"), ("cascades", compiled, "detect")):
             kinds = small.read(select(DATA / path, "parts").read_text())
             self.assertIn(part, kinds["parts"], path)
             self.assertIn("threads", kinds["parts"], path)
