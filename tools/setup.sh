@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the Debian packages that are missing for the named purposes: build, test, long (the tests of `make test-long`),
-# relational (those of `make test-relational` that need a server).
+# relational (those of `make test-relational` that need a server), images (those of `make test-images` that need a browser).
 set -e
 packages=""
 for purpose in "$@"; do
@@ -9,7 +9,8 @@ for purpose in "$@"; do
     test) packages+=" g++ libcurl4 libstemmer0d zlib1g libzstd1 libsqlite3-0 libcmocka-dev python3-venv mandoc zsh fish clang libclang-rt-14-dev valgrind openssl" ;;
     long) packages+=" gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user musl-tools gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm" ;;
     relational) packages+=" libpq5 postgresql" ;;
-    *) echo "usage: tools/setup.sh build|test|long|relational ..." >&2; exit 2 ;;
+    images) packages+=" chromium-headless-shell" ;;
+    *) echo "usage: tools/setup.sh build|test|long|relational|images ..." >&2; exit 2 ;;
     esac
 done
 command -v dpkg-query >/dev/null || { echo "not a Debian system; make sure these are installed:$packages" >&2; exit 0; }
