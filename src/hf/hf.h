@@ -4,7 +4,9 @@
 
 #include "base/file.h"
 #include "graph/graph.h"
+#include "hf/hf_config.h"
 #include "hf/judge.h"
+#include "hf/tensor_files.h"
 
 /* Builds the encoder of a directory with config.json and weights (hf/tensor_files.h): inputs input_ids,
  * attention_mask, token_type_ids (where the architecture has types) of [batch, sequence] i64, output
@@ -15,5 +17,8 @@ pith_status pith_hf_build(pith_graph **graph, const char *dir, pith_files *files
  * an output "logits"; NULL: none. */
 pith_status pith_hf_build_from(pith_graph **graph, const char *dir, const char *weights, const pith_judge *judge,
                                pith_files *files, pith_arena *arena, const pith_log *log, pith_error *err);
+/* The same from what has been read. weights_name is for messages; config and weights must outlive the call only. */
+pith_status pith_hf_build_weights(pith_graph **graph, const pith_hf_config *config, const pith_weights *weights,
+                                  const char *weights_name, pith_arena *arena, const pith_log *log, pith_error *err);
 
 #endif

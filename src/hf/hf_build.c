@@ -57,33 +57,46 @@ static pith_status hf_build_add_beside(pith_weights *weights, const char *name, 
     return PITH_OK;
 }
 
-pith_status pith_hf_build_from(pith_graph **graph, const char *dir, const char *wanted, const pith_judge *judge,
-                               pith_files *files, pith_arena *arena, const pith_log *log, pith_error *err) {
+static pith_status hf_build_family(pith_graph **graph, const pith_hf_family *family, const pith_hf_config *config,
+                                   const pith_weights *weights, const char *weights_name, pith_arena *arena,
+                                   const pith_log *log, pith_error *err) {
     static const pith_opset opset = { { "", 0 }, PITH_OPSET_NEWEST };
-    pith_hf_config config;
-    const pith_hf_family *family = NULL;
-    pith_weights weights;
-    const char *weights_name;
-    pith_str text;
     pith_graph *built;
-    PITH_TRY(open_in(&text, files, dir, PITH_STR("config.json"), arena, err));
-    PITH_TRY(pith_hf_config_read(&config, text, "config.json", arena, err));
-    PITH_TRY(hf_build_find_family(&family, &config, arena, err));
     pith_piece_used(family);
-    config.judge = judge && judge->answers ? judge : NULL;
-    PITH_TRY(pith_weights_init(&weights, arena, err));
-    PITH_TRY(pith_weights_read(&weights, &weights_name, dir, wanted, files, err));
-    PITH_TRY(hf_build_add_beside(&weights, "sparse_linear", dir, files, arena, err));
-    PITH_TRY(hf_build_add_beside(&weights, "colbert_linear", dir, files, arena, err));
     PITH_TRY(pith_graph_create(&built, arena, NULL, err));
     built->log = log;
     built->name = pith_str_of(family->model_type);
     built->producer = PITH_STR("safetensors");
     built->opsets = &opset;
     built->opset_count = 1;
-    PITH_TRY(family->build(built, family->layout, &config, &weights, weights_name, err));
+    PITH_TRY(family->build(built, family->layout, config, weights, weights_name, err));
     *graph = built;
     return PITH_OK;
+}
+
+pith_status pith_hf_build_weights(pith_graph **graph, const pith_hf_config *config, const pith_weights *weights,
+                                  const char *weights_name, pith_arena *arena, const pith_log *log, pith_error *err) {
+    const pith_hf_family *family;
+    PITH_TRY(hf_build_find_family(&family, config, arena, err));
+    return hf_build_family(graph, family, config, weights, weights_name, arena, log, err);
+}
+
+pith_status pith_hf_build_from(pith_graph **graph, const char *dir, const char *wanted, const pith_judge *judge,
+                               pith_files *files, pith_arena *arena, const pith_log *log, pith_error *err) {
+    pith_hf_config config;
+    const pith_hf_family *family;
+    pith_weights weights;
+    const char *weights_name;
+    pith_str text;
+    PITH_TRY(open_in(&text, files, dir, PITH_STR("config.json"), arena, err));
+    PITH_TRY(pith_hf_config_read(&config, text, "config.json", arena, err));
+    PITH_TRY(hf_build_find_family(&family, &config, arena, err));
+    config.judge = judge && judge->answers ? judge : NULL;
+    PITH_TRY(pith_weights_init(&weights, arena, err));
+    PITH_TRY(pith_weights_read(&weights, &weights_name, dir, wanted, files, err));
+    PITH_TRY(hf_build_add_beside(&weights, "sparse_linear", dir, files, arena, err));
+    PITH_TRY(hf_build_add_beside(&weights, "colbert_linear", dir, files, arena, err));
+    return hf_build_family(graph, family, &config, &weights, weights_name, arena, log, err);
 }
 
 pith_status pith_hf_build(pith_graph **graph, const char *dir, pith_files *files, pith_arena *arena,

@@ -217,11 +217,7 @@ static pith_status modules_default(pith_module_reader *r) {
 
 pith_status pith_modules_read(pith_modules *modules, const pith_modules_source *source, pith_arena *arena,
                               pith_error *err) {
-    *modules = (pith_modules){ .pooling = PITH_POOL_MEAN,
-                               .include_prompt = true,
-                               .dropped_id = -1,
-                               .judge = PITH_JUDGE_INIT,
-                               .folder = PITH_STR("") };
+    *modules = (pith_modules)PITH_MODULES_INIT;
     pith_module_reader r = { .modules = modules, .source = source, .arena = arena, .err = err };
     module_list list = { NULL, 0, 0 };
     bool there;

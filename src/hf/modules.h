@@ -152,6 +152,12 @@ typedef struct pith_modules {
     pith_hf_late late;            /* what modules say about late interaction; see pith_hf_late_read */
 } pith_modules;
 
+#define PITH_MODULES_INIT                                                                                              \
+    {                                                                                                                  \
+        .pooling = PITH_POOL_MEAN, .include_prompt = true, .dropped_id = -1, .judge = PITH_JUDGE_INIT,                 \
+        .folder = PITH_STR("")                                                                                         \
+    }
+
 /* What the settings are read for. */
 typedef struct pith_modules_source {
     const char *dir;

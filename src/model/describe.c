@@ -17,6 +17,7 @@
 #include "model/embedding.h"
 #include "image/processor.h"
 #include "model/picture_view.h"
+#include "model/reader.h"
 
 /* ---- JSON ---- */
 
@@ -281,12 +282,17 @@ static pith_status put_pictures(pith_json_out *w, const pith_model *m, pith_erro
     return PITH_OK;
 }
 
+/* A compiled file keeps only whether it was made from ONNX. */
+static const char *describe_source(const pith_model *m) {
+    return !m->compiled.writer ? m->reader->name : m->from_safetensors ? "safetensors" : "onnx";
+}
+
 /* plan: NULL if another runtime than the builtin one runs the model. */
 static pith_status put_model(pith_json_out *w, const pith_model *m, const pith_plan *plan, pith_error *err) {
     const pith_graph *g = m->graph;
     pith_json_open(w, "{");
     pith_json_key_string(w, "path", m->path.data ? m->path : PITH_STR(""));
-    pith_json_key_string(w, "source", m->from_safetensors ? PITH_STR("safetensors") : PITH_STR("onnx"));
+    pith_json_key_string(w, "source", pith_str_of(describe_source(m)));
     pith_json_key_string(w, "runtime", pith_str_of(m->runtime->name));
     pith_json_key_string(w, "runtime_requested", pith_str_of(m->engine.requested));
     pith_json_key_string(w, "runtime_reason", pith_str_of(m->engine.reason));

@@ -122,7 +122,7 @@ static pith_status open_named(bool *done, pith_model *m, const char *dir, bool f
             PITH_TRY(note_file(m, path, err));
             if (r->takes) return pith_readers_file(m, path, err);
             m->weights_file = r->files[i];
-            return suggest(m, dir, pith_reader_open(m, r, (pith_source){ { NULL, 0 }, dir }, err), err);
+            return suggest(m, dir, pith_reader_open(m, r, (pith_source){ { NULL, 0 }, dir, NULL }, err), err);
         }
     }
     return PITH_OK;
@@ -140,16 +140,24 @@ static pith_status open_directory(pith_model *m, const char *dir, const char *we
     if (!r) PITH_TRY(pith_piece_check("readers", PITH_STR("safetensors"), err));
     if (!r) return pith_fail(err, PITH_ERR_UNSUPPORTED, "this build has no reader for directories");
     m->weights_file = weights;
-    return pith_reader_open(m, r, (pith_source){ { NULL, 0 }, dir }, err);
+    return pith_reader_open(m, r, (pith_source){ { NULL, 0 }, dir, NULL }, err);
 }
 
-static bool is_weights(pith_str name) {
+static bool directory_name_ends(pith_str name, const char *end) {
+    const size_t n = strlen(end);
+    return name.size > n && !memcmp(name.data + name.size - n, end, n);
+}
+
+/* *whole: the file is a model by itself. Weights go with the config.json of their folder; GGUF does without. */
+static pith_status is_whole(bool *whole, pith_model *m, pith_str name, const char *dir, pith_error *err) {
     static const char *const ends[] = { ".safetensors", ".bin", ".pt", ".pth", ".gguf", ".index.json" };
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        size_t n = strlen(ends[i]);
-        if (name.size > n && !memcmp(name.data + name.size - n, ends[i], n)) return true;
-    }
-    return false;
+    pith_str path;
+    bool weights = false, config = true;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) weights = weights || directory_name_ends(name, ends[i]);
+    if (directory_name_ends(name, ".gguf"))
+        PITH_TRY(pith_file_find(&config, &path, &m->arena, dir, "config.json", err));
+    *whole = !weights || !config;
+    return PITH_OK;
 }
 
 /* The file that the caller named: in the network's folder, in its folder onnx, or in the directory. */
@@ -160,11 +168,12 @@ static pith_status open_wanted(pith_model *m, const char *dir, pith_error *err) 
     const char *const places[] = { dir, onnx.data, m->dir.data };
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         pith_str path;
-        bool there;
+        bool there, whole;
         PITH_TRY(pith_file_find(&there, &path, &m->arena, places[i], wanted, err));
         if (!there) continue;
         PITH_TRY(note_file(m, path, err));
-        if (!is_weights(path)) return pith_readers_file(m, path, err);
+        PITH_TRY(is_whole(&whole, m, path, places[i], err));
+        if (whole) return pith_readers_file(m, path, err);
         pith_str kept = pith_arena_str(&m->arena, pith_str_of(wanted));
         if (!kept.data) return pith_fail_memory(err, strlen(wanted));
         return open_directory(m, places[i], kept.data, err);

@@ -99,7 +99,7 @@ static void keep_fixed(pith_graph *graph, const pith_graph *from) {
 static pith_status fed_make_graph(pith_graph **graph, pith_fed *fed, pith_error *err) {
     const pith_model *m = fed->model;
     pith_files files = m->files;
-    pith_source source = { m->source_bytes, m->source_folder };
+    pith_source source = { m->source_bytes, m->source_folder, m->path.data };
     PITH_TRY(m->reader->again(graph, m, &source, &files, &fed->arena, err));
     for (size_t i = 0; i < (*graph)->input_count; i++)
         if (fed->open[i]) (*graph)->inputs[i]->type.data = NULL;

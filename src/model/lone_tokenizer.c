@@ -56,11 +56,11 @@ static pith_status open_files(pith_tokenizer **tokenizer, owner *o, pith_str pat
     const pith_modules_source source = { .dir = path.data,
                                          .route = options->route,
                                          .allocator = &o->account.allocator };
-    pith_modules modules = { .folder = PITH_STR(""), .dropped_id = -1 };
+    pith_modules modules = PITH_MODULES_INIT;
     pith_error fault = PITH_ERROR_INIT;
     if (pith_dir_exists(path.data)) pith_modules_read(&modules, &source, &o->arena, &fault);
     if (fault.code == PITH_ERR_MEMORY) return pith_fail(err, fault.code, "%s", fault.message);
-    if (fault.code) modules = (pith_modules){ .folder = PITH_STR(""), .dropped_id = -1 };
+    if (fault.code) modules = (pith_modules)PITH_MODULES_INIT;
     if (modules.folder.size) PITH_TRY(pith_path_join(&path, &o->arena, path.data, modules.folder, err));
     PITH_TRY((modules.lower_case ? pith_tokenizer_load_lower : pith_tokenizer_load)(tokenizer, path.data, options,
                                                                                     &o->arena, err));

@@ -63,7 +63,8 @@ struct pith_model {
     const struct pith_reader *reader; /* the reader, and its source: */
     pith_str source_bytes;
     const char *source_folder;
-    pith_compiled compiled; /* writer is NULL unless the model is a compiled file */
+    pith_compiled compiled;   /* writer is NULL unless the model is a compiled file */
+    pith_str tokenizer_bytes; /* of a file that is model and tokenizer; data NULL: none */
     bool from_safetensors;
     const char *weights_file;        /* of from_safetensors; NULL: the first that is there */
     const struct pith_head *cascade; /* the detector whose networks are files of the directory or routes of the compiled

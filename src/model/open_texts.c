@@ -35,6 +35,10 @@ static pith_status texts_make_ragged(pith_model *m, pith_error *err) {
 /* Tokenizer, modules, ragged graph. */
 static pith_status texts_tokenizer(pith_model *m, pith_error *err) {
     if (m->compiled.writer) return pith_compiled_tokenizer(&m->tokenizer, &m->compiled, &m->options, &m->arena, err);
+    if (m->tokenizer_bytes.data) {
+        PITH_TRY(pith_tokenizer_load_bytes(&m->tokenizer, m->tokenizer_bytes, &m->options, &m->arena, err));
+        return texts_make_ragged(m, err);
+    }
     if (!m->dir.data) return pith_fail(err, PITH_ERR_NOT_FOUND, "the model has no directory with a tokenizer");
     pith_str dir = m->dir;
     if (m->modules.folder.size) PITH_TRY(pith_path_join(&dir, &m->arena, m->dir.data, m->modules.folder, err));

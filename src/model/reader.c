@@ -59,7 +59,7 @@ pith_status pith_readers_file(pith_model *m, pith_str path, pith_error *err) {
     pith_status status = reader_for(&reader, bytes, err);
     if (!status) {
         if (!m->dir.data && !reader->complete) reader_find_directory(m, folder);
-        status = pith_reader_open(m, reader, (pith_source){ bytes, folder.data }, err);
+        status = pith_reader_open(m, reader, (pith_source){ bytes, folder.data, path.data }, err);
     }
     return status ? pith_fail_at(err, status, "%s: ", path.data) : PITH_OK;
 }
@@ -67,5 +67,5 @@ pith_status pith_readers_file(pith_model *m, pith_str path, pith_error *err) {
 pith_status pith_readers_memory(pith_model *m, pith_str bytes, pith_error *err) {
     const pith_reader *reader;
     PITH_TRY(reader_for(&reader, bytes, err));
-    return pith_reader_open(m, reader, (pith_source){ bytes, NULL }, err);
+    return pith_reader_open(m, reader, (pith_source){ bytes, NULL, NULL }, err);
 }

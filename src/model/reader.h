@@ -11,6 +11,7 @@ enum { PITH_READER_FILES = 5 };
 typedef struct pith_source {
     pith_str bytes;     /* the file's bytes; data is NULL for a reader of directories */
     const char *folder; /* the file's folder, which may hold external data, or the directory; NULL: bytes in memory */
+    const char *path;   /* of the file; NULL: a directory, or bytes in memory */
 } pith_source;
 
 /* What follows reading. */

@@ -541,9 +541,17 @@ static pith_status load_frozen(pith_loader *loader) {
     return load_tokenizer_json(loader, "settings", json);
 }
 
-/* From path, or json, or frozen: the others have no data. */
-static pith_status loader_load(pith_tokenizer **tokenizer, const char *path, bool lower, pith_str json, pith_str frozen,
-                               const pith_open_options *options, pith_arena *arena, pith_error *err) {
+/* A tokenizer.json, or a file that tells by its content what it is. */
+static pith_status load_bytes(pith_loader *loader, pith_str bytes) {
+    const pith_tokenizer_source *source = find_by_content(&pith_source_tokenizer_json, bytes);
+    PITH_TRY(pith_source_check_size(loader, source->name, bytes.size));
+    pith_piece_used(source);
+    return source->load(loader, source->name, bytes);
+}
+
+/* From path, or bytes, or frozen: the others have no data. */
+static pith_status loader_load(pith_tokenizer **tokenizer, const char *path, bool lower, pith_str bytes,
+                               pith_str frozen, const pith_open_options *options, pith_arena *arena, pith_error *err) {
     pith_error own = PITH_ERROR_INIT;
     pith_arena scratch;
     pith_loader loader = { .arena = arena, .scratch = &scratch, .err = &own, .path = path, .frozen = frozen };
@@ -551,8 +559,7 @@ static pith_status loader_load(pith_tokenizer **tokenizer, const char *path, boo
     pith_arena_init(&scratch, loader.allocator);
     pith_status status = loader_prepare(&loader);
     if (!status && path) status = load_path(&loader, path, lower, options && options->flags & PITH_OPEN_COPY);
-    if (!status && json.data) status = pith_source_check_size(&loader, "tokenizer.json", json.size);
-    if (!status && json.data) status = load_tokenizer_json(&loader, "tokenizer.json", json);
+    if (!status && bytes.data) status = load_bytes(&loader, bytes);
     if (!status && frozen.data) status = load_frozen(&loader);
     if (!status && !path) status = loader_finish(&loader);
     if (status) status = failure(&loader);
@@ -578,10 +585,10 @@ pith_status pith_tokenizer_load_lower(pith_tokenizer **tokenizer, const char *di
     return loader_load(tokenizer, dir_or_file, true, none, none, options, arena, err);
 }
 
-pith_status pith_tokenizer_load_json(pith_tokenizer **tokenizer, pith_str json, const pith_open_options *options,
-                                     pith_arena *arena, pith_error *err) {
-    if (!json.data) json.data = "";
-    return loader_load(tokenizer, NULL, false, json, (pith_str){ NULL, 0 }, options, arena, err);
+pith_status pith_tokenizer_load_bytes(pith_tokenizer **tokenizer, pith_str bytes, const pith_open_options *options,
+                                      pith_arena *arena, pith_error *err) {
+    if (!bytes.data) bytes.data = "";
+    return loader_load(tokenizer, NULL, false, bytes, (pith_str){ NULL, 0 }, options, arena, err);
 }
 
 pith_status pith_tokenizer_open_frozen(pith_tokenizer **tokenizer, const void *bytes, size_t size,

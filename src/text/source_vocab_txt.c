@@ -50,7 +50,8 @@ static pith_status source_vocab_txt_add_special(pith_loader *loader, pith_str to
     return !token.data || t->model->id(t->model_self, token) < 0 ? PITH_OK : pith_source_special(loader, token, flags);
 }
 
-static pith_status source_vocab_txt_add_frame(pith_loader *loader, const family *f, pith_str cls, pith_str sep) {
+static pith_status source_vocab_txt_add_frame(pith_loader *loader, const family *f, pith_str cls, pith_str sep,
+                                              const char *file) {
     const pith_tokenizer *t = loader->tokenizer;
     const pith_str tokens[] = { cls, sep };
     const char single[] = { f->cls_type, '0', '0', 0 };
@@ -58,26 +59,22 @@ static pith_status source_vocab_txt_add_frame(pith_loader *loader, const family 
     const pith_source_template frame = { "0A1", single, f->two_seps ? "0A11B1" : "0A1B1", pair };
     for (int i = 0; i < 2; i++)
         if (t->model->id(t->model_self, tokens[i]) < 0)
-            return pith_fail(loader->err, PITH_ERR_FORMAT, "vocab.txt: no token \"" PITH_STR_FMT "\"",
+            return pith_fail(loader->err, PITH_ERR_FORMAT, "%s: no token \"" PITH_STR_FMT "\"", file,
                              PITH_STR_ARG(tokens[i]));
     return pith_source_frame(loader, tokens, &frame);
 }
 
-static pith_status source_vocab_txt_load(pith_loader *loader, const char *path, pith_str bytes) {
+pith_status pith_source_wordpiece(pith_loader *loader, const pith_vocab_builder *vocab, const char *file) {
     static const char *const flags[] = { "null", "false", "true" };
     const pith_tokenizer_config *c = loader->config;
-    pith_vocab_builder vocab = { .scratch = loader->scratch };
     const pith_wordpiece *model = NULL;
     const void *row;
-    (void)path;
-    PITH_TRY(
-        pith_source_class(&row, loader, families, sizeof families / sizeof *families, sizeof *families, "vocab.txt"));
+    PITH_TRY(pith_source_class(&row, loader, families, sizeof families / sizeof *families, sizeof *families, file));
     const family *f = row ? row : &families[0];
     pith_str unk = pith_source_token(c->unk_token, f->unk), cls = pith_source_token(c->cls_token, f->cls),
              sep = pith_source_token(c->sep_token, f->sep), pad = pith_source_token(c->pad_token, f->pad),
              mask = pith_source_token(c->mask_token, f->mask);
-    PITH_TRY(source_vocab_txt_read_vocab(&vocab, bytes, loader->err));
-    PITH_TRY(pith_wordpiece_build(&model, loader, &vocab, unk, PITH_STR("##"), 100));
+    PITH_TRY(pith_wordpiece_build(&model, loader, vocab, unk, PITH_STR("##"), 100));
     pith_loader_set_model(loader, &pith_model_WordPiece, model);
     pith_str normalizer = pith_arena_printf(
         loader->scratch,
@@ -95,7 +92,14 @@ static pith_status source_vocab_txt_load(pith_loader *loader, const char *path, 
     for (size_t i = 0; i < sizeof specials / sizeof *specials; i++)
         PITH_TRY(source_vocab_txt_add_special(loader, specials[i], 0));
     PITH_TRY(source_vocab_txt_add_special(loader, mask, f->mask_strips ? PITH_ADDED_LSTRIP : 0));
-    return source_vocab_txt_add_frame(loader, f, cls, sep);
+    return source_vocab_txt_add_frame(loader, f, cls, sep, file);
+}
+
+static pith_status source_vocab_txt_load(pith_loader *loader, const char *path, pith_str bytes) {
+    pith_vocab_builder vocab = { .scratch = loader->scratch };
+    (void)path;
+    PITH_TRY(source_vocab_txt_read_vocab(&vocab, bytes, loader->err));
+    return pith_source_wordpiece(loader, &vocab, "vocab.txt");
 }
 
 const pith_tokenizer_source pith_source_vocab_txt = { "vocab.txt",           40,  { "vocab.txt" }, "vocab.txt",

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "text/pipeline.h"
+#include "text/vocab.h"
 
 /* The largest file a tokenizer is read from, in bytes; the largest known one has some 40 million. */
 #define PITH_TOKENIZER_FILE_MAX (1u << 30)
@@ -28,6 +29,10 @@ pith_status pith_source_frame(pith_loader *loader, const pith_str *tokens, const
  * nothing names a class: then the source goes by its files. A class that is not in the table is an error. */
 pith_status pith_source_class(const void **row, const pith_loader *loader, const void *table, size_t count,
                               size_t row_size, const char *file);
+
+/* The tokenizer of BERT, DistilBERT or MPNet around a vocabulary; the rest follows from loader->config. file is for
+ * messages. */
+pith_status pith_source_wordpiece(pith_loader *loader, const pith_vocab_builder *vocab, const char *file);
 
 /* Adds the tokens that tokenizer_config.json or added_tokens.json list, after those of the source. */
 pith_status pith_listed_tokens_add(pith_loader *loader);

@@ -18,9 +18,10 @@ pith_status pith_tokenizer_load(pith_tokenizer **tokenizer, const char *dir_or_f
 /* The same for texts that are made lower case before the tokenizer's own normalizers, unless these do it. */
 pith_status pith_tokenizer_load_lower(pith_tokenizer **tokenizer, const char *dir_or_file,
                                       const pith_open_options *options, pith_arena *arena, pith_error *err);
-/* The same from a tokenizer.json in memory, which may be freed afterwards. */
-pith_status pith_tokenizer_load_json(pith_tokenizer **tokenizer, pith_str json, const pith_open_options *options,
-                                     pith_arena *arena, pith_error *err);
+/* The same from bytes, which may be freed afterwards: a tokenizer.json, or a file that tells by its content what it is.
+ */
+pith_status pith_tokenizer_load_bytes(pith_tokenizer **tokenizer, pith_str bytes, const pith_open_options *options,
+                                      pith_arena *arena, pith_error *err);
 /* The frozen form of a tokenizer (text/frozen.h), in arena, 64-byte aligned. The same files give the same bytes. */
 pith_status pith_tokenizer_freeze(pith_str *frozen, const pith_tokenizer *tokenizer, pith_arena *arena,
                                   pith_error *err);

@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!nul) return 0;
     pith_arena_init(&arena, &pith_allocator_default);
     arena.limit = (size_t)256 << 20;
-    if (!pith_tokenizer_load_json(&t, (pith_str){ (const char *)data, (size_t)(nul - data) }, NULL, &arena, &err)) {
+    if (!pith_tokenizer_load_bytes(&t, (pith_str){ (const char *)data, (size_t)(nul - data) }, NULL, &arena, &err)) {
         if (!pith_tokenizer_freeze(&frozen, t, &arena, &err)) {
             for (const uint8_t *p = nul + 1; (size_t)(data + size - p) >= CHANGE; p += CHANGE) {
                 uint32_t at;

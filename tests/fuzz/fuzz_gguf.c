@@ -1,11 +1,25 @@
 /* Any bytes as a GGUF file: an error or tensors whose contents are all there, within memory that the file's size
- * bounds. */
+ * bounds; its settings, and its tokenizer on a few words. */
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/str.h"
 #include "hf/gguf.h"
+#include "hf/gguf_model.h"
+#include "text/tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void fuzz_tokenizer(pith_str bytes, pith_arena *arena) {
+    pith_tokenizer *tokenizer;
+    pith_tokens tokens = PITH_TOKENS_INIT;
+    if (bytes.size < 4 || memcmp(bytes.data, "GGUF", 4) != 0) return;
+    if (pith_tokenizer_load_bytes(&tokenizer, bytes, NULL, arena, NULL)) return;
+    if (!pith_tokenizer_encode(&tokens, tokenizer, PITH_STR("a B caf\xC3\xA9, 12"), NULL, NULL, NULL))
+        pith_tokens_free(&tokens);
+    pith_tokenizer_unload(tokenizer);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     pith_arena arena;
@@ -21,6 +35,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         volatile char last = t->bytes ? ((const char *)t->data)[t->bytes - 1] : 0;
         (void)last;
     }
+    pith_modules modules;
+    pith_gguf_modules(&modules, (pith_str){ (const char *)data, size }, "fuzz.gguf", &arena, NULL);
+    fuzz_tokenizer((pith_str){ (const char *)data, size }, &arena);
     pith_arena_free(&arena);
     return 0;
 }

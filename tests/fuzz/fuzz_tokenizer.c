@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (nul) text = (pith_str){ (const char *)nul + 1, size - json.size - 1 };
     pith_arena_init(&arena, &pith_allocator_default);
     arena.limit = (size_t)256 << 20;
-    if (!pith_tokenizer_load_json(&t, json, NULL, &arena, &err)) {
+    if (!pith_tokenizer_load_bytes(&t, json, NULL, &arena, &err)) {
         pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
         pith_status status = pith_tokenize(&with, t, text, NULL, &options, &err);
         options.no_offsets = 1;

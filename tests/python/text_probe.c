@@ -43,7 +43,7 @@ probe *probe_open(const char *path, const char *json, size_t size, char *message
     p->tokens = (pith_tokens)PITH_TOKENS_INIT;
     pith_status status =
         path ? pith_tokenizer_load(&p->tokenizer, path, NULL, &p->arena, &p->err)
-             : pith_tokenizer_load_json(&p->tokenizer, (pith_str){ json, size }, NULL, &p->arena, &p->err);
+             : pith_tokenizer_load_bytes(&p->tokenizer, (pith_str){ json, size }, NULL, &p->arena, &p->err);
     if (!status) return p;
     memcpy(message, p->err.message, sizeof p->err.message);
     pith_arena_free(&p->arena);

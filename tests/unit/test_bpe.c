@@ -220,7 +220,7 @@ static void test_tokenizers(void **state) {
         pith_arena_init(&arena, &pith_allocator_default);
         draw_vocabulary(&d, &random, letters, LETTERS, MERGES);
         size_t size = write_json(json, sizeof json, &d);
-        if (pith_tokenizer_load_json(&tokenizer, (pith_str){ json, size }, NULL, &arena, &err))
+        if (pith_tokenizer_load_bytes(&tokenizer, (pith_str){ json, size }, NULL, &arena, &err))
             fail_msg("%s: %s", err.message, json);
         for (int t = 0; t < TEXTS; t++) {
             pith_symbol symbols[LONGEST];
@@ -272,7 +272,7 @@ static void test_threads(void **state) {
             pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
             options.threads = k ? 4 : 1;
             pith_arena_init(&arena, &pith_allocator_default);
-            assert_int_equal(pith_tokenizer_load_json(&tokenizer, (pith_str){ json, size }, NULL, &arena, &err),
+            assert_int_equal(pith_tokenizer_load_bytes(&tokenizer, (pith_str){ json, size }, NULL, &arena, &err),
                              PITH_OK);
             assert_int_equal(pith_tokenize_batch(&tokens[k], ends[k], tokenizer, list, NULL, TEXTS, &options, &err),
                              PITH_OK);

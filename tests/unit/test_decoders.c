@@ -40,7 +40,8 @@ static pith_tokenizer *make_tokenizer(pith_str tokens, pith_str decoder) {
                  "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"a\",\"vocab\":{%s}}}",
                  PITH_STR_ARG(decoder), vocab);
     assert_in_range(size, 1, sizeof json - 1);
-    if (pith_tokenizer_load_json(&t, (pith_str){ json, (size_t)size }, NULL, &arena, &err)) fail_msg("%s", err.message);
+    if (pith_tokenizer_load_bytes(&t, (pith_str){ json, (size_t)size }, NULL, &arena, &err))
+        fail_msg("%s", err.message);
     return t;
 }
 

@@ -16,7 +16,7 @@ static pith_tokenizer *tokenizer;
 static int setup(void **state) {
     (void)state;
     pith_arena_init(&arena, NULL);
-    return (int)pith_tokenizer_load_json(
+    return (int)pith_tokenizer_load_bytes(
         &tokenizer, PITH_STR("{\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"a\":0}}}"), NULL, &arena, &err);
 }
 
@@ -256,10 +256,10 @@ static void another_runtime(void **state) {
     (void)state;
     pith_tokenizer *letters;
     assert_int_equal(
-        pith_tokenizer_load_json(&letters,
-                                 PITH_STR("{\"pre_tokenizer\":{\"type\":\"Whitespace\"},\"model\":{\"type\":"
-                                          "\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{\"u\":1,\"b\":3,\"z\":9}}}"),
-                                 NULL, &arena, &err),
+        pith_tokenizer_load_bytes(&letters,
+                                  PITH_STR("{\"pre_tokenizer\":{\"type\":\"Whitespace\"},\"model\":{\"type\":"
+                                           "\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{\"u\":1,\"b\":3,\"z\":9}}}"),
+                                  NULL, &arena, &err),
         PITH_OK);
     pith_graph *graph = graph_of("NS");
     const int output = 0;

@@ -19,6 +19,18 @@
 static const pith_str texts[] = { { "a b c", 5 }, { "b", 1 }, { "c c a b b a", 11 }, { "", 0 } };
 enum { TEXTS = 4, DIM = 32 };
 
+static pith_str whole;
+
+static int read_whole(void **state) {
+    (void)state;
+    static char bytes[1 << 16];
+    FILE *f = fopen(FOLDER "blocks/model.gguf", "rb");
+    if (!f) return -1;
+    whole = (pith_str){ bytes, fread(bytes, 1, sizeof bytes, f) };
+    fclose(f);
+    return whole.size < 10000;
+}
+
 static void embed(float *vectors, const char *path, const char *file) {
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
     pith_model *model;
@@ -40,19 +52,51 @@ static void test_vectors(void **state) {
     assert_memory_equal(ours, wanted, sizeof ours);
 }
 
-/* ---- files with faults ---- */
-
-static pith_str whole;
-
-static int read_whole(void **state) {
+/* A file by its own name: the vectors of its directory, with the pooling that it says and of length 1. */
+static void test_lone(void **state) {
     (void)state;
-    static char bytes[1 << 16];
-    FILE *f = fopen(FOLDER "blocks/model.gguf", "rb");
-    if (!f) return -1;
-    whole = (pith_str){ bytes, fread(bytes, 1, sizeof bytes, f) };
-    fclose(f);
-    return whole.size < 10000;
+    float ours[TEXTS * DIM], wanted[TEXTS * DIM];
+    pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
+    pith_model *model;
+    pith_error err = PITH_ERROR_INIT;
+    options.pooling = PITH_POOLING_CLS;
+    options.normalize = 1;
+    assert_int_equal(pith_model_open(&model, FOLDER "blocks", NULL, &err), PITH_OK);
+    assert_int_equal(pith_embed(wanted, model, texts, TEXTS, &options, &err), PITH_OK);
+    pith_model_close(model);
+    embed(ours, FOLDER "blocks/model.gguf", NULL);
+    assert_memory_equal(ours, wanted, sizeof ours);
+    if (pith_model_open_memory(&model, whole.data, whole.size, NULL, &err)) fail_msg("%s", err.message);
+    assert_int_equal(pith_embed(ours, model, texts, TEXTS, NULL, &err), PITH_OK);
+    assert_memory_equal(ours, wanted, sizeof ours);
+    pith_model_close(model);
 }
+
+/* Every type: the numbers of the package gguf. */
+static void test_kinds(void **state) {
+    (void)state;
+    pith_arena arena;
+    pith_weights ours, wanted;
+    const char *file;
+    pith_error err = PITH_ERROR_INIT;
+    pith_arena_init(&arena, &pith_allocator_default);
+    pith_files files = { .arena = &arena };
+    assert_int_equal(pith_weights_init(&ours, &arena, &err), PITH_OK);
+    assert_int_equal(pith_weights_init(&wanted, &arena, &err), PITH_OK);
+    assert_int_equal(pith_weights_read(&ours, &file, FOLDER, "kinds.gguf", &files, &err), PITH_OK);
+    assert_int_equal(pith_weights_read(&wanted, &file, FOLDER, "kinds.safetensors", &files, &err), PITH_OK);
+    assert_int_equal(ours.count, 8);
+    for (size_t i = 0; i < ours.count; i++) {
+        const pith_tensor *a = &ours.items[i], *b = pith_weights_find(&wanted, ours.keys[i]);
+        assert_non_null(b);
+        assert_int_equal(a->bytes, b->bytes);
+        if (memcmp(a->data, b->data, a->bytes)) fail_msg("%.*s", (int)ours.keys[i].size, ours.keys[i].data);
+    }
+    pith_files_close(&files);
+    pith_arena_free(&arena);
+}
+
+/* ---- files with faults ---- */
 
 /* The bytes lie at the end of their own memory, so that reading beyond them shows under the address sanitizer. */
 static pith_status read_bytes(const char *bytes, size_t size, const pith_allocator *allocator, pith_error *err) {
@@ -153,8 +197,8 @@ static void test_refused(void **state) {
     refused(copy, PITH_ERR_UNSUPPORTED, "architecture 'Xert'");
     memcpy(copy, whole.data, whole.size);
     char *at = find(copy, "blk.1.ffn_up.weight") + strlen("blk.1.ffn_up.weight");
-    at[TYPE] = 3;
-    refused(copy, PITH_ERR_UNSUPPORTED, "tensor 'encoder.layer.1.intermediate.dense.weight': type 3");
+    at[TYPE] = 4;
+    refused(copy, PITH_ERR_UNSUPPORTED, "tensor 'encoder.layer.1.intermediate.dense.weight': type 4");
     at[TYPE] = 2;
     at[4] = 31;
     refused(copy, PITH_ERR_FORMAT, "rows of 31 elements are no blocks of 32");
@@ -165,6 +209,89 @@ static void test_refused(void **state) {
     at = find(copy, "blk.1.ffn_up.weight");
     at[4] = '0';
     refused(copy, PITH_ERR_FORMAT, "listed twice");
+}
+
+/* Opens a copy of the file as a model and embeds with it. */
+static pith_status use_bytes(const char *bytes, size_t size, const pith_allocator *allocator, pith_error *err) {
+    pith_open_options options = PITH_OPEN_OPTIONS_INIT;
+    pith_model *model;
+    float vectors[TEXTS * 1024];
+    char *copy = malloc(size ? size : 1);
+    assert_non_null(copy);
+    memcpy(copy, bytes, size);
+    options.allocator = allocator;
+    pith_status status = pith_model_open_memory(&model, copy, size, &options, err);
+    if (!status) {
+        assert_in_range(pith_embed_dim(model, NULL), 0, 1024); /* 0: it does not embed, and pith_embed says why */
+        status = pith_embed(vectors, model, texts, TEXTS, NULL, err);
+        pith_model_close(model);
+    }
+    free(copy);
+    return status;
+}
+
+/* Settings and tokenizer: each byte and each number changed gives an error or vectors. */
+static void test_lone_changed(void **state) {
+    (void)state;
+    static char copy[1 << 16];
+    static const unsigned char bytes[] = { 0, 1, 0x7F, 0xFF };
+    size_t refused = 0, tried = 0;
+    memcpy(copy, whole.data, whole.size);
+    for (size_t i = 0; i < 1800; i++)
+        for (size_t b = 0; b < sizeof bytes; b++) {
+            pith_error err = PITH_ERROR_INIT;
+            copy[i] = (char)bytes[b];
+            refused += use_bytes(copy, whole.size, NULL, &err) != PITH_OK;
+            tried++;
+            copy[i] = whole.data[i];
+        }
+    assert_in_range(refused, tried / 4, tried);
+    for (size_t n = 0; n < 1800; n += 7) {
+        pith_error err = PITH_ERROR_INIT;
+        assert_int_equal(use_bytes(whole.data, n, NULL, &err), PITH_ERR_FORMAT);
+    }
+}
+
+static void refused_model(const char *bytes, pith_status status, const char *says) {
+    pith_error err = PITH_ERROR_INIT;
+    assert_int_equal(use_bytes(bytes, whole.size, NULL, &err), status);
+    if (!strstr(err.message, says)) fail_msg("'%s' does not say '%s'", err.message, says);
+}
+
+static void test_lone_refused(void **state) {
+    (void)state;
+    static char copy[1 << 16];
+    memcpy(copy, whole.data, whole.size);
+    find(copy, "bert.embedding_length")[0] = 'X';
+    refused_model(copy, PITH_ERR_FORMAT, "no usable setting 'bert.embedding_length'");
+    memcpy(copy, whole.data, whole.size);
+    find(copy, "bert.pooling_type")[17 + 4] = 4;
+    refused_model(copy, PITH_ERR_UNSUPPORTED, "bert.pooling_type 4");
+    memcpy(copy, whole.data, whole.size);
+    find(copy, "tokenizer.ggml.model")[20 + 4 + 8] = 'X';
+    refused_model(copy, PITH_ERR_UNSUPPORTED, "a tokenizer of the kind 'Xert'");
+    memcpy(copy, whole.data, whole.size);
+    find(copy, "tokenizer.ggml.seperator_token_id")[33 + 4] = 100;
+    refused_model(copy, PITH_ERR_FORMAT, "'tokenizer.ggml.seperator_token_id' is 100, but there are 24 tokens");
+    memcpy(copy, whole.data, whole.size);
+    find(copy, "tokenizer.ggml.tokens")[21 + 4 + 4 + 8 + 8] = (char)0xFF;
+    refused_model(copy, PITH_ERR_FORMAT, "token 0 is no UTF-8");
+    memcpy(copy, whole.data, whole.size);
+    find(copy, "bert.block_count")[16 + 4] = 3;
+    refused_model(copy, PITH_ERR_NOT_FOUND, "encoder.layer.2.attention.self.query.weight");
+}
+
+static void test_lone_memory(void **state) {
+    (void)state;
+    for (long at = 1;; at += 7) {
+        counter c = { .fail_at = at };
+        const pith_allocator allocator = { count_alloc, count_free, &c };
+        pith_error err = PITH_ERROR_INIT;
+        const pith_status status = use_bytes(whole.data, whole.size, &allocator, &err);
+        assert_int_equal(c.live, 0);
+        if (c.calls < at) break;
+        assert_int_equal(status, PITH_ERR_MEMORY);
+    }
 }
 
 static void test_memory(void **state) {
@@ -182,8 +309,10 @@ static void test_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_vectors), cmocka_unit_test(test_cut),     cmocka_unit_test(test_changed),
-        cmocka_unit_test(test_edges),   cmocka_unit_test(test_refused), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_vectors),      cmocka_unit_test(test_cut),         cmocka_unit_test(test_changed),
+        cmocka_unit_test(test_edges),        cmocka_unit_test(test_refused),     cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_lone),         cmocka_unit_test(test_kinds),       cmocka_unit_test(test_lone_changed),
+        cmocka_unit_test(test_lone_refused), cmocka_unit_test(test_lone_memory),
     };
     return cmocka_run_group_tests(tests, read_whole, NULL);
 }

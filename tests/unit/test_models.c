@@ -32,7 +32,7 @@ static void init(opened *o) {
 
 static pith_status open_json(opened *o, pith_str json) {
     init(o);
-    return pith_tokenizer_load_json(&o->tokenizer, json, NULL, &o->arena, &o->err);
+    return pith_tokenizer_load_bytes(&o->tokenizer, json, NULL, &o->arena, &o->err);
 }
 
 static void open_path(opened *o, const char *path) {

@@ -250,7 +250,7 @@ static void test_padding_beyond_the_limit(void **state) {
         pith_account_init(&account, &pith_allocator_default, 1 << 20, 0);
         opened.allocator = &account.allocator;
         pith_arena_init(&arena, &account.allocator);
-        assert_int_equal(pith_tokenizer_load_json(&t, pith_str_of(json), &opened, &arena, &err), PITH_OK);
+        assert_int_equal(pith_tokenizer_load_bytes(&t, pith_str_of(json), &opened, &arena, &err), PITH_OK);
         assert_int_equal(pith_tokenize(&tokens, t, text, NULL, &options, &err), PITH_ERR_MEMORY);
         assert_non_null(strstr(err.message, "the memory limit is 1048576 bytes: "));
         assert_int_equal(pith_tokenize_batch(&tokens, &end, t, &text, NULL, 1, &options, &err), PITH_ERR_MEMORY);
@@ -277,7 +277,7 @@ static void test_padded_batch(void **state) {
     size_t ends[3];
     (void)state;
     pith_arena_init(&arena, &pith_allocator_default);
-    assert_int_equal(pith_tokenizer_load_json(&t, PITH_STR(json), NULL, &arena, &err), PITH_OK);
+    assert_int_equal(pith_tokenizer_load_bytes(&t, PITH_STR(json), NULL, &arena, &err), PITH_OK);
     options.raw = options.overflow = 1;
     for (options.threads = 1; options.threads < 3; options.threads++) {
         assert_int_equal(pith_tokenize_batch(&all, ends, t, texts, NULL, 3, &options, &err), PITH_OK);
@@ -299,7 +299,7 @@ static void test_padded_batch(void **state) {
         "\"padding\":{\"strategy\":\"BatchLongest\",\"direction\":\"Right\",\"pad_id\":9,\"pad_type_id\":3},"
         "\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},"
         "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{\"a\":1,\"b\":2,\"u\":0}}}";
-    assert_int_equal(pith_tokenizer_load_json(&t, PITH_STR(none), NULL, &arena, &err), PITH_OK);
+    assert_int_equal(pith_tokenizer_load_bytes(&t, PITH_STR(none), NULL, &arena, &err), PITH_OK);
     for (options.threads = 1; options.threads < 3; options.threads++) {
         assert_int_equal(pith_tokenize_batch(&all, ends, t, texts, NULL, 3, &options, &err), PITH_OK);
         assert_int_equal(all.count, 7);

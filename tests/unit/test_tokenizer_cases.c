@@ -84,7 +84,7 @@ static size_t check_file(const char *name) {
         pith_str line = { p, (size_t)(stop - p) };
         if (t)
             check_case(line, name, t, &scratch);
-        else if (pith_tokenizer_load_json(&t, line, NULL, &arena, &err))
+        else if (pith_tokenizer_load_bytes(&t, line, NULL, &arena, &err))
             fail_msg("%s: %s", name, err.message);
         p = stop + 1;
     }

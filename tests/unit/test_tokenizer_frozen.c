@@ -61,7 +61,7 @@ static void round_trip(const char *path, bool cases) {
         assert_int_equal(pith_file_open(&file, path, false, &pith_allocator_default, &err), PITH_OK);
         pith_str json = { (const char *)file.data,
                           (size_t)((char *)memchr(file.data, '\n', file.size) - (char *)file.data) };
-        pith_tokenizer_load_json(&t, json, NULL, &arena, &err);
+        pith_tokenizer_load_bytes(&t, json, NULL, &arena, &err);
         pith_file_close(&file);
     } else
         pith_tokenizer_load(&t, path, NULL, &arena, &err);

@@ -93,7 +93,7 @@ static pith_status try_file(pith_str json, const pith_open_options *options, uin
     pith_arena arena;
     pith_tokenizer *t = NULL;
     pith_arena_init(&arena, options ? options->allocator : &pith_allocator_default);
-    pith_status status = pith_tokenizer_load_json(&t, json, options, &arena, err);
+    pith_status status = pith_tokenizer_load_bytes(&t, json, options, &arena, err);
     if (!status) status = try_tokenizer(t, sum, err);
     pith_tokenizer_unload(t);
     pith_arena_free(&arena);
@@ -546,7 +546,7 @@ static void check_ids(const char *json, const char *text, const int32_t *wanted,
     pith_tokenize_options o = PITH_TOKENIZE_OPTIONS_INIT;
     pith_error err = PITH_ERROR_INIT;
     pith_arena_init(&arena, &pith_allocator_default);
-    if (pith_tokenizer_load_json(&t, pith_str_of(json), NULL, &arena, &err)) fail_msg("%s", err.message);
+    if (pith_tokenizer_load_bytes(&t, pith_str_of(json), NULL, &arena, &err)) fail_msg("%s", err.message);
     pith_status status = pith_tokenize(&tokens, t, pith_str_of(text), NULL, &o, &err);
     if (error) {
         assert_int_not_equal(status, PITH_OK);
@@ -647,7 +647,7 @@ static void check_decoded(const char *regex, const char *content, const char *to
              "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"%s\",\"vocab\":{\"%s\":0}}}",
              regex, content, token, token);
     pith_arena_init(&arena, &pith_allocator_default);
-    if (pith_tokenizer_load_json(&t, pith_str_of(json), NULL, &arena, &err)) fail_msg("%s", err.message);
+    if (pith_tokenizer_load_bytes(&t, pith_str_of(json), NULL, &arena, &err)) fail_msg("%s", err.message);
     if (pith_detokenize(&text, &size, t, (const int32_t[]){ 0 }, 1, 0, &err)) fail_msg("%s", err.message);
     assert_string_equal(text, wanted);
     pith_text_free(t, text);

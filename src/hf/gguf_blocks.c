@@ -1,0 +1,120 @@
+/* gguf_blocks.c - see gguf_blocks.h.
+ *
+ * Blocks of 32 have a scale d (and a least value m), and codes of 4, 5 or 8 bits. In blocks of 256 the scales of parts
+ * of 32 or 16 elements are codes themselves. */
+#include "hf/gguf_blocks.h"
+
+#include <string.h>
+
+#include "base/half.h"
+#include "pith/types.h"
+
+enum { BLOCK = 32, LARGE = 256 };
+
+static float blocks_f16(const uint8_t *p) {
+    uint16_t bits;
+    memcpy(&bits, p, sizeof bits);
+    return pith_f32_of_f16(bits);
+}
+
+/* The low halves of 16 bytes are elements 0 to 15, the high ones 16 to 31. */
+static int blocks_nibble(const uint8_t *codes, int i) {
+    return i < BLOCK / 2 ? codes[i] & 15 : codes[i - BLOCK / 2] >> 4;
+}
+
+static void blocks_q4_0(float *to, const char *block) {
+    const uint8_t *p = (const uint8_t *)block;
+    const float d = blocks_f16(p);
+    for (int i = 0; i < BLOCK; i++) to[i] = (float)(blocks_nibble(p + 2, i) - 8) * d;
+}
+
+static void blocks_q4_1(float *to, const char *block) {
+    const uint8_t *p = (const uint8_t *)block;
+    const float d = blocks_f16(p), m = blocks_f16(p + 2);
+    for (int i = 0; i < BLOCK; i++) to[i] = (float)blocks_nibble(p + 4, i) * d + m;
+}
+
+/* The fifth bits of all elements lie in 4 bytes of their own. */
+static int blocks_five(const uint8_t *high, int i) {
+    return blocks_nibble(high + 4, i) | (high[i / 8] >> (i % 8) & 1) << 4;
+}
+
+static void blocks_q5_0(float *to, const char *block) {
+    const uint8_t *p = (const uint8_t *)block;
+    const float d = blocks_f16(p);
+    for (int i = 0; i < BLOCK; i++) to[i] = (float)(blocks_five(p + 2, i) - 16) * d;
+}
+
+static void blocks_q5_1(float *to, const char *block) {
+    const uint8_t *p = (const uint8_t *)block;
+    const float d = blocks_f16(p), m = blocks_f16(p + 2);
+    for (int i = 0; i < BLOCK; i++) to[i] = (float)blocks_five(p + 4, i) * d + m;
+}
+
+static void blocks_q8_0(float *to, const char *block) {
+    const float d = blocks_f16((const uint8_t *)block);
+    for (int i = 0; i < BLOCK; i++) to[i] = (float)(int8_t)block[2 + i] * d;
+}
+
+/* Scale and least value, 6 bits each, of part k of 8, out of 12 bytes. */
+static void blocks_part(int *scale, int *least, const uint8_t *s, int k) {
+    *scale = k < 4 ? s[k] & 63 : (s[k + 4] & 15) | s[k - 4] >> 6 << 4;
+    *least = k < 4 ? s[k + 4] & 63 : s[k + 4] >> 4 | s[k] >> 6 << 4;
+}
+
+/* high: the fifth bits; NULL: there are none. Parts 2j and 2j + 1 are the halves of the same 32 bytes. */
+static void blocks_k(float *to, const uint8_t *p, const uint8_t *high, const uint8_t *codes) {
+    const float d = blocks_f16(p), m = blocks_f16(p + 2);
+    for (int k = 0; k < LARGE / BLOCK; k++) {
+        int scale, least;
+        blocks_part(&scale, &least, p + 4, k);
+        const float part_d = d * (float)scale, part_m = m * (float)least;
+        for (int i = 0; i < BLOCK; i++) {
+            int code = codes[k / 2 * BLOCK + i] >> k % 2 * 4 & 15;
+            if (high) code |= (high[i] >> k & 1) << 4;
+            to[k * BLOCK + i] = part_d * (float)code - part_m;
+        }
+    }
+}
+
+static void blocks_q4_k(float *to, const char *block) {
+    const uint8_t *p = (const uint8_t *)block;
+    blocks_k(to, p, NULL, p + 16);
+}
+
+static void blocks_q5_k(float *to, const char *block) {
+    const uint8_t *p = (const uint8_t *)block;
+    blocks_k(to, p, p + 16, p + 16 + BLOCK);
+}
+
+/* 128 bytes of low halves, 64 with two bits of four elements each, 16 scales of signed bytes, d. */
+static void blocks_q6_k(float *to, const char *block) {
+    const uint8_t *low = (const uint8_t *)block, *high = low + LARGE / 2;
+    const char *scales = block + LARGE / 2 + LARGE / 4;
+    const float d = blocks_f16((const uint8_t *)scales + LARGE / 16);
+    for (int i = 0; i < LARGE; i++) {
+        const int half = i / 128, row = i % 128 / BLOCK, at = i % BLOCK;
+        const int code =
+            (low[half * 64 + row % 2 * BLOCK + at] >> row / 2 * 4 & 15) | (high[half * BLOCK + at] >> row * 2 & 3) << 4;
+        to[i] = d * (float)(int8_t)scales[i / 16] * (float)(code - 32);
+    }
+}
+
+const pith_gguf_form *pith_gguf_form_find(uint32_t type) {
+    static const pith_gguf_form forms[] = {
+        { 0, PITH_F32, 1, 4, NULL },
+        { 1, PITH_F16, 1, 2, NULL },
+        { 2, PITH_F32, BLOCK, 2 + BLOCK / 2, blocks_q4_0 },
+        { 3, PITH_F32, BLOCK, 4 + BLOCK / 2, blocks_q4_1 },
+        { 6, PITH_F32, BLOCK, 6 + BLOCK / 2, blocks_q5_0 },
+        { 7, PITH_F32, BLOCK, 8 + BLOCK / 2, blocks_q5_1 },
+        { 8, PITH_F32, BLOCK, 2 + BLOCK, blocks_q8_0 },
+        { 12, PITH_F32, LARGE, 16 + LARGE / 2, blocks_q4_k },
+        { 13, PITH_F32, LARGE, 16 + LARGE / 8 + LARGE / 2, blocks_q5_k },
+        { 14, PITH_F32, LARGE, LARGE / 2 + LARGE / 4 + LARGE / 16 + 2, blocks_q6_k },
+        { 30, PITH_BF16, 1, 2, NULL },
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (forms[i].type == type) return &forms[i];
+    return NULL;
+}

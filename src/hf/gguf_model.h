@@ -1,0 +1,18 @@
+/* gguf_model.h - a GGUF file that is a whole model: llama.cpp's files have settings and tokenizer in them.
+ *
+ * Source of the keys: ggml, docs/gguf.md; llama.cpp, gguf-py/gguf/constants.py. */
+#ifndef PITH_HF_GGUF_MODEL_H
+#define PITH_HF_GGUF_MODEL_H
+
+#include "graph/graph.h"
+#include "hf/modules.h"
+
+/* Builds the encoder as pith_hf_build does. name is the file's, for messages; bytes must outlive the graph. Sizes of
+ * tables are those of the tensors. */
+pith_status pith_gguf_build(pith_graph **graph, pith_str bytes, const char *name, pith_arena *arena,
+                            const pith_log *log, pith_error *err);
+/* Pooling as the file says; vectors are scaled to length 1, as llama.cpp does unless it is told otherwise. */
+pith_status pith_gguf_modules(pith_modules *modules, pith_str bytes, const char *name, pith_arena *arena,
+                              pith_error *err);
+
+#endif
