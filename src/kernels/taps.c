@@ -11,6 +11,14 @@ static bool plane_axis(int64_t *size, int64_t *phases, const pith_window *w, int
     return !pith_add_overflows(w->out[d], reach / w->stride[d], size);
 }
 
+bool pith_depthwise_fits(const pith_window *w) {
+    bool fits = w->rank == 2;
+    for (int d = 0; d < 2 && fits; d++)
+        fits =
+            w->kernel[d] == 3 && w->stride[d] == 1 && w->dilation[d] == 1 && w->begin[d] == 1 && w->in[d] == w->out[d];
+    return fits;
+}
+
 bool pith_taps_layout_of(pith_taps_layout *p, const pith_window *w) {
     p->last = w->rank - 1;
     p->rows = p->row_phases = 1;

@@ -26,6 +26,18 @@ typedef void pith_taps_fn(const pith_taps *a);
 PITH_KERNEL_DECLARE(taps_sum_f32, pith_taps_fn) /* family "taps_sum" */
 PITH_KERNEL_DECLARE(taps_max_f32, pith_taps_fn) /* family "taps_max" */
 
+/* The sums of taps_sum for windows of 3 x 3, one place apart, around every place of x; places outside count as +0. */
+typedef struct pith_depthwise {
+    const float *x;       /* [rows, columns], dense */
+    float *y;             /* the same */
+    const float *weights; /* [9] */
+    const float *bias;    /* as in pith_taps */
+    int64_t rows, columns;
+} pith_depthwise;
+typedef void pith_depthwise_fn(const pith_depthwise *a);
+PITH_KERNEL_DECLARE(depthwise_f32, pith_depthwise_fn) /* family "depthwise" */
+bool pith_depthwise_fits(const pith_window *w);
+
 /* The padded plane: the phases that the kernel needs lie one after the other, each with rows and columns of its own. */
 typedef struct pith_taps_layout {
     int64_t rows, columns; /* of a phase */

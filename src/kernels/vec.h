@@ -35,6 +35,7 @@
  *   vm_lowest(m)                       the first true lane alone
  *   vf_gather(base, i)                 base[i] of every lane
  *   vf_even(a, b)                      lanes 0, 2, … 14 of a, then those of b
+ *   vf_shift(a)                        +0, then lanes 0 to 14 of a
  *   vf_load_f16 vf_load_bf16 (and _n)  16 small floats, widened exactly
  *   vf_store_f16                       16 halves, rounded to nearest, ties to even
  *   vi_load_u8 vi_load_i8, vi_store_u8 16 bytes, widened; the low byte of each lane

@@ -162,6 +162,11 @@ PITH_INLINE __m256 vec_even_half(vf a) {
     return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(pairs), 0xD8));
 }
 PITH_INLINE vf vf_even(vf a, vf b) { return (vf){ vec_even_half(a), vec_even_half(b) }; }
+PITH_INLINE vf vf_shift(vf a) {
+    const __m256i turn = _mm256_setr_epi32(7, 0, 1, 2, 3, 4, 5, 6);
+    __m256 lo = _mm256_permutevar8x32_ps(a.lo, turn), hi = _mm256_permutevar8x32_ps(a.hi, turn);
+    return (vf){ _mm256_blend_ps(lo, _mm256_setzero_ps(), 1), _mm256_blend_ps(hi, lo, 1) };
+}
 PITH_INLINE vf vf_select(vm m, vf a, vf b) {
     return (vf){ _mm256_blendv_ps(b.lo, a.lo, m.lo), _mm256_blendv_ps(b.hi, a.hi, m.hi) };
 }

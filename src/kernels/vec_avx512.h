@@ -111,6 +111,9 @@ PITH_INLINE vf vf_even(vf a, vf b) {
     const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     return _mm512_permutex2var_ps(a, even, b);
 }
+PITH_INLINE vf vf_shift(vf a) {
+    return _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(a), _mm512_setzero_si512(), 15));
+}
 PITH_INLINE vf vf_select(vm m, vf a, vf b) { return _mm512_mask_blend_ps(m, b, a); }
 PITH_INLINE vf vf_keep(vm m, vf a) { return _mm512_maskz_mov_ps(m, a); }
 PITH_INLINE vf vf_ldexp(vf a, vf n) { return _mm512_scalef_ps(a, n); }

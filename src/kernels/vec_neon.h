@@ -148,6 +148,10 @@ PITH_INLINE vf vf_fma(vf x, vf y, vf z) {
 PITH_INLINE vf vf_even(vf x, vf y) {
     return (vf){ vuzp1q_f32(x.a, x.b), vuzp1q_f32(x.c, x.d), vuzp1q_f32(y.a, y.b), vuzp1q_f32(y.c, y.d) };
 }
+PITH_INLINE vf vf_shift(vf x) {
+    return (vf){ vextq_f32(vdupq_n_f32(0), x.a, 3), vextq_f32(x.a, x.b, 3), vextq_f32(x.b, x.c, 3),
+                 vextq_f32(x.c, x.d, 3) };
+}
 PITH_INLINE vf vf_select(vm m, vf x, vf y) { return (vf)PITH_VEC_SELECT(m, x, y, vbslq_f32); }
 PITH_INLINE float32x4_t pith_vec_min4(float32x4_t x, float32x4_t y) { return vbslq_f32(vcltq_f32(x, y), x, y); }
 PITH_INLINE float32x4_t pith_vec_max4(float32x4_t x, float32x4_t y) { return vbslq_f32(vcgtq_f32(x, y), x, y); }

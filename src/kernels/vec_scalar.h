@@ -144,6 +144,7 @@ PITH_VEC(vm, vf_eq, (vf a, vf b), a.v[i] == b.v[i])
 PITH_VEC(vm, vf_gt, (vf a, vf b), a.v[i] > b.v[i])
 PITH_VEC(vm, vf_ge, (vf a, vf b), a.v[i] >= b.v[i])
 PITH_VEC(vf, vf_even, (vf a, vf b), i < 8 ? a.v[2 * i] : b.v[2 * i - 16])
+PITH_VEC(vf, vf_shift, (vf a), i ? a.v[i - 1] : 0.0f)
 PITH_VEC(vf, vf_select, (vm m, vf a, vf b), m.v[i] ? a.v[i] : b.v[i])
 PITH_VEC(vf, vf_gather, (const float *base, vi j), base[j.v[i]])
 PITH_INLINE vf vf_ldexp(vf a, vf n) {

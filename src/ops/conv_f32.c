@@ -33,9 +33,11 @@ static bool is_plain(const pith_window *w) {
 static bool is_depthwise(const pith_conv_sizes *z) { return z->channels == 1; }
 
 pith_status pith_conv_f32_prepare(pith_conv_f32 *s, pith_prepare *c) {
-    pith_kernel_fn *taps;
+    pith_kernel_fn *taps, *depthwise;
     PITH_TRY(pith_prepare_kernel(c, "taps_sum", PITH_F32, &taps));
+    PITH_TRY(pith_prepare_kernel(c, "depthwise", PITH_F32, &depthwise));
     s->taps = (pith_taps_fn *)taps;
+    s->depthwise = (pith_depthwise_fn *)depthwise;
     return pith_conv_f32_prepare_planes(s, c);
 }
 
@@ -105,13 +107,19 @@ static void conv_run_taps(void *context, size_t part, int worker) {
                     .rows = j->w->rank == 2 ? j->w->out[0] : 1,
                     .columns = j->columns,
                     .step = j->step };
-    j->s->plane(plane, j->x + image * j->in, j->w, 0);
+    const bool dense = pith_depthwise_fits(j->w);
+    pith_depthwise d = { .x = j->x + image * j->in, .rows = j->w->in[0], .columns = j->columns };
+    if (!dense) j->s->plane(plane, d.x, j->w, 0);
     for (int64_t m = 0; m < j->z->maps; m++) {
         const int64_t map = group * j->z->maps + m;
         a.weights = j->weights + map * j->taps;
         a.bias = j->bias ? j->bias + map : NULL;
         a.y = j->y + (image * j->z->maps + m) * j->out;
-        j->s->taps(&a);
+        d.weights = a.weights, d.bias = a.bias, d.y = a.y;
+        if (dense)
+            j->s->depthwise(&d);
+        else
+            j->s->taps(&a);
         pith_tail_apply(j->tail, a.y - j->y_all, j->out);
     }
 }

@@ -2,7 +2,8 @@
  *
  * Each channel is copied once into a padded plane (kernels/taps.h), unless windows of one place make the input itself
  * do. All maps then read the planes at one offset for each channel and tap, in the order channel, kernel row, column.
- * Windows over one channel each (depthwise) are walked tap by tap, a channel at a time. */
+ * Windows over one channel each (depthwise) are walked tap by tap, a channel at a time; the usual ones of 3 x 3 read
+ * the input itself. */
 #ifndef PITH_OPS_CONV_F32_H
 #define PITH_OPS_CONV_F32_H
 
@@ -13,6 +14,7 @@
 typedef struct pith_conv_f32 {
     pith_conv_fn *conv;
     pith_taps_fn *taps;
+    pith_depthwise_fn *depthwise;
     pith_taps_plane_fn *plane;
 } pith_conv_f32;
 

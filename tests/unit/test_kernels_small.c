@@ -111,6 +111,39 @@ static void check_window(const pith_window *w, int level) {
     free(x), free(weights);
 }
 
+/* The sums of taps_sum, without a plane; nothing beside x is read. */
+static void depthwise_windows(void **state) {
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        const int64_t rows = 1 + random_below(7), columns = 1 + random_below(i % 4 ? 40 : 200), count = rows * columns;
+        guarded x = guarded_floats(count), y = guarded_floats(count), weights = guarded_floats(9);
+        const float bias = (float)random_below(100) / 7;
+        for (int64_t k = 0; k < count; k++) ((float *)x.data)[k] = (float)random_below(2001) / 1000 - 1;
+        for (int64_t k = 0; k < 9; k++)
+            ((float *)weights.data)[k] = i == 3 ? INFINITY : (float)random_below(2001) / 1000 - 1;
+        const pith_window w = { .rank = 2, .in = { rows, columns } };
+        const pith_depthwise a = { .x = x.data,
+                                   .y = y.data,
+                                   .weights = weights.data,
+                                   .bias = i & 1 ? &bias : NULL,
+                                   .rows = rows,
+                                   .columns = columns };
+        for (int level = 0; level < PITH_ISA_COUNT; level++) {
+            if (!level_usable(level)) continue;
+            FIND(pith_depthwise_fn, "depthwise", PITH_F32, level)(&a);
+            for (int64_t o = 0; o < count; o++) {
+                float want = 0;
+                for (int64_t t = 0; t < 9; t++)
+                    want = fmaf(((float *)weights.data)[t],
+                                at(x.data, &w, o / columns + t / 3 - 1, o % columns + t % 3 - 1, 0), want);
+                if (a.bias) want += bias;
+                if (!same_float(((float *)y.data)[o], want)) fail_msg("level %d, place %d", level, (int)o);
+            }
+        }
+        guarded_free(x), guarded_free(y), guarded_free(weights);
+    }
+}
+
 static void windows(void **state) {
     (void)state;
     for (int i = 0; i < 300; i++) {
@@ -358,9 +391,14 @@ static void convolution_bytes(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(halves),       cmocka_unit_test(bytes),
-                                        cmocka_unit_test(cells),        cmocka_unit_test(convolution_bytes),
-                                        cmocka_unit_test(convolutions), cmocka_unit_test(mixes),
-                                        cmocka_unit_test(windows),      cmocka_unit_test(windows_two_apart) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(halves),
+                                        cmocka_unit_test(bytes),
+                                        cmocka_unit_test(cells),
+                                        cmocka_unit_test(convolution_bytes),
+                                        cmocka_unit_test(convolutions),
+                                        cmocka_unit_test(mixes),
+                                        cmocka_unit_test(windows),
+                                        cmocka_unit_test(depthwise_windows),
+                                        cmocka_unit_test(windows_two_apart) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
