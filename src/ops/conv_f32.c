@@ -9,6 +9,9 @@
 /* PART: positions of one part of the work, if there are enough. PARTS: parts for each thread; with fewer positions the
  * maps are shared out too, MAPS at least. */
 enum { PART = 512, PARTS = 4, MAPS = 28 };
+/* Inputs of few channels (pictures): output rows of a part, which copies the rows of the planes that it needs, so that
+ * they stay in the cache. */
+enum { ROWS = 8, ROWS_CHANNELS = 4, ROWS_LEAST = 4 * ROWS, ROWS_STEPS = 256 };
 
 typedef struct job {
     const pith_conv_f32 *s;
@@ -32,6 +35,24 @@ static bool is_plain(const pith_window *w) {
 
 static bool is_depthwise(const pith_conv_sizes *z) { return z->channels == 1; }
 
+static bool conv_by_rows(const pith_conv_sizes *z, const pith_window *w) {
+    return w->rank == 2 && z->groups == 1 && z->channels <= ROWS_CHANNELS && w->out[0] >= ROWS_LEAST &&
+           !is_depthwise(z) && !is_plain(w) && pith_window_count(w->kernel, 2) * z->channels <= ROWS_STEPS;
+}
+
+/* The window of output rows [r0, r1) over the rows of the input that it needs. Returns the first of these. */
+static int64_t conv_rows_of(pith_window *part, const pith_window *w, int64_t r0, int64_t r1) {
+    const int64_t reach = (w->kernel[0] - 1) * w->dilation[0] + 1, from = r0 * w->stride[0] - w->begin[0],
+                  to = (r1 - 1) * w->stride[0] - w->begin[0] + reach, size = w->in[0];
+    const int64_t first = from < 0 ? 0 : from < size ? from : size, last = to < first ? first : to < size ? to : size;
+    *part = *w;
+    part->begin[0] = first - from;
+    part->end[0] = to - last;
+    part->in[0] = last - first;
+    part->out[0] = r1 - r0;
+    return first;
+}
+
 pith_status pith_conv_f32_prepare(pith_conv_f32 *s, pith_prepare *c) {
     pith_kernel_fn *taps, *depthwise;
     PITH_TRY(pith_prepare_kernel(c, "taps_sum", PITH_F32, &taps));
@@ -51,12 +72,15 @@ pith_status pith_conv_f32_prepare_planes(pith_conv_f32 *s, pith_prepare *c) {
 }
 
 bool pith_conv_f32_scratch(const pith_conv_sizes *z, const pith_window *w, int threads, size_t *bytes) {
-    const int64_t floats = pith_taps_floats(w), taps = pith_window_count(w->kernel, w->rank);
+    pith_window part = *w;
+    if (conv_by_rows(z, w)) conv_rows_of(&part, w, 1, ROWS + 1);
+    const int64_t floats = pith_taps_floats(&part), taps = pith_window_count(w->kernel, w->rank);
     int64_t steps, planes = 0;
     size_t own;
     if (floats < 0 || pith_mul_overflows(taps, z->channels, &steps) || steps > INT64_MAX / 64) return false;
     if (is_depthwise(z)) planes = threads;
     if (!is_depthwise(z) && !is_plain(w) && pith_mul_overflows(z->groups, z->channels, &planes)) return false;
+    if (conv_by_rows(z, w) && pith_mul_overflows((int64_t)threads, z->channels, &planes)) return false;
     return !pith_mul_overflows((size_t)planes, pith_round64((size_t)floats * sizeof(float)), &own) &&
            !pith_add_overflows(own, pith_round64((size_t)steps * sizeof(int64_t)), &own) &&
            !pith_add_overflows(*bytes, own, bytes);
@@ -96,6 +120,37 @@ static void conv_run_part(void *context, size_t part, int worker) {
     for (int64_t m = m0; m < m1; m++) pith_tail_apply(j->tail, c.y + m * j->out + first - j->y_all, count);
 }
 
+/* offsets of the channels one after the other, from those of one. */
+static void conv_spread(int64_t *offsets, int64_t taps, int64_t channels, int64_t plane) {
+    for (int64_t i = taps; i < taps * channels; i++) offsets[i] = offsets[i - taps] + plane;
+}
+
+/* ROWS rows of all maps. */
+static void conv_run_rows(void *context, size_t part, int worker) {
+    const job *j = context;
+    const pith_conv_sizes *z = j->z;
+    const int64_t r0 = (int64_t)part * ROWS, r1 = r0 + ROWS < j->w->out[0] ? r0 + ROWS : j->w->out[0];
+    float *planes = j->planes + worker * z->channels * j->plane;
+    int64_t offsets[ROWS_STEPS];
+    pith_window w;
+    const int64_t first = conv_rows_of(&w, j->w, r0, r1);
+    pith_conv c = { .x = planes,
+                    .offsets = offsets,
+                    .weights = j->weights,
+                    .bias = j->bias,
+                    .y = j->y + r0 * j->columns,
+                    .k = z->channels * j->taps,
+                    .y_map = j->out,
+                    .columns = j->columns };
+    pith_taps_offsets(offsets, &c.step, &w);
+    conv_spread(offsets, j->taps, z->channels, j->plane);
+    for (int64_t i = 0; i < z->channels; i++)
+        j->s->plane(planes + i * j->plane, j->x + i * j->in + first * j->w->in[1], &w, 0);
+    j->s->conv(&c, 0, z->maps, 0, (r1 - r0 - 1) * c.step + j->columns);
+    for (int64_t m = 0; j->tail && m < z->maps; m++)
+        pith_tail_apply(j->tail, c.y + m * j->out - j->y_all, (r1 - r0) * j->columns);
+}
+
 /* The maps of one channel. */
 static void conv_run_taps(void *context, size_t part, int worker) {
     const job *j = context;
@@ -124,22 +179,19 @@ static void conv_run_taps(void *context, size_t part, int worker) {
     }
 }
 
-/* offsets of the channels one after the other, from those of one. */
-static void conv_spread(int64_t *offsets, int64_t taps, int64_t channels, int64_t plane) {
-    for (int64_t i = taps; i < taps * channels; i++) offsets[i] = offsets[i - taps] + plane;
-}
-
 void pith_conv_f32_run(pith_run *r, const pith_conv_f32 *s, const pith_conv_sizes *z, const pith_window *w,
                        const float *x, const float *weights, const float *bias, float *y) {
     job j = {
         .s = s, .z = z, .w = w, .weights = weights, .bias = bias, .offsets = r->scratch, .tail = r->tail, .y_all = y
     };
-    const bool plain = is_plain(w) && !is_depthwise(z);
+    const bool plain = is_plain(w) && !is_depthwise(z), by_rows = conv_by_rows(z, w);
+    pith_window part = *w;
+    if (by_rows) conv_rows_of(&part, w, 1, ROWS + 1);
     j.in = pith_window_count(w->in, w->rank);
     j.out = pith_window_count(w->out, w->rank);
     j.taps = pith_window_count(w->kernel, w->rank);
     j.columns = plain ? j.out : w->out[w->rank - 1];
-    j.plane = plain ? j.in : (int64_t)(pith_round64((size_t)pith_taps_floats(w) * sizeof(float)) / sizeof(float));
+    j.plane = plain ? j.in : (int64_t)(pith_round64((size_t)pith_taps_floats(&part) * sizeof(float)) / sizeof(float));
     if (!plain)
         j.planes =
             (float *)(void *)((char *)r->scratch + pith_round64((size_t)(j.taps * z->channels) * sizeof(int64_t)));
@@ -162,6 +214,10 @@ void pith_conv_f32_run(pith_run *r, const pith_conv_f32 *s, const pith_conv_size
     for (int64_t image = 0; image < z->batch; image++) {
         j.x = x + image * z->groups * z->channels * j.in;
         j.y = y + image * z->groups * z->maps * j.out;
+        if (by_rows) {
+            pith_run_parallel(r, conv_run_rows, &j, (size_t)((w->out[0] + ROWS - 1) / ROWS));
+            continue;
+        }
         if (j.planes) pith_run_parallel(r, conv_copy_channel, &j, (size_t)(z->groups * z->channels));
         pith_run_parallel(r, conv_run_part, &j, (size_t)(shared * j.map_parts));
     }
