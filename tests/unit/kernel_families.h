@@ -41,8 +41,8 @@ static const char *const elsewhere_families[] = {
     "scores_hamming", "scores_int8",    "scores_int8_vnni",   "scores_l2",
     "scores_sumsq",   "swiglu",         "swiglu_back",        "taps_bytes",
     "conv",           "taps_max",       "taps_plane",         "taps_sum",
-    "to_bf16",        "pool_max_two",   "turn_bytes",         "unit_factor",
-    "widen"
+    "to_bf16",        "pool_rows_max",  "pool_rows_mean",     "turn_bytes",
+    "unit_factor",    "widen"
 };
 
 #define LISTED(list, family) listed(list, COUNT(list), family)
