@@ -5,6 +5,8 @@
 #include <math.h>
 
 #include "base/half.h"
+#include "kernels/arg_lanes.h"
+#include "kernels/axis_scan.h"
 #include "kernels/cells.h"
 #include "kernels/conv.h"
 #include "kernels/conv_bytes.h"
@@ -187,6 +189,33 @@ static void pools(void **state) {
             if (level_usable(level)) check_pool(&w, i % 2, i / 2 % 2, level);
     }
     assert_true(count > 500);
+}
+
+static void check_arg(int64_t n, int64_t columns, int64_t stride, int min, bool last, int level) {
+    guarded x = guarded_floats((n - 1) * stride + columns);
+    guarded y = guarded_alloc((size_t)columns * sizeof(int64_t), 1);
+    float *p = x.data;
+    fill_floats(p, (n - 1) * stride + columns);
+    for (int64_t i = 0; i < (n - 1) * stride + columns; i += 1 + random_below(5)) p[i] = (float)random_below(3) * -4.0f;
+    if (random_below(3) == 0) p[random_below((n - 1) * stride + columns)] = NAN;
+    FIND(pith_arg_lanes_fn, min ? "arg_min_lanes" : "arg_max_lanes", PITH_F32, level)
+    (p, y.data, n, stride, columns, last);
+    for (int64_t j = 0; j < columns; j++) {
+        const int64_t want = PITH_KERNEL_FIND(pith_arg_fn, min ? "arg_min" : "arg_max", PITH_F32,
+                                              PITH_ISA_scalar)(p + j, n, stride, last);
+        if (((int64_t *)y.data)[j] != want) fail_msg("level %d, column %d of %d", level, (int)j, (int)columns);
+    }
+    guarded_free(x), guarded_free(y);
+}
+
+static void arguments(void **state) {
+    (void)state;
+    for (int i = 0; i < 600; i++) {
+        const int64_t n = 1 + random_below(i % 2 ? 9 : 200), columns = i % 3 ? 1 + random_below(150) : 1;
+        const int64_t stride = columns == 1 ? 1 : columns + random_below(3);
+        for (int level = 0; level < PITH_ISA_COUNT; level++)
+            if (level_usable(level)) check_arg(n, columns, stride, i / 2 % 2, i / 4 % 2, level);
+    }
 }
 
 /* A convolution of `k` steps and `maps` maps over positions in rows of `step`, in three parts: only columns below
@@ -372,9 +401,10 @@ static void convolution_bytes(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(halves),       cmocka_unit_test(bytes),
-                                        cmocka_unit_test(cells),        cmocka_unit_test(convolution_bytes),
-                                        cmocka_unit_test(convolutions), cmocka_unit_test(mixes),
-                                        cmocka_unit_test(windows),      cmocka_unit_test(pools) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(halves), cmocka_unit_test(arguments),         cmocka_unit_test(bytes),
+        cmocka_unit_test(cells),  cmocka_unit_test(convolution_bytes), cmocka_unit_test(convolutions),
+        cmocka_unit_test(mixes),  cmocka_unit_test(windows),           cmocka_unit_test(pools)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
