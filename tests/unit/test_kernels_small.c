@@ -7,13 +7,16 @@
 #include "base/half.h"
 #include "kernels/arg_lanes.h"
 #include "kernels/axis_scan.h"
+#include "kernels/binary.h"
 #include "kernels/cells.h"
 #include "kernels/conv.h"
 #include "kernels/conv_bytes.h"
+#include "kernels/maps.h"
 #include "kernels/mix.h"
 #include "kernels/pool_rows.h"
 #include "kernels/small.h"
 #include "kernels/taps.h"
+#include "kernels/unary.h"
 
 enum { LENGTHS = 70 };
 
@@ -189,6 +192,28 @@ static void pools(void **state) {
             if (level_usable(level)) check_pool(&w, i % 2, i / 2 % 2, level);
     }
     assert_true(count > 500);
+}
+
+/* What the pass "swish" relies on: one step rounds where the two or three that it replaces do. */
+static void swish_is_its_parts(void **state) {
+    (void)state;
+    static const float factors[] = { 1.0f, 1.702f, -0.3f };
+    for (int i = 0; i < 60; i++) {
+        const int64_t n = 1 + random_below(100);
+        const float factor = factors[i % 3];
+        float *x = floats(n), *gate = floats(n), *y = floats(n);
+        fill_floats(x, n);
+        for (int level = 0; level < PITH_ISA_COUNT; level++) {
+            if (!level_usable(level)) continue;
+            pith_binary_fn *mul = FIND(pith_binary_fn, "mul", PITH_F32, level);
+            FIND(pith_map_fn, "map_swish", PITH_F32, level)(y, x, n, (double[]){ (double)factor, 0 });
+            mul(gate, x, &factor, n, 1, 0);
+            FIND(pith_unary_f32_fn, "sigmoid", PITH_F32, level)(factor == 1.0f ? x : gate, gate, (size_t)n);
+            mul(gate, x, gate, n, 1, 1);
+            for (int64_t k = 0; k < n; k++) assert_true(same_float(y[k], gate[k]));
+        }
+        free(x), free(gate), free(y);
+    }
 }
 
 static void check_arg(int64_t n, int64_t columns, int64_t stride, int min, bool last, int level) {
@@ -402,9 +427,10 @@ static void convolution_bytes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(halves), cmocka_unit_test(arguments),         cmocka_unit_test(bytes),
-        cmocka_unit_test(cells),  cmocka_unit_test(convolution_bytes), cmocka_unit_test(convolutions),
-        cmocka_unit_test(mixes),  cmocka_unit_test(windows),           cmocka_unit_test(pools)
+        cmocka_unit_test(halves),       cmocka_unit_test(arguments), cmocka_unit_test(swish_is_its_parts),
+        cmocka_unit_test(bytes),        cmocka_unit_test(cells),     cmocka_unit_test(convolution_bytes),
+        cmocka_unit_test(convolutions), cmocka_unit_test(mixes),     cmocka_unit_test(windows),
+        cmocka_unit_test(pools)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
