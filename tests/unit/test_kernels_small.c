@@ -261,7 +261,8 @@ static void check_convolution(int64_t k, int64_t maps, int64_t rows, int64_t ste
                     .y_map = rows * columns,
                     .step = step,
                     .columns = columns };
-    pith_conv_fn *conv = FIND(pith_conv_fn, "conv", PITH_F32, level);
+    const bool few = positions <= PITH_CONV_FEW || k % 3 == 0; /* it takes more positions too, though slowly */
+    pith_conv_fn *conv = FIND(pith_conv_fn, few ? "conv_few" : "conv", PITH_F32, level);
     conv(&c, 0, cut, 0, positions);
     conv(&c, cut, maps, half, positions);
     conv(&c, cut, maps, 0, half);
@@ -282,7 +283,8 @@ static void check_convolution(int64_t k, int64_t maps, int64_t rows, int64_t ste
 static void convolutions(void **state) {
     (void)state;
     for (int i = 0; i < 200; i++) {
-        const int64_t k = random_below(30), maps = 1 + random_below(40), columns = 1 + random_below(i % 4 ? 20 : 150);
+        const int64_t k = random_below(i % 5 ? 30 : 70), maps = 1 + random_below(40);
+        const int64_t columns = 1 + random_below(i % 3 == 0 ? 4 : i % 4 ? 20 : 150);
         const int64_t rows = 1 + random_below(6), step = columns + random_below(5);
         for (int level = 0; level < PITH_ISA_COUNT; level++)
             if (level_usable(level)) check_convolution(k, maps, rows, step, columns, level);
