@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""Pith beside ONNX Runtime, single operators at real shapes, in one interleaved run of one process.
+"""Pith beside ONNX Runtime: single operators at real shapes and networks out of wheels, in one interleaved run.
 
-Results are compared before anything is timed. Then both engines take turns: a turn is a few runs with inputs and outputs
-in place, and a ratio is the time of ONNX Runtime divided by that of Pith in the same round. The median over the rounds is
-printed. Above 1, Pith is faster.
+Results are compared before anything is timed. Then both engines take turns in one process: a turn is a few runs with
+inputs and outputs in place, and a ratio is the time of ONNX Runtime divided by that of Pith in the same round. The median
+over the rounds is printed. Above 1, Pith is faster. Loading and memory of a network are measured in processes of their own.
 """
 import argparse
 import ctypes
 import json
+import os
+import platform
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -19,10 +23,13 @@ import onnxruntime
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tools")]
 
+import network_cases  # noqa: E402
 import operator_cases  # noqa: E402
 import pith_ctypes  # noqa: E402
 
-TOLERANCE = 2e-4  # of the largest number of an output
+TOLERANCE = 2e-4  # of the largest number of an output of one operator
+NETWORK_TOLERANCE = 2e-3  # the same after tens of layers, which both engines round in other places
+PAGE = ROOT / "docs" / "performance" / "networks.md"
 PAUSE = 0.002  # seconds in which the threads of the other engine come to rest
 
 
@@ -81,13 +88,18 @@ class OnnxRuntime:
                     binding.bind_ortvalue_output(port.name, onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array)))
                 else:
                     binding.bind_output(port.name)
-            self.bound[count] = (session, binding)
+            # Outputs of another rank than the file declares cannot be bound.
+            plain = any(np.ndim(a) != len(p.shape) for p, a in zip(session.get_outputs(), self.first))
+            self.bound[count] = (session, None if plain else binding)
 
     def threads(self, count):
         self.session, self.binding = self.bound[count]
 
     def run(self):
-        self.session.run_with_iobinding(self.binding)
+        if self.binding:
+            self.session.run_with_iobinding(self.binding)
+        else:
+            self.session.run(None, self.feeds)
 
 
 def difference(found, wanted, low):
@@ -130,13 +142,29 @@ def compare(pith, ort, threads, rounds, seconds):
             statistics.median(o / p for p, o in times))
 
 
-def measure(case, arguments):
+def probe(case, arguments):
+    """Milliseconds until the first result and MB that it takes, of both engines: the least of three processes each."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        model, inputs = Path(folder, "model.onnx"), Path(folder, "inputs.npz")
+        model.write_bytes(case.model)
+        np.savez(inputs, **case.feeds)
+        for _ in range(3):
+            for engine in ("pith", "ort"):
+                command = [sys.executable, str(ROOT / "bench" / "probe_model.py"), engine, str(arguments.library), str(model), str(inputs)]
+                row = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+                found.setdefault(f"{engine}_load", []).append(row["seconds"])
+                found.setdefault(f"{engine}_bytes", []).append(row["bytes"])
+    return {key: min(values) for key, values in found.items()}
+
+
+def measure(case, arguments, tolerance=TOLERANCE):
     ort = OnnxRuntime(case.model, case.feeds, arguments.threads)
     pith = Pith(arguments.library, case.model, case.feeds)
     try:
         pith.run()
         found = difference(pith.results(), ort.first, case.low)
-        row = {"name": case.name, "difference": float(found), "good": bool(found <= TOLERANCE)}
+        row = {"name": case.name, "difference": float(found), "good": bool(found <= tolerance)}
         for count in arguments.threads:
             row[f"pith{count}"], row[f"ort{count}"], row[f"ratio{count}"] = compare(
                 pith, ort, count, arguments.rounds, arguments.seconds)
@@ -155,6 +183,44 @@ def show(row, counts, before):
     print(f"{row['name'][:44]:44}", *cells, wrong, flush=True)
 
 
+def summary(rows, counts):
+    for count in counts:
+        ratios = sorted(r[f"ratio{count}"] for r in rows)
+        if ratios:
+            yield (f"{count} thread{'s' * (count > 1)}: {len(ratios)} rows, median {statistics.median(ratios):.2f}, least {ratios[0]:.2f}, "
+                   f"{sum(r < 0.8 for r in ratios)} below 0.8")
+
+
+def table(rows, counts, probed):
+    titles = [f"{t} thr.: {n}" for t in counts for n in ("Pith, ms", "ONNX Runtime, ms", "ratio")]
+    titles += ["first result, ms", "memory, MB"] if probed else []
+    lines = ["| " + " | ".join(["", *titles]) + " |", "|---" * (len(titles) + 1) + "|"]
+    for r in rows:
+        cells = [r["name"]]
+        for t in counts:
+            cells += [f"{r[f'pith{t}'] * 1e3:.3f}", f"{r[f'ort{t}'] * 1e3:.3f}", f"{r[f'ratio{t}']:.2f}"]
+        if probed:
+            cells += [f"{r['pith_load'] * 1e3:.0f} and {r['ort_load'] * 1e3:.0f}",
+                      f"{r['pith_bytes'] / 1e6:.0f} and {r['ort_bytes'] / 1e6:.0f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join([*lines, "", *(f"- {line}" for line in summary(rows, counts))])
+
+
+def machine():
+    model = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")),
+                 platform.machine())
+    return f"{len(os.sched_getaffinity(0))} cores of an {model}, {platform.system()} {platform.release()}, " \
+           f"onnxruntime {onnxruntime.__version__}. Load of the machine when the run began: {os.getloadavg()[0]:.1f}."
+
+
+def write(networks, operators, counts, where):
+    text = PAGE.read_text()
+    for mark, content in (("networks", table(networks, counts, True)), ("operators", table(operators, counts, False)), ("machine", where)):
+        head, rest = text.split(f"<!-- {mark} -->\n")
+        text = f"{head}<!-- {mark} -->\n{content}\n<!-- /{mark} -->" + rest.split(f"<!-- /{mark} -->")[1]
+    PAGE.write_text(text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("words", nargs="*", help="only cases or groups whose name contains one of these")
@@ -164,24 +230,29 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.004, help="of a turn")
     parser.add_argument("--json", help="write the rows to this file")
     parser.add_argument("--before", help="show the ratios of such a file beside")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/performance/networks.md")
     arguments = parser.parse_args()
+    if arguments.write and arguments.words:
+        parser.error("--write needs all cases")
     before = {r["name"]: r for r in json.loads(Path(arguments.before).read_text())} if arguments.before else {}
-    words, rows = [w.lower() for w in arguments.words], []
+    words, networks, operators, where = [w.lower() for w in arguments.words], [], [], machine()
     print(f"{'ms of Pith, of ONNX Runtime, ratio':44}", *[f"{n} thread{'s' * (n > 1)}".rjust(26) for n in arguments.threads])
+    for case in network_cases.networks(words):
+        networks.append(measure(case, arguments, NETWORK_TOLERANCE) | probe(case, arguments))
+        show(networks[-1], arguments.threads, before)
     for group, cases in operator_cases.GROUPS.items():
         for case in cases():
-            if words and not any(w in group or w in case.name.lower() for w in words):
-                continue
-            rows.append(measure(case, arguments))
-            show(rows[-1], arguments.threads, before)
-    for count in arguments.threads:
-        ratios = sorted(r[f"ratio{count}"] for r in rows)
-        if ratios:
-            print(f"{count} threads: {len(ratios)} operators, median {statistics.median(ratios):.2f}, least {ratios[0]:.2f}, "
-                  f"{sum(r < 0.8 for r in ratios)} below 0.8")
+            if not words or any(w in group or w in case.name.lower() for w in words):
+                operators.append(measure(case, arguments))
+                show(operators[-1], arguments.threads, before)
+    for what, rows in (("networks", networks), ("operators", operators)):
+        for line in summary(rows, arguments.threads):
+            print(f"{what}, {line}")
     if arguments.json:
-        Path(arguments.json).write_text(json.dumps(rows, indent=1))
-    sys.exit(0 if all(r["good"] for r in rows) else "error: results differ from those of ONNX Runtime")
+        Path(arguments.json).write_text(json.dumps(networks + operators, indent=1))
+    if arguments.write:
+        write(networks, operators, arguments.threads, where)
+    sys.exit(0 if all(r["good"] for r in networks + operators) else "error: results differ from those of ONNX Runtime")
 
 
 if __name__ == "__main__":

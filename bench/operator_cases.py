@@ -1,4 +1,4 @@
-"""Single operators at the shapes that networks use them with: a name, an ONNX model of one node, and its inputs."""
+"""Single operators and short chains at the shapes that networks use them with: a name, an ONNX model, and its inputs."""
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
@@ -9,15 +9,27 @@ class Case:
 
     def __init__(self, name, op, inputs, outputs=1, constants=None, opset=21, domain="", low=False, **attributes):
         constants = constants or {}
-        names = [n for n in list(inputs) + list(constants)]
-        order = attributes.pop("order", names)
+        order = attributes.pop("order", [*inputs, *constants])
         node = helper.make_node(op, order, [f"y{i}" for i in range(outputs)], domain=domain, **attributes)
-        ports = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in inputs.items()]
-        graph = helper.make_graph([node], "one", ports, [helper.make_empty_tensor_value_info(f"y{i}") for i in range(outputs)],
-                                  [numpy_helper.from_array(a, n) for n, a in constants.items()])
-        opsets = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(domain, 1)] if domain else [])
-        self.model = helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+        self.model = model_of([node], inputs, [f"y{i}" for i in range(outputs)], constants, opset, domain)
         self.name, self.feeds, self.low = name, inputs, low
+
+
+class Chain(Case):
+    """Several nodes, each (operator, inputs, output, attributes); the last output is the result."""
+
+    def __init__(self, name, nodes, inputs, constants=None, opset=17, low=False):
+        made = [helper.make_node(op, names, [out], **attributes) for op, names, out, attributes in nodes]
+        self.model = model_of(made, inputs, [nodes[-1][2]], constants or {}, opset, "")
+        self.name, self.feeds, self.low = name, inputs, low
+
+
+def model_of(nodes, inputs, outputs, constants, opset, domain):
+    ports = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in inputs.items()]
+    graph = helper.make_graph(nodes, "one", ports, [helper.make_empty_tensor_value_info(n) for n in outputs],
+                              [numpy_helper.from_array(a, n) for n, a in constants.items()])
+    opsets = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(domain, 1)] if domain else [])
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
 
 
 def floats(*shape, seed=1, dtype=np.float32):
@@ -137,6 +149,8 @@ def resizes():
     yield Case("Resize linear, corners, 21, 32", "Resize", {"x": floats(1, 21, 32, 32)}, mode="linear",
                constants={"r": np.array([], np.float32), "s": np.array([1, 1, 4, 4], np.float32)},
                coordinate_transformation_mode="align_corners")
+    yield Case("Resize linear, half, 32, 112", "Resize", x, mode="linear",
+               constants={"r": np.array([], np.float32), "s": np.array([1, 1, 0.5, 0.5], np.float32)})
     yield Case("Resize cubic, 2 times, 3, 112", "Resize", {"x": floats(1, 3, 112, 112)}, constants=scales, mode="cubic")
     yield Case("GridSample linear, 32, 56", "GridSample",
                {"x": floats(1, 32, 56, 56), "g": (floats(1, 56, 56, 2) * np.float32(0.4))}, opset=20)
@@ -198,5 +212,38 @@ def reductions():
     yield Case("NonZero 64 x 1000", "NonZero", {"x": (floats(64, 1000) > 1).astype(np.float32)})
 
 
+def chains():
+    x, weight = {"x": floats(1, 32, 80, 80)}, {"w": weights(32, 32, 3, 3), "b": floats(32, seed=3)}
+    conv = ("Conv", ["x", "w", "b"], "c", {"pads": [1] * 4})
+    yield Chain("Conv 3x3, x * Sigmoid(x), 32, 80", [conv, ("Sigmoid", ["c"], "g", {}), ("Mul", ["c", "g"], "y", {})], x, weight)
+    yield Chain("Conv 3x3, x * HardSigmoid(x), 32, 80",
+                [conv, ("HardSigmoid", ["c"], "g", {"alpha": 1 / 6}), ("Mul", ["c", "g"], "y", {})], x, weight)
+    yield Chain("Conv 3x3, Mish in parts, 32, 80", [conv, ("Softplus", ["c"], "s", {}), ("Tanh", ["s"], "t", {}),
+                                                   ("Mul", ["c", "t"], "y", {})], x, weight)
+    yield Chain("Conv 3x3, BatchNormalization, Relu, 32, 80",
+                [("Conv", ["x", "w"], "c", {"pads": [1] * 4}), ("BatchNormalization", ["c", "s", "b", "m", "v"], "n", {}),
+                 ("Relu", ["n"], "y", {})], x,
+                {"w": weight["w"]} | {n: np.abs(floats(32, seed=4)) + np.float32(0.1) for n in "sbmv"})
+    scale, zero = {"s": np.float32(0.05)}, {"z": np.uint8(128)}
+    yield Chain("DequantizeLinear, Relu, QuantizeLinear, 32, 112",
+                [("DequantizeLinear", ["x", "s", "z"], "d", {}), ("Relu", ["d"], "r", {}),
+                 ("QuantizeLinear", ["r", "s", "z"], "y", {})], {"x": integers(0, 256, 1, 32, 112, 112)}, scale | zero, low=True)
+    yield Chain("QDQ Conv 3x3, 32, 56",
+                [("DequantizeLinear", ["x", "s", "z"], "d", {}), ("DequantizeLinear", ["w", "ws", "wz"], "e", {}),
+                 ("Conv", ["d", "e"], "c", {"pads": [1] * 4}), ("QuantizeLinear", ["c", "s", "z"], "y", {})],
+                {"x": integers(0, 256, 1, 32, 56, 56)},
+                {"w": integers(-127, 128, 32, 32, 3, 3, dtype=np.int8, seed=2), "ws": np.float32(0.002),
+                 "wz": np.int8(0)} | scale | zero, low=True)
+    yield Chain("LayerNormalization in parts, 197 x 768",
+                [("ReduceMean", ["x"], "m", {"axes": [-1]}), ("Sub", ["x", "m"], "d", {}), ("Mul", ["d", "d"], "q", {}),
+                 ("ReduceMean", ["q"], "v", {"axes": [-1]}), ("Add", ["v", "e"], "a", {}), ("Sqrt", ["a"], "r", {}),
+                 ("Div", ["d", "r"], "n", {}), ("Mul", ["n", "g"], "y", {})], {"x": floats(1, 197, 768)},
+                {"e": np.float32(1e-5), "g": floats(768, seed=2)})
+    yield Chain("Add, Mul, Sigmoid, Mul, 32, 112", [("Add", ["x", "z"], "a", {}), ("Mul", ["a", "k"], "m", {}),
+                                                    ("Sigmoid", ["m"], "s", {}), ("Mul", ["s", "z"], "y", {})],
+                {"x": floats(1, 32, 112, 112), "z": floats(1, 32, 112, 112, seed=2)}, {"k": np.float32(0.7)})
+
+
 GROUPS = {"convolutions": convolutions, "products": products, "recurrent": recurrent, "normalisations": normalisations,
-          "pools": pools, "resizes": resizes, "elementwise": elementwise, "moves": moves, "reductions": reductions}
+          "pools": pools, "resizes": resizes, "elementwise": elementwise, "moves": moves, "reductions": reductions,
+          "chains": chains}

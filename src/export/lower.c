@@ -54,6 +54,18 @@ static pith_value *lower_swish(pith_maker *m, pith_node *node) {
     return PITH_MAKE(m, "Mul", x, PITH_MAKE(m, "Sigmoid", inner));
 }
 
+static pith_value *lower_hard_swish(pith_maker *m, pith_node *node) {
+    pith_value *x = node->inputs[0], *gate = PITH_MAKE(m, "HardSigmoid", x);
+    pith_make_float(m, gate, "alpha", 1.0f / 6.0f);
+    pith_make_float(m, gate, "beta", 0.5f);
+    return PITH_MAKE(m, "Mul", x, gate);
+}
+
+static pith_value *lower_mish(pith_maker *m, pith_node *node) {
+    pith_value *x = node->inputs[0];
+    return PITH_MAKE(m, "Mul", x, PITH_MAKE(m, "Tanh", PITH_MAKE(m, "Softplus", x)));
+}
+
 /* Softmax before opset 13 works on all axes from one on, as if they were one. */
 static pith_value *lower_flattened(pith_maker *m, pith_node *node) {
     pith_value *x = node->inputs[0], *y, *shape;
@@ -79,12 +91,10 @@ typedef struct lowering {
 } lowering;
 
 static const lowering lowerings[] = {
-    { "Gelu", lower_gelu },
-    { "Hardmax", lower_flattened },
-    { "LogSoftmax", lower_flattened },
-    { "RMSNormalization", lower_rms_norm },
-    { "Softmax", lower_flattened },
-    { "Swish", lower_swish },
+    { "Gelu", lower_gelu },         { "HardSwish", lower_hard_swish },
+    { "Hardmax", lower_flattened }, { "LogSoftmax", lower_flattened },
+    { "Mish", lower_mish },         { "RMSNormalization", lower_rms_norm },
+    { "Softmax", lower_flattened }, { "Swish", lower_swish },
 };
 
 /* Reductions have their axes as an input from opset 18 on (ReduceSum from 13), as an attribute before. */

@@ -26,6 +26,10 @@ void pith_make_int(pith_maker *m, pith_value *value, const char *name, int64_t n
     if (value && pith_node_set_int(value->producer, name, number)) made_or_none(m, NULL);
 }
 
+void pith_make_float(pith_maker *m, pith_value *value, const char *name, float number) {
+    if (value && pith_node_set_float(value->producer, name, number)) made_or_none(m, NULL);
+}
+
 void pith_make_ints(pith_maker *m, pith_value *value, const char *name, const int64_t *numbers, size_t count) {
     if (value && pith_node_set_ints(value->producer, name, numbers, count)) made_or_none(m, NULL);
 }

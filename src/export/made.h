@@ -20,6 +20,7 @@ pith_value *pith_make(pith_maker *m, const char *op, pith_value *const *inputs, 
               (int)(sizeof((pith_value *[]){ __VA_ARGS__ }) / sizeof(pith_value *)))
 /* Set an attribute of the value's node. The value may be NULL. */
 void pith_make_int(pith_maker *m, pith_value *value, const char *name, int64_t number);
+void pith_make_float(pith_maker *m, pith_value *value, const char *name, float number);
 void pith_make_ints(pith_maker *m, pith_value *value, const char *name, const int64_t *numbers, size_t count);
 pith_value *pith_make_cast(pith_maker *m, pith_value *x, int dtype);
 /* Constants: a scalar, a list of one number, and numbers of any shape, which must live as long as the graph. */

@@ -23,5 +23,8 @@ typedef struct pith_conv {
  * order and in parallel. Family "conv". */
 typedef void pith_conv_fn(const pith_conv *c, int64_t m0, int64_t m1, int64_t n0, int64_t n1);
 PITH_KERNEL_DECLARE(conv_f32, pith_conv_fn)
+/* The same bits, faster for PITH_CONV_FEW positions or less and many maps. Family "conv_few". */
+enum { PITH_CONV_FEW = 8 };
+PITH_KERNEL_DECLARE(conv_few_f32, pith_conv_fn)
 
 #endif

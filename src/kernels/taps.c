@@ -49,10 +49,3 @@ void pith_taps_offsets(int64_t *offsets, int64_t *step, const pith_window *w) {
     }
     *step = p.columns;
 }
-
-bool pith_pool_two_fits(const pith_window *w) {
-    enum { MOST = 2 }; /* columns of a window; wider ones meet each place of a row more than once */
-    const int last = w->rank - 1;
-    return w->rank <= 2 && w->stride[last] == 2 && w->dilation[last] == 1 && w->kernel[last] <= MOST &&
-           w->begin[last] >= 0 && w->begin[last] <= PITH_POOL_TWO_PADS && w->begin[last] <= w->in[last];
-}

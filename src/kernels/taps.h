@@ -54,11 +54,4 @@ void pith_taps_offsets(int64_t *offsets, int64_t *step, const pith_window *w);
 typedef void pith_taps_plane_fn(float *plane, const float *x, const pith_window *w, float padding);
 PITH_KERNEL_DECLARE(taps_plane_f32, pith_taps_plane_fn)
 
-/* Maxima as those of taps_max, of dense channels, where windows lie two places apart along the last axis and
- * pith_pool_two_fits: no plane is copied. Family "pool_max_two". */
-typedef void pith_pool_two_fn(float *y, const float *x, const pith_window *w, int64_t channels);
-PITH_KERNEL_DECLARE(pool_max_two_f32, pith_pool_two_fn)
-enum { PITH_POOL_TWO_PADS = 16 }; /* padding before a row, at most */
-bool pith_pool_two_fits(const pith_window *w);
-
 #endif

@@ -7,8 +7,9 @@
 #include "ops/elementwise.h"
 
 /* PART: positions of one part of the work, if there are enough. PARTS: parts for each thread; with fewer positions the
- * maps are shared out too, MAPS at least. */
-enum { PART = 512, PARTS = 4, MAPS = 28 };
+ * maps are shared out too, MAPS at least, or of few positions multiples of LANES that have
+ * GRAIN weights. */
+enum { PART = 512, PARTS = 4, MAPS = 28, LANES = 16, GRAIN = 32768 };
 /* Inputs of few channels (pictures): output rows of a part, which copies the rows of the planes that it needs, so that
  * they stay in the cache. */
 enum { ROWS = 8, ROWS_CHANNELS = 4, ROWS_LEAST = 4 * ROWS, ROWS_STEPS = 256 };
@@ -24,6 +25,7 @@ typedef struct job {
     int64_t *offsets;
     int64_t in, out, taps, plane; /* places of a channel, windows of a map; floats of a plane or of a channel */
     int64_t step, columns, positions, parts, map_parts;
+    bool few; /* positions */
 } job;
 
 /* Windows of one place each, one beside the other, over all of the input: the input is its own plane. */
@@ -33,7 +35,8 @@ static bool is_plain(const pith_window *w) {
     return true;
 }
 
-static bool is_depthwise(const pith_conv_sizes *z) { return z->channels == 1; }
+/* With more maps than this of one channel, tiles of maps are faster. */
+static bool is_depthwise(const pith_conv_sizes *z) { return z->channels == 1 && z->maps < LANES; }
 
 static bool conv_by_rows(const pith_conv_sizes *z, const pith_window *w) {
     return w->rank == 2 && z->groups == 1 && z->channels <= ROWS_CHANNELS && w->out[0] >= ROWS_LEAST &&
@@ -54,9 +57,11 @@ static int64_t conv_rows_of(pith_window *part, const pith_window *w, int64_t r0,
 }
 
 pith_status pith_conv_f32_prepare(pith_conv_f32 *s, pith_prepare *c) {
-    pith_kernel_fn *taps, *depthwise;
+    pith_kernel_fn *taps, *depthwise, *few;
     PITH_TRY(pith_prepare_kernel(c, "taps_sum", PITH_F32, &taps));
     PITH_TRY(pith_prepare_kernel(c, "depthwise", PITH_F32, &depthwise));
+    PITH_TRY(pith_prepare_kernel(c, "conv_few", PITH_F32, &few));
+    s->few = (pith_conv_fn *)few;
     s->taps = (pith_taps_fn *)taps;
     s->depthwise = (pith_depthwise_fn *)depthwise;
     return pith_conv_f32_prepare_planes(s, c);
@@ -98,11 +103,30 @@ static int64_t conv_place(const job *j, int64_t n) {
     return n / j->step * j->columns + (column < j->columns ? column : j->columns);
 }
 
+/* The first map of a part. */
+static int64_t conv_first_map(const job *j, int64_t part) {
+    if (!j->few) return j->z->maps * part / j->map_parts;
+    const int64_t first = (j->z->maps + LANES - 1) / LANES * part / j->map_parts * LANES;
+    return first < j->z->maps ? first : j->z->maps;
+}
+
+/* How many parts the maps of a group are shared out to. */
+static int64_t conv_map_parts(const job *j, int threads) {
+    const int64_t wanted = PARTS * (int64_t)threads, shared = j->parts * j->z->groups;
+    const int64_t least = (wanted + shared - 1) / shared, steps = j->z->channels * j->taps;
+    int64_t most = (j->z->maps + MAPS - 1) / MAPS;
+    if (j->few) {
+        const int64_t lanes = (j->z->maps + LANES - 1) / LANES, worth = lanes * LANES * steps / GRAIN;
+        most = worth < 1 ? 1 : worth < lanes ? worth : lanes;
+    }
+    return least < most ? least : most;
+}
+
 static void conv_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     const int64_t at = (int64_t)part % j->parts, maps = (int64_t)part / j->parts % j->map_parts,
                   group = (int64_t)part / j->parts / j->map_parts, steps = j->z->channels * j->taps;
-    const int64_t m0 = j->z->maps * maps / j->map_parts, m1 = j->z->maps * (maps + 1) / j->map_parts;
+    const int64_t m0 = conv_first_map(j, maps), m1 = conv_first_map(j, maps + 1);
     (void)worker;
     pith_conv c = { .x = (j->planes ? j->planes : j->x) + group * j->z->channels * j->plane,
                     .offsets = j->offsets,
@@ -114,7 +138,7 @@ static void conv_run_part(void *context, size_t part, int worker) {
                     .step = j->step,
                     .columns = j->columns };
     const int64_t n0 = at * PART, n1 = n0 + PART < j->positions ? n0 + PART : j->positions;
-    j->s->conv(&c, m0, m1, n0, n1);
+    (j->few ? j->s->few : j->s->conv)(&c, m0, m1, n0, n1);
     if (!j->tail) return;
     const int64_t first = conv_place(j, n0), count = conv_place(j, n1) - first;
     for (int64_t m = m0; m < m1; m++) pith_tail_apply(j->tail, c.y + m * j->out + first - j->y_all, count);
@@ -208,9 +232,8 @@ void pith_conv_f32_run(pith_run *r, const pith_conv_f32 *s, const pith_conv_size
     conv_spread(j.offsets, j.taps, z->channels, j.plane);
     j.positions = plain || w->rank == 1 ? j.columns : (w->out[0] - 1) * j.step + j.columns;
     j.parts = (j.positions + PART - 1) / PART;
-    const int64_t wanted = PARTS * (int64_t)r->exec->threads, shared = j.parts * z->groups,
-                  most = (z->maps + MAPS - 1) / MAPS, least = (wanted + shared - 1) / shared;
-    j.map_parts = least < most ? least : most;
+    j.few = s->few && j.positions <= PITH_CONV_FEW && z->maps >= LANES / 2;
+    j.map_parts = conv_map_parts(&j, r->exec->threads);
     for (int64_t image = 0; image < z->batch; image++) {
         j.x = x + image * z->groups * z->channels * j.in;
         j.y = y + image * z->groups * z->maps * j.out;
@@ -219,6 +242,6 @@ void pith_conv_f32_run(pith_run *r, const pith_conv_f32 *s, const pith_conv_size
             continue;
         }
         if (j.planes) pith_run_parallel(r, conv_copy_channel, &j, (size_t)(z->groups * z->channels));
-        pith_run_parallel(r, conv_run_part, &j, (size_t)(shared * j.map_parts));
+        pith_run_parallel(r, conv_run_part, &j, (size_t)(j.parts * z->groups * j.map_parts));
     }
 }

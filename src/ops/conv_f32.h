@@ -12,7 +12,7 @@
 #include "ops/infer.h"
 
 typedef struct pith_conv_f32 {
-    pith_conv_fn *conv;
+    pith_conv_fn *conv, *few;
     pith_taps_fn *taps;
     pith_depthwise_fn *depthwise;
     pith_taps_plane_fn *plane;

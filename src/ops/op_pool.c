@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "kernels/binary.h"
+#include "kernels/pool_rows.h"
 #include "kernels/reduce.h"
 #include "kernels/taps.h"
 #include "ops/elementwise.h"
@@ -16,7 +17,7 @@ typedef struct state {
     pith_pool_fn *fn;
     pith_taps_fn *taps;        /* of f32 maxima and sums; NULL */
     pith_taps_plane_fn *plane; /* with taps */
-    pith_pool_two_fn *two;     /* with taps of maxima, for windows two places apart */
+    pith_pool_rows_fn *direct; /* with taps, for windows that pith_pool_rows_fits */
     pith_binary_fn *div;       /* of sums by the counts of their places; NULL: maxima */
     pith_reduce_rows_fn *rows; /* of whole channels in f32; NULL */
     int64_t p;
@@ -60,16 +61,18 @@ static pith_status pool_prepare(pith_prepare *c) {
     if (f32 && s->global) s->rows = PITH_PREPARE_KERNEL(pith_reduce_rows_fn, max ? "row_max" : "row_mean", PITH_F32, c);
     if (f32 && !s->global) s->plane = PITH_PREPARE_KERNEL(pith_taps_plane_fn, "taps_plane", PITH_F32, c);
     if (s->plane) s->taps = PITH_PREPARE_KERNEL(pith_taps_fn, max ? "taps_max" : "taps_sum", PITH_F32, c);
-    if (s->plane && max) s->two = PITH_PREPARE_KERNEL(pith_pool_two_fn, "pool_max_two", PITH_F32, c);
+    if (s->plane)
+        s->direct = PITH_PREPARE_KERNEL(pith_pool_rows_fn, max ? "pool_rows_max" : "pool_rows_mean", PITH_F32, c);
     if (f32 && !s->global && !max) s->div = PITH_PREPARE_KERNEL(pith_binary_fn, "div", PITH_F32, c);
     c->state = s;
     return PITH_OK;
 }
 
-/* Windows that pith_taps walks: their values alone are wanted. The floats of a worker, or 0: offsets and weights of the
- * taps, the counts of a row, the plane. */
-static int64_t pool_taps_floats(const state *s, const pith_window *w, bool indices) {
+/* Windows whose values alone are wanted, read where they lie or by pith_taps from a padded plane. The floats of a
+ * worker, or 0: the counts of a row; offsets and weights of the taps, the counts of a row, the plane. */
+static int64_t pool_floats(const state *s, const pith_window *w, bool indices) {
     if (!s->taps || indices || w->rank > 2) return 0;
+    if (s->direct && pith_pool_rows_fits(w)) return (w->out[w->rank - 1] + 15) & ~(int64_t)15;
     int64_t floats = pith_taps_floats(w), taps = pith_window_count(w->kernel, w->rank);
     if (floats < 0 || taps > MOST_TAPS || pith_add_overflows(floats, 3 * taps + 63, &floats) ||
         pith_add_overflows(floats, w->out[w->rank - 1], &floats))
@@ -85,7 +88,7 @@ static pith_status pool_scratch(const pith_infer *c, const void *state_, int thr
         pith_window w;
         PITH_TRY(pith_windows_attributes(&w, c->node, x->rank - 2, NULL, c->err));
         pith_windows_complete(&w, c->node, x->dims + 2, c->out[0].dims + 2);
-        int64_t floats = pool_taps_floats(s, &w, false);
+        int64_t floats = pool_floats(s, &w, false);
         if (pith_mul_overflows((size_t)floats, (size_t)threads * sizeof(float), bytes))
             return pith_fail_memory(c->err, SIZE_MAX);
     }
@@ -95,7 +98,7 @@ static pith_status pool_scratch(const pith_infer *c, const void *state_, int thr
 typedef struct job {
     const pith_run *r;
     pith_window w;
-    int64_t taps_floats; /* of a worker's plane and offsets; 0: fn does it */
+    int64_t floats; /* of a worker; 0: fn does it */
     int64_t in, out, channels, per_part;
     size_t size;
 } job;
@@ -118,7 +121,7 @@ static void pool_divide(const job *j, const pith_taps *a, float *counts) {
 
 static void pool_run_taps(const job *j, int64_t first, int64_t last, int worker) {
     const state *s = j->r->state;
-    float *own = (float *)j->r->scratch + worker * j->taps_floats;
+    float *own = (float *)j->r->scratch + worker * j->floats;
     int64_t *offsets = (int64_t *)(void *)own;
     pith_taps a = { .offsets = offsets,
                     .taps = pith_window_count(j->w.kernel, j->w.rank),
@@ -138,6 +141,20 @@ static void pool_run_taps(const job *j, int64_t first, int64_t last, int worker)
     }
 }
 
+static void pool_run_direct(const job *j, int64_t first, int64_t last, int worker) {
+    const state *s = j->r->state;
+    const int axis = j->w.rank - 1;
+    float *own = (float *)j->r->scratch + worker * j->floats;
+    for (int64_t i = 0; s->div && i < j->w.out[axis]; i++)
+        own[i] = (float)pith_window_places(&j->w, axis, i, s->p != 0);
+    s->direct(&(pith_pool_planes){ .w = &j->w,
+                                   .x = (const float *)j->r->in[0]->data + first * j->in,
+                                   .y = (float *)j->r->out[0]->data + first * j->out,
+                                   .channels = last - first,
+                                   .counts = own,
+                                   .padded = s->p != 0 });
+}
+
 static void pool_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     const state *s = j->r->state;
@@ -149,12 +166,11 @@ static void pool_run_part(void *context, size_t part, int worker) {
                 j->in);
         return;
     }
-    if (j->taps_floats && s->two && pith_pool_two_fits(&j->w)) {
-        s->two((float *)j->r->out[0]->data + first * j->out, (const float *)j->r->in[0]->data + first * j->in, &j->w,
-               last - first);
+    if (j->floats && s->direct && pith_pool_rows_fits(&j->w)) {
+        pool_run_direct(j, first, last, worker);
         return;
     }
-    if (j->taps_floats) {
+    if (j->floats) {
         pool_run_taps(j, first, last, worker);
         return;
     }
@@ -183,7 +199,7 @@ static pith_status pool_run_plain(pith_run *r) {
         PITH_TRY(pith_windows_attributes(&j.w, r->node, x->rank - 2, NULL, r->err));
         pith_windows_complete(&j.w, r->node, x->dims + 2, y->dims + 2);
     }
-    j.taps_floats = pool_taps_floats(s, &j.w, r->out_count > 1 && r->out[1]);
+    j.floats = pool_floats(s, &j.w, r->out_count > 1 && r->out[1]);
     j.in = pith_window_count(j.w.in, j.w.rank);
     j.out = pith_window_count(j.w.out, j.w.rank);
     int64_t work;

@@ -1,4 +1,5 @@
 /* op_scan_axis.c - CumSum and CumProd along an axis; ArgMax and ArgMin. */
+#include "kernels/arg_lanes.h"
 #include "kernels/axis_scan.h"
 #include "ops/elementwise.h"
 #include "ops/widen.h"
@@ -107,24 +108,70 @@ static pith_status infer_arg(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status prepare_arg_max(pith_prepare *c) { return find_kernel(c, "arg_max"); }
-static pith_status prepare_arg_min(pith_prepare *c) { return find_kernel(c, "arg_min"); }
+typedef struct arg_state {
+    pith_arg_fn *fn;
+    pith_arg_lanes_fn *lanes; /* in f32; NULL */
+} arg_state;
+
+static pith_status prepare_arg(pith_prepare *c, const char *family, const char *lanes) {
+    pith_kernel_fn *fn;
+    arg_state *s = pith_arena_array(c->arena, 1, sizeof *s);
+    const int dtype = pith_compute_dtype(c->in[0]->dtype);
+    if (!s) return pith_fail_memory(c->err, sizeof *s);
+    c->state = s;
+    PITH_TRY(pith_prepare_kernel(c, family, dtype, &fn));
+    s->fn = (pith_arg_fn *)fn;
+    if (dtype == PITH_F32) s->lanes = PITH_PREPARE_KERNEL(pith_arg_lanes_fn, lanes, PITH_F32, c);
+    return PITH_OK;
+}
+
+static pith_status prepare_arg_max(pith_prepare *c) { return prepare_arg(c, "arg_max", "arg_max_lanes"); }
+static pith_status prepare_arg_min(pith_prepare *c) { return prepare_arg(c, "arg_min", "arg_min_lanes"); }
+
+/* Results [outer, inner] of lines of n. A part has some of the results; those of one outer place lie side by side. */
+typedef struct arg_job {
+    const arg_state *s;
+    const char *x;
+    int64_t *y;
+    int64_t n, inner, total, per_part;
+    size_t size;
+    bool last;
+} arg_job;
+
+static void arg_run_part(void *context, size_t part, int worker) {
+    const arg_job *j = context;
+    const int64_t first = (int64_t)part * j->per_part,
+                  end = first + j->per_part < j->total ? first + j->per_part : j->total;
+    (void)worker;
+    for (int64_t i = first, next; i < end; i = next) {
+        const int64_t outer = i / j->inner, column = i % j->inner;
+        const char *x = j->x + (size_t)(outer * j->n * j->inner + column) * j->size;
+        next = (outer + 1) * j->inner < end ? (outer + 1) * j->inner : end;
+        if (j->s->lanes && j->n <= INT32_MAX) {
+            j->s->lanes((const float *)(const void *)x, j->y + i, j->n, j->inner, next - i, j->last);
+            continue;
+        }
+        for (int64_t k = i; k < next; k++, x += j->size) j->y[k] = j->s->fn(x, j->n, j->inner, j->last);
+    }
+}
 
 static pith_status run_arg(pith_run *r) {
+    enum { GRAIN = 16384 }; /* elements that are worth a thread */
     const pith_tensor *x = r->in[0];
-    pith_arg_fn *fn = (pith_arg_fn *)*(pith_kernel_fn *const *)r->state;
-    int64_t form[3], *y = r->out[0]->data;
+    int64_t form[3];
     int axis;
     PITH_TRY(pith_axis_normalize(pith_node_int(r->node, "axis", 0), x->rank, &axis, r->err));
     scan_axis_split_at(x->dims, x->rank, axis, form);
-    bool last = pith_node_int(r->node, "select_last_index", 0) != 0;
-    size_t size = pith_element_size(x->dtype);
-    for (int64_t o = 0; o < form[0]; o++) {
-        for (int64_t i = 0; i < form[2]; i++) {
-            const char *at = (const char *)x->data + (size_t)(o * form[1] * form[2] + i) * size;
-            y[o * form[2] + i] = fn(at, form[1], form[2], last);
-        }
-    }
+    arg_job j = { .s = r->state,
+                  .x = x->data,
+                  .y = r->out[0]->data,
+                  .n = form[1],
+                  .inner = form[2],
+                  .total = form[0] * form[2],
+                  .size = pith_element_size(x->dtype),
+                  .last = pith_node_int(r->node, "select_last_index", 0) != 0 };
+    j.per_part = pith_run_chunk(r, j.total, j.n, GRAIN);
+    if (j.total > 0) pith_run_parallel(r, arg_run_part, &j, (size_t)((j.total + j.per_part - 1) / j.per_part));
     return PITH_OK;
 }
 

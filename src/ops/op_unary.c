@@ -185,7 +185,7 @@ UNARY(Floor, "f", 13, "consumed_inputs ints @-5")
 UNARY_AS(Gelu, "f", "", "Gelu", 20, 20, "approximate string none|tanh = none", MAP_FLAGS, infer_plain, prepare_gelu)
 UNARY_AS(Gelu_ms, "f", "com.microsoft", "Gelu", 1, 1, "", MAP_FLAGS, infer_plain, prepare_gelu)
 UNARY(HardSigmoid, "f", 22, "alpha float = 0.2; beta float = 0.5; consumed_inputs ints @-5")
-UNARY(HardSwish, "f", 22, "")
+UNARY_SINCE(HardSwish, "f", 14, 22, "")
 UNARY_AS(IsInf, "x", "", "IsInf", 10, 20, "detect_negative bool = 1; detect_positive bool = 1", PITH_OP_ELEMENTWISE,
          unary_infer_test, unary_prepare_test)
 UNARY_AS(IsNaN, "x", "", "IsNaN", 9, 20, "", PITH_OP_ELEMENTWISE, unary_infer_test, unary_prepare_test)

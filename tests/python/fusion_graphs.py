@@ -594,17 +594,36 @@ def convolution(g, x, channels, size):
     return y, out, size
 
 
+def written_activation(g, x, kind):
+    """SiLU, HardSwish and Mish from their parts, and what only looks like them."""
+    near = g.chance(0.3)
+    if kind == "silu":
+        y = g.either("Mul", x, g.const(g.rng.choice([1.702, 1.5, -1.0]))) if g.chance(0.4) else x
+        return g.either("Mul", x, g.op("Sigmoid", y))
+    if kind == "mish":
+        return g.either("Mul", x, g.op("Tanh", g.op("Softplus" if not near else "Relu", x)))
+    if g.chance(0.4):
+        alpha, beta = (g.rng.choice([0.2, 1 / 6]), 0.4) if near else (1 / 6, 0.5)
+        return g.either("Mul", x, g.op("HardSigmoid", x, alpha=alpha, beta=beta))
+    three, six, by = g.rng.choice([(2.5, 6.0, 6.0), (3.0, 5.0, 6.0), (3.0, 6.0, 5.0)]) if near else (3.0, 6.0, 6.0)
+    y = g.op("Clip", g.either("Add", x, g.const(three)), g.const(0.0), g.const(six))
+
+    def divide(v):
+        return g.op("Div", v, g.const(by)) if g.chance(0.5) else g.either("Mul", v, g.const(1 / by))
+    return g.either("Mul", x, divide(y)) if g.chance(0.5) else divide(g.either("Mul", x, y))
+
+
 def convolutional(rng):
     g = Graph(rng)
     g.inputs = [helper.make_tensor_value_info("pixels", F32, ["batch", 3, 9, 11])]
     x, channels, size = "pixels", 3, [9, 11]
     for _ in range(rng.choice([2, 3, 4])):
         y, out, size = convolution(g, x, channels, size)
-        kind = rng.choice(["Relu", "HardSwish", "Sigmoid", "LeakyRelu", "clip", "silu", "none"])
+        kind = rng.choice(["Relu", "HardSwish", "Sigmoid", "LeakyRelu", "clip", "silu", "hard", "mish", "none"])
         if kind == "clip":
             y = g.op("Clip", y, g.const(0.0), g.const(6.0))
-        elif kind == "silu":
-            y = g.either("Mul", y, g.op("Sigmoid", y))
+        elif kind in ("silu", "hard", "mish"):
+            y = written_activation(g, y, kind)
         elif kind != "none" and (kind != "HardSwish" or g.opset >= 14):
             y = g.op(kind, y)
         if g.chance(0.4):

@@ -5,12 +5,18 @@
 #include <math.h>
 
 #include "base/half.h"
+#include "kernels/arg_lanes.h"
+#include "kernels/axis_scan.h"
+#include "kernels/binary.h"
 #include "kernels/cells.h"
 #include "kernels/conv.h"
 #include "kernels/conv_bytes.h"
+#include "kernels/maps.h"
 #include "kernels/mix.h"
+#include "kernels/pool_rows.h"
 #include "kernels/small.h"
 #include "kernels/taps.h"
+#include "kernels/unary.h"
 
 enum { LENGTHS = 70 };
 
@@ -165,47 +171,109 @@ static void windows(void **state) {
     }
 }
 
-/* Maxima two places apart, of three channels that end and begin at memory which cannot be read. */
-static void check_two(const pith_window *w, int level) {
+/* Maxima and means of three channels that end and begin at memory which cannot be read. */
+static void check_pool(const pith_window *w, int mean, int padded, int level) {
     enum { CHANNELS = 3 };
     const int64_t in = w->in[0] * w->in[1], out = w->out[0] * w->out[1];
     guarded x = guarded_floats(CHANNELS * in), y = guarded_floats(CHANNELS * out);
+    guarded own = guarded_floats(w->out[1]);
     fill_floats(x.data, CHANNELS * in);
     for (int64_t i = 0; i < CHANNELS * in; i += 1 + random_below(9))
         ((float *)x.data)[i] = random_below(4) ? -0.0f * (float)random_below(2) : -INFINITY;
-    FIND(pith_pool_two_fn, "pool_max_two", PITH_F32, level)(y.data, x.data, w, CHANNELS);
+    for (int64_t j = 0; mean && j < w->out[1]; j++) ((float *)own.data)[j] = (float)pith_window_places(w, 1, j, padded);
+    const char *family = mean ? "pool_rows_mean" : "pool_rows_max";
+    FIND(pith_pool_rows_fn, family, PITH_F32, level)
+    (&(pith_pool_planes){
+        .w = w, .x = x.data, .y = y.data, .channels = CHANNELS, .counts = own.data, .padded = padded });
     for (int64_t o = 0; o < CHANNELS * out; o++) {
-        float want = -INFINITY;
+        const float *plane = (float *)x.data + o / out * in;
+        const int64_t top = o % out / w->out[1] * w->stride[0] - w->begin[0];
+        const int64_t left = o % w->out[1] * w->stride[1] - w->begin[1];
+        float want = mean ? 0 : -INFINITY;
+        int places = 0;
         for (int64_t t = 0; t < w->kernel[0] * w->kernel[1]; t++) {
-            int64_t r = o % out / w->out[1] * w->stride[0] - w->begin[0] + t / w->kernel[1] * w->dilation[0];
-            float v =
-                at((float *)x.data + o / out * in, w, r, o % w->out[1] * 2 - w->begin[1] + t % w->kernel[1], -INFINITY);
-            want = v > want || v != v ? v : want;
+            int64_t r = top + t / w->kernel[1] * w->dilation[0], c = left + t % w->kernel[1];
+            int64_t row_pad = padded ? w->begin[0] : 0, pad = padded ? w->begin[1] : 0;
+            int64_t row_end = w->in[0] + (padded ? w->end[0] : 0), end = w->in[1] + (padded ? w->end[1] : 0);
+            float v = at(plane, w, r, c, mean ? 0 : -INFINITY);
+            want = mean ? want + v : v > want || v != v ? v : want;
+            places += r >= -row_pad && r < row_end && c >= -pad && c < end;
         }
-        if (!same_float(((float *)y.data)[o], want)) fail_msg("level %d, window %d", level, (int)o);
+        if (mean) want /= (float)places;
+        if (!same_float(((float *)y.data)[o], want)) fail_msg("level %d, mean %d, window %d", level, mean, (int)o);
+    }
+    guarded_free(x), guarded_free(y), guarded_free(own);
+}
+
+static void pools(void **state) {
+    (void)state;
+    int count = 0;
+    for (int i = 0; i < 1500; i++) {
+        pith_window w = { .rank = 2, .stride = { 1 + random_below(3), 1 + random_below(2) }, .dilation = { 1, 1 } };
+        if (i % 4 == 0) w.dilation[0] = 2;
+        for (int d = 0; d < 2; d++) {
+            w.in[d] = 1 + random_below(d ? i % 3 ? 40 : 200 : 9);
+            w.kernel[d] = 1 + random_below(i % 8 ? 5 : 13);
+            w.begin[d] = random_below(i % 8 ? 4 : 20);
+            w.end[d] = random_below(i % 8 ? 4 : 20);
+            int64_t room = w.in[d] + w.begin[d] + w.end[d] - (w.kernel[d] - 1) * w.dilation[d] - 1;
+            w.out[d] = room < 0 ? 0 : room / w.stride[d] + 1 + random_below(2);
+        }
+        if (w.out[0] < 1 || w.out[1] < 1 || !pith_pool_rows_fits(&w)) continue;
+        count++;
+        for (int level = 0; level < PITH_ISA_COUNT; level++)
+            if (level_usable(level)) check_pool(&w, i % 2, i / 2 % 2, level);
+    }
+    assert_true(count > 500);
+}
+
+/* What the pass "swish" relies on: one step rounds where the two or three that it replaces do. */
+static void swish_is_its_parts(void **state) {
+    (void)state;
+    static const float factors[] = { 1.0f, 1.702f, -0.3f };
+    for (int i = 0; i < 60; i++) {
+        const int64_t n = 1 + random_below(100);
+        const float factor = factors[i % 3];
+        float *x = floats(n), *gate = floats(n), *y = floats(n);
+        fill_floats(x, n);
+        for (int level = 0; level < PITH_ISA_COUNT; level++) {
+            if (!level_usable(level)) continue;
+            pith_binary_fn *mul = FIND(pith_binary_fn, "mul", PITH_F32, level);
+            FIND(pith_map_fn, "map_swish", PITH_F32, level)(y, x, n, (double[]){ (double)factor, 0 });
+            mul(gate, x, &factor, n, 1, 0);
+            FIND(pith_unary_f32_fn, "sigmoid", PITH_F32, level)(factor == 1.0f ? x : gate, gate, (size_t)n);
+            mul(gate, x, gate, n, 1, 1);
+            for (int64_t k = 0; k < n; k++) assert_true(same_float(y[k], gate[k]));
+        }
+        free(x), free(gate), free(y);
+    }
+}
+
+static void check_arg(int64_t n, int64_t columns, int64_t stride, int min, bool last, int level) {
+    guarded x = guarded_floats((n - 1) * stride + columns);
+    guarded y = guarded_alloc((size_t)columns * sizeof(int64_t), 1);
+    float *p = x.data;
+    fill_floats(p, (n - 1) * stride + columns);
+    for (int64_t i = 0; i < (n - 1) * stride + columns; i += 1 + random_below(5)) p[i] = (float)random_below(3) * -4.0f;
+    if (random_below(3) == 0) p[random_below((n - 1) * stride + columns)] = NAN;
+    FIND(pith_arg_lanes_fn, min ? "arg_min_lanes" : "arg_max_lanes", PITH_F32, level)
+    (p, y.data, n, stride, columns, last);
+    for (int64_t j = 0; j < columns; j++) {
+        const int64_t want = PITH_KERNEL_FIND(pith_arg_fn, min ? "arg_min" : "arg_max", PITH_F32,
+                                              PITH_ISA_scalar)(p + j, n, stride, last);
+        if (((int64_t *)y.data)[j] != want) fail_msg("level %d, column %d of %d", level, (int)j, (int)columns);
     }
     guarded_free(x), guarded_free(y);
 }
 
-static void windows_two_apart(void **state) {
+static void arguments(void **state) {
     (void)state;
-    int count = 0;
-    for (int i = 0; i < 2000; i++) {
-        pith_window w = { .rank = 2, .stride = { 1 + random_below(3), 2 }, .dilation = { 1 + random_below(2), 1 } };
-        for (int d = 0; d < 2; d++) {
-            w.in[d] = 1 + random_below(d ? 90 : 6);
-            w.kernel[d] = 1 + random_below(d ? 2 : 4);
-            w.begin[d] = random_below(d ? 20 : 4);
-            w.end[d] = random_below(40);
-            int64_t room = w.in[d] + w.begin[d] + w.end[d] - (w.kernel[d] - 1) * w.dilation[d] - 1;
-            w.out[d] = room < 0 ? 0 : room / w.stride[d] + 1;
-        }
-        if (w.out[0] < 1 || w.out[1] < 1 || !pith_pool_two_fits(&w)) continue;
-        count++;
+    for (int i = 0; i < 600; i++) {
+        const int64_t n = 1 + random_below(i % 2 ? 9 : 200), columns = i % 3 ? 1 + random_below(150) : 1;
+        const int64_t stride = columns == 1 ? 1 : columns + random_below(3);
         for (int level = 0; level < PITH_ISA_COUNT; level++)
-            if (level_usable(level)) check_two(&w, level);
+            if (level_usable(level)) check_arg(n, columns, stride, i / 2 % 2, i / 4 % 2, level);
     }
-    assert_true(count > 200);
 }
 
 /* A convolution of `k` steps and `maps` maps over positions in rows of `step`, in three parts: only columns below
@@ -226,7 +294,8 @@ static void check_convolution(int64_t k, int64_t maps, int64_t rows, int64_t ste
                     .y_map = rows * columns,
                     .step = step,
                     .columns = columns };
-    pith_conv_fn *conv = FIND(pith_conv_fn, "conv", PITH_F32, level);
+    const bool few = positions <= PITH_CONV_FEW || k % 3 == 0; /* it takes more positions too, though slowly */
+    pith_conv_fn *conv = FIND(pith_conv_fn, few ? "conv_few" : "conv", PITH_F32, level);
     conv(&c, 0, cut, 0, positions);
     conv(&c, cut, maps, half, positions);
     conv(&c, cut, maps, 0, half);
@@ -247,7 +316,8 @@ static void check_convolution(int64_t k, int64_t maps, int64_t rows, int64_t ste
 static void convolutions(void **state) {
     (void)state;
     for (int i = 0; i < 200; i++) {
-        const int64_t k = random_below(30), maps = 1 + random_below(40), columns = 1 + random_below(i % 4 ? 20 : 150);
+        const int64_t k = random_below(i % 5 ? 30 : 70), maps = 1 + random_below(40);
+        const int64_t columns = 1 + random_below(i % 3 == 0 ? 4 : i % 4 ? 20 : 150);
         const int64_t rows = 1 + random_below(6), step = columns + random_below(5);
         for (int level = 0; level < PITH_ISA_COUNT; level++)
             if (level_usable(level)) check_convolution(k, maps, rows, step, columns, level);
@@ -392,13 +462,15 @@ static void convolution_bytes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(halves),
+                                        cmocka_unit_test(arguments),
+                                        cmocka_unit_test(swish_is_its_parts),
                                         cmocka_unit_test(bytes),
                                         cmocka_unit_test(cells),
                                         cmocka_unit_test(convolution_bytes),
                                         cmocka_unit_test(convolutions),
                                         cmocka_unit_test(mixes),
                                         cmocka_unit_test(windows),
-                                        cmocka_unit_test(depthwise_windows),
-                                        cmocka_unit_test(windows_two_apart) };
+                                        cmocka_unit_test(pools),
+                                        cmocka_unit_test(depthwise_windows) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

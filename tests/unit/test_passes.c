@@ -151,6 +151,93 @@ static void test_gelu_tanh(void **state) {
     }
 }
 
+/* ---- Swish, HardSwish, Mish ---- */
+
+/* x * sigmoid(factor * x); bit 0: operands swapped, bit 1: the factor stands behind x. */
+static void build_swish(bench *b, int order, float factor, const char *gate, bool read_twice) {
+    pith_value *x = token_input(b, "x", PITH_F32), *inner = x;
+    if (factor != 1.0f)
+        inner = order & 2 ? op(b, "Mul", x, number(b, factor), NULL) : op(b, "Mul", number(b, factor), x, NULL);
+    pith_value *sigmoid = op(b, gate, inner, NULL, NULL);
+    graph_output(b->graph, order & 1 ? op(b, "Mul", sigmoid, x, NULL) : op(b, "Mul", x, sigmoid, NULL));
+    if (read_twice) graph_output(b->graph, sigmoid);
+    optimise(b);
+}
+
+static void test_swish(void **state) {
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        bench *b = make_bench();
+        build_swish(b, i & 3, i & 4 ? 1.5f : 1.0f, "Sigmoid", false);
+        assert_int_equal(b->graph->node_count, 1);
+        assert_int_equal(count(b, "Swish"), 1);
+        assert_true(pith_node_float(b->graph->first, "alpha", 1.0f) == (i & 4 ? 1.5f : 1.0f));
+        drop_bench(b);
+        b = make_bench();
+        build_swish(b, i & 3, i & 4 ? 1.5f : 1.0f, i & 1 ? "Sigmoid" : "Tanh", i & 1);
+        assert_int_equal(count(b, "Swish"), 0);
+        drop_bench(b);
+    }
+}
+
+/* Spellings of x * clip(x + 3, low, high) / 6: where the division is, and whether it is one. */
+static void build_hard_swish(bench *b, int form, float three, float high, float six) {
+    pith_value *x = token_input(b, "x", PITH_F32);
+    pith_value *sum = form & 1 ? op(b, "Add", number(b, three), x, NULL) : op(b, "Add", x, number(b, three), NULL);
+    pith_value *y = op(b, "Clip", sum, number(b, 0.0f), number(b, high));
+    const char *divide = form & 2 ? "Mul" : "Div";
+    pith_value *by = number(b, form & 2 ? 1.0f / six : six);
+    if (form & 4) y = op(b, divide, y, by, NULL);
+    y = form & 1 ? op(b, "Mul", y, x, NULL) : op(b, "Mul", x, y, NULL);
+    if (!(form & 4)) y = op(b, divide, y, by, NULL);
+    graph_output(b->graph, y);
+    optimise(b);
+}
+
+static void test_hard_swish(void **state) {
+    (void)state;
+    static const float wrong[][3] = { { 2, 6, 6 }, { 3, 5, 6 }, { 3, 6, 5 } };
+    for (int form = 0; form < 8; form++) {
+        bench *b = make_bench();
+        build_hard_swish(b, form, 3, 6, 6);
+        assert_int_equal(b->graph->node_count, 1);
+        assert_int_equal(count(b, "HardSwish"), 1);
+        drop_bench(b);
+        for (int i = 0; i < 3; i++) {
+            b = make_bench();
+            build_hard_swish(b, form, wrong[i][0], wrong[i][1], wrong[i][2]);
+            assert_int_equal(count(b, "HardSwish"), 0);
+            drop_bench(b);
+        }
+    }
+}
+
+static void test_hard_swish_by_operator(void **state) {
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        bench *b = make_bench();
+        pith_value *x = token_input(b, "x", PITH_F32), *gate = op(b, "HardSigmoid", x, NULL, NULL);
+        assert_int_equal(pith_node_set_float(gate->producer, "alpha", i & 1 ? 0.2f : 1.0f / 6.0f), PITH_OK);
+        graph_output(b->graph, op(b, "Mul", gate, i & 2 ? token_input(b, "y", PITH_F32) : x, NULL));
+        optimise(b);
+        assert_int_equal(count(b, "HardSwish"), i == 0);
+        drop_bench(b);
+    }
+}
+
+static void test_mish(void **state) {
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        bench *b = make_bench();
+        pith_value *x = token_input(b, "x", PITH_F32), *gate = op(b, i & 1 ? "Exp" : "Softplus", x, NULL, NULL);
+        gate = op(b, "Tanh", gate, NULL, NULL);
+        graph_output(b->graph, op(b, "Mul", gate, i & 2 ? token_input(b, "y", PITH_F32) : x, NULL));
+        optimise(b);
+        assert_int_equal(count(b, "Mish"), i == 0);
+        drop_bench(b);
+    }
+}
+
 /* ---- LayerNormalization ---- */
 
 /* The spellings of d / sqrt(mean(d * d) + epsilon) * gamma, where d is x or x less its mean, and near misses. */
@@ -635,6 +722,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gelu_in_every_order),
         cmocka_unit_test(test_what_is_not_gelu_stays),
+        cmocka_unit_test(test_swish),
+        cmocka_unit_test(test_hard_swish),
+        cmocka_unit_test(test_hard_swish_by_operator),
+        cmocka_unit_test(test_mish),
         cmocka_unit_test(test_gelu_tanh),
         cmocka_unit_test(test_norms_in_every_spelling),
         cmocka_unit_test(test_what_is_not_a_norm),
