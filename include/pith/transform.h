@@ -29,6 +29,14 @@ typedef enum pith_range_method {
     PITH_RANGE_ENTROPY = 2     /* those that keep most of the distribution: least Kullback-Leibler divergence */
 } pith_range_method;
 
+/* Whether rounding follows what texts or tensors bring. */
+typedef enum pith_calibration {
+    PITH_CALIBRATE_NOT = 0,
+    PITH_CALIBRATE = 1,               /* a model that does not embed texts is refused, but for tensors */
+    PITH_CALIBRATE_WHERE_POSSIBLE = 2 /* of int8 with rows: with texts made up from the vocabulary; a model that does
+                                         not embed texts, or has no words, goes without */
+} pith_calibration;
+
 typedef struct pith_quantize_model_options {
     size_t size;
     int32_t scheme;       /* a pith_quantize_scheme */
@@ -48,8 +56,8 @@ typedef struct pith_quantize_model_options {
     const char *const *keep; /* [keep_count]: a node stays in f32 if its name, or that of its weight, contains one, or
                                 equals what is behind a '=' */
     size_t keep_count;
-    int32_t calibrate; /* 1: rounding errors are compensated for the inputs that texts give to the matmuls (GPTQ); needs
-                          a text encoder */
+    int32_t calibrate;     /* a pith_calibration: rounding errors are compensated for the inputs that texts give to the
+                              matmuls (GPTQ; of rows, see there) */
     const pith_str *texts; /* [text_count] with calibrate: texts like those the model will embed, as in
                               pith_calibrate_options; NULL: texts are made up from the vocabulary */
     size_t text_count;

@@ -4,6 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+/* Rows that are multiplied together, so that their sums do not wait for each other. */
+enum { BLOCK = 16 };
+
 static float error_original(const pith_code_source *s, int64_t i, int64_t j) {
     float x;
     memcpy(&x, (const char *)s->data + (i * s->row + j * s->column) * (int64_t)sizeof x, sizeof x);
@@ -65,6 +68,20 @@ static void error_inputs(float *to, const pith_quantized *q, const pith_quantize
     }
 }
 
+/* Blocks of rows, each as [k, BLOCK]; rows that are not there are zeros. */
+static void error_turn(float *to, const float *rows, int64_t count, int64_t k) {
+    for (int64_t first = 0; first < count; first += BLOCK, to += k * BLOCK)
+        for (int64_t i = 0; i < k; i++)
+            for (int64_t r = 0; r < BLOCK; r++) to[i * BLOCK + r] = first + r < count ? rows[(first + r) * k + i] : 0;
+}
+
+/* The sum of each row of a block times a column of weights. */
+static void error_products(float sums[BLOCK], const float *block, const float *column, int64_t k) {
+    for (int r = 0; r < BLOCK; r++) sums[r] = 0;
+    for (int64_t i = 0; i < k; i++)
+        for (int r = 0; r < BLOCK; r++) sums[r] += block[i * BLOCK + r] * column[i];
+}
+
 bool pith_quantized_error(double *error, const pith_quantized *q, size_t weight, const float *rows, int64_t count,
                           pith_arena *scratch) {
     const pith_quantized_weight *w = &q->weights[weight];
@@ -74,25 +91,30 @@ bool pith_quantized_error(double *error, const pith_quantized *q, size_t weight,
         *error = error_of_weight(w);
         return true;
     }
+    const size_t blocks = (size_t)((count + BLOCK - 1) / BLOCK * k * BLOCK);
     float *x = pith_arena_array(scratch, (size_t)(count * k), sizeof *x);
+    float *exact = pith_arena_array(scratch, blocks, sizeof *exact);
+    float *rounded = pith_arena_array(scratch, blocks, sizeof *rounded);
     float *before = pith_arena_array(scratch, (size_t)k, sizeof *before);
     float *after = pith_arena_array(scratch, (size_t)k, sizeof *after);
-    if (!x || !before || !after) return false;
+    if (!x || !exact || !rounded || !before || !after) return false;
     error_inputs(x, q, w, rows, count);
+    error_turn(exact, rows, count, k);
+    error_turn(rounded, x, count, k);
     for (int64_t j = 0; j < w->source.n; j++) {
         for (int64_t i = 0; i < k; i++) {
             before[i] = error_original(&w->source, i, j);
             after[i] = error_rounded(&w->codes, i, j);
             if (w->smooth) before[i] /= w->smooth[i]; /* the source was multiplied */
         }
-        for (int64_t r = 0; r < count; r++) {
-            float y = 0, z = 0;
-            for (int64_t i = 0; i < k; i++) {
-                y += rows[r * k + i] * before[i];
-                z += x[r * k + i] * after[i];
+        for (int64_t first = 0; first < count; first += BLOCK) {
+            float y[BLOCK], z[BLOCK];
+            error_products(y, exact + first * k, before, k);
+            error_products(z, rounded + first * k, after, k);
+            for (int64_t r = 0; r < BLOCK && first + r < count; r++) {
+                off += (double)(z[r] - y[r]) * (double)(z[r] - y[r]);
+                all += (double)y[r] * (double)y[r];
             }
-            off += (double)(z - y) * (double)(z - y);
-            all += (double)y * (double)y;
         }
     }
     *error = all > 0 ? off / all : 0;

@@ -62,6 +62,11 @@ static pith_status quantized_check_blocks(const pith_quantize_model_options *o, 
 }
 
 static pith_status quantized_check(const pith_quantize_model_options *o, pith_error *err) {
+    if (o->calibrate < PITH_CALIBRATE_NOT || o->calibrate > PITH_CALIBRATE_WHERE_POSSIBLE)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "%d is no pith_calibration", o->calibrate);
+    if (o->calibrate == PITH_CALIBRATE_WHERE_POSSIBLE && (o->scheme != PITH_QUANTIZE_INT8 || !o->rows || o->texts))
+        return pith_fail(err, PITH_ERR_ARGUMENT,
+                         "calibration where it is possible is for the scheme int8 with scales of rows");
     if (o->scheme < PITH_QUANTIZE_INT8 || o->scheme > PITH_QUANTIZE_STATIC)
         return pith_fail(err, PITH_ERR_ARGUMENT, "scheme %d is not known", o->scheme);
     if (o->accuracy < 0 || o->accuracy > 4)
@@ -176,6 +181,7 @@ static pith_status quantized_watch(pith_range *ranges, pith_quantized *q, pith_m
                         .count = q->count,
                         .user = q,
                         .find = quantized_find_step,
+                        .rows_only = q->form->kind != PITH_QUANTIZED_STATIC,
                         .method = o->ranges,
                         .percentile = o->percentile != 0 ? o->percentile : 99.99f };
     if (o->inputs) PITH_TRY(quantized_check_inputs(m, o, err));
@@ -247,14 +253,18 @@ static pith_status quantized_round_with(pith_quantized *q, pith_model *m, const 
     pith_range *ranges = pith_arena_array(&m->arena, q->count + 1, sizeof *ranges);
     int64_t *k;
     if (!ranges) return pith_fail_memory(err, q->count * sizeof *ranges);
-    if (!o->calibrate) return quantized_round_all(q, &m->account.allocator, err);
+    const bool optional = o->calibrate == PITH_CALIBRATE_WHERE_POSSIBLE;
+    if (!o->calibrate || (optional && !m->text.encoder)) return quantized_round_all(q, &m->account.allocator, err);
     if (!o->inputs && !m->text.encoder)
         return pith_fail(err, m->no_text.code, "calibration needs a model of texts: %s", m->no_text.message);
     texts.texts = o->texts;
     texts.text_count = o->text_count;
     PITH_TRY(quantized_lengths(&k, q, m, err));
     const bool rows = q->form->kind == PITH_QUANTIZED_ROWS;
-    if (fixed || rows || o->tell) PITH_TRY(quantized_watch(ranges, q, m, o, &texts, k, err));
+    pith_error fault = PITH_ERROR_INIT;
+    pith_status status = fixed || rows || o->tell ? quantized_watch(ranges, q, m, o, &texts, k, &fault) : PITH_OK;
+    if (status == PITH_ERR_UNSUPPORTED && optional) return quantized_round_all(q, &m->account.allocator, err);
+    if (status) return pith_fail(err, status, "%s", fault.message);
     if (rows) PITH_TRY(quantized_smooth_all(q, ranges, &m->account.allocator, err));
     if (!fixed && !rows) PITH_TRY(quantized_calibrate(q, m, &texts, k, err));
     PITH_TRY(quantized_round_all(q, &m->account.allocator, err));

@@ -145,7 +145,13 @@ static pith_status grams_after(void *user) {
 }
 
 static pith_status grams_run_texts(gram_run *c) {
-    const pith_text_runs runs = { c->job->encoder, &c->options, c, grams_after, &c->done, c->total, c->err };
+    const pith_text_runs runs = { .encoder = c->job->encoder,
+                                  .options = &c->options,
+                                  .user = c,
+                                  .after = grams_after,
+                                  .done = &c->done,
+                                  .total = c->total,
+                                  .err = c->err };
     return pith_text_runs_all(&runs);
 }
 

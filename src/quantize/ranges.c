@@ -60,6 +60,13 @@ static bool range_count(watched *w, const float *x, int64_t count) {
     return true;
 }
 
+static bool range_is_finite(watched *w, const float *x, int64_t count) {
+    (void)w;
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(x[i])) return false;
+    return true;
+}
+
 /* Rows evenly from those of a step, up to the limit. */
 static void range_keep(range_run *c, watched *w, const float *x, int64_t rows, int64_t k) {
     pith_range *r = w->range;
@@ -79,7 +86,7 @@ static void range_listen(void *context, const pith_trace_event *event) {
     if (at >= c->job->count || c->status) return;
     const pith_tensor *x = event->run->in[0];
     const int64_t count = (int64_t)(x->bytes / sizeof(float));
-    if (!range_count(&c->all[at], x->data, count))
+    if (!(c->job->rows_only ? range_is_finite : range_count)(&c->all[at], x->data, count))
         c->status = pith_fail(c->err, PITH_ERR_RUN,
                               "calibration: a matmul gets a number that is not finite; use other "
                               "texts or tensors");
@@ -157,6 +164,17 @@ static void range_settle(watched *w, const pith_ranges *job) {
 
 static pith_status range_after(void *user) { return ((const range_run *)user)->status; }
 
+static bool range_enough(void *user) {
+    const range_run *c = user;
+    bool some = false, enough = true;
+    for (size_t i = 0; i < c->job->count; i++) {
+        const int64_t rows = c->all[i].range->row_count;
+        some = some || rows;
+        enough = enough && (!rows || rows == PITH_RANGE_ROWS);
+    }
+    return some && enough;
+}
+
 static pith_status range_texts(range_run *c, pith_arena *scratch) {
     pith_calibrate_options o = *c->job->options;
     if (!o.texts) {
@@ -164,7 +182,12 @@ static pith_status range_texts(range_run *c, pith_arena *scratch) {
         PITH_TRY(pith_made_texts(&made, &o.text_count, c->job->tokenizer, scratch, c->err));
         o.texts = made;
     }
-    const pith_text_runs runs = { c->job->encoder, &o, c, range_after, NULL, 0, c->err };
+    const pith_text_runs runs = { .encoder = c->job->encoder,
+                                  .options = &o,
+                                  .user = c,
+                                  .after = range_after,
+                                  .enough = c->job->rows_only ? range_enough : NULL,
+                                  .err = c->err };
     pith_encoder_trim(c->job->encoder);
     pith_encoder_trace(c->job->encoder, range_listen, c);
     pith_status status = pith_text_runs_all(&runs);

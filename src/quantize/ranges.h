@@ -29,8 +29,9 @@ typedef struct pith_ranges {
     size_t count;
     void *user;
     size_t (*find)(void *user, const pith_step *step); /* as in grams.h */
-    int32_t method;                                    /* a pith_range_method */
-    float percentile;                                  /* of the numbers that are inside, such as 99.99 */
+    bool rows_only;   /* limits are not wanted: it ends when each matmul that got rows has all that are kept */
+    int32_t method;   /* a pith_range_method */
+    float percentile; /* of the numbers that are inside, such as 99.99 */
 } pith_ranges;
 
 /* ranges: [count]; a matmul without a row gets a row_count of 0. The arena gets the rows. The same texts or tensors

@@ -43,6 +43,7 @@ pith_status pith_text_runs_all(const pith_text_runs *r) {
         PITH_TRY(r->after(r->user));
         if (r->done) *r->done += some;
         if (o->progress && r->done) o->progress(o->user, *r->done, r->total);
+        if (r->enough && r->enough(r->user)) return PITH_OK;
     }
     return PITH_OK;
 }

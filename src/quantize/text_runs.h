@@ -9,6 +9,7 @@ typedef struct pith_text_runs {
     const pith_calibrate_options *options; /* texts are set */
     void *user;
     pith_status (*after)(void *user); /* called after some texts; their number is added to *done before */
+    bool (*enough)(void *user);       /* asked then; true: the other texts are not run. NULL: all are */
     size_t *done, total;              /* for progress; done may be NULL */
     pith_error *err;
 } pith_text_runs;

@@ -332,10 +332,17 @@ class Smooth(Quantized):
         (directory / "model.safetensors").write_bytes(weights)
         return directory
 
+    def test_default(self):
+        """Made-up texts, where the model has a vocabulary."""
+        model = self.model()
+        files = [self.quantize(model, *more)[0].read_bytes() for more in ([], ["--calibrate", "vocabulary"], ["--calibrate", "none"], ["--no-rows"],
+                                                                          ["--no-rows", "--calibrate", "none"])]
+        self.assertEqual([a == b for a, b in zip(files, files[1:])], [True, False, False, True])
+
     def test_large_channel(self):
         model, texts = self.model(), self.dir / "texts.txt"
         texts.write_text("".join(f"{' '.join('abc'[(i * j) % 3] for j in range(1, 4 + i % 9))}\n" for i in range(30)))
-        said = [self.quantize(model, "--rows", "--eval", texts, *more)[1] for more in ([], ["--calibrate", texts])]
+        said = [self.quantize(model, "--rows", "--eval", texts, *more)[1] for more in (["--calibrate", "none"], ["--calibrate", texts])]
         self.assertLess(said[1]["mean_difference"], said[0]["mean_difference"] / 3)
         path, _ = self.quantize(model, "--rows", "--calibrate", texts)
         feeds = {"input_ids": np.arange(2, 18).reshape(2, 8) % 20 + 2, "attention_mask": np.ones((2, 8), np.int64),
