@@ -1,6 +1,8 @@
 /* pattern.c - patterns: a string, a known expression or any other expression. */
 #include "text/pattern.h"
 
+#include <stdio.h>
+
 #include "text/regex.h"
 #include "text/known_regex.h"
 
@@ -8,7 +10,22 @@ struct pith_pattern {
     pith_str string;       /* data NULL: an expression */
     const pith_scan *scan; /* NULL: not a known one */
     const pith_regex *regex;
+    const pith_regex_part *engine; /* of regex */
 };
+
+/* An expression that is not a known one. What loads the tokenizer names the part if this build lacks it. */
+static void pattern_compile(pith_pattern *pattern, pith_str regex, pith_json *j, pith_loader *loader) {
+    char place[128];
+    pith_error err = PITH_ERROR_INIT;
+    pattern->engine = pith_part_find("regex");
+    pith_part_used("regex");
+    if (!pattern->engine) {
+        snprintf(place, sizeof place, "the expression '%.*s'", (int)(regex.size < 80 ? regex.size : 80), regex.data);
+        pith_lacks_note(&loader->lacks, "parts", PITH_STR("regex"), place);
+    } else if (pattern->engine->compile(&pattern->regex, regex, loader->arena, &err)) {
+        pith_json_fail(j, err.code, "%s", err.message);
+    }
+}
 
 const pith_pattern *pith_pattern_parse(pith_json *j, pith_loader *loader) {
     pith_pattern *pattern = pith_arena_array(loader->arena, 1, sizeof *pattern);
@@ -30,9 +47,7 @@ const pith_pattern *pith_pattern_parse(pith_json *j, pith_loader *loader) {
     } else if (!regex.data) {
         pith_json_fail(j, PITH_ERR_FORMAT, "a pattern is a String or a Regex");
     } else if (!(pattern->scan = pith_scan_find(regex))) {
-        pith_error err = PITH_ERROR_INIT;
-        if (pith_regex_compile(&pattern->regex, regex, loader->arena, &err))
-            pith_json_fail(j, err.code, "%s", err.message);
+        pattern_compile(pattern, regex, j, loader);
     }
     return j->failed ? NULL : pattern;
 }
@@ -55,8 +70,8 @@ static int pattern_search(const pith_pattern *pattern, pith_encoding *enc, pith_
         return 1;
     }
     size_t match_begin = 0, match_end = 0;
-    int found = pith_regex_next(pattern->regex, text + piece.begin, piece.end - piece.begin, at - piece.begin,
-                                &match_begin, &match_end, enc->allocator, enc->err);
+    int found = pattern->engine->next(pattern->regex, text + piece.begin, piece.end - piece.begin, at - piece.begin,
+                                      &match_begin, &match_end, enc->allocator, enc->err);
     *begin = piece.begin + (uint32_t)match_begin;
     *end = piece.begin + (uint32_t)match_end;
     return found;

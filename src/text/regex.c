@@ -224,3 +224,5 @@ int pith_regex_next(const pith_regex *regex, const char *text, size_t size, size
                   PITH_STR_ARG(regex->pattern));
     return -1;
 }
+
+const pith_part pith_part_regex = { "regex", &(const pith_regex_part){ pith_regex_compile, pith_regex_next } };

@@ -7,6 +7,7 @@
 #define PITH_TEXT_REGEX_H
 
 #include "base/memory.h"
+#include "base/part.h"
 
 typedef struct pith_regex pith_regex;
 
@@ -19,5 +20,12 @@ pith_status pith_regex_compile(const pith_regex **regex, pith_str pattern, pith_
  * back. */
 int pith_regex_next(const pith_regex *regex, const char *text, size_t size, size_t at, size_t *begin, size_t *end,
                     const pith_allocator *allocator, pith_error *err);
+
+/* The functions of the part "regex" (base/part.h), without which only known expressions work (known_regex.h). */
+typedef struct pith_regex_part {
+    pith_status (*compile)(const pith_regex **regex, pith_str pattern, pith_arena *arena, pith_error *err);
+    int (*next)(const pith_regex *regex, const char *text, size_t size, size_t at, size_t *begin, size_t *end,
+                const pith_allocator *allocator, pith_error *err);
+} pith_regex_part;
 
 #endif

@@ -171,6 +171,26 @@ class Short(Case):
         checked = use(small_command("parts", FOLDER.work / "parts.yaml"), ("embed", "-m", "MODEL", "--check"), DATA / "modules/chain")
         self.assertIn("'- checks' under 'parts:'", checked.stderr.decode())
 
+    def test_expressions(self):
+        """PCRE2 is there for expressions that have no scanner of their own, and not for those that have."""
+        known, chain = DATA / "modules/layers-decoder", DATA / "modules/chain"
+        self.assertNotIn("regex", small.read(select(known, "known").read_text())["parts"])
+        self.assertEqual(self.same(known, "known")[0], "embed")
+        self.assertNotIn(b"pcre2_compile", (FOLDER.work / "known/pith").read_bytes())
+        other = WORK / "expression"
+        shutil.copytree(chain, other, dirs_exist_ok=True)
+        tokenizer = json.loads((chain / "tokenizer.json").read_text())
+        split = {"type": "Split", "pattern": {"Regex": "[a-c]+|."}, "behavior": "Isolated", "invert": False}
+        (other / "tokenizer.json").write_text(json.dumps({**tokenizer, "pre_tokenizer": split}))
+        self.assertNotEqual(use(PITH, USES["embed"], other).stdout, use(PITH, USES["embed"], chain).stdout)
+        kinds = small.read(select(other, "other").read_text())
+        self.assertIn("regex", kinds["parts"])
+        self.same(other, "other")
+        self.assertIn(b"pcre2_compile", (FOLDER.work / "other/pith").read_bytes())
+        without = self.without(kinds, "parts", "regex")
+        self.names_it(without, USES["embed"], other, "parts", "regex")
+        self.assertIn("for the expression '[a-c]+|.'", use(without, USES["embed"], other).stderr.decode())
+
     def test_instruction_sets(self):
         """A build for fewer of them gives the same bits; on a processor that has none of its own it says so."""
         model, path = DATA / "modules/chain", select(DATA / "modules/chain", "isas")
