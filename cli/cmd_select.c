@@ -305,6 +305,7 @@ static const option options[] = {
     AT(precision, open.precision),
     AT(model_file, open.model_file),
     AT(route, open.route),
+    AT(inter_op_threads, open.inter_op_threads),
     AT(quiet_select, quiet),
     OPTION_SOURCES,
     OPTION_END,

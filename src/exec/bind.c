@@ -11,36 +11,12 @@
 
 #include "base/dtype.h"
 #include "base/poison.h"
-#include "exec/branches.h"
+#include "exec/running.h"
 #include "ops/invoke.h"
 
 /* Results up to this many bytes are computed at bind if their inputs are known. A larger limit saves work in repeated
  * runs but keeps more memory with each binding; shape arithmetic needs only a few bytes. */
 #define KNOWN_MAX ((size_t)64 << 10)
-#define NO_SLOT UINT32_MAX
-
-/* Slots of one memory. */
-typedef struct room {
-    pith_slot *slots;
-    size_t count, capacity;
-} room;
-
-typedef struct binder {
-    pith_binding *binding;
-    const pith_bind *how;
-    const pith_plan *plan;
-    pith_type *types;            /* by value id */
-    uint32_t *slot_of;           /* by value id: in the room of its memory */
-    uint32_t *end;               /* by value id: last step that needs its memory, views counted; UINT32_MAX: none */
-    uint32_t *maker;             /* by value id: the step that gives it its last form; UINT32_MAX: none */
-    const pith_tensor **port_of; /* by value id: the port whose memory it shows */
-    room *rooms;                 /* by memory */
-    size_t alias_capacity;
-    const pith_type **in;
-    pith_type *out;
-    pith_error *err;
-} binder;
-
 size_t pith_plan_port_count(const pith_plan *plan) { return plan->graph->input_count + plan->graph->capture_count; }
 
 const pith_value *pith_plan_port(const pith_plan *plan, size_t port) {
@@ -87,7 +63,7 @@ pith_status pith_step_scratch(const pith_step *step, const pith_infer *c, int th
     return step->is_copy ? PITH_OK : d->backend->scratch(d->context, c, step->state, threads, bytes);
 }
 
-static pith_status bind_out_of_memory(const binder *k) {
+static pith_status bind_out_of_memory(const pith_binder *k) {
     return pith_fail_memory(k->err, k->plan->value_count * sizeof(pith_type));
 }
 
@@ -136,7 +112,7 @@ static pith_status check_port(const pith_value *value, const pith_tensor *tensor
 }
 
 /* owner: by symbol, the input whose size decided it. */
-static pith_status fail_size(const binder *k, const pith_value *value, int axis, int64_t size, pith_dim wanted,
+static pith_status fail_size(const pith_binder *k, const pith_value *value, int axis, int64_t size, pith_dim wanted,
                              const pith_value *const *owner) {
     char text[128], number[32];
     pith_dim dim = value->type.dims[axis];
@@ -153,7 +129,7 @@ static pith_status fail_size(const binder *k, const pith_value *value, int axis,
                      PITH_STR_ARG(value->name), size, axis, number, text);
 }
 
-static pith_status check_sizes(binder *k, const pith_value *const *owner) {
+static pith_status check_sizes(pith_binder *k, const pith_value *const *owner) {
     for (size_t p = 0; p < pith_plan_port_count(k->plan); p++) {
         const pith_value *value = pith_plan_port(k->plan, p);
         const pith_tensor *tensor = &k->how->ports[p];
@@ -169,7 +145,7 @@ static pith_status check_sizes(binder *k, const pith_value *const *owner) {
 }
 
 /* The sizes of the inputs decide the symbols; in a subgraph, those that the outer graph's inputs leave open. */
-static pith_status solve_symbols(binder *k) {
+static pith_status solve_symbols(pith_binder *k) {
     const pith_dims *dims = k->plan->graph->dims;
     size_t count = pith_dims_symbol_count(dims);
     pith_dim *symbols = pith_arena_array(&k->binding->arena, count, sizeof *symbols);
@@ -193,7 +169,7 @@ static pith_status solve_symbols(binder *k) {
     return check_sizes(k, owner);
 }
 
-static pith_status bind_ports(binder *k) {
+static pith_status bind_ports(pith_binder *k) {
     size_t count = pith_plan_port_count(k->plan);
     pith_binding *b = k->binding;
     b->ports = pith_arena_array(&b->arena, count, sizeof *b->ports);
@@ -225,7 +201,8 @@ static pith_status bind_ports(binder *k) {
 
 /* ---- known contents ---- */
 
-static pith_status keep_elems(binder *k, uint32_t id, int dtype, int rank, const int64_t *dims, const pith_dim *elems) {
+static pith_status keep_elems(pith_binder *k, uint32_t id, int dtype, int rank, const int64_t *dims,
+                              const pith_dim *elems) {
     pith_tensor *t = &k->binding->tensors[id];
     int64_t count = pith_dims_count(dims, rank);
     size_t size = dtype == PITH_I64 ? sizeof(int64_t) : sizeof(int32_t);
@@ -249,7 +226,7 @@ static pith_status keep_elems(binder *k, uint32_t id, int dtype, int rank, const
     return PITH_OK;
 }
 
-static pith_status bind_known(binder *k) {
+static pith_status bind_known(pith_binder *k) {
     for (size_t i = 0; i < k->plan->value_count; i++) {
         const pith_tensor *constant = k->plan->constants[i];
         if (!constant) continue;
@@ -274,8 +251,8 @@ static bool has_elems(const pith_type *type) {
 
 /* ---- places ---- */
 
-static pith_status add_slot(binder *k, int memory, pith_slot slot, uint32_t *index) {
-    room *r = &k->rooms[memory];
+static pith_status add_slot(pith_binder *k, int memory, pith_slot slot, uint32_t *index) {
+    pith_room *r = &k->rooms[memory];
     if (!pith_arena_grow(k->how->scratch, (void **)&r->slots, r->count, &r->capacity, sizeof *r->slots)) {
         return bind_out_of_memory(k);
     }
@@ -284,48 +261,41 @@ static pith_status add_slot(binder *k, int memory, pith_slot slot, uint32_t *ind
     return PITH_OK;
 }
 
-static pith_slot *slot_at(const binder *k, const pith_value *value) {
-    return &k->rooms[k->plan->memory_of[value->id]].slots[k->slot_of[value->id]];
-}
-
-static bool same_shape(const pith_tensor *a, const pith_tensor *b) {
-    return a->rank == b->rank && (a->rank == 0 || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0);
-}
-
 /* May output 0 take the memory of input j? */
-static bool fits_in_place(const binder *k, const pith_step *step, const pith_bound_step *bound, uint32_t index, int j) {
+static bool fits_in_place(const pith_binder *k, const pith_step *step, const pith_bound_step *bound, uint32_t index,
+                          int j) {
     bool elementwise = step->node->op->flags & PITH_OP_ELEMENTWISE;
-    if (j >= step->in_count || !bound->in[j] || k->slot_of[step->in[j]->id] == NO_SLOT) return false;
+    if (j >= step->in_count || !bound->in[j] || k->slot_of[step->in[j]->id] == PITH_NO_SLOT) return false;
     if (k->plan->memory_of[step->in[j]->id] != step->memory) return false;
-    const pith_slot *slot = slot_at(k, step->in[j]);
+    const pith_slot *slot = pith_binder_slot(k, step->in[j]);
     if (slot->end != index || bound->in[j]->bytes != bound->out[0]->bytes) return false;
-    if (elementwise && !same_shape(bound->in[j], bound->out[0])) return false;
+    if (elementwise && !pith_tensor_same_shape(bound->in[j], bound->out[0])) return false;
     for (int i = 0; i < step->in_count; i++) {
-        if (i == j || !bound->in[i] || k->slot_of[step->in[i]->id] == NO_SLOT) continue;
-        if (slot_at(k, step->in[i]) != slot) continue;
-        if (!elementwise || !same_shape(bound->in[i], bound->out[0])) return false;
+        if (i == j || !bound->in[i] || k->slot_of[step->in[i]->id] == PITH_NO_SLOT) continue;
+        if (pith_binder_slot(k, step->in[i]) != slot) continue;
+        if (!elementwise || !pith_tensor_same_shape(bound->in[i], bound->out[0])) return false;
     }
     return true;
 }
 
-static pith_status place_outputs(binder *k, const pith_step *step, const pith_bound_step *bound, uint32_t index) {
+static pith_status place_outputs(pith_binder *k, const pith_step *step, const pith_bound_step *bound, uint32_t index) {
     uint32_t flags = step->node->op->flags;
     for (int i = 0; i < step->out_count; i++) {
         if (!bound->out[i]) continue;
         uint32_t id = step->out[i]->id, end = k->end[id] == UINT32_MAX ? index : k->end[id];
         int candidates = i || !(flags & PITH_OP_IN_PLACE) ? 0 : flags & PITH_OP_ELEMENTWISE ? 2 : 1;
-        for (int j = 0; j < candidates && k->slot_of[id] == NO_SLOT; j++) {
+        for (int j = 0; j < candidates && k->slot_of[id] == PITH_NO_SLOT; j++) {
             if (!fits_in_place(k, step, bound, index, j)) continue;
             k->slot_of[id] = k->slot_of[step->in[j]->id];
-            slot_at(k, step->out[i])->end = end;
+            pith_binder_slot(k, step->out[i])->end = end;
         }
         pith_slot slot = { .bytes = bound->out[i]->bytes, .begin = index, .end = end };
-        if (k->slot_of[id] == NO_SLOT) PITH_TRY(add_slot(k, step->memory, slot, &k->slot_of[id]));
+        if (k->slot_of[id] == PITH_NO_SLOT) PITH_TRY(add_slot(k, step->memory, slot, &k->slot_of[id]));
     }
     return PITH_OK;
 }
 
-static pith_status place_view(binder *k, const pith_step *step, const pith_bound_step *bound) {
+static pith_status place_view(pith_binder *k, const pith_step *step, const pith_bound_step *bound) {
     const pith_tensor *from = bound->in[0];
     pith_tensor *to = bound->out[0];
     if (!to || !from) return PITH_OK;
@@ -339,7 +309,7 @@ static pith_status place_view(binder *k, const pith_step *step, const pith_bound
     k->slot_of[id] = k->slot_of[from_id];
     k->port_of[id] = k->port_of[from_id];
     k->maker[id] = k->maker[from_id];
-    if (k->slot_of[id] != NO_SLOT) return PITH_OK;
+    if (k->slot_of[id] != PITH_NO_SLOT) return PITH_OK;
     to->data = from->data;
     if (k->port_of[id]) {
         pith_binding *b = k->binding;
@@ -353,60 +323,9 @@ static pith_status place_view(binder *k, const pith_step *step, const pith_bound
     return PITH_OK;
 }
 
-/* ---- tails ---- */
-
-/* Whether an operand of step `index`, beside the one it changes, is there when step `host` runs. */
-static bool is_ready(const binder *k, const pith_value *value, uint32_t host) {
-    return k->maker[value->id] == UINT32_MAX || k->maker[value->id] < host;
-}
-
-/* The step that may run this one in its tail, on its input `at`; UINT32_MAX: none. */
-static uint32_t tail_host(const binder *k, const pith_step *step, const pith_bound_step *bound, uint32_t index,
-                          int at) {
-    const pith_value *value = step->in[at];
-    const uint32_t host = value ? k->maker[value->id] : UINT32_MAX;
-    if (host == UINT32_MAX || value->user_count != 1 || value->output_uses || k->end[value->id] != index ||
-        k->slot_of[value->id] == NO_SLOT)
-        return UINT32_MAX;
-    const pith_step *by = &k->plan->steps[host];
-    const pith_bound_step *made = &k->binding->steps[host];
-    const uint32_t last = made->tail_count ? made->tail[made->tail_count - 1] : host;
-    if (made->mode != PITH_BOUND_RUN || !(by->node->op->flags & PITH_OP_TAILS) || made->tail_count == PITH_TAIL_MAX ||
-        by->device->backend != &pith_backend_cpu || step->device != by->device || by->memory ||
-        k->plan->steps[last].out[0] != value)
-        return UINT32_MAX;
-    if (bound->out[0]->dtype != bound->in[at]->dtype || !same_shape(bound->out[0], bound->in[at])) return UINT32_MAX;
-    for (int i = 0; i < step->in_count; i++)
-        if (i != at && step->in[i] && !is_ready(k, step->in[i], host)) return UINT32_MAX;
-    return host;
-}
-
-/* Puts an elementwise step into the tail of the step whose output it changes, if there is one. */
-static bool join_tail(binder *k, const pith_step *step, const pith_bound_step *bound, uint32_t index) {
-    const pith_op *op = step->node->op;
-    uint32_t host = UINT32_MAX;
-    if (!k->how->tails || !op->elementwise || !(op->flags & PITH_OP_IN_PLACE) || step->memory || step->out_count != 1)
-        return false;
-    pith_elementwise e;
-    pith_exec exec = { .threads = 1, .isa = k->plan->isa };
-    const pith_run run = pith_invoke_run(step->node, step->state, bound->in, bound->out, &exec, NULL);
-    if (!bound->out[0] || !op->elementwise(&run, &e)) return false;
-    int at = 0;
-    while (at < step->in_count && (host = tail_host(k, step, bound, index, at)) == UINT32_MAX) at++;
-    if (host == UINT32_MAX) return false;
-    pith_bound_step *made = &k->binding->steps[host];
-    const uint32_t id = step->out[0]->id;
-    made->tail[made->tail_count++] = index;
-    k->slot_of[id] = k->slot_of[step->in[at]->id];
-    k->maker[id] = host;
-    pith_slot *slot = slot_at(k, step->out[0]);
-    slot->end = k->end[id] == UINT32_MAX ? index : k->end[id];
-    return true;
-}
-
 /* ---- steps ---- */
 
-static bool can_run_now(const binder *k, const pith_step *step, const pith_bound_step *bound) {
+static bool can_run_now(const pith_binder *k, const pith_step *step, const pith_bound_step *bound) {
     const pith_op *op = step->node->op;
     if (op->flags & (PITH_OP_RANDOM | PITH_OP_VIEW) || step->subplan_count || step->memory) return false;
     for (int i = 0; i < step->in_count && !(op->flags & PITH_OP_SHAPE_ONLY); i++)
@@ -420,7 +339,7 @@ static bool can_run_now(const binder *k, const pith_step *step, const pith_bound
     return true;
 }
 
-static pith_status run_now(binder *k, const pith_step *step, pith_bound_step *bound) {
+static pith_status run_now(pith_binder *k, const pith_step *step, pith_bound_step *bound) {
     pith_arena *arena = &k->binding->arena;
     pith_lone_exec exec = pith_lone_exec_on(arena, k->plan->isa);
     pith_run run = pith_invoke_run(step->node, step->state, bound->in, bound->out, &exec.exec, k->err);
@@ -439,14 +358,14 @@ static pith_status run_now(binder *k, const pith_step *step, pith_bound_step *bo
     return PITH_OK;
 }
 
-static bool wanted_late(const binder *k, const pith_step *step) {
+static bool wanted_late(const pith_binder *k, const pith_step *step) {
     if (step->node->op->flags & PITH_OP_LATE || step->subplan_count) return true;
     for (int i = 0; i < step->in_count; i++)
         if (k->in[i] && !pith_type_is_plain(k->in[i])) return true;
     return false;
 }
 
-static void set_late(binder *k, const pith_step *step, pith_bound_step *bound) {
+static void set_late(pith_binder *k, const pith_step *step, pith_bound_step *bound) {
     bound->mode = PITH_BOUND_LATE;
     for (int i = 0; i < step->out_count; i++) {
         if (!step->out[i]) continue;
@@ -455,7 +374,7 @@ static void set_late(binder *k, const pith_step *step, pith_bound_step *bound) {
     }
 }
 
-static pith_status settle_step(binder *k, const pith_step *step, pith_bound_step *bound, uint32_t index,
+static pith_status settle_step(pith_binder *k, const pith_step *step, pith_bound_step *bound, uint32_t index,
                                pith_infer *c) {
     const pith_op *op = step->node->op;
     bool elems = true, wanted = false;
@@ -484,7 +403,7 @@ static pith_status settle_step(binder *k, const pith_step *step, pith_bound_step
     if (status) return fail_place(status, step, k->err);
     bound->scratch_bytes = scratch;
     if (can_run_now(k, step, bound)) return run_now(k, step, bound);
-    if (join_tail(k, step, bound, index)) return PITH_OK;
+    if (k->how->tails && k->how->tails->join(k, step, bound, index)) return PITH_OK;
     bound->mode = PITH_BOUND_RUN;
     for (int i = 0; i < step->out_count; i++)
         if (step->out[i]) k->maker[step->out[i]->id] = index;
@@ -496,17 +415,17 @@ static pith_status settle_step(binder *k, const pith_step *step, pith_bound_step
 }
 
 /* An output whose shape infer does not know yet, used or not: scratch reads the shapes of both. */
-static bool unsettled(const binder *k, const pith_bound_step *bound, size_t i) {
+static bool unsettled(const pith_binder *k, const pith_bound_step *bound, size_t i) {
     return (bound->out[i] || k->out[i].dtype) && !pith_type_is_plain(&k->out[i]);
 }
 
 /* A capture that the owner of the subgraph does not have, or its copy. */
-static bool is_absent(const binder *k, const pith_value *value) {
+static bool is_absent(const pith_binder *k, const pith_value *value) {
     if (value->id >= k->plan->graph->value_count && value->producer) value = value->producer->inputs[0];
     return value->kind == PITH_VALUE_CAPTURE && !value->type.data && !k->port_of[value->id];
 }
 
-static pith_status bind_step(binder *k, uint32_t index) {
+static pith_status bind_step(pith_binder *k, uint32_t index) {
     const pith_step *step = &k->plan->steps[index];
     pith_bound_step *bound = &k->binding->steps[index];
     pith_binding *b = k->binding;
@@ -541,7 +460,7 @@ static pith_status bind_step(binder *k, uint32_t index) {
 }
 
 /* Memory is needed until its last view is done with. */
-static void find_ends(binder *k) {
+static void find_ends(pith_binder *k) {
     memcpy(k->end, k->plan->last_use, k->plan->value_count * sizeof *k->end);
     for (size_t i = k->plan->step_count; i-- > 0;) {
         const pith_step *step = &k->plan->steps[i];
@@ -559,8 +478,8 @@ static int compare_ends(const void *a, const void *b) {
     return (x->end > y->end) - (x->end < y->end);
 }
 
-static pith_status keep_dying(binder *k) {
-    const room *host = &k->rooms[0];
+static pith_status keep_dying(pith_binder *k) {
+    const pith_room *host = &k->rooms[0];
     pith_slot *dying = pith_arena_array(&k->binding->arena, host->count, sizeof *dying);
     if (!dying) return bind_out_of_memory(k);
     if (host->count) {
@@ -573,7 +492,7 @@ static pith_status keep_dying(binder *k) {
 }
 
 /* The slots of all memories as separate ones; first[m]: the number before those of memory m. */
-static pith_status keep_separate(binder *k, size_t *first) {
+static pith_status keep_separate(pith_binder *k, size_t *first) {
     pith_separate *s = &k->binding->separate;
     pith_arena *arena = &k->binding->arena;
     size_t memories = k->plan->devices->memory_count, steps = k->plan->step_count;
@@ -599,7 +518,7 @@ static pith_status keep_separate(binder *k, size_t *first) {
 }
 
 /* A slot of host memory that an output ends in is that output's own. owner: by slot, 1 + index of the output. */
-static pith_status find_movable(binder *k, size_t **owner) {
+static pith_status find_movable(pith_binder *k, size_t **owner) {
     pith_binding *b = k->binding;
     const size_t count = k->plan->graph->output_count;
     b->outputs = pith_arena_array(&b->arena, count, sizeof *b->outputs);
@@ -608,7 +527,7 @@ static pith_status find_movable(binder *k, size_t **owner) {
     for (size_t i = 0; i < count; i++) {
         const uint32_t id = k->plan->outputs[i]->id, slot = k->slot_of[id];
         b->outputs[i].known = b->tensors[id].dtype != PITH_UNDEFINED && b->tensors[id].dtype < PITH_DTYPE_COUNT;
-        if (slot == NO_SLOT || k->plan->memory_of[id] || (*owner)[slot]) continue;
+        if (slot == PITH_NO_SLOT || k->plan->memory_of[id] || (*owner)[slot]) continue;
         b->outputs[i].movable = true;
         (*owner)[slot] = i + 1;
     }
@@ -616,9 +535,9 @@ static pith_status find_movable(binder *k, size_t **owner) {
 }
 
 /* Which steps run side by side, and that their memory lasts as long as they do. */
-static pith_status find_regions(binder *k) {
+static pith_status find_regions(pith_binder *k) {
     pith_binding *b = k->binding;
-    room *host = &k->rooms[0];
+    pith_room *host = &k->rooms[0];
     pith_branch_search search = { .plan = k->plan,
                                   .binding = b,
                                   .slot_of = k->slot_of,
@@ -627,13 +546,13 @@ static pith_status find_regions(binder *k) {
                                   .at_once = k->how->branches,
                                   .scratch = k->how->scratch,
                                   .arena = &b->arena };
-    if (search.at_once < 2 || search.threads < 2) return PITH_OK;
-    if (pith_branches_find(&b->regions, &b->region_count, &search)) return bind_out_of_memory(k);
-    pith_branches_widen(host->slots, host->count, b->regions, b->region_count);
+    if (search.at_once < 2 || search.threads < 2 || !k->how->beside) return PITH_OK;
+    if (k->how->beside->find(&b->regions, &b->region_count, &search)) return bind_out_of_memory(k);
+    k->how->beside->widen(host->slots, host->count, b->regions, b->region_count);
     return PITH_OK;
 }
 
-static pith_status place_all(binder *k) {
+static pith_status place_all(pith_binder *k) {
     pith_binding *b = k->binding;
     size_t values = k->plan->value_count;
     PITH_TRY(find_regions(k));
@@ -649,11 +568,11 @@ static pith_status place_all(binder *k) {
     size_t *owner;
     PITH_TRY(find_movable(k, &owner));
     size_t placed = 0;
-    for (size_t i = 0; i < values; i++) placed += k->slot_of[i] != NO_SLOT;
+    for (size_t i = 0; i < values; i++) placed += k->slot_of[i] != PITH_NO_SLOT;
     b->placed = pith_arena_array(&b->arena, placed, sizeof *b->placed);
     if (!b->placed) return bind_out_of_memory(k);
     for (size_t i = 0; i < values; i++) {
-        if (k->slot_of[i] == NO_SLOT) continue;
+        if (k->slot_of[i] == PITH_NO_SLOT) continue;
         int memory = k->plan->memory_of[i];
         size_t offset = k->rooms[memory].slots[k->slot_of[i]].offset;
         pith_separate_slot *own = k->how->separate ? &b->separate.slots[first[memory] + k->slot_of[i] + 1] : NULL;
@@ -679,7 +598,7 @@ static pith_status place_all(binder *k) {
 pith_status pith_binding_make(pith_binding *binding, const pith_bind *how) {
     const pith_plan *plan = how->plan;
     size_t values = plan->value_count, memories = plan->devices->memory_count;
-    binder k = { .binding = binding, .how = how, .plan = plan, .err = how->err };
+    pith_binder k = { .binding = binding, .how = how, .plan = plan, .err = how->err };
     binding->threads = how->threads;
     binding->tensors = pith_arena_array(&binding->arena, values, sizeof *binding->tensors);
     binding->steps = pith_arena_array(&binding->arena, plan->step_count, sizeof *binding->steps);

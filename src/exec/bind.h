@@ -95,10 +95,11 @@ typedef struct pith_bind {
     const pith_tensor *ports;
     const pith_dim *outer_symbols; /* of the executor that runs this one as a subgraph; NULL */
     int threads;
-    int branches;        /* of a graph that may run at the same time; up to 1: none do */
-    bool tails;          /* elementwise steps may run with the step whose output they change */
-    bool separate;       /* give each value memory of its own instead of a place in one buffer */
-    pith_arena *scratch; /* reset by the caller */
+    int branches;                            /* of a graph that may run at the same time; up to 1: none do */
+    const struct pith_branches_part *beside; /* NULL: none do */
+    const struct pith_tails_part *tails; /* elementwise steps run with the step whose output they change; NULL: none */
+    bool separate;                       /* give each value memory of its own instead of a place in one buffer */
+    pith_arena *scratch;                 /* reset by the caller */
     pith_error *err;
 } pith_bind;
 

@@ -8,44 +8,41 @@
  * only one of them runs at a time, and its results are copied before another one runs. */
 #include "exec/executor.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/dtype.h"
 #include "base/poison.h"
-#include "exec/branches.h"
-#include "exec/executor_memory.h"
+#include "base/dropped.h"
+#include "exec/running.h"
 #include "exec/target.h"
 #include "ops/invoke.h"
 
 /* Iterations of a Loop if the options set no limit. */
 #define LOOP_LIMIT ((int64_t)1 << 31)
 
-/* Branches of a region that run at the same time. */
-typedef struct beside {
-    const struct running *run;
-    const pith_region *region;
-    atomic_flag lock;   /* of the listener, and of what follows; there may be no other kind of lock */
-    pith_status status; /* of the first step, in the order of the plan, that failed */
-    size_t step;
-    pith_error *err;
-} beside;
-
-/* What operators see; step is the one that runs. */
-typedef struct running {
-    pith_exec exec;
-    pith_executor *executor;
-    pith_binding *binding;
-    size_t step;
-    beside *beside; /* NULL: the step runs alone */
-    uint32_t branch;
-} running;
-
 /* ---- making and ending ---- */
 
-static pith_status create(pith_executor **executor, const pith_plan *plan, const pith_executor_options *options,
-                          const pith_executor *parent, const pith_dim *symbols, pith_error *err) {
+/* Branches and tails are only faster. */
+static pith_status find_parts(pith_executor *e, pith_error *err) {
+    char place[256];
+    const pith_step *owner = NULL;
+    for (size_t i = 0; i < e->plan->step_count && !owner; i++)
+        owner = e->plan->steps[i].subplan_count ? &e->plan->steps[i] : NULL;
+    if (e->options.branches > 1) pith_part_used("branches");
+    e->beside = e->options.branches > 1 ? pith_part_find("branches") : NULL;
+    e->tails = e->options.tails ? pith_part_find("tails") : NULL;
+    if (!owner) return PITH_OK;
+    e->subgraphs = pith_part_find("subgraphs");
+    pith_part_used("subgraphs");
+    if (e->subgraphs) return PITH_OK;
+    pith_status status = pith_piece_check("parts", PITH_STR("subgraphs"), err);
+    if (!status) status = pith_fail(err, PITH_ERR_UNSUPPORTED, "this build does not run graphs that nodes own");
+    return pith_fail_at(err, status, "%s: ", pith_node_place(owner->node, place, sizeof place));
+}
+
+pith_status pith_executor_make(pith_executor **executor, const pith_plan *plan, const pith_executor_options *options,
+                               const pith_executor *parent, const pith_dim *symbols, pith_error *err) {
     const pith_allocator *allocator = options->allocator ? options->allocator : &pith_allocator_default;
     pith_executor *e = pith_memory_alloc(allocator, sizeof *e, 64);
     if (!e) return pith_fail_memory(err, sizeof *e);
@@ -75,13 +72,17 @@ static pith_status create(pith_executor **executor, const pith_plan *plan, const
         return pith_fail_memory(err, plan->widest_in * sizeof *e->types);
     }
     for (size_t m = 0; m < plan->devices->memory_count; m++) e->memories[m].device = plan->devices->memories[m];
-    *executor = e;
-    return PITH_OK;
+    pith_status status = find_parts(e, err);
+    if (status)
+        pith_executor_destroy(e);
+    else
+        *executor = e;
+    return status;
 }
 
 pith_status pith_executor_create(pith_executor **executor, const pith_plan *plan, const pith_executor_options *options,
                                  pith_error *err) {
-    return create(executor, plan, options, NULL, NULL, err);
+    return pith_executor_make(executor, plan, options, NULL, NULL, err);
 }
 
 void pith_executor_trace(pith_executor *executor, pith_trace_fn *trace, void *context) {
@@ -90,20 +91,6 @@ void pith_executor_trace(pith_executor *executor, pith_trace_fn *trace, void *co
 }
 
 void pith_executor_set_targets(pith_executor *executor, const pith_tensor *targets) { executor->targets = targets; }
-
-static void end_children(pith_executor *e, pith_binding *b) {
-    for (size_t i = 0; b->steps && i < e->plan->step_count; i++)
-        for (size_t s = 0; b->steps[i].children && s < e->plan->steps[i].subplan_count; s++)
-            if (b->steps[i].children[s]) pith_executor_destroy(b->steps[i].children[s]->executor);
-}
-
-static void end_results(pith_executor *e) {
-    for (size_t i = 0; i < e->plan->step_count; i++)
-        for (size_t s = 0; e->results[i] && s < e->plan->steps[i].subplan_count; s++) {
-            pith_kept_free(&e->results[i][s].kept);
-            pith_tree_count(e->tree, 0, e->results[i][s].counted);
-        }
-}
 
 static void end_levels(pith_executor *e) {
     for (pith_level *l = e->level; l; l = l->below)
@@ -115,10 +102,10 @@ void pith_executor_destroy(pith_executor *e) {
     if (!e) return;
     pith_separate_end_all(e);
     for (size_t i = 0; i < e->binding_count; i++) {
-        end_children(e, e->bindings[i]);
+        if (e->subgraphs) e->subgraphs->end_binding(e, e->bindings[i]);
         pith_arena_free(&e->bindings[i]->arena);
     }
-    end_results(e);
+    if (e->subgraphs) e->subgraphs->end_results(e);
     for (size_t m = 0; m < e->plan->devices->memory_count; m++) pith_late_free(e, &e->memories[m]);
     if (e->depth == 0) end_levels(e);
     pith_tree_count(e->tree, 0, e->late_counted);
@@ -164,7 +151,7 @@ static pith_binding *take_binding(pith_executor *e) {
     pith_binding *b = e->bindings[oldest];
     e->bindings[oldest] = e->bindings[last];
     e->bindings[last] = b;
-    end_children(e, b);
+    if (e->subgraphs) e->subgraphs->end_binding(e, b);
     pith_arena arena = b->arena;
     pith_arena_reset(&arena);
     *b = (pith_binding){ .arena = arena };
@@ -188,7 +175,8 @@ static pith_status get_binding(pith_executor *e, int threads, pith_binding **out
                           .outer_symbols = e->outer_symbols,
                           .threads = threads,
                           .branches = e->options.branches,
-                          .tails = e->options.tails,
+                          .beside = e->beside,
+                          .tails = e->tails,
                           .separate = e->options.separate,
                           .scratch = &e->scratch,
                           .err = err };
@@ -321,76 +309,11 @@ static void set_addresses(pith_executor *e, pith_binding *b) {
 /* ---- steps ---- */
 
 static void *run_alloc(pith_exec *exec, size_t bytes) {
-    const running *r = (const running *)exec;
+    const pith_running *r = (const pith_running *)exec;
     return pith_late_alloc_in(r->executor, r->executor->plan->steps[r->step].memory, bytes);
 }
 
-static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_tensor *ports, int threads,
-                             const volatile int *cancel, pith_error *err);
-
-static pith_child_results *step_results(running *r, size_t which) {
-    pith_executor *e = r->executor;
-    pith_child_results **results = &e->results[r->step];
-    if (*results) return *results + which;
-    size_t count = e->plan->steps[r->step].subplan_count;
-    *results = pith_arena_array(&e->arena, count, sizeof **results);
-    if (!*results) return NULL;
-    for (size_t s = 0; s < count; s++) pith_kept_init(&(*results)[s].kept, &e->allocator);
-    return *results + which;
-}
-
-/* The root's arena holds the levels, since executors of subgraphs may end before others of their depth. */
-static pith_status make_child(pith_child **out, running *r, size_t which, pith_error *err) {
-    pith_executor *e = r->executor;
-    const pith_plan *plan = e->plan->steps[r->step].subplans[which].plan;
-    pith_child *child = pith_arena_array(&r->binding->arena, 1, sizeof *child);
-    if (!child) return pith_fail_memory(err, sizeof *child);
-    child->results = step_results(r, which);
-    if (!child->results) return pith_fail_memory(err, sizeof *child->results);
-    PITH_TRY(pith_level_make(&e->level->below, e->tree->arena, plan->devices->memory_count, err));
-    PITH_TRY(create(&child->executor, plan, &e->options, e, r->binding->symbols, err));
-    *out = child;
-    return PITH_OK;
-}
-
 static void *executor_arena_memory(void *arena, size_t bytes) { return pith_arena_alloc64(arena, bytes); }
-
-static void count_kept(pith_executor *e, pith_child_results *results) {
-    size_t total = pith_kept_bytes(&results->kept);
-    pith_tree_count(e->tree, total, results->counted);
-    results->counted = total;
-}
-
-static pith_status run_subgraph(pith_exec *exec, const pith_run *run, const char *attribute, const pith_tensor *inputs,
-                                size_t input_count, pith_tensor *outputs, size_t output_count) {
-    running *r = (running *)exec;
-    const pith_step *step = &r->executor->plan->steps[r->step];
-    size_t which = 0;
-    while (which < step->subplan_count && !pith_str_is(step->subplans[which].attribute, attribute)) which++;
-    if (which == step->subplan_count) {
-        return pith_fail(run->err, PITH_ERR_FORMAT, "attribute '%s' is missing", attribute);
-    }
-    const pith_plan *plan = step->subplans[which].plan;
-    if (input_count != plan->graph->input_count || output_count != plan->graph->output_count) {
-        return pith_fail(run->err, PITH_ERR_FORMAT, "'%s' has %zu inputs and %zu outputs, not %zu and %zu", attribute,
-                         plan->graph->input_count, plan->graph->output_count, input_count, output_count);
-    }
-    pith_child **child = &r->binding->steps[r->step].children[which];
-    if (!*child) PITH_TRY(make_child(child, r, which, run->err));
-    pith_executor *e = (*child)->executor;
-    size_t captures = plan->graph->capture_count;
-    for (size_t i = 0; i < input_count; i++) e->given[i] = inputs[i];
-    for (size_t i = 0; i < captures; i++) {
-        const pith_tensor *outer = run->in[(size_t)run->in_count - captures + i];
-        e->given[input_count + i] = outer ? *outer : (pith_tensor){ .dtype = PITH_UNDEFINED };
-    }
-    pith_status status = run_ports(e, outputs, e->given, exec->threads, exec->cancel, run->err);
-    if (status) return status == PITH_ERR_CANCELLED ? status : pith_fail_at(run->err, status, "%s: ", attribute);
-    status =
-        pith_kept_keep(&(*child)->results->kept, outputs, output_count, e->given, input_count + captures, run->err);
-    count_kept(r->executor, (*child)->results);
-    return status;
-}
 
 static pith_status check_late(const pith_step *step, const pith_run *run) {
     for (int i = 0; i < step->out_count; i++) {
@@ -450,37 +373,19 @@ static pith_status prepare_late(pith_executor *e, const pith_step *step, pith_ru
     return run->scratch || !scratch ? PITH_OK : pith_fail_memory(run->err, scratch);
 }
 
-/* The steps of the tail; runs: [PITH_TAIL_MAX], which the tail refers to. */
-static void add_tail(pith_tail *tail, pith_run *runs, running *r, const pith_bound_step *bound) {
-    tail->count = 0;
-    for (int i = 0; i < bound->tail_count; i++) {
-        const pith_step *step = &r->executor->plan->steps[bound->tail[i]];
-        const pith_bound_step *own = &r->binding->steps[bound->tail[i]];
-        runs[i] = pith_invoke_run(step->node, step->state, own->in, own->out, &r->exec, NULL);
-        pith_tail_add(tail, &runs[i]);
-    }
-}
-
-static void beside_lock(beside *b) {
-    while (atomic_flag_test_and_set_explicit(&b->lock, memory_order_acquire)) {}
-}
-
-static void beside_unlock(beside *b) { atomic_flag_clear_explicit(&b->lock, memory_order_release); }
-
-static void trace_step(running *r, const pith_step *step, const pith_run *run, uint64_t begin) {
+static void trace_step(pith_running *r, const pith_step *step, const pith_run *run, uint64_t begin) {
     pith_trace_event event = {
         .step = step, .index = r->step, .begin_ns = begin, .end_ns = pith_clock_ns(), .run = run
     };
     if (r->beside) {
         event.branch = r->branch + 1;
-        beside_lock(r->beside);
+        pith_beside_lock(r->beside);
     }
     trace(r->executor, event);
-    if (r->beside) beside_unlock(r->beside);
+    if (r->beside) pith_beside_unlock(r->beside);
 }
 
-/* The step that r->step says. */
-static pith_status run_step(running *r, pith_error *err) {
+pith_status pith_running_step(pith_running *r, pith_error *err) {
     pith_executor *e = r->executor;
     const pith_step *step = &e->plan->steps[r->step];
     const pith_bound_step *bound = &r->binding->steps[r->step];
@@ -493,7 +398,7 @@ static pith_status run_step(running *r, pith_error *err) {
     run.plan = step;
     pith_tail tail;
     pith_run tail_runs[PITH_TAIL_MAX];
-    if (bound->tail_count) add_tail(&tail, tail_runs, r, bound);
+    if (bound->tail_count) e->tails->make(&tail, tail_runs, r, bound);
     run.tail = bound->tail_count ? &tail : NULL;
     bool view = false;
     uint64_t begin = e->tree->trace ? pith_clock_ns() : 0;
@@ -510,52 +415,11 @@ static pith_status run_step(running *r, pith_error *err) {
     return PITH_OK;
 }
 
-/* ---- branches side by side ---- */
-
-static pith_status run_branch_steps(running *r, const pith_region *region, pith_error *err) {
-    for (uint32_t i = region->first[r->branch]; i < region->first[r->branch + 1]; i++) {
-        r->step = region->steps[i];
-        if (r->exec.cancel && *r->exec.cancel) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
-        PITH_TRY(run_step(r, err));
-    }
-    return PITH_OK;
-}
-
-static void run_branch(void *context, size_t part, int worker) {
-    (void)worker;
-    beside *all = context;
-    running r = *all->run;
-    pith_error err = { 0 };
-    r.beside = all;
-    r.branch = (uint32_t)part;
-    pith_status status = run_branch_steps(&r, all->region, &err);
-    if (!status) return;
-    beside_lock(all);
-    if (!all->status || r.step < all->step) {
-        all->status = status;
-        all->step = r.step;
-        if (all->err) *all->err = err;
-    }
-    beside_unlock(all);
-}
-
-/* Idle threads help with the steps of the branches that are left, so each step may use all threads of the run. */
-static pith_status run_region(const running *r, const pith_region *region, pith_error *err) {
-    const pith_executor *e = r->executor;
-    beside all = { .run = r, .region = region, .err = err, .lock = ATOMIC_FLAG_INIT };
-    const int at_once = e->options.branches < r->exec.threads ? e->options.branches : r->exec.threads;
-    pith_threads_run(run_branch, &all, region->branches, at_once);
-    if (all.status && all.status != PITH_ERR_CANCELLED && !e->tree->failed)
-        e->tree->failed = e->plan->steps[all.step].device;
-    pith_executor_note(e, PITH_COUNT_branches, region->branches);
-    return all.status;
-}
-
 /* Runs the step, or the region that begins with it. Sets *end to the step after. */
-static pith_status run_next(running *r, const pith_region *region, size_t *end, pith_error *err) {
+static pith_status run_next(pith_running *r, const pith_region *region, size_t *end, pith_error *err) {
     *end = region && region->begin == r->step ? region->end : r->step + 1;
     if (r->executor->options.separate) PITH_TRY(pith_separate_begin(r->executor, r->binding, r->step, err));
-    PITH_TRY(*end > r->step + 1 ? run_region(r, region, err) : run_step(r, err));
+    PITH_TRY(*end > r->step + 1 ? r->executor->beside->run(r, region, err) : pith_running_step(r, err));
     if (r->executor->options.separate) pith_separate_end(r->executor, r->binding, *end - 1);
     return PITH_OK;
 }
@@ -566,23 +430,22 @@ static void poison_dead(const pith_executor *e, const pith_binding *b, size_t st
         pith_poison((char *)e->level->buffers[0].data + b->dying[*next].offset, b->dying[*next].bytes);
 }
 
-/* ports: the graph's inputs, then its captures. */
-static pith_status run_ports(pith_executor *e, pith_tensor *outputs, const pith_tensor *ports, int threads,
-                             const volatile int *cancel, pith_error *err) {
+pith_status pith_executor_run_ports(pith_executor *e, pith_tensor *outputs, const pith_tensor *ports, int threads,
+                                    const volatile int *cancel, pith_error *err) {
     pith_binding *b = NULL;
     PITH_TRY(pith_late_reset(e, err));
     PITH_TRY(set_ports(e, ports, err));
     PITH_TRY(make_ready(e, threads, &b, err));
     if (e->targets) PITH_TRY(check_targets(e, b, err));
     set_addresses(e, b);
-    running r = { .exec = { .threads = threads,
-                            .isa = e->plan->isa,
-                            .cancel = cancel,
-                            .loop_limit = e->options.loop_limit,
-                            .alloc = run_alloc,
-                            .subgraph = run_subgraph },
-                  .executor = e,
-                  .binding = b };
+    pith_running r = { .exec = { .threads = threads,
+                                 .isa = e->plan->isa,
+                                 .cancel = cancel,
+                                 .loop_limit = e->options.loop_limit,
+                                 .alloc = run_alloc,
+                                 .subgraph = e->subgraphs ? e->subgraphs->run : NULL },
+                       .executor = e,
+                       .binding = b };
     size_t alive = 0;
     pith_poison(e->level->buffers[0].data, e->level->buffers[0].bytes);
     for (size_t end = 0, region = 0; r.step < e->plan->step_count; r.step = end) {
@@ -646,7 +509,7 @@ static pith_status settle_outputs(pith_executor *e, pith_tensor *outputs, pith_e
 pith_status pith_executor_run(pith_executor *executor, pith_tensor *outputs, const pith_tensor *inputs, int threads,
                               const volatile int *cancel, pith_error *err) {
     executor->tree->failed = NULL;
-    PITH_TRY(run_ports(executor, outputs, inputs, threads < 1 ? 1 : threads, cancel, err));
+    PITH_TRY(pith_executor_run_ports(executor, outputs, inputs, threads < 1 ? 1 : threads, cancel, err));
     return settle_outputs(executor, outputs, err);
 }
 

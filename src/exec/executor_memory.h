@@ -59,8 +59,11 @@ struct pith_executor {
     pith_executor_options options;
     pith_allocator allocator;
     const pith_dim *outer_symbols;
-    pith_tree own, *tree; /* tree: of the root */
-    int depth;            /* 0: the root */
+    const struct pith_branches_part *beside;     /* NULL: steps run one after the other */
+    const struct pith_subgraphs_part *subgraphs; /* NULL: no step owns a graph */
+    const struct pith_tails_part *tails;         /* NULL: each step runs by itself */
+    pith_tree own, *tree;                        /* tree: of the root */
+    int depth;                                   /* 0: the root */
     pith_level *level;
     pith_child_results **results; /* by step: one per subplan, made when first needed */
     pith_arena arena, scratch, late;

@@ -171,6 +171,32 @@ class Short(Case):
         checked = use(small_command("parts", FOLDER.work / "parts.yaml"), ("embed", "-m", "MODEL", "--check"), DATA / "modules/chain")
         self.assertIn("'- checks' under 'parts:'", checked.stderr.decode())
 
+    def test_parts_of_runs(self):
+        """Graphs that nodes own need a part. Branches and tails are only faster."""
+        np.save(WORK / "YES.npy", np.array(True))
+        words, model = ("run", "MODEL", "-i", "cond=YES", "-o", "OUT"), DATA / "control/if.onnx"
+        kinds = small.read(select(model, "owned", "--use", "run").read_text())
+        self.assertEqual(set(kinds["parts"]), {"subgraphs", "threads"})
+        self.assertEqual(use(small_command("owned", FOLDER.work / "owned.yaml"), words, model).stdout, use(PITH, words, model).stdout)
+        without = self.without(kinds, "parts", "subgraphs")
+        self.names_it(without, words, model, "parts", "subgraphs")
+        self.assertIn("(If): ", use(without, words, model).stderr.decode())
+        yunet = DATA / "yunet/yunet-s-640-other-sizes"
+        kinds = small.read(select(yunet, "tails", "--inter-op-threads", "2").read_text())
+        self.assertEqual(set(kinds["parts"]), {"branches", "tails", "threads"})
+        want = use(PITH, USES["detect"], yunet).stdout
+        for parts in ({"threads": []}, {"threads": [], "tails": []}, {"threads": [], "branches": []}):
+            path = FOLDER.work / "run_parts.yaml"
+            path.write_text(small.write({**kinds, "parts": parts}))
+            pith = small_command("run_parts", path)
+            self.assertEqual(use(pith, USES["detect"], yunet).stdout, want, parts)
+        chain = DATA / "modules/chain"
+        kinds = small.read(select(chain, "beside", "--inter-op-threads", "2").read_text())
+        self.assertIn("branches", kinds["parts"])
+        beside = small.run(self.without(kinds, "parts", "branches"), "bench", "-m", chain, "--inter-op-threads", "2", "--threads", "2", "--rounds", "1",
+                           "--count", "8")
+        self.assertEqual(beside.returncode, 0, beside.stderr)
+
     def test_expressions(self):
         """PCRE2 is there for expressions that have no scanner of their own, and not for those that have."""
         known, chain = DATA / "modules/layers-decoder", DATA / "modules/chain"
