@@ -50,10 +50,10 @@ install(FILES ${PROJECT_BINARY_DIR}/pithConfig.cmake ${PROJECT_BINARY_DIR}/pithC
 
 # Without a shared library every program needs what the static one needs.
 if(PITH_BUILD_SHARED)
-  set(PITH_PC_PRIVATE "Libs.private: -pthread -lm\nRequires.private: libutf8proc libpcre2-8")
+  set(PITH_PC_PRIVATE "Libs.private: -pthread -lm\nRequires.private: libpcre2-8")
 else()
   set(PITH_PC_LIBS " -pthread -lm")
-  set(PITH_PC_PRIVATE "Requires: libutf8proc libpcre2-8")
+  set(PITH_PC_PRIVATE "Requires: libpcre2-8")
 endif()
 if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
   set(PITH_PC_PREFIX ${CMAKE_INSTALL_PREFIX})

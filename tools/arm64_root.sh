@@ -1,5 +1,5 @@
 #!/bin/bash
-# Prints a folder with the headers and static libraries of utf8proc and PCRE2 for arm64, from Debian's packages, for the
+# Prints a folder with the headers and static libraries of PCRE2 for arm64, from Debian's packages, for the
 # cross compiler; made once in the cache. The machine's own packages stay as they are.
 set -e
 cache=${PITH_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/pith}
@@ -15,7 +15,7 @@ if [ ! -e "$root/complete" ]; then
         log=$work/log
         apt=(apt-get -o Dir::State::lists="$work/lists" -o Dir::Cache="$work" -o APT::Architecture=arm64 -o APT::Architectures=arm64
             -o APT::Sandbox::User=root -o Debug::NoLocking=1)
-        { "${apt[@]}" update && cd "$work" && "${apt[@]}" download libutf8proc-dev libpcre2-dev; } >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+        { "${apt[@]}" update && cd "$work" && "${apt[@]}" download libpcre2-dev; } >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
         for package in "$work"/*.deb; do
             dpkg-deb -x "$package" "$root"
         done

@@ -5,13 +5,13 @@
 #include "base/json.h"
 
 #include <assert.h>
-#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/read_double.h"
 #include "base/str.h"
 #include "base/text_out.h"
 #include "base/utf8.h"
@@ -423,24 +423,7 @@ double pith_json_double(pith_json *j) {
         double value = scale_exactly(mantissa, (int)exponent);
         return raw.data[0] == '-' ? -value : value;
     }
-    /* The host may have set any locale. */
-    char buffer[128], *text = buffer;
-    pith_arena_mark mark = pith_arena_get_mark(j->arena);
-    if (raw.size >= sizeof buffer) text = pith_arena_alloc(j->arena, raw.size + 1);
-    if (!text) {
-        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory: %zu bytes are needed", raw.size + 1);
-        return 0;
-    }
-    memcpy(text, raw.data, raw.size);
-    text[raw.size] = 0;
-    locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    double value = c_locale ? strtod_l(text, NULL, c_locale) : 0;
-    if (c_locale)
-        freelocale(c_locale);
-    else
-        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
-    pith_arena_rewind(j->arena, mark);
-    return value;
+    return pith_read_double(raw);
 }
 
 int64_t pith_json_limit(pith_json *j, int64_t limit) {

@@ -9,6 +9,7 @@
 #include "base/caller_options.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/read_double.h"
 
 enum { FILE_MOST = 8 << 10 };
 
@@ -111,7 +112,9 @@ static double memory_stalled(const char *root) {
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         if (!memory_read(text, root, files[i])) continue;
         const char *full = strstr(text, "full avg10=");
-        if (full) return strtod(full + strlen("full avg10="), NULL) / 100;
+        if (!full) continue;
+        full += strlen("full avg10=");
+        return pith_read_double((pith_str){ full, strspn(full, "0123456789.") }) / 100;
     }
     return 0;
 }

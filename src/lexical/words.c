@@ -3,30 +3,30 @@
 #include "lexical/words.h"
 
 #include <string.h>
-#include <utf8proc.h>
 
+#include "base/character.h"
 #include "base/utf8.h"
 
 enum { CAPITAL_SIGMA = 0x3A3, SIGMA = 0x3C3, FINAL_SIGMA = 0x3C2, CAPITAL_I_DOT = 0x130 };
 
 bool pith_words_has(uint32_t c) {
     if (c < 128) return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-    switch (utf8proc_category((utf8proc_int32_t)c)) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO: return true;
+    switch (pith_character_of(c)->category) {
+    case PITH_CATEGORY_LU:
+    case PITH_CATEGORY_LL:
+    case PITH_CATEGORY_LT:
+    case PITH_CATEGORY_LM:
+    case PITH_CATEGORY_LO:
+    case PITH_CATEGORY_ND:
+    case PITH_CATEGORY_NL:
+    case PITH_CATEGORY_NO: return true;
     default: return false;
     }
 }
 
 static bool words_cased(uint32_t c) {
-    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
-    return category == UTF8PROC_CATEGORY_LU || category == UTF8PROC_CATEGORY_LL || category == UTF8PROC_CATEGORY_LT;
+    const uint8_t category = pith_character_of(c)->category;
+    return category == PITH_CATEGORY_LU || category == PITH_CATEGORY_LL || category == PITH_CATEGORY_LT;
 }
 
 /* Whether a sigma between `before` and what begins at p is the last letter of its word. */
@@ -34,7 +34,7 @@ static bool words_ends(uint32_t before, const char *p, const char *end) {
     if (!before || !words_cased(before)) return false;
     while (p < end) {
         uint32_t c = pith_utf8_next(&p);
-        if (utf8proc_category((utf8proc_int32_t)c) == UTF8PROC_CATEGORY_LM) continue;
+        if (pith_character_of(c)->category == PITH_CATEGORY_LM) continue;
         return !words_cased(c);
     }
     return true;
@@ -61,9 +61,9 @@ static bool words_put_lower(pith_words *w, uint32_t c) {
     else if (c == CAPITAL_I_DOT)
         lower = 'i'; /* and a combining dot, which is no part of a word */
     else
-        lower = (uint32_t)utf8proc_tolower((utf8proc_int32_t)c);
+        lower = pith_character_lower(c);
     words_put(w, lower);
-    if (utf8proc_category((utf8proc_int32_t)c) != UTF8PROC_CATEGORY_LM) w->before = c;
+    if (pith_character_of(c)->category != PITH_CATEGORY_LM) w->before = c;
     return c != CAPITAL_I_DOT;
 }
 
@@ -99,7 +99,7 @@ size_t pith_words_lower(char *to, pith_str word) {
     size_t size = 0;
     uint32_t before = 0;
     while (p < end && size + 8 <= PITH_WORD_BYTES) {
-        uint32_t c = pith_utf8_next(&p), lower = (uint32_t)utf8proc_tolower((utf8proc_int32_t)c);
+        uint32_t c = pith_utf8_next(&p), lower = pith_character_lower(c);
         if (c == CAPITAL_SIGMA) lower = words_ends(before, p, end) ? FINAL_SIGMA : SIGMA;
         size += pith_utf8_put(to + size, lower);
         before = c;

@@ -37,18 +37,24 @@ typedef struct pith_engine {
 
 /* The part of the library that makes a model embed text (open_texts.c); NULL in builds without it. */
 typedef struct pith_text_part {
+    /* What a compiled file holds besides graph and settings. */
+    pith_status (*load)(pith_model *m, const pith_weights_in *weights, pith_error *err);
+    pith_status (*open)(pith_model *m, pith_error *err); /* tokenizer and encoder, when the graph is ready */
+    void (*close)(pith_model *m);
+} pith_text_part;
+
+/* Its half for models that are not compiled (open_text_modules.c); NULL in builds without one of the two. */
+typedef struct pith_text_modules_part {
     pith_status (*modules)(pith_model *m, pith_error *err); /* of a directory */
     /* Sets *output to the index of the output that dense vectors are made from; -1 if there is none. Appends the
      * modules that work on vectors of tokens to the graph, which is one of the model's, with its types inferred;
      * *output is then the output that they add. A graph of BM42 gets the output that its head reads, too. */
     pith_status (*output)(int *output, const pith_model *m, pith_graph *graph, pith_error *err);
-    pith_status (*rows)(pith_model *m, pith_error *err); /* the output that becomes vectors, before passes run */
-    /* What a compiled file holds besides graph and settings. */
-    pith_status (*load)(pith_model *m, const pith_weights_in *weights, pith_error *err);
-    pith_status (*open)(pith_model *m, pith_error *err); /* tokenizer and encoder, when the graph is ready */
-    pith_status (*tell)(pith_model *m, pith_error *err); /* for PITH_OPEN_DESCRIBE, where there is no encoder */
-    void (*close)(pith_model *m);
-} pith_text_part;
+    pith_status (*rows)(pith_model *m, pith_error *err);      /* the output that becomes vectors, before passes run */
+    pith_status (*tokenizer)(pith_model *m, pith_error *err); /* and what else the directory says of texts */
+    pith_status (*note)(pith_model *m, pith_error *err);      /* what was decided about texts, when all is known */
+    pith_status (*tell)(pith_model *m, pith_error *err);      /* for PITH_OPEN_DESCRIBE, where there is no encoder */
+} pith_text_modules_part;
 
 struct pith_model {
     pith_account account;
@@ -82,6 +88,7 @@ struct pith_model {
     pith_hf_late late;
     pith_hybrid hybrid; /* of BM42 and miniCOIL; kind 0: none */
     const pith_text_part *texts;
+    const pith_text_modules_part *text_modules;
     pith_text_view text; /* of the output that dense vectors are made from, if there is one */
     pith_error no_text;  /* why text has no encoder */
     pith_port *inputs, *outputs;

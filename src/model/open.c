@@ -102,6 +102,7 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
     m->files = (pith_files){ .arena = &m->arena, .copy = options.flags & PITH_OPEN_COPY };
     m->report.arena = &m->arena;
     m->texts = pith_part_find("texts");
+    m->text_modules = m->texts ? pith_part_find("text_modules") : NULL;
     *model = m;
     return PITH_OK;
 }
@@ -177,7 +178,7 @@ static pith_status open_finish(pith_model *m, pith_lane *lane, pith_error *err) 
     const pith_program *program;
     pith_status status = m->text.encoder ? PITH_OK : pith_model_program(&program, m, err);
     status = pith_engine_rescue(m, status, err);
-    if (!status && m->texts) status = m->texts->tell(m, err);
+    if (!status && m->text_modules) status = m->text_modules->tell(m, err);
     pith_lane_phase(lane, "tokenizer and plan", begin, -1);
     return status;
 }

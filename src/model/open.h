@@ -20,5 +20,7 @@ pith_status pith_model_open_limited(pith_model **model, const pith_origin *origi
 /* Implements pith_model_open and pith_model_open_memory, with the check of passes if the options ask for it. */
 pith_status pith_model_make(pith_model **model, pith_origin origin, const pith_open_options *options, pith_error *err);
 void pith_model_destroy(pith_model *model);
+/* Notes what a model takes whose texts have an encoder, or whose outputs modules added to (base/used.h). */
+void pith_texts_note_use(void);
 
 #endif

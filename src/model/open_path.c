@@ -16,7 +16,7 @@ static pith_status path_open(pith_model *m, const pith_origin *origin, pith_erro
                          "%s: model_file (--model-file) names a file of a directory, but this is a file", name);
     if (!pith_dir_exists(m->path.data)) return pith_readers_file(m, m->path, err);
     m->dir = m->path;
-    if (m->texts) PITH_TRY(m->texts->modules(m, err));
+    if (m->text_modules) PITH_TRY(m->text_modules->modules(m, err));
     return pith_readers_directory(m, err);
 }
 

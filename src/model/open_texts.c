@@ -1,145 +1,43 @@
-/* open_texts.c - the part "texts": what makes a model embed text. Its modules, its tokenizer, the graph for packed
- * texts and the encoder. */
-#include <string.h>
-
+/* open_texts.c - the part "texts": what makes a model embed text, its tokenizer and the encoder. */
 #include "base/error.h"
 #include "base/str.h"
 #include "base/used.h"
-#include "heads/hybrid_request.h"
-#include "hf/answer_logit.h"
-#include "hf/attention_row.h"
 #include "model/open.h"
 #include "model/picture_view.h"
 #include "model/saved.h"
 #include "model/saved_words.h"
-#include "ragged/ragged.h"
 
-/* Faults of the modules are kept for pith_embed, unless they are the caller's. */
-static pith_status texts_modules(pith_model *m, pith_error *err) {
-    const pith_modules_source source = { m->dir.data, m->options.route, &m->files, m->options.log,
-                                         &m->account.allocator };
-    pith_error fault = PITH_ERROR_INIT;
-    m->modules_read = true;
-    pith_status status = pith_modules_read(&m->modules, &source, &m->arena, &fault);
-    if (!status) return PITH_OK;
-    if (status == PITH_ERR_MEMORY || status == PITH_ERR_ARGUMENT) return pith_fail(err, status, "%s", fault.message);
-    m->no_text = fault;
-    m->modules = (pith_modules){ .folder = PITH_STR("") };
-    return PITH_OK;
-}
-
-static pith_status texts_make_ragged(pith_model *m, pith_error *err) {
-    return pith_text_view_make_ragged(&m->text, m, m->options.flags & PITH_OPEN_DESCRIBE ? &m->report : NULL, err);
-}
-
-/* Tokenizer, modules, ragged graph. */
-static pith_status texts_tokenizer(pith_model *m, pith_error *err) {
-    if (m->compiled.writer) return pith_compiled_tokenizer(&m->tokenizer, &m->compiled, &m->options, &m->arena, err);
-    if (m->tokenizer_bytes.data) {
-        PITH_TRY(pith_tokenizer_load_bytes(&m->tokenizer, m->tokenizer_bytes, &m->options, &m->arena, err));
-        return texts_make_ragged(m, err);
-    }
-    if (!m->dir.data) return pith_fail(err, PITH_ERR_NOT_FOUND, "the model has no directory with a tokenizer");
-    pith_str dir = m->dir;
-    if (m->modules.folder.size) PITH_TRY(pith_path_join(&dir, &m->arena, m->dir.data, m->modules.folder, err));
-    PITH_TRY((m->modules.lower_case ? pith_tokenizer_load_lower : pith_tokenizer_load)(&m->tokenizer, dir.data,
-                                                                                       &m->options, &m->arena, err));
-    PITH_TRY(pith_hf_labels_read(&m->labels, dir.data, &m->account.allocator, &m->arena, err));
-    PITH_TRY(pith_hf_late_read(&m->late, &m->modules.late, m->dir.data, &m->account.allocator, &m->arena, err));
-    pith_hybrid_kind kind =
-        pith_graph_find_output(m->graph, PITH_BM42_OUTPUT) >= 0 ? PITH_HYBRID_BM42 : PITH_HYBRID_NONE;
-    PITH_TRY(pith_hybrid_read(&m->hybrid, kind, m->dir.data, &m->files, &m->arena, err));
-    return texts_make_ragged(m, err);
-}
-
-/* The path relative to the directory, if it lies in it. */
-static pith_str within_directory(const pith_model *m, pith_str path) {
-    const size_t n = m->dir.size;
-    bool within = path.size > n + 1 && !memcmp(path.data, m->dir.data, n) && path.data[n] == '/';
-    return within ? (pith_str){ path.data + n + 1, path.size - n - 1 } : path;
-}
-
-/* Notes what was decided about texts when all is known. */
-static pith_status note_text(pith_model *m, pith_error *err) {
-    pith_modules *s = &m->modules;
-    const int32_t tokens = pith_tokenizer_max_length(m->tokenizer),
-                  length = pith_encoder_max_length(m->text.encoder, 0);
-    const bool cut = s->positions && length == s->positions && length != s->max_length && length != tokens;
-    const char *file_name = cut ? "config.json" : tokens ? "tokenizer_config.json" : "";
-    const char *slash = s->folder.size && file_name[0] ? "/" : "";
-    pith_str from = s->max_length_file;
-    if (!s->max_length || cut)
-        from = pith_arena_printf(&m->arena, "%s%s%s", file_name[0] ? s->folder.data : "", slash, file_name);
-    pith_str value = length ? pith_arena_printf(&m->arena, "%d tokens", (int)length) : PITH_STR("none");
-    pith_str file = pith_tokenizer_file(m->tokenizer);
-    if (!value.data || !from.data) return pith_fail_memory(err, 0);
-    PITH_TRY(pith_modules_note(s, "max length", value, length ? from : PITH_STR(""), &m->arena, err));
-    if (!s->normalize) PITH_TRY(pith_modules_note(s, "normalize", PITH_STR("no"), PITH_STR(""), &m->arena, err));
-    if (!file.data) return PITH_OK;
-    return pith_modules_note(s, "tokenizer", within_directory(m, file), PITH_STR(""), &m->arena, err);
-}
-
-/* Notes what a model takes whose outputs the modules added to, or whose texts have an encoder (base/used.h). */
-static void texts_note_use(void) {
+void pith_texts_note_use(void) {
     const pith_head *dense;
     pith_part_used("texts");
     if (!pith_head_find(&dense, "dense", NULL)) pith_piece_used(dense);
 }
 
+/* Of a model that is not compiled. */
+static pith_status texts_of_sources(pith_model *m, pith_error *err) {
+    if (m->text_modules) return m->text_modules->tokenizer(m, err);
+    PITH_TRY(pith_piece_check("parts", PITH_STR("text_modules"), err));
+    return pith_fail(err, PITH_ERR_UNSUPPORTED, "this build embeds texts with compiled models only");
+}
+
 /* A compiled model may have come with the reason why it does not embed. */
 static pith_status texts_open(pith_model *m, pith_error *err) {
-    m->no_ragged = pith_opt_without(m->limits, "ragged");
     if (m->no_text.code) return m->no_text.code;
     if (m->options.flags & PITH_OPEN_INNER)
         return pith_fail(err, PITH_ERR_UNSUPPORTED, "the model was opened with its inner values as outputs");
     if (m->graph->input_count == 1 && pith_model_is_pixels(m->graph->inputs[0]))
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
                          "its input is a picture; 'pith embed --images' and pith_embed_images embed pictures");
-    PITH_TRY(texts_tokenizer(m, err));
+    PITH_TRY(m->compiled.writer ? pith_compiled_tokenizer(&m->tokenizer, &m->compiled, &m->options, &m->arena, err)
+                                : texts_of_sources(m, err));
     if (!m->text.output_count)
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
                          "not a text encoder: no output has one vector per text or per token");
     PITH_TRY(pith_text_view_make_encoder(&m->text, m, err));
-    texts_note_use();
-    return m->compiled.writer ? PITH_OK : note_text(m, err);
-}
-
-static pith_status texts_output(int *output, const pith_model *m, pith_graph *graph, pith_error *err) {
-    const pith_head *dense;
-    PITH_TRY(pith_head_find(&dense, "dense", err));
-    *output = pith_head_output(dense, graph);
-    int attention, answer, logits;
-    PITH_TRY(pith_attention_row_append(&attention, graph, PITH_BM42_OUTPUT, err));
-    PITH_TRY(pith_answer_logit_append(&answer, &logits, graph, &m->modules.judge, err));
-    if (*output < 0) *output = attention;
-    if (*output == logits) *output = answer; /* logits of a vocabulary are no vectors; both may be -1 */
-    if (!m->modules.row_step_count && attention < 0 && answer < 0) return PITH_OK;
-    PITH_TRY(pith_modules_append(output, graph, &m->modules, err));
-    for (pith_node *node = graph->first; node; node = node->next)
-        if (!node->op) PITH_TRY(pith_op_bind_node(node, err));
-    return pith_ops_infer(graph, false, err);
-}
-
-/* Also for a file that was opened by its own name, whose directory is known by now. */
-static pith_status texts_rows(pith_model *m, pith_error *err) {
-    pith_error fault = PITH_ERROR_INIT;
-    if (m->dir.data && !m->modules_read && !m->compiled.writer) PITH_TRY(texts_modules(m, err));
-    int output = -1;
-    pith_status status = texts_output(&output, m, m->graph, &fault);
-    if (m->graph->output_count != m->engine.file_outputs) texts_note_use();
-    m->text.outputs[0] = output > 0 ? output : 0;
-    m->text.output_count = output >= 0;
-    if (status == PITH_ERR_MEMORY) return pith_fail(err, status, "%s", fault.message);
-    if (status) m->no_text = fault;
-    return PITH_OK;
-}
-
-/* The ragged form of a graph that does not embed, for looking at it. */
-static pith_status texts_tell(pith_model *m, pith_error *err) {
-    bool told = m->text.encoder || m->compiled.writer || m->text.ragged || m->text.ragged_reason.data;
-    if (told || !(m->options.flags & PITH_OPEN_DESCRIBE)) return PITH_OK;
-    PITH_TRY(texts_make_ragged(m, err));
-    return pith_text_view_make_program(&m->text, m, err);
+    pith_texts_note_use();
+    if (m->compiled.writer) return PITH_OK;
+    pith_part_used("text_modules");
+    return m->text_modules->note(m, err);
 }
 
 static pith_status texts_load(pith_model *m, const pith_weights_in *weights, pith_error *err) {
@@ -160,11 +58,5 @@ static void texts_close(pith_model *m) {
     pith_tokenizer_unload(m->tokenizer);
 }
 
-static const pith_text_part part_texts_functions = { .modules = texts_modules,
-                                                     .output = texts_output,
-                                                     .rows = texts_rows,
-                                                     .load = texts_load,
-                                                     .open = texts_open,
-                                                     .tell = texts_tell,
-                                                     .close = texts_close };
+static const pith_text_part part_texts_functions = { .load = texts_load, .open = texts_open, .close = texts_close };
 const pith_part pith_part_texts = { "texts", &part_texts_functions };

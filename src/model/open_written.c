@@ -39,7 +39,7 @@ static pith_status written_operators(pith_model *m, pith_error *err) {
     PITH_TRY(pith_ops_bind(m->graph, err));
     PITH_TRY(pith_ops_infer(m->graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
     PITH_TRY(pith_ops_check_declared(m->graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
-    if (!inner && m->texts) PITH_TRY(m->texts->rows(m, err));
+    if (!inner && m->text_modules) PITH_TRY(m->text_modules->rows(m, err));
     if (!inner) return PITH_OK;
     pith_inner_settle(m->graph);
     return m->runtime->as_written ? pith_inner_file(&m->engine.inner, m, err) : PITH_OK;
@@ -66,7 +66,8 @@ static pith_status written_again(pith_graph *graph, const pith_model *m, const p
     PITH_TRY(pith_ops_infer(graph, m->options.flags & PITH_OPEN_STRICT_SHAPES, err));
     if (m->options.flags & PITH_OPEN_INNER) pith_inner_settle(graph);
     int output;
-    if (graph->output_count < m->graph->output_count && m->texts) PITH_TRY(m->texts->output(&output, m, graph, err));
+    if (graph->output_count < m->graph->output_count && m->text_modules)
+        PITH_TRY(m->text_modules->output(&output, m, graph, err));
     pith_opt o = pith_model_optimizer(m, graph, err);
     o.allocator = allocator;
     return m->options.optimization ? pith_opt_run(&o, NULL) : PITH_OK;

@@ -6,8 +6,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <string.h>
-#include <utf8proc.h>
 
+#include "base/character.h"
 #include "base/utf8.h"
 #include "ops/infer.h"
 
@@ -176,8 +176,8 @@ static pith_status change_case(pith_run *r, pith_str *text, letter_case to) {
     if (!out) return pith_fail_memory(r->err, 2 * text->size);
     size_t n = 0;
     for (const char *p = text->data, *end = p + text->size; p < end;) {
-        utf8proc_int32_t c = (utf8proc_int32_t)pith_utf8_next(&p);
-        n += pith_utf8_put(out + n, (uint32_t)(to == LOWER ? utf8proc_tolower(c) : utf8proc_toupper(c)));
+        uint32_t c = pith_utf8_next(&p);
+        n += pith_utf8_put(out + n, to == LOWER ? pith_character_lower(c) : pith_character_upper(c));
     }
     *text = (pith_str){ out, n };
     return PITH_OK;

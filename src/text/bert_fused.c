@@ -64,7 +64,7 @@ static void classify(const fused *f, uint32_t c, entry *e) {
         return;
     }
     d[0] = c;
-    if (f->strip) n = pith_char_decompose(c, false, d);
+    if (f->strip) n = pith_char_decompose(c, d);
     size_t words = 0, size = 0, chars = 0;
     for (size_t i = 0; i < n; i++) {
         uint32_t lower[2] = { d[i], 0 };

@@ -3,12 +3,12 @@
  * They are alternatives in a fixed order: contraction ('s, 'll …), word, number, run of other characters, white space.
  * A scanner says which form of each it has; a few only look for white space. Matching is leftmost-first as in a
  * backtracking engine, but every form looks at each character a bounded number of times. Character classes are those
- * of Oniguruma 6.9.10 (Unicode 16): utf8proc's, and the characters that are new in Unicode 16. */
+ * of Oniguruma 6.9.10 (Unicode 16): those of base/character.h, and the characters that are new in Unicode 16. */
 #include "text/known_regex.h"
 
 #include <string.h>
-#include <utf8proc.h>
 
+#include "base/character.h"
 #include "base/str.h"
 #include "base/utf8.h"
 
@@ -106,8 +106,8 @@ static unsigned class_of_newer(uint32_t c) {
 }
 
 static unsigned class_of(uint32_t c) {
-#define CATEGORY(name) [UTF8PROC_CATEGORY_##name]
-    static const uint16_t by_category[UTF8PROC_CATEGORY_CO + 1] = {
+#define CATEGORY(name) [PITH_CATEGORY_##name]
+    static const uint16_t by_category[PITH_CATEGORY_CO + 1] = {
         CATEGORY(LU) = LU,     CATEGORY(LL) = LL,     CATEGORY(LT) = LT,     CATEGORY(LM) = LM,
         CATEGORY(LO) = LO,     CATEGORY(MN) = MARK,   CATEGORY(MC) = MARK,   CATEGORY(ME) = MARK,
         CATEGORY(ND) = NUMBER, CATEGORY(NL) = NUMBER, CATEGORY(NO) = NUMBER, CATEGORY(ZS) = SPACE,
@@ -122,8 +122,8 @@ static unsigned class_of(uint32_t c) {
     if ((c >= 0x4E00 && c < 0xA000) || (c >= 0xAC00 && c < 0xD7A4)) return LO;
     if ((c >= 0x3041 && c < 0x3097) || (c >= 0x30A1 && c < 0x30FB)) return LO;
     if (c >= 0x410 && c < 0x460) return c < 0x430 ? LU : LL;
-    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
-    if (category == UTF8PROC_CATEGORY_CN) return class_of_newer(c);
+    const uint8_t category = pith_character_of(c)->category;
+    if (category == PITH_CATEGORY_CN) return class_of_newer(c);
     return c == 0x85 ? SPACE : by_category[category];
 }
 

@@ -6,8 +6,8 @@
  * as many characters as it has itself. Further characters share the offsets of the one before. Removed characters
  * count to the last character written; if they are at the very start they count to nothing, and the offsets of what
  * follows are shifted. */
-#include <utf8proc.h>
 
+#include "base/character.h"
 #include "text/pipeline.h"
 #include "text/unicode.h"
 
@@ -129,7 +129,7 @@ static bool is_common(uint32_t c) {
            (c >= 0x30A1 && c < 0x30FB) || (c >= 0x4E00 && c < 0xA000);
 }
 
-/* A character that utf8proc, of Unicode 15, treats as the peer, of 17, treats c: a mark, a prepended one, another. */
+/* A character that Unicode 15 treats as the peer, of 17, treats c: a mark, a prepended one, another. */
 static uint32_t stand_in(uint32_t c) {
     if (pith_char_is_newer_mark(c)) return 0x300;
     return c == 0x113D1 ? 0x600 : c == 0x11A3A ? 0x4E00 : c;
@@ -137,14 +137,15 @@ static uint32_t stand_in(uint32_t c) {
 
 /* The end of the grapheme cluster that begins at p. */
 static const char *cluster_end(const char *p, const char *end) {
-    utf8proc_int32_t state = 0;
+    uint8_t state = 0;
     uint32_t before = stand_in(pith_utf8_next(&p));
     while (p < end) {
         const char *after = p;
         uint32_t c = pith_utf8_next(&after);
         if (is_common(before) && is_common(c) && !(before == '\r' && c == '\n')) break;
         c = stand_in(c);
-        if (utf8proc_grapheme_break_stateful((utf8proc_int32_t)before, (utf8proc_int32_t)c, &state)) break;
+        if (!state) pith_character_joins(&state, before);
+        if (!pith_character_joins(&state, c)) break;
         before = c;
         p = after;
     }

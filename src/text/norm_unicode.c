@@ -9,7 +9,13 @@
 
 #include "text/pipeline.h"
 
-enum { SLOT = PITH_SCRATCH_NORMAL, COMPOSED = 1, COMPATIBLE = 2 };
+enum { SLOT = PITH_SCRATCH_NORMAL };
+
+typedef struct normal_form {
+    size_t (*decompose)(uint32_t c, uint32_t out[PITH_DECOMPOSITION_MAX]);
+    bool (*settled)(uint32_t c);
+    uint32_t (*compose)(uint32_t a, uint32_t b); /* NULL: the form is not composed */
+} normal_form;
 
 typedef struct mark {
     uint32_t c;
@@ -35,13 +41,13 @@ static void order(mark *run, size_t n, mark *spare) {
     memcpy(run, spare, n * sizeof *run);
 }
 
-static size_t compose(mark *m, size_t n) {
+static size_t compose(const normal_form *form, mark *m, size_t n) {
     size_t out = 0, starter = SIZE_MAX;
     int last = -1; /* class of the last mark after the starter that did not compose */
     for (size_t i = 0; i < n; i++) {
         mark x = m[i];
         if (starter != SIZE_MAX && last < x.ccc) {
-            uint32_t both = pith_char_compose(m[starter].c, x.c);
+            uint32_t both = form->compose(m[starter].c, x.c);
             if (both) {
                 m[starter].c = both;
                 m[starter].change += x.change - 1;
@@ -60,20 +66,19 @@ static size_t compose(mark *m, size_t n) {
 
 /* A segment from begin, a character boundary, to end. */
 static pith_status norm_unicode_segment(pith_encoding *enc, const char *text, uint32_t begin, uint32_t end,
-                                        uint32_t piece_begin, int form) {
+                                        uint32_t piece_begin, const normal_form *form) {
     size_t most = (size_t)(end - begin) * PITH_DECOMPOSITION_MAX;
     if (end - begin > 64) { /* the usual expansion is small: count it where it matters */
         most = 0;
         uint32_t d[PITH_DECOMPOSITION_MAX];
-        for (const char *p = text + begin; p < text + end;)
-            most += pith_char_decompose(pith_utf8_next(&p), form & COMPATIBLE, d);
+        for (const char *p = text + begin; p < text + end;) most += form->decompose(pith_utf8_next(&p), d);
     }
     mark *m = pith_encoding_scratch(enc, SLOT, 2 * most * sizeof *m), *spare = m + most;
     if (!m) return pith_fail_memory(enc->err, most * sizeof *m);
     size_t n = 0, run = 0;
     for (const char *p = text + begin; p < text + end;) {
         uint32_t d[PITH_DECOMPOSITION_MAX];
-        size_t k = pith_char_decompose(pith_utf8_next(&p), form & COMPATIBLE, d);
+        size_t k = form->decompose(pith_utf8_next(&p), d);
         for (size_t i = 0; i < k; i++) {
             int ccc = pith_char_combining_class(d[i]);
             if (ccc == 0) {
@@ -84,7 +89,7 @@ static pith_status norm_unicode_segment(pith_encoding *enc, const char *text, ui
         }
     }
     if (run < n) order(m + run, n - run, spare);
-    if (form & COMPOSED) n = compose(m, n);
+    if (form->compose) n = compose(form, m, n);
     uint32_t at = begin;
     for (size_t i = 0; i < n; i++) {
         uint32_t from = m[i].change <= 0 && at < end ? at : at > piece_begin ? at - 1 : piece_begin;
@@ -97,8 +102,10 @@ static pith_status norm_unicode_segment(pith_encoding *enc, const char *text, ui
     return PITH_OK;
 }
 
-static pith_status norm_unicode_normalise(pith_encoding *enc, pith_piece piece, int form) {
-    bool (*settled)(uint32_t) = form & COMPOSED ? pith_char_is_settled : pith_char_is_decomposed;
+static pith_status norm_unicode_normalise(const void *self, pith_encoding *enc, pith_piece piece,
+                                          const normal_form *form) {
+    bool (*const settled)(uint32_t) = form->settled;
+    (void)self;
     const char *text = enc->text.data, *end = text + piece.end, *p = text + piece.begin, *copied = p, *last = p;
     while (p < end) {
         const char *c = p;
@@ -125,20 +132,20 @@ static pith_status norm_unicode_normalise(pith_encoding *enc, pith_piece piece, 
 }
 
 static pith_status nfc(const void *self, pith_encoding *enc, pith_piece piece) {
-    (void)self;
-    return norm_unicode_normalise(enc, piece, COMPOSED);
+    static const normal_form form = { pith_char_decompose, pith_char_is_settled, pith_char_compose };
+    return norm_unicode_normalise(self, enc, piece, &form);
 }
 static pith_status nfd(const void *self, pith_encoding *enc, pith_piece piece) {
-    (void)self;
-    return norm_unicode_normalise(enc, piece, 0);
+    static const normal_form form = { pith_char_decompose, pith_char_is_decomposed, NULL };
+    return norm_unicode_normalise(self, enc, piece, &form);
 }
 static pith_status nfkc(const void *self, pith_encoding *enc, pith_piece piece) {
-    (void)self;
-    return norm_unicode_normalise(enc, piece, COMPOSED | COMPATIBLE);
+    static const normal_form form = { pith_char_decompose_compatible, pith_char_is_settled, pith_char_compose };
+    return norm_unicode_normalise(self, enc, piece, &form);
 }
 static pith_status nfkd(const void *self, pith_encoding *enc, pith_piece piece) {
-    (void)self;
-    return norm_unicode_normalise(enc, piece, COMPATIBLE);
+    static const normal_form form = { pith_char_decompose_compatible, pith_char_is_decomposed, NULL };
+    return norm_unicode_normalise(self, enc, piece, &form);
 }
 
 const pith_normalizer_desc pith_normalizer_NFC = { "NFC", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL, nfc, NULL };

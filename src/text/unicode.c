@@ -1,10 +1,10 @@
-/* unicode.c - utf8proc's tables, corrected where Hugging Face's are older or newer (see unicode.h).
+/* unicode.c - the tables of base/character.h, corrected where Hugging Face's are older or newer (see unicode.h).
  *
  * The ranges below were found by asking both for every code point. They change only when Hugging Face tokenizers does.
  */
 #include "text/unicode.h"
 
-#include <utf8proc.h>
+#include "base/character.h"
 
 /* Controls that BertNormalizer keeps. */
 static const uint32_t not_other[][2] = {
@@ -121,12 +121,12 @@ static bool in_ranges(const uint32_t (*ranges)[2], size_t count, uint32_t c) {
 }
 #define IN(ranges, c) in_ranges(ranges, sizeof ranges / sizeof ranges[0], c)
 
-#define BIT(category) (1u << UTF8PROC_CATEGORY_##category)
+#define BIT(category) (1u << PITH_CATEGORY_##category)
 #define LETTERS (BIT(LU) | BIT(LL) | BIT(LT) | BIT(LM) | BIT(LO))
 #define MARKS (BIT(MN) | BIT(MC) | BIT(ME))
 #define PUNCTUATION (BIT(PC) | BIT(PD) | BIT(PS) | BIT(PE) | BIT(PI) | BIT(PF) | BIT(PO))
 
-static bool has(uint32_t c, uint32_t categories) { return categories >> utf8proc_category((utf8proc_int32_t)c) & 1; }
+static bool has(uint32_t c, uint32_t categories) { return categories >> pith_character_of(c)->category & 1; }
 
 bool pith_char_is_space(uint32_t c) {
     if (c < 0x80) return c == ' ' || (c >= 9 && c <= 13);
@@ -195,7 +195,7 @@ size_t pith_char_lower(uint32_t c, uint32_t out[2]) {
         out[0] = c < 0x430 ? c + 0x20 : c;
         return 1;
     }
-    out[0] = (uint32_t)utf8proc_tolower((utf8proc_int32_t)c);
+    out[0] = pith_character_lower(c);
     if (out[0] == c && c >= 0x1C89)
         for (size_t i = 0; i < sizeof newer / sizeof newer[0]; i++)
             if (c >= newer[i].first && c <= newer[i].last) out[0] = (uint32_t)((int32_t)c + newer[i].distance);
@@ -204,23 +204,23 @@ size_t pith_char_lower(uint32_t c, uint32_t out[2]) {
 
 int pith_char_combining_class(uint32_t c) {
     if (c < 0x300) return 0;
-    int ccc = utf8proc_get_property((utf8proc_int32_t)c)->combining_class;
+    const int ccc = pith_character_of(c)->combining_class;
     return ccc && IN(not_normalized, c) ? 0 : ccc;
 }
 
 /* Neither c nor its neighbours change in any normal form. */
 static bool is_stable(uint32_t c) {
     if (c < 0xA0) return true;
-    const utf8proc_property_t *p = utf8proc_get_property((utf8proc_int32_t)c);
+    const pith_character *p = pith_character_of(c);
     bool hangul = (c >= 0x1100 && c < 0x1200) || (c >= 0xAC00 && c < 0xD7A4);
-    return !p->combining_class && p->decomp_seqindex == UINT16_MAX && p->comb_index == UINT16_MAX && !hangul;
+    return !p->combining_class && !(p->facts & (PITH_CHARACTER_DECOMPOSES | PITH_CHARACTER_COMPOSES)) && !hangul;
 }
 
 bool pith_char_is_decomposed(uint32_t c) {
     if (c < 0xA0 || (c >= 0x4E00 && c < 0xA000)) return true;
     if (c >= 0x410 && c < 0x450) return c != 0x419 && c != 0x439; /* Russian but for short i */
-    const utf8proc_property_t *p = utf8proc_get_property((utf8proc_int32_t)c);
-    return !p->combining_class && p->decomp_seqindex == UINT16_MAX && !(c >= 0xAC00 && c < 0xD7A4);
+    const pith_character *p = pith_character_of(c);
+    return !p->combining_class && !(p->facts & PITH_CHARACTER_DECOMPOSES) && !(c >= 0xAC00 && c < 0xD7A4);
 }
 
 bool pith_char_is_settled(uint32_t c) {
@@ -234,23 +234,16 @@ bool pith_char_is_settled(uint32_t c) {
     return common || IN(composed, c) || is_stable(c);
 }
 
-size_t pith_char_decompose(uint32_t c, bool compatibility, uint32_t out[PITH_DECOMPOSITION_MAX]) {
-    utf8proc_int32_t buffer[PITH_DECOMPOSITION_MAX];
-    int boundary = 0;
-    utf8proc_ssize_t n = 0;
-    if (!IN(not_normalized, c))
-        n = utf8proc_decompose_char((utf8proc_int32_t)c, buffer, PITH_DECOMPOSITION_MAX,
-                                    UTF8PROC_DECOMPOSE | (compatibility ? UTF8PROC_COMPAT : 0), &boundary);
-    if (n < 1 || n > PITH_DECOMPOSITION_MAX) {
-        out[0] = c;
-        return 1;
-    }
-    for (utf8proc_ssize_t i = 0; i < n; i++) out[i] = (uint32_t)buffer[i];
-    return (size_t)n;
+size_t pith_char_decompose(uint32_t c, uint32_t out[PITH_DECOMPOSITION_MAX]) {
+    if (!IN(not_normalized, c)) return pith_character_canonical_form(c, out);
+    out[0] = c;
+    return 1;
 }
 
-uint32_t pith_char_compose(uint32_t a, uint32_t b) {
-    utf8proc_int32_t pair[3] = { (utf8proc_int32_t)a, (utf8proc_int32_t)b, 0 };
-    if (a == 0x11935 || utf8proc_normalize_utf32(pair, 2, UTF8PROC_COMPOSE | UTF8PROC_STABLE) != 1) return 0;
-    return (uint32_t)pair[0];
+size_t pith_char_decompose_compatible(uint32_t c, uint32_t out[PITH_DECOMPOSITION_MAX]) {
+    if (!IN(not_normalized, c)) return pith_character_compatible_form(c, out);
+    out[0] = c;
+    return 1;
 }
+
+uint32_t pith_char_compose(uint32_t a, uint32_t b) { return a == 0x11935 ? 0 : pith_character_composite(a, b); }

@@ -2,8 +2,8 @@
  *
  * Its parts are built on different ages of Unicode: unicode_categories knows about version 8 (punctuation, control,
  * marks of BertNormalizer), unicode-normalization-alignments 9 (NFC … NFKD, StripAccents), the Rust standard library
- * and its regex crate 16 and 17 (white space, numbers, \w, lower case). utf8proc 2.8 knows version 15. Each function
- * is utf8proc's answer corrected by the ranges in which that part differs, so that ids are equal for all code points;
+ * and its regex crate 16 and 17 (white space, numbers, \w, lower case). base/character.h knows version 15. Each
+ * function is its answer corrected by the ranges in which that part differs, so that ids are equal for all code points;
  * tests/python/compare_tokenizers.py --all-code-points holds this. All functions are pure and thread-safe. */
 #ifndef PITH_TEXT_UNICODE_H
 #define PITH_TEXT_UNICODE_H
@@ -29,9 +29,10 @@ int pith_char_combining_class(uint32_t c);
 bool pith_char_is_decomposed(uint32_t c);
 /* True if c does not change in NFC and NFKC and composes with nothing before it; fast, may say false too often. */
 bool pith_char_is_settled(uint32_t c);
-/* Full canonical or compatibility decomposition, unordered. Returns the number of characters, at most 18. */
+/* Full canonical decomposition, or the one of NFKD, unordered. Return the number of characters, at most 18. */
 enum { PITH_DECOMPOSITION_MAX = 18 };
-size_t pith_char_decompose(uint32_t c, bool compatibility, uint32_t out[PITH_DECOMPOSITION_MAX]);
+size_t pith_char_decompose(uint32_t c, uint32_t out[PITH_DECOMPOSITION_MAX]);
+size_t pith_char_decompose_compatible(uint32_t c, uint32_t out[PITH_DECOMPOSITION_MAX]);
 /* The primary composite of two characters, 0 if there is none. */
 uint32_t pith_char_compose(uint32_t a, uint32_t b);
 

@@ -1,4 +1,4 @@
-# Toolchain of musl-gcc. PITH_MUSL_ROOT (environment): a folder with usr/include and usr/lib of utf8proc and PCRE2, which
+# Toolchain of musl-gcc. PITH_MUSL_ROOT (environment): a folder with usr/include and usr/lib of PCRE2, which
 # tests/select/musl.py makes.
 set(CMAKE_C_COMPILER musl-gcc)
 set(CMAKE_C_FLAGS_INIT "-isystem $ENV{PITH_MUSL_ROOT}/usr/include")

@@ -27,7 +27,7 @@ def run(*command, **more):
 
 def make_root(root):
     """The headers and static libraries of this machine, apart from those of its C library."""
-    for package, header in (("libutf8proc", "utf8proc.h"), ("libpcre2-8", "pcre2.h")):
+    for package, header in (("libpcre2-8", "pcre2.h"),):
         include, lib = (Path(run("pkg-config", f"--variable={d}", package).decode().strip()) for d in ("includedir", "libdir"))
         for folder in ("usr/include", "usr/lib/pkgconfig"):
             (root / folder).mkdir(parents=True, exist_ok=True)

@@ -160,14 +160,14 @@ class Short(Case):
         """What belongs to no other kind: each is listed for the model that needs it, and named where it is missing."""
         compiled = FOLDER.work / "mtcnn.pith"
         subprocess.run([PITH, "compile", "--quiet", DATA / "mtcnn", "-o", compiled], check=True)
-        for part, path, use_name in (("texts", "modules/chain", "embed"), ("chat", "tasks/labels-bert", "score"), ("torch", "modules/torch-shards", "embed"),
-                                     ("cascades", "mtcnn", "detect"), ("cascades", compiled, "detect")):
+        for part, path, use_name in (("texts", "modules/chain", "embed"), ("text_modules", "modules/chain", "embed"), ("chat", "tasks/labels-bert", "score"),
+                                     ("torch", "modules/torch-shards", "embed"), ("cascades", "mtcnn", "detect"), ("cascades", compiled, "detect")):
             kinds = small.read(select(DATA / path, "parts").read_text())
             self.assertIn(part, kinds["parts"], path)
             self.assertIn("threads", kinds["parts"], path)
             self.names_it(self.without(kinds, "parts", part), USES[use_name], DATA / path, "parts", part)
         kinds = small.read(select(DATA / "modules/chain", "parts").read_text())
-        self.assertEqual(set(kinds["parts"]), {"texts", "threads"})
+        self.assertEqual(set(kinds["parts"]), {"text_modules", "texts", "threads"})
         alone = use(self.without(kinds, "parts", "threads"), USES["embed"], DATA / "modules/chain")
         self.assertEqual(alone.stdout, use(PITH, USES["embed"], DATA / "modules/chain").stdout)
         checked = use(small_command("parts", FOLDER.work / "parts.yaml"), ("embed", "-m", "MODEL", "--check"), DATA / "modules/chain")

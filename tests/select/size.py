@@ -3,7 +3,8 @@
 
 usage: size.py SOURCE_DIR BUILD_DIR WORK_DIR [--report] [--write]
 --report: also the sections, the largest sources and functions, and the bytes of each folder. --write: the figures become the budget.
-The programs are linked from the library of BUILD_DIR, whose assertions count too.
+The programs are linked from the library of BUILD_DIR, whose assertions count too. Its tables for unwinding do not: only builds with tests
+have them.
 """
 import argparse
 import re
@@ -45,14 +46,17 @@ class Programs:
     def __init__(self, source, build, work):
         self.folder = small.Folder(source, build, work)
         self.source, self.work = source, work
+        self.library = work / "libpith.a"
+        done = small.run("objcopy", "--remove-section", ".eh_frame", "--remove-section", ".rela.eh_frame", self.folder.build / "libpith.a", self.library)
+        assert done.returncode == 0, done.stderr
         self.empty = {static: sum(sizes(self.link(["empty"], f"empty{static}", static))) for static in (False, True)}
 
     def link(self, sources, name, static, objects=(), *more):
-        libraries = ["-lutf8proc", "-lpcre2-8", "-pthread", "-ldl", "-lm"]
+        libraries = ["-lpcre2-8", "-pthread", "-ldl", "-lm"]
         out = self.work / name
         done = small.run("cc", "-O2", "-ffunction-sections", "-fdata-sections", *(["-static"] if static else []), f"-I{self.source / 'include'}",
                          *[self.source / f"tests/select/programs/{s}.c" for s in sources], *objects, *self.folder.flags, *more, "-o", out,
-                         *([self.folder.build / "libpith.a", *libraries] if objects else []))
+                         *([self.library, *libraries] if objects else []))
         assert done.returncode == 0, done.stderr
         return out
 
@@ -77,8 +81,8 @@ class Programs:
         out = self.work / f"{name}.out"
         programs = [self.source / "src/select/tables.c", self.source / f"tests/select/programs/{program}.c", *([self.work / "model.c"] if program == "core" else [])]
         done = small.run("cc", *flags, *(["-static"] if static else []), f"-I{self.work / name}", f"-I{self.source / 'include'}", f"-I{self.source / 'src'}",
-                         '-DPITH_LIBDIR=""', '-DPITH_LIBDIR_BESIDE=""', *sources, *programs, "-Wl,--gc-sections", "-s", "-o", out, self.folder.build / "libpith.a",
-                         "-lutf8proc", "-lpcre2-8", "-pthread", "-ldl", "-lm")
+                         '-DPITH_LIBDIR=""', '-DPITH_LIBDIR_BESIDE=""', *sources, *programs, "-Wl,--gc-sections", "-s", "-o", out, self.library,
+                         "-lpcre2-8", "-pthread", "-ldl", "-lm")
         assert done.returncode == 0, done.stderr
         return out
 
@@ -125,12 +129,17 @@ def report(programs, source, build, name):
             print(f"{count:9} {what}")
 
 
+def library(path):
+    """Text and data of a shared library, without its tables for unwinding."""
+    return sum(sizes(path)) - sum(count for name, count in sections(path) if name.startswith(".eh_frame"))
+
+
 def compare(source, build):
     """The stripped library beside ONNX Runtime's shared object of the tests' Python."""
     python = Path(small.run(source / "tools/test_python.sh").stdout.strip())
     others = sorted(python.parent.parent.glob("lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so*"))
     for path in [build / "libpith.so", *others]:
-        print(f"{sum(sizes(path)):9} bytes of text and data  {path.name}")
+        print(f"{library(path):9} bytes of text and data  {path.name}")
 
 
 def main():
@@ -147,7 +156,7 @@ def main():
     stored = source / "tests/select/size.budget"
     budget = dict(line.split() for line in stored.read_text().splitlines() if line and not line.startswith("#")) if stored.exists() else {}
     found = {name: programs.bytes_of(name) for name in PROGRAMS}
-    found["library"] = sum(sizes(build / "libpith.so"))
+    found["library"] = library(build / "libpith.so")
     others = {name: int(count) for name, count in budget.items() if name not in found}  # of other tests, such as musl.py
     if args.write:
         found = {**found, **others}

@@ -1,0 +1,110 @@
+/* The tables of characters say what utf8proc says, of every code point. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <string.h>
+#include <utf8proc.h>
+
+#include "base/character.h"
+
+enum { ALL = 0x110000 };
+
+static void properties(void **state) {
+    (void)state;
+    for (int32_t c = 0; c < ALL; c++) {
+        const utf8proc_property_t *p = utf8proc_get_property(c);
+        const pith_character *own = pith_character_of((uint32_t)c);
+        const bool same = own->category == p->category && own->combining_class == p->combining_class &&
+                          own->boundary == p->boundclass &&
+                          !(own->facts & PITH_CHARACTER_DECOMPOSES) == (p->decomp_seqindex == UINT16_MAX) &&
+                          !(own->facts & PITH_CHARACTER_COMPOSES) == (p->comb_index == UINT16_MAX);
+        if (!same) fail_msg("U+%04X", (unsigned)c);
+        if (pith_character_lower((uint32_t)c) != (uint32_t)utf8proc_tolower(c)) fail_msg("lower U+%04X", (unsigned)c);
+        if (pith_character_upper((uint32_t)c) != (uint32_t)utf8proc_toupper(c)) fail_msg("upper U+%04X", (unsigned)c);
+    }
+    assert_int_equal(pith_character_of(ALL)->category, PITH_CATEGORY_CN);
+    assert_int_equal(pith_character_of(UINT32_MAX)->category, PITH_CATEGORY_CN);
+}
+
+static void forms(void **state) {
+    (void)state;
+    for (int32_t c = 0; c < ALL; c++) {
+        for (int compatible = 0; compatible < 2; compatible++) {
+            uint32_t own[PITH_CHARACTER_FORM_MAX];
+            int32_t theirs[PITH_CHARACTER_FORM_MAX];
+            int boundary = 0;
+            const int options = UTF8PROC_DECOMPOSE | (compatible ? UTF8PROC_COMPAT : 0);
+            const long n = utf8proc_decompose_char(c, theirs, PITH_CHARACTER_FORM_MAX, options, &boundary);
+            const size_t m = compatible ? pith_character_compatible_form((uint32_t)c, own)
+                                        : pith_character_canonical_form((uint32_t)c, own);
+            if (n != (long)m || memcmp(own, theirs, m * sizeof *own)) fail_msg("U+%04X, %d", (unsigned)c, compatible);
+        }
+    }
+}
+
+/* Hangul, and every pair of characters of which one composes with something. U+11A7 stands before the first trailing
+ * consonant; utf8proc 2.8 takes it for one. */
+static void composites(void **state) {
+    static uint32_t may[1024];
+    size_t count = 0, found = 0;
+    (void)state;
+    for (int32_t c = 0; c < ALL && count < 1000; c++)
+        if (utf8proc_get_property(c)->comb_index != UINT16_MAX) may[count++] = (uint32_t)c;
+    assert_in_range(count, 400, 900);
+    for (uint32_t c = 0x10FF; c < 0x11FF; c++) may[count < 1024 - 3 ? count++ : count] = c;
+    may[count++] = 0xAC00;
+    may[count++] = 0xAC01;
+    may[count++] = 'x';
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < count; k++) {
+            int32_t pair[3] = { (int32_t)may[i], (int32_t)may[k], 0 };
+            const long n = utf8proc_normalize_utf32(pair, 2, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
+            const uint32_t want = n == 1 && may[k] != 0x11A7 ? (uint32_t)pair[0] : 0;
+            const uint32_t own = pith_character_composite(may[i], may[k]);
+            if (own != want) fail_msg("U+%04X U+%04X: U+%04X, not U+%04X", may[i], may[k], own, want);
+            found += own != 0;
+        }
+    }
+    assert_true(found > 941);
+}
+
+/* Rows of five characters of all classes. */
+static void clusters(void **state) {
+    uint32_t of[32];
+    size_t count = 0;
+    uint32_t known = 0;
+    (void)state;
+    for (uint32_t c = 0; c < ALL; c++) {
+        const uint8_t class = pith_character_of(c)->boundary;
+        if (known >> class & 1) continue;
+        known |= 1u << class;
+        of[count++] = c;
+    }
+    assert_in_range(count, 14, 20);
+    size_t rows = 1;
+    for (int i = 0; i < 5; i++) rows *= count;
+    for (size_t row = 0; row < rows; row++) {
+        uint8_t own = 0;
+        int32_t theirs = 0;
+        size_t rest = row;
+        uint32_t before = of[rest % count];
+        pith_character_joins(&own, before);
+        for (int i = 1; i < 5; i++) {
+            rest /= count;
+            const uint32_t c = of[rest % count];
+            const bool ends = utf8proc_grapheme_break_stateful((int32_t)before, (int32_t)c, &theirs);
+            if (pith_character_joins(&own, c) == ends) fail_msg("row %zu at %d: U+%04X", row, i, c);
+            before = c;
+        }
+    }
+}
+
+int main(void) {
+    if (strcmp(utf8proc_unicode_version(), "15.0.0")) return 0; /* it knows other characters */
+    const struct CMUnitTest tests[] = { cmocka_unit_test(properties), cmocka_unit_test(forms),
+                                        cmocka_unit_test(composites), cmocka_unit_test(clusters) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
