@@ -1,4 +1,5 @@
 /* chunk_run.c - runs a chunk of tokens through the model, and hands the rows of each text to the heads. */
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/dtype.h"
 #include "base/error.h"
@@ -159,7 +160,7 @@ void pith_encode_chunk_part(void *context, size_t part, int index) {
     pith_error fault = PITH_ERROR_INIT;
     const encode_chunk *k = &c->chunks[part];
     if (pith_encode_first_failed(c) != SIZE_MAX) return;
-    if (c->job->cancel && *c->job->cancel)
+    if (pith_is_cancelled(c->job->cancel))
         pith_fail(&fault, PITH_ERR_CANCELLED, "cancelled");
     else if (!(c->job->tokens_only ? encode_run_tokens : encode_run_chunk)(c, &c->workers[index], k, &fault))
         return;

@@ -1,11 +1,12 @@
 /* beside.c - runs the branches of a region at the same time: the part "branches". */
+#include "base/cancel.h"
 #include "base/threads.h"
 #include "exec/running.h"
 
 static pith_status run_branch_steps(pith_running *r, const pith_region *region, pith_error *err) {
     for (uint32_t i = region->first[r->branch]; i < region->first[r->branch + 1]; i++) {
         r->step = region->steps[i];
-        if (r->exec.cancel && *r->exec.cancel) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
+        if (pith_is_cancelled(r->exec.cancel)) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
         PITH_TRY(pith_running_step(r, err));
     }
     return PITH_OK;

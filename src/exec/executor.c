@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/dtype.h"
 #include "base/poison.h"
@@ -449,7 +450,7 @@ pith_status pith_executor_run_ports(pith_executor *e, pith_tensor *outputs, cons
     size_t alive = 0;
     pith_poison(e->level->buffers[0].data, e->level->buffers[0].bytes);
     for (size_t end = 0, region = 0; r.step < e->plan->step_count; r.step = end) {
-        if (cancel && *cancel) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
+        if (pith_is_cancelled(cancel)) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
         const pith_region *next = region < b->region_count ? &b->regions[region] : NULL;
         PITH_TRY(run_next(&r, next, &end, err));
         region += next && next->end == end;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/half.h"
@@ -420,7 +421,7 @@ static pith_status check_level(check *c, int level, const pith_opt_limits *limit
     uint64_t run = 0;
     bool ragged = false;
     for (; !status && output < 0 && run < (uint64_t)c->runs; run++) {
-        if (c->given && c->given->cancel && *c->given->cancel)
+        if (c->given && pith_is_cancelled(c->given->cancel))
             status = pith_fail(c->err, PITH_ERR_CANCELLED, "cancelled");
         else
             status = check_compare(&output, &difference, c, m, run, &arena);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/caller_options.h"
+#include "base/cancel.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/dropped.h"
@@ -280,7 +281,7 @@ typedef struct detect_cascade {
 static pith_status detect_cascade_run(pith_detector_run *self, pith_detector_outputs *outputs, int network,
                                       const pith_tensor *input, pith_error *err) {
     detect_cascade *d = (detect_cascade *)self;
-    if (d->call->options->cancel && *d->call->options->cancel) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
+    if (pith_is_cancelled(d->call->options->cancel)) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
     return detect_network(outputs, d->call, d->worker, network, input, err);
 }
 
@@ -308,7 +309,7 @@ static pith_status detect_picture(detect_call *c, detect_worker *w, size_t index
     const pith_detector *d = c->detection->head->detector;
     pith_candidates found = { .arena = &w->arena };
     detect_size size;
-    if (o->cancel && *o->cancel) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
+    if (pith_is_cancelled(o->cancel)) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
     PITH_TRY(pith_picture_check(image, err));
     pith_arena_reset(&w->arena);
     PITH_TRY(detect_size_of(&size, c, image, err));

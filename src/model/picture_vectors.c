@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/caller_options.h"
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/dtype.h"
 #include "base/error.h"
@@ -119,7 +120,7 @@ static pith_status picture_embed(picture_call *c, picture_worker *w, size_t inde
     pith_tensor input;
     const float *rows = NULL;
     int64_t count = 0;
-    if (c->options->cancel && *c->options->cancel) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
+    if (pith_is_cancelled(c->options->cancel)) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
     PITH_TRY(picture_borrow(c, w, err));
     pith_arena_reset(&w->arena);
     pith_tensor *out = pith_arena_array(&w->arena, outputs, sizeof *out);

@@ -4,6 +4,7 @@
  * Shapes may change from iteration to iteration, so only dtypes are inferred for values that are handed on. */
 #include <inttypes.h>
 
+#include "base/cancel.h"
 #include "base/dtype.h"
 #include "ops/stack.h"
 
@@ -104,7 +105,7 @@ static pith_status loop_run(pith_run *r) {
                              "(of the command: --loop-limit) lets it run longer",
                              iteration);
         }
-        if (r->exec->cancel && *r->exec->cancel) return pith_fail(r->err, PITH_ERR_CANCELLED, "cancelled");
+        if (pith_is_cancelled(r->exec->cancel)) return pith_fail(r->err, PITH_ERR_CANCELLED, "cancelled");
         PITH_TRY(r->exec->subgraph(r->exec, r, "body", in, in_count, out, out_count));
         PITH_TRY(read_bool(r, &out[0], &going));
         for (int i = 0; i < carried; i++) in[OWN + i] = out[1 + i];

@@ -2,6 +2,7 @@
  * that names the file, the row and the column. */
 #include <math.h>
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "relational/build.h"
@@ -183,7 +184,7 @@ pith_status pith_build_columns(pith_build *b, pith_error *err) {
         const pith_table_schema *from = &schema->tables[i];
         pith_rdb_table *t = &b->rdb->tables[i];
         if (b->options->progress) b->options->progress(b->options->user, "tables", i, schema->table_count);
-        if (b->options->cancel && *b->options->cancel) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
+        if (pith_is_cancelled(b->options->cancel)) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
         PITH_TRY(b->source.kind->read(&b->texts[i], &b->source, from->file, err));
         *t = (pith_rdb_table){ .name = from->name, .rows = (uint32_t)b->texts[i].rows, .time_column = -1 };
         t->columns = pith_arena_array(arena, from->column_count, sizeof *t->columns);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/cancel.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/hash.h"
@@ -88,7 +89,7 @@ static pith_status vectors_embed(pith_build *b, float *vectors, const pith_text_
     qsort(order, n, sizeof *order, vector_compare);
     for (uint32_t at = 0; at < n; at += VECTOR_TEXTS) {
         const uint32_t count = n - at < VECTOR_TEXTS ? n - at : VECTOR_TEXTS;
-        if (b->options->cancel && *b->options->cancel) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
+        if (pith_is_cancelled(b->options->cancel)) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
         if (b->options->progress) b->options->progress(b->options->user, "texts", at, n);
         for (uint32_t i = 0; i < count; i++) texts[i] = order[at + i].text;
         PITH_TRY(e->embed(e->user, some, texts, count, err));

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/error.h"
@@ -265,7 +266,7 @@ pith_status pith_trainer_train(double *loss, pith_relational *r, int64_t steps, 
                              ? PITH_OK
                              : pith_fail_memory(err, batch * sizeof *b.losses);
     for (; !status && done < steps && r->step < r->config.steps; done++) {
-        if (cancel && *cancel) status = pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
+        if (pith_is_cancelled(cancel)) status = pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
         if (!status) status = trainer_step(&one, r, threads, &b, err);
         sum += one;
     }

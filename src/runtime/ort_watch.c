@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <time.h>
 
+#include "base/cancel.h"
 #include "base/error.h"
 
 /* How often the flag is looked at. */
@@ -19,7 +20,7 @@ static void *watch_run(void *context) {
         until.tv_nsec += WATCH_NANOSECONDS;
         if (until.tv_nsec >= 1000000000) until.tv_nsec -= 1000000000, until.tv_sec++;
         pthread_cond_timedwait(&w->end, &w->lock, &until);
-        if (!*w->cancel) continue;
+        if (!pith_is_cancelled(w->cancel)) continue;
         pith_error ignored;
         w->cancelled = true;
         (void)pith_ort_check(w->ort, w->ort->RunOptionsSetTerminate(w->run), "cancel", &ignored);

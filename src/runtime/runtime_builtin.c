@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "plan/plan.h"
 #include "runtime/runtime.h"
@@ -194,7 +195,7 @@ static pith_status runner_attempt(builtin_runner *r, const builtin_call *c, pith
     pith_executor_set_targets(r->executor, r->targets);
     pith_status status = pith_executor_run(r->executor, c->outputs, c->inputs, c->threads, c->cancel, err);
     const pith_device *failed = status ? pith_executor_failed_device(r->executor) : NULL;
-    bool cancelled = status == PITH_ERR_CANCELLED || (c->cancel && *c->cancel);
+    bool cancelled = status == PITH_ERR_CANCELLED || pith_is_cancelled(c->cancel);
     if (!pith_backends_differ || !failed || cancelled || !r->program->devices.falls_back) return status;
     runner_go_on(r, c, failed->backend, &status, err);
     return status;

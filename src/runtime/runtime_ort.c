@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/cpu.h"
 #include "base/dtype.h"
 #include "base/error.h"
@@ -267,7 +268,7 @@ static pith_status ort_run(void *state, pith_tensor *outputs, const pith_tensor 
                            const volatile int *cancel, pith_error *err) {
     ort_runner *r = state;
     ort_session *session;
-    if (cancel && *cancel) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
+    if (pith_is_cancelled(cancel)) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
     PITH_TRY(ort_find_session(&session, r->program, threads, err));
     ort_forget(r);
     pith_status status = ort_give_inputs(r, inputs, err);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/threads.h"
@@ -75,7 +76,7 @@ static void copy_task(void *context, size_t part, int worker) {
     const copy_job *j = context;
     pith_search_index *x = j->index;
     const size_t begin = part * COPY_ROWS, end = x->count - begin < COPY_ROWS ? x->count : begin + COPY_ROWS;
-    if (j->cancel && *j->cancel) return;
+    if (pith_is_cancelled(j->cancel)) return;
     for (size_t row = begin; row < end; row++) {
         const void *values = x->rows + row * x->row_bytes;
         if (x->dtype == PITH_F16) {
@@ -107,5 +108,5 @@ pith_status pith_search_copy_make(pith_search_index *index, int threads, const v
     const bool done = j.wide != NULL;
     pith_arena_free(&arena);
     if (!done) return pith_fail(err, PITH_ERR_MEMORY, "out of memory for the copy of the first pass");
-    return cancel && *cancel ? pith_fail(err, PITH_ERR_CANCELLED, "cancelled") : PITH_OK;
+    return pith_is_cancelled(cancel) ? pith_fail(err, PITH_ERR_CANCELLED, "cancelled") : PITH_OK;
 }

@@ -2,6 +2,7 @@
  *
  * A part is a run of items that one thread takes as a whole. Each thread has lists of its own, which are put together
  * at the end. The order of results is total (top.h), so neither parts nor threads can be seen in them. */
+#include "base/cancel.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/threads.h"
@@ -38,7 +39,7 @@ static void scan_task(void *context, size_t part, int worker) {
     const size_t end = s->items - begin < job->part_items ? s->items : begin + job->part_items;
     for (size_t item = begin, n; item < end; item += n) {
         n = end - item < s->block ? end - item : s->block;
-        if (s->cancel && *s->cancel) return;
+        if (pith_is_cancelled(s->cancel)) return;
         s->score(&w->room, &w->inner, s, item, n);
         for (size_t i = 0; i < s->lists; i++) scan_offer(&w->tops[i], w->room.scores + i * w->room.stride, item, n);
     }
@@ -89,7 +90,7 @@ pith_status pith_search_scan_run(pith_top *tops, pith_arena *arena, const pith_s
         return pith_fail(err, PITH_ERR_MEMORY, "out of memory for the best %zu of %zu queries on %zu threads", scan->k,
                          scan->lists, threads);
     pith_threads_run(scan_task, &job, parts, (int)threads);
-    if (scan->cancel && *scan->cancel) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
+    if (pith_is_cancelled(scan->cancel)) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
     scan_merge(tops, job.workers, scan->lists, threads);
     return PITH_OK;
 }

@@ -4,6 +4,7 @@
  * runtime/ort_slots.def. It runs any model as y = x + 1000 on its one input "X" and output "Y", writes down what it is
  * told, counts what it has made, and fails where it is told to. */
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +34,7 @@ struct ort_shape {
     const ort_value *value;
 };
 struct ort_run_options {
-    volatile int ended;
+    atomic_int ended;
 };
 
 static ort_status *fail_if_due(const char *what) {
@@ -174,8 +175,14 @@ static ort_status *false_CreateRunOptions(ort_run_options **o) {
     *o = made(sizeof **o);
     return NULL;
 }
-static ort_status *false_RunOptionsSetTerminate(ort_run_options *o) { return o->ended = 1, NULL; }
-static ort_status *false_RunOptionsUnsetTerminate(ort_run_options *o) { return o->ended = 0, NULL; }
+static ort_status *false_RunOptionsSetTerminate(ort_run_options *o) {
+    o->ended = 1;
+    return NULL;
+}
+static ort_status *false_RunOptionsUnsetTerminate(ort_run_options *o) {
+    o->ended = 0;
+    return NULL;
+}
 static ort_status *false_CreateTensorWithDataAsOrtValue(const ort_memory_info *where, void *data, size_t bytes,
                                                         const int64_t *dims, size_t rank, int type, ort_value **value) {
     (void)where, (void)bytes;

@@ -339,7 +339,7 @@ static volatile int stop;
 
 static void *stop_soon(void *unused) {
     usleep(30000);
-    stop = 1;
+    __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
     return unused;
 }
 
