@@ -28,7 +28,7 @@ import operator_cases  # noqa: E402
 import pith_ctypes  # noqa: E402
 
 TOLERANCE = 2e-4  # of the largest number of an output of one operator
-NETWORK_TOLERANCE = 2e-3  # the same after tens of layers, which both engines round in other places
+NETWORK_TOLERANCE = 1e-2  # the same after many layers: PP-OCRv4's detection differs by 3e-3 from one level of ONNX Runtime to another
 PAGE = ROOT / "docs" / "performance" / "networks.md"
 PAUSE = 0.002  # seconds in which the threads of the other engine come to rest
 

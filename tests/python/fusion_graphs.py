@@ -603,7 +603,7 @@ def written_activation(g, x, kind):
     if kind == "mish":
         return g.either("Mul", x, g.op("Tanh", g.op("Softplus" if not near else "Relu", x)))
     if g.chance(0.4):
-        alpha, beta = (g.rng.choice([0.2, 1 / 6]), 0.4) if near else (1 / 6, 0.5)
+        alpha, beta = g.rng.choice([(0.2, 0.5), (1 / 6, 0.4)]) if near else (1 / 6, 0.5)
         return g.either("Mul", x, g.op("HardSigmoid", x, alpha=alpha, beta=beta))
     three, six, by = g.rng.choice([(2.5, 6.0, 6.0), (3.0, 5.0, 6.0), (3.0, 6.0, 5.0)]) if near else (3.0, 6.0, 6.0)
     y = g.op("Clip", g.either("Add", x, g.const(three)), g.const(0.0), g.const(six))
