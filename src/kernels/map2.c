@@ -74,7 +74,17 @@ MAP2(map_pow, f64, double, double, pow(u, v))
 static float pow_f32(float u, float v) {
     return v == 2.0f ? u * u : v == 1.0f ? u : v == 0.5f && u > 0 ? sqrtf(u) : (float)pow((double)u, (double)v);
 }
-MAP2(map_pow, f32, float, float, pow_f32(u, v))
+MAP2(map_pow_any, f32, float, float, pow_f32(u, v))
+pith_map2_fn pith_k_map_pow_f32;
+void pith_k_map_pow_f32(void *y, const void *a, const void *b, int64_t n, int as, int bs) {
+    const float *p = a, *q = b;
+    float *r = y;
+    if (n > 0 && bs == 0 && *q == 2.0f) {
+        for (int64_t i = 0; i < n; i++) r[i] = p[i * as] * p[i * as];
+    } else {
+        pith_k_map_pow_any_f32(y, a, b, n, as, bs);
+    }
+}
 
 #define MIN(family, suffix, T, U) MAP2(family, suffix, T, T, v < u ? v : u)
 #define MAX(family, suffix, T, U) MAP2(family, suffix, T, T, u < v ? v : u)

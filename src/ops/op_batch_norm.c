@@ -436,11 +436,75 @@ const pith_op pith_op_MeanVarianceNormalization = {
     .run = run_mvn,
 };
 
+/* Lines of n elements, `inner` apart, that are computed side by side. */
+enum { LP_LINES = 8 };
+
+typedef struct lp_job {
+    const float *x;
+    float *y;
+    int64_t n, inner, lines, per_part;
+    bool square;
+} lp_job;
+
+/* `count` lines; those after the first begin `step` elements after each other. Sums are made in double, in order. */
+static inline __attribute__((always_inline)) void lp_lines(const lp_job *j, int64_t first, int64_t step, int count) {
+    double sums[LP_LINES] = { 0 };
+    const float *x = j->x + first;
+    float *y = j->y + first;
+    for (int64_t k = 0; k < j->n; k++) {
+        for (int i = 0; i < count; i++) {
+            const double v = (double)x[k * j->inner + i * step];
+            sums[i] += j->square ? v * v : fabs(v);
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        const double norm = j->square ? sqrt(sums[i]) : sums[i];
+        for (int64_t k = 0; k < j->n; k++) {
+            const int64_t at = k * j->inner + i * step;
+            y[at] = norm != 0 ? (float)((double)x[at] / norm) : 0.0f;
+        }
+    }
+}
+
+static void lp_run_part(void *context, size_t part, int worker) {
+    const lp_job *j = context;
+    const int64_t first = (int64_t)part * j->per_part,
+                  end = first + j->per_part < j->lines ? first + j->per_part : j->lines;
+    (void)worker;
+    for (int64_t line = first, count; line < end; line += count) {
+        const int64_t outer = line / j->inner, column = line % j->inner, step = j->inner == 1 ? j->n : 1;
+        count = end - line < LP_LINES ? end - line : LP_LINES;
+        if (j->inner > 1 && count > j->inner - column) count = j->inner - column;
+        if (count == LP_LINES)
+            lp_lines(j, outer * j->n * j->inner + column, step, LP_LINES);
+        else
+            lp_lines(j, outer * j->n * j->inner + column, step, (int)count);
+    }
+}
+
+static pith_status scratch_lp(const pith_infer *c, const void *none, int threads, size_t *bytes) {
+    *bytes = 0;
+    return c->in[0]->dtype == PITH_F32 ? PITH_OK : scratch_lines(c, none, threads, bytes);
+}
+
+static void run_lp_f32(pith_run *r, int axis, bool square) {
+    const pith_tensor *x = r->in[0];
+    lp_job j = { .x = x->data, .y = r->out[0]->data, .n = x->dims[axis], .inner = 1, .square = square };
+    for (int d = axis + 1; d < x->rank; d++) j.inner *= x->dims[d];
+    if (!pith_tensor_count(x)) return;
+    j.lines = pith_tensor_count(x) / j.n;
+    j.per_part = pith_run_chunk(r, j.lines, j.n, GRAIN);
+    pith_run_parallel(r, lp_run_part, &j, (size_t)((j.lines + j.per_part - 1) / j.per_part));
+}
+
 static pith_status run_lp(pith_run *r) {
     int64_t axis = pith_node_int(r->node, "axis", -1), p = pith_node_int(r->node, "p", 2);
     bool reduced[PITH_MAX_RANK];
+    int normal;
     if (p != 1 && p != 2) return pith_op_fail(r, "p is %lld, not 1 or 2", (long long)p);
     PITH_TRY(reduced_axes(r, &axis, 1, reduced));
+    PITH_TRY(pith_axis_normalize(axis, r->in[0]->rank, &normal, r->err));
+    if (r->in[0]->dtype == PITH_F32) return run_lp_f32(r, normal, p == 2), PITH_OK;
     pith_wide w;
     pith_wide_open(&w, r);
     int64_t n = pith_tensor_count(r->in[0]);
@@ -468,6 +532,6 @@ const pith_op pith_op_LpNormalization = {
     .types = "f",
     .attrs = "axis int = -1; p int 1|2 = 2",
     .infer = infer_channels,
-    .scratch = scratch_lines,
+    .scratch = scratch_lp,
     .run = run_lp,
 };

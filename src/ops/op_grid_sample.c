@@ -109,51 +109,98 @@ static int grid_sample_make_taps(const sampler *s, double u, int64_t n, int64_t 
     return taps;
 }
 
+/* Points of one part of the work share LIST taps. */
+enum { LIST = 512, POINTS = 64, GRAIN = 16384 };
+
+typedef struct job {
+    const pith_run *r;
+    const sampler *s;
+    const pith_wide *w;
+    int64_t plane, points, channels, per_block, blocks; /* blocks: of the points of one image */
+    int axes;
+} job;
+
+/* A tap of a point: the element of a channel, and its weight. */
+typedef struct tap {
+    int64_t at;
+    double weight;
+} tap;
+
+/* The taps of point p that are inside, the first axis fastest; returns how many. */
+static int grid_sample_list(const job *j, int64_t p, tap *list) {
+    const pith_tensor *x = j->r->in[0];
+    int64_t index[MAX_AXES][4];
+    double weight[MAX_AXES][4];
+    int taps[MAX_AXES], total = 1, count = 0;
+    for (int d = 0; d < j->axes; d++) {
+        taps[d] = grid_sample_make_taps(j->s, j->w->in[1][p * j->axes + j->axes - 1 - d], x->dims[2 + d], index[d],
+                                        weight[d]);
+        total *= taps[d];
+    }
+    for (int k = 0; k < total; k++) {
+        tap t = { 0, 1 };
+        bool inside = true;
+        for (int d = 0, rest = k; d < j->axes; d++) {
+            const int own = rest % taps[d];
+            rest /= taps[d];
+            inside &= index[d][own] >= 0;
+            t.at = t.at * x->dims[2 + d] + index[d][own];
+            t.weight *= weight[d][own];
+        }
+        if (inside) list[count++] = t;
+    }
+    return count;
+}
+
+static void grid_sample_put(const job *j, int64_t from, int64_t to, const tap *list, int count) {
+    const pith_tensor *x = j->r->in[0];
+    const double *in = j->w->in[0];
+    const int parts = pith_parts(x->dtype);
+    if (!in) { /* the elements are no numbers */
+        ((pith_str *)j->r->out[0]->data)[to] =
+            count ? ((const pith_str *)x->data)[from + list[count - 1].at] : PITH_STR("");
+        return;
+    }
+    for (int part = 0; part < parts; part++) {
+        double sum = 0;
+        for (int k = 0; k < count; k++) sum += list[k].weight * in[(from + list[k].at) * parts + part];
+        j->w->out[0][to * parts + part] = sum;
+    }
+}
+
+static void grid_sample_run_part(void *context, size_t part, int worker) {
+    const job *j = context;
+    const int64_t image = (int64_t)part / j->blocks, first = (int64_t)part % j->blocks * j->per_block;
+    const int64_t end = first + j->per_block < j->points ? first + j->per_block : j->points;
+    int total = 1;
+    for (int d = 0; d < j->axes; d++) total *= j->s->mode == NEAREST ? 1 : j->s->mode == LINEAR ? 2 : 4;
+    const int64_t most = LIST / total < POINTS ? LIST / total : POINTS;
+    tap list[LIST];
+    int counts[POINTS];
+    (void)worker;
+    for (int64_t p = first, n; p < end; p += n) {
+        n = end - p < most ? end - p : most;
+        for (int64_t i = 0; i < n; i++) counts[i] = grid_sample_list(j, image * j->points + p + i, list + i * total);
+        for (int64_t channel = image * j->channels; channel < (image + 1) * j->channels; channel++)
+            for (int64_t i = 0; i < n; i++)
+                grid_sample_put(j, channel * j->plane, channel * j->points + p + i, list + i * total, counts[i]);
+    }
+}
+
 static pith_status grid_sample_run(pith_run *r) {
-    const sampler *s = r->state;
     const pith_tensor *x = r->in[0], *grid = r->in[1], *y = r->out[0];
-    int axes = x->rank - 2;
+    const int axes = x->rank - 2;
     if (grid->dims[0] != x->dims[0] || grid->dims[grid->rank - 1] != axes)
         return pith_fail(r->err, PITH_ERR_ARGUMENT, "grid must be [%lld, …, %d]", (long long)x->dims[0], axes);
     pith_wide w;
     pith_wide_open(&w, r);
-    int64_t plane = 1, points = 1, channels = x->dims[1];
-    int parts = pith_parts(x->dtype);
-    pith_str *strings = y->data; /* where the elements are no numbers */
-    for (int d = 0; d < axes; d++) plane *= x->dims[2 + d], points *= y->dims[2 + d];
-    if (!plane && pith_tensor_count(y)) return pith_op_fail(r, "the input is empty");
-    for (int64_t p = 0; p < x->dims[0] * points; p++) {
-        int64_t index[MAX_AXES][4];
-        double weight[MAX_AXES][4];
-        int taps[MAX_AXES], total = 1;
-        for (int d = 0; d < axes; d++) {
-            taps[d] = grid_sample_make_taps(s, w.in[1][p * axes + axes - 1 - d], x->dims[2 + d], index[d], weight[d]);
-            total *= taps[d];
-        }
-        for (int64_t channel = 0; channel < channels; channel++) {
-            int64_t from = (p / points * channels + channel) * plane;
-            int64_t to = (p / points * channels + channel) * points + p % points;
-            double sum[2] = { 0 };
-            bool found = false;
-            for (int k = 0; k < total; k++) {
-                int64_t at = 0;
-                double product = 1;
-                bool inside = true;
-                for (int d = 0, rest = k; d < axes; d++) {
-                    int tap = rest % taps[d];
-                    rest /= taps[d];
-                    inside &= index[d][tap] >= 0;
-                    at = at * x->dims[2 + d] + index[d][tap];
-                    product *= weight[d][tap];
-                }
-                for (int part = 0; inside && w.in[0] && part < parts; part++)
-                    sum[part] += product * w.in[0][(from + at) * parts + part];
-                if (inside && !w.in[0]) strings[to] = ((const pith_str *)x->data)[from + at];
-                found |= inside;
-            }
-            for (int part = 0; w.in[0] && part < parts; part++) w.out[0][to * parts + part] = sum[part];
-            if (!w.in[0] && !found) strings[to] = PITH_STR("");
-        }
+    job j = { .r = r, .s = r->state, .w = &w, .plane = 1, .points = 1, .channels = x->dims[1], .axes = axes };
+    for (int d = 0; d < axes; d++) j.plane *= x->dims[2 + d], j.points *= y->dims[2 + d];
+    if (!j.plane && pith_tensor_count(y)) return pith_op_fail(r, "the input is empty");
+    if (pith_tensor_count(y)) {
+        j.per_block = pith_run_chunk(r, j.points, j.channels * 4, GRAIN);
+        j.blocks = (j.points + j.per_block - 1) / j.per_block;
+        pith_run_parallel(r, grid_sample_run_part, &j, (size_t)(x->dims[0] * j.blocks));
     }
     pith_wide_close(&w, r);
     return PITH_OK;

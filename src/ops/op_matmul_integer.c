@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/dtype.h"
+#include "kernels/small.h"
 #include "ops/int_product.h"
 #include "ops/wide.h"
 
@@ -27,7 +28,8 @@ static const layout layouts[] = {
 typedef struct state {
     pith_int_product product;
     const layout *inputs;
-    bool floats; /* a, b or y are 8-bit floats */
+    pith_quantize_fn *quantize; /* of QLinearMatMul */
+    bool floats;                /* a, b or y are 8-bit floats */
 } state;
 
 static const layout *matmul_integer_find_layout(const pith_node *node) {
@@ -88,7 +90,13 @@ static pith_status matmul_integer_prepare(pith_prepare *c) {
     s->floats = !dynamic && (!pith_dtype_is_int(dtype) || !pith_dtype_is_int(c->in[s->inputs->b]->dtype) ||
                              (s->inputs->y_zero >= 0 && !pith_dtype_is_int(c->out[0].dtype)));
     c->state = s;
-    return s->floats ? PITH_OK : pith_int_product_prepare(&s->product, c, s->inputs->b);
+    if (s->floats) return PITH_OK;
+    if (s->inputs->y_scale >= 0) {
+        pith_kernel_fn *fn;
+        PITH_TRY(pith_prepare_kernel(c, "quantize", PITH_U8, &fn));
+        s->quantize = (pith_quantize_fn *)fn;
+    }
+    return pith_int_product_prepare(&s->product, c, s->inputs->b);
 }
 
 typedef struct sizes {
@@ -146,28 +154,73 @@ static void quantize(pith_tensor *q, float *scale, uint8_t *zero, const pith_ten
     for (int64_t i = 0; i < n; i++) y[i] = (uint8_t)fminf(255.0f, fmaxf(0.0f, rintf(p[i] / *scale) + (float)*zero));
 }
 
-/* The sums, scaled, with bias or rounded to the output's type. */
-static void matmul_integer_finish(const pith_run *r, const layout *l, const int32_t *sums, int64_t rows, int64_t m,
-                                  int64_t n, float a_scale) {
-    pith_tensor *y = r->out[0];
-    int64_t a_scales = l->a_scale >= 0 ? pith_tensor_count(r->in[l->a_scale]) : 1;
-    bool integer = l->y_scale >= 0;
-    double low = y->dtype == PITH_I8 ? -128 : 0, high = y->dtype == PITH_I8 ? 127 : 255;
-    for (int64_t i = 0; i < rows; i++) {
-        if (l->a_scale >= 0) a_scale = matmul_integer_number(r, l->a_scale, a_scales == m ? i % m : 0);
-        for (int64_t j = 0; j < n; j++) {
-            float v = (float)sums[i * n + j] * (a_scale * matmul_integer_number(r, l->b_scale, j));
-            if (integer) {
-                double q = rint((double)(v / matmul_integer_number(r, l->y_scale, 0))) +
-                           (double)matmul_integer_number(r, l->y_zero, 0);
-                q = q < low ? low : q > high ? high : q;
-                pith_convert(y->data, y->dtype, i * n + j, &q, PITH_F64, 0, 1, true);
-            } else {
-                if (l->bias >= 0 && pith_has_input(r, l->bias)) v += matmul_integer_number(r, l->bias, j);
-                ((float *)y->data)[i * n + j] = v;
-            }
+/* The sums, scaled, with bias or rounded to the output's type: rows of n columns on the run's threads. */
+typedef struct finish {
+    const pith_run *r;
+    const layout *l;
+    pith_quantize_fn *quantize;
+    const int32_t *sums;
+    int64_t rows, m, n, per_part;
+    float a_scale, y_scale;
+    int y_zero, low;
+} finish;
+
+enum { COLUMNS = 256 }; /* whose scales and bias are at hand together */
+
+/* Numbers [j, j + n) of an input that has one number for each column, or one for all. */
+static void matmul_integer_columns(float *to, const pith_run *r, int input, int64_t j, int64_t n) {
+    const pith_tensor *t = r->in[input];
+    const bool one = pith_tensor_count(t) == 1;
+    pith_convert(to, PITH_F32, 0, t->data, t->dtype, one ? 0 : j, one ? 1 : n, true);
+    for (int64_t i = 1; one && i < n; i++) to[i] = to[0];
+}
+
+static void matmul_integer_finish_part(void *context, size_t part, int worker) {
+    const finish *f = context;
+    const pith_run *r = f->r;
+    const layout *l = f->l;
+    const bool has_bias = l->bias >= 0 && pith_has_input(r, l->bias);
+    const int64_t first = (int64_t)part * f->per_part,
+                  end = first + f->per_part < f->rows ? first + f->per_part : f->rows;
+    const int64_t a_scales = l->a_scale >= 0 ? pith_tensor_count(r->in[l->a_scale]) : 1;
+    float scales[COLUMNS], bias[COLUMNS], values[COLUMNS];
+    (void)worker;
+    for (int64_t j = 0; j < f->n; j += COLUMNS) {
+        const int64_t n = f->n - j < COLUMNS ? f->n - j : COLUMNS;
+        matmul_integer_columns(scales, r, l->b_scale, j, n);
+        if (has_bias) matmul_integer_columns(bias, r, l->bias, j, n);
+        for (int64_t i = first; i < end; i++) {
+            const int32_t *sums = f->sums + i * f->n + j;
+            float a_scale = f->a_scale;
+            if (l->a_scale >= 0) a_scale = matmul_integer_number(r, l->a_scale, a_scales == f->m ? i % f->m : 0);
+            float *to = l->y_scale >= 0 ? values : (float *)r->out[0]->data + i * f->n + j;
+            for (int64_t k = 0; k < n; k++) to[k] = (float)sums[k] * (a_scale * scales[k]);
+            for (int64_t k = 0; has_bias && k < n; k++) to[k] += bias[k];
+            if (l->y_scale >= 0)
+                f->quantize(values, (uint8_t *)r->out[0]->data + i * f->n + j, (size_t)n, f->y_scale,
+                            (float)(f->low - f->y_zero), (float)(f->low + 255 - f->y_zero), f->y_zero);
         }
     }
+}
+
+static void matmul_integer_finish(pith_run *r, const state *s, const int32_t *sums, int64_t rows, int64_t m, int64_t n,
+                                  float a_scale) {
+    enum { GRAIN = 8192 };
+    const layout *l = s->inputs;
+    finish f = { .r = r,
+                 .l = l,
+                 .quantize = s->quantize,
+                 .sums = sums,
+                 .rows = rows,
+                 .m = m,
+                 .n = n,
+                 .a_scale = a_scale,
+                 .y_scale = 1,
+                 .low = r->out[0]->dtype == PITH_I8 ? -128 : 0 };
+    if (l->y_scale >= 0) f.y_scale = matmul_integer_number(r, l->y_scale, 0);
+    if (l->y_zero >= 0) f.y_zero = (int)matmul_integer_number(r, l->y_zero, 0);
+    f.per_part = pith_run_chunk(r, rows, n, GRAIN);
+    pith_run_parallel(r, matmul_integer_finish_part, &f, (size_t)((rows + f.per_part - 1) / f.per_part));
 }
 
 /* Where matrix i of the result takes its matrices from. */
@@ -247,7 +300,7 @@ static pith_status matmul_integer_run(pith_run *r) {
         pith_int_product_run(r, &s->product, rest, sums + i * z.m * z.n, a, at[0], b, at[1], a_zero, b_zero, z.m, z.n,
                              z.k);
     }
-    if (y->dtype != PITH_I32) matmul_integer_finish(r, l, sums, z.count * z.m, m, z.n, a_scale);
+    if (y->dtype != PITH_I32) matmul_integer_finish(r, s, sums, z.count * z.m, m, z.n, a_scale);
     return PITH_OK;
 }
 

@@ -23,18 +23,40 @@ static bool select_is_set(const pith_tensor *x, int64_t i) {
     return set[0] || set[1];
 }
 
+enum { SELECTED = 256 }; /* elements that are looked at together */
+
+/* set[i] = select_is_set of element first + i, for i < n. */
+static void select_block(uint8_t *set, const pith_tensor *x, int64_t first, int64_t n) {
+    if (x->dtype != PITH_STRING && pith_parts(x->dtype) == 1) {
+        pith_convert(set, PITH_BOOL, 0, x->data, x->dtype, first, n, true);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) set[i] = select_is_set(x, first + i);
+}
+
 static pith_status run_nonzero(pith_run *r) {
     const pith_tensor *x = r->in[0];
-    int64_t total = pith_tensor_count(x), found = 0, place[PITH_MAX_RANK] = { 0 };
-    for (int64_t i = 0; i < total; i++) found += select_is_set(x, i);
+    const int last = x->rank - 1;
+    const int64_t total = pith_tensor_count(x), row = x->rank ? x->dims[last] : 1;
+    int64_t found = 0, at = 0, row_begin = 0, place[PITH_MAX_RANK] = { 0 };
+    uint8_t set[SELECTED];
+    for (int64_t i = 0, n; i < total; i += n) {
+        n = total - i < SELECTED ? total - i : SELECTED;
+        select_block(set, x, i, n);
+        for (int64_t k = 0; k < n; k++) found += set[k];
+    }
     PITH_TRY(pith_run_alloc(r, 0, PITH_I64, 2, (int64_t[]){ x->rank, found }));
     int64_t *y = r->out[0]->data;
-    for (int64_t i = 0, at = 0; i < total; i++) {
-        if (select_is_set(x, i)) {
-            for (int k = 0; k < x->rank; k++) y[k * found + at] = place[k];
-            at++;
+    for (int64_t i = 0, n; i < total && x->rank; i += n) {
+        n = total - i < SELECTED ? total - i : SELECTED;
+        select_block(set, x, i, n);
+        for (int64_t k = 0; k < n; k++) {
+            if (!set[k]) continue;
+            for (; i + k >= row_begin + row; row_begin += row)
+                for (int d = last - 1; d >= 0 && ++place[d] == x->dims[d]; d--) place[d] = 0;
+            for (int d = 0; d < last; d++) y[d * found + at] = place[d];
+            y[last * found + at++] = i + k - row_begin;
         }
-        for (int k = x->rank - 1; k >= 0 && ++place[k] == x->dims[k]; k--) place[k] = 0;
     }
     return PITH_OK;
 }

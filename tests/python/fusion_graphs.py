@@ -603,7 +603,7 @@ def written_activation(g, x, kind):
     if kind == "mish":
         return g.either("Mul", x, g.op("Tanh", g.op("Softplus" if not near else "Relu", x)))
     if g.chance(0.4):
-        alpha, beta = (g.rng.choice([0.2, 1 / 6]), 0.4) if near else (1 / 6, 0.5)
+        alpha, beta = g.rng.choice([(0.2, 0.5), (1 / 6, 0.4)]) if near else (1 / 6, 0.5)
         return g.either("Mul", x, g.op("HardSigmoid", x, alpha=alpha, beta=beta))
     three, six, by = g.rng.choice([(2.5, 6.0, 6.0), (3.0, 5.0, 6.0), (3.0, 6.0, 5.0)]) if near else (3.0, 6.0, 6.0)
     y = g.op("Clip", g.either("Add", x, g.const(three)), g.const(0.0), g.const(six))
@@ -613,10 +613,35 @@ def written_activation(g, x, kind):
     return g.either("Mul", x, divide(y)) if g.chance(0.5) else divide(g.either("Mul", x, y))
 
 
+def quantised_convolution(g, x, channels, size):
+    """Between DequantizeLinear and QuantizeLinear; scales are powers of two, so that sums of floats are exact too."""
+    out, byte = 4, g.rng.choice([np.uint8, np.int8])
+    low = 0 if byte == np.uint8 else -128
+    by_map = g.opset >= 13 and g.chance(0.6)
+    w_scale = 2.0 ** -g.np.integers(5, 8, out) if by_map else 2.0 ** -6
+    axis = {"axis": 0} if by_map else {}
+    pair = g.const(2.0 ** -5), g.const(low + g.rng.choice([0, 120]), byte)
+    x = g.op("DequantizeLinear", g.op("QuantizeLinear", x, *pair), *pair)
+    w = g.op("DequantizeLinear", g.const(g.np.integers(-20, 21, (out, channels, 3, 3)), np.int8), g.const(w_scale), **axis)
+    inputs = [x, w]
+    if g.chance(0.6):
+        wrong = g.rng.choice([1.0, 1.0, 8.0])
+        inputs.append(g.op("DequantizeLinear", g.const(g.np.integers(-900, 900, out), np.int32), g.const(wrong * 2.0 ** -5 * w_scale), **axis))
+    y = g.op("Conv", *inputs, pads=[1] * 4)
+    if g.chance(0.6):
+        y = g.op("Relu", y) if g.chance(0.5) else g.op("Clip", y, g.const(0.0), g.const(g.rng.choice([1.0, 40.0])))
+    pair = g.const(2.0 ** -3), g.const(low + g.rng.choice([0, 90]), byte)
+    return g.op("DequantizeLinear", g.op("QuantizeLinear", y, *pair), *pair), out, size
+
+
 def convolutional(rng):
     g = Graph(rng)
     g.inputs = [helper.make_tensor_value_info("pixels", F32, ["batch", 3, 9, 11])]
     x, channels, size = "pixels", 3, [9, 11]
+    if g.chance(0.4):
+        x, channels, size = quantised_convolution(g, x, channels, size)
+        if g.chance(0.5):
+            return g.model([x])
     for _ in range(rng.choice([2, 3, 4])):
         y, out, size = convolution(g, x, channels, size)
         kind = rng.choice(["Relu", "HardSwish", "Sigmoid", "LeakyRelu", "clip", "silu", "hard", "mish", "none"])

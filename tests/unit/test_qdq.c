@@ -1,0 +1,135 @@
+/* Convolutions between DequantizeLinear and QuantizeLinear: in integers where the numbers allow it, and then within one
+ * step of the graph as written. */
+#include "graph_test.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "opt/pass.h"
+
+enum { CHANNELS = 5, MAPS = 7, SIDE = 9 };
+
+/* How a graph is built. Those from WRONG_BIAS on are not to be rewritten. */
+typedef enum qdq_form {
+    PLAIN,
+    BY_MAP,
+    WITH_BIAS,
+    RELU,
+    CLIP,
+    SIGNED,
+    WRONG_BIAS,
+    RELU_ABOVE,
+    CLIP_BELOW,
+    READ_TWICE,
+    FORMS
+} qdq_form;
+
+static pith_value *constant(fixture *f, int dtype, int rank, const int64_t *dims, const void *items, size_t bytes) {
+    pith_tensor t = { .dtype = dtype, .rank = rank, .bytes = bytes };
+    for (int i = 0; i < rank; i++) t.dims[i] = dims[i];
+    t.data = pith_arena_alloc64(&f->arena, bytes);
+    memcpy(t.data, items, bytes);
+    return pith_graph_add_const(f->graph, pith_str_of(""), &t);
+}
+
+static pith_value *number(fixture *f, float x) { return constant(f, PITH_F32, 0, NULL, &x, sizeof x); }
+static pith_value *byte(fixture *f, int dtype, int x) {
+    return constant(f, dtype, 0, NULL, &(uint8_t){ (uint8_t)x }, 1);
+}
+
+static pith_value *node(fixture *f, const char *op, pith_value *a, pith_value *b, pith_value *c) {
+    return pith_graph_add_node(f->graph, NULL, "", op, (pith_value *[]){ a, b, c },
+                               c   ? 3
+                               : b ? 2
+                                   : 1,
+                               NULL, 1)
+        ->outputs[0];
+}
+
+static void build(fixture *f, qdq_form form) {
+    int8_t w[MAPS * CHANNELS * 9];
+    int32_t bias[MAPS];
+    float scales[MAPS], bias_scales[MAPS];
+    const int64_t maps = MAPS, dims[4] = { MAPS, CHANNELS, 3, 3 };
+    const int bytes = form == SIGNED ? PITH_I8 : PITH_U8;
+    const bool by_map = form == BY_MAP || form == WITH_BIAS || form == WRONG_BIAS;
+    for (int i = 0; i < MAPS * CHANNELS * 9; i++) w[i] = (int8_t)(i * 37 % 255 - 127);
+    for (int i = 0; i < MAPS; i++) {
+        bias[i] = 900 * i - 2000;
+        scales[i] = 0.004f + 0.0007f * (float)i;
+        bias_scales[i] = (form == WRONG_BIAS ? 0.03f : 0.02f) * scales[i];
+    }
+    pith_value *x = graph_input_of(f->graph, "x", bytes, "NCHW"), *zeros = NULL;
+    x->hint->dims[1] = CHANNELS;
+    if (!by_map) zeros = byte(f, PITH_I8, 3);
+    pith_value *from = node(f, "DequantizeLinear", x, number(f, 0.02f), byte(f, bytes, form == SIGNED ? -5 : 117));
+    pith_value *weights =
+        node(f, "DequantizeLinear", constant(f, PITH_I8, 4, dims, w, sizeof w),
+             by_map ? constant(f, PITH_F32, 1, &maps, scales, sizeof scales) : number(f, 0.005f), zeros);
+    assert_int_equal(pith_node_set_int(weights->producer, "axis", 0), PITH_OK);
+    pith_value *added = NULL;
+    if (form == WITH_BIAS || form == WRONG_BIAS) {
+        added = node(f, "DequantizeLinear", constant(f, PITH_I32, 1, &maps, bias, sizeof bias),
+                     constant(f, PITH_F32, 1, &maps, bias_scales, sizeof bias_scales), NULL);
+        assert_int_equal(pith_node_set_int(added->producer, "axis", 0), PITH_OK);
+    }
+    pith_value *y = node(f, "Conv", from, weights, added);
+    assert_int_equal(pith_node_set_ints(y->producer, "pads", (int64_t[]){ 1, 1, 1, 1 }, 4), PITH_OK);
+    assert_int_equal(pith_node_set_ints(y->producer, "strides", (int64_t[]){ 2, 1 }, 2), PITH_OK);
+    if (form == READ_TWICE) graph_output(f->graph, y);
+    if (form == RELU || form == RELU_ABOVE) y = node(f, "Relu", y, NULL, NULL);
+    if (form == CLIP || form == CLIP_BELOW) y = node(f, "Clip", y, number(f, 0), number(f, form == CLIP ? 25.5f : 12));
+    const int zero = form == RELU || form == CLIP || form == CLIP_BELOW ? 0 : form == SIGNED ? 4 : 101;
+    graph_output(f->graph, node(f, "QuantizeLinear", y, number(f, 0.1f), byte(f, bytes, zero)));
+}
+
+/* Runs the graph of a form at a level; returns how many QLinearConv it had. */
+static int run(qdq_form form, int level, uint8_t *result, size_t *bytes) {
+    fixture *f;
+    uint8_t data[2 * CHANNELS * SIDE * SIDE];
+    pith_tensor out[2], in = { .data = data, .bytes = sizeof data, .rank = 4, .dims = { 2, CHANNELS, SIDE, SIDE } };
+    int found = 0;
+    fixture_setup((void **)&f);
+    build(f, form);
+    in.dtype = form == SIGNED ? PITH_I8 : PITH_U8;
+    for (size_t i = 0; i < sizeof data; i++) data[i] = (uint8_t)(i * i * 31 % 256);
+    assert_int_equal(pith_ops_bind(f->graph, &f->err), PITH_OK);
+    assert_int_equal(pith_ops_infer(f->graph, false, &f->err), PITH_OK);
+    pith_opt opt = { .graph = f->graph, .level = level, .allocator = &pith_allocator_default, .err = &f->err };
+    if (level && pith_opt_run(&opt, NULL)) fail_msg("%s", f->err.message);
+    for (const pith_node *n = f->graph->first; n; n = n->next) found += pith_str_is(n->op_type, "QLinearConv");
+    if (pith_plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err) ||
+        pith_executor_create(&f->executor, f->plan, &f->options, &f->err) ||
+        pith_executor_run(f->executor, out, &in, 1, NULL, &f->err))
+        fail_msg("form %d: %s", form, f->err.message);
+    const pith_tensor *y = &out[f->graph->output_count - 1];
+    *bytes = y->bytes;
+    memcpy(result, y->data, y->bytes);
+    fixture_teardown((void **)&f);
+    return found;
+}
+
+static void within_a_step(void **state) {
+    (void)state;
+    for (qdq_form form = PLAIN; form < FORMS; form++) {
+        static uint8_t want[1 << 14], got[1 << 14];
+        size_t n, same;
+        int differ = 0;
+        assert_int_equal(run(form, 0, want, &n), 0);
+        assert_int_equal(run(form, 2, got, &same), 0);
+        const int found = run(form, 3, got, &same);
+        if (found != (form < WRONG_BIAS)) fail_msg("form %d: %d in integers", form, found);
+        assert_int_equal(n, same);
+        for (size_t i = 0; i < n; i++) {
+            const int gap = form == SIGNED ? (int8_t)got[i] - (int8_t)want[i] : got[i] - want[i];
+            if (gap < -1 || gap > 1) fail_msg("form %d, element %zu: %d for %d", form, i, got[i], want[i]);
+            differ += gap != 0;
+        }
+        assert_true(differ <= (int)n / 100 && (form < WRONG_BIAS || !differ));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(within_a_step) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
