@@ -11,7 +11,7 @@ from pathlib import Path
 
 ALL, BLOCK, ROW = 0x110000, 16, 32  # ROW: blocks in an entry of the first table
 STABLE, COMPAT, COMPOSE, DECOMPOSE = 2, 4, 8, 16  # options of utf8proc
-DECOMPOSES, COMPOSES, LOWERS, UPPERS = 1, 2, 4, 8  # of pith_character.facts
+DECOMPOSES, COMPOSES, LOWERS, UPPERS, DIFFERS = 1, 2, 4, 8, 16  # of pith_character.facts
 
 
 class Property(ctypes.Structure):
@@ -33,6 +33,8 @@ def load():
 def facts(library, c):
     p = library.utf8proc_get_property(c)[0]
     bits = DECOMPOSES * (p.decomposed != 0xFFFF) | COMPOSES * (p.composed != 0xFFFF)
+    if p.decomposed != 0xFFFF:
+        bits |= DIFFERS * (decompose(library, c, DECOMPOSE) != decompose(library, c, DECOMPOSE | COMPAT))
     bits |= LOWERS * (library.utf8proc_tolower(c) != c) | UPPERS * (library.utf8proc_toupper(c) != c)
     return p.category, p.combining, p.boundary, bits
 

@@ -70,9 +70,8 @@ size_t pith_character_canonical_form(uint32_t c, uint32_t out[PITH_CHARACTER_FOR
 }
 
 size_t pith_character_compatible_form(uint32_t c, uint32_t out[PITH_CHARACTER_FORM_MAX]) {
-    const bool may = pith_character_of(c)->facts & PITH_CHARACTER_DECOMPOSES;
-    const size_t size = may ? character_form(&pith_character_compatible, c, out) : 0;
-    return size ? size : pith_character_canonical_form(c, out);
+    if (!(pith_character_of(c)->facts & PITH_CHARACTER_DIFFERS)) return pith_character_canonical_form(c, out);
+    return character_form(&pith_character_compatible, c, out);
 }
 
 uint32_t pith_character_composite(uint32_t a, uint32_t b) {

@@ -48,7 +48,8 @@ enum {
     PITH_CHARACTER_DECOMPOSES = 1, /* in any normal form; Hangul syllables have no mark */
     PITH_CHARACTER_COMPOSES = 2,   /* it is the first or second of a pair that has a primary composite */
     PITH_CHARACTER_LOWERS = 4,     /* its lower case is another character */
-    PITH_CHARACTER_UPPERS = 8
+    PITH_CHARACTER_UPPERS = 8,
+    PITH_CHARACTER_DIFFERS = 16 /* its compatible form is not its canonical one */
 };
 
 typedef struct pith_character {

@@ -22,6 +22,7 @@ PROGRAMS = {
     "embed-minilm-safetensors-static": ("embed", "minilm", "avx2,scalar", True),
     "embed-minilm-pith-static": ("embed", "minilm-pith", "avx2", True),
     "embed-minilm-safetensors-static-for-size": ("embed", "minilm", "avx2,scalar", True),
+    "embed-minilm-pith-static-for-size": ("embed", "minilm-pith", "avx2", True),
     "detect-yunet": ("detect", "yunet", "avx2", False),
     "detect-yunet-for-size": ("detect", "yunet", "avx2", False),
 }
