@@ -5,7 +5,7 @@ T      ?= 60
 CMAKE   = cmake -G Ninja
 SHELL  := /bin/bash
 
-.PHONY: dev all help setup model run test test-relational test-relational-real pretrain-relational test-images test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind poison neon mutate fuzz bench bench-models bench-options size install clean
+.PHONY: dev all help setup model run test test-relational test-relational-real pretrain-relational test-images test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind poison neon mutate fuzz bench bench-models bench-relational bench-options size install clean
 
 all: build/build.ninja          ## build/pith, build/libpith.a, build/libpith.so
 	@cmake --build build -j $(JOBS)
@@ -122,6 +122,11 @@ bench: all model                ## Pith beside its peers, interleaved (make benc
 bench-models: all               ## single operators beside ONNX Runtime (make bench-models OPERATORS="pools conv")
 	@tools/setup.sh test
 	@"$$(tools/test_python.sh bench/requirements_models.txt)" bench/bench_models.py $(OPERATORS)
+
+bench-relational: all            ## training of relational models beside PyTorch, the sampler, preprocessing of flights from PyPI
+	@tools/setup.sh test
+	@cmake --build build -j $(JOBS) --target bench_sample
+	@"$$(tools/test_python.sh bench/requirements_relational.txt)" bench/relational.py build
 
 bench-options: all model        ## what each option brings, written to docs/performance/options.md
 	@tools/setup.sh test
