@@ -47,7 +47,7 @@ test-relational: build-test/build.ninja  ## databases and their models: what the
 	@cmake --build build-test -j $(JOBS)
 	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -L relational
 
-test-relational-real: build-test/build.ninja ## databases from PyPI: a model and every baseline on each (20 minutes)
+test-relational-real: build-test/build.ninja ## databases from PyPI: a model and every baseline on each (25 minutes)
 	@cmake --build build-test -j $(JOBS) --target pith
 	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test -V -R "^relational_real$$"
 

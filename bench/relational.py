@@ -30,7 +30,7 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests/relational")]
 import pith_ctypes  # noqa: E402
 
 KINDS = ("column", "feature", "neighbour")
-DIM, HEADS, FF, BLOCKS, TIME, BATCH, EPSILON = 32, 2, 96, 2, 8, 32, 1e-6  # the defaults of docs/relational.md
+DIM, HEADS, FF, BLOCKS, TIME, BATCH, EPSILON = 32, 2, 96, 2, 16, 32, 1e-6  # the defaults of docs/relational.md
 NUMBER, BOOLEAN, TIMESTAMP, TEXT, MASK, NULL = range(6)  # what stands in a cell
 PAUSE = 0.05  # seconds in which the threads of the other engine come to rest
 WANTED = 1.5  # times the speed of PyTorch
