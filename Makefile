@@ -5,7 +5,7 @@ T      ?= 60
 CMAKE   = cmake -G Ninja
 SHELL  := /bin/bash
 
-.PHONY: dev all help setup model run test test-relational test-relational-real pretrain-relational test-images test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind poison neon mutate fuzz bench bench-models bench-options bench-quantizers size install clean
+.PHONY: dev all help setup model run test test-relational test-relational-real pretrain-relational test-images test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind poison neon mutate fuzz bench bench-models bench-relational bench-options bench-quantizers size install clean
 
 all: build/build.ninja          ## build/pith, build/libpith.a, build/libpith.so
 	@cmake --build build -j $(JOBS)
@@ -47,7 +47,7 @@ test-relational: build-test/build.ninja  ## databases and their models: what the
 	@cmake --build build-test -j $(JOBS)
 	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -L relational
 
-test-relational-real: build-test/build.ninja ## databases from PyPI: a model and every baseline on each (20 minutes)
+test-relational-real: build-test/build.ninja ## databases from PyPI: a model and every baseline on each (25 minutes)
 	@cmake --build build-test -j $(JOBS) --target pith
 	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test -V -R "^relational_real$$"
 
@@ -126,6 +126,11 @@ bench-models: all               ## networks and single operators beside ONNX Run
 bench-quantizers: all model     ## quantised files of Pith, optimum-onnx and ONNX Runtime in both engines (15 minutes)
 	@tools/setup.sh test
 	@"$$(tools/test_python.sh bench/requirements_quantizers.txt)" bench/quantizers.py
+
+bench-relational: all            ## training of relational models beside PyTorch, the sampler, preprocessing of flights from PyPI
+	@tools/setup.sh test
+	@cmake --build build -j $(JOBS) --target bench_sample
+	@"$$(tools/test_python.sh bench/requirements_relational.txt)" bench/relational.py build
 
 bench-options: all model        ## what each option brings, written to docs/performance/options.md
 	@tools/setup.sh test

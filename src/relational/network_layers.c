@@ -5,18 +5,21 @@
 
 #include "base/error.h"
 
-float *pith_work_floats(pith_network_work *w, size_t count) {
+float *pith_work_room(pith_network_work *w, size_t count) {
     float *x = pith_arena_alloc64(w->arena, (count + 16) * sizeof *x);
-    if (!x)
-        w->failed = true;
-    else
-        memset(x, 0, count * sizeof *x);
+    if (!x) w->failed = true;
+    return x;
+}
+
+float *pith_work_floats(pith_network_work *w, size_t count) {
+    float *x = pith_work_room(w, count);
+    if (x) memset(x, 0, count * sizeof *x);
     return x;
 }
 
 float *pith_linear(pith_network_work *w, int parameter, bool bias, const float *x, size_t rows) {
     const pith_parameter *p = &w->network->parameters[parameter];
-    float *y = pith_work_floats(w, rows * (size_t)p->out);
+    float *y = pith_work_room(w, rows * (size_t)p->out);
     if (w->failed || !rows) return y;
     const pith_gemm g = { .a = x,
                           .b = p->forward,
@@ -35,8 +38,8 @@ float *pith_linear(pith_network_work *w, int parameter, bool bias, const float *
 static void linear_weights(pith_network_work *w, const pith_parameter *p, const float *x, const float *d_y,
                            size_t rows) {
     const size_t in = (size_t)p->in, out = (size_t)p->out;
-    float *turned = pith_work_floats(w, rows * out), *sum = pith_work_floats(w, in * out);
-    float *packed = pith_work_floats(w, (size_t)pith_gemm_f32_packed_size((int64_t)rows, p->in));
+    float *turned = pith_work_room(w, rows * out), *sum = pith_work_room(w, in * out);
+    float *packed = pith_work_room(w, (size_t)pith_gemm_f32_packed_size((int64_t)rows, p->in));
     if (w->failed) return;
     for (size_t r = 0; r < rows; r++)
         for (size_t o = 0; o < out; o++) turned[o * rows + r] = d_y[r * out + o];
@@ -67,7 +70,7 @@ float *pith_linear_back(pith_network_work *w, int parameter, bool bias, const fl
             for (int32_t o = 0; o < p->out; o++) d[o] += d_y[r * (size_t)p->out + (size_t)o];
     }
     if (!wanted) return NULL;
-    float *d_x = pith_work_floats(w, rows * (size_t)p->in);
+    float *d_x = pith_work_room(w, rows * (size_t)p->in);
     if (w->failed) return NULL;
     const pith_gemm g = {
         .a = d_y, .b = p->backward, .c = d_x, .m = (int64_t)rows, .n = p->in, .k = p->out, .lda = p->out, .ldc = p->in
@@ -80,8 +83,8 @@ pith_normed pith_norm(pith_network_work *w, int parameter, const float *x, size_
     const pith_network *network = w->network;
     const int32_t dim = network->shape.dim;
     pith_normed n = { .x = x, .rows = rows, .parameter = parameter };
-    n.y = pith_work_floats(w, rows * (size_t)dim);
-    n.inverse = pith_work_floats(w, rows);
+    n.y = pith_work_room(w, rows * (size_t)dim);
+    n.inverse = pith_work_room(w, rows);
     if (w->failed || !rows) return n;
     const pith_layer_norm a = { .x = x,
                                 .gamma = network->w + network->parameters[parameter].offset,
@@ -107,7 +110,7 @@ static void residual_add(float *h, const float *x, size_t count) {
 
 /* h as it is now, which the norm reads again in the backward pass. */
 static const float *residual_keep(pith_network_work *w, const float *h, size_t count) {
-    float *copy = pith_work_floats(w, count);
+    float *copy = pith_work_room(w, count);
     if (copy && !w->failed) memcpy(copy, h, count * sizeof *copy);
     return copy;
 }
@@ -118,13 +121,13 @@ void pith_attend(pith_network_work *w, pith_residual *kept, const pith_network_l
     if (w->failed) return;
     kept->normed = pith_norm(w, layer->norm, residual_keep(w, h, cells * dim), cells);
     kept->inner = pith_linear(w, layer->in, false, kept->normed.y, cells);
-    kept->middle = pith_work_floats(w, cells * dim);
+    kept->middle = pith_work_room(w, cells * dim);
     const size_t pairs = keys->begin[cells] * (size_t)w->network->shape.heads;
     kept->attention = (pith_key_attention){ .qkv = kept->inner,
                                             .begin = keys->begin,
                                             .keys = keys->keys,
                                             .out = kept->middle,
-                                            .share = pith_work_floats(w, pairs),
+                                            .share = pith_work_room(w, pairs),
                                             .cells = (int64_t)cells,
                                             .dim = w->network->shape.dim,
                                             .head = w->network->shape.dim / w->network->shape.heads };
@@ -154,7 +157,7 @@ void pith_feed(pith_network_work *w, pith_residual *kept, const pith_network_lay
     if (w->failed) return;
     kept->normed = pith_norm(w, layer->norm, residual_keep(w, h, cells * dim), cells);
     kept->inner = pith_linear(w, layer->in, false, kept->normed.y, cells);
-    kept->middle = pith_work_floats(w, cells * (size_t)w->network->shape.ff);
+    kept->middle = pith_work_room(w, cells * (size_t)w->network->shape.ff);
     if (w->failed) return;
     w->network->kernels->swiglu(kept->inner, kept->middle, (int64_t)cells, w->network->shape.ff);
     const float *y = pith_linear(w, layer->out, false, kept->middle, cells);
@@ -166,7 +169,7 @@ void pith_feed_back(pith_network_work *w, const pith_residual *kept, const pith_
     if (w->failed) return;
     const pith_arena_mark mark = pith_arena_get_mark(w->arena);
     const float *d_middle = pith_linear_back(w, layer->out, false, kept->middle, d_h, cells, true);
-    float *d_inner = pith_work_floats(w, cells * 2 * (size_t)w->network->shape.ff);
+    float *d_inner = pith_work_room(w, cells * 2 * (size_t)w->network->shape.ff);
     if (!w->failed) {
         w->network->kernels->swiglu_back(kept->inner, d_middle, d_inner, (int64_t)cells, w->network->shape.ff);
         const float *d_y = pith_linear_back(w, layer->in, false, kept->normed.y, d_inner, cells, true);

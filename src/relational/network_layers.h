@@ -29,6 +29,8 @@ typedef struct pith_network_work {
 
 /* Zeroed floats. */
 float *pith_work_floats(pith_network_work *w, size_t count);
+/* Floats that the caller writes all of. */
+float *pith_work_room(pith_network_work *w, size_t count);
 
 /* y [rows, out] = x W^T (+ bias, the next parameter). */
 float *pith_linear(pith_network_work *w, int parameter, bool bias, const float *x, size_t rows);

@@ -2,6 +2,7 @@
 #include "relational/rdb.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/hash.h"
 
@@ -50,17 +51,24 @@ float pith_rdb_scaled(const pith_rdb_column *c, uint32_t row) {
     return (float)(x > 10 ? 10 : x < -10 ? -10 : x);
 }
 
+/* Writes sine and cosine of x, which turns once in `period`, and returns where the next ones go. */
+static float *rdb_turn(float *features, double x, double period) {
+    const double angle = 6.283185307179586 * fmod(x, period) / period;
+    features[0] = (float)sin(angle);
+    features[1] = (float)cos(angle);
+    return features + 2;
+}
+
 void pith_rdb_time_features(float *features, const pith_rdb_column *column, uint32_t row, int64_t asked) {
     static const double periods[] = { 86400, 7 * 86400, 31556952 }; /* seconds: the last is the mean Gregorian year */
     const int64_t time = ((const int64_t *)column->data)[row];
     *features++ = pith_rdb_scaled(column, row);
-    for (int i = 0; i < 3; i++) {
-        const double angle = 6.283185307179586 * fmod((double)time, periods[i]) / periods[i];
-        *features++ = (float)sin(angle);
-        *features++ = (float)cos(angle);
-    }
-    const double hours = ((double)asked - (double)time) / 3600;
-    *features = asked == INT64_MAX ? 0.0f : (float)copysign(log2(1 + fabs(hours)) / 8, hours);
+    for (int i = 0; i < 3; i++) features = rdb_turn(features, (double)time, periods[i]);
+    memset(features, 0, 9 * sizeof *features);
+    if (asked == INT64_MAX) return;
+    const double hours = ((double)asked - (double)time) / 3600, l = log2(1 + fabs(hours));
+    *features++ = (float)copysign(l / 8, hours);
+    for (double period = 8; period >= 1; period /= 2) features = rdb_turn(features, l, period);
 }
 
 int64_t pith_rdb_asked_at(const pith_rdb *rdb, const pith_rdb_task *task, uint32_t row) {

@@ -127,9 +127,10 @@ bool pith_rdb_is_null(const pith_rdb_column *column, uint32_t row);
  * within 10. */
 float pith_rdb_scaled(const pith_rdb_column *column, uint32_t row);
 /* A time as the model sees it: pith_rdb_scaled; sine and cosine of the time of day, of the week and of the year, in
- * UTC; and its distance from the time when the question is asked, log2(1 + hours) / 8, negative for a later one; 0
- * where no time is asked. */
-enum { PITH_TIME_FEATURES = 8 };
+ * UTC; and its distance from the time when the question is asked: with l = log2(1 + hours), l / 8, negative for a later
+ * one, then sine and cosine of l, which turns once in 8, 4, 2 and 1, so that ages which differ by a few per cent are
+ * told apart. The distance is 0 where no time is asked. */
+enum { PITH_TIME_FEATURES = 16 };
 void pith_rdb_time_features(float *features, const pith_rdb_column *column, uint32_t row, int64_t asked);
 
 enum { PITH_TRAIN, PITH_VALIDATION, PITH_TEST, PITH_NO_SPLIT };

@@ -66,12 +66,11 @@ static void sample_cells(sample_run *s, pith_row_place *place, uint32_t number) 
         if (!target && (hidden || !sample_sees(s, place->table, c, place->row))) continue;
         if (target) p->seeds[s->sequence] = p->cell_count;
         const bool null = pith_rdb_is_null(&t->columns[c], place->row);
-        p->cells[p->cell_count++] = (pith_cell){ place->table,
-                                                 c,
-                                                 place->row,
-                                                 number,
-                                                 target ? PITH_CELL_MASKED : null ? PITH_CELL_NULL : PITH_CELL_VALUE,
-                                                 (uint8_t)s->sequence };
+        p->cells[p->cell_count++] =
+            (pith_cell){ place->table,        c,
+                         place->row,          number,
+                         t->first_cell + c,   target ? PITH_CELL_MASKED : null ? PITH_CELL_NULL : PITH_CELL_VALUE,
+                         (uint8_t)s->sequence };
     }
     place->count = p->cell_count - place->first;
 }
@@ -198,6 +197,7 @@ static void sample_labels(sample_run *s, uint32_t own) {
 void pith_pack_add(pith_pack *pack, const pith_rdb *rdb, const pith_rdb_task *task, uint32_t row,
                    const pith_sample_options *options) {
     sample_run s = { pack, rdb, task, options, row, pack->sequences++, pith_rdb_asked_at(rdb, task, row) };
+    pack->columns = rdb->column_count;
     pack->first_row = pack->row_count;
     pack->first_cell = pack->cell_count;
     pack->asked[s.sequence] = s.asked;
@@ -207,75 +207,4 @@ void pith_pack_add(pith_pack *pack, const pith_rdb *rdb, const pith_rdb_task *ta
     const uint32_t own = pack->row_count;
     sample_all_children(&s, own);
     if (task->made) sample_labels(&s, own);
-}
-
-/* ---- keys ---- */
-
-typedef struct key_build {
-    const pith_pack *pack;
-    uint32_t *begin, *keys, count;
-    bool counting;
-} key_build;
-
-static void key_put(key_build *b, uint32_t cell) {
-    if (!b->counting) b->keys[b->count] = cell;
-    b->count++;
-}
-
-static void key_put_row(key_build *b, uint32_t row) {
-    const pith_row_place *r = &b->pack->rows[row];
-    for (uint32_t i = 0; i < r->count; i++) key_put(b, r->first + i);
-}
-
-/* Lists the keys of one cell. [e0, e1) are the edges of its sequence, [c0, c1) its cells. */
-static void key_cell(key_build *b, uint32_t kind, uint32_t cell, const uint32_t *range) {
-    const pith_pack *p = b->pack;
-    const pith_cell *own = &p->cells[cell];
-    if (kind == PITH_ATTEND_COLUMN) {
-        for (uint32_t i = range[0]; i < range[1]; i++)
-            if (p->cells[i].column == own->column && p->cells[i].table == own->table) key_put(b, i);
-    } else if (kind == PITH_ATTEND_FEATURE) {
-        key_put_row(b, own->place);
-        for (uint32_t e = range[2]; e < range[3]; e++)
-            if (p->edges[e].child == own->place) key_put_row(b, p->edges[e].parent);
-    } else if (kind == PITH_ATTEND_NEIGHBOUR) {
-        key_put(b, cell); /* so that no list is empty */
-        for (uint32_t e = range[2]; e < range[3]; e++)
-            if (p->edges[e].parent == own->place) key_put_row(b, p->edges[e].child);
-    } else {
-        for (uint32_t i = range[0]; i < range[1]; i++) key_put(b, i);
-    }
-}
-
-static void key_all(key_build *b, uint32_t kind) {
-    const pith_pack *p = b->pack;
-    uint32_t range[4] = { 0, 0, 0, 0 };
-    b->count = 0;
-    for (uint32_t cell = 0; cell < p->cell_count; cell++) {
-        if (cell == range[1]) {
-            range[0] = cell;
-            range[2] = range[3];
-            while (range[1] < p->cell_count && p->cells[range[1]].sequence == p->cells[cell].sequence) range[1]++;
-            while (range[3] < p->edge_count && p->rows[p->edges[range[3]].child].first < range[1]) range[3]++;
-        }
-        b->begin[cell] = b->count;
-        key_cell(b, kind, cell, range);
-    }
-    b->begin[p->cell_count] = b->count;
-}
-
-bool pith_pack_list(pith_pack *pack, pith_arena *arena, unsigned kinds) {
-    for (unsigned k = 0; k < PITH_ATTEND_KINDS; k++) {
-        if (!(kinds & 1u << k)) continue;
-        key_build b = { .pack = pack, .counting = true };
-        b.begin = pith_arena_alloc(arena, ((size_t)pack->cell_count + 1) * sizeof *b.begin);
-        if (!b.begin) return false;
-        key_all(&b, 1u << k);
-        b.keys = pith_arena_alloc(arena, ((size_t)b.count + 1) * sizeof *b.keys);
-        if (!b.keys) return false;
-        b.counting = false;
-        key_all(&b, 1u << k);
-        pack->lists[k] = (pith_key_list){ b.begin, b.keys };
-    }
-    return true;
 }

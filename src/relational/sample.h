@@ -35,6 +35,7 @@ enum pith_cell_state { PITH_CELL_VALUE, PITH_CELL_NULL, PITH_CELL_MASKED };
 
 typedef struct pith_cell {
     uint32_t table, column, row, place; /* place: number of the row in the pack */
+    uint32_t number;                    /* of the column in the database */
     uint8_t state, sequence;
 } pith_cell;
 
@@ -61,7 +62,7 @@ typedef struct pith_pack {
     uint32_t *seeds;                /* cell of each sequence that is asked */
     int64_t *asked;                 /* when each is asked; INT64_MAX: after everything */
     uint32_t *drawn;                /* children that wait for their turn */
-    uint32_t sequences;
+    uint32_t sequences, columns;    /* columns: of the database */
     pith_key_list lists[PITH_ATTEND_KINDS];
 } pith_pack;
 

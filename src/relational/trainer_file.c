@@ -17,7 +17,7 @@ typedef struct trainer_header {
 } trainer_header;
 
 #define TRAINER_MAGIC "PITHRUN"
-enum { TRAINER_VERSION = 2 };
+enum { TRAINER_VERSION = 3 };
 
 typedef struct trainer_out {
     int (*write)(void *user, const void *data, size_t size);

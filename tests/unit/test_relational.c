@@ -143,9 +143,80 @@ static void same_bits(void **state) {
     pith_database_close(db);
 }
 
+/* ---- what a cell reads ---- */
+
+/* Whether cell i reads cell j, by definition. */
+static bool reads(const pith_pack *p, int kind, uint32_t i, uint32_t j) {
+    const pith_cell *a = &p->cells[i], *b = &p->cells[j];
+    if (a->sequence != b->sequence) return false;
+    if (1 << kind == PITH_ATTEND_COLUMN) return a->table == b->table && a->column == b->column;
+    if (1 << kind == PITH_ATTEND_FULL) return true;
+    const bool up = 1 << kind == PITH_ATTEND_FEATURE;
+    if (up ? a->place == b->place : i == j) return true;
+    for (uint32_t e = 0; e < p->edge_count; e++)
+        if ((up ? p->edges[e].child : p->edges[e].parent) == a->place &&
+            (up ? p->edges[e].parent : p->edges[e].child) == b->place)
+            return true;
+    return false;
+}
+
+static void lists_of_keys(void **state) {
+    (void)state;
+    pith_database *db = test_database(SHOP);
+    pith_relational *model = make_model(db, SMALL);
+    pith_arena arena;
+    pith_pack pack;
+    pith_arena_init(&arena, &pith_allocator_default);
+    assert_true(pith_pack_begin(&pack, &arena, 5, &model->config.sample));
+    for (uint32_t i = 0; i < 5; i++)
+        pith_pack_add(&pack, &db->rdb, &db->rdb.tasks[0], some_row(40 * i), &model->config.sample);
+    assert_true(pith_pack_list(&pack, &arena, 15));
+    for (int k = 0; k < PITH_ATTEND_KINDS; k++) {
+        const pith_key_list *list = &pack.lists[k];
+        for (uint32_t i = 0; i < pack.cell_count; i++) {
+            uint32_t *from = list->keys + list->begin[i], count = list->begin[i + 1] - list->begin[i], there = 0;
+            for (uint32_t j = 0; j < pack.cell_count; j++) there += reads(&pack, k, i, j);
+            assert_int_equal(count, there);
+            for (uint32_t j = 0; j < count; j++) {
+                assert_true(reads(&pack, k, i, from[j]));
+                for (uint32_t h = 0; h < j; h++) assert_int_not_equal(from[h], from[j]);
+            }
+        }
+    }
+    pith_arena_free(&arena);
+    pith_relational_close(model);
+    pith_database_close(db);
+}
+
+/* Ages that differ by a twentieth are told apart by one of the numbers, whatever they are. */
+static void ages(void **state) {
+    (void)state;
+    int64_t times[2] = { 0, 0 };
+    const pith_rdb_column c = { .stype = PITH_STYPE_TIMESTAMP, .data = times, .mean = 0, .sd = 1e12 };
+    float a[PITH_TIME_FEATURES], b[PITH_TIME_FEATURES];
+    for (int64_t day = 1; day < 4000; day += 1 + day / 3) {
+        /* By whole weeks, so that neither the hour nor the weekday says it. */
+        const int64_t more = (day / 20 / 7 + 1) * 7 * 86400;
+        times[1] = more;
+        pith_rdb_time_features(a, &c, 0, day * 86400 + more);
+        pith_rdb_time_features(b, &c, 1, day * 86400 + more);
+        float most = 0;
+        for (int i = 7; i < PITH_TIME_FEATURES; i++) most = fmaxf(most, fabsf(a[i] - b[i]));
+        assert_true(most > 0.25f);
+    }
+    pith_rdb_time_features(a, &c, 0, 6 * 3600);
+    assert_true(fabs(a[1] - 0) < 1e-6 && fabs(a[2] - 1) < 1e-6);
+    assert_true(fabs(a[7] - log2(7) / 8) < 1e-6 && fabs(a[15] - cos(2 * 3.141592653589793 * log2(7))) < 1e-5);
+    pith_rdb_time_features(b, &c, 0, -6 * 3600);
+    assert_true(fabs(a[7] + b[7]) < 1e-6 && fabs(a[8] - b[8]) < 1e-6);
+    pith_rdb_time_features(a, &c, 0, INT64_MAX);
+    for (int i = 7; i < PITH_TIME_FEATURES; i++) assert_true(a[i] == 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(nothing_later_counts), cmocka_unit_test(labels_wait),
-                                        cmocka_unit_test(same_bits) };
+                                        cmocka_unit_test(same_bits), cmocka_unit_test(lists_of_keys),
+                                        cmocka_unit_test(ages) };
     const int failures = cmocka_run_group_tests(tests, NULL, NULL);
     test_clean();
     rmdir(test_directory());
