@@ -170,8 +170,9 @@ static void ort_config_allow(ort_reader *r) {
 
 /* What passes, ragged rules and the reading of texts put into a graph beside operators of the domain "pith". */
 static const char *const ort_config_made[] = {
-    "Add",    "Cast", "Concat",           "Expand",  "Gather", "Gelu",  "HardSwish", "LayerNormalization",
-    "MatMul", "Mish", "RMSNormalization", "Reshape", "Shape",  "Slice", "Swish",     "Transpose",
+    "Add",       "Cast", "Concat",      "Expand",           "Gather",  "Gelu",  "HardSwish", "LayerNormalization",
+    "MatMul",    "Mish", "QLinearConv", "RMSNormalization", "Reshape", "Shape", "Slice",     "Swish",
+    "Transpose",
 };
 
 static void ort_config_know(void *user, const pith_build_piece *piece) {

@@ -28,19 +28,20 @@ class Case(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stderr)
         return done.stdout if not code else done.stderr
 
-    def costs(self, *arguments):
+    def costs(self, *arguments, library=None):
         """{(kind, piece): (adds, with)}"""
-        return {(m[3], m[4]): (int(m[1]), int(m[2])) for m in re.finditer(r"^ *(\d+) +(\d+)  (\w+): (.+)$", self.select("--cost", *arguments), re.M)}
+        cost = f"--cost={library}" if library else "--cost"
+        return {(m[3], m[4]): (int(m[1]), int(m[2])) for m in re.finditer(r"^ *(\d+) +(\d+)  (\w+): (.+)$", self.select(cost, *arguments), re.M)}
 
 
 class Costs(Case):
     def test_against_builds(self):
-        """What goes of the library when a line is taken out of a list is what --cost says, within 3 % and 400 bytes."""
+        """What goes of the library when a line is taken out of a list is what --cost says, within 5 % and 400 bytes."""
         programs = size.Programs(SOURCE, BUILD, self.dir)
         path = self.dir / "all.yaml"
         path.write_text(self.select(DATA / "modules/chain"))
         kinds = small.read(path.read_text())
-        costs = self.costs("--merge", path, "--isas", "scalar,avx2", "--use", "embed")
+        costs = self.costs("--merge", path, "--isas", "scalar,avx2", "--use", "embed", library=programs.library)
 
         def build(name, without=None, isas="scalar,avx2"):
             left = {kind: {n: w for n, w in names.items() if (kind, n) != without} for kind, names in kinds.items()}
@@ -62,11 +63,11 @@ class Costs(Case):
             with self.subTest(piece=row):
                 self.assertIn(name, kinds[kind])
                 says, gone = costs[row][0], whole - build("less", (kind, name))
-                self.assertLess(abs(says - gone), 0.03 * gone + 400, f"--cost says {says}, the programs {gone}")
+                self.assertLess(abs(says - gone), 0.05 * gone + 400, f"--cost says {says}, the programs {gone}")
                 weighed += says
         self.assertGreater(weighed, 50000)
         says, gone = costs["isas", "avx2"][0], whole - build("less", isas="scalar")
-        self.assertLess(abs(says - gone), 0.03 * gone + 400)
+        self.assertLess(abs(says - gone), 0.05 * gone + 400)
 
 
     def test_table(self):
