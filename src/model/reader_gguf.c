@@ -16,7 +16,7 @@ static pith_status reader_gguf_read(pith_model *m, const pith_source *source, pi
 }
 
 const pith_reader pith_reader_gguf = { .name = "gguf",
-                                       .rank = 5,
+                                       .rank = 2,
                                        .stages = &pith_stages_written,
                                        .complete = true,
                                        .takes = pith_gguf_is,
