@@ -223,6 +223,11 @@ static int quantize_model(const command *c, quantize_settings *s) {
     return code ? code : quantize_tell(s, &out, &report, s->eval ? &figures : NULL);
 }
 
+static int32_t quantize_calibration(const quantize_settings *s) {
+    if (!s->texts) return s->to.rows ? PITH_CALIBRATE_WHERE_POSSIBLE : PITH_CALIBRATE_NOT;
+    return strcmp(s->texts, "none") ? PITH_CALIBRATE : PITH_CALIBRATE_NOT;
+}
+
 /* What the options mean together. Returns -1 to go on, else the exit code. */
 static int quantize_take(const command *c, quantize_settings *s) {
     static const int32_t blocks[] = { 0, 16, 32, 64, 128, 256 }, tables[] = { -1, 8, 4, 0 };
@@ -233,25 +238,23 @@ static int quantize_take(const command *c, quantize_settings *s) {
         return usage(c, "--block, --table-block, --asymmetric and --accuracy go with --scheme q4 or q8");
     if ((!int8 && s->rows >= 0) || (!int8 && !fixed && s->reduce_range))
         return usage(c, "--rows goes with --scheme int8, --reduce-range with int8 and static");
-    if (fixed && (!s->texts || !strcmp(s->texts, "none"))) return usage(c, "--scheme static needs --calibrate");
+    s->to.rows = int8 && s->rows != 0;
+    s->to.calibrate = quantize_calibration(s);
+    if (fixed && s->to.calibrate != PITH_CALIBRATE) return usage(c, "--scheme static needs --calibrate");
     if (!fixed && (s->to.ranges || s->percentile > 0))
         return usage(c, "--ranges and --percentile go with --scheme static");
     if (s->percentile > 0 && s->to.ranges != PITH_RANGE_PERCENTILE)
         return usage(c, "--percentile goes with --ranges percentile");
-    if (s->target > 0 && (!s->eval || !s->texts || !strcmp(s->texts, "none")))
+    if (s->target > 0 && (!s->eval || s->to.calibrate != PITH_CALIBRATE))
         return usage(c, "--target needs --eval and --calibrate");
     if ((int8 || fixed) && tables[s->table] == 4) return usage(c, "--table 4 goes with --scheme q4 or q8");
     s->to.block = blocks[s->block];
     s->to.table_block = blocks[s->table_block];
     s->to.table_bits = tables[s->table];
     s->to.asymmetric = s->asymmetric;
-    s->to.rows = int8 && s->rows != 0;
     s->to.reduce_range = s->reduce_range;
     s->to.keep = s->keep.items;
     s->to.keep_count = s->keep.count;
-    s->to.calibrate = !s->texts                   ? s->to.rows ? PITH_CALIBRATE_WHERE_POSSIBLE : PITH_CALIBRATE_NOT
-                      : !strcmp(s->texts, "none") ? PITH_CALIBRATE_NOT
-                                                  : PITH_CALIBRATE;
     s->to.percentile = (float)s->percentile;
     s->to.data_always = s->external;
     s->to.log = &warnings;

@@ -13,7 +13,7 @@ typedef struct gguf_settings {
 } gguf_settings;
 
 /* llama.cpp's kinds of pooling; rank is the head of a reranker. */
-enum { GGUF_POOL_NONE, GGUF_POOL_MEAN, GGUF_POOL_CLS, GGUF_POOL_LAST, GGUF_POOL_RANK, GGUF_POOLS };
+enum { GGUF_POOL_NONE, GGUF_POOL_MEAN, GGUF_POOL_CLS, GGUF_POOL_LAST, GGUF_POOL_RANK };
 
 static pith_status gguf_model_settings(gguf_settings *s, pith_str bytes, const char *name, pith_error *err) {
     *s = (gguf_settings){ .eps = -1 };
@@ -57,14 +57,34 @@ static long long gguf_model_rows(const pith_weights *weights, const char *name) 
     return t && t->rank ? (long long)t->dims[0] : 0;
 }
 
-pith_status pith_gguf_build(pith_graph **graph, pith_str bytes, const char *name, pith_arena *arena,
-                            const pith_log *log, pith_error *err) {
+static pith_status gguf_model_modules(pith_modules *m, const gguf_settings *s, const char *name, pith_arena *arena,
+                                      pith_error *err) {
+    static const struct {
+        uint32_t pooling;
+        const char *name;
+    } poolings[GGUF_POOL_RANK] = { { PITH_POOL_MEAN, "mean" },
+                                   { PITH_POOL_MEAN, "mean" },
+                                   { PITH_POOL_CLS, "cls" },
+                                   { PITH_POOL_LAST, "lasttoken" } };
+    *m = (pith_modules)PITH_MODULES_INIT;
+    m->pooling = poolings[s->pooling].pooling;
+    m->normalize = true;
+    m->positions = m->max_length = (int32_t)s->context;
+    m->max_length_file = pith_str_of(name);
+    PITH_TRY(pith_modules_note(m, "pooling", pith_str_of(poolings[s->pooling].name),
+                               s->pooling ? pith_str_of(name) : PITH_STR(""), arena, err));
+    return pith_modules_note(m, "normalize", PITH_STR("yes"), PITH_STR(""), arena, err);
+}
+
+pith_status pith_gguf_build(pith_graph **graph, pith_modules *modules, pith_str bytes, const char *name,
+                            pith_arena *arena, const pith_log *log, pith_error *err) {
     gguf_settings s;
     pith_weights weights;
     pith_hf_config values;
     PITH_TRY(pith_weights_init(&weights, arena, err));
     PITH_TRY(pith_gguf_read(&weights, bytes, name, err));
     PITH_TRY(gguf_model_settings(&s, bytes, name, err));
+    PITH_TRY(gguf_model_modules(modules, &s, name, arena, err));
     const pith_str config = pith_arena_printf(
         arena,
         "{\"model_type\":\"bert\",\"num_hidden_layers\":%d,\"hidden_size\":%d,\"intermediate_size\":%d,"
@@ -80,24 +100,4 @@ pith_status pith_gguf_build(pith_graph **graph, pith_str bytes, const char *name
     PITH_TRY(pith_hf_build_weights(graph, &values, &weights, name, arena, log, err));
     (*graph)->producer = PITH_STR("gguf");
     return PITH_OK;
-}
-
-pith_status pith_gguf_modules(pith_modules *m, pith_str bytes, const char *name, pith_arena *arena, pith_error *err) {
-    static const struct {
-        uint32_t pooling;
-        const char *name;
-    } poolings[GGUF_POOL_RANK] = { { PITH_POOL_MEAN, "mean" },
-                                   { PITH_POOL_MEAN, "mean" },
-                                   { PITH_POOL_CLS, "cls" },
-                                   { PITH_POOL_LAST, "lasttoken" } };
-    gguf_settings s;
-    PITH_TRY(gguf_model_settings(&s, bytes, name, err));
-    *m = (pith_modules)PITH_MODULES_INIT;
-    m->pooling = poolings[s.pooling].pooling;
-    m->normalize = true;
-    m->positions = m->max_length = (int32_t)s.context;
-    m->max_length_file = pith_str_of(name);
-    PITH_TRY(pith_modules_note(m, "pooling", pith_str_of(poolings[s.pooling].name),
-                               s.pooling ? pith_str_of(name) : PITH_STR(""), arena, err));
-    return pith_modules_note(m, "normalize", PITH_STR("yes"), PITH_STR(""), arena, err);
 }

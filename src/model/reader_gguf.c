@@ -8,11 +8,10 @@
 
 static pith_status reader_gguf_read(pith_model *m, const pith_source *source, pith_error *err) {
     const char *name = source->path ? pith_path_name(pith_str_of(source->path)).data : "GGUF";
-    PITH_TRY(pith_gguf_modules(&m->modules, source->bytes, name, &m->arena, err));
     m->modules_read = true;
     m->tokenizer_bytes = source->bytes;
     m->from_safetensors = true;
-    return pith_gguf_build(&m->graph, source->bytes, name, &m->arena, m->options.log, err);
+    return pith_gguf_build(&m->graph, &m->modules, source->bytes, name, &m->arena, m->options.log, err);
 }
 
 const pith_reader pith_reader_gguf = { .name = "gguf",

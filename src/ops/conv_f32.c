@@ -56,6 +56,13 @@ static int64_t conv_rows_of(pith_window *part, const pith_window *w, int64_t r0,
     return first;
 }
 
+/* Floats of a plane, or -1 on overflow. */
+static int64_t conv_plane_floats(const pith_conv_sizes *z, const pith_window *w) {
+    pith_window part = *w;
+    if (conv_by_rows(z, w)) conv_rows_of(&part, w, 1, ROWS + 1);
+    return pith_taps_floats(&part);
+}
+
 pith_status pith_conv_f32_prepare(pith_conv_f32 *s, pith_prepare *c) {
     pith_kernel_fn *taps, *depthwise, *few;
     PITH_TRY(pith_prepare_kernel(c, "taps_sum", PITH_F32, &taps));
@@ -77,9 +84,7 @@ pith_status pith_conv_f32_prepare_planes(pith_conv_f32 *s, pith_prepare *c) {
 }
 
 bool pith_conv_f32_scratch(const pith_conv_sizes *z, const pith_window *w, int threads, size_t *bytes) {
-    pith_window part = *w;
-    if (conv_by_rows(z, w)) conv_rows_of(&part, w, 1, ROWS + 1);
-    const int64_t floats = pith_taps_floats(&part), taps = pith_window_count(w->kernel, w->rank);
+    const int64_t floats = conv_plane_floats(z, w), taps = pith_window_count(w->kernel, w->rank);
     int64_t steps, planes = 0;
     size_t own;
     if (floats < 0 || pith_mul_overflows(taps, z->channels, &steps) || steps > INT64_MAX / 64) return false;
@@ -209,13 +214,11 @@ void pith_conv_f32_run(pith_run *r, const pith_conv_f32 *s, const pith_conv_size
         .s = s, .z = z, .w = w, .weights = weights, .bias = bias, .offsets = r->scratch, .tail = r->tail, .y_all = y
     };
     const bool plain = is_plain(w) && !is_depthwise(z), by_rows = conv_by_rows(z, w);
-    pith_window part = *w;
-    if (by_rows) conv_rows_of(&part, w, 1, ROWS + 1);
     j.in = pith_window_count(w->in, w->rank);
     j.out = pith_window_count(w->out, w->rank);
     j.taps = pith_window_count(w->kernel, w->rank);
     j.columns = plain ? j.out : w->out[w->rank - 1];
-    j.plane = plain ? j.in : (int64_t)(pith_round64((size_t)pith_taps_floats(&part) * sizeof(float)) / sizeof(float));
+    j.plane = plain ? j.in : (int64_t)(pith_round64((size_t)conv_plane_floats(z, w) * sizeof(float)) / sizeof(float));
     if (!plain)
         j.planes =
             (float *)(void *)((char *)r->scratch + pith_round64((size_t)(j.taps * z->channels) * sizeof(int64_t)));

@@ -36,7 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         (void)last;
     }
     pith_modules modules;
-    pith_gguf_modules(&modules, (pith_str){ (const char *)data, size }, "fuzz.gguf", &arena, NULL);
+    pith_graph *graph;
+    pith_gguf_build(&graph, &modules, (pith_str){ (const char *)data, size }, "fuzz.gguf", &arena, NULL, NULL);
     fuzz_tokenizer((pith_str){ (const char *)data, size }, &arena);
     pith_arena_free(&arena);
     return 0;
