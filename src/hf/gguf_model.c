@@ -38,15 +38,14 @@ static pith_status gguf_model_settings(gguf_settings *s, pith_str bytes, const c
     for (int i = 0; i < NEEDED; i++)
         if (!*counts[i].count || *counts[i].count > INT32_MAX)
             return pith_fail(err, PITH_ERR_FORMAT,
-                             "%s: no usable setting '%s'; a file without settings is opened with "
-                             "the config.json beside it (the directory as the model)",
+                             "%s: no usable setting '%s'; if a config.json lies beside the file, give the directory "
+                             "as the model",
                              name, counts[i].key);
     if (!(s->eps >= 0))
         return pith_fail(err, PITH_ERR_FORMAT, "%s: no usable setting 'bert.attention.layer_norm_epsilon'", name);
     if (s->pooling >= GGUF_POOL_RANK)
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "%s: bert.pooling_type %llu; none, mean, cls and last (0 to 3) are "
-                         "known, rerankers are not",
+                         "%s: bert.pooling_type %llu; none, mean, cls and last (0 to 3) are known, rerankers are not",
                          name, (unsigned long long)s->pooling);
     return PITH_OK;
 }
