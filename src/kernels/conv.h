@@ -7,24 +7,31 @@
 
 #include "kernels/kernel.h"
 
-/* y[m][n] = the sum over ascending k of fma(weights[m][k], x[offsets[k] + n], …), from +0, and + bias[m].
+/* Maps of a panel. */
+enum { PITH_CONV_PANEL = 16 };
+
+/* y[m][n] = the sum over ascending k of fma(weight (m, k), x[offsets[k] + n], …), from +0, and + bias[m].
  * Position n is column n % step of output row n / step; columns from `columns` on lie between two rows and are not
- * stored. Rows of y are dense. */
+ * stored. Rows of y are dense. Weights are packed as the GEMM's matrices are (gemm.h), maps being columns: panels of 16
+ * maps, (m, k) is weights[m / 16 * 16 * K + k * 16 + m % 16] of K = k. All of the last panel is readable, and what is
+ * in the places of maps that do not exist has no effect. */
 typedef struct pith_conv {
     const float *x;
     const int64_t *offsets; /* [k] */
-    const float *weights;   /* [maps, k] */
+    const float *weights;   /* panels of all maps */
     const float *bias;      /* [maps]; NULL: none */
     float *y;               /* map m begins at y + m * y_map */
     int64_t k, y_map, step, columns;
 } pith_conv;
 
-/* Computes maps [m0, m1) at positions [n0, n1). x is readable at every offset up to n1. Ranges may be computed in any
- * order and in parallel. Family "conv". */
+/* Computes maps [m0, m1) at positions [n0, n1); m0 is a multiple of PITH_CONV_PANEL. x is readable at every offset up
+ * to n1. Ranges may be computed in any order and in parallel. Family "conv". It chooses one of the ways below, which
+ * give the same bits. */
 typedef void pith_conv_fn(const pith_conv *c, int64_t m0, int64_t m1, int64_t n0, int64_t n1);
 PITH_KERNEL_DECLARE(conv_f32, pith_conv_fn)
-/* The same bits, faster for PITH_CONV_FEW positions or less and many maps. Family "conv_few". */
-enum { PITH_CONV_FEW = 8 };
-PITH_KERNEL_DECLARE(conv_few_f32, pith_conv_fn)
+/* Lanes are positions. */
+PITH_KERNEL_DECLARE(conv_positions_f32, pith_conv_fn)
+/* Lanes are maps: for planes whose rows do not fill vectors, and for few positions. */
+PITH_KERNEL_DECLARE(conv_maps_f32, pith_conv_fn)
 
 #endif

@@ -1,5 +1,5 @@
 /* k_conv.c - see conv.h. Register tiles of maps times positions, as those of the GEMM; but the rows of b are read where
- * they lie, at an offset for each step of the chain, so that nothing is packed.
+ * they lie, at an offset for each step of the chain, so that no columns are packed.
  *
  * A group of positions, whose elements of x fit the L2 cache, meets all maps. */
 #include "kernels/conv.h"
@@ -9,46 +9,43 @@
 #include "kernels/gemm_tile.h"
 #include "kernels/vec.h"
 
-enum { WIDTH = 16 * PITH_TILE_PANELS, GROUP = 128 / WIDTH };
+/* The largest tile: MAPS maps, and PANELS times 16 positions. A step loads each vector of positions and each weight
+ * once. The accumulators, the positions and a weight fit the registers. */
+#if defined(PITH_LEVEL_avx512)
+enum { MAPS = 8, PANELS = 3 };
+#elif defined(PITH_LEVEL_avx2)
+enum { MAPS = 6, PANELS = 1 };
+#else
+enum { MAPS = 5, PANELS = 1 };
+#endif
+enum { WIDTH = 16 * PANELS, GROUP = 144 };
+/* Steps of a chain that storing a turned vector of maps costs (k_conv_maps.c). */
+enum { TURN = 16 };
 
-/* `rows` maps from weights on, times 16 * panels positions from x on; n < 16 of the only panel if it is the tail. */
-PITH_INLINE void conv_tile(const pith_conv *c, const int rows, const int panels, size_t n, const float *weights,
+/* `maps` maps whose weights begin there, times 16 * panels positions from x on; n < 16 of the only panel if it is the
+ * tail. */
+PITH_INLINE void conv_tile(const pith_conv *c, const int maps, const int panels, size_t n, const float *weights,
                            const float *x, const float *bias, float *to, int64_t to_row) {
-    vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS];
-    const float *a[(PITH_TILE_ROWS + 2) / 3]; /* every third row */
-    const int64_t *offset = c->offsets, *end = offset + c->k;
-    int64_t row = c->k, two_rows = 2 * c->k;
-    PITH_FORGET(row); /* see k_gemm_tile.c */
-    PITH_FORGET(two_rows);
+    vf sum[MAPS][PANELS];
     PITH_UNROLL
-    for (int i = 0; i < rows; i += 3) a[i / 3] = weights + i * c->k;
-    PITH_UNROLL
-    for (int i = 0; i < rows; i++) {
+    for (int i = 0; i < maps; i++) {
         PITH_UNROLL
         for (int p = 0; p < panels; p++) sum[i][p] = vf_clear();
     }
-    for (; offset < end; offset++) {
-        vf column[PITH_TILE_PANELS];
+    for (const int64_t *offset = c->offsets, *end = offset + c->k; offset < end; offset++, weights += PITH_CONV_PANEL) {
+        vf column[PANELS];
         const float *from = x + *offset;
         PITH_UNROLL
         for (int p = 0; p < panels; p++) column[p] = n ? vf_load_n(from, n) : vf_load(from + 16 * p);
         PITH_UNROLL
-        for (int i = 0; i < rows; i++) {
-            const float *element = a[i / 3] + (i % 3 == 2 ? two_rows : i % 3 * row);
-            if (i == 0 || i == 6) {
-                PITH_UNROLL
-                for (int p = 0; p < panels; p++) sum[i][p] = vf_fma_at(element, column[p], sum[i][p]);
-            } else {
-                vf w = vf_set1(*element);
-                PITH_UNROLL
-                for (int p = 0; p < panels; p++) sum[i][p] = vf_fma_onto(w, column[p], sum[i][p]);
-            }
+        for (int i = 0; i < maps; i++) {
+            const vf w = vf_set1(weights[i]);
+            PITH_UNROLL
+            for (int p = 0; p < panels; p++) sum[i][p] = vf_fma_onto(w, column[p], sum[i][p]);
         }
-        PITH_UNROLL
-        for (int i = 0; i < rows; i += 3) a[i / 3]++;
     }
     PITH_UNROLL
-    for (int i = 0; i < rows; i++, to += to_row) {
+    for (int i = 0; i < maps; i++, to += to_row) {
         PITH_UNROLL
         for (int p = 0; p < panels; p++) {
             vf v = bias ? vf_add(sum[i][p], vf_set1(bias[i])) : sum[i][p];
@@ -62,32 +59,45 @@ PITH_INLINE void conv_tile(const pith_conv *c, const int rows, const int panels,
 
 typedef void tile_fn(const pith_conv *c, size_t n, const float *weights, const float *x, const float *bias, float *to,
                      int64_t to_row);
-#define CONV_TILE(rows)                                                                                                \
-    static void whole_##rows(const pith_conv *c, size_t n, const float *weights, const float *x, const float *bias,    \
-                             float *to, int64_t to_row) {                                                              \
-        (void)n;                                                                                                       \
-        conv_tile(c, rows, PITH_TILE_PANELS, 0, weights, x, bias, to, to_row);                                         \
-    }                                                                                                                  \
-    static void tail_##rows(const pith_conv *c, size_t n, const float *weights, const float *x, const float *bias,     \
-                            float *to, int64_t to_row) {                                                               \
-        conv_tile(c, rows, 1, n, weights, x, bias, to, to_row);                                                        \
+#define CONV_TILE(name, maps, panels, tail)                                                                            \
+    static void name##_##maps(const pith_conv *c, size_t n, const float *weights, const float *x, const float *bias,   \
+                              float *to, int64_t to_row) {                                                             \
+        conv_tile(c, maps, panels, tail ? n : 0, weights, x, bias, to, to_row);                                        \
     }
-#define CONV_ROWS_5(X) X(1) X(2) X(3) X(4) X(5)
+#define TAIL(maps) CONV_TILE(tail, maps, 1, true)
+#define ONE(maps) CONV_TILE(one, maps, 1, false)
+#define TWO(maps) CONV_TILE(two, maps, 2, false)
+#define THREE(maps) CONV_TILE(three, maps, 3, false)
+#define TAIL_ENTRY(maps) [maps] = tail_##maps,
+#define ONE_ENTRY(maps) [maps] = one_##maps,
+#define TWO_ENTRY(maps) [maps] = two_##maps,
+#define THREE_ENTRY(maps) [maps] = three_##maps,
+
+#define CONV_MAPS_5(X) X(1) X(2) X(3) X(4) X(5)
 #if defined(PITH_LEVEL_avx512)
-#define CONV_ROWS(X) CONV_ROWS_5(X) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
+#define CONV_MAPS(X) CONV_MAPS_5(X) X(6) X(7) X(8)
 #elif defined(PITH_LEVEL_avx2)
-#define CONV_ROWS(X) CONV_ROWS_5(X) X(6)
+#define CONV_MAPS(X) CONV_MAPS_5(X) X(6)
 #else
-#define CONV_ROWS(X) CONV_ROWS_5(X)
+#define CONV_MAPS(X) CONV_MAPS_5(X)
 #endif
-#define WHOLE_ENTRY(rows) [rows] = whole_##rows,
-#define TAIL_ENTRY(rows) [rows] = tail_##rows,
 
-CONV_ROWS(CONV_TILE)
+CONV_MAPS(TAIL)
+CONV_MAPS(ONE)
+#if defined(PITH_LEVEL_avx512)
+CONV_MAPS(TWO)
+CONV_MAPS(THREE)
+#endif
 
-/* By the number of maps. */
-static tile_fn *const whole[PITH_TILE_ROWS + 1] = { CONV_ROWS(WHOLE_ENTRY) };
-static tile_fn *const tail[PITH_TILE_ROWS + 1] = { CONV_ROWS(TAIL_ENTRY) };
+/* By whole panels of positions (none: a tail), then by the number of maps. */
+static tile_fn *const tiles[PANELS + 1][MAPS + 1] = {
+    { CONV_MAPS(TAIL_ENTRY) },
+    { CONV_MAPS(ONE_ENTRY) },
+#if defined(PITH_LEVEL_avx512)
+    { CONV_MAPS(TWO_ENTRY) },
+    { CONV_MAPS(THREE_ENTRY) },
+#endif
+};
 
 /* Positions [n, n + width), which begin at this row and column of y; inside: no other row has a part of them. */
 typedef struct span {
@@ -99,7 +109,7 @@ typedef struct span {
 static int conv_spans(span *spans, const pith_conv *c, int64_t n, int64_t end) {
     int count = 0;
     for (int64_t row = n / c->step, column = n % c->step; n < end; count++) {
-        const int64_t width = end - n >= WIDTH ? WIDTH : end - n < 16 ? end - n : 16;
+        const int64_t left = end - n, width = left >= WIDTH ? WIDTH : left < 16 ? left : left / 16 * 16;
         spans[count] = (span){ n, width, row, column, column + width <= c->columns };
         n += width;
         for (column += width; column >= c->step; column -= c->step) row++;
@@ -121,23 +131,46 @@ static void conv_store(const pith_conv *c, int64_t m, int64_t rows, const float 
     }
 }
 
-void PITH_K(conv_f32)(const pith_conv *c, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
-    _Alignas(64) float t[PITH_TILE_ROWS * WIDTH];
+/* `maps` maps from m on, of one panel. */
+static void conv_maps_of(const pith_conv *c, int64_t m, int64_t maps, const span *spans, int count) {
+    _Alignas(64) float t[MAPS * WIDTH];
+    const float *weights = c->weights + m / PITH_CONV_PANEL * PITH_CONV_PANEL * c->k + m % PITH_CONV_PANEL;
+    const float *bias = c->bias ? c->bias + m : NULL;
+    for (const span *s = spans; s < spans + count; s++) {
+        float *to = s->inside ? c->y + m * c->y_map + s->row * c->columns + s->column : t;
+        tiles[s->width / 16][maps](c, (size_t)s->width, weights, c->x + s->n, bias, to, s->inside ? c->y_map : WIDTH);
+        if (!s->inside) conv_store(c, m, maps, t, s);
+    }
+}
+
+void PITH_K(conv_positions_f32)(const pith_conv *c, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     for (int64_t g0 = n0, g1; g0 < n1; g0 = g1) {
-        span spans[GROUP + PITH_TILE_PANELS];
-        g1 = n1 - g0 > GROUP * WIDTH ? g0 + GROUP * WIDTH : n1;
+        span spans[GROUP / WIDTH + PANELS];
+        g1 = n1 - g0 > GROUP ? g0 + GROUP : n1;
         const int count = conv_spans(spans, c, g0, g1);
-        int64_t m = m0;
-        /* Equal tiles rather than full ones and a small one: the first ones are a row higher. */
-        for (int64_t left = (m1 - m0 + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS, rows; left > 0; left--, m += rows) {
-            rows = (m1 - m + left - 1) / left;
-            const float *weights = c->weights + m * c->k, *bias = c->bias ? c->bias + m : NULL;
-            for (const span *s = spans; s < spans + count; s++) {
-                float *to = s->inside ? c->y + m * c->y_map + s->row * c->columns + s->column : t;
-                (s->width == WIDTH ? whole : tail)[rows](c, (size_t)s->width, weights, c->x + s->n, bias, to,
-                                                         s->inside ? c->y_map : WIDTH);
-                if (!s->inside) conv_store(c, m, rows, t, s);
+        for (int64_t p = m0; p < m1; p += PITH_CONV_PANEL) {
+            const int64_t end = m1 - p < PITH_CONV_PANEL ? m1 : p + PITH_CONV_PANEL;
+            int64_t m = p;
+            /* Equal tiles rather than full ones and a small one: the first ones have one map more. */
+            for (int64_t left = (end - p + MAPS - 1) / MAPS, maps; left > 0; left--, m += maps) {
+                maps = (end - m + left - 1) / left;
+                conv_maps_of(c, m, maps, spans, count);
             }
         }
     }
+}
+
+/* Elements of a map of y before position n. */
+static int64_t conv_stored(const pith_conv *c, int64_t n) {
+    const int64_t column = n % c->step;
+    return n / c->step * c->columns + (column < c->columns ? column : c->columns);
+}
+
+/* The way with fewer multiply-adds of vectors. */
+void PITH_K(conv_f32)(const pith_conv *c, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+    const int64_t vectors = (n1 - n0 + 15) / 16, panels = (m1 - m0 + PITH_CONV_PANEL - 1) / PITH_CONV_PANEL;
+    const int64_t places = conv_stored(c, n1) - conv_stored(c, n0);
+    const double by_positions = (double)(vectors * (m1 - m0)) * (double)c->k,
+                 by_maps = (double)(places * panels) * (double)(c->k + TURN);
+    (by_maps < by_positions ? PITH_K(conv_maps_f32) : PITH_K(conv_positions_f32))(c, m0, m1, n0, n1);
 }

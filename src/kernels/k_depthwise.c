@@ -1,6 +1,7 @@
 /* k_depthwise.c - see taps.h. A strip of columns is walked from the first row to the last. Each row is loaded once, at
  * three places, and adds to the sums of three rows: it is the last one of the row before, the middle one of its own and
- * the first one of the row behind it. So each sum takes its nine taps in their order. */
+ * the first one of the row behind it. So each sum takes its nine taps in their order. With stride 2, every second
+ * element of two vectors is taken, and the last row of a window is the first one of the next. */
 #include "kernels/taps.h"
 
 #include <stdbool.h>
@@ -69,8 +70,59 @@ PITH_INLINE void depthwise_strip(const pith_depthwise *a, int64_t j, const int v
     }
 }
 
+/* row[0], row[2], … row[30], of which the row has n elements; +0 for others. */
+PITH_INLINE vf depthwise_even(const float *row, int64_t n) {
+    if (n >= 32) return vf_even(vf_load(row), vf_load(row + 16));
+    const vf low = vf_load_n(row, n < 0 ? 0 : n < 16 ? (size_t)n : 16);
+    return vf_even(low, n > 16 ? vf_load_n(row + 16, (size_t)(n - 16)) : vf_zero());
+}
+
+/* The three places of 16 windows, the first of which begins at column `at`, -1 or more, of row r. */
+PITH_INLINE void depthwise_load_even(const pith_depthwise *a, vf *places, int64_t r, int64_t at) {
+    if (r < 0 || r >= a->rows) {
+        places[0] = places[1] = places[2] = vf_zero();
+        return;
+    }
+    const float *row = a->x + r * a->columns;
+    if (at < 0) {
+        places[1] = depthwise_even(row, a->columns);
+        places[2] = depthwise_even(row + 1, a->columns - 1);
+        places[0] = vf_shift(places[2]);
+        return;
+    }
+    PITH_UNROLL
+    for (int i = 0; i < 3; i++) places[i] = depthwise_even(row + at + i, a->columns - at - i);
+}
+
+/* 16 windows of each row, or n of them. */
+PITH_INLINE void depthwise_halves(const pith_depthwise *a, int64_t j, size_t n) {
+    const float *w = a->weights;
+    const vf bias = a->bias ? vf_set1(*a->bias) : vf_zero();
+    const int64_t at = 2 * j - a->begin[1];
+    vf first[3], middle[3], last[3];
+    depthwise_load_even(a, first, -a->begin[0], at);
+    for (int64_t r = 0; r < a->out_rows; r++) {
+        float *y = a->y + r * a->out_columns + j;
+        depthwise_load_even(a, middle, 2 * r - a->begin[0] + 1, at);
+        depthwise_load_even(a, last, 2 * r - a->begin[0] + 2, at);
+        vf sum = depthwise_row(w + 6, last, depthwise_row(w + 3, middle, depthwise_row(w, first, vf_zero())));
+        if (a->bias) sum = vf_add(sum, bias);
+        if (n == 16)
+            vf_store(y, sum);
+        else
+            vf_store_n(y, sum, n);
+        PITH_UNROLL
+        for (int i = 0; i < 3; i++) first[i] = last[i];
+    }
+}
+
 void PITH_K(depthwise_f32)(const pith_depthwise *a) {
     int64_t j = 0;
+    if (a->stride == 2) {
+        for (; j < a->out_columns; j += 16)
+            depthwise_halves(a, j, a->out_columns - j < 16 ? (size_t)(a->out_columns - j) : 16);
+        return;
+    }
     for (; a->columns - j > STRIP * 16; j += STRIP * 16) {
         if (j)
             depthwise_strip(a, j, STRIP, false, 17);

@@ -11,12 +11,17 @@ static bool plane_axis(int64_t *size, int64_t *phases, const pith_window *w, int
     return !pith_add_overflows(w->out[d], reach / w->stride[d], size);
 }
 
-bool pith_depthwise_fits(const pith_window *w) {
-    bool fits = w->rank == 2;
+bool pith_depthwise_fits(pith_depthwise *a, const pith_window *w) {
+    bool fits = w->rank == 2 && w->stride[0] == w->stride[1] && (w->stride[0] == 1 || w->stride[0] == 2);
     for (int d = 0; d < 2 && fits; d++)
-        fits =
-            w->kernel[d] == 3 && w->stride[d] == 1 && w->dilation[d] == 1 && w->begin[d] == 1 && w->in[d] == w->out[d];
-    return fits;
+        fits = w->kernel[d] == 3 && w->dilation[d] == 1 && w->begin[d] >= 0 && w->begin[d] <= 1 &&
+               (w->stride[d] == 2 || (w->begin[d] == 1 && w->in[d] == w->out[d]));
+    if (!fits) return false;
+    a->rows = w->in[0], a->columns = w->in[1];
+    a->out_rows = w->out[0], a->out_columns = w->out[1];
+    a->stride = w->stride[0];
+    a->begin[0] = w->begin[0], a->begin[1] = w->begin[1];
+    return true;
 }
 
 bool pith_taps_layout_of(pith_taps_layout *p, const pith_window *w) {

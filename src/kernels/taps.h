@@ -26,17 +26,20 @@ typedef void pith_taps_fn(const pith_taps *a);
 PITH_KERNEL_DECLARE(taps_sum_f32, pith_taps_fn) /* family "taps_sum" */
 PITH_KERNEL_DECLARE(taps_max_f32, pith_taps_fn) /* family "taps_max" */
 
-/* The sums of taps_sum for windows of 3 x 3, one place apart, around every place of x; places outside count as +0. */
+/* The sums of taps_sum for windows of 3 x 3 that are `stride` places apart, 1 or 2, and begin `begin` places before x;
+ * places outside of x count as +0. With stride 1, begin is 1 and y has the size of x; with 2, begin is 0 or 1. */
 typedef struct pith_depthwise {
     const float *x;       /* [rows, columns], dense */
-    float *y;             /* the same */
+    float *y;             /* [out_rows, out_columns], dense */
     const float *weights; /* [9] */
     const float *bias;    /* as in pith_taps */
-    int64_t rows, columns;
+    int64_t rows, columns, out_rows, out_columns;
+    int64_t stride, begin[2];
 } pith_depthwise;
 typedef void pith_depthwise_fn(const pith_depthwise *a);
 PITH_KERNEL_DECLARE(depthwise_f32, pith_depthwise_fn) /* family "depthwise" */
-bool pith_depthwise_fits(const pith_window *w);
+/* Whether such a kernel can do the windows; sets the sizes of *a. */
+bool pith_depthwise_fits(pith_depthwise *a, const pith_window *w);
 
 /* The padded plane: the phases that the kernel needs lie one after the other, each with rows and columns of its own. */
 typedef struct pith_taps_layout {

@@ -7,9 +7,10 @@
 #include "ops/elementwise.h"
 
 /* PART: positions of one part of the work, if there are enough. PARTS: parts for each thread; with fewer positions the
- * maps are shared out too, MAPS at least, or of few positions multiples of LANES that have
- * GRAIN weights. */
-enum { PART = 512, PARTS = 4, MAPS = 28, LANES = 16, GRAIN = 32768 };
+ * maps are shared out too, PANELS panels at least, or of FEW positions as many as have GRAIN weights. DEPTHWISE: with
+ * so many maps of one channel, tiles of maps are faster. BLOCK: maps that get their tail while they are in the cache,
+ * if a part reads no more than READ floats, which then stay there too. */
+enum { BLOCK = 64, READ = 1 << 17, PART = 512, PARTS = 4, PANELS = 2, FEW = 8, GRAIN = 32768, DEPTHWISE = 16 };
 /* Inputs of few channels (pictures): output rows of a part, which copies the rows of the planes that it needs, so that
  * they stay in the cache. */
 enum { ROWS = 8, ROWS_CHANNELS = 4, ROWS_LEAST = 4 * ROWS, ROWS_STEPS = 256 };
@@ -18,14 +19,14 @@ typedef struct job {
     const pith_conv_f32 *s;
     const pith_conv_sizes *z;
     const pith_window *w;
-    const float *x, *weights, *bias;
+    const float *x, *source, *weights, *bias; /* source: the weights as they are given; weights: their panels */
     float *y, *planes;
     const pith_tail *tail; /* of y_all; NULL: none */
     const float *y_all;
     int64_t *offsets;
     int64_t in, out, taps, plane; /* places of a channel, windows of a map; floats of a plane or of a channel */
     int64_t step, columns, positions, parts, map_parts;
-    bool few; /* positions */
+    int64_t panels, block; /* of a group's maps: panels, and how many get their tail at a time */
 } job;
 
 /* Windows of one place each, one beside the other, over all of the input: the input is its own plane. */
@@ -35,8 +36,15 @@ static bool is_plain(const pith_window *w) {
     return true;
 }
 
-/* With more maps than this of one channel, tiles of maps are faster. */
-static bool is_depthwise(const pith_conv_sizes *z) { return z->channels == 1 && z->maps < LANES; }
+static bool is_depthwise(const pith_conv_sizes *z) { return z->channels == 1 && z->maps < DEPTHWISE; }
+
+static int64_t conv_panels(const pith_conv_sizes *z) { return (z->maps + PITH_CONV_PANEL - 1) / PITH_CONV_PANEL; }
+
+/* Floats of the packed weights of a group, -1 on overflow. */
+static int64_t conv_packed_floats(const pith_conv_sizes *z, int64_t taps) {
+    int64_t steps;
+    return pith_mul_overflows(z->channels, taps, &steps) ? -1 : pith_gemm_f32_packed_size(steps, z->maps);
+}
 
 static bool conv_by_rows(const pith_conv_sizes *z, const pith_window *w) {
     return w->rank == 2 && z->groups == 1 && z->channels <= ROWS_CHANNELS && w->out[0] >= ROWS_LEAST &&
@@ -63,15 +71,34 @@ static int64_t conv_plane_floats(const pith_conv_sizes *z, const pith_window *w)
     return pith_taps_floats(&part);
 }
 
+/* Constant weights [groups * maps, channels, …] are packed now. */
+static pith_status conv_prepare_weights(pith_conv_f32 *s, pith_prepare *c) {
+    const pith_type *w = c->in[1];
+    const int64_t groups = pith_node_int(c->node, "group", 1), count = pith_type_count(w);
+    if (!pith_pack_can(c, 1) || w->rank < 3 || count < 1 || w->dims[0] % groups) return PITH_OK;
+    const int64_t maps = w->dims[0] / groups, steps = count / w->dims[0];
+    const pith_conv_sizes z = { .groups = groups, .channels = w->dims[1], .maps = maps };
+    const int64_t floats = pith_gemm_f32_packed_size(steps, maps);
+    int64_t all;
+    if (is_depthwise(&z)) return PITH_OK;
+    if (floats < 0 || pith_mul_overflows(floats, groups, &all)) return pith_fail_memory(c->err, SIZE_MAX);
+    pith_pack_matrix *list = pith_arena_array(c->arena, (size_t)groups, sizeof *list);
+    if (!list) return pith_fail_memory(c->err, sizeof *list);
+    for (int64_t g = 0; g < groups; g++) list[g] = (pith_pack_matrix){ 1, true, g * maps * steps, maps, g * floats };
+    s->constant = true;
+    return pith_prepare_pack_f32(c, &s->packed, list, (size_t)groups, steps, (size_t)all);
+}
+
 pith_status pith_conv_f32_prepare(pith_conv_f32 *s, pith_prepare *c) {
-    pith_kernel_fn *taps, *depthwise, *few;
+    pith_kernel_fn *taps, *depthwise, *pack;
     PITH_TRY(pith_prepare_kernel(c, "taps_sum", PITH_F32, &taps));
     PITH_TRY(pith_prepare_kernel(c, "depthwise", PITH_F32, &depthwise));
-    PITH_TRY(pith_prepare_kernel(c, "conv_few", PITH_F32, &few));
-    s->few = (pith_conv_fn *)few;
+    PITH_TRY(pith_prepare_kernel(c, "gemm_pack", PITH_F32, &pack));
+    s->pack = (pith_gemm_pack_f32_fn *)pack;
     s->taps = (pith_taps_fn *)taps;
     s->depthwise = (pith_depthwise_fn *)depthwise;
-    return pith_conv_f32_prepare_planes(s, c);
+    PITH_TRY(pith_conv_f32_prepare_planes(s, c));
+    return conv_prepare_weights(s, c);
 }
 
 pith_status pith_conv_f32_prepare_planes(pith_conv_f32 *s, pith_prepare *c) {
@@ -83,10 +110,22 @@ pith_status pith_conv_f32_prepare_planes(pith_conv_f32 *s, pith_prepare *c) {
     return PITH_OK;
 }
 
-bool pith_conv_f32_scratch(const pith_conv_sizes *z, const pith_window *w, int threads, size_t *bytes) {
+/* Bytes of weights that each run packs; false on overflow. */
+static bool conv_weights_bytes(const pith_conv_f32 *s, const pith_conv_sizes *z, int64_t taps, size_t *bytes) {
+    const int64_t floats = conv_packed_floats(z, taps);
+    int64_t all;
+    *bytes = 0;
+    if (s->constant || is_depthwise(z)) return true;
+    return floats >= 0 && !pith_mul_overflows(floats, z->groups, &all) &&
+           !pith_mul_overflows((size_t)all, sizeof(float), bytes);
+}
+
+bool pith_conv_f32_scratch(const pith_conv_f32 *s, const pith_conv_sizes *z, const pith_window *w, int threads,
+                           size_t *bytes) {
     const int64_t floats = conv_plane_floats(z, w), taps = pith_window_count(w->kernel, w->rank);
     int64_t steps, planes = 0;
-    size_t own;
+    size_t own, weights;
+    if (!conv_weights_bytes(s, z, taps, &weights) || pith_add_overflows(*bytes, weights, bytes)) return false;
     if (floats < 0 || pith_mul_overflows(taps, z->channels, &steps) || steps > INT64_MAX / 64) return false;
     if (is_depthwise(z)) planes = threads;
     if (!is_depthwise(z) && !is_plain(w) && pith_mul_overflows(z->groups, z->channels, &planes)) return false;
@@ -110,8 +149,7 @@ static int64_t conv_place(const job *j, int64_t n) {
 
 /* The first map of a part. */
 static int64_t conv_first_map(const job *j, int64_t part) {
-    if (!j->few) return j->z->maps * part / j->map_parts;
-    const int64_t first = (j->z->maps + LANES - 1) / LANES * part / j->map_parts * LANES;
+    const int64_t first = j->panels * part / j->map_parts * PITH_CONV_PANEL;
     return first < j->z->maps ? first : j->z->maps;
 }
 
@@ -119,34 +157,56 @@ static int64_t conv_first_map(const job *j, int64_t part) {
 static int64_t conv_map_parts(const job *j, int threads) {
     const int64_t wanted = PARTS * (int64_t)threads, shared = j->parts * j->z->groups;
     const int64_t least = (wanted + shared - 1) / shared, steps = j->z->channels * j->taps;
-    int64_t most = (j->z->maps + MAPS - 1) / MAPS;
-    if (j->few) {
-        const int64_t lanes = (j->z->maps + LANES - 1) / LANES, worth = lanes * LANES * steps / GRAIN;
-        most = worth < 1 ? 1 : worth < lanes ? worth : lanes;
-    }
+    const int64_t worth = j->positions > FEW ? j->panels / PANELS : j->panels * PITH_CONV_PANEL * steps / GRAIN;
+    const int64_t most = worth < 1 ? 1 : worth < j->panels ? worth : j->panels;
     return least < most ? least : most;
+}
+
+/* The panels of a group's weights. */
+static const float *conv_weights_of(const job *j, int64_t group) {
+    return j->weights + group * j->panels * PITH_CONV_PANEL * j->z->channels * j->taps;
+}
+
+/* One panel, of weights that are no constants. */
+static void conv_pack_part(void *context, size_t part, int worker) {
+    const job *j = context;
+    const int64_t maps = j->z->maps, steps = j->z->channels * j->taps, group = (int64_t)part / j->panels,
+                  first = (int64_t)part % j->panels * PITH_CONV_PANEL,
+                  end = maps - first < PITH_CONV_PANEL ? maps : first + PITH_CONV_PANEL;
+    (void)worker;
+    j->s->pack((float *)(uintptr_t)conv_weights_of(j, group), j->source + group * maps * steps, 1, steps, steps, maps,
+               first, end);
+}
+
+/* The tail of `maps` maps, `count` elements from y on of each. */
+static void conv_finish(const job *j, const float *y, int64_t maps, int64_t count) {
+    const bool whole = count == j->out;
+    if (whole) count *= maps;
+    for (int64_t m = 0; m < (whole ? 1 : maps); m++) pith_tail_apply(j->tail, y + m * j->out - j->y_all, count);
 }
 
 static void conv_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     const int64_t at = (int64_t)part % j->parts, maps = (int64_t)part / j->parts % j->map_parts,
-                  group = (int64_t)part / j->parts / j->map_parts, steps = j->z->channels * j->taps;
+                  group = (int64_t)part / j->parts / j->map_parts;
     const int64_t m0 = conv_first_map(j, maps), m1 = conv_first_map(j, maps + 1);
     (void)worker;
     pith_conv c = { .x = (j->planes ? j->planes : j->x) + group * j->z->channels * j->plane,
                     .offsets = j->offsets,
-                    .weights = j->weights + group * j->z->maps * steps,
+                    .weights = conv_weights_of(j, group),
                     .bias = j->bias ? j->bias + group * j->z->maps : NULL,
                     .y = j->y + group * j->z->maps * j->out,
-                    .k = steps,
+                    .k = j->z->channels * j->taps,
                     .y_map = j->out,
                     .step = j->step,
                     .columns = j->columns };
     const int64_t n0 = at * PART, n1 = n0 + PART < j->positions ? n0 + PART : j->positions;
-    (j->few ? j->s->few : j->s->conv)(&c, m0, m1, n0, n1);
-    if (!j->tail) return;
     const int64_t first = conv_place(j, n0), count = conv_place(j, n1) - first;
-    for (int64_t m = m0; m < m1; m++) pith_tail_apply(j->tail, c.y + m * j->out + first - j->y_all, count);
+    for (int64_t m = m0, next; m < m1; m = next) {
+        next = j->tail && m1 - m > j->block ? m + j->block : m1;
+        j->s->conv(&c, m, next, n0, n1);
+        conv_finish(j, c.y + m * j->out + first, next - m, count);
+    }
 }
 
 /* offsets of the channels one after the other, from those of one. */
@@ -176,8 +236,7 @@ static void conv_run_rows(void *context, size_t part, int worker) {
     for (int64_t i = 0; i < z->channels; i++)
         j->s->plane(planes + i * j->plane, j->x + i * j->in + first * j->w->in[1], &w, 0);
     j->s->conv(&c, 0, z->maps, 0, (r1 - r0 - 1) * c.step + j->columns);
-    for (int64_t m = 0; j->tail && m < z->maps; m++)
-        pith_tail_apply(j->tail, c.y + m * j->out - j->y_all, (r1 - r0) * j->columns);
+    conv_finish(j, c.y, z->maps, (r1 - r0) * j->columns);
 }
 
 /* The maps of one channel. */
@@ -191,12 +250,12 @@ static void conv_run_taps(void *context, size_t part, int worker) {
                     .rows = j->w->rank == 2 ? j->w->out[0] : 1,
                     .columns = j->columns,
                     .step = j->step };
-    const bool dense = pith_depthwise_fits(j->w);
-    pith_depthwise d = { .x = j->x + image * j->in, .rows = j->w->in[0], .columns = j->columns };
+    pith_depthwise d = { .x = j->x + image * j->in };
+    const bool dense = pith_depthwise_fits(&d, j->w);
     if (!dense) j->s->plane(plane, d.x, j->w, 0);
     for (int64_t m = 0; m < j->z->maps; m++) {
         const int64_t map = group * j->z->maps + m;
-        a.weights = j->weights + map * j->taps;
+        a.weights = j->source + map * j->taps;
         a.bias = j->bias ? j->bias + map : NULL;
         a.y = j->y + (image * j->z->maps + m) * j->out;
         d.weights = a.weights, d.bias = a.bias, d.y = a.y;
@@ -208,20 +267,29 @@ static void conv_run_taps(void *context, size_t part, int worker) {
     }
 }
 
+/* Where the weights' panels are; packs them first if they are no constants. */
+static void conv_find_weights(pith_run *r, job *j, char *scratch) {
+    j->weights = j->s->constant ? j->s->packed : (const float *)(void *)scratch;
+    if (!j->s->constant) pith_run_parallel(r, conv_pack_part, j, (size_t)(j->z->groups * j->panels));
+}
+
 void pith_conv_f32_run(pith_run *r, const pith_conv_f32 *s, const pith_conv_sizes *z, const pith_window *w,
                        const float *x, const float *weights, const float *bias, float *y) {
-    job j = {
-        .s = s, .z = z, .w = w, .weights = weights, .bias = bias, .offsets = r->scratch, .tail = r->tail, .y_all = y
-    };
+    job j = { .s = s, .z = z, .w = w, .source = weights, .bias = bias, .tail = r->tail, .y_all = y };
     const bool plain = is_plain(w) && !is_depthwise(z), by_rows = conv_by_rows(z, w);
+    char *scratch = r->scratch;
+    size_t own;
     j.in = pith_window_count(w->in, w->rank);
     j.out = pith_window_count(w->out, w->rank);
     j.taps = pith_window_count(w->kernel, w->rank);
+    j.panels = conv_panels(z);
+    if (!conv_weights_bytes(s, z, j.taps, &own)) return; /* the scratch has been computed */
+    j.offsets = (int64_t *)(void *)(scratch + own);
     j.columns = plain ? j.out : w->out[w->rank - 1];
     j.plane = plain ? j.in : (int64_t)(pith_round64((size_t)conv_plane_floats(z, w) * sizeof(float)) / sizeof(float));
     if (!plain)
         j.planes =
-            (float *)(void *)((char *)r->scratch + pith_round64((size_t)(j.taps * z->channels) * sizeof(int64_t)));
+            (float *)(void *)((char *)j.offsets + pith_round64((size_t)(j.taps * z->channels) * sizeof(int64_t)));
     if (plain)
         j.offsets[0] = 0, j.step = j.out;
     else
@@ -232,11 +300,12 @@ void pith_conv_f32_run(pith_run *r, const pith_conv_f32 *s, const pith_conv_size
         pith_run_parallel(r, conv_run_taps, &j, (size_t)(z->batch * z->groups));
         return;
     }
+    conv_find_weights(r, &j, scratch);
     conv_spread(j.offsets, j.taps, z->channels, j.plane);
     j.positions = plain || w->rank == 1 ? j.columns : (w->out[0] - 1) * j.step + j.columns;
     j.parts = (j.positions + PART - 1) / PART;
-    j.few = s->few && j.positions <= PITH_CONV_FEW && z->maps >= LANES / 2;
     j.map_parts = conv_map_parts(&j, r->exec->threads);
+    j.block = (j.positions < PART ? j.positions : PART) * z->channels <= READ ? BLOCK : z->maps;
     for (int64_t image = 0; image < z->batch; image++) {
         j.x = x + image * z->groups * z->channels * j.in;
         j.y = y + image * z->groups * z->maps * j.out;

@@ -8,7 +8,7 @@
 /* POSITIONS and MAPS: of one part of the work, so that its results stay in L2 until they are woven. PHASES and
  * KERNEL: at most, along an axis. PADDED: times that the padded input may be as large as the output and the input
  * together. */
-enum { POSITIONS = 256, MAPS = 56, PHASES = 64, KERNEL = 1024, PADDED = 2 };
+enum { PANEL = PITH_CONV_PANEL, POSITIONS = 256, MAPS = 64, PHASES = 64, KERNEL = 1024, PADDED = 2 };
 
 /* One of the two axes; there is a first one of one place if the window has rank 1. Output place q + stride * j of phase
  * q reads the padded input at j + shift - low. */
@@ -64,6 +64,8 @@ static bool axis_set(axis *a, const pith_window *w, int d) {
     return true;
 }
 
+static int64_t transpose_panels(const pith_conv_sizes *z) { return (z->maps + PANEL - 1) / PANEL; }
+
 static bool transpose_axes(axis a[2], const pith_conv_sizes *z, const pith_window *w) {
     int64_t padded, in, out, most;
     if (z->channels < 1 || w->rank > 2 || !axis_set(&a[0], w, w->rank - 2) || !axis_set(&a[1], w, w->rank - 1))
@@ -110,7 +112,7 @@ bool pith_conv_transpose_scratch(const pith_conv_sizes *z, const pith_window *w,
     axis a[2];
     int64_t wide, maps;
     if (!transpose_axes(a, z, w) || pith_mul_overflows(z->groups, z->channels, &wide) ||
-        pith_mul_overflows(wide, z->maps, &maps))
+        pith_mul_overflows(wide, transpose_panels(z) * PANEL, &maps))
         return false;
     const int64_t kernel = a[0].kernel * a[1].kernel;
     return transpose_add(bytes, a[0].phases * a[1].phases + 1, 1, sizeof(int64_t)) &&
@@ -140,7 +142,7 @@ static void transpose_list(job *j) {
     j->starts[phase] = next;
 }
 
-/* The weights of one map of all phases: [phase][groups * maps][channels, kernel places of the phase]. */
+/* The weights of one map of all phases: [phase][groups, panels][channels, kernel places of the phase][16 maps]. */
 static void transpose_run_weights(void *context, size_t part, int worker) {
     const job *j = context;
     const axis *h = &j->a[0], *v = &j->a[1];
@@ -150,14 +152,15 @@ static void transpose_run_weights(void *context, size_t part, int worker) {
     for (int64_t q = 0; q < h->phases; q++) {
         for (int64_t p = 0; p < v->phases; p++, phase++) {
             const int64_t first = j->starts[phase], taps = j->starts[phase + 1] - first;
-            float *to = j->weights + first * steps * j->z->groups * maps + (int64_t)part * steps * taps;
+            float *to = j->weights + (first * j->z->groups + group * taps) * transpose_panels(j->z) * PANEL * steps +
+                        map / PANEL * PANEL * steps * taps + map % PANEL;
             int64_t tap = 0;
             for (int64_t k = 0; k < h->kernel; k++) {
                 if (!axis_reads(h, q, k, &shift)) continue;
                 for (int64_t l = 0; l < v->kernel; l++) {
                     if (!axis_reads(v, p, l, &shift)) continue;
                     const float *from = j->source + (group * steps * maps + map) * j->kernel + k * v->kernel + l;
-                    for (int64_t c = 0; c < steps; c++) to[c * taps + tap] = from[c * maps * j->kernel];
+                    for (int64_t c = 0; c < steps; c++) to[(c * taps + tap) * PANEL] = from[c * maps * j->kernel];
                     tap++;
                 }
             }
@@ -212,7 +215,7 @@ static void transpose_weave_ragged(float *to, const float *rows, int64_t i, int6
 static void transpose_block(const job *j, int64_t group, int64_t q, const int64_t r[2], int64_t c0, const int64_t m[2],
                             float *rows) {
     const axis *h = &j->a[0], *v = &j->a[1];
-    const int64_t maps = m[1] - m[0], count = r[1] - r[0], all = j->z->groups * j->z->maps, out = h->out * v->out;
+    const int64_t maps = m[1] - m[0], count = r[1] - r[0], all = transpose_panels(j->z) * PANEL, out = h->out * v->out;
     const bool direct = transpose_is_direct(j->a);
     float *y = j->y + (group * j->z->maps + m[0]) * out + (r[0] * h->stride + q) * v->out + c0 * v->stride;
     const int64_t step = maps * count * v->block;
@@ -227,7 +230,7 @@ static void transpose_block(const job *j, int64_t group, int64_t q, const int64_
         if (places[p] <= 0) continue;
         pith_conv c = { .x = (j->planes ? j->planes : j->x) + group * j->z->channels * j->plane + r[0] * v->length + c0,
                         .offsets = j->offsets + first * j->z->channels,
-                        .weights = j->weights + first * j->z->channels * all + (group * j->z->maps + m[0]) * k,
+                        .weights = j->weights + (first * j->z->groups * j->z->channels + group * k) * all + m[0] * k,
                         .bias = j->bias ? j->bias + group * j->z->maps + m[0] : NULL,
                         .y = direct ? y : rows + p * step,
                         .k = k,
@@ -253,7 +256,7 @@ static void transpose_run_part(void *context, size_t part, int worker) {
     int64_t rest = (int64_t)part;
     const int64_t at = rest % j->map_parts, column = (rest /= j->map_parts) % j->column_parts * v->block;
     const int64_t q = (rest /= j->column_parts) % h->phases, row = (rest /= h->phases) % j->row_parts * h->block;
-    const int64_t m[2] = { j->z->maps * at / j->map_parts, j->z->maps * (at + 1) / j->map_parts };
+    const int64_t m[2] = { MAPS * at, MAPS * (at + 1) < j->z->maps ? MAPS * (at + 1) : j->z->maps };
     const int64_t end = axis_places(h, q), r[2] = { row, row + h->block < end ? row + h->block : end };
     if (r[0] < r[1]) transpose_block(j, rest / j->row_parts, q, r, column, m, j->rows + worker * j->rows_floats);
 }
@@ -275,7 +278,7 @@ void pith_conv_transpose_run(pith_run *r, const pith_conv_f32 *s, const pith_con
     j.rows_floats = transpose_rows_floats(j.a, z->maps);
     j.starts = transpose_take(&at, j.a[0].phases * j.a[1].phases + 1, sizeof(int64_t));
     j.offsets = transpose_take(&at, j.kernel * z->channels, sizeof(int64_t));
-    j.weights = transpose_take(&at, j.kernel * channels * z->maps, sizeof(float));
+    j.weights = transpose_take(&at, j.kernel * channels * transpose_panels(z) * PANEL, sizeof(float));
     j.rows = transpose_take(&at, j.rows_floats * r->exec->threads, sizeof(float));
     if (!transpose_is_plain(j.a)) j.planes = (float *)(void *)at;
     j.row_parts = (axis_places(&j.a[0], 0) + j.a[0].block - 1) / j.a[0].block;

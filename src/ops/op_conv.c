@@ -236,6 +236,9 @@ static bool conv_add_bytes(size_t *bytes, int64_t elements, size_t size) {
            !pith_add_overflows(*bytes, own + 64, bytes);
 }
 
+/* The inputs that a run does not read, as bits. */
+static uint32_t conv_unread(const state *s) { return s->f32_planes && s->f32.constant ? 1u << s->inputs->w : 0; }
+
 static pith_status conv_scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
     const state *s = state_;
     const layout *l = s->inputs;
@@ -250,10 +253,10 @@ static pith_status conv_scratch(const pith_infer *c, const void *state_, int thr
         pith_window window;
         PITH_TRY(pith_windows_attributes(&window, c->node, rank, w->dims + 2, c->err));
         pith_windows_complete(&window, c->node, x->dims + 2, y->dims + 2);
-        if (!(s->f32_planes ? pith_conv_f32_scratch(&z, &window, threads, bytes)
+        if (!(s->f32_planes ? pith_conv_f32_scratch(&s->f32, &z, &window, threads, bytes)
                             : s->whole->scratch(&s->integers, &window, threads, bytes)))
             return pith_fail_memory(c->err, SIZE_MAX);
-        return pith_widen_scratch(c, 0, bytes);
+        return pith_widen_scratch(c, conv_unread(s), bytes);
     }
     if (s->phases) {
         pith_window window;
@@ -470,7 +473,7 @@ static pith_status conv_run(pith_run *r) {
     if (s->f32_planes && r->out[0]->dtype == PITH_F32) return conv_run_plain(r);
     pith_run without = *r;
     without.tail = NULL;
-    PITH_TRY(pith_widen_run(&without, 0, conv_run_plain));
+    PITH_TRY(pith_widen_run(&without, conv_unread(s), conv_run_plain));
     pith_run_tail(r);
     return PITH_OK;
 }

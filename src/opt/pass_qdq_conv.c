@@ -41,12 +41,18 @@ static float qdq_scale(const pith_node *node, int64_t i) {
     return ((const float *)t->data)[t->bytes == sizeof(float) ? 0 : i];
 }
 
+/* The zero points of a bias, one or one for each map, are zeros. */
+static bool qdq_is_zero(const pith_value *zero) {
+    const pith_tensor *t = zero ? zero->type.data : NULL;
+    for (size_t i = 0; t && i < t->bytes; i++)
+        if (((const char *)t->data)[i]) return false;
+    return true;
+}
+
 /* The bias is quantised with the products of the scales of x and w. */
 static bool qdq_bias_fits(const pith_node *bias, const pith_node *x, const pith_node *w) {
-    const pith_value *q = bias->inputs[0], *zero = pith_match_input(bias, 2);
-    double point = 0;
-    if (!pith_match_const(q) || q->type.dtype != PITH_I32 || (zero && (!pith_match_scalar(zero, &point) || point != 0)))
-        return false;
+    const pith_value *q = bias->inputs[0];
+    if (!pith_match_const(q) || q->type.dtype != PITH_I32 || !qdq_is_zero(pith_match_input(bias, 2))) return false;
     const int64_t maps = w->inputs[0]->type.data->dims[0], scales = pith_type_count(&bias->inputs[1]->type);
     if (pith_type_count(&q->type) != maps || (scales != 1 && scales != maps)) return false;
     for (int64_t i = 0; i < maps; i++) {

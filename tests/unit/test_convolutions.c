@@ -35,7 +35,7 @@ static bool random_shape(shape *s, uint64_t seed) {
         const bool usual = seed % 2;
         s->w.in[d] = 1 + below(&state, picture ? 90 : 40);
         s->w.kernel[d] = usual ? 3 : 1 + below(&state, 4);
-        s->w.stride[d] = usual && depthwise ? 1 : 1 + below(&state, 3);
+        s->w.stride[d] = usual && depthwise ? 1 + (int64_t)(seed / 6 % 2) : 1 + below(&state, 3);
         s->w.dilation[d] = usual ? 1 : 1 + below(&state, 2);
         s->w.begin[d] = usual ? 1 : below(&state, 3);
         s->w.end[d] = usual ? 1 : below(&state, 3);

@@ -121,19 +121,22 @@ static void check_window(const pith_window *w, int level) {
 static void depthwise_windows(void **state) {
     (void)state;
     for (int i = 0; i < 200; i++) {
-        const int64_t rows = 1 + random_below(7), columns = 1 + random_below(i % 4 ? 40 : 200), count = rows * columns;
-        guarded x = guarded_floats(count), y = guarded_floats(count), weights = guarded_floats(9);
+        const int64_t rows = 1 + random_below(7), columns = 1 + random_below(i % 4 ? 40 : 200), step = 1 + i / 2 % 2;
+        pith_window w = { .rank = 2, .in = { rows, columns }, .kernel = { 3, 3 }, .dilation = { 1, 1 } };
+        pith_depthwise a;
+        for (int d = 0; d < 2; d++) {
+            w.stride[d] = step;
+            w.begin[d] = step == 1 ? 1 : random_below(2);
+            w.out[d] = step == 1 ? w.in[d] : (w.in[d] + w.begin[d] + random_below(4)) / 2;
+        }
+        const int64_t count = w.out[0] * w.out[1];
+        guarded x = guarded_floats(rows * columns), y = guarded_floats(count), weights = guarded_floats(9);
+        assert_true(pith_depthwise_fits(&a, &w));
         const float bias = (float)random_below(100) / 7;
-        for (int64_t k = 0; k < count; k++) ((float *)x.data)[k] = (float)random_below(2001) / 1000 - 1;
+        for (int64_t k = 0; k < rows * columns; k++) ((float *)x.data)[k] = (float)random_below(2001) / 1000 - 1;
         for (int64_t k = 0; k < 9; k++)
             ((float *)weights.data)[k] = i == 3 ? INFINITY : (float)random_below(2001) / 1000 - 1;
-        const pith_window w = { .rank = 2, .in = { rows, columns } };
-        const pith_depthwise a = { .x = x.data,
-                                   .y = y.data,
-                                   .weights = weights.data,
-                                   .bias = i & 1 ? &bias : NULL,
-                                   .rows = rows,
-                                   .columns = columns };
+        a.x = x.data, a.y = y.data, a.weights = weights.data, a.bias = i & 1 ? &bias : NULL;
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
             FIND(pith_depthwise_fn, "depthwise", PITH_F32, level)(&a);
@@ -141,7 +144,9 @@ static void depthwise_windows(void **state) {
                 float want = 0;
                 for (int64_t t = 0; t < 9; t++)
                     want = fmaf(((float *)weights.data)[t],
-                                at(x.data, &w, o / columns + t / 3 - 1, o % columns + t % 3 - 1, 0), want);
+                                at(x.data, &w, o / w.out[1] * step - w.begin[0] + t / 3,
+                                   o % w.out[1] * step - w.begin[1] + t % 3, 0),
+                                want);
                 if (a.bias) want += bias;
                 if (!same_float(((float *)y.data)[o], want)) fail_msg("level %d, place %d", level, (int)o);
             }
@@ -276,12 +281,17 @@ static void arguments(void **state) {
     }
 }
 
+#define CONV_WAY(isa, name) [PITH_ISA_##isa] = pith_k_##name##_##isa,
+static pith_conv_fn *const conv_ways[3][PITH_ISA_COUNT] = { { PITH_ISAS(CONV_WAY, conv_f32) },
+                                                            { PITH_ISAS(CONV_WAY, conv_positions_f32) },
+                                                            { PITH_ISAS(CONV_WAY, conv_maps_f32) } };
+
 /* A convolution of `k` steps and `maps` maps over positions in rows of `step`, in three parts: only columns below
  * `columns` are written. */
 static void check_convolution(int64_t k, int64_t maps, int64_t rows, int64_t step, int64_t columns, int level) {
-    const int64_t positions = (rows - 1) * step + columns, half = positions / 2, cut = maps / 2;
+    const int64_t positions = (rows - 1) * step + columns, half = positions / 2, cut = maps / 32 * 16;
     guarded x = guarded_floats(positions + 9), y = guarded_floats(maps * rows * columns);
-    float *weights = floats(maps * k), *bias = floats(maps);
+    float *weights = floats((maps + 15) / 16 * 16 * k), *bias = floats(maps);
     int64_t *offsets = malloc((size_t)k * sizeof *offsets + 1);
     fill_floats(x.data, positions + 9);
     for (int64_t i = 0; i < k; i++) offsets[i] = random_below(10);
@@ -294,19 +304,22 @@ static void check_convolution(int64_t k, int64_t maps, int64_t rows, int64_t ste
                     .y_map = rows * columns,
                     .step = step,
                     .columns = columns };
-    const bool few = positions <= PITH_CONV_FEW || k % 3 == 0; /* it takes more positions too, though slowly */
-    pith_conv_fn *conv = FIND(pith_conv_fn, few ? "conv_few" : "conv", PITH_F32, level);
-    conv(&c, 0, cut, 0, positions);
-    conv(&c, cut, maps, half, positions);
-    conv(&c, cut, maps, 0, half);
-    for (int64_t m = 0; m < maps; m++) {
-        for (int64_t o = 0; o < rows * columns; o++) {
-            const int64_t n = o / columns * step + o % columns;
-            float want = 0;
-            for (int64_t i = 0; i < k; i++) want = fmaf(weights[m * k + i], ((float *)x.data)[offsets[i] + n], want);
-            if (c.bias) want += bias[m];
-            if (!same_float(((float *)y.data)[m * rows * columns + o], want))
-                fail_msg("level %d, map %d, window %d", level, (int)m, (int)o);
+    for (int way = 0; way < 3; way++) {
+        pith_conv_fn *conv = conv_ways[way][level];
+        fill_floats(y.data, maps * rows * columns);
+        conv(&c, 0, cut, 0, positions);
+        conv(&c, cut, maps, half, positions);
+        conv(&c, cut, maps, 0, half);
+        for (int64_t m = 0; m < maps; m++) {
+            for (int64_t o = 0; o < rows * columns; o++) {
+                const int64_t n = o / columns * step + o % columns;
+                const float *w = weights + m / 16 * 16 * k + m % 16;
+                float want = 0;
+                for (int64_t i = 0; i < k; i++) want = fmaf(w[16 * i], ((float *)x.data)[offsets[i] + n], want);
+                if (c.bias) want += bias[m];
+                if (!same_float(((float *)y.data)[m * rows * columns + o], want))
+                    fail_msg("way %d, level %d, map %d, window %d", way, level, (int)m, (int)o);
+            }
         }
     }
     guarded_free(x), guarded_free(y);
@@ -316,7 +329,7 @@ static void check_convolution(int64_t k, int64_t maps, int64_t rows, int64_t ste
 static void convolutions(void **state) {
     (void)state;
     for (int i = 0; i < 200; i++) {
-        const int64_t k = random_below(i % 5 ? 30 : 70), maps = 1 + random_below(40);
+        const int64_t k = random_below(i % 5 ? 30 : 70), maps = 1 + random_below(60);
         const int64_t columns = 1 + random_below(i % 3 == 0 ? 4 : i % 4 ? 20 : 150);
         const int64_t rows = 1 + random_below(6), step = columns + random_below(5);
         for (int level = 0; level < PITH_ISA_COUNT; level++)

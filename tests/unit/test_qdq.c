@@ -18,6 +18,7 @@ typedef enum qdq_form {
     CLIP,
     SIGNED,
     WRONG_BIAS,
+    BIAS_FROM_ONE,
     RELU_ABOVE,
     CLIP_BELOW,
     READ_TWICE,
@@ -49,10 +50,11 @@ static pith_value *node(fixture *f, const char *op, pith_value *a, pith_value *b
 static void build(fixture *f, qdq_form form) {
     int8_t w[MAPS * CHANNELS * 9];
     int32_t bias[MAPS];
+    const int32_t points[MAPS] = { [MAPS - 1] = form == BIAS_FROM_ONE };
     float scales[MAPS], bias_scales[MAPS];
     const int64_t maps = MAPS, dims[4] = { MAPS, CHANNELS, 3, 3 };
     const int bytes = form == SIGNED ? PITH_I8 : PITH_U8;
-    const bool by_map = form == BY_MAP || form == WITH_BIAS || form == WRONG_BIAS;
+    const bool by_map = form == BY_MAP || form == WITH_BIAS || form == WRONG_BIAS || form == BIAS_FROM_ONE;
     for (int i = 0; i < MAPS * CHANNELS * 9; i++) w[i] = (int8_t)(i * 37 % 255 - 127);
     for (int i = 0; i < MAPS; i++) {
         bias[i] = 900 * i - 2000;
@@ -68,9 +70,10 @@ static void build(fixture *f, qdq_form form) {
              by_map ? constant(f, PITH_F32, 1, &maps, scales, sizeof scales) : number(f, 0.005f), zeros);
     assert_int_equal(pith_node_set_int(weights->producer, "axis", 0), PITH_OK);
     pith_value *added = NULL;
-    if (form == WITH_BIAS || form == WRONG_BIAS) {
+    if (form == WITH_BIAS || form == WRONG_BIAS || form == BIAS_FROM_ONE) {
         added = node(f, "DequantizeLinear", constant(f, PITH_I32, 1, &maps, bias, sizeof bias),
-                     constant(f, PITH_F32, 1, &maps, bias_scales, sizeof bias_scales), NULL);
+                     constant(f, PITH_F32, 1, &maps, bias_scales, sizeof bias_scales),
+                     constant(f, PITH_I32, 1, &maps, points, sizeof points));
         assert_int_equal(pith_node_set_int(added->producer, "axis", 0), PITH_OK);
     }
     pith_value *y = node(f, "Conv", from, weights, added);
