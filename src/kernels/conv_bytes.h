@@ -18,16 +18,16 @@ typedef void pith_taps_bytes_fn(int32_t *sums, const uint8_t *x, const int64_t *
                                 int64_t taps, int64_t n);
 PITH_KERNEL_DECLARE(taps_bytes_u8, pith_taps_bytes_fn)
 
-/* Sums of windows [windows][maps] as numbers of maps [maps][plane]: with
+/* Sums of windows [windows][maps] as numbers: with
  *     v = sums[i * row + j] + add[j] - row_sums[i] * zeros[j]
- * y[j * plane + i] = min(max(round(v * scale[j]), low), high) + zero, ties to even, a NaN becomes low; or v itself, in
- * wide, if scale is NULL. Family "requantize". */
+ * y[j * plane + i * step] = min(max(round(v * scale[j]), low), high) + zero, ties to even, a NaN becomes low; or v
+ * itself, in wide, if scale is NULL. step is 1, or plane is 1 and scale is not NULL. Family "requantize". */
 typedef struct pith_requantize {
     const int32_t *sums, *add, *row_sums, *zeros; /* zeros NULL: 0 */
     const float *scale;
     uint8_t *y;
     int32_t *wide;
-    int64_t windows, maps, row, plane;
+    int64_t windows, maps, row, plane, step;
     float low, high;
     int32_t zero;
 } pith_requantize;

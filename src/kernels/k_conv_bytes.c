@@ -58,20 +58,26 @@ void PITH_K(taps_bytes_u8)(int32_t *sums, const uint8_t *x, const int64_t *offse
     }
 }
 
+PITH_INLINE vi requantize_bytes(const pith_requantize *a, vi v, vf scale) {
+    vf scaled = vf_round(vf_mul(vf_of_vi(v), scale));
+    scaled = vf_min(vf_max(scaled, vf_set1(a->low)), vf_set1(a->high));
+    return vi_add(vi_of_vf(scaled), vi_set1(a->zero));
+}
+
+PITH_INLINE void requantize_store(uint8_t *y, vi bytes, size_t n) {
+    if (n == 16)
+        vi_store_8(y, bytes);
+    else
+        vi_store_8_n(y, bytes, n);
+}
+
 /* Sixteen numbers of one map, the first n of which are wanted. */
 PITH_INLINE void requantize_put(const pith_requantize *a, int64_t map, int64_t window, vi v, size_t n) {
-    int64_t at = map * a->plane + window;
-    if (!a->scale) {
-        vf_store_n((float *)(void *)(a->wide + at), vf_bits(v), n);
-        return;
-    }
-    vf scaled = vf_round(vf_mul(vf_of_vi(v), vf_set1(a->scale[map])));
-    scaled = vf_min(vf_max(scaled, vf_set1(a->low)), vf_set1(a->high));
-    vi bytes = vi_add(vi_of_vf(scaled), vi_set1(a->zero));
-    if (n == 16)
-        vi_store_8(a->y + at, bytes);
+    const int64_t at = map * a->plane + window;
+    if (a->scale)
+        requantize_store(a->y + at, requantize_bytes(a, v, vf_set1(a->scale[map])), n);
     else
-        vi_store_8_n(a->y + at, bytes, n);
+        vf_store_n((float *)(void *)(a->wide + at), vf_bits(v), n);
 }
 
 /* The first n (1 to 16) of integers. */
@@ -79,7 +85,24 @@ PITH_INLINE vi requantize_take(const int32_t *p, size_t n) {
     return n == 16 ? vi_load(p) : vi_bits(vf_load_n((const float *)(const void *)p, n));
 }
 
+/* Sixteen maps of every window, or n of them, side by side. */
+PITH_INLINE void requantize_beside(const pith_requantize *a, int64_t j, size_t n) {
+    const vi add = requantize_take(a->add + j, n), zeros = a->zeros ? requantize_take(a->zeros + j, n) : vi_set1(0);
+    const vf scale = n == 16 ? vf_load(a->scale + j) : vf_load_n(a->scale + j, n);
+    for (int64_t i = 0; i < a->windows; i++) {
+        vi v = vi_add(requantize_take(a->sums + i * a->row + j, n), add);
+        if (a->zeros) v = vi_sub(v, vi_mul(zeros, vi_set1(a->row_sums[i])));
+        requantize_store(a->y + j + i * a->step, requantize_bytes(a, v, scale), n);
+    }
+}
+
 void PITH_K(requantize_i32)(const pith_requantize *a) {
+    if (a->step != 1) {
+        int64_t j = 0;
+        for (; a->maps - j >= 16; j += 16) requantize_beside(a, j, 16);
+        if (j < a->maps) requantize_beside(a, j, (size_t)(a->maps - j));
+        return;
+    }
     for (int64_t i = 0; i < a->windows; i += 16) {
         size_t rows = a->windows - i < 16 ? (size_t)(a->windows - i) : 16;
         for (int64_t j = 0; j < a->maps; j += 16) {

@@ -15,10 +15,17 @@ static const struct {
     const char *pass;
     pith_fused_kind until; /* the first kind that has it; PITH_FUSED_ALL + 1: none */
 } fused_passes[] = {
-    { "widen", PITH_FUSED_ALL + 1 },   { "gated", PITH_FUSED_ALL + 1 }, { "precision", PITH_FUSED_ALL + 1 },
-    { "repeats", PITH_FUSED_ALL + 1 }, { "rotary", PITH_FUSED_ALL },    { "embed_norm", PITH_FUSED_ALL },
-    { "skip_norm", PITH_FUSED_GPU },   { "linear", PITH_FUSED_FAST },   { "attention", PITH_FUSED_FAST },
+    { "widen", PITH_FUSED_ALL + 1 },
+    { "gated", PITH_FUSED_ALL + 1 },
+    { "precision", PITH_FUSED_ALL + 1 },
+    { "repeats", PITH_FUSED_ALL + 1 },
+    { "rotary", PITH_FUSED_ALL },
+    { "embed_norm", PITH_FUSED_ALL },
+    { "skip_norm", PITH_FUSED_GPU },
+    { "linear", PITH_FUSED_FAST },
+    { "attention", PITH_FUSED_FAST },
     { "qkv", PITH_FUSED_FAST },
+    { "channels_last", PITH_FUSED_ALL + 1 },
 };
 enum { FUSED_PASSES = sizeof fused_passes / sizeof *fused_passes };
 

@@ -8,9 +8,10 @@
 #include "kernels/convert.h"
 #include "ops/pack.h"
 
-/* TILE: windows of one matmul; their rows and sums stay in L2. COLUMNS: maps of a part where there are few tiles.
+/* TILE: windows of one matmul, whose rows stay in L2. BLOCK: its maps, so that the sums stay in L1; WINDOWS: those
+ * of a depthwise convolution whose sums are scaled together. COLUMNS: maps of a part where there are few tiles.
  * MOST_TERMS: products of a sum that fit 32 bits, whatever the numbers are. */
-enum { TILE = 64, COLUMNS = 64, MOST_TERMS = 32768, GRAIN = 1 << 14 };
+enum { TILE = 64, BLOCK = 128, WINDOWS = 8, COLUMNS = 64, MOST_TERMS = 32768, GRAIN = 1 << 14 };
 
 typedef struct weights {
     const pith_conv_int *p;
@@ -55,16 +56,23 @@ static pith_status conv_int_pack(pith_conv_int *p, pith_prepare *c, int input) {
     return pith_prepare_pack(c, &p->packed, &pack);
 }
 
+bool pith_conv_int_suits(const pith_type *w, int64_t groups) {
+    if (w->rank < 3 || w->rank > 4 || groups < 1 || (w->dtype != PITH_U8 && w->dtype != PITH_I8)) return false;
+    const int64_t channels = w->dims[1], taps = pith_window_count(w->dims + 2, w->rank - 2);
+    return channels > 0 && w->dims[0] / groups > 0 && taps > 0 && channels <= MOST_TERMS &&
+           taps <= MOST_TERMS / channels;
+}
+
 pith_status pith_conv_int_prepare(pith_conv_int *p, pith_prepare *c, const pith_conv_int_inputs *in) {
     const pith_type *w = c->in[in->w];
     p->groups = pith_node_int(c->node, "group", 1);
-    if (w->rank < 3 || w->rank > 4 || !pith_pack_can(c, in->w)) return PITH_OK;
+    p->x_last = pith_node_int(c->node, "x_last", 0);
+    p->y_last = pith_node_int(c->node, "y_last", 0);
+    if (!pith_pack_can(c, in->w) || !pith_conv_int_suits(w, p->groups)) return PITH_OK;
     p->rank = w->rank - 2;
     p->channels = w->dims[1];
     p->maps = w->dims[0] / p->groups;
     p->taps = pith_window_count(w->dims + 2, p->rank);
-    if (!p->channels || !p->maps || !p->taps || p->channels > MOST_TERMS || p->taps > MOST_TERMS / p->channels)
-        return PITH_OK;
     p->gemm = pith_gemm_i8_find(NULL, c->isa);
     if (!p->gemm) (void)pith_prepare_find(c, "gemm", PITH_I8);
     p->pack = PITH_PREPARE_KERNEL(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, c);
@@ -109,7 +117,8 @@ static bool conv_int_room(const pith_conv_int *p, const pith_window *w, int thre
            conv_int_add(bytes, p->taps, 1, sizeof(int64_t), &m->taps) &&
            conv_int_add(bytes, p->depthwise ? p->taps : 0, all, sizeof(int32_t), &m->weights) &&
            conv_int_add(&m->worker, TILE, p->taps * p->channels, 1, &m->tile) &&
-           conv_int_add(&m->worker, TILE, p->depthwise ? all : p->maps, sizeof(int32_t), &m->sums) &&
+           conv_int_add(&m->worker, p->depthwise ? WINDOWS : TILE, p->depthwise ? all : BLOCK, sizeof(int32_t),
+                        &m->sums) &&
            conv_int_add(&m->worker, TILE, 1, sizeof(int32_t), &m->row_sums) &&
            !pith_mul_overflows(m->worker, (size_t)(threads > 0 ? threads : 1), &workers) &&
            !pith_add_overflows(*bytes, workers + 64, bytes);
@@ -124,8 +133,10 @@ typedef struct job {
     const pith_conv_int *p;
     const pith_window *w;
     room m;
-    const uint8_t *x; /* of one picture [channels, …] */
-    uint8_t *picture; /* [rows, columns, channels] */
+    const uint8_t *x;       /* of one picture [channels, …], or [… , channels] */
+    uint8_t *turned;        /* where the picture goes */
+    const uint8_t *picture; /* [rows, columns, channels]: turned, or x itself */
+    int64_t columns;        /* of the picture */
     uint8_t x_flip, x_zero, y_flip;
     int64_t all_channels, windows, tiles, column_parts, rows_per_part;
     bool direct; /* the picture's places are the rows of the matmul */
@@ -137,6 +148,19 @@ typedef struct job {
     pith_requantize out; /* of the first map */
 } job;
 
+static void conv_int_copy(uint8_t *to, const uint8_t *from, int64_t n, uint8_t flip) {
+    memcpy(to, from, (size_t)n);
+    for (int64_t i = 0; flip && i < n; i++) to[i] ^= flip;
+}
+
+/* Whether the input is what the windows would read of its copy. */
+static bool conv_int_is_picture(const job *j) {
+    bool same = j->p->x_last && !j->x_flip;
+    for (int d = 0; d < j->w->rank; d++)
+        same = same && !j->w->begin[d] && (d < j->w->rank - 1 ? j->m.rows : j->m.columns) <= j->w->in[d];
+    return same;
+}
+
 /* Rows of the padded picture. */
 static void conv_int_turn_part(void *context, size_t part, int worker) {
     const job *j = context;
@@ -147,7 +171,7 @@ static void conv_int_turn_part(void *context, size_t part, int worker) {
     int64_t first = (int64_t)part * j->rows_per_part, row_bytes = j->m.columns * j->all_channels;
     (void)worker;
     for (int64_t i = first; i < first + j->rows_per_part && i < j->m.rows; i++) {
-        uint8_t *to = j->picture + i * row_bytes;
+        uint8_t *to = j->turned + i * row_bytes;
         int64_t from = i - top, end = left + in_columns < j->m.columns ? left + in_columns : j->m.columns;
         bool inside = from >= 0 && from < in_rows && end > left;
         if (!inside) {
@@ -155,8 +179,12 @@ static void conv_int_turn_part(void *context, size_t part, int worker) {
             continue;
         }
         memset(to, j->x_zero, (size_t)(left * j->all_channels));
-        j->p->turn(to + left * j->all_channels, j->all_channels, j->x + from * in_columns, in_rows * in_columns,
-                   end - left, j->all_channels, j->x_flip);
+        if (j->p->x_last)
+            conv_int_copy(to + left * j->all_channels, j->x + from * in_columns * j->all_channels,
+                          (end - left) * j->all_channels, j->x_flip);
+        else
+            j->p->turn(to + left * j->all_channels, j->all_channels, j->x + from * in_columns, in_rows * in_columns,
+                       end - left, j->all_channels, j->x_flip);
         memset(to + end * j->all_channels, j->x_zero, (size_t)((j->m.columns - end) * j->all_channels));
     }
 }
@@ -166,7 +194,7 @@ static int64_t conv_int_place(const job *j, int64_t window) {
     const pith_window *w = j->w;
     int last = w->rank - 1;
     int64_t row = last ? window / w->out[last] * w->stride[0] : 0, column = window % w->out[last] * w->stride[last];
-    return (row * j->m.columns + column) * j->all_channels;
+    return (row * j->columns + column) * j->all_channels;
 }
 
 static void conv_int_fill_rows(const job *j, uint8_t *rows, int64_t group, int64_t o0, int64_t o1) {
@@ -181,59 +209,64 @@ static void conv_int_fill_rows(const job *j, uint8_t *rows, int64_t group, int64
     }
 }
 
+/* Maps [n0, n1) of a group, at most BLOCK from a multiple of 16 on, of the windows whose rows are g->a. */
+static void conv_int_block(const job *j, pith_gemm_int8 *g, const int32_t *row_sums, int64_t group, int64_t o0,
+                           int64_t n0, int64_t n1) {
+    const pith_conv_int *p = j->p;
+    const int64_t map = group * p->maps + n0;
+    pith_requantize out = j->out;
+    g->b = (const char *)p->packed + group * p->packed_size + n0 / PITH_GEMM_PANEL * pith_gemm_int8_panel_bytes(g->k);
+    g->n = g->ldc = n1 - n0;
+    p->gemm(g, 0, g->m, 0, g->n);
+    out.sums = g->c;
+    out.row_sums = row_sums;
+    out.add += map;
+    out.zeros = j->needs_rows ? j->zeros + map : NULL;
+    if (out.scale) out.scale += map;
+    if (out.y) out.y += map * out.plane + o0 * out.step;
+    if (out.wide) out.wide += map * out.plane + o0;
+    out.windows = g->m;
+    out.maps = out.row = g->n;
+    p->requantize(&out);
+}
+
 static void conv_int_matmul(const job *j, char *own, int64_t group, int64_t o0, int64_t o1, int64_t n0, int64_t n1) {
     const pith_conv_int *p = j->p;
     int64_t k = p->taps * p->channels;
     uint8_t *tile = (uint8_t *)own;
     int32_t *sums = (int32_t *)(void *)(own + j->m.tile), *row_sums = (int32_t *)(void *)(own + j->m.tile + j->m.sums);
-    pith_gemm_int8 g = { .a = tile,
-                         .b = (const char *)p->packed + group * p->packed_size,
-                         .c = sums,
-                         .m = o1 - o0,
-                         .n = p->maps,
-                         .k = k,
-                         .lda = k,
-                         .ldc = p->maps };
+    pith_gemm_int8 g = { .a = tile, .c = sums, .m = o1 - o0, .k = k, .lda = k };
     if (j->direct) {
         g.a = j->picture + o0 * j->all_channels + group * p->channels;
         g.lda = j->all_channels;
     } else {
         conv_int_fill_rows(j, tile, group, o0, o1);
     }
-    p->gemm(&g, 0, o1 - o0, n0, n1);
     for (int64_t i = 0; j->needs_rows && i < o1 - o0; i++) {
         const uint8_t *row = (const uint8_t *)g.a + i * g.lda;
         uint32_t sum = 0;
         for (int64_t e = 0; e < k; e++) sum += row[e];
         row_sums[i] = (int32_t)sum;
     }
-    pith_requantize out = j->out;
-    int64_t map = group * p->maps + n0;
-    out.sums = sums + n0;
-    out.row_sums = row_sums;
-    out.add += map;
-    out.zeros = j->needs_rows ? j->zeros + map : NULL;
-    if (out.scale) out.scale += map;
-    if (out.y) out.y += map * out.plane + o0;
-    if (out.wide) out.wide += map * out.plane + o0;
-    out.windows = o1 - o0;
-    out.maps = n1 - n0;
-    out.row = p->maps;
-    p->requantize(&out);
+    for (int64_t n = n0; n < n1; n += BLOCK)
+        conv_int_block(j, &g, row_sums, group, o0, n, n1 - n < BLOCK ? n1 : n + BLOCK);
 }
 
 static void conv_int_depthwise(const job *j, char *own, int64_t o0, int64_t o1) {
     int32_t *sums = (int32_t *)(void *)(own + j->m.tile);
-    for (int64_t o = o0; o < o1; o++)
-        j->p->taps_sum(sums + (o - o0) * j->all_channels, j->picture + conv_int_place(j, o), j->offsets, j->weights,
-                       j->p->taps, j->all_channels);
-    pith_requantize out = j->out;
-    out.sums = sums;
-    if (out.y) out.y += o0;
-    if (out.wide) out.wide += o0;
-    out.windows = o1 - o0;
-    out.maps = out.row = j->all_channels;
-    j->p->requantize(&out);
+    for (int64_t first = o0; first < o1; first += WINDOWS) {
+        const int64_t end = o1 - first < WINDOWS ? o1 : first + WINDOWS;
+        for (int64_t o = first; o < end; o++)
+            j->p->taps_sum(sums + (o - first) * j->all_channels, j->picture + conv_int_place(j, o), j->offsets,
+                           j->weights, j->p->taps, j->all_channels);
+        pith_requantize out = j->out;
+        out.sums = sums;
+        if (out.y) out.y += first * out.step;
+        if (out.wide) out.wide += first;
+        out.windows = end - first;
+        out.maps = out.row = j->all_channels;
+        j->p->requantize(&out);
+    }
 }
 
 static void conv_int_run_part(void *context, size_t part, int worker) {
@@ -251,12 +284,19 @@ static void conv_int_run_part(void *context, size_t part, int worker) {
 static float conv_int_number(const pith_run *r, int input, int64_t i) {
     float v;
     const pith_tensor *t = r->in[input];
-    pith_convert(&v, PITH_F32, 0, t->data, t->dtype, pith_tensor_count(t) == 1 ? 0 : i, 1, true);
+    const int64_t at = t->bytes == pith_element_size(t->dtype) ? 0 : i;
+    if (t->dtype == PITH_F32) return ((const float *)t->data)[at];
+    pith_convert(&v, PITH_F32, 0, t->data, t->dtype, at, 1, true);
     return v;
 }
 
 static int32_t conv_int_zero(const pith_run *r, int input, int64_t i) {
-    return input >= 0 && pith_has_input(r, input) ? (int32_t)conv_int_number(r, input, i) : 0;
+    if (input < 0 || !pith_has_input(r, input)) return 0;
+    const pith_tensor *t = r->in[input];
+    const int64_t at = t->bytes == 1 ? 0 : i;
+    if (t->dtype == PITH_U8 || t->dtype == PITH_I8)
+        return t->dtype == PITH_U8 ? ((const uint8_t *)t->data)[at] : ((const int8_t *)t->data)[at];
+    return (int32_t)conv_int_number(r, input, i);
 }
 
 /* The sum of a map's weights as they are packed; of a depthwise map, of its weights less their zero point. */
@@ -303,15 +343,19 @@ static void conv_int_offsets(job *j) {
     int last = w->rank - 1;
     for (int64_t t = 0; t < j->p->taps; t++) {
         int64_t row = last ? t / w->kernel[1] * w->dilation[0] : 0, column = t % w->kernel[last] * w->dilation[last];
-        j->offsets[t] = (row * j->m.columns + column) * j->all_channels;
+        j->offsets[t] = (row * j->columns + column) * j->all_channels;
     }
 }
 
 static void conv_int_picture(pith_run *r, job *j) {
     const pith_conv_int *p = j->p;
     int64_t work = j->m.columns * j->all_channels, groups = p->depthwise ? 1 : p->groups;
-    j->rows_per_part = pith_run_chunk(r, j->m.rows, work, GRAIN);
-    pith_run_parallel(r, conv_int_turn_part, j, (size_t)((j->m.rows + j->rows_per_part - 1) / j->rows_per_part));
+    if (j->turned) {
+        j->rows_per_part = pith_run_chunk(r, j->m.rows, work, GRAIN);
+        pith_run_parallel(r, conv_int_turn_part, j, (size_t)((j->m.rows + j->rows_per_part - 1) / j->rows_per_part));
+    } else {
+        j->picture = j->x;
+    }
     pith_run_parallel(r, conv_int_run_part, j, (size_t)(groups * j->tiles * j->column_parts));
 }
 
@@ -328,7 +372,7 @@ pith_status pith_conv_int_run(pith_run *r, const pith_conv_int *p, const pith_co
     j.column_parts = 1;
     if (!p->depthwise && r->exec->threads > 1 && p->groups * j.tiles < 2 * r->exec->threads && p->maps >= 2 * COLUMNS)
         j.column_parts = p->maps / COLUMNS;
-    j.picture = (uint8_t *)at;
+    j.turned = (uint8_t *)at;
     at += j.m.picture;
     j.add = (int32_t *)(void *)at;
     j.zeros = j.add + p->groups * p->maps;
@@ -343,9 +387,13 @@ pith_status pith_conv_int_run(pith_run *r, const pith_conv_int *p, const pith_co
     j.x_zero = (uint8_t)(conv_int_zero(r, in->x_zero, 0) + (x->dtype == PITH_I8 ? 128 : 0));
     j.direct = p->taps == 1;
     for (int d = 0; d < w->rank; d++) j.direct &= w->stride[d] == 1;
+    if (conv_int_is_picture(&j)) j.turned = NULL;
+    j.picture = j.turned;
+    j.columns = j.turned ? j.m.columns : w->in[w->rank - 1];
     conv_int_maps(&j, r, in);
     conv_int_offsets(&j);
-    j.out = (pith_requantize){ .add = j.add, .plane = j.windows };
+    j.out = (pith_requantize){ .add = j.add, .plane = j.windows, .step = 1 };
+    if (p->y_last) j.out.plane = 1, j.out.step = p->groups * p->maps;
     int64_t pictures = x->dims[0], in_size = pith_tensor_count(x) / pictures,
             out_size = pith_tensor_count(y) / pictures;
     if (in->y_scale >= 0) {

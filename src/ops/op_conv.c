@@ -1,4 +1,4 @@
-/* op_conv.c - Conv, ConvTranspose, ConvInteger, QLinearConv: weights times windows.
+/* op_conv.c - Conv, ConvTranspose, ConvInteger, QLinearConv, pith.QLinearConvLast: weights times windows.
  *
  * The windows of a tile of outputs are written as columns [channels * kernel, tile]. A convolution is then a matmul
  * with the weights [maps, channels * kernel], and sums go in the order channel, kernel row, column. Tiles are shared
@@ -28,10 +28,9 @@ static const struct {
     const char *name;
     layout inputs;
 } layouts[] = {
-    { "Conv", { 0, -1, -1, 1, -1, -1, -1, -1, 2 } },
-    { "ConvTranspose", { 0, -1, -1, 1, -1, -1, -1, -1, 2 } },
-    { "ConvInteger", { 0, -1, 2, 1, -1, 3, -1, -1, -1 } },
-    { "QLinearConv", { 0, 1, 2, 3, 4, 5, 6, 7, 8 } },
+    { "Conv", { 0, -1, -1, 1, -1, -1, -1, -1, 2 } },       { "ConvTranspose", { 0, -1, -1, 1, -1, -1, -1, -1, 2 } },
+    { "ConvInteger", { 0, -1, 2, 1, -1, 3, -1, -1, -1 } }, { "QLinearConv", { 0, 1, 2, 3, 4, 5, 6, 7, 8 } },
+    { "QLinearConvLast", { 0, 1, 2, 3, 4, 5, 6, 7, 8 } },
 };
 
 /* What only convolutions of integers need, so that a build of the others does not link it. */
@@ -61,6 +60,13 @@ static const layout *conv_find_layout(const pith_node *node) {
 
 /* Sizes that do not depend on windows. */
 typedef pith_conv_sizes sizes;
+
+/* dims[rank] of the input (x_last) or output (y_last) with the channels at axis 1; they are the last axis if the node's
+ * attribute of that name says so. */
+static void conv_dims(int64_t *to, const pith_node *node, const char *last, const int64_t *dims, int rank) {
+    const bool moved = rank > 2 && pith_node_int(node, last, 0);
+    for (int i = 0; i < rank; i++) to[i] = dims[!moved || i == 0 ? i : i == 1 ? rank - 1 : i - 1];
+}
 
 /* out[i] of a transposed convolution; pads may follow from output_shape. */
 static pith_status transposed_output(pith_dim *out, pith_window *w, pith_dims *dims, const pith_node *node,
@@ -139,13 +145,14 @@ static pith_status conv_infer(pith_infer *c) {
     }
     if (x->rank < 3 || x->rank != w->rank)
         return pith_op_fail(c, "input and weights have ranks %d and %d", x->rank, w->rank);
+    pith_dim in[PITH_MAX_RANK], out[PITH_MAX_RANK];
+    conv_dims(in, c->node, "x_last", x->dims, x->rank);
     pith_dim dims[PITH_MAX_RANK], wide = pith_dim_apply(c->dims, PITH_DIM_MUL, w->dims[1], groups);
-    dims[0] = x->dims[0];
+    dims[0] = in[0];
     dims[1] = transposed ? wide : w->dims[0];
-    if (conv_differ(x->dims[1], transposed ? w->dims[0] : wide) ||
-        (pith_dim_known(w->dims[0]) && w->dims[0] % groups)) {
-        return pith_op_fail(c, "input has %lld channels; the weights do not fit %lld groups of them",
-                            (long long)x->dims[1], (long long)groups);
+    if (conv_differ(in[1], transposed ? w->dims[0] : wide) || (pith_dim_known(w->dims[0]) && w->dims[0] % groups)) {
+        return pith_op_fail(c, "input has %lld channels; the weights do not fit %lld groups of them", (long long)in[1],
+                            (long long)groups);
     }
     PITH_TRY(conv_check_numbers(c, l, w->dims[0]));
     if (l->bias >= 0 && pith_has_input(c, l->bias)) {
@@ -161,11 +168,16 @@ static pith_status conv_infer(pith_infer *c) {
         pith_window window;
         PITH_TRY(pith_windows_attributes(&window, c->node, x->rank - 2, w->dims + 2, c->err));
         if (transposed)
-            PITH_TRY(transposed_output(dims + 2, &window, c->dims, c->node, x->dims + 2, c->err));
+            PITH_TRY(transposed_output(dims + 2, &window, c->dims, c->node, in + 2, c->err));
         else
-            PITH_TRY(pith_windows_output(dims + 2, c->dims, &window, c->node, x->dims + 2, 1, c->err));
+            PITH_TRY(pith_windows_output(dims + 2, c->dims, &window, c->node, in + 2, 1, c->err));
     }
-    pith_infer_set(c, 0, dtype, x->rank, dims);
+    memcpy(out, dims, sizeof out);
+    if (pith_node_int(c->node, "y_last", 0)) {
+        out[x->rank - 1] = dims[1];
+        for (int i = 2; i < x->rank; i++) out[i - 1] = dims[i];
+    }
+    pith_infer_set(c, 0, dtype, x->rank, out);
     return PITH_OK;
 }
 
@@ -243,16 +255,19 @@ static pith_status conv_scratch(const pith_infer *c, const void *state_, int thr
     const state *s = state_;
     const layout *l = s->inputs;
     const pith_type *x = c->in[l->x], *w = c->in[l->w], *y = &c->out[0];
-    sizes z = conv_sizes_of(c->node, x->dims, w->dims, s->transposed);
+    int64_t in[PITH_MAX_RANK], out[PITH_MAX_RANK];
+    conv_dims(in, c->node, "x_last", x->dims, x->rank);
+    conv_dims(out, c->node, "y_last", y->dims, y->rank);
+    sizes z = conv_sizes_of(c->node, in, w->dims, s->transposed);
     const int rank = x->rank - 2;
     int64_t kernel = pith_window_count(w->dims + 2, rank), places[3];
-    int64_t windows = pith_dims_count(s->transposed ? x->dims + 2 : y->dims + 2, rank);
+    int64_t windows = pith_dims_count(s->transposed ? in + 2 : out + 2, rank);
     size_t part = 0;
     *bytes = 0;
     if (s->integers.possible || s->f32_planes) {
         pith_window window;
         PITH_TRY(pith_windows_attributes(&window, c->node, rank, w->dims + 2, c->err));
-        pith_windows_complete(&window, c->node, x->dims + 2, y->dims + 2);
+        pith_windows_complete(&window, c->node, in + 2, out + 2);
         if (!(s->f32_planes ? pith_conv_f32_scratch(&s->f32, &z, &window, threads, bytes)
                             : s->whole->scratch(&s->integers, &window, threads, bytes)))
             return pith_fail_memory(c->err, SIZE_MAX);
@@ -260,7 +275,7 @@ static pith_status conv_scratch(const pith_infer *c, const void *state_, int thr
     }
     if (s->phases) {
         pith_window window;
-        PITH_TRY(transposed_window(&window, c->node, x->dims, w->dims, y->dims, rank, c->err));
+        PITH_TRY(transposed_window(&window, c->node, in, w->dims, out, rank, c->err));
         if (pith_conv_transpose_fits(&z, &window)) {
             if (!pith_conv_transpose_scratch(&z, &window, threads, bytes)) return pith_fail_memory(c->err, SIZE_MAX);
             return pith_widen_scratch(c, 0, bytes);
@@ -414,12 +429,15 @@ static pith_status conv_run_plain(pith_run *r) {
     pith_tensor *y = r->out[0];
     if (!pith_tensor_count(y)) return PITH_OK;
     job j = { .r = r, .s = s, .x = x->data, .weights = w->data, .y = y->data };
-    j.z = conv_sizes_of(r->node, x->dims, w->dims, s->transposed);
+    int64_t in[PITH_MAX_RANK], out[PITH_MAX_RANK];
+    conv_dims(in, r->node, "x_last", x->dims, x->rank);
+    conv_dims(out, r->node, "y_last", y->dims, y->rank);
+    j.z = conv_sizes_of(r->node, in, w->dims, s->transposed);
     if (s->transposed) {
-        PITH_TRY(transposed_window(&j.w, r->node, x->dims, w->dims, y->dims, x->rank - 2, r->err));
+        PITH_TRY(transposed_window(&j.w, r->node, in, w->dims, out, x->rank - 2, r->err));
     } else {
         PITH_TRY(pith_windows_attributes(&j.w, r->node, x->rank - 2, w->dims + 2, r->err));
-        pith_windows_complete(&j.w, r->node, x->dims + 2, y->dims + 2);
+        pith_windows_complete(&j.w, r->node, in + 2, out + 2);
     }
     if (s->integers.possible) return s->whole->run(r, &s->integers, l, &j.w);
     if (s->f32_planes) {
@@ -488,15 +506,22 @@ static void conv_cost(const pith_run *r, pith_cost *cost) {
 
 static pith_status conv_prepare(pith_prepare *c) { return conv_prepare_any(c, NULL); }
 
-static pith_status conv_prepare_integers(pith_prepare *c) {
-    static const conv_integers all = { pith_conv_int_prepare, pith_conv_int_scratch, pith_conv_int_run, widen_integers,
-                                       finish_integers };
-    return conv_prepare_any(c, &all);
+static const conv_integers conv_integers_all = { pith_conv_int_prepare, pith_conv_int_scratch, pith_conv_int_run,
+                                                 widen_integers, finish_integers };
+
+static pith_status conv_prepare_integers(pith_prepare *c) { return conv_prepare_any(c, &conv_integers_all); }
+
+static pith_status conv_prepare_last(pith_prepare *c) {
+    PITH_TRY(conv_prepare_integers(c));
+    if (((const state *)c->state)->integers.possible || c->lacking) return PITH_OK;
+    return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "the weights are no constants, or too many for a sum of 32 bits");
 }
 
 #define CONV(symbol, prepare_, types_, since_, newest_, attrs_, min, max)                                              \
-    const pith_op pith_op_##symbol = { .domain = "",                                                                   \
-                                       .name = #symbol,                                                                \
+    CONV_OF(symbol, "", #symbol, prepare_, types_, since_, newest_, attrs_, min, max)
+#define CONV_OF(symbol, domain_, name_, prepare_, types_, since_, newest_, attrs_, min, max)                           \
+    const pith_op pith_op_##symbol = { .domain = domain_,                                                              \
+                                       .name = name_,                                                                  \
                                        .since = since_,                                                                \
                                        .min_inputs = min,                                                              \
                                        .max_inputs = max,                                                              \
@@ -530,3 +555,9 @@ CONV(QLinearConv, conv_prepare_integers, "qeqqeqeqw", 10, 10,
      "dilations ints 1..; group int 1.. = 1; kernel_shape ints 1..; pads ints; "
      "strides ints 1..",
      8, 9)
+/* QLinearConv with the channels as the last axis of x, of y or of both. pass_channels_last.c makes it. */
+CONV_OF(QLinearConvLast_pith, "pith", "QLinearConvLast", conv_prepare_last, "qeqqeqeqw", 1, 1,
+        "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
+        "dilations ints 1..; group int 1.. = 1; kernel_shape ints 1..; pads ints; "
+        "strides ints 1..; x_last int 0..1 = 0; y_last int 0..1 = 0",
+        8, 9)

@@ -1,7 +1,7 @@
-/* pass_qdq_conv.c - a convolution of dequantised numbers whose result is quantised becomes QLinearConv, whose sums are
- * exact integers: the float form of the same rounds each product. It runs before constants are folded, which would turn
- * the weights into floats. A Relu or Clip before the quantisation goes away where the limits of the quantised type
- * already imply it. */
+/* pass_qdq.c - a convolution of dequantised numbers whose result is quantised becomes QLinearConv, whose sums are exact
+ * integers: the float form of the same rounds each product. It runs before constants are folded, which would turn the
+ * weights into floats. A sum of two such numbers becomes pith.QuantizedAdd, which computes the same bits in one step. A
+ * Relu or Clip before the quantisation goes away where the limits of the quantised type already imply it. */
 #include <math.h>
 
 #include "opt/match.h"
@@ -62,7 +62,7 @@ static bool qdq_bias_fits(const pith_node *bias, const pith_node *x, const pith_
     return true;
 }
 
-/* The QuantizeLinear of a convolution's result, perhaps behind a Relu or a Clip that it implies. */
+/* The QuantizeLinear of a result, perhaps behind a Relu or a Clip that it implies. */
 static pith_node *qdq_quantize(const pith_node *conv) {
     pith_node *after = pith_match_user(conv->outputs[0]), *limit = NULL;
     if (pith_match_is(after, "Relu") || pith_match_is(after, "Clip")) {
@@ -125,26 +125,64 @@ static pith_status qdq_conv_make(pith_opt *o, pith_node *conv, const pith_node *
     return pith_match_replace(y, made->outputs[0], o->err);
 }
 
-static pith_status qdq_conv_run(pith_opt *o, size_t *changes) {
-    if (!pith_op_find(PITH_STR(""), PITH_STR("QLinearConv"))) return PITH_OK;
+/* a, its scale and zero point, b's three, those of the result. */
+static pith_status qdq_add_make(pith_opt *o, const pith_node *a, const pith_node *b, pith_node *quantize) {
+    const pith_node *from[] = { a, b, quantize };
+    pith_value *inputs[8], *y = quantize->outputs[0];
+    for (int i = 0; i < 3; i++) {
+        if (i < 2) inputs[3 * i] = from[i]->inputs[0];
+        inputs[i < 2 ? 3 * i + 1 : 6] = from[i]->inputs[1];
+        pith_value *zero = qdq_zero(o, from[i], i < 2 ? from[i]->inputs[0]->type.dtype : y->type.dtype);
+        if (!zero) return pith_fail_memory(o->err, 0);
+        inputs[i < 2 ? 3 * i + 2 : 7] = zero;
+    }
+    pith_node *made;
+    return pith_match_put(&made, y, quantize, "pith", "QuantizedAdd", inputs, 8, o->err);
+}
+
+/* The DequantizeLinear of bytes that v is, with one scale for all. */
+static pith_node *qdq_term(const pith_value *v) {
+    pith_node *node = qdq_maker(v, "DequantizeLinear");
+    double scale, zero;
+    return node && qdq_is_byte(node->inputs[0]) && pith_match_f32(v) && qdq_numbers(node, &scale, &zero) ? node : NULL;
+}
+
+static pith_status qdq_add(pith_opt *o, const pith_node *node, size_t *changes) {
+    const pith_node *a = qdq_term(node->inputs[0]), *b = qdq_term(node->inputs[1]);
+    pith_node *quantize = a && b ? qdq_quantize(node) : NULL;
+    if (!quantize || !pith_match_same_shape(&a->inputs[0]->type, &b->inputs[0]->type)) return PITH_OK;
+    PITH_TRY(qdq_add_make(o, a, b, quantize));
+    pith_report_add(o->report, true, "qdq", "bytes in '" PITH_STR_FMT "'", PITH_STR_ARG(node->name));
+    ++*changes;
+    return PITH_OK;
+}
+
+static pith_status qdq_conv(pith_opt *o, pith_node *node, size_t *changes) {
+    double scale, zero;
+    const pith_node *x = qdq_maker(node->inputs[0], "DequantizeLinear");
+    const pith_node *w = qdq_maker(node->inputs[1], "DequantizeLinear"), *bias = NULL;
+    if (!x || !w || !qdq_is_byte(x->inputs[0]) || !qdq_numbers(x, &scale, &zero) || !qdq_weights_fit(w)) return PITH_OK;
+    if (pith_match_input(node, 2)) {
+        bias = qdq_maker(node->inputs[2], "DequantizeLinear");
+        if (!bias || !qdq_bias_fits(bias, x, w)) return PITH_OK;
+    }
+    pith_node *quantize = qdq_quantize(node);
+    if (!quantize) return PITH_OK;
+    PITH_TRY(qdq_conv_make(o, node, x, w, bias, quantize));
+    pith_report_add(o->report, true, "qdq", "integers in '" PITH_STR_FMT "'", PITH_STR_ARG(node->name));
+    ++*changes;
+    return PITH_OK;
+}
+
+static pith_status qdq_run(pith_opt *o, size_t *changes) {
+    const bool conv = pith_op_find(PITH_STR(""), PITH_STR("QLinearConv")),
+               add = pith_op_find(PITH_STR("pith"), PITH_STR("QuantizedAdd"));
     for (pith_node *node = o->graph->first; node; node = node->next) {
-        double scale, zero;
-        if (!pith_match_is(node, "Conv") || !pith_match_live(node) || !pith_match_f32(node->outputs[0])) continue;
-        const pith_node *x = qdq_maker(node->inputs[0], "DequantizeLinear");
-        const pith_node *w = qdq_maker(node->inputs[1], "DequantizeLinear");
-        if (!x || !w || !qdq_is_byte(x->inputs[0]) || !qdq_numbers(x, &scale, &zero) || !qdq_weights_fit(w)) continue;
-        const pith_node *bias = NULL;
-        if (pith_match_input(node, 2)) {
-            bias = qdq_maker(node->inputs[2], "DequantizeLinear");
-            if (!bias || !qdq_bias_fits(bias, x, w)) continue;
-        }
-        pith_node *quantize = qdq_quantize(node);
-        if (!quantize) continue;
-        PITH_TRY(qdq_conv_make(o, node, x, w, bias, quantize));
-        pith_report_add(o->report, true, "qdq_conv", "integers in '" PITH_STR_FMT "'", PITH_STR_ARG(node->name));
-        ++*changes;
+        if (!pith_match_live(node) || !pith_match_f32(node->outputs[0])) continue;
+        if (conv && pith_match_is(node, "Conv")) PITH_TRY(qdq_conv(o, node, changes));
+        if (add && pith_match_is(node, "Add")) PITH_TRY(qdq_add(o, node, changes));
     }
     return PITH_OK;
 }
 
-const pith_pass pith_pass_qdq_conv = { "qdq_conv", 3, false, qdq_conv_run };
+const pith_pass pith_pass_qdq = { "qdq", 3, false, qdq_run };
