@@ -456,8 +456,11 @@ static void convolution_bytes(void **state) {
             pith_requantize a = { .sums = sums.data, .add = add.data, .row_sums = rows.data, .y = to, .wide = found };
             a.zeros = round & 4 ? weights.data : NULL;
             a.scale = round & 8 ? scale.data : NULL;
-            a.windows = a.plane = m;
+            const bool beside = a.scale && round & 16; /* the maps of a window */
+            a.windows = m;
             a.maps = a.row = n;
+            a.plane = beside ? 1 : m;
+            a.step = beside ? n : 1;
             a.low = -100, a.high = 155, a.zero = 100;
             FIND(pith_requantize_fn, "requantize", PITH_I32, level)(&a);
             for (int64_t i = 0; i < n * m; i++) {
@@ -465,7 +468,8 @@ static void convolution_bytes(void **state) {
                 int32_t v = a.sums[window * n + map] + a.add[map] - (a.zeros ? a.row_sums[window] * a.zeros[map] : 0);
                 float scaled = a.scale ? rintf((float)v * a.scale[map]) : 0;
                 scaled = scaled < a.low ? a.low : scaled > a.high ? a.high : scaled;
-                assert_int_equal(a.scale ? to[i] : found[i], a.scale ? (int)scaled + 100 : v);
+                assert_int_equal(a.scale ? to[map * a.plane + window * a.step] : found[i],
+                                 a.scale ? (int)scaled + 100 : v);
             }
         }
         guarded_free(x), guarded_free(y), guarded_free(sums), guarded_free(add), guarded_free(weights);
