@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pith beside ONNX Runtime: single operators at real shapes and networks out of wheels, in one interleaved run.
+"""Pith beside ONNX Runtime: single operators at real shapes and networks, in one interleaved run.
 
 Results are compared before anything is timed. Then both engines take turns in one process: a turn is a few runs with
 inputs and outputs in place. The least time of an engine is the one that other work of the machine disturbed least, so the
@@ -31,6 +31,7 @@ import pith_ctypes  # noqa: E402
 TOLERANCE = 2e-4  # of the largest number of an output of one operator
 NETWORK_TOLERANCE = 1e-2  # the same after many layers: PP-OCRv4's detection differs by 3e-3 from one level of ONNX Runtime to another
 PAGE = ROOT / "docs" / "performance" / "networks.md"
+LONG_RUN = 0.05  # seconds: a run as long as this warms up itself
 PAUSE = 0.002  # seconds in which the threads of the other engine come to rest
 
 
@@ -72,29 +73,27 @@ class Pith:
 
 
 class OnnxRuntime:
-    """A session per number of threads, bound to its inputs and to outputs that it writes again in every run."""
+    """A session for a number of threads, bound to its inputs and to outputs that it writes again in every run."""
 
-    def __init__(self, model, feeds, counts):
-        self.model, self.feeds, self.bound = model, feeds, {}
-        for count in counts:
-            options = onnxruntime.SessionOptions()
-            options.intra_op_num_threads, options.log_severity_level = count, 3
-            session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-            binding = session.io_binding()
-            for name, array in feeds.items():
-                binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(array))
-            self.first = session.run(None, feeds)
-            for port, array in zip(session.get_outputs(), self.first):
-                if isinstance(array, np.ndarray):
-                    binding.bind_ortvalue_output(port.name, onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array)))
-                else:
-                    binding.bind_output(port.name)
-            # Outputs of another rank than the file declares cannot be bound.
-            plain = any(np.ndim(a) != len(p.shape) for p, a in zip(session.get_outputs(), self.first))
-            self.bound[count] = (session, None if plain else binding)
+    def __init__(self, model, feeds, threads):
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.log_severity_level = threads, 3
+        self.feeds, self.session = feeds, onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        self.first = self.session.run(None, feeds)
+        # Outputs of another rank than the file declares cannot be bound.
+        plain = any(np.ndim(a) != len(p.shape) for p, a in zip(self.session.get_outputs(), self.first))
+        self.binding = None if plain else self.bind()
 
-    def threads(self, count):
-        self.session, self.binding = self.bound[count]
+    def bind(self):
+        binding = self.session.io_binding()
+        for name, array in self.feeds.items():
+            binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(array))
+        for port, array in zip(self.session.get_outputs(), self.first):
+            if isinstance(array, np.ndarray):
+                binding.bind_ortvalue_output(port.name, onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array)))
+            else:
+                binding.bind_output(port.name)
+        return binding
 
     def run(self):
         if self.binding:
@@ -117,11 +116,13 @@ def difference(found, wanted, low):
 
 
 def turn(engine, seconds):
-    """Seconds per run, over about so many seconds."""
-    engine.run()
-    start = time.perf_counter()
-    engine.run()
-    once = time.perf_counter() - start
+    """Seconds per run, over about so many seconds; of a network that takes long, over one run."""
+    for _ in range(2):  # the first is to warm up
+        start = time.perf_counter()
+        engine.run()
+        once = time.perf_counter() - start
+        if once >= LONG_RUN:
+            return once
     runs = max(1, min(1000, round(seconds / max(once, 1e-7))))
     start = time.perf_counter()
     for _ in range(runs):
@@ -129,9 +130,8 @@ def turn(engine, seconds):
     return (time.perf_counter() - start) / runs
 
 
-def compare(pith, ort, threads, rounds, seconds):
+def compare(pith, ort, rounds, seconds):
     """The least seconds of Pith, of ONNX Runtime, and their ratio; the median ratio of a round."""
-    pith.threads(threads), ort.threads(threads)
     times = []
     for _ in range(rounds):
         pair = []
@@ -148,7 +148,10 @@ def probe(case, arguments):
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         model, inputs = Path(folder, "model.onnx"), Path(folder, "inputs.npz")
-        model.write_bytes(case.model)
+        if isinstance(case.model, bytes):
+            model.write_bytes(case.model)
+        else:
+            model = case.model
         np.savez(inputs, **case.feeds)
         for _ in range(3):
             for engine in ("pith", "ort"):
@@ -160,15 +163,19 @@ def probe(case, arguments):
 
 
 def measure(case, arguments, tolerance=TOLERANCE):
-    ort = OnnxRuntime(case.model, case.feeds, arguments.threads)
-    pith = Pith(arguments.library, case.model, case.feeds)
+    """One session of ONNX Runtime lives at a time, so that memory holds each engine's weights once."""
+    pith, row = Pith(arguments.library, case.model, case.feeds), {"name": case.name}
     try:
         pith.run()
-        found = difference(pith.results(), ort.first, case.low)
-        row = {"name": case.name, "difference": float(found), "good": bool(found <= tolerance)}
         for count in arguments.threads:
+            ort = OnnxRuntime(case.model, case.feeds, count)
+            if "good" not in row:
+                found = difference(pith.results(), ort.first, case.low)
+                row |= {"difference": float(found), "good": bool(found <= tolerance)}
+            pith.threads(count)
             row[f"pith{count}"], row[f"ort{count}"], row[f"ratio{count}"], row[f"median{count}"] = compare(
-                pith, ort, count, arguments.rounds, arguments.seconds)
+                pith, ort, arguments.rounds, arguments.seconds)
+            del ort
         return row
     finally:
         pith.close()
