@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +102,26 @@ class OnnxRuntime:
             self.session.run(None, self.feeds)
 
 
+class OpenVino:
+    """A request whose inputs stay where they are."""
+
+    def __init__(self, model, feeds, threads):
+        import openvino
+        compiled = openvino.Core().compile_model(model, "CPU", {
+            "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"})
+        self.request = compiled.create_infer_request()
+        for name, array in feeds.items():
+            self.request.set_tensor(name, openvino.Tensor(array))
+        self.run()
+        self.first = [self.request.get_tensor(port).data.copy() for port in compiled.outputs]
+
+    def run(self):
+        self.request.infer()
+
+
+PEERS = {"ort": OnnxRuntime, "openvino": OpenVino}  # those of a case are its `peers`
+
+
 def difference(found, wanted, low):
     """The largest difference of an output, divided by its largest number; of 8-bit results, whether a step is exceeded."""
     most = 0.0
@@ -129,17 +150,15 @@ def turn(engine, seconds):
     return (time.perf_counter() - start) / runs
 
 
-def compare(pith, ort, rounds, seconds):
-    """The least seconds of Pith, of ONNX Runtime, and their ratio; the median ratio of a round."""
+def compare(engines, rounds, seconds):
+    """The least seconds of each engine, and the median over the rounds of its seconds divided by those of the first."""
     times = []
     for _ in range(rounds):
-        pair = []
-        for engine in (pith, ort):
+        times.append([])
+        for engine in engines:
             time.sleep(PAUSE)
-            pair.append(turn(engine, seconds))
-        times.append(pair)
-    ours, theirs = (min(column) for column in zip(*times))
-    return ours, theirs, theirs / ours, statistics.median(o / p for p, o in times)
+            times[-1].append(turn(engine, seconds))
+    return [(min(column), statistics.median(t / first[0] for t, first in zip(column, times))) for column in zip(*times)]
 
 
 def probe(case, arguments):
@@ -162,22 +181,29 @@ def probe(case, arguments):
 
 
 def measure(case, arguments, tolerance):
-    """One session of ONNX Runtime lives at a time, so that memory holds each engine's weights once."""
-    pith, row = Pith(arguments.library, case.model, case.feeds), {"name": case.name}
+    """A session of each peer lives at a time, so that memory holds each engine's weights once."""
+    pith, row = Pith(arguments.library, case.model, case.feeds), {"name": case.name, "difference": 0.0}
     try:
         pith.run()
         for count in arguments.threads:
-            ort = OnnxRuntime(case.model, case.feeds, count)
-            if "good" not in row:
-                found = difference(pith.results(), ort.first, case.low)
-                row |= {"difference": float(found), "good": bool(found <= tolerance)}
             pith.threads(count)
-            row[f"pith{count}"], row[f"ort{count}"], row[f"ratio{count}"], row[f"median{count}"] = compare(
-                pith, ort, arguments.rounds, arguments.seconds)
-            del ort
-        return row
+            peers = {name: PEERS[name](case.model, case.feeds, count) for name in case.peers}
+            if count == arguments.threads[0]:
+                row["difference"] = max(float(difference(pith.results(), peer.first, case.low)) for peer in peers.values())
+            (ours, _), *others = compare([pith, *peers.values()], arguments.rounds, arguments.seconds)
+            row[f"pith{count}"] = ours
+            for name, (least, median) in zip(peers, others):
+                row[f"{name}{count}"] = least
+                row |= {f"{word(name, 'ratio')}{count}": least / ours, f"{word(name, 'median')}{count}": median}
+            del peers
+        return row | {"good": row["difference"] <= tolerance}
     finally:
         pith.close()
+
+
+def word(peer, what):
+    """The key of a row for what is told of a peer; of ONNX Runtime, beside which all are measured, it is the word alone."""
+    return what if peer == "ort" else f"{peer}_{what}"
 
 
 def show(row, counts, before):
@@ -185,44 +211,48 @@ def show(row, counts, before):
     for count in counts:
         then = before.get(row["name"], {}).get(f"ratio{count}")
         was = f" (before {then:5.2f})" if then else ""
-        cells.append(f"{row[f'pith{count}'] * 1e3:9.3f} {row[f'ort{count}'] * 1e3:9.3f} {row[f'ratio{count}']:6.2f} ({row[f'median{count}']:.2f}){was}")
+        also = f", OpenVINO {row[f'openvino{count}'] * 1e3:.3f} {row[f'openvino_ratio{count}']:.2f}" if f"openvino{count}" in row else ""
+        cells.append(f"{row[f'pith{count}'] * 1e3:9.3f} {row[f'ort{count}'] * 1e3:9.3f} {row[f'ratio{count}']:6.2f} ({row[f'median{count}']:.2f}){was}{also}")
     wrong = "" if row["good"] else f"   WRONG by {row['difference']:.2g}"
     print(f"{row['name'][:44]:44}", *cells, wrong, flush=True)
 
 
-def summary(rows, counts):
+def summary(rows, counts, peer="ort"):
     for count in counts:
-        ratios = sorted(r[f"ratio{count}"] for r in rows)
+        ratios = sorted(r[f"{word(peer, 'ratio')}{count}"] for r in rows)
         if ratios:
             yield (f"{count} thread{'s' * (count > 1)}: {len(ratios)} rows, median {statistics.median(ratios):.2f}, least {ratios[0]:.2f}, "
                    f"{sum(r < 0.8 for r in ratios)} below 0.8")
 
 
-def table(rows, counts, probed):
-    titles = [f"{t} thr.: {n}" for t in counts for n in ("Pith, ms", "ONNX Runtime, ms", "ratio (median)")]
+def table(rows, counts, probed, peer="ort", called="ONNX Runtime"):
+    titles = [f"{t} thr.: {n}" for t in counts for n in ("Pith, ms", f"{called}, ms", "ratio (median)")]
     titles += ["first result, ms", "memory, MB"] if probed else []
     lines = ["| " + " | ".join(["", *titles]) + " |", "|---" * (len(titles) + 1) + "|"]
     for r in rows:
         cells = [r["name"]]
         for t in counts:
-            cells += [f"{r[f'pith{t}'] * 1e3:.3f}", f"{r[f'ort{t}'] * 1e3:.3f}", f"{r[f'ratio{t}']:.2f} ({r[f'median{t}']:.2f})"]
+            cells += [f"{r[f'pith{t}'] * 1e3:.3f}", f"{r[f'{peer}{t}'] * 1e3:.3f}",
+                      f"{r[word(peer, 'ratio') + str(t)]:.2f} ({r[word(peer, 'median') + str(t)]:.2f})"]
         if probed:
             cells += [f"{r['pith_load'] * 1e3:.0f} and {r['ort_load'] * 1e3:.0f}",
                       f"{r['pith_bytes'] / 1e6:.0f} and {r['ort_bytes'] / 1e6:.0f}"]
         lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join([*lines, "", *(f"- {line}" for line in summary(rows, counts))])
+    return "\n".join([*lines, "", *(f"- {line}" for line in summary(rows, counts, peer))])
 
 
 def machine():
     model = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")),
                  platform.machine())
     return f"{len(os.sched_getaffinity(0))} cores of an {model}, {platform.system()} {platform.release()}, " \
-           f"onnxruntime {onnxruntime.__version__}. Load of the machine when the run began: {os.getloadavg()[0]:.1f}."
+           f"onnxruntime {onnxruntime.__version__}, openvino {version('openvino')}. Load of the machine when the run began: {os.getloadavg()[0]:.1f}."
 
 
 def write(networks, operators, counts, where):
     text = PAGE.read_text()
-    for mark, content in (("networks", table(networks, counts, True)), ("operators", table(operators, counts, False)), ("machine", where)):
+    others = table([r for r in networks if f"openvino{counts[0]}" in r], counts, False, "openvino", "OpenVINO")
+    for mark, content in (("networks", table(networks, counts, True)), ("openvino", others),
+                          ("operators", table(operators, counts, False)), ("machine", where)):
         head, rest = text.split(f"<!-- {mark} -->\n")
         text = f"{head}<!-- {mark} -->\n{content}\n<!-- /{mark} -->" + rest.split(f"<!-- /{mark} -->")[1]
     PAGE.write_text(text)

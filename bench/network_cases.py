@@ -22,12 +22,13 @@ TOLERANCES = {"qdq": 2e-2, "qlinear": 2e-2, "dynamic": 4e-2}
 
 class Network:
     """name: what is printed; model: bytes or a path; feeds: name → array; tolerance: the largest difference between engines,
-    of the largest number of an output; low: unused, as in operator_cases."""
+    of the largest number of an output; peers: the engines beside Pith; low: unused, as in
+    operator_cases."""
 
     low = False
 
-    def __init__(self, name, model, feeds, tolerance=TOLERANCE):
-        self.name, self.model, self.feeds, self.tolerance = name, model, feeds, tolerance
+    def __init__(self, name, model, feeds, tolerance=TOLERANCE, peers=("ort",)):
+        self.name, self.model, self.feeds, self.tolerance, self.peers = name, model, feeds, tolerance, peers
 
 
 def picture(*shape):
@@ -87,4 +88,5 @@ def networks(words=()):
     made = [row for row in make_networks.NETWORKS if asked(row[0])]
     folder = make_networks.files([file for _, file, _, _ in made]) if made else None
     for name, file, how, feeds in made:
-        yield Network(name, str(folder / f"{file}.onnx"), feeds, TOLERANCES.get(how[0], TOLERANCE))
+        yield Network(name, str(folder / f"{file}.onnx"), feeds, TOLERANCES.get(how[0], TOLERANCE),
+                      ("ort", "openvino") if how[0] == "bert" else ("ort",))
