@@ -8,12 +8,12 @@ requirements_networks.txt write what is missing.
 
 usage: make_networks.py FOLDER [FILE ...]
 """
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -143,19 +143,23 @@ def needed(names):
 
 
 def make(folder, only=()):
-    """Writes the files that are missing, each under its name as soon as it is whole."""
-    for _, file, how, feeds in NETWORKS:
-        path = folder / f"{file}.onnx"
-        if path.exists() or only and file not in only:
-            continue
-        print(f"making {file}", file=sys.stderr, flush=True)
-        with tempfile.TemporaryDirectory(dir=folder) as work:
-            new = Path(work, path.name)
+    """Writes the files that are missing, each under its name as soon as it is whole. One process at a time does so."""
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        work = folder / "work"
+        for _, file, how, feeds in NETWORKS:
+            path, new = folder / f"{file}.onnx", work / f"{file}.onnx"
+            if path.exists() or only and file not in only:
+                continue
+            print(f"making {file}", file=sys.stderr, flush=True)
+            shutil.rmtree(work, ignore_errors=True)  # what a process left that was ended
+            work.mkdir()
             if how[0] in QUANTISERS:
                 QUANTISERS[how[0]](new, folder / f"{how[1]}.onnx", feeds)
             else:
                 export(new, how, feeds)
             os.replace(new, path)
+        shutil.rmtree(work, ignore_errors=True)
 
 
 def files(only=()):
