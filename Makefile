@@ -119,7 +119,7 @@ bench: all model                ## Pith beside its peers, interleaved (make benc
 	@cmake --build build -j $(JOBS) --target peak
 	@"$$(tools/test_python.sh bench/requirements.txt)" bench/bench.py $(PARTS) $(if $(QUICK),--quick)
 
-bench-models: all               ## networks and single operators beside ONNX Runtime (make bench-models OPERATORS="pools conv --write")
+bench-models: all               ## networks and single operators beside ONNX Runtime (make bench-models OPERATORS="networks pools")
 	@tools/setup.sh test
 	@"$$(tools/test_python.sh bench/requirements_models.txt)" bench/bench_models.py $(OPERATORS)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pith beside ONNX Runtime: single operators at real shapes and networks out of wheels, in one interleaved run.
+"""Pith beside ONNX Runtime: single operators at real shapes and networks, in one interleaved run.
 
 Results are compared before anything is timed. Then both engines take turns in one process: a turn is a few runs with
 inputs and outputs in place. The least time of an engine is the one that other work of the machine disturbed least, so the
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -29,8 +30,8 @@ import operator_cases  # noqa: E402
 import pith_ctypes  # noqa: E402
 
 TOLERANCE = 2e-4  # of the largest number of an output of one operator
-NETWORK_TOLERANCE = 1e-2  # the same after many layers: PP-OCRv4's detection differs by 3e-3 from one level of ONNX Runtime to another
 PAGE = ROOT / "docs" / "performance" / "networks.md"
+LONG_RUN = 0.05  # seconds: a run as long as this warms up itself
 PAUSE = 0.002  # seconds in which the threads of the other engine come to rest
 
 
@@ -72,35 +73,53 @@ class Pith:
 
 
 class OnnxRuntime:
-    """A session per number of threads, bound to its inputs and to outputs that it writes again in every run."""
+    """A session for a number of threads, bound to its inputs and to outputs that it writes again in every run."""
 
-    def __init__(self, model, feeds, counts):
-        self.model, self.feeds, self.bound = model, feeds, {}
-        for count in counts:
-            options = onnxruntime.SessionOptions()
-            options.intra_op_num_threads, options.log_severity_level = count, 3
-            session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-            binding = session.io_binding()
-            for name, array in feeds.items():
-                binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(array))
-            self.first = session.run(None, feeds)
-            for port, array in zip(session.get_outputs(), self.first):
-                if isinstance(array, np.ndarray):
-                    binding.bind_ortvalue_output(port.name, onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array)))
-                else:
-                    binding.bind_output(port.name)
-            # Outputs of another rank than the file declares cannot be bound.
-            plain = any(np.ndim(a) != len(p.shape) for p, a in zip(session.get_outputs(), self.first))
-            self.bound[count] = (session, None if plain else binding)
+    def __init__(self, model, feeds, threads):
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.log_severity_level = threads, 3
+        self.feeds, self.session = feeds, onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        self.first = self.session.run(None, feeds)
+        # Outputs of another rank than the file declares cannot be bound.
+        plain = any(np.ndim(a) != len(p.shape) for p, a in zip(self.session.get_outputs(), self.first))
+        self.binding = None if plain else self.bind()
 
-    def threads(self, count):
-        self.session, self.binding = self.bound[count]
+    def bind(self):
+        binding = self.session.io_binding()
+        for name, array in self.feeds.items():
+            binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(array))
+        for port, array in zip(self.session.get_outputs(), self.first):
+            if isinstance(array, np.ndarray):
+                binding.bind_ortvalue_output(port.name, onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array)))
+            else:
+                binding.bind_output(port.name)
+        return binding
 
     def run(self):
         if self.binding:
             self.session.run_with_iobinding(self.binding)
         else:
             self.session.run(None, self.feeds)
+
+
+class OpenVino:
+    """A request whose inputs stay where they are."""
+
+    def __init__(self, model, feeds, threads):
+        import openvino
+        compiled = openvino.Core().compile_model(model, "CPU", {
+            "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"})
+        self.request = compiled.create_infer_request()
+        for name, array in feeds.items():
+            self.request.set_tensor(name, openvino.Tensor(array))
+        self.run()
+        self.first = [self.request.get_tensor(port).data.copy() for port in compiled.outputs]
+
+    def run(self):
+        self.request.infer()
+
+
+PEERS = {"ort": OnnxRuntime, "openvino": OpenVino}  # those of a case are its `peers`
 
 
 def difference(found, wanted, low):
@@ -117,11 +136,13 @@ def difference(found, wanted, low):
 
 
 def turn(engine, seconds):
-    """Seconds per run, over about so many seconds."""
-    engine.run()
-    start = time.perf_counter()
-    engine.run()
-    once = time.perf_counter() - start
+    """Seconds per run, over about so many seconds; of a network that takes long, over one run."""
+    for _ in range(2):  # the first is to warm up
+        start = time.perf_counter()
+        engine.run()
+        once = time.perf_counter() - start
+        if once >= LONG_RUN:
+            return once
     runs = max(1, min(1000, round(seconds / max(once, 1e-7))))
     start = time.perf_counter()
     for _ in range(runs):
@@ -129,18 +150,15 @@ def turn(engine, seconds):
     return (time.perf_counter() - start) / runs
 
 
-def compare(pith, ort, threads, rounds, seconds):
-    """The least seconds of Pith, of ONNX Runtime, and their ratio; the median ratio of a round."""
-    pith.threads(threads), ort.threads(threads)
+def compare(engines, rounds, seconds):
+    """The least seconds of each engine, and the median over the rounds of its seconds divided by those of the first."""
     times = []
     for _ in range(rounds):
-        pair = []
-        for engine in (pith, ort):
+        times.append([])
+        for engine in engines:
             time.sleep(PAUSE)
-            pair.append(turn(engine, seconds))
-        times.append(pair)
-    ours, theirs = (min(column) for column in zip(*times))
-    return ours, theirs, theirs / ours, statistics.median(o / p for p, o in times)
+            times[-1].append(turn(engine, seconds))
+    return [(min(column), statistics.median(t / first[0] for t, first in zip(column, times))) for column in zip(*times)]
 
 
 def probe(case, arguments):
@@ -148,7 +166,10 @@ def probe(case, arguments):
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         model, inputs = Path(folder, "model.onnx"), Path(folder, "inputs.npz")
-        model.write_bytes(case.model)
+        if isinstance(case.model, bytes):
+            model.write_bytes(case.model)
+        else:
+            model = case.model
         np.savez(inputs, **case.feeds)
         for _ in range(3):
             for engine in ("pith", "ort"):
@@ -159,19 +180,30 @@ def probe(case, arguments):
     return {key: min(values) for key, values in found.items()}
 
 
-def measure(case, arguments, tolerance=TOLERANCE):
-    ort = OnnxRuntime(case.model, case.feeds, arguments.threads)
-    pith = Pith(arguments.library, case.model, case.feeds)
+def measure(case, arguments, tolerance):
+    """A session of each peer lives at a time, so that memory holds each engine's weights once."""
+    pith, row = Pith(arguments.library, case.model, case.feeds), {"name": case.name, "difference": 0.0}
     try:
         pith.run()
-        found = difference(pith.results(), ort.first, case.low)
-        row = {"name": case.name, "difference": float(found), "good": bool(found <= tolerance)}
         for count in arguments.threads:
-            row[f"pith{count}"], row[f"ort{count}"], row[f"ratio{count}"], row[f"median{count}"] = compare(
-                pith, ort, count, arguments.rounds, arguments.seconds)
-        return row
+            pith.threads(count)
+            peers = {name: PEERS[name](case.model, case.feeds, count) for name in case.peers}
+            if count == arguments.threads[0]:
+                row["difference"] = max(float(difference(pith.results(), peer.first, case.low)) for peer in peers.values())
+            (ours, _), *others = compare([pith, *peers.values()], arguments.rounds, arguments.seconds)
+            row[f"pith{count}"] = ours
+            for name, (least, median) in zip(peers, others):
+                row[f"{name}{count}"] = least
+                row |= {f"{word(name, 'ratio')}{count}": least / ours, f"{word(name, 'median')}{count}": median}
+            del peers
+        return row | {"good": row["difference"] <= tolerance}
     finally:
         pith.close()
+
+
+def word(peer, what):
+    """The key of a row for what is told of a peer; of ONNX Runtime, beside which all are measured, it is the word alone."""
+    return what if peer == "ort" else f"{peer}_{what}"
 
 
 def show(row, counts, before):
@@ -179,44 +211,48 @@ def show(row, counts, before):
     for count in counts:
         then = before.get(row["name"], {}).get(f"ratio{count}")
         was = f" (before {then:5.2f})" if then else ""
-        cells.append(f"{row[f'pith{count}'] * 1e3:9.3f} {row[f'ort{count}'] * 1e3:9.3f} {row[f'ratio{count}']:6.2f} ({row[f'median{count}']:.2f}){was}")
+        also = f", OpenVINO {row[f'openvino{count}'] * 1e3:.3f} {row[f'openvino_ratio{count}']:.2f}" if f"openvino{count}" in row else ""
+        cells.append(f"{row[f'pith{count}'] * 1e3:9.3f} {row[f'ort{count}'] * 1e3:9.3f} {row[f'ratio{count}']:6.2f} ({row[f'median{count}']:.2f}){was}{also}")
     wrong = "" if row["good"] else f"   WRONG by {row['difference']:.2g}"
     print(f"{row['name'][:44]:44}", *cells, wrong, flush=True)
 
 
-def summary(rows, counts):
+def summary(rows, counts, peer="ort"):
     for count in counts:
-        ratios = sorted(r[f"ratio{count}"] for r in rows)
+        ratios = sorted(r[f"{word(peer, 'ratio')}{count}"] for r in rows)
         if ratios:
             yield (f"{count} thread{'s' * (count > 1)}: {len(ratios)} rows, median {statistics.median(ratios):.2f}, least {ratios[0]:.2f}, "
                    f"{sum(r < 0.8 for r in ratios)} below 0.8")
 
 
-def table(rows, counts, probed):
-    titles = [f"{t} thr.: {n}" for t in counts for n in ("Pith, ms", "ONNX Runtime, ms", "ratio (median)")]
+def table(rows, counts, probed, peer="ort", called="ONNX Runtime"):
+    titles = [f"{t} thr.: {n}" for t in counts for n in ("Pith, ms", f"{called}, ms", "ratio (median)")]
     titles += ["first result, ms", "memory, MB"] if probed else []
     lines = ["| " + " | ".join(["", *titles]) + " |", "|---" * (len(titles) + 1) + "|"]
     for r in rows:
         cells = [r["name"]]
         for t in counts:
-            cells += [f"{r[f'pith{t}'] * 1e3:.3f}", f"{r[f'ort{t}'] * 1e3:.3f}", f"{r[f'ratio{t}']:.2f} ({r[f'median{t}']:.2f})"]
+            cells += [f"{r[f'pith{t}'] * 1e3:.3f}", f"{r[f'{peer}{t}'] * 1e3:.3f}",
+                      f"{r[word(peer, 'ratio') + str(t)]:.2f} ({r[word(peer, 'median') + str(t)]:.2f})"]
         if probed:
             cells += [f"{r['pith_load'] * 1e3:.0f} and {r['ort_load'] * 1e3:.0f}",
                       f"{r['pith_bytes'] / 1e6:.0f} and {r['ort_bytes'] / 1e6:.0f}"]
         lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join([*lines, "", *(f"- {line}" for line in summary(rows, counts))])
+    return "\n".join([*lines, "", *(f"- {line}" for line in summary(rows, counts, peer))])
 
 
 def machine():
     model = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")),
                  platform.machine())
     return f"{len(os.sched_getaffinity(0))} cores of an {model}, {platform.system()} {platform.release()}, " \
-           f"onnxruntime {onnxruntime.__version__}. Load of the machine when the run began: {os.getloadavg()[0]:.1f}."
+           f"onnxruntime {onnxruntime.__version__}, openvino {version('openvino')}. Load of the machine when the run began: {os.getloadavg()[0]:.1f}."
 
 
 def write(networks, operators, counts, where):
     text = PAGE.read_text()
-    for mark, content in (("networks", table(networks, counts, True)), ("operators", table(operators, counts, False)), ("machine", where)):
+    others = table([r for r in networks if f"openvino{counts[0]}" in r], counts, False, "openvino", "OpenVINO")
+    for mark, content in (("networks", table(networks, counts, True)), ("openvino", others),
+                          ("operators", table(operators, counts, False)), ("machine", where)):
         head, rest = text.split(f"<!-- {mark} -->\n")
         text = f"{head}<!-- {mark} -->\n{content}\n<!-- /{mark} -->" + rest.split(f"<!-- /{mark} -->")[1]
     PAGE.write_text(text)
@@ -239,12 +275,12 @@ def main():
     words, networks, operators, where = [w.lower() for w in arguments.words], [], [], machine()
     print(f"{'ms of Pith, of ONNX Runtime, ratio (median)':44}", *[f"{n} thread{'s' * (n > 1)}".rjust(33) for n in arguments.threads])
     for case in network_cases.networks(words):
-        networks.append(measure(case, arguments, NETWORK_TOLERANCE) | probe(case, arguments))
+        networks.append(measure(case, arguments, case.tolerance) | probe(case, arguments))
         show(networks[-1], arguments.threads, before)
     for group, cases in operator_cases.GROUPS.items():
         for case in cases():
             if not words or any(w in group or w in case.name.lower() for w in words):
-                operators.append(measure(case, arguments))
+                operators.append(measure(case, arguments, TOLERANCE))
                 show(operators[-1], arguments.threads, before)
     for what, rows in (("networks", networks), ("operators", operators)):
         for line in summary(rows, arguments.threads):

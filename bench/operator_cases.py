@@ -5,7 +5,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 class Case:
     """name: what is printed; model: the bytes of an ONNX file; feeds: name → array; low: results are 8-bit numbers, which
-    may differ by one."""
+    may differ by one; peers: the engines beside Pith."""
+
+    peers = ("ort",)
 
     def __init__(self, name, op, inputs, outputs=1, constants=None, opset=21, domain="", low=False, **attributes):
         constants = constants or {}
