@@ -11,9 +11,10 @@
  * so many maps of one channel, tiles of maps are faster. BLOCK: maps that get their tail while they are in the cache,
  * if a part reads no more than READ floats, which then stay there too. */
 enum { BLOCK = 64, READ = 1 << 17, PART = 512, PARTS = 4, PANELS = 2, FEW = 8, GRAIN = 32768, DEPTHWISE = 16 };
-/* Inputs of few channels (pictures): output rows of a part, which copies the rows of the planes that it needs, so that
- * they stay in the cache. */
-enum { ROWS = 8, ROWS_CHANNELS = 4, ROWS_LEAST = 4 * ROWS, ROWS_STEPS = 256 };
+/* Rows of the output may be one part, which copies the rows of the planes that it needs, so that they stay in the
+ * cache: ROWS of them for inputs of FEW_CHANNELS (pictures), else as many as need KEPT floats, LEAST_ROWS or more;
+ * planes that are no larger are copied as a whole. */
+enum { ROWS = 8, FEW_CHANNELS = 4, KEPT = 160 << 10, LEAST_ROWS = 4, MOST_ROWS = 32 };
 
 typedef struct job {
     const pith_conv_f32 *s;
@@ -26,6 +27,7 @@ typedef struct job {
     int64_t *offsets;
     int64_t in, out, taps, plane; /* places of a channel, windows of a map; floats of a plane or of a channel */
     int64_t step, columns, positions, parts, map_parts;
+    int64_t rows;          /* of a part, see conv_part_rows */
     int64_t panels, block; /* of a group's maps: panels, and how many get their tail at a time */
 } job;
 
@@ -46,11 +48,6 @@ static int64_t conv_packed_floats(const pith_conv_sizes *z, int64_t taps) {
     return pith_mul_overflows(z->channels, taps, &steps) ? -1 : pith_gemm_f32_packed_size(steps, z->maps);
 }
 
-static bool conv_by_rows(const pith_conv_sizes *z, const pith_window *w) {
-    return w->rank == 2 && z->groups == 1 && z->channels <= ROWS_CHANNELS && w->out[0] >= ROWS_LEAST &&
-           !is_depthwise(z) && !is_plain(w) && pith_window_count(w->kernel, 2) * z->channels <= ROWS_STEPS;
-}
-
 /* The window of output rows [r0, r1) over the rows of the input that it needs. Returns the first of these. */
 static int64_t conv_rows_of(pith_window *part, const pith_window *w, int64_t r0, int64_t r1) {
     const int64_t reach = (w->kernel[0] - 1) * w->dilation[0] + 1, from = r0 * w->stride[0] - w->begin[0],
@@ -64,10 +61,32 @@ static int64_t conv_rows_of(pith_window *part, const pith_window *w, int64_t r0,
     return first;
 }
 
+/* Floats of the planes that `rows` rows of the output need; INT64_MAX if they are too many. */
+static int64_t conv_rows_floats(const pith_conv_sizes *z, const pith_window *w, int64_t rows) {
+    pith_window part;
+    int64_t all;
+    conv_rows_of(&part, w, 1, rows + 1);
+    const int64_t floats = pith_taps_floats(&part);
+    return floats < 0 || pith_mul_overflows(floats, z->channels, &all) ? INT64_MAX : all;
+}
+
+/* The rows of a part; 0: planes are copied as a whole. */
+static int64_t conv_part_rows(const pith_conv_sizes *z, const pith_window *w) {
+    int64_t rows = ROWS, all;
+    if (w->rank != 2 || z->groups != 1 || is_depthwise(z) || is_plain(w)) return 0;
+    if (z->channels <= FEW_CHANNELS) return w->out[0] >= 4 * ROWS ? ROWS : 0;
+    if (!pith_mul_overflows(pith_taps_floats(w), z->channels, &all) && all <= KEPT) return 0;
+    for (rows = MOST_ROWS; rows >= LEAST_ROWS && conv_rows_floats(z, w, rows) > KEPT;) rows--;
+    if (rows < LEAST_ROWS || w->out[0] < 2 * LEAST_ROWS) return 0;
+    const int64_t parts = (w->out[0] + rows - 1) / rows;
+    return (w->out[0] + parts - 1) / parts;
+}
+
 /* Floats of a plane, or -1 on overflow. */
 static int64_t conv_plane_floats(const pith_conv_sizes *z, const pith_window *w) {
+    const int64_t rows = conv_part_rows(z, w);
     pith_window part = *w;
-    if (conv_by_rows(z, w)) conv_rows_of(&part, w, 1, ROWS + 1);
+    if (rows) conv_rows_of(&part, w, 1, rows + 1);
     return pith_taps_floats(&part);
 }
 
@@ -129,7 +148,9 @@ bool pith_conv_f32_scratch(const pith_conv_f32 *s, const pith_conv_sizes *z, con
     if (floats < 0 || pith_mul_overflows(taps, z->channels, &steps) || steps > INT64_MAX / 64) return false;
     if (is_depthwise(z)) planes = threads;
     if (!is_depthwise(z) && !is_plain(w) && pith_mul_overflows(z->groups, z->channels, &planes)) return false;
-    if (conv_by_rows(z, w) && pith_mul_overflows((int64_t)threads, z->channels, &planes)) return false;
+    if (conv_part_rows(z, w) && (pith_mul_overflows((int64_t)threads, z->channels, &planes) ||
+                                 pith_mul_overflows((int64_t)threads, steps, &steps)))
+        return false;
     return !pith_mul_overflows((size_t)planes, pith_round64((size_t)floats * sizeof(float)), &own) &&
            !pith_add_overflows(own, pith_round64((size_t)steps * sizeof(int64_t)), &own) &&
            !pith_add_overflows(*bytes, own, bytes);
@@ -185,6 +206,16 @@ static void conv_finish(const job *j, const float *y, int64_t maps, int64_t coun
     for (int64_t m = 0; m < (whole ? 1 : maps); m++) pith_tail_apply(j->tail, y + m * j->out - j->y_all, count);
 }
 
+/* Maps [m0, m1) at positions [n0, n1), which are elements [first, first + count) of a map. */
+static void conv_run_maps(const job *j, const pith_conv *c, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
+                          int64_t first, int64_t count) {
+    for (int64_t m = m0, next; m < m1; m = next) {
+        next = j->tail && m1 - m > j->block ? m + j->block : m1;
+        j->s->conv(c, m, next, n0, n1);
+        conv_finish(j, c->y + m * j->out + first, next - m, count);
+    }
+}
+
 static void conv_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     const int64_t at = (int64_t)part % j->parts, maps = (int64_t)part / j->parts % j->map_parts,
@@ -202,11 +233,7 @@ static void conv_run_part(void *context, size_t part, int worker) {
                     .columns = j->columns };
     const int64_t n0 = at * PART, n1 = n0 + PART < j->positions ? n0 + PART : j->positions;
     const int64_t first = conv_place(j, n0), count = conv_place(j, n1) - first;
-    for (int64_t m = m0, next; m < m1; m = next) {
-        next = j->tail && m1 - m > j->block ? m + j->block : m1;
-        j->s->conv(&c, m, next, n0, n1);
-        conv_finish(j, c.y + m * j->out + first, next - m, count);
-    }
+    conv_run_maps(j, &c, m0, m1, n0, n1, first, count);
 }
 
 /* offsets of the channels one after the other, from those of one. */
@@ -214,29 +241,30 @@ static void conv_spread(int64_t *offsets, int64_t taps, int64_t channels, int64_
     for (int64_t i = taps; i < taps * channels; i++) offsets[i] = offsets[i - taps] + plane;
 }
 
-/* ROWS rows of all maps. */
+/* Some rows of all maps. */
 static void conv_run_rows(void *context, size_t part, int worker) {
     const job *j = context;
     const pith_conv_sizes *z = j->z;
-    const int64_t r0 = (int64_t)part * ROWS, r1 = r0 + ROWS < j->w->out[0] ? r0 + ROWS : j->w->out[0];
+    const int64_t steps = z->channels * j->taps, r0 = (int64_t)part * j->rows,
+                  r1 = r0 + j->rows < j->w->out[0] ? r0 + j->rows : j->w->out[0];
     float *planes = j->planes + worker * z->channels * j->plane;
-    int64_t offsets[ROWS_STEPS];
+    int64_t *offsets = j->offsets + worker * steps;
     pith_window w;
     const int64_t first = conv_rows_of(&w, j->w, r0, r1);
     pith_conv c = { .x = planes,
                     .offsets = offsets,
                     .weights = j->weights,
                     .bias = j->bias,
-                    .y = j->y + r0 * j->columns,
-                    .k = z->channels * j->taps,
+                    .y = j->y,
+                    .k = steps,
                     .y_map = j->out,
                     .columns = j->columns };
     pith_taps_offsets(offsets, &c.step, &w);
     conv_spread(offsets, j->taps, z->channels, j->plane);
     for (int64_t i = 0; i < z->channels; i++)
         j->s->plane(planes + i * j->plane, j->x + i * j->in + first * j->w->in[1], &w, 0);
-    j->s->conv(&c, 0, z->maps, 0, (r1 - r0 - 1) * c.step + j->columns);
-    conv_finish(j, c.y, z->maps, (r1 - r0) * j->columns);
+    c.y += r0 * j->columns;
+    conv_run_maps(j, &c, 0, z->maps, 0, (r1 - r0 - 1) * c.step + j->columns, 0, (r1 - r0) * j->columns);
 }
 
 /* The maps of one channel. */
@@ -276,20 +304,20 @@ static void conv_find_weights(pith_run *r, job *j, char *scratch) {
 void pith_conv_f32_run(pith_run *r, const pith_conv_f32 *s, const pith_conv_sizes *z, const pith_window *w,
                        const float *x, const float *weights, const float *bias, float *y) {
     job j = { .s = s, .z = z, .w = w, .source = weights, .bias = bias, .tail = r->tail, .y_all = y };
-    const bool plain = is_plain(w) && !is_depthwise(z), by_rows = conv_by_rows(z, w);
+    const bool plain = is_plain(w) && !is_depthwise(z);
     char *scratch = r->scratch;
     size_t own;
     j.in = pith_window_count(w->in, w->rank);
     j.out = pith_window_count(w->out, w->rank);
     j.taps = pith_window_count(w->kernel, w->rank);
     j.panels = conv_panels(z);
+    j.rows = conv_part_rows(z, w);
     if (!conv_weights_bytes(s, z, j.taps, &own)) return; /* the scratch has been computed */
     j.offsets = (int64_t *)(void *)(scratch + own);
     j.columns = plain ? j.out : w->out[w->rank - 1];
     j.plane = plain ? j.in : (int64_t)(pith_round64((size_t)conv_plane_floats(z, w) * sizeof(float)) / sizeof(float));
-    if (!plain)
-        j.planes =
-            (float *)(void *)((char *)j.offsets + pith_round64((size_t)(j.taps * z->channels) * sizeof(int64_t)));
+    const int64_t steps = j.taps * z->channels * (j.rows ? r->exec->threads : 1);
+    if (!plain) j.planes = (float *)(void *)((char *)j.offsets + pith_round64((size_t)steps * sizeof(int64_t)));
     if (plain)
         j.offsets[0] = 0, j.step = j.out;
     else
@@ -305,12 +333,12 @@ void pith_conv_f32_run(pith_run *r, const pith_conv_f32 *s, const pith_conv_size
     j.positions = plain || w->rank == 1 ? j.columns : (w->out[0] - 1) * j.step + j.columns;
     j.parts = (j.positions + PART - 1) / PART;
     j.map_parts = conv_map_parts(&j, r->exec->threads);
-    j.block = (j.positions < PART ? j.positions : PART) * z->channels <= READ ? BLOCK : z->maps;
+    j.block = j.rows || (j.positions < PART ? j.positions : PART) * z->channels <= READ ? BLOCK : z->maps;
     for (int64_t image = 0; image < z->batch; image++) {
         j.x = x + image * z->groups * z->channels * j.in;
         j.y = y + image * z->groups * z->maps * j.out;
-        if (by_rows) {
-            pith_run_parallel(r, conv_run_rows, &j, (size_t)((w->out[0] + ROWS - 1) / ROWS));
+        if (j.rows) {
+            pith_run_parallel(r, conv_run_rows, &j, (size_t)((w->out[0] + j.rows - 1) / j.rows));
             continue;
         }
         if (j.planes) pith_run_parallel(r, conv_copy_channel, &j, (size_t)(z->groups * z->channels));

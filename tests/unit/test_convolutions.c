@@ -7,7 +7,7 @@
 
 #include "kernels/window.h"
 
-enum { SEEDS = 600, MOST = 1 << 18 };
+enum { SEEDS = 600, MOST = 1 << 19 };
 
 typedef struct shape {
     pith_window w;
@@ -21,19 +21,22 @@ static int64_t below(uint64_t *state, uint32_t n) {
     return (int64_t)((uint32_t)(*state >> 33) % n);
 }
 
-/* Every third one is a picture's, every third one has a channel for each map. False: it has no windows. */
+/* Every third one is a picture's, every third one has a channel for each map, some are too large for the cache. False:
+ * it has no windows. */
 static bool random_shape(shape *s, uint64_t seed) {
     uint64_t state = seed;
     const bool picture = seed % 3 == 0, depthwise = seed % 3 == 1;
     *s = (shape){ .w = { .rank = 2 },
                   .batch = 1 + below(&state, 2),
                   .groups = depthwise ? 1 + below(&state, 6) : 1 + below(&state, 2) };
+    const bool large = seed % 60 == 0;
     if (picture) s->groups = 1;
-    s->channels = depthwise ? 1 : 1 + below(&state, 4);
-    s->maps = depthwise ? 1 + below(&state, 2) : 1 + below(&state, 17);
+    if (large) s->batch = 1;
+    s->channels = depthwise ? 1 : large ? 32 + below(&state, 16) : 1 + below(&state, 4);
+    s->maps = depthwise ? 1 + below(&state, 2) : 1 + below(&state, large ? 4 : 17);
     for (int d = 0; d < 2; d++) {
         const bool usual = seed % 2;
-        s->w.in[d] = 1 + below(&state, picture ? 90 : 40);
+        s->w.in[d] = large ? 75 + below(&state, 25) : 1 + below(&state, picture ? 90 : 40);
         s->w.kernel[d] = usual ? 3 : 1 + below(&state, 4);
         s->w.stride[d] = usual && depthwise ? 1 + (int64_t)(seed / 6 % 2) : 1 + below(&state, 3);
         s->w.dilation[d] = usual ? 1 : 1 + below(&state, 2);
