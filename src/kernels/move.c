@@ -120,7 +120,7 @@ static void move_tile(void *to, int64_t to_row, const void *from, int64_t from_c
 
 /* to[i * to_row + j] = from[i + j * from_column] */
 static void turn(char *to, int64_t to_row, const char *from, int64_t from_column, int64_t rows, int64_t columns,
-                 size_t size) {
+                 size_t size, pith_turn_fn *words) {
     enum { SIDE = 16 }; /* blocks of 16 x 16: a cache line of floats on both sides */
     if (size == 4 && rows == 3 && from_column == 3) {
         turn_pixels((uint32_t *)(void *)to, to_row, (const uint32_t *)(const void *)from, columns);
@@ -128,6 +128,10 @@ static void turn(char *to, int64_t to_row, const char *from, int64_t from_column
     }
     if (size == 4 && columns == 3 && to_row == 3) {
         turn_planes((uint32_t *)(void *)to, (const uint32_t *)(const void *)from, from_column, rows);
+        return;
+    }
+    if (size == 4 && words && rows >= SIDE / 2 && columns >= SIDE / 2) {
+        words(to, to_row, from, from_column, rows, columns);
         return;
     }
     for (int64_t i = 0; i < rows; i += SIDE) {
@@ -158,7 +162,7 @@ void pith_fill(void *to, const void *value, int64_t n, size_t size) {
 }
 
 void pith_move(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides, const int64_t *dims,
-               int rank, size_t size) {
+               int rank, size_t size, pith_turn_fn *words) {
     int64_t d[PITH_MAX_RANK + 1], ts[PITH_MAX_RANK + 1], fs[PITH_MAX_RANK + 1], index[PITH_MAX_RANK + 1] = { 0 };
     int r = 0;
     for (int i = 0; i < rank; i++) {
@@ -198,7 +202,7 @@ void pith_move(void *to, const int64_t *to_strides, const void *from, const int6
     }
     for (;;) {
         if (across != r - 1)
-            turn(t, ts[r - 2], f, fs[r - 1], d[r - 2], d[r - 1], size);
+            turn(t, ts[r - 2], f, fs[r - 1], d[r - 2], d[r - 1], size, words);
         else
             row(t, ts[r - 1], f, fs[r - 1], d[r - 1], size);
         int i = across != r - 1 ? r - 3 : r - 2;

@@ -206,6 +206,7 @@ typedef struct move_job {
     int64_t per_part;
     int rank;
     size_t size;
+    pith_turn_fn *turn;
 } move_job;
 
 static void move_part(void *context, size_t part, int worker) {
@@ -215,11 +216,17 @@ static void move_part(void *context, size_t part, int worker) {
     memcpy(dims, j->dims, (size_t)j->rank * sizeof *dims);
     dims[0] = j->dims[0] - first < j->per_part ? j->dims[0] - first : j->per_part;
     pith_move(j->to + first * j->to_strides[0] * (int64_t)j->size, j->to_strides,
-              j->from + first * j->from_strides[0] * (int64_t)j->size, j->from_strides, dims, j->rank, j->size);
+              j->from + first * j->from_strides[0] * (int64_t)j->size, j->from_strides, dims, j->rank, j->size,
+              j->turn);
 }
 
 void pith_run_move(pith_run *r, void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides,
                    const int64_t *dims, int rank, size_t size) {
+    pith_run_turn(r, NULL, to, to_strides, from, from_strides, dims, rank, size);
+}
+
+void pith_run_turn(pith_run *r, pith_turn_fn *turn, void *to, const int64_t *to_strides, const void *from,
+                   const int64_t *from_strides, const int64_t *dims, int rank, size_t size) {
     while (rank > 1 && dims[0] == 1) {
         dims++;
         to_strides++;
@@ -229,9 +236,11 @@ void pith_run_move(pith_run *r, void *to, const int64_t *to_strides, const void 
     int64_t inner = 1;
     for (int i = 1; i < rank; i++) inner *= dims[i];
     if (rank == 0 || dims[0] <= 1 || inner == 0) {
-        pith_move(to, to_strides, from, from_strides, dims, rank, size);
+        pith_move(to, to_strides, from, from_strides, dims, rank, size, turn);
         return;
     }
-    move_job j = { to, from, to_strides, from_strides, dims, pith_run_chunk(r, dims[0], inner, 32768), rank, size };
+    move_job j = {
+        to, from, to_strides, from_strides, dims, pith_run_chunk(r, dims[0], inner, 32768), rank, size, turn
+    };
     pith_run_parallel(r, move_part, &j, (size_t)((dims[0] + j.per_part - 1) / j.per_part));
 }

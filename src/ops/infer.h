@@ -4,6 +4,7 @@
 #define PITH_OPS_INFER_H
 
 #include "kernels/kernel.h"
+#include "kernels/move.h"
 #include "ops/op.h"
 
 /* True if input i is present. Works on pith_infer, pith_prepare and pith_run. */
@@ -59,6 +60,9 @@ pith_status pith_prepare_kernel(pith_prepare *c, const char *family, int dtype, 
 /* pith_move (kernels/move.h), shared among the run's threads along the first dimension. */
 void pith_run_move(pith_run *r, void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides,
                    const int64_t *dims, int rank, size_t size);
+/* The same with a loop for rows that become columns. */
+void pith_run_turn(pith_run *r, pith_turn_fn *turn, void *to, const int64_t *to_strides, const void *from,
+                   const int64_t *from_strides, const int64_t *dims, int rank, size_t size);
 
 /* A complex number is two floats, the part dtype; of other dtypes an element is one part. */
 static inline int pith_part_dtype(int dtype) {

@@ -188,7 +188,7 @@ static pith_status unique_slices(pith_run *r, unique *u) {
     if (!u->rows) return pith_fail_memory(r->err, x->bytes);
     int64_t dims[3] = { n, u->outer, u->inner }, from[3] = { u->inner, n * u->inner, 1 },
             to[3] = { u->length, u->inner, 1 };
-    if (pith_tensor_count(x)) pith_move(u->rows, to, x->data, from, dims, 3, u->size);
+    if (pith_tensor_count(x)) pith_move(u->rows, to, x->data, from, dims, 3, u->size, NULL);
     return PITH_OK;
 }
 
@@ -249,7 +249,7 @@ static pith_status unique_put_rows(pith_run *r, const unique *u) {
     int64_t one[2] = { u->outer, u->inner }, in[2] = { u->inner, 1 }, out[2] = { u->groups * u->inner, 1 };
     for (int64_t g = 0; g < u->groups && u->length; g++) {
         pith_move((char *)r->out[0]->data + (size_t)(u->place[g] * u->inner) * u->size, out,
-                  u->rows + (size_t)u->first[g] * u->row, in, one, 2, u->size);
+                  u->rows + (size_t)u->first[g] * u->row, in, one, 2, u->size, NULL);
     }
     return PITH_OK;
 }

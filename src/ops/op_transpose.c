@@ -50,11 +50,21 @@ static pith_status transpose_run_plain(pith_run *r) {
     pith_strides(to, y->dims, y->rank);
     for (int i = 0; i < x->rank; i++) from[i] = own[perm[i]];
     if (pith_tensor_count(y))
-        pith_run_move(r, y->data, to, x->data, from, y->dims, y->rank, pith_element_size(x->dtype));
+        pith_run_turn(r, *(pith_turn_fn *const *)r->state, y->data, to, x->data, from, y->dims, y->rank,
+                      pith_element_size(x->dtype));
     return PITH_OK;
 }
 
 static pith_status transpose_run(pith_run *r) { return pith_unpack_run(r, transpose_run_plain); }
+
+/* The state is the loop that turns squares, or NULL. */
+static pith_status transpose_prepare(pith_prepare *c) {
+    pith_turn_fn **turn = pith_arena_array(c->arena, 1, sizeof *turn);
+    if (!turn) return pith_fail_memory(c->err, sizeof *turn);
+    if (pith_element_size(c->in[0]->dtype) == 4) *turn = PITH_PREPARE_KERNEL(pith_turn_fn, "turn", PITH_F32, c);
+    c->state = turn;
+    return PITH_OK;
+}
 
 static pith_status transpose_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
     (void)state, (void)threads;
@@ -73,6 +83,7 @@ static pith_status transpose_scratch(const pith_infer *c, const void *state, int
                                        .types = "a",                                                                   \
                                        .attrs = attrs_,                                                                \
                                        .infer = transpose_infer,                                                       \
+                                       .prepare = transpose_prepare,                                                   \
                                        .scratch = transpose_scratch,                                                   \
                                        .run = transpose_run };
 TRANSPOSE(MoveAxis_pith, "pith", "MoveAxis", 1, "from int! -12..11; to int! -12..11")

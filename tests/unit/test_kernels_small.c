@@ -14,6 +14,7 @@
 #include "kernels/maps.h"
 #include "kernels/mix.h"
 #include "kernels/pool_rows.h"
+#include "kernels/move.h"
 #include "kernels/small.h"
 #include "kernels/taps.h"
 #include "kernels/unary.h"
@@ -477,6 +478,29 @@ static void convolution_bytes(void **state) {
     }
 }
 
+/* Words become columns, whatever their bits are; nothing else is read or written. */
+static void turned_words(void **state) {
+    (void)state;
+    for (int round = 0; round < 60; round++) {
+        const int64_t rows = 1 + random_below(round % 3 ? 40 : 200), columns = 1 + random_below(50);
+        const int64_t gap = random_below(3), wide = columns + random_below(3);
+        guarded from = guarded_alloc((size_t)(columns * (rows + gap) - gap) * 4, round & 1);
+        guarded to = guarded_alloc((size_t)((rows - 1) * wide + columns) * 4, round & 1);
+        for (int64_t i = 0; i < columns * (rows + gap) - gap; i++) ((uint32_t *)from.data)[i] = random_u32();
+        for (int level = 0; level < PITH_ISA_COUNT; level++) {
+            if (!level_usable(level)) continue;
+            memset(to.data, 0x5A, (size_t)((rows - 1) * wide + columns) * 4);
+            FIND(pith_turn_fn, "turn", PITH_F32, level)(to.data, wide, from.data, rows + gap, rows, columns);
+            for (int64_t i = 0; i < (rows - 1) * wide + columns; i++) {
+                const int64_t r = i / wide, c = i % wide;
+                assert_int_equal(((uint32_t *)to.data)[i],
+                                 c < columns ? ((uint32_t *)from.data)[c * (rows + gap) + r] : 0x5A5A5A5Au);
+            }
+        }
+        guarded_free(from), guarded_free(to);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(halves),
                                         cmocka_unit_test(arguments),
@@ -488,6 +512,7 @@ int main(void) {
                                         cmocka_unit_test(mixes),
                                         cmocka_unit_test(windows),
                                         cmocka_unit_test(pools),
-                                        cmocka_unit_test(depthwise_windows) };
+                                        cmocka_unit_test(depthwise_windows),
+                                        cmocka_unit_test(turned_words) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
