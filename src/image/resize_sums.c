@@ -1,0 +1,126 @@
+/* resize_sums.c - see resize_sums.h. */
+#include "image/resize_sums.h"
+
+#include <string.h>
+
+#include "base/cpu.h"
+
+enum { SUMS_LOW = 11 }; /* binary places of the lower half */
+
+void pith_resize_split(int16_t *halves, const int32_t *weights, int32_t count, int32_t taps) {
+    memset(halves, 0, pith_resize_halves(taps) * sizeof *halves);
+    for (int32_t k = 0; k < count; k++) {
+        int16_t *block = halves + k / PITH_RESIZE_BLOCK * 2 * PITH_RESIZE_BLOCK + k % PITH_RESIZE_BLOCK;
+        int32_t low = weights[k] & ((1 << SUMS_LOW) - 1);
+        block[0] = (int16_t)low;
+        block[PITH_RESIZE_BLOCK] = (int16_t)((weights[k] - low) / (1 << SUMS_LOW));
+    }
+}
+
+#ifdef __x86_64__
+
+#include <immintrin.h>
+
+#define AVX2 __attribute__((target("avx2")))
+
+bool pith_resize_sums_usable(void) {
+    const pith_cpu *cpu = pith_cpu_get();
+    return cpu->isa >= PITH_ISA_avx2 && (cpu->supported >> PITH_ISA_avx2 & 1);
+}
+
+/* Both halves as one sum, rounded; not cut to a byte yet. */
+static inline AVX2 __m256i sums_join(__m256i low, __m256i high) {
+    __m256i sum = _mm256_add_epi32(low, _mm256_slli_epi32(high, SUMS_LOW));
+    return _mm256_add_epi32(sum, _mm256_set1_epi32(1 << (PITH_RESIZE_PLACES - 1)));
+}
+
+/* Four input pixels are in a vector: the first two in the lower half, channel by channel, then the other two. channels
+ * is a constant at every call, so each gets a loop of its own. */
+static inline AVX2 void sums_row(uint8_t *to, const uint8_t *from, const pith_resize_row *row, int channels) {
+    const __m128i half = _mm_set1_epi32(1 << (PITH_RESIZE_PLACES - 1));
+    const __m128i order = channels == 3 ? _mm_setr_epi8(0, 3, 1, 4, 2, 5, -1, -1, 6, 9, 7, 10, 8, 11, -1, -1)
+                                        : _mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15);
+    const __m256i lows = _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1), highs = _mm256_setr_epi32(2, 2, 2, 2, 3, 3, 3, 3);
+    const size_t step = pith_resize_halves(row->taps);
+    for (int32_t i = 0; i < row->width; i++, to += channels) {
+        const int16_t *halves = row->halves + (size_t)i * step;
+        const uint8_t *p = from + (size_t)row->first[i] * (size_t)channels;
+        __m256i low = _mm256_setzero_si256(), high = low;
+        for (int32_t k = 0; k < row->counts[i]; k += PITH_RESIZE_BLOCK) {
+            __m128i bytes = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)p), order);
+            __m256i pixels = _mm256_cvtepu8_epi16(bytes);
+            __m256 both = _mm256_castsi256_ps(
+                _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)halves)));
+            __m256i a = _mm256_castps_si256(_mm256_permutevar_ps(both, lows));
+            __m256i b = _mm256_castps_si256(_mm256_permutevar_ps(both, highs));
+            low = _mm256_add_epi32(low, _mm256_madd_epi16(pixels, a));
+            high = _mm256_add_epi32(high, _mm256_madd_epi16(pixels, b));
+            p += PITH_RESIZE_BLOCK * channels;
+            halves += 2 * PITH_RESIZE_BLOCK;
+        }
+        __m256i sum = _mm256_add_epi32(low, _mm256_slli_epi32(high, SUMS_LOW));
+        __m128i whole = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+        whole = _mm_srai_epi32(_mm_add_epi32(whole, half), PITH_RESIZE_PLACES);
+        whole = _mm_packs_epi32(whole, whole);
+        int32_t pixel = _mm_cvtsi128_si32(_mm_packus_epi16(whole, whole));
+        memcpy(to, &pixel, (size_t)channels);
+    }
+}
+
+AVX2 void pith_resize_sum_along(uint8_t *to, const uint8_t *from, const pith_resize_row *row, int channels) {
+    if (channels == 3)
+        sums_row(to, from, row, 3);
+    else
+        sums_row(to, from, row, 4);
+}
+
+/* 32 bytes of the result. Two rows at a time: byte by byte of the one and of the other. */
+static inline AVX2 void sums_columns(uint8_t *to, const uint8_t *rows, size_t bytes, const int16_t *halves,
+                                     int32_t count) {
+    const __m256i zero = _mm256_setzero_si256();
+    __m256i low[4] = { zero, zero, zero, zero }, high[4] = { zero, zero, zero, zero };
+    for (int32_t k = 0; k < count; k += 2, rows += 2 * bytes) {
+        const int16_t *h = halves + k / PITH_RESIZE_BLOCK * 2 * PITH_RESIZE_BLOCK + k % PITH_RESIZE_BLOCK;
+        int32_t lows, highs;
+        memcpy(&lows, h, sizeof lows);
+        memcpy(&highs, h + PITH_RESIZE_BLOCK, sizeof highs);
+        const __m256i wl = _mm256_set1_epi32(lows), wh = _mm256_set1_epi32(highs);
+        /* After the last of an odd number of rows there may be none; its weight is zero. */
+        const uint8_t *second = k + 1 < count ? rows + bytes : rows;
+        __m256i a = _mm256_loadu_si256((const __m256i *)(const void *)rows);
+        __m256i b = _mm256_loadu_si256((const __m256i *)(const void *)second);
+        __m256i ab = _mm256_unpacklo_epi8(a, b), cd = _mm256_unpackhi_epi8(a, b);
+        const __m256i pairs[4] = { _mm256_unpacklo_epi8(ab, zero), _mm256_unpackhi_epi8(ab, zero),
+                                   _mm256_unpacklo_epi8(cd, zero), _mm256_unpackhi_epi8(cd, zero) };
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; j++) {
+            low[j] = _mm256_add_epi32(low[j], _mm256_madd_epi16(pairs[j], wl));
+            high[j] = _mm256_add_epi32(high[j], _mm256_madd_epi16(pairs[j], wh));
+        }
+    }
+    __m256i sum[4];
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++) sum[j] = _mm256_srai_epi32(sums_join(low[j], high[j]), PITH_RESIZE_PLACES);
+    __m256i result = _mm256_packus_epi16(_mm256_packs_epi32(sum[0], sum[1]), _mm256_packs_epi32(sum[2], sum[3]));
+    _mm256_storeu_si256((__m256i *)(void *)to, result);
+}
+
+AVX2 void pith_resize_sum_down(uint8_t *to, const uint8_t *rows, size_t bytes, const int16_t *halves, int32_t count) {
+    size_t i = 0;
+    for (; i + 32 <= bytes; i += 32) sums_columns(to + i, rows + i, bytes, halves, count);
+    if (i < bytes) sums_columns(to + bytes - 32, rows + bytes - 32, bytes, halves, count);
+}
+
+#else
+
+bool pith_resize_sums_usable(void) { return false; }
+
+void pith_resize_sum_along(uint8_t *to, const uint8_t *from, const pith_resize_row *row, int channels) {
+    (void)to, (void)from, (void)row, (void)channels;
+}
+
+void pith_resize_sum_down(uint8_t *to, const uint8_t *rows, size_t bytes, const int16_t *halves, int32_t count) {
+    (void)to, (void)rows, (void)bytes, (void)halves, (void)count;
+}
+
+#endif
