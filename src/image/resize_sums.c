@@ -38,8 +38,12 @@ static inline AVX2 __m256i sums_join(__m256i low, __m256i high) {
  * is a constant at every call, so each gets a loop of its own. */
 static inline AVX2 void sums_row(uint8_t *to, const uint8_t *from, const pith_resize_row *row, int channels) {
     const __m128i half = _mm_set1_epi32(1 << (PITH_RESIZE_PLACES - 1));
-    const __m128i order = channels == 3 ? _mm_setr_epi8(0, 3, 1, 4, 2, 5, -1, -1, 6, 9, 7, 10, 8, 11, -1, -1)
-                                        : _mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15);
+    /* Each byte becomes 16 bits; -1 is a zero. */
+    const __m256i order =
+        channels == 3 ? _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, /* the first two */
+                                         6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1)
+                      : _mm256_setr_epi8(0, -1, 4, -1, 1, -1, 5, -1, 2, -1, 6, -1, 3, -1, 7, -1, /* the first two */
+                                         8, -1, 12, -1, 9, -1, 13, -1, 10, -1, 14, -1, 11, -1, 15, -1);
     const __m256i lows = _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1), highs = _mm256_setr_epi32(2, 2, 2, 2, 3, 3, 3, 3);
     const size_t step = pith_resize_halves(row->taps);
     for (int32_t i = 0; i < row->width; i++, to += channels) {
@@ -47,8 +51,8 @@ static inline AVX2 void sums_row(uint8_t *to, const uint8_t *from, const pith_re
         const uint8_t *p = from + (size_t)row->first[i] * (size_t)channels;
         __m256i low = _mm256_setzero_si256(), high = low;
         for (int32_t k = 0; k < row->counts[i]; k += PITH_RESIZE_BLOCK) {
-            __m128i bytes = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)p), order);
-            __m256i pixels = _mm256_cvtepu8_epi16(bytes);
+            __m256i bytes = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)p));
+            __m256i pixels = _mm256_shuffle_epi8(bytes, order);
             __m256 both = _mm256_castsi256_ps(
                 _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)halves)));
             __m256i a = _mm256_castps_si256(_mm256_permutevar_ps(both, lows));
@@ -63,7 +67,10 @@ static inline AVX2 void sums_row(uint8_t *to, const uint8_t *from, const pith_re
         whole = _mm_srai_epi32(_mm_add_epi32(whole, half), PITH_RESIZE_PLACES);
         whole = _mm_packs_epi32(whole, whole);
         int32_t pixel = _mm_cvtsi128_si32(_mm_packus_epi16(whole, whole));
-        memcpy(to, &pixel, (size_t)channels);
+        if (i + 1 < row->width)
+            memcpy(to, &pixel, sizeof pixel); /* the next pixel overwrites what is too much */
+        else
+            memcpy(to, &pixel, (size_t)channels);
     }
 }
 
