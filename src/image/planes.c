@@ -1,4 +1,5 @@
-/* planes.c - see planes.h. Eight pixels at a time with AVX2; conversions are exact, so any way gives the same numbers. */
+/* planes.c - see planes.h. Eight pixels at a time with AVX2; conversions are exact, so any way gives the same numbers.
+ */
 #include "image/planes.h"
 
 #include <stdbool.h>
@@ -17,8 +18,8 @@ static void planes_from(size_t begin, float *const planes[3], const uint8_t *pix
 
 #include <immintrin.h>
 
-/* Returns how many pixels are done. It reads 16 bytes from every fourth pixel on, so it ends before these pass the row's
- * end. channels is a constant at every call. */
+/* Returns how many pixels are done. It reads 16 bytes from every fourth pixel on, so it ends before these pass the
+ * row's end. channels is a constant at every call. */
 static inline __attribute__((target("avx2"))) size_t planes_avx2(float *const planes[3], const uint8_t *pixels,
                                                                  int channels, const int order[3], size_t count) {
     __m256i pick[3];

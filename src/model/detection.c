@@ -174,8 +174,7 @@ static void detect_lay_row(const detect_rows *d, const uint8_t *pixels, int32_t 
     const size_t used = y < s->height ? (size_t)s->width : 0;
     float *rows[3];
     for (size_t p = 0; p < 3; p++) rows[p] = d->planes + p * plane + (size_t)y * (size_t)s->whole_width;
-    if (used)
-        pith_planes_of_row(rows, pixels + (size_t)y * used * channels, d->image->channels, d->order, used);
+    if (used) pith_planes_of_row(rows, pixels + (size_t)y * used * channels, d->image->channels, d->order, used);
     for (int p = 0; p < 3; p++) memset(rows[p] + used, 0, ((size_t)s->whole_width - used) * sizeof(float));
 }
 
