@@ -28,7 +28,8 @@ typedef struct pith_image {
     const pith_allocator *allocator; /* of pixels; NULL: the library's own, as far as pith_image_free is concerned */
 } pith_image;
 
-/* Frees the pixels of a picture that the library filled and sets it to zeros. NULL and zeros are allowed. */
+/* Frees the pixels of a picture that the library filled and sets it to zeros. NULL and zeros are allowed. If no
+ * allocator was given, the process keeps up to 64 MB of what is freed for the pictures that come next. */
 PITH_API void pith_image_free(pith_image *image);
 
 #define PITH_IMAGE_MAX_PIXELS 100000000

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "image/format.h"
+#include "image/picture_memory.h"
 #include "image/module.h"
 #include "image/plain.h"
 
@@ -24,7 +25,7 @@ typedef struct decode {
 } decode;
 
 static const pith_allocator *picture_allocator(const pith_allocator *allocator) {
-    return allocator ? allocator : &pith_allocator_default;
+    return allocator ? allocator : &pith_picture_memory;
 }
 
 pith_status pith_picture_alloc(pith_image *image, int32_t width, int32_t height, int32_t channels,
