@@ -177,7 +177,8 @@ static inline void row_sum_pixels(uint8_t *to, const uint8_t *from, const resize
 static void row_along(uint8_t *to, const uint8_t *from, const resizer *r) {
     if (r->x_halves) {
         const pith_resize_row row = { r->x_halves, r->x_first, r->x_count, r->window.width, r->x.taps };
-        pith_resize_sum_along(to, from, &row, r->image->channels);
+        const pith_resize_lines lines = { to, from, 0, 0, 1 };
+        pith_resize_sum_along(&lines, &row, r->image->channels);
     } else if (r->image->channels == 1)
         row_sum_pixels(to, from, r, 1);
     else if (r->image->channels == 3)
@@ -203,6 +204,17 @@ static void row_prepare(uint8_t *to, const resizer *r, int32_t y) {
         memcpy(to, from + (r->along ? 0 : (size_t)r->window.x * pixel), r->middle);
 }
 
+/* Input rows y and y + 1 at once, as the pass over columns wants them. False: they must be prepared one by one. */
+static bool row_prepare_two(uint8_t *to, const resizer *r, int32_t y) {
+    const size_t bytes = (size_t)r->image->width * (size_t)r->image->channels;
+    if (!r->x_halves || r->columns_first || r->premultiplied) return false;
+    if ((size_t)(r->image->height - 2 - y) * bytes < PITH_RESIZE_OVERREAD) return false;
+    const pith_resize_row row = { r->x_halves, r->x_first, r->x_count, r->window.width, r->x.taps };
+    const pith_resize_lines lines = { to, r->image->pixels + (size_t)y * bytes, r->middle, bytes, 2 };
+    pith_resize_sum_along(&lines, &row, r->image->channels);
+    return true;
+}
+
 /* Sees to it that rows begin to end are in the window of rows. Both only grow from call to call. */
 static const uint8_t *rows_up_to(resizer *r, int32_t begin, int32_t end) {
     if (end - r->first_row > r->capacity) {
@@ -213,8 +225,12 @@ static const uint8_t *rows_up_to(resizer *r, int32_t begin, int32_t end) {
             r->end_row = begin;
         r->first_row = begin;
     }
-    for (; r->end_row < end; r->end_row++)
-        row_prepare(r->rows + (size_t)(r->end_row - r->first_row) * r->middle, r, r->end_row);
+    while (r->end_row < end) {
+        uint8_t *to = r->rows + (size_t)(r->end_row - r->first_row) * r->middle;
+        const bool two = r->end_row + 1 < end && row_prepare_two(to, r, r->end_row);
+        if (!two) row_prepare(to, r, r->end_row);
+        r->end_row += two ? 2 : 1;
+    }
     return r->rows + (size_t)(begin - r->first_row) * r->middle;
 }
 

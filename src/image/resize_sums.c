@@ -34,10 +34,19 @@ static inline AVX2 __m256i sums_join(__m256i low, __m256i high) {
     return _mm256_add_epi32(sum, _mm256_set1_epi32(1 << (PITH_RESIZE_PLACES - 1)));
 }
 
-/* Four input pixels are in a vector: the first two in the lower half, channel by channel, then the other two. channels
- * is a constant at every call, so each gets a loop of its own. */
-static inline AVX2 void sums_row(uint8_t *to, const uint8_t *from, const pith_resize_row *row, int channels) {
+/* An output pixel of one channel after another in 32 bits, from the sums of its two halves of pixels. */
+static inline AVX2 int32_t sums_pixel(__m256i low, __m256i high) {
     const __m128i half = _mm_set1_epi32(1 << (PITH_RESIZE_PLACES - 1));
+    __m256i sum = _mm256_add_epi32(low, _mm256_slli_epi32(high, SUMS_LOW));
+    __m128i whole = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+    whole = _mm_srai_epi32(_mm_add_epi32(whole, half), PITH_RESIZE_PLACES);
+    whole = _mm_packs_epi32(whole, whole);
+    return _mm_cvtsi128_si32(_mm_packus_epi16(whole, whole));
+}
+
+/* Four input pixels are in a vector: the first two in the lower half, channel by channel, then the other two. channels
+ * is 3 or 4 and rows is 1 or 2; both are constants at every call, so each pair gets a loop of its own. */
+static inline AVX2 void sums_rows(const pith_resize_lines *l, const pith_resize_row *row, int channels, int rows) {
     /* Each byte becomes 16 bits; -1 is a zero. */
     const __m256i order =
         channels == 3 ? _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, /* the first two */
@@ -45,40 +54,48 @@ static inline AVX2 void sums_row(uint8_t *to, const uint8_t *from, const pith_re
                       : _mm256_setr_epi8(0, -1, 4, -1, 1, -1, 5, -1, 2, -1, 6, -1, 3, -1, 7, -1, /* the first two */
                                          8, -1, 12, -1, 9, -1, 13, -1, 10, -1, 14, -1, 11, -1, 15, -1);
     const __m256i lows = _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1), highs = _mm256_setr_epi32(2, 2, 2, 2, 3, 3, 3, 3);
-    const size_t step = pith_resize_halves(row->taps);
-    for (int32_t i = 0; i < row->width; i++, to += channels) {
-        const int16_t *halves = row->halves + (size_t)i * step;
-        const uint8_t *p = from + (size_t)row->first[i] * (size_t)channels;
-        __m256i low = _mm256_setzero_si256(), high = low;
+    const size_t step = pith_resize_halves(row->taps), pixel = (size_t)channels;
+    for (size_t i = 0; i < (size_t)row->width; i++) {
+        const int16_t *halves = row->halves + i * step;
+        const uint8_t *p = l->from + (size_t)row->first[i] * pixel;
+        __m256i low[2] = { _mm256_setzero_si256(), _mm256_setzero_si256() }, high[2] = { low[0], low[0] };
         for (int32_t k = 0; k < row->counts[i]; k += PITH_RESIZE_BLOCK) {
-            __m256i bytes = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)p));
-            __m256i pixels = _mm256_shuffle_epi8(bytes, order);
-            __m256 both = _mm256_castsi256_ps(
+            const __m256 both = _mm256_castsi256_ps(
                 _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)halves)));
-            __m256i a = _mm256_castps_si256(_mm256_permutevar_ps(both, lows));
-            __m256i b = _mm256_castps_si256(_mm256_permutevar_ps(both, highs));
-            low = _mm256_add_epi32(low, _mm256_madd_epi16(pixels, a));
-            high = _mm256_add_epi32(high, _mm256_madd_epi16(pixels, b));
+            const __m256i a = _mm256_castps_si256(_mm256_permutevar_ps(both, lows));
+            const __m256i b = _mm256_castps_si256(_mm256_permutevar_ps(both, highs));
+#pragma GCC unroll 2
+            for (int j = 0; j < rows; j++) {
+                const void *at = p + (j ? l->from_step : 0);
+                const __m256i bytes = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)at));
+                const __m256i pixels = _mm256_shuffle_epi8(bytes, order);
+                low[j] = _mm256_add_epi32(low[j], _mm256_madd_epi16(pixels, a));
+                high[j] = _mm256_add_epi32(high[j], _mm256_madd_epi16(pixels, b));
+            }
             p += PITH_RESIZE_BLOCK * channels;
             halves += 2 * PITH_RESIZE_BLOCK;
         }
-        __m256i sum = _mm256_add_epi32(low, _mm256_slli_epi32(high, SUMS_LOW));
-        __m128i whole = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
-        whole = _mm_srai_epi32(_mm_add_epi32(whole, half), PITH_RESIZE_PLACES);
-        whole = _mm_packs_epi32(whole, whole);
-        int32_t pixel = _mm_cvtsi128_si32(_mm_packus_epi16(whole, whole));
-        if (i + 1 < row->width)
-            memcpy(to, &pixel, sizeof pixel); /* the next pixel overwrites what is too much */
-        else
-            memcpy(to, &pixel, (size_t)channels);
+#pragma GCC unroll 2
+        for (int j = 0; j < rows; j++) {
+            uint8_t *to = l->to + (j ? l->to_step : 0) + i * pixel;
+            const int32_t sum = sums_pixel(low[j], high[j]);
+            if (i + 1 < (size_t)row->width)
+                memcpy(to, &sum, sizeof sum); /* the next pixel overwrites what is too much */
+            else
+                memcpy(to, &sum, pixel);
+        }
     }
 }
 
-AVX2 void pith_resize_sum_along(uint8_t *to, const uint8_t *from, const pith_resize_row *row, int channels) {
-    if (channels == 3)
-        sums_row(to, from, row, 3);
+AVX2 void pith_resize_sum_along(const pith_resize_lines *lines, const pith_resize_row *row, int channels) {
+    if (channels == 3 && lines->count == 2)
+        sums_rows(lines, row, 3, 2);
+    else if (channels == 3)
+        sums_rows(lines, row, 3, 1);
+    else if (lines->count == 2)
+        sums_rows(lines, row, 4, 2);
     else
-        sums_row(to, from, row, 4);
+        sums_rows(lines, row, 4, 1);
 }
 
 /* 32 bytes of the result. Two rows at a time: byte by byte of the one and of the other. */
@@ -122,8 +139,8 @@ AVX2 void pith_resize_sum_down(uint8_t *to, const uint8_t *rows, size_t bytes, c
 
 bool pith_resize_sums_usable(void) { return false; }
 
-void pith_resize_sum_along(uint8_t *to, const uint8_t *from, const pith_resize_row *row, int channels) {
-    (void)to, (void)from, (void)row, (void)channels;
+void pith_resize_sum_along(const pith_resize_lines *lines, const pith_resize_row *row, int channels) {
+    (void)lines, (void)row, (void)channels;
 }
 
 void pith_resize_sum_down(uint8_t *to, const uint8_t *rows, size_t bytes, const int16_t *halves, int32_t count) {

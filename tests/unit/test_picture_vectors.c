@@ -46,7 +46,10 @@ static uint8_t byte_of(int64_t sum) {
 
 static void check_along(int channels, int32_t in, int32_t out, int32_t taps) {
     const size_t pixel = (size_t)channels, halves = pith_resize_halves(taps), width = (size_t)out;
-    uint8_t *from = bytes_of((size_t)in * pixel + PITH_RESIZE_OVERREAD), *to = calloc(width, pixel);
+    const size_t to_step = width * pixel + next(3), from_step = (size_t)in * pixel + next(3);
+    const int lines = 1 + (int)next(2);
+    uint8_t *from = bytes_of((size_t)(lines - 1) * from_step + (size_t)in * pixel + PITH_RESIZE_OVERREAD);
+    uint8_t *to = calloc((size_t)(lines - 1) * to_step + width * pixel, 1);
     int32_t *weights = calloc(width * (size_t)taps, sizeof *weights), *first = calloc(width, sizeof *first);
     int32_t *counts = calloc(width, sizeof *counts);
     int16_t *split = calloc(width * halves, sizeof *split);
@@ -57,14 +60,16 @@ static void check_along(int channels, int32_t in, int32_t out, int32_t taps) {
         pith_resize_split(split + i * halves, weights + i * (size_t)taps, counts[i], taps);
     }
     const pith_resize_row row = { split, first, counts, out, taps };
-    pith_resize_sum_along(to, from, &row, channels);
-    for (size_t i = 0; i < width; i++)
-        for (size_t c = 0; c < pixel; c++) {
-            int64_t sum = 0;
-            for (int32_t k = 0; k < counts[i]; k++)
-                sum += (int64_t)weights[i * (size_t)taps + (size_t)k] * from[(size_t)(first[i] + k) * pixel + c];
-            assert_int_equal(to[i * pixel + c], byte_of(sum));
-        }
+    const pith_resize_lines both = { to, from, to_step, from_step, lines };
+    pith_resize_sum_along(&both, &row, channels);
+    for (size_t n = 0; n < (size_t)lines * width * pixel; n++) {
+        const size_t line = n / (width * pixel), i = n / pixel % width, c = n % pixel;
+        int64_t sum = 0;
+        for (int32_t k = 0; k < counts[i]; k++)
+            sum += (int64_t)weights[i * (size_t)taps + (size_t)k] *
+                   from[line * from_step + (size_t)(first[i] + k) * pixel + c];
+        assert_int_equal(to[line * to_step + i * pixel + c], byte_of(sum));
+    }
     free(from), free(to), free(weights), free(first), free(counts), free(split);
 }
 
