@@ -44,6 +44,14 @@ static inline AVX2 int32_t sums_pixel(__m256i low, __m256i high) {
     return _mm_cvtsi128_si32(_mm_packus_epi16(whole, whole));
 }
 
+/* Asks for the same place two rows further down, which comes next; the processor follows no picture from row to row. It
+ * may lie after the picture's end, where nothing happens. */
+static inline AVX2 void sums_ask(const uint8_t *p, size_t step, int rows) {
+    const uintptr_t next = (uintptr_t)p + 2 * step;
+    _mm_prefetch((const void *)next, _MM_HINT_T0);
+    if (rows == 2) _mm_prefetch((const void *)(next + step), _MM_HINT_T0);
+}
+
 /* Four input pixels are in a vector: the first two in the lower half, channel by channel, then the other two. channels
  * is 3 or 4 and rows is 1 or 2; both are constants at every call, so each pair gets a loop of its own. */
 static inline AVX2 void sums_rows(const pith_resize_lines *l, const pith_resize_row *row, int channels, int rows) {
@@ -59,6 +67,7 @@ static inline AVX2 void sums_rows(const pith_resize_lines *l, const pith_resize_
         const int16_t *halves = row->halves + i * step;
         const uint8_t *p = l->from + (size_t)row->first[i] * pixel;
         __m256i low[2] = { _mm256_setzero_si256(), _mm256_setzero_si256() }, high[2] = { low[0], low[0] };
+        sums_ask(p, l->from_step, rows);
         for (int32_t k = 0; k < row->counts[i]; k += PITH_RESIZE_BLOCK) {
             const __m256 both = _mm256_castsi256_ps(
                 _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)halves)));
