@@ -207,7 +207,7 @@ static void row_prepare(uint8_t *to, const resizer *r, int32_t y) {
 /* Input rows y and y + 1 at once, as the pass over columns wants them. False: they must be prepared one by one. */
 static bool row_prepare_two(uint8_t *to, const resizer *r, int32_t y) {
     const size_t bytes = (size_t)r->image->width * (size_t)r->image->channels;
-    if (!r->x_halves || r->columns_first || r->premultiplied) return false;
+    if (!r->x_halves || r->columns_first || r->image->channels != 3) return false;
     if ((size_t)(r->image->height - 2 - y) * bytes < PITH_RESIZE_OVERREAD) return false;
     const pith_resize_row row = { r->x_halves, r->x_first, r->x_count, r->window.width, r->x.taps };
     const pith_resize_lines lines = { to, r->image->pixels + (size_t)y * bytes, r->middle, bytes, 2 };

@@ -101,8 +101,6 @@ AVX2 void pith_resize_sum_along(const pith_resize_lines *lines, const pith_resiz
         sums_rows(lines, row, 3, 2);
     else if (channels == 3)
         sums_rows(lines, row, 3, 1);
-    else if (lines->count == 2)
-        sums_rows(lines, row, 4, 2);
     else
         sums_rows(lines, row, 4, 1);
 }

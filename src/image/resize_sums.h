@@ -43,7 +43,7 @@ typedef struct pith_resize_lines {
     int count;
 } pith_resize_lines;
 
-/* channels: 3 or 4. Two rows take less time than twice one row. */
+/* channels: 3, or 4 for one row. Two rows take less time than twice one row. */
 void pith_resize_sum_along(const pith_resize_lines *lines, const pith_resize_row *row, int channels);
 
 /* to[i]: the sum of the weights times byte i of each of `count` rows, which follow each other in steps of `bytes`.

@@ -47,7 +47,7 @@ static uint8_t byte_of(int64_t sum) {
 static void check_along(int channels, int32_t in, int32_t out, int32_t taps) {
     const size_t pixel = (size_t)channels, halves = pith_resize_halves(taps), width = (size_t)out;
     const size_t to_step = width * pixel + next(3), from_step = (size_t)in * pixel + next(3);
-    const int lines = 1 + (int)next(2);
+    const int lines = 1 + (channels == 3 ? (int)next(2) : 0);
     uint8_t *from = bytes_of((size_t)(lines - 1) * from_step + (size_t)in * pixel + PITH_RESIZE_OVERREAD);
     uint8_t *to = calloc((size_t)(lines - 1) * to_step + width * pixel, 1);
     int32_t *weights = calloc(width * (size_t)taps, sizeof *weights), *first = calloc(width, sizeof *first);
