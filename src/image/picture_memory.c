@@ -17,8 +17,9 @@
 #endif
 
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
-static char *kept_blocks[PITH_PICTURE_MEMORY_BLOCKS]; /* NULL: a free place */
-static size_t kept_total;
+static char *kept_blocks[PITH_PICTURE_MEMORY_BLOCKS]; /* the oldest first */
+static int kept_count;
+static size_t kept_total; /* their sizes */
 
 static size_t kept_size(const char *block) {
     size_t size;
@@ -26,15 +27,21 @@ static size_t kept_size(const char *block) {
     return size;
 }
 
+/* Takes a block out; the lock is held. */
+static char *kept_remove(int place) {
+    char *block = kept_blocks[place];
+    kept_count--;
+    memmove(kept_blocks + place, kept_blocks + place + 1, (size_t)(kept_count - place) * sizeof *kept_blocks);
+    kept_total -= kept_size(block);
+    return block;
+}
+
+/* The newest block that fits: what it holds is most likely still in the caches. NULL: there is none. */
 static char *kept_take(size_t bytes) {
     char *found = NULL;
     pthread_mutex_lock(&kept_lock);
-    for (int i = 0; i < PITH_PICTURE_MEMORY_BLOCKS && !found; i++) {
-        if (!kept_blocks[i] || kept_size(kept_blocks[i]) < bytes || kept_size(kept_blocks[i]) / 2 > bytes) continue;
-        found = kept_blocks[i];
-        kept_blocks[i] = NULL;
-        kept_total -= kept_size(found);
-    }
+    for (int i = kept_count - 1; i >= 0 && !found; i--)
+        if (kept_size(kept_blocks[i]) >= bytes && kept_size(kept_blocks[i]) / 2 <= bytes) found = kept_remove(i);
     pthread_mutex_unlock(&kept_lock);
     return found;
 }
@@ -51,10 +58,10 @@ static void *kept_alloc(void *user, size_t bytes) {
     return block + STEP;
 }
 
-/* The new block is kept. Others go, in the order of their places, until there is room for it. */
+/* The new block is kept. The oldest ones go until there is room for it. */
 static void kept_free(void *user, void *memory) {
-    char *gone[PITH_PICTURE_MEMORY_BLOCKS + 1], *block = memory ? (char *)memory - STEP : NULL;
-    int count = 0, place = -1;
+    char *gone[PITH_PICTURE_MEMORY_BLOCKS], *block = memory ? (char *)memory - STEP : NULL;
+    int count = 0;
     (void)user;
     if (!block) return;
     const size_t size = kept_size(block);
@@ -63,19 +70,19 @@ static void kept_free(void *user, void *memory) {
         return;
     }
     pthread_mutex_lock(&kept_lock);
-    for (int i = 0; i < PITH_PICTURE_MEMORY_BLOCKS; i++)
-        if (!kept_blocks[i]) place = i;
-    for (int i = 0; i < PITH_PICTURE_MEMORY_BLOCKS && (place < 0 || kept_total + size > PITH_PICTURE_MEMORY_BYTES);
-         i++) {
-        if (!kept_blocks[i]) continue;
-        kept_total -= kept_size(kept_blocks[i]);
-        gone[count++] = kept_blocks[i];
-        kept_blocks[place = i] = NULL;
-    }
-    kept_blocks[place] = block;
+    while (kept_count == PITH_PICTURE_MEMORY_BLOCKS || kept_total + size > PITH_PICTURE_MEMORY_BYTES)
+        gone[count++] = kept_remove(0);
+    kept_blocks[kept_count++] = block;
     kept_total += size;
     pthread_mutex_unlock(&kept_lock);
     while (count) pith_allocator_default.free(pith_allocator_default.user, gone[--count]);
+}
+
+size_t pith_picture_memory_kept(void) {
+    pthread_mutex_lock(&kept_lock);
+    const size_t total = kept_total;
+    pthread_mutex_unlock(&kept_lock);
+    return total;
 }
 
 const pith_allocator pith_picture_memory = { kept_alloc, kept_free, NULL };

@@ -13,4 +13,7 @@ enum { PITH_PICTURE_MEMORY_BLOCKS = 4 };
 /* The library's own allocator, with this. Thread-safe. */
 extern const pith_allocator pith_picture_memory;
 
+/* The bytes that are kept at the moment. */
+size_t pith_picture_memory_kept(void);
+
 #endif

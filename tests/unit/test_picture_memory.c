@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,15 +23,6 @@ static void *kept_get(size_t bytes) {
 }
 
 static void kept_put(void *memory) { pith_picture_memory.free(pith_picture_memory.user, memory); }
-
-static size_t resident(void) {
-    unsigned long all, held;
-    FILE *file = fopen("/proc/self/statm", "r");
-    assert_non_null(file);
-    assert_int_equal(fscanf(file, "%lu %lu", &all, &held), 2);
-    fclose(file);
-    return (size_t)held * (size_t)sysconf(_SC_PAGESIZE);
-}
 
 #ifndef PITH_SANITIZED
 static void used_again(void **unused) {
@@ -64,15 +54,20 @@ static void used_again(void **unused) {
 static void at_most_so_much(void **unused) {
     (void)unused;
     void *blocks[8];
-    const size_t before = resident();
+    assert_int_equal(pith_picture_memory_kept(), 0);
     for (int i = 0; i < 8; i++) blocks[i] = kept_get(25 * MB);
-    assert_true(resident() > before + 180 * MB);
+    assert_int_equal(pith_picture_memory_kept(), 0);
     for (int i = 0; i < 8; i++) kept_put(blocks[i]);
-    const size_t after = resident();
-    assert_true(after < before + PITH_PICTURE_MEMORY_BYTES + 8 * MB);
-    assert_true(after > before + 20 * MB);
-    kept_put(kept_get(PITH_PICTURE_MEMORY_BYTES + MB)); /* too large to be kept */
-    assert_true(resident() < before + PITH_PICTURE_MEMORY_BYTES + 8 * MB);
+    const size_t two = pith_picture_memory_kept(); /* a third would be too much */
+    assert_in_range(two, 50 * MB, 50 * MB + 1024);
+    kept_put(kept_get(PITH_PICTURE_MEMORY_BYTES + MB)); /* too large */
+    kept_put(kept_get(MB / 2));                         /* malloc keeps it */
+    assert_int_equal(pith_picture_memory_kept(), two);
+    for (int i = 0; i < 8; i++) blocks[i] = kept_get(2 * MB);
+    for (int i = 0; i < 8; i++) kept_put(blocks[i]);
+    assert_in_range(pith_picture_memory_kept(), 8 * MB, 8 * MB + 1024); /* four places */
+    kept_put(kept_get(PITH_PICTURE_MEMORY_BYTES - 1024));               /* in place of all others */
+    assert_in_range(pith_picture_memory_kept(), PITH_PICTURE_MEMORY_BYTES - 1024, PITH_PICTURE_MEMORY_BYTES);
 }
 #endif
 
@@ -112,6 +107,5 @@ int main(void) {
 #endif
         cmocka_unit_test(several_threads),
     };
-    (void)resident;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
