@@ -5,7 +5,7 @@ T      ?= 60
 CMAKE   = cmake -G Ninja
 SHELL  := /bin/bash
 
-.PHONY: dev all help setup model run test test-relational test-relational-real pretrain-relational test-images test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind poison neon mutate fuzz bench bench-models bench-relational bench-options bench-quantizers size install clean
+.PHONY: dev all help setup model run test test-relational test-relational-real pretrain-relational test-images test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind poison neon mutate fuzz bench bench-models bench-faces bench-relational bench-options bench-quantizers size install clean
 
 all: build/build.ninja          ## build/pith, build/libpith.a, build/libpith.so
 	@cmake --build build -j $(JOBS)
@@ -122,6 +122,10 @@ bench: all model                ## Pith beside its peers, interleaved (make benc
 bench-models: all               ## networks and single operators beside ONNX Runtime (make bench-models OPERATORS="networks pools")
 	@tools/setup.sh test
 	@"$$(tools/test_python.sh bench/requirements_models.txt)" bench/bench_models.py $(OPERATORS)
+
+bench-faces: all                ## faces in a JPEG beside OpenCV's FaceDetectorYN, part by part, and ONNX Runtime (make bench-faces FACES="--write")
+	@tools/setup.sh test
+	@"$$(tools/test_python.sh bench/requirements_faces.txt)" bench/faces.py $(FACES)
 
 bench-quantizers: all model     ## quantised files of Pith, optimum-onnx and ONNX Runtime in both engines (15 minutes)
 	@tools/setup.sh test

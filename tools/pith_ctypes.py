@@ -54,6 +54,39 @@ class EmbedOptions(ctypes.Structure):
                 ("prompt_name", ctypes.c_char_p), ("profile", ctypes.c_void_p), ("batching", ctypes.POINTER(Batching))]
 
 
+class Image(ctypes.Structure):
+    _fields_ = [("pixels", ctypes.c_void_p), ("width", ctypes.c_int32), ("height", ctypes.c_int32), ("channels", ctypes.c_int32),
+                ("allocator", ctypes.c_void_p)]
+
+
+class ImageOptions(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("channels", ctypes.c_int32), ("keep_orientation", ctypes.c_int32),
+                ("max_pixels", ctypes.c_uint64), ("module_path", ctypes.c_char_p), ("allocator", ctypes.c_void_p)]
+
+
+class ResizeOptions(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("width", ctypes.c_int32), ("height", ctypes.c_int32), ("shortest_edge", ctypes.c_int32),
+                ("longest_edge", ctypes.c_int32), ("filter", ctypes.c_int32), ("max_pixels", ctypes.c_uint64),
+                ("allocator", ctypes.c_void_p)]
+
+
+class Faces(ctypes.Structure):
+    """faces: [count] of 15 floats: box, landmarks, score."""
+    _fields_ = [("faces", ctypes.POINTER(ctypes.c_float)), ("count", ctypes.c_size_t), ("allocator", ctypes.c_void_p)]
+
+
+class DetectOptions(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("score_threshold", ctypes.c_float), ("nms_threshold", ctypes.c_float),
+                ("top_k", ctypes.c_int32), ("score", ctypes.c_int32), ("width", ctypes.c_int32), ("height", ctypes.c_int32),
+                ("threads", ctypes.c_int32), ("cancel", ctypes.c_void_p), ("profile", ctypes.c_void_p),
+                ("allocator", ctypes.c_void_p)]
+
+
+class Phase(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("begin_ns", ctypes.c_uint64), ("end_ns", ctypes.c_uint64), ("items", ctypes.c_int64)]
+    TOLD = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+
+
 NO_ARENA, NO_PLAN_REUSE = 1 << 5, 1 << 6  # PITH_OPEN_*
 PRECISIONS = {"auto": 0, "f32": 1, "int8": 2, "bf16": 3}
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/memory.h"
@@ -17,6 +18,28 @@
 #define MAPPED_MIN ((size_t)1 << 20)
 #endif
 
+/* The size of the system's large pages. Where it is another one, mappings are aligned to no purpose, and work. */
+#define LARGE_PAGE ((size_t)1 << 21)
+
+/* A mapping of at least *total bytes, which becomes its length. It begins where a large page can: otherwise its ends
+ * consist of up to a thousand small pages, each of which costs a fault when it is first written. It also ends there if
+ * that makes it longer by a quarter at most. NULL: none is left. */
+static char *default_map(size_t *total) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), rest = -*total & (LARGE_PAGE - 1), small = -*total & (page - 1);
+    size_t length, whole;
+    if (pith_add_overflows(*total, rest <= *total / 4 ? rest : small, &length)) return NULL;
+    const size_t slack = length < LARGE_PAGE ? 0 : LARGE_PAGE - page;
+    if (pith_add_overflows(length, slack, &whole)) return NULL;
+    char *from = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (from == MAP_FAILED) return NULL;
+    const size_t before = slack ? -(uintptr_t)from & (LARGE_PAGE - 1) : 0;
+    if (before) munmap(from, before);
+    if (before < slack) munmap(from + before + length, slack - before);
+    madvise(from + before, length, MADV_HUGEPAGE);
+    *total = length;
+    return from + before;
+}
+
 /* The host's malloc for small blocks. A large one is a mapping of its own, in large pages if the system has some:
  * freed, it is back with the system at once, whatever lies after it in the heap. A block begins with the length of its
  * mapping, 0 for malloc's. */
@@ -24,14 +47,10 @@ static void *default_alloc(void *user, size_t bytes) {
     (void)user;
     size_t total;
     if (pith_add_overflows(bytes, STEP, &total)) return NULL;
-    bool mapped = bytes >= MAPPED_MIN;
-    char *block =
-        mapped ? mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : malloc(total);
-    if (!block || (mapped && block == MAP_FAILED)) return NULL;
-    if (mapped)
-        madvise(block, total, MADV_HUGEPAGE);
-    else
-        total = 0;
+    const bool mapped = bytes >= MAPPED_MIN;
+    char *block = mapped ? default_map(&total) : malloc(total);
+    if (!block) return NULL;
+    if (!mapped) total = 0;
     memcpy(block, &total, sizeof total);
     return block + STEP;
 }

@@ -17,10 +17,10 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "image/resize_sums.h"
 
 #define PI 3.14159265358979323846
-/* Binary places of a weight: a byte times a weight, and a sum of them that overshoots a little, fit in 32 bits. */
-enum { PLACES = 22 };
+enum { PLACES = PITH_RESIZE_PLACES };
 
 /* ---- filters ---- */
 
@@ -121,6 +121,10 @@ typedef struct resizer {
     int32_t *x_weights;         /* [window.width, x.taps] */
     int32_t *x_first, *x_count; /* [window.width] */
     int32_t *y_weights;         /* [y.taps] */
+    bool vectors;               /* sums of several bytes at a time (resize_sums.h) */
+    int16_t *x_halves;          /* [window.width, pith_resize_halves(x.taps)]; only if `vectors` */
+    int16_t *y_halves;          /* [pith_resize_halves(y.taps)]; only if `vectors` */
+    uint8_t *last;              /* the last input row, with room after it; only if `vectors` */
     int32_t *sums;              /* [middle] */
     uint8_t *line;              /* [middle] between the passes, if columns are first */
     uint8_t *premultiplied;     /* an input row, with alpha */
@@ -171,7 +175,11 @@ static inline void row_sum_pixels(uint8_t *to, const uint8_t *from, const resize
 }
 
 static void row_along(uint8_t *to, const uint8_t *from, const resizer *r) {
-    if (r->image->channels == 1)
+    if (r->x_halves) {
+        const pith_resize_row row = { r->x_halves, r->x_first, r->x_count, r->window.width, r->x.taps };
+        const pith_resize_lines lines = { to, from, 0, 0, 1 };
+        pith_resize_sum_along(&lines, &row, r->image->channels);
+    } else if (r->image->channels == 1)
         row_sum_pixels(to, from, r, 1);
     else if (r->image->channels == 3)
         row_sum_pixels(to, from, r, 3);
@@ -182,15 +190,29 @@ static void row_along(uint8_t *to, const uint8_t *from, const resizer *r) {
 /* Input row y as the pass over columns wants it. */
 static void row_prepare(uint8_t *to, const resizer *r, int32_t y) {
     size_t pixel = (size_t)r->image->channels;
-    const uint8_t *from = r->image->pixels + (size_t)y * (size_t)r->image->width * pixel;
+    const size_t bytes = (size_t)r->image->width * pixel;
+    const uint8_t *from = r->image->pixels + (size_t)y * bytes;
     if (r->premultiplied) {
         row_premultiply(r->premultiplied, from, r->image->width);
         from = r->premultiplied;
+    } else if (r->last && (size_t)(r->image->height - 1 - y) * bytes < PITH_RESIZE_OVERREAD) {
+        from = memcpy(r->last, from, bytes);
     }
     if (r->along && !r->columns_first)
         row_along(to, from, r);
     else
         memcpy(to, from + (r->along ? 0 : (size_t)r->window.x * pixel), r->middle);
+}
+
+/* Input rows y and y + 1 at once, as the pass over columns wants them. False: they must be prepared one by one. */
+static bool row_prepare_two(uint8_t *to, const resizer *r, int32_t y) {
+    const size_t bytes = (size_t)r->image->width * (size_t)r->image->channels;
+    if (!r->x_halves || r->columns_first || r->image->channels != 3) return false;
+    if ((size_t)(r->image->height - 2 - y) * bytes < PITH_RESIZE_OVERREAD) return false;
+    const pith_resize_row row = { r->x_halves, r->x_first, r->x_count, r->window.width, r->x.taps };
+    const pith_resize_lines lines = { to, r->image->pixels + (size_t)y * bytes, r->middle, bytes, 2 };
+    pith_resize_sum_along(&lines, &row, r->image->channels);
+    return true;
 }
 
 /* Sees to it that rows begin to end are in the window of rows. Both only grow from call to call. */
@@ -203,13 +225,22 @@ static const uint8_t *rows_up_to(resizer *r, int32_t begin, int32_t end) {
             r->end_row = begin;
         r->first_row = begin;
     }
-    for (; r->end_row < end; r->end_row++)
-        row_prepare(r->rows + (size_t)(r->end_row - r->first_row) * r->middle, r, r->end_row);
+    while (r->end_row < end) {
+        uint8_t *to = r->rows + (size_t)(r->end_row - r->first_row) * r->middle;
+        const bool two = r->end_row + 1 < end && row_prepare_two(to, r, r->end_row);
+        if (!two) row_prepare(to, r, r->end_row);
+        r->end_row += two ? 2 : 1;
+    }
     return r->rows + (size_t)(begin - r->first_row) * r->middle;
 }
 
 static void rows_sum(uint8_t *to, const uint8_t *rows, int32_t count, resizer *r) {
     int32_t *restrict sums = r->sums;
+    if (r->y_halves) {
+        pith_resize_split(r->y_halves, r->y_weights, count, r->y.taps);
+        pith_resize_sum_down(to, rows, r->middle, r->y_halves, count);
+        return;
+    }
     for (size_t i = 0; i < r->middle; i++) sums[i] = 1 << (PLACES - 1);
     for (int32_t k = 0; k < count; k++, rows += r->middle) {
         int32_t weight = r->y_weights[k];
@@ -264,6 +295,13 @@ static pith_status prepare_along(resizer *r, pith_arena *arena, pith_error *err)
         return pith_fail_memory(err, width * taps * sizeof *r->x_weights);
     for (size_t i = 0; i < width; i++)
         r->x_count[i] = axis_weights(r->x_weights + i * taps, &r->x_first[i], &r->x, r->window.x + (int32_t)i);
+    if (!r->vectors || r->image->channels == 1) return PITH_OK;
+    const size_t halves = pith_resize_halves(r->x.taps);
+    r->x_halves = pith_arena_array(arena, width * halves, sizeof *r->x_halves);
+    r->last = pith_arena_array(arena, (size_t)r->image->width * (size_t)r->image->channels + PITH_RESIZE_OVERREAD, 1);
+    if (!r->x_halves || !r->last) return pith_fail_memory(err, width * halves * sizeof *r->x_halves);
+    for (size_t i = 0; i < width; i++)
+        pith_resize_split(r->x_halves + i * halves, r->x_weights + i * taps, r->x_count[i], r->x.taps);
     return PITH_OK;
 }
 
@@ -273,10 +311,13 @@ static pith_status prepare_down(resizer *r, pith_arena *arena, pith_error *err) 
     r->y.exact = pith_arena_array(arena, (size_t)r->y.taps, sizeof *r->y.exact);
     r->y_weights = pith_arena_array(arena, (size_t)r->y.taps, sizeof *r->y_weights);
     r->sums = pith_arena_array(arena, r->middle, sizeof *r->sums);
-    r->line = pith_arena_array(arena, r->columns_first ? r->middle : 0, 1);
+    r->line = pith_arena_array(arena, r->columns_first ? r->middle + PITH_RESIZE_OVERREAD : 0, 1);
     r->rows = pith_arena_array(arena, (size_t)r->capacity, r->middle);
     if (!r->y.exact || !r->y_weights || !r->sums || !r->line || !r->rows)
         return pith_fail_memory(err, (size_t)r->capacity * r->middle);
+    if (!r->vectors || r->middle < PITH_RESIZE_OVERREAD) return PITH_OK;
+    r->y_halves = pith_arena_array(arena, pith_resize_halves(r->y.taps), sizeof *r->y_halves);
+    if (!r->y_halves) return pith_fail_memory(err, pith_resize_halves(r->y.taps) * sizeof *r->y_halves);
     return PITH_OK;
 }
 
@@ -302,7 +343,7 @@ static pith_status resize_prepare(resizer *r, uint64_t limit, pith_arena *arena,
     if (r->along) PITH_TRY(prepare_along(r, arena, err));
     if (r->down) PITH_TRY(prepare_down(r, arena, err));
     if (image->channels != 4 || !(r->along || r->down)) return PITH_OK;
-    r->premultiplied = pith_arena_array(arena, (size_t)image->width, 4);
+    r->premultiplied = pith_arena_array(arena, (size_t)image->width * 4 + PITH_RESIZE_OVERREAD, 1);
     return r->premultiplied ? PITH_OK : pith_fail_memory(err, (size_t)image->width * 4);
 }
 
@@ -318,6 +359,7 @@ static pith_status resize_in(uint8_t *pixels, const pith_image *image, const pit
     resizer r = { .image = image,
                   .window = *window,
                   .filter = &filters[filter],
+                  .vectors = pith_resize_sums_usable(),
                   .along = window->whole_width != image->width,
                   .down = window->whole_height != image->height };
     PITH_TRY(resize_prepare(&r, limit, arena, err));

@@ -17,6 +17,7 @@
 #include "base/used.h"
 #include "exec/profile.h"
 #include "image/picture.h"
+#include "image/planes.h"
 #include "image/resize.h"
 #include "model/cascade.h"
 #include "model/open.h"
@@ -154,49 +155,88 @@ static pith_status detect_size_of(detect_size *s, const detect_call *c, const pi
                      image->height, DETECT_SIDE_MOST);
 }
 
-/* The picture's pixels at the size of the input, with as many channels as it has. */
-static pith_status detect_scaled(const uint8_t **pixels, const detect_size *s, const pith_image *image,
-                                 pith_arena *arena, pith_error *err) {
-    *pixels = image->pixels;
-    if (s->width == image->width && s->height == image->height) return PITH_OK;
-    size_t bytes;
-    if (pith_mul_overflows((size_t)s->width * (size_t)s->height, (size_t)image->channels, &bytes))
-        return pith_fail_memory(err, SIZE_MAX);
-    uint8_t *made = pith_arena_alloc(arena, bytes);
-    if (!made) return pith_fail_memory(err, bytes);
-    const pith_resize_window window = { s->width, s->height, 0, 0, s->width, s->height };
-    *pixels = made;
-    return pith_resize_run(made, image, &window, PITH_IMAGE_BILINEAR, PITH_IMAGE_MAX_PIXELS, arena->allocator, err);
+/* A picture on its way to the input. Its rows are shared out to threads. */
+typedef struct detect_rows {
+    const detect_size *size;
+    const pith_image *image;
+    const int *order;
+    const pith_allocator *allocator;
+    uint8_t *scaled; /* [size->height, size->width, channels]; NULL: the picture keeps its size */
+    float *planes;   /* [3, size->whole_height, size->whole_width]; NULL: none are wanted */
+    size_t parts;
+    pith_status *status; /* [parts] */
+    pith_error *faults;  /* [parts] */
+} detect_rows;
+
+static void detect_lay_row(const detect_rows *d, const uint8_t *pixels, int32_t y) {
+    const detect_size *s = d->size;
+    const size_t channels = (size_t)d->image->channels, plane = (size_t)(s->whole_height * s->whole_width);
+    const size_t used = y < s->height ? (size_t)s->width : 0;
+    float *rows[3];
+    for (size_t p = 0; p < 3; p++) rows[p] = d->planes + p * plane + (size_t)y * (size_t)s->whole_width;
+    if (used) pith_planes_of_row(rows, pixels + (size_t)y * used * channels, d->image->channels, d->order, used);
+    for (int p = 0; p < 3; p++) memset(rows[p] + used, 0, ((size_t)s->whole_width - used) * sizeof(float));
 }
 
-/* One row of pixels into the three planes of the input. */
-static void detect_row(float *const planes[3], const uint8_t *pixels, int channels, const int *order, int32_t width) {
-    for (int p = 0; p < 3; p++) {
-        const uint8_t *from = pixels + (channels == 1 ? 0 : order[p]);
-        for (int32_t x = 0; x < width; x++) planes[p][x] = (float)from[x * channels];
+/* Some rows of the scaled picture, and of the input; the last part also has the rows below the picture. */
+static void detect_rows_part(void *context, size_t part, int worker) {
+    detect_rows *d = context;
+    const detect_size *s = d->size;
+    const int32_t begin = (int32_t)((size_t)s->height * part / d->parts);
+    const int32_t end = (int32_t)((size_t)s->height * (part + 1) / d->parts);
+    const uint8_t *pixels = d->image->pixels;
+    (void)worker;
+    if (d->scaled) {
+        const pith_resize_window window = { s->width, s->height, 0, begin, s->width, end - begin };
+        uint8_t *made = d->scaled + (size_t)begin * (size_t)s->width * (size_t)d->image->channels;
+        pixels = d->scaled;
+        d->status[part] = pith_resize_run(made, d->image, &window, PITH_IMAGE_BILINEAR, PITH_IMAGE_MAX_PIXELS,
+                                          d->allocator, &d->faults[part]);
+        if (d->status[part]) return;
     }
+    const int32_t last = part + 1 == d->parts ? (int32_t)s->whole_height : end;
+    for (int32_t y = begin; d->planes && y < last; y++) detect_lay_row(d, pixels, y);
+}
+
+/* Fewer bytes than this are not worth waking another thread. */
+enum { DETECT_BYTES_SHARED = 1 << 18 };
+
+/* The picture's pixels at the size of the input, with as many channels as it has, and as planes if there are any. */
+static pith_status detect_prepare(const uint8_t **pixels, float *planes, const detect_size *s, const detect_call *c,
+                                  const pith_image *image, pith_arena *arena, pith_error *err) {
+    const bool scales = s->width != image->width || s->height != image->height;
+    const size_t bytes = (size_t)image->width * (size_t)image->height * (size_t)image->channels;
+    detect_rows d = { s, image, c->detection->head->detector->planes, arena->allocator, NULL, planes, 1, NULL, NULL };
+    *pixels = image->pixels;
+    if (!scales && !planes) return PITH_OK;
+    if (scales) {
+        size_t made;
+        if (pith_mul_overflows((size_t)s->width * (size_t)s->height, (size_t)image->channels, &made))
+            return pith_fail_memory(err, SIZE_MAX);
+        *pixels = d.scaled = pith_arena_alloc(arena, made);
+        if (!d.scaled) return pith_fail_memory(err, made);
+    }
+    if (bytes >= DETECT_BYTES_SHARED) d.parts = (size_t)c->inner_threads;
+    if (d.parts > (size_t)s->height) d.parts = (size_t)s->height;
+    d.status = pith_arena_array(arena, d.parts, sizeof *d.status);
+    d.faults = pith_arena_array(arena, d.parts, sizeof *d.faults);
+    if (!d.status || !d.faults) return pith_fail_memory(err, d.parts * sizeof *d.faults);
+    pith_threads_run(detect_rows_part, &d, d.parts, c->inner_threads);
+    for (size_t i = 0; i < d.parts; i++)
+        if (d.status[i]) return pith_fail(err, d.status[i], "%s", d.faults[i].message);
+    return PITH_OK;
 }
 
 static pith_status detect_input(pith_tensor *input, const detect_size *s, const detect_call *c, const pith_image *image,
                                 pith_arena *arena, pith_error *err) {
     const uint8_t *pixels;
-    PITH_TRY(detect_scaled(&pixels, s, image, arena, err));
     *input = (pith_tensor){ .dtype = PITH_F32, .rank = 4, .dims = { 1, 3, s->whole_height, s->whole_width } };
     const size_t plane = (size_t)(s->whole_height * s->whole_width); /* both at most DETECT_SIDE_MOST */
     input->bytes = 3 * plane * sizeof(float);
     float *data = pith_arena_alloc64(arena, input->bytes);
     if (!data) return pith_fail_memory(err, input->bytes);
     input->data = data;
-    for (int64_t y = 0; y < s->whole_height; y++) {
-        float *rows[3];
-        for (int p = 0; p < 3; p++) rows[p] = data + (size_t)p * plane + (size_t)(y * s->whole_width);
-        const int32_t used = y < s->height ? s->width : 0;
-        if (used)
-            detect_row(rows, pixels + (size_t)y * (size_t)s->width * (size_t)image->channels, image->channels,
-                       c->detection->head->detector->planes, used);
-        for (int p = 0; p < 3; p++) memset(rows[p] + used, 0, (size_t)(s->whole_width - used) * sizeof(float));
-    }
-    return PITH_OK;
+    return detect_prepare(&pixels, data, s, c, image, arena, err);
 }
 
 /* Back to pixels of the picture. */
@@ -289,7 +329,7 @@ static pith_status detect_cascaded(pith_candidates *found, detect_call *c, detec
                                    const pith_image *image, pith_error *err) {
     pith_image scaled = *image;
     const uint8_t *pixels;
-    PITH_TRY(detect_scaled(&pixels, size, image, &w->arena, err));
+    PITH_TRY(detect_prepare(&pixels, NULL, size, c, image, &w->arena, err));
     scaled.pixels = (uint8_t *)(uintptr_t)pixels; /* read only */
     scaled.width = size->width;
     scaled.height = size->height;

@@ -71,6 +71,45 @@ static void kinds_of_pictures(void **unused) {
     pith_model_close(model);
 }
 
+/* The face many times, so large that threads share the work of scaling it. */
+static pith_image tiled(const pith_image *face, int32_t columns, int32_t rows) {
+    pith_image t = { NULL, face->width * columns, face->height * rows, face->channels, NULL };
+    const size_t row = (size_t)face->width * (size_t)face->channels;
+    t.pixels = malloc(row * (size_t)columns * (size_t)t.height);
+    assert_non_null(t.pixels);
+    for (size_t y = 0; y < (size_t)t.height; y++)
+        for (size_t x = 0; x < (size_t)columns; x++)
+            memcpy(t.pixels + (y * (size_t)columns + x) * row, face->pixels + y % (size_t)face->height * row, row);
+    return t;
+}
+
+static void scaled_by_threads(void **unused) {
+    (void)unused;
+    static const int32_t sizes[][2] = { { 0, 0 }, { 320, 320 }, { 333, 200 }, { 7, 3 } };
+    pith_error err = PITH_ERROR_INIT;
+    pith_model *model = open_yunet();
+    for (int n = 0; n < 8; n++) {
+        pith_detect_options o = PITH_DETECT_OPTIONS_INIT;
+        pith_faces one, many;
+        pith_image face = read_face(n / 4 ? 4 : 3), large = tiled(&face, 4, 3);
+        o.width = sizes[n % 4][0];
+        o.height = sizes[n % 4][1];
+        o.threads = 1;
+        assert_int_equal(pith_detect(&one, model, &large, 1, &o, &err), PITH_OK);
+        if (n % 4 < 2) assert_int_equal(one.count, 12);
+        for (o.threads = 2; o.threads < 9; o.threads += 3) {
+            assert_int_equal(pith_detect(&many, model, &large, 1, &o, &err), PITH_OK);
+            assert_int_equal(many.count, one.count);
+            assert_memory_equal(many.faces, one.faces, one.count * sizeof(pith_face));
+            pith_faces_free(&many);
+        }
+        pith_faces_free(&one);
+        pith_image_free(&face);
+        free(large.pixels);
+    }
+    pith_model_close(model);
+}
+
 static void wrong_options(void **unused) {
     (void)unused;
     pith_error err = PITH_ERROR_INIT;
@@ -380,9 +419,11 @@ static void resizing_by_area(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kinds_of_pictures),       cmocka_unit_test(wrong_options),  cmocka_unit_test(strict_shapes),
-        cmocka_unit_test(memory_runs_out),         cmocka_unit_test(decoding),       cmocka_unit_test(choosing),
-        cmocka_unit_test(cascade_memory_runs_out), cmocka_unit_test(played_cascade), cmocka_unit_test(resizing_by_area),
+        cmocka_unit_test(kinds_of_pictures), cmocka_unit_test(scaled_by_threads),
+        cmocka_unit_test(wrong_options),     cmocka_unit_test(strict_shapes),
+        cmocka_unit_test(memory_runs_out),   cmocka_unit_test(decoding),
+        cmocka_unit_test(choosing),          cmocka_unit_test(cascade_memory_runs_out),
+        cmocka_unit_test(played_cascade),    cmocka_unit_test(resizing_by_area),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
