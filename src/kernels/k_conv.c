@@ -18,7 +18,7 @@ enum { MAPS = 6, PANELS = 1 };
 #else
 enum { MAPS = 5, PANELS = 1 };
 #endif
-enum { WIDTH = 16 * PANELS, GROUP = 144 };
+enum { WIDTH = 16 * PANELS, GROUP = 288 };
 /* Steps of a chain that storing a turned vector of maps costs (k_conv_maps.c). */
 enum { TURN = 16 };
 
