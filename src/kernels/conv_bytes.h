@@ -12,8 +12,9 @@ typedef void pith_turn_bytes_fn(uint8_t *to, int64_t to_row, const uint8_t *from
                                 int64_t m, uint8_t flip);
 PITH_KERNEL_DECLARE(turn_bytes_u8, pith_turn_bytes_fn)
 
-/* sums[c] = the sum over t < taps of x[offsets[t] + c] * weights[t * n + c], c < n; weights fit 16 bits. Family
- * "taps_bytes". */
+/* sums[c] = the sum over t < taps of x[offsets[t] + c] * w(t, c), c < n. Weights are pairs of 16 bits: w(t, c) and
+ * w(t + 1, c), t even, are the lower and the upper half of weights[t / 2 * n + c]; the half of a missing last tap is 0.
+ * Family "taps_bytes". */
 typedef void pith_taps_bytes_fn(int32_t *sums, const uint8_t *x, const int64_t *offsets, const int32_t *weights,
                                 int64_t taps, int64_t n);
 PITH_KERNEL_DECLARE(taps_bytes_u8, pith_taps_bytes_fn)

@@ -1,6 +1,8 @@
 /* k_conv_bytes.c - see conv_bytes.h. Blocks of 16 by 16 are turned in registers. */
 #include "kernels/conv_bytes.h"
 
+#include <stdbool.h>
+
 #include "kernels/vec.h"
 
 void PITH_K(turn_bytes_u8)(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row, int64_t n, int64_t m,
@@ -25,43 +27,54 @@ void PITH_K(turn_bytes_u8)(uint8_t *to, int64_t to_row, const uint8_t *from, int
 
 enum { VECTORS = 4 };
 
+/* 16 * vectors channels from c on. */
+PITH_INLINE void taps_bytes_block(int32_t *sums, const uint8_t *x, const int64_t *offsets, const int32_t *weights,
+                                  int64_t taps, int64_t n, int64_t c, const int vectors) {
+    vi sum[VECTORS];
+    PITH_UNROLL
+    for (int k = 0; k < vectors; k++) sum[k] = vi_set1(0);
+    for (int64_t t = 0; t < taps; t += 2, weights += n) {
+        const bool both = t + 1 < taps;
+        const uint8_t *first = x + offsets[t] + c, *second = both ? x + offsets[t + 1] + c : first;
+        PITH_UNROLL
+        for (int k = 0; k < vectors; k++) {
+            const vi pair = vi_or(vi_load_u8(first + 16 * k), vi_shl(vi_load_u8(second + 16 * k), 16));
+            sum[k] = vi_add(sum[k], vi_dot_pairs(pair, vi_load(weights + c + 16 * k)));
+        }
+    }
+    PITH_UNROLL
+    for (int k = 0; k < vectors; k++) vi_store(sums + c + 16 * k, sum[k]);
+}
+
 void PITH_K(taps_bytes_u8)(int32_t *sums, const uint8_t *x, const int64_t *offsets, const int32_t *weights,
                            int64_t taps, int64_t n) {
-    const vi low = vi_set1(0xFFFF);
     int64_t c = 0;
-    for (; n - c >= 16 * VECTORS; c += 16 * VECTORS) {
-        vi sum[VECTORS];
-        PITH_UNROLL
-        for (int k = 0; k < VECTORS; k++) sum[k] = vi_set1(0);
-        for (int64_t t = 0; t < taps; t++) {
-            PITH_UNROLL
-            for (int k = 0; k < VECTORS; k++) {
-                vi weight = vi_and(vi_load(weights + t * n + c + 16 * k), low);
-                sum[k] = vi_add(sum[k], vi_dot_pairs(vi_load_u8(x + offsets[t] + c + 16 * k), weight));
-            }
-        }
-        PITH_UNROLL
-        for (int k = 0; k < VECTORS; k++) vi_store(sums + c + 16 * k, sum[k]);
-    }
-    for (; n - c >= 16; c += 16) {
-        vi sum = vi_set1(0);
-        for (int64_t t = 0; t < taps; t++) {
-            vi weight = vi_and(vi_load(weights + t * n + c), low);
-            sum = vi_add(sum, vi_dot_pairs(vi_load_u8(x + offsets[t] + c), weight));
-        }
-        vi_store(sums + c, sum);
-    }
+    for (; n - c >= 16 * VECTORS; c += 16 * VECTORS)
+        taps_bytes_block(sums, x, offsets, weights, taps, n, c, VECTORS);
+    for (; n - c >= 16; c += 16) taps_bytes_block(sums, x, offsets, weights, taps, n, c, 1);
     for (; c < n; c++) {
         uint32_t sum = 0;
-        for (int64_t t = 0; t < taps; t++) sum += (uint32_t)((int32_t)x[offsets[t] + c] * weights[t * n + c]);
+        for (int64_t t = 0; t < taps; t++) {
+            const uint32_t pair = (uint32_t)weights[t / 2 * n + c];
+            sum += (uint32_t)(x[offsets[t] + c] * (int16_t)(t % 2 ? pair >> 16 : pair & 0xFFFF));
+        }
         sums[c] = (int32_t)sum;
     }
 }
 
-PITH_INLINE vi requantize_bytes(const pith_requantize *a, vi v, vf scale) {
-    vf scaled = vf_round(vf_mul(vf_of_vi(v), scale));
-    scaled = vf_min(vf_max(scaled, vf_set1(a->low)), vf_set1(a->high));
-    return vi_add(vi_of_vf(scaled), vi_set1(a->zero));
+/* What all numbers share, in registers: bytes that are stored may lie anywhere, as far as compilers know. */
+typedef struct limits {
+    vf low, high;
+    vi zero;
+} limits;
+
+PITH_INLINE limits requantize_limits(const pith_requantize *a) {
+    return (limits){ vf_set1(a->low), vf_set1(a->high), vi_set1(a->zero) };
+}
+
+PITH_INLINE vi requantize_bytes(const limits *l, vi v, vf scale) {
+    const vf scaled = vf_round(vf_mul(vf_of_vi(v), scale));
+    return vi_add(vi_of_vf(vf_min(vf_max(scaled, l->low), l->high)), l->zero);
 }
 
 PITH_INLINE void requantize_store(uint8_t *y, vi bytes, size_t n) {
@@ -72,10 +85,11 @@ PITH_INLINE void requantize_store(uint8_t *y, vi bytes, size_t n) {
 }
 
 /* Sixteen numbers of one map, the first n of which are wanted. */
-PITH_INLINE void requantize_put(const pith_requantize *a, int64_t map, int64_t window, vi v, size_t n) {
+PITH_INLINE void requantize_put(const pith_requantize *a, const limits *l, int64_t map, int64_t window, vi v,
+                                size_t n) {
     const int64_t at = map * a->plane + window;
     if (a->scale)
-        requantize_store(a->y + at, requantize_bytes(a, v, vf_set1(a->scale[map])), n);
+        requantize_store(a->y + at, requantize_bytes(l, v, vf_set1(a->scale[map])), n);
     else
         vf_store_n((float *)(void *)(a->wide + at), vf_bits(v), n);
 }
@@ -85,22 +99,31 @@ PITH_INLINE vi requantize_take(const int32_t *p, size_t n) {
     return n == 16 ? vi_load(p) : vi_bits(vf_load_n((const float *)(const void *)p, n));
 }
 
-/* Sixteen maps of every window, or n of them, side by side. */
-PITH_INLINE void requantize_beside(const pith_requantize *a, int64_t j, size_t n) {
-    const vi add = requantize_take(a->add + j, n), zeros = a->zeros ? requantize_take(a->zeros + j, n) : vi_set1(0);
-    const vf scale = n == 16 ? vf_load(a->scale + j) : vf_load_n(a->scale + j, n);
-    for (int64_t i = 0; i < a->windows; i++) {
-        vi v = vi_add(requantize_take(a->sums + i * a->row + j, n), add);
-        if (a->zeros) v = vi_sub(v, vi_mul(zeros, vi_set1(a->row_sums[i])));
-        requantize_store(a->y + j + i * a->step, requantize_bytes(a, v, scale), n);
+/* n (1 to 16) maps of a window, side by side. */
+PITH_INLINE void requantize_beside(const pith_requantize *a, const limits *l, const int32_t *sums, uint8_t *y,
+                                   int64_t j, vi row_sum, size_t n) {
+    vi v = vi_add(requantize_take(sums + j, n), requantize_take(a->add + j, n));
+    if (a->zeros) v = vi_sub(v, vi_mul(requantize_take(a->zeros + j, n), row_sum));
+    requantize_store(y + j, requantize_bytes(l, v, n == 16 ? vf_load(a->scale + j) : vf_load_n(a->scale + j, n)), n);
+}
+
+static void requantize_rows(const pith_requantize *given) {
+    const pith_requantize a = *given;
+    const limits l = requantize_limits(given);
+    for (int64_t i = 0; i < a.windows; i++) {
+        const int32_t *sums = a.sums + i * a.row;
+        uint8_t *y = a.y + i * a.step;
+        const vi row_sum = vi_set1(a.zeros ? a.row_sums[i] : 0);
+        int64_t j = 0;
+        for (; a.maps - j >= 16; j += 16) requantize_beside(&a, &l, sums, y, j, row_sum, 16);
+        if (j < a.maps) requantize_beside(&a, &l, sums, y, j, row_sum, (size_t)(a.maps - j));
     }
 }
 
 void PITH_K(requantize_i32)(const pith_requantize *a) {
+    const limits l = requantize_limits(a);
     if (a->step != 1) {
-        int64_t j = 0;
-        for (; a->maps - j >= 16; j += 16) requantize_beside(a, j, 16);
-        if (j < a->maps) requantize_beside(a, j, (size_t)(a->maps - j));
+        requantize_rows(a);
         return;
     }
     for (int64_t i = 0; i < a->windows; i += 16) {
@@ -117,7 +140,7 @@ void PITH_K(requantize_i32)(const pith_requantize *a) {
                 block[k] = vf_bits(v);
             }
             vf_transpose(block);
-            for (size_t k = 0; k < columns; k++) requantize_put(a, j + (int64_t)k, i, vi_bits(block[k]), rows);
+            for (size_t k = 0; k < columns; k++) requantize_put(a, &l, j + (int64_t)k, i, vi_bits(block[k]), rows);
         }
     }
 }

@@ -15,8 +15,30 @@ enum { TILE = 64, BLOCK = 128, WINDOWS = 8, COLUMNS = 64, MOST_TERMS = 32768, GR
 
 typedef struct weights {
     const pith_conv_int *p;
-    const pith_tensor *from;
+    const pith_tensor *from, *zero; /* zero: depthwise; NULL: none */
 } weights;
+
+/* Elements of pairs of taps, one for each channel; and those of taps_bytes: the weights less their zero points. */
+static int64_t conv_int_pairs(const pith_conv_int *p) { return (p->taps + 1) / 2 * p->groups; }
+
+static int32_t conv_int_byte(const pith_tensor *t, int64_t i) {
+    return t->dtype == PITH_U8 ? ((const uint8_t *)t->data)[i] : ((const int8_t *)t->data)[i];
+}
+
+static void conv_int_fill_pairs(void *packed, const void *context, size_t part, void *scratch) {
+    const weights *w = context;
+    const int64_t taps = w->p->taps, channels = w->p->groups;
+    int32_t *pairs = packed;
+    (void)part, (void)scratch;
+    for (int64_t c = 0; c < channels; c++) {
+        const int32_t zero = w->zero ? conv_int_byte(w->zero, w->zero->bytes == 1 ? 0 : c) : 0;
+        for (int64_t t = 0; t < taps; t++) {
+            const uint32_t half = (uint32_t)(conv_int_byte(w->from, c * taps + t) - zero) & 0xFFFF;
+            int32_t *pair = &pairs[t / 2 * channels + c];
+            *pair = (int32_t)(t % 2 ? (uint32_t)*pair | half << 16 : half);
+        }
+    }
+}
 
 /* One panel of 16 maps of a group, k in the order tap, channel; bytes without sign are made signed. */
 static void conv_int_fill_panel(void *packed, const void *context, size_t part, void *scratch) {
@@ -45,7 +67,7 @@ static pith_status conv_int_pack(pith_conv_int *p, pith_prepare *c, int input) {
     p->packed_size = pith_gemm_int8_packed_size(k, p->maps);
     if (!w || p->packed_size < 0 || pith_mul_overflows((size_t)p->packed_size, (size_t)p->groups, &bytes))
         return pith_fail_memory(c->err, SIZE_MAX);
-    *w = (weights){ p, c->in[input]->data };
+    *w = (weights){ p, c->in[input]->data, NULL };
     pith_pack pack = { .layout = c->in[input]->dtype == PITH_U8 ? "conv-u8-128x16" : "conv-i8x16",
                        .bytes = bytes,
                        .inputs = 1u << input,
@@ -53,6 +75,23 @@ static pith_status conv_int_pack(pith_conv_int *p, pith_prepare *c, int input) {
                        .context = w,
                        .parts = (size_t)(p->groups * ((p->maps + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL)),
                        .scratch = (size_t)k * PITH_GEMM_PANEL };
+    return pith_prepare_pack(c, &p->packed, &pack);
+}
+
+/* Pairs of taps need the zero points of the weights, which are constants nearly always. */
+static pith_status conv_int_pack_pairs(pith_conv_int *p, pith_prepare *c, const pith_conv_int_inputs *in) {
+    const bool zero = in->w_zero >= 0 && in->w_zero < c->in_count && c->in[in->w_zero];
+    if (zero && !pith_pack_can(c, in->w_zero)) return PITH_OK;
+    weights *w = pith_arena_array(c->arena, 1, sizeof *w);
+    if (!w) return pith_fail_memory(c->err, sizeof *w);
+    *w = (weights){ p, c->in[in->w]->data, zero ? c->in[in->w_zero]->data : NULL };
+    p->pairs = true;
+    pith_pack pack = { .layout = "conv-pairs",
+                       .bytes = (size_t)conv_int_pairs(p) * sizeof(int32_t),
+                       .inputs = 1u << in->w,
+                       .fill = conv_int_fill_pairs,
+                       .context = w,
+                       .parts = 1 };
     return pith_prepare_pack(c, &p->packed, &pack);
 }
 
@@ -82,7 +121,7 @@ pith_status pith_conv_int_prepare(pith_conv_int *p, pith_prepare *c, const pith_
     if (!p->gemm || !p->pack || !p->turn || !p->taps_sum || !p->requantize) return PITH_OK;
     p->possible = true;
     p->depthwise = p->channels == 1 && p->maps == 1;
-    return p->depthwise ? PITH_OK : conv_int_pack(p, c, in->w);
+    return p->depthwise ? conv_int_pack_pairs(p, c, in) : conv_int_pack(p, c, in->w);
 }
 
 /* The padded picture and the parts of the scratch, in bytes. */
@@ -115,7 +154,7 @@ static bool conv_int_room(const pith_conv_int *p, const pith_window *w, int thre
            conv_int_add(bytes, places, p->groups * p->channels, 1, &m->picture) &&
            conv_int_add(bytes, all, 3, sizeof(int32_t), &m->maps) &&
            conv_int_add(bytes, p->taps, 1, sizeof(int64_t), &m->taps) &&
-           conv_int_add(bytes, p->depthwise ? p->taps : 0, all, sizeof(int32_t), &m->weights) &&
+           conv_int_add(bytes, p->depthwise && !p->pairs ? conv_int_pairs(p) : 0, 1, sizeof(int32_t), &m->weights) &&
            conv_int_add(&m->worker, TILE, p->taps * p->channels, 1, &m->tile) &&
            conv_int_add(&m->worker, p->depthwise ? WINDOWS : TILE, p->depthwise ? all : BLOCK, sizeof(int32_t),
                         &m->sums) &&
@@ -141,7 +180,8 @@ typedef struct job {
     int64_t all_channels, windows, tiles, column_parts, rows_per_part;
     bool direct; /* the picture's places are the rows of the matmul */
     int64_t *offsets;
-    int32_t *add, *zeros, *weights;
+    int32_t *add, *zeros;
+    const int32_t *weights; /* pairs of taps */
     float *scale;
     bool needs_rows;
     char *workers;
@@ -309,7 +349,10 @@ static int32_t conv_int_weight_sum(const job *j, int64_t map) {
         memcpy(&sum, at + n % 16 * (int64_t)sizeof sum, sizeof sum);
         return sum;
     }
-    for (int64_t t = 0; t < p->taps; t++) sum += j->weights[t * j->all_channels + map];
+    for (int64_t t = 0; t < p->taps; t++) {
+        const uint32_t pair = (uint32_t)j->weights[t / 2 * j->all_channels + map];
+        sum += (int16_t)(t % 2 ? pair >> 16 : pair & 0xFFFF);
+    }
     return sum;
 }
 
@@ -320,11 +363,6 @@ static void conv_int_maps(job *j, const pith_run *r, const pith_conv_int_inputs 
     int64_t k = p->taps * p->channels;
     for (int64_t map = 0; map < p->groups * p->maps; map++) {
         int32_t zero = conv_int_zero(r, in->w_zero, map);
-        for (int64_t t = 0; p->depthwise && t < p->taps; t++) {
-            int64_t at = map * p->taps + t;
-            int32_t v = w->dtype == PITH_U8 ? ((const uint8_t *)w->data)[at] : ((const int8_t *)w->data)[at];
-            j->weights[t * j->all_channels + map] = v - zero;
-        }
         j->zeros[map] = p->depthwise ? 0 : zero - (w->dtype == PITH_U8 ? 128 : 0);
         j->needs_rows |= j->zeros[map] != 0;
         uint32_t x_zero = j->x_zero, add = (uint32_t)k * x_zero * (uint32_t)j->zeros[map];
@@ -380,7 +418,12 @@ pith_status pith_conv_int_run(pith_run *r, const pith_conv_int *p, const pith_co
     at += j.m.maps;
     j.offsets = (int64_t *)(void *)at;
     at += j.m.taps;
-    j.weights = (int32_t *)(void *)at;
+    j.weights = p->pairs ? p->packed : (const int32_t *)(void *)at;
+    if (p->depthwise && !p->pairs) {
+        const weights own = { p, r->in[in->w],
+                              in->w_zero >= 0 && pith_has_input(r, in->w_zero) ? r->in[in->w_zero] : NULL };
+        conv_int_fill_pairs(at, &own, 0, NULL);
+    }
     at += j.m.weights;
     j.workers = at;
     j.x_flip = x->dtype == PITH_I8 ? 0x80 : 0;

@@ -16,13 +16,14 @@
 typedef struct pith_conv_int {
     bool possible;
     bool depthwise;
+    bool pairs;          /* depthwise: the pairs are packed, not made in each run */
     bool x_last, y_last; /* channels are the last axis of the input, of the output */
     pith_gemm_i8_fn *gemm;
     pith_gemm_pack_i8_fn *pack;
     pith_turn_bytes_fn *turn;
     pith_taps_bytes_fn *taps_sum;
     pith_requantize_fn *requantize;
-    const void *packed;                                /* the groups' weights after each other; NULL: depthwise */
+    const void *packed;                                /* the groups' weights after each other; or pairs of taps */
     int64_t packed_size, groups, channels, maps, taps; /* channels and maps of one group */
     int rank;
 } pith_conv_int;

@@ -435,12 +435,18 @@ static void convolution_bytes(void **state) {
                 wide = guarded_alloc((size_t)(n * m) * 4, 1);
         guarded scale = guarded_floats(n), rows = guarded_alloc((size_t)m * 4, 1);
         int64_t offsets[9];
+        int32_t zeros[70];
         for (size_t i = 0; i < (size_t)((m + taps) * (n + gap)); i++) ((uint8_t *)x.data)[i] = (uint8_t)random_u32();
         for (int64_t i = 0; i < m * n; i++) ((int32_t *)sums.data)[i] = (int32_t)random_u32() >> 12;
         for (int64_t i = 0; i < n; i++) ((int32_t *)add.data)[i] = (int32_t)random_u32() >> 12;
         for (int64_t i = 0; i < m; i++) ((int32_t *)rows.data)[i] = (int32_t)random_u32() >> 20;
-        for (int64_t i = 0; i < taps * n; i++) ((int32_t *)weights.data)[i] = (int32_t)random_below(511) - 255;
+        for (int64_t i = 0; i < taps * n; i++) {
+            const bool alone = i / n * 2 + 1 >= taps;
+            const uint32_t low = (uint32_t)(random_below(511) - 255), high = (uint32_t)(random_below(511) - 255);
+            ((uint32_t *)weights.data)[i] = (low & 0xFFFF) | (alone ? 0 : high << 16);
+        }
         for (int64_t i = 0; i < taps; i++) offsets[i] = i * (n + gap);
+        for (int64_t i = 0; i < n; i++) zeros[i] = (int32_t)random_below(511) - 255;
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
             const uint8_t *from = x.data, flip = round & 2 ? 0x80 : 0;
@@ -451,11 +457,14 @@ static void convolution_bytes(void **state) {
             FIND(pith_taps_bytes_fn, "taps_bytes", PITH_U8, level)(found, from, offsets, weights.data, taps, n);
             for (int64_t c = 0; c < n; c++) {
                 int32_t sum = 0;
-                for (int64_t t = 0; t < taps; t++) sum += from[offsets[t] + c] * ((int32_t *)weights.data)[t * n + c];
+                for (int64_t t = 0; t < taps; t++) {
+                    const uint32_t pair = (uint32_t)((int32_t *)weights.data)[t / 2 * n + c];
+                    sum += from[offsets[t] + c] * (int16_t)(t % 2 ? pair >> 16 : pair & 0xFFFF);
+                }
                 assert_int_equal(found[c], sum);
             }
             pith_requantize a = { .sums = sums.data, .add = add.data, .row_sums = rows.data, .y = to, .wide = found };
-            a.zeros = round & 4 ? weights.data : NULL;
+            a.zeros = round & 4 ? zeros : NULL;
             a.scale = round & 8 ? scale.data : NULL;
             const bool beside = a.scale && round & 16; /* the maps of a window */
             a.windows = m;
