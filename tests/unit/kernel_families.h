@@ -30,31 +30,19 @@ static const char *const maps_families[] = {
 static const char *const compare_families[] = { "map_equal", "map_less", "map_less_equal" };
 static const char *const affine_families[] = { "affine" };
 static const char *const moments_families[] = { "moments" };
-static const char *const elsewhere_families[] = { "arg_max_lanes",  "arg_min_lanes",
-                                                  "adamw",          "attention",
-                                                  "attention_vnni", "dequantize",
-                                                  "depthwise",      "dequantize_row",
-                                                  "gemm",           "gemm_amx",
-                                                  "gemm_dp",        "gemm_pack",
-                                                  "gemm_vnni",      "gru_cell",
-                                                  "gru_finish",     "gru_gates",
-                                                  "key_attention",  "key_attention_back",
-                                                  "lstm_cell",      "matmul",
-                                                  "mix_columns",    "mix_rows",
-                                                  "narrow",         "quantize",
-                                                  "quantize_panel", "quantize_rows",
-                                                  "quantize_table", "range",
-                                                  "requantize",     "rms_norm_back",
-                                                  "scores_dot",     "scores_hamming",
-                                                  "scores_int8",    "scores_int8_vnni",
-                                                  "scores_l2",      "scores_sumsq",
-                                                  "swiglu",         "swiglu_back",
-                                                  "taps_bytes",     "conv_few",
-                                                  "conv",           "taps_max",
-                                                  "taps_plane",     "taps_sum",
-                                                  "to_bf16",        "pool_rows_max",
-                                                  "pool_rows_mean", "turn_bytes",
-                                                  "unit_factor",    "widen" };
+static const char *const elsewhere_families[] = {
+    "arg_max_lanes", "arg_min_lanes",    "adamw",          "attention",     "attention_vnni",
+    "dequantize",    "depthwise",        "dequantize_row", "gemm",          "gemm_amx",
+    "gemm_blocks",   "gemm_blocks_vnni", "gemm_dp",        "gemm_pack",     "gemm_vnni",
+    "gru_cell",      "gru_finish",       "gru_gates",      "key_attention", "key_attention_back",
+    "lstm_cell",     "matmul",           "mix_columns",    "mix_rows",      "narrow",
+    "quantize",      "quantize_blocks",  "quantize_panel", "quantize_rows", "quantize_table",
+    "range",         "requantize",       "rms_norm_back",  "scores_dot",    "scores_hamming",
+    "scores_int8",   "scores_int8_vnni", "scores_l2",      "scores_sumsq",  "swiglu",
+    "swiglu_back",   "taps_bytes",       "conv_few",       "conv",          "taps_max",
+    "taps_plane",    "taps_sum",         "to_bf16",        "pool_rows_max", "pool_rows_mean",
+    "turn_bytes",    "unit_factor",      "widen"
+};
 
 #define LISTED(list, family) listed(list, COUNT(list), family)
 static inline int listed(const char *const *list, size_t count, const char *family) {
