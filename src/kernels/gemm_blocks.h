@@ -7,7 +7,7 @@
  * The bias, if there is one, is added last. With the zero point's part known for each row, b stays unsigned:
  *   s = (sum of a[i, k] * b[k, j]) + z[t, j] * -(sum of a[i, k])
  *
- * A row of a is a record per block: int32 `start`, float scale, `block` int8. start is -(sum of the int8), times z if z
+ * A row of a is a record per block: int32 `start`, `block` int8, float scale. start is -(sum of the int8), times z if z
  * is the same for all of b. The last block is filled up with zeros.
  *
  * b is packed in panels of 16 columns, the last one filled up with zeros. A panel has for each block its weights and 16

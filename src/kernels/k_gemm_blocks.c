@@ -15,13 +15,15 @@
 enum { SPAN = 32 };
 
 #if defined(PITH_LEVEL_avx512)
-#define VNNI_TARGET __attribute__((target("avx512vnni")))
 enum { ROWS = 12, NARROW_ROWS = 8, PANELS = 2 };
 typedef __m512i pairs; /* of 16-bit sums */
 
 PITH_INLINE vi blocks_load(const uint8_t *p) { return _mm512_loadu_si512(p); }
-static inline VNNI_TARGET __attribute__((always_inline)) vi step_vnni(vi s, vi b, uint32_t a) {
-    return _mm512_dpbusd_epi32(s, b, _mm512_set1_epi32((int32_t)a));
+#define HAS_VNNI
+/* In the register of s: compilers would move sums from one to another. */
+PITH_INLINE vi step_vnni(vi s, vi b, uint32_t a) {
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(s) : "v"(b), "v"(_mm512_set1_epi32((int32_t)a)));
+    return s;
 }
 PITH_INLINE pairs pairs_zero(void) { return _mm512_setzero_si512(); }
 PITH_INLINE pairs step_narrow(pairs s, vi b, uint32_t a) {
@@ -30,14 +32,16 @@ PITH_INLINE pairs step_narrow(pairs s, vi b, uint32_t a) {
 PITH_INLINE vi pairs_sums(pairs s) { return _mm512_madd_epi16(s, _mm512_set1_epi16(1)); }
 
 #elif defined(PITH_LEVEL_avx2)
-#define VNNI_TARGET __attribute__((target("avxvnni")))
 enum { ROWS = 4, NARROW_ROWS = 4, PANELS = 1 };
 typedef vi pairs;
 
 PITH_INLINE vi blocks_load(const uint8_t *p) { return vi_load((const int32_t *)(const void *)p); }
-static inline VNNI_TARGET __attribute__((always_inline)) vi step_vnni(vi s, vi b, uint32_t a) {
+#define HAS_VNNI
+PITH_INLINE vi step_vnni(vi s, vi b, uint32_t a) {
     const __m256i x = _mm256_set1_epi32((int32_t)a);
-    return (vi){ _mm256_dpbusd_avx_epi32(s.lo, b.lo, x), _mm256_dpbusd_avx_epi32(s.hi, b.hi, x) };
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(s.lo) : "x"(b.lo), "x"(x));
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(s.hi) : "x"(b.hi), "x"(x));
+    return s;
 }
 PITH_INLINE pairs pairs_zero(void) { return vi_set1(0); }
 PITH_INLINE pairs step_narrow(pairs s, vi b, uint32_t a) {
@@ -133,14 +137,15 @@ PITH_INLINE void blocks_start(const int rows, place at, const bool zeros, vi s[]
     }
 }
 
-/* The sums of a block, scaled, are added to t[rows][16 * PANELS]. at: the row's scale, and the panel's scales. */
+/* The sums of a block, scaled, are added to t[rows][16 * PANELS]. at: behind the block's numbers. */
 PITH_INLINE void blocks_finish(const int rows, place at, const vi s[][PANELS], float *t) {
+    PITH_FORGET(t); /* or all of t would be copied to the stack and back */
     vf scale[PANELS];
     PITH_UNROLL
     for (int p = 0; p < PANELS; p++) scale[p] = vf_load((const float *)(const void *)(at.w + p * at.w_panel));
     PITH_UNROLL
     for (int r = 0; r < rows; r++) {
-        const vf a_scale = vf_set1(blocks_float(BLOCKS_ROW(r)));
+        const vf a_scale = vf_set1(blocks_float(BLOCKS_ROW(r) + 4));
         PITH_UNROLL
         for (int p = 0; p < PANELS; p++) {
             float *sum = t + 16 * (r * PANELS + p);
@@ -154,9 +159,8 @@ PITH_INLINE vi blocks_low(vi b) { return vi_and(b, vi_set1(0x0F0F0F0F)); }
 PITH_INLINE vi blocks_high(vi b) { return blocks_low(vi_shr(b, 4)); }
 
 /* The sums over all blocks of a tile into t, which is cleared before. */
-#if defined(VNNI_TARGET)
-static inline VNNI_TARGET __attribute__((always_inline)) void tile_vnni(const int rows, const pith_blocks_form *f,
-                                                                        place at, float *t) {
+#if defined(HAS_VNNI)
+PITH_INLINE void tile_vnni(const int rows, const pith_blocks_form *f, place at, float *t) {
     const bool halves = f->bits == 4;
     for (int64_t block = f->blocks; block > 0; block--) {
         const uint8_t *const end = at.w + pith_blocks_block_bytes(f) - 64;
@@ -176,20 +180,17 @@ static inline VNNI_TARGET __attribute__((always_inline)) void tile_vnni(const in
             PITH_UNROLL
             for (int r = 0; r < rows; r++) {
                 PITH_UNROLL
-                for (int p = 0; p < PANELS; p++) s[r][p] = step_vnni(s[r][p], b[p], four(BLOCKS_ROW(r) + 8));
+                for (int p = 0; p < PANELS; p++) s[r][p] = step_vnni(s[r][p], b[p], four(BLOCKS_ROW(r) + 4));
             }
             PITH_UNROLL
             for (int r = 0; r < rows; r++) {
                 PITH_UNROLL
-                for (int p = 0; p < PANELS; p++) s[r][p] = step_vnni(s[r][p], next[p], four(BLOCKS_ROW(r) + 12));
+                for (int p = 0; p < PANELS; p++) s[r][p] = step_vnni(s[r][p], next[p], four(BLOCKS_ROW(r) + 8));
             }
             at.w += halves ? 64 : 128;
             BLOCKS_MOVE(8);
         }
-        place scales = at;
-        PITH_UNROLL
-        for (int r = 0; r < rows; r += 3) scales.a[r / 3] += 4 - f->block;
-        blocks_finish(rows, scales, s, t);
+        blocks_finish(rows, at, s, t);
         at.w += 64;
         at.zeros += 16;
         BLOCKS_MOVE(8);
@@ -217,9 +218,9 @@ PITH_INLINE void blocks_span(const int rows, place at, const bool halves, int tu
         PITH_UNROLL
         for (int r = 0; r < rows; r++) {
             PITH_UNROLL
-            for (int p = 0; p < PANELS; p++) sums[r][p] = step_narrow(sums[r][p], b[p], four(BLOCKS_ROW(r) + 8));
+            for (int p = 0; p < PANELS; p++) sums[r][p] = step_narrow(sums[r][p], b[p], four(BLOCKS_ROW(r) + 4));
             PITH_UNROLL
-            for (int p = 0; p < PANELS; p++) sums[r][p] = step_narrow(sums[r][p], next[p], four(BLOCKS_ROW(r) + 12));
+            for (int p = 0; p < PANELS; p++) sums[r][p] = step_narrow(sums[r][p], next[p], four(BLOCKS_ROW(r) + 8));
         }
         at.w += halves ? 64 : 128;
         BLOCKS_MOVE(8);
@@ -239,7 +240,6 @@ PITH_INLINE void tile_narrow(const int rows, const pith_blocks_form *f, place at
     const int span = f->block < SPAN ? f->block : SPAN;
     for (int64_t block = f->blocks; block > 0; block--) {
         vi s[NARROW_ROWS][PANELS];
-        place scales = at;
         blocks_start(rows, at, f->zeros != 0, s);
         for (int k = 0; k < f->block; k += span) {
             if (halves) {
@@ -250,10 +250,7 @@ PITH_INLINE void tile_narrow(const int rows, const pith_blocks_form *f, place at
             at.w += span * 2 * f->bits;
             BLOCKS_MOVE(span);
         }
-        PITH_UNROLL
-        for (int r = 0; r < rows; r += 3) scales.a[r / 3] += 4;
-        scales.w = at.w;
-        blocks_finish(rows, scales, s, t);
+        blocks_finish(rows, at, s, t);
         at.w += 64;
         at.zeros += 16;
         BLOCKS_MOVE(8);
@@ -264,9 +261,7 @@ typedef void tile_fn(const pith_blocks_form *f, place at, float *t);
 #define NARROW(rows)                                                                                                   \
     static void tile_narrow_##rows(const pith_blocks_form *f, place at, float *t) { tile_narrow(rows, f, at, t); }
 #define VNNI(rows)                                                                                                     \
-    VNNI_TARGET static void tile_vnni_##rows(const pith_blocks_form *f, place at, float *t) {                          \
-        tile_vnni(rows, f, at, t);                                                                                     \
-    }
+    static void tile_vnni_##rows(const pith_blocks_form *f, place at, float *t) { tile_vnni(rows, f, at, t); }
 #define ENTRY_NARROW(rows) [rows - 1] = tile_narrow_##rows,
 #define ENTRY_VNNI(rows) [rows - 1] = tile_vnni_##rows,
 #define EACH_2(X) X(1) X(2)
@@ -349,18 +344,18 @@ static void quantize_block(uint8_t *to, const float *x, int64_t n, int64_t block
     scale = top / 127.0f;
     if (bits >= 0x7F800000 || top < PITH_RANGE_MIN) {
         scale = bits >= 0x7F800000 ? (float)NAN : 0.0f;
-        memset(to + 8, 0, (size_t)block);
+        memset(to + 4, 0, (size_t)block);
     } else {
         const vf inverse = vf_set1(127.0f / top), magic = vf_set1(PITH_ROUND_MAGIC);
         for (int64_t i = 0; i < block; i += 16) {
             const vi q = vi_bits(vf_add(vf_mul(blocks_take(x + i, n - i), inverse), magic));
-            vi_store_8(to + 8 + i, q);
+            vi_store_8(to + 4 + i, q);
             sum = vi_add(sum, vi_sub(vi_bits(magic), q));
         }
     }
     const int32_t start = vi_hsum(sum) * middle;
     memcpy(to, &start, sizeof start);
-    memcpy(to + 4, &scale, sizeof scale);
+    memcpy(to + 4 + block, &scale, sizeof scale);
 }
 
 void PITH_K(quantize_blocks_i8)(const pith_quantize_blocks *a) {

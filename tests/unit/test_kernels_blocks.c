@@ -21,9 +21,9 @@ static int32_t packed_number(const uint8_t *row, int64_t i, int bits) {
 static const char *record(const void *rows, const pith_blocks_form *f, int64_t row, int64_t t) {
     return (const char *)rows + row * pith_blocks_row_bytes(f) + t * (f->block + 8);
 }
-static float scale_of(const char *record) {
+static float scale_of(const char *record, const pith_blocks_form *f) {
     float scale;
-    memcpy(&scale, record + 4, sizeof scale);
+    memcpy(&scale, record + 4 + f->block, sizeof scale);
     return scale;
 }
 
@@ -37,8 +37,8 @@ static float product(const pith_gemm_blocks *g, const pith_blocks_columns *w, in
         const int32_t zero = f->zeros ? packed_number(w->zeros + j * zero_row, t, f->bits) : 1 << (f->bits - 1);
         int32_t s = 0;
         for (int64_t l = 0; l < f->block && t * f->block + l < f->k; l++)
-            s += ((const int8_t *)row)[8 + l] * (packed_number(w->b + (j * f->blocks + t) * bytes, l, f->bits) - zero);
-        c = fmaf((float)s * scale_of(row), w->scale[j * f->blocks + t], c);
+            s += ((const int8_t *)row)[4 + l] * (packed_number(w->b + (j * f->blocks + t) * bytes, l, f->bits) - zero);
+        c = fmaf((float)s * scale_of(row, f), w->scale[j * f->blocks + t], c);
     }
     return g->bias ? c + g->bias[j] : c;
 }
@@ -58,12 +58,12 @@ static void fill_rows(void *rows, const pith_blocks_form *f, int64_t m) {
         int32_t sum = 0;
         for (int64_t l = 0; l < f->block; l++) {
             const int32_t value = kind == 0 ? 127 : kind == 1 ? -127 : (int32_t)random_below(255) - 127;
-            to[8 + l] = (char)(l < left ? value : 0);
+            to[4 + l] = (char)(l < left ? value : 0);
             sum += l < left ? value : 0;
         }
         sum = f->zeros ? -sum : -sum * (1 << (f->bits - 1));
         memcpy(to, &sum, sizeof sum);
-        memcpy(to + 4, &scale, sizeof scale);
+        memcpy(to + 4 + f->block, &scale, sizeof scale);
     }
 }
 
@@ -141,10 +141,10 @@ static void check_block(const float *x, int64_t n, const char *row, const pith_b
     }
     const int empty = !finite || most < 0x1p-100f;
     const float inverse = empty ? 0 : 127.0f / most, scale = !finite ? NAN : empty ? 0 : most / 127.0f;
-    assert_true(same_float(scale_of(row), scale));
+    assert_true(same_float(scale_of(row, f), scale));
     for (int64_t l = 0; l < f->block; l++) {
         const int q = empty || l >= n ? 0 : (int)rintf(x[l] * inverse);
-        assert_int_equal(((const int8_t *)row)[8 + l], q);
+        assert_int_equal(((const int8_t *)row)[4 + l], q);
         sum += q;
     }
     memcpy(&start, row, sizeof start);
