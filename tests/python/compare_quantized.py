@@ -137,6 +137,8 @@ class Codes(Quantized):
                     got = decoded(codes, scales, zeros[0] if zeros else None, a["bits"], a["block_size"])
                     asymmetric = bool(more) and node.op_type == "MatMulNBits"
                     self.assertEqual(bool(zeros), asymmetric)
+                    if node.op_type == "MatMulNBits":  # 0 is not written
+                        self.assertEqual(a.get("accuracy_level", 0), 4 if scheme == "q4" else 0)
                     self.check_near(rows, got, a["bits"], a["block_size"], asymmetric, node.name)
                 self.assertEqual((seen["MatMulNBits"], seen["GatherBlockQuantized"]), (said["matmuls"], said["tables"]))
                 self.assertGreater(said["matmuls"], 10)
@@ -166,7 +168,7 @@ class Results(Quantized):
     """What engines compute."""
 
     def test_every_family(self):
-        near = {"int8": 0.998, "int8 --no-rows": 0.998, "q8": 0.999, "q4": 0.93}
+        near = {"int8": 0.998, "int8 --no-rows": 0.998, "q8": 0.999, "q4": 0.93, "q4 --accuracy 0": 0.93}
         directories = sorted(p for p in (DATA / "hf").iterdir() if (p / "last_hidden_state.f32").exists())
         self.assertGreater(len(directories), 25)
         for directory in directories:
@@ -179,9 +181,13 @@ class Results(Quantized):
                     rows = self.run_in_onnxruntime(path, feeds)[seen]
                     cosines = (rows * wanted).sum(1) / np.linalg.norm(rows, axis=1) / np.linalg.norm(wanted, axis=1)
                     self.assertGreater(cosines.mean(), least)
-                    if scheme.startswith("q"):  # Pith gives each text scales of its own there
-                        np.testing.assert_allclose(self.run_in_pith(path, feeds)[seen], rows,
-                                                   atol=3e-5 * max(1, np.abs(rows).max()), rtol=0)
+                    if scheme.startswith("q"):  # else Pith gives each text scales of its own
+                        off = np.abs(self.run_in_pith(path, feeds)[seen] - rows) / max(1, np.abs(rows).max())
+                        if scheme == "q4":  # inputs in 8 bits: a code may be the next one
+                            self.assertLess(off.mean(), 3e-3)
+                            self.assertLess(off.max(), 0.03)
+                        else:
+                            self.assertLess(off.max(), 3e-5)
 
     def test_pith_with_int8(self):
         """One text has the same scales in both engines. A code may be the next one where a product is near the middle."""
