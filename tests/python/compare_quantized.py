@@ -4,6 +4,7 @@ must be at least as near to the weights as plain rounding; ONNX Runtime and Pith
 
 usage: compare_quantized.py PITH DATA"""
 import json
+import os
 import subprocess
 import sys
 import unittest
@@ -493,6 +494,33 @@ class Levels(Quantized):
         wanted = blocks_in_bytes.matmul(x[real].astype(np.float32), b, scales.astype(np.float32), z, None, 4, 32)
         np.testing.assert_array_equal(ours[real], wanted.astype(np.float16))
         self.assertTrue(np.isnan(ours[1:3]).all())
+
+    def test_bits(self):
+        """A text's vector has the same bits alone, in any order, on any threads and instruction set, and from a compiled file."""
+        lines = [line.split(",")[0] for line in (DATA / "sts/stsb-en-dev.csv").read_text().splitlines()[:90]]
+
+        def vectors(model, texts, *arguments, isa=None):
+            (self.dir / "texts.txt").write_text("\n".join(texts))
+            done = subprocess.run([PITH, "embed", "-m", model, "--format", "npy", "-o", self.dir / "v.npy", *map(str, arguments),
+                                   self.dir / "texts.txt"], capture_output=True, env={**os.environ, **({"PITH_ISA": isa} if isa else {})})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return np.load(self.dir / "v.npy")
+
+        for more in (("--scheme", "q4"), ("--scheme", "q4", "--asymmetric", "--block", "16"), ("--scheme", "q8", "--accuracy", "4")):
+            with self.subTest(more=more):
+                model = self.dir / "levels"
+                done = pith("quantize", "--force", "--quiet", "all-MiniLM-L6-v2", "-o", f"{model}/", *more)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                done = pith("compile", "--quiet", model, "-o", self.dir / "levels.pith")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                wanted = vectors(model, lines, "-t", 1)
+                for threads in (2, 3):
+                    np.testing.assert_array_equal(vectors(model, lines[::-1], "-t", threads)[::-1], wanted)
+                np.testing.assert_array_equal(vectors(model, lines[7:8], "-t", 1), wanted[7:8])
+                np.testing.assert_array_equal(vectors(model, lines[7:8], "-t", 2), wanted[7:8])
+                np.testing.assert_array_equal(vectors(self.dir / "levels.pith", lines), wanted)
+                for isa in ("scalar", "avx2", "avx512-vnni"):
+                    np.testing.assert_array_equal(vectors(model, lines[:5], isa=isa), wanted[:5])
 
     def test_f32(self):
         """What cannot be taken in 8 bits has the bits of level 0: see ops/nbits_int8.h. Levels 1 to 3 always have."""
