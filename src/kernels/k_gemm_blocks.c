@@ -15,7 +15,7 @@
 enum { SPAN = 32 };
 
 #if defined(PITH_LEVEL_avx512)
-enum { ROWS = 12, NARROW_ROWS = 8, PANELS = 2 };
+enum { ROWS = 12, NARROW_ROWS = 4, PANELS = 2 };
 typedef __m512i pairs; /* of 16-bit sums */
 
 PITH_INLINE vi blocks_load(const uint8_t *p) { return _mm512_loadu_si512(p); }
@@ -80,7 +80,7 @@ PITH_INLINE vi pairs_sums(pairs s) {
 }
 
 #else
-enum { NARROW_ROWS = 2, PANELS = 1 };
+enum { NARROW_ROWS = 1, PANELS = 1 };
 typedef vi pairs;
 
 PITH_INLINE vi blocks_load(const uint8_t *p) {
@@ -266,15 +266,16 @@ typedef void tile_fn(const pith_blocks_form *f, place at, float *t);
 #define ENTRY_VNNI(rows) [rows - 1] = tile_vnni_##rows,
 #define EACH_2(X) X(1) X(2)
 #define EACH_4(X) EACH_2(X) X(3) X(4)
-#define EACH_8(X) EACH_4(X) X(5) X(6) X(7) X(8)
 #if defined(PITH_LEVEL_avx512)
-#define EACH_NARROW(X) EACH_8(X)
-#define EACH_VNNI(X) EACH_8(X) X(9) X(10) X(11) X(12)
+#define EACH_NARROW(X) EACH_4(X)
+#define EACH_VNNI(X) EACH_4(X) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
 #elif defined(PITH_LEVEL_avx2)
 #define EACH_NARROW(X) EACH_4(X)
 #define EACH_VNNI(X) EACH_4(X)
-#else
+#elif defined(PITH_LEVEL_neon)
 #define EACH_NARROW(X) EACH_2(X)
+#else
+#define EACH_NARROW(X) X(1)
 #endif
 
 EACH_NARROW(NARROW)
