@@ -16,7 +16,7 @@
 
 typedef struct quantize_settings {
     const char *model, *output, *eval, *texts;
-    int block, table, table_block; /* indices into the choices */
+    int block, table, table_block, accuracy; /* indices into the choices */
     double percentile, target;
     bool asymmetric, reduce_range, external, force, json, quiet;
     int32_t rows; /* -1: as the scheme has it */
@@ -234,7 +234,7 @@ static int quantize_take(const command *c, quantize_settings *s) {
     if (!s->output || !*s->output || !strcmp(s->output, "-"))
         return usage(c, "-o is needed: the file to write, or a directory for the network and its tokenizer");
     const bool int8 = s->to.scheme == PITH_QUANTIZE_INT8, fixed = s->to.scheme == PITH_QUANTIZE_STATIC;
-    if ((int8 || fixed) && (s->block || s->table_block || s->asymmetric || s->to.accuracy))
+    if ((int8 || fixed) && (s->block || s->table_block || s->asymmetric || s->accuracy))
         return usage(c, "--block, --table-block, --asymmetric and --accuracy go with --scheme q4 or q8");
     if ((!int8 && s->rows >= 0) || (!int8 && !fixed && s->reduce_range))
         return usage(c, "--rows goes with --scheme int8, --reduce-range with int8 and static");
@@ -252,6 +252,7 @@ static int quantize_take(const command *c, quantize_settings *s) {
     s->to.table_block = blocks[s->table_block];
     s->to.table_bits = tables[s->table];
     s->to.asymmetric = s->asymmetric;
+    s->to.accuracy = s->accuracy - 1; /* the first choice is the default, -1 */
     s->to.reduce_range = s->reduce_range;
     s->to.keep = s->keep.items;
     s->to.keep_count = s->keep.count;
@@ -287,7 +288,7 @@ static const option options[] = {
     AT(scheme, to.scheme),
     AT(block, block),
     AT(asymmetric, asymmetric),
-    AT(accuracy, to.accuracy),
+    AT(accuracy, accuracy),
     AT(rows_quantize, rows),
     AT(reduce_range, reduce_range),
     AT(table, table),

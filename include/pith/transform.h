@@ -42,8 +42,9 @@ typedef struct pith_quantize_model_options {
     int32_t scheme;       /* a pith_quantize_scheme */
     int32_t block;        /* of the block schemes: numbers that share a scale; 16, 32, 64, 128 or 256; 0: 32 */
     int32_t asymmetric;   /* of the block schemes, 1: each block has a zero point of its own */
-    int32_t accuracy;     /* of the block schemes: accuracy_level of MatMulNBits, 0 to 4. ONNX Runtime computes with
-                             inputs of 8 bits if it is 4, which is faster and less exact */
+    int32_t accuracy;     /* of the block schemes: accuracy_level of MatMulNBits, 0 to 4; -1: 4 with blocks of 4 bits, 0
+                             with blocks of 8. With 4, engines may take the inputs in 8 bits too, with a scale for each
+                             block, which Pith and ONNX Runtime do: faster, and hardly less exact than the weights */
     int32_t rows;         /* of int8, 1: each row of a matmul's inputs is quantised with a scale of its own, so that a
                              text's vector does not depend on the batch, and is nearer to that of f32; slower. Adds
                              ReduceMax, ReduceMin, Max, Sub, Div, Round and Add to the operators. With calibrate,
@@ -82,7 +83,7 @@ by the sum of squares of these results. Of a table the same of its numbers. NULL
 
 /* clang-format off */
 #define PITH_QUANTIZE_MODEL_OPTIONS_INIT \
-    { sizeof(pith_quantize_model_options), PITH_QUANTIZE_INT8, 0, 0, 0, 0, 0, -1, 0, NULL, 0, 0, NULL, 0, \
+    { sizeof(pith_quantize_model_options), PITH_QUANTIZE_INT8, 0, 0, -1, 0, 0, -1, 0, NULL, 0, 0, NULL, 0, \
       NULL, NULL, NULL, 0, NULL, NULL, PITH_RANGE_MIN_MAX, 0, NULL, 0, NULL, NULL }
 /* clang-format on */
 

@@ -1,6 +1,7 @@
-/* gemm.c - sizes of packed matrices, and which 8-bit or bf16 matmul a CPU runs. */
+/* gemm.c - sizes of packed matrices, and which 8-bit, 4-bit or bf16 matmul a CPU runs. */
 #include <string.h>
 
+#include "kernels/gemm_blocks.h"
 #include "kernels/gemm_half.h"
 #include "kernels/gemm_int8.h"
 
@@ -34,7 +35,7 @@ int64_t pith_gemm_half_packed_size(int64_t k, int64_t n) {
 /* The families, with blanks between them, that processors choose from. */
 static void gemm_tell(const char *families, int dtype) {
     while (*families) {
-        char family[16];
+        char family[32];
         size_t size = strcspn(families, " ");
         memcpy(family, families, size);
         family[size] = 0;
@@ -71,4 +72,15 @@ pith_gemm_i8_fn *pith_gemm_i8_find(int *speed, pith_isa isa) {
         if (fn) return fn;
     }
     return PITH_KERNEL_FIND(pith_gemm_i8_fn, "gemm", PITH_I8, isa);
+}
+
+pith_gemm_blocks_fn *pith_gemm_blocks_find(int *speed, pith_isa isa) {
+    const uint32_t vnni = isa == PITH_ISA_avx512 ? PITH_CPU_AVX512_VNNI : isa == PITH_ISA_avx2 ? PITH_CPU_AVX_VNNI : 0;
+    if (pith_piece_heard()) gemm_tell("gemm_blocks_vnni gemm_blocks", PITH_U8);
+    pith_gemm_blocks_fn *fn = NULL;
+    *speed = 3;
+    if (pith_cpu_get()->features & vnni) fn = PITH_KERNEL_FIND(pith_gemm_blocks_fn, "gemm_blocks_vnni", PITH_U8, isa);
+    if (fn) return fn;
+    *speed = 2;
+    return PITH_KERNEL_FIND(pith_gemm_blocks_fn, "gemm_blocks", PITH_U8, isa);
 }

@@ -46,7 +46,7 @@ static pith_status quantized_check_static(const pith_quantize_model_options *o, 
 }
 
 static pith_status quantized_check_blocks(const pith_quantize_model_options *o, pith_error *err) {
-    if (quantized_is_int8(o) && (o->block || o->asymmetric || o->accuracy || o->table_block))
+    if (quantized_is_int8(o) && (o->block || o->asymmetric || o->accuracy > 0 || o->table_block))
         return pith_fail(err, PITH_ERR_ARGUMENT,
                          "blocks, zero points and an accuracy level need a block scheme (blocks4 or blocks8)");
     if (!quantized_is_int8(o) && o->reduce_range)
@@ -69,8 +69,8 @@ static pith_status quantized_check(const pith_quantize_model_options *o, pith_er
                          "calibration where it is possible is for the scheme int8 with scales of rows");
     if (o->scheme < PITH_QUANTIZE_INT8 || o->scheme > PITH_QUANTIZE_STATIC)
         return pith_fail(err, PITH_ERR_ARGUMENT, "scheme %d is not known", o->scheme);
-    if (o->accuracy < 0 || o->accuracy > 4)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "accuracy level %d is not between 0 and 4", o->accuracy);
+    if (o->accuracy < -1 || o->accuracy > 4)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "accuracy level %d is not between 0 and 4, or -1", o->accuracy);
     if (o->table_bits != -1 && o->table_bits != 0 && o->table_bits != 4 && o->table_bits != 8)
         return pith_fail(err, PITH_ERR_ARGUMENT, "tables have 8 or 4 bits, or 0 to stay in f32, not %d", o->table_bits);
     if (o->table_bits == 4 && quantized_is_int8(o))
@@ -89,7 +89,9 @@ static pith_quantized_form quantized_form_of(const pith_quantize_model_options *
                                          : o->scheme == PITH_QUANTIZE_STATIC ? PITH_QUANTIZED_STATIC
                                          : o->rows                           ? PITH_QUANTIZED_ROWS
                                                                              : PITH_QUANTIZED_DYNAMIC,
-                                 .accuracy = o->accuracy,
+                                 .accuracy = o->accuracy >= 0                     ? o->accuracy
+                                             : o->scheme == PITH_QUANTIZE_BLOCKS4 ? 4
+                                                                                  : 0,
                                  .keep = o->keep,
                                  .keep_count = o->keep_count };
     form.weights = (pith_code_form){ .bits = o->scheme == PITH_QUANTIZE_BLOCKS4 ? 4 : 8,

@@ -4,15 +4,24 @@
  * MatMulNBits: b is [n, blocks, bytes of a block], low bits first. scales is [n * blocks]. Zero points are packed like
  * b, or have the type of the scales, or are absent (the middle of the range). groups [k] names the block of a column.
  * MatMulBnb4: b is [n * k / 2] bytes, high bits first, with a factor for every `block_size` of all elements. Constant
- * weights become packed f32 once, others in each run; the matmuls are those of MatMul. Sources: ONNX Runtime's
- * ContribOperators.md; T. Dettmers and others, QLoRA, for the tables. */
+ * weights become packed f32 once, others in each run; the matmuls are those of MatMul. With accuracy_level 4 inputs are
+ * taken in 8 bits where nbits_int8.h can. Sources: ONNX Runtime's ContribOperators.md; T. Dettmers and others, QLoRA,
+ * for the tables. */
 #include "base/checked.h"
 #include "kernels/convert.h"
+#include "ops/nbits_int8.h"
 #include "ops/pack.h"
 #include "ops/product.h"
 #include "ops/widen.h"
 
-enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
+enum {
+    A = PITH_NBITS_A,
+    B = PITH_NBITS_B,
+    SCALES = PITH_NBITS_SCALES,
+    ZEROS = PITH_NBITS_ZEROS,
+    GROUPS = PITH_NBITS_GROUPS,
+    BIAS = PITH_NBITS_BIAS
+};
 
 static const float fp4_values[16] = {
     0.0f,  5.208333333e-03f,  0.66666667f,  1.0f,  0.33333333f,  0.5f,  0.16666667f,  0.25f,
@@ -101,7 +110,8 @@ typedef struct weights {
 typedef struct state {
     pith_product product; /* packed, if the weights are constants */
     weights w;
-    int64_t k, n, panels; /* of the matmul */
+    int64_t k, n, panels;  /* of the matmul */
+    pith_nbits_int8 *int8; /* inputs are taken in 8 bits; else NULL */
 } state;
 
 static float matmul_nbits_number_of(const pith_tensor *t, int64_t i) {
@@ -196,6 +206,16 @@ static pith_status matmul_nbits_prepare(pith_prepare *c) {
         constant &= pith_pack_can(c, i);
         if (!pith_convert_known(c->in[i]->dtype, PITH_F32)) return pith_fail_dtype(c->err, c->in[i]->dtype);
     }
+    pith_nbits_int8 int8 = { 0 };
+    if (pith_nbits_int8_takes(&int8, c)) {
+        s->int8 = pith_arena_array(c->arena, 1, sizeof *s->int8);
+        if (!s->int8) return pith_fail_memory(c->err, sizeof *s->int8);
+        *s->int8 = int8;
+        s->n = int8.n;
+        s->k = int8.form.k;
+        c->state = s;
+        return pith_nbits_int8_prepare(s->int8, c);
+    }
     PITH_TRY(pith_product_prepare(&s->product, c, PITH_F32, -1, false));
     s->w.pack = s->product.pack;
     s->k = s->w.f.transposed ? s->w.f.k : s->w.f.n;
@@ -214,6 +234,11 @@ static pith_status matmul_nbits_scratch(const pith_infer *c, const void *state_,
     const state *s = state_;
     *bytes = 0;
     int64_t workers;
+    if (s->int8) {
+        if (!pith_nbits_int8_scratch(s->int8, pith_type_count(c->in[A]) / s->k, bytes))
+            return pith_fail_memory(c->err, SIZE_MAX);
+        return pith_widen_scratch(c, SKIPPED, bytes);
+    }
     if (!s->product.packed && (pith_mul_overflows(s->k * PITH_GEMM_PANEL, (int64_t)threads, &workers) ||
                                pith_add_overflows(workers, s->product.packed_size, &workers) ||
                                pith_mul_overflows((size_t)workers, sizeof(float), bytes)))
@@ -235,6 +260,11 @@ static void matmul_nbits_fill_part(void *context, size_t part, int worker) {
 static pith_status matmul_nbits_run_plain(pith_run *r) {
     const state *s = r->state;
     pith_tensor *y = r->out[0];
+    const float *bias = pith_has_input(r, BIAS) ? r->in[BIAS]->data : NULL;
+    if (s->int8) {
+        pith_nbits_int8_run(r, s->int8, y->data, r->in[A]->data, bias, pith_tensor_count(y) / s->n);
+        return PITH_OK;
+    }
     pith_product product = s->product;
     if (!product.packed) {
         weights w = s->w;
@@ -253,7 +283,7 @@ static pith_status matmul_nbits_run_plain(pith_run *r) {
     pith_product_job j = { .p = &product,
                            .a = r->in[A]->data,
                            .c = y->data,
-                           .bias = pith_has_input(r, BIAS) ? r->in[BIAS]->data : NULL,
+                           .bias = bias,
                            .count = 1,
                            .m = pith_tensor_count(y) / s->n,
                            .n = s->n,
@@ -267,7 +297,8 @@ static pith_status matmul_nbits_run_plain(pith_run *r) {
 static pith_status matmul_nbits_run(pith_run *r) { return pith_widen_run(r, SKIPPED, matmul_nbits_run_plain); }
 
 static void matmul_nbits_cost(const pith_run *r, pith_cost *cost) {
-    pith_cost_product(cost, ((const state *)r->state)->k, "gemm");
+    const state *s = r->state;
+    pith_cost_product(cost, s->k, s->int8 ? "gemm blocks" : "gemm");
 }
 
 #define BLOCK_PRODUCT(name_, types_, attrs_, max)                                                                      \

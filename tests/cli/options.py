@@ -752,7 +752,10 @@ class Quantize(Options):
             self.assertEqual(self.made("--scheme", scheme)[0]["scheme"], scheme)
 
     def test_blocks(self):
-        self.differ(("--scheme", "q4"), ("--block", "16"), ("--asymmetric",), ("--accuracy", "4"))
+        self.differ(("--scheme", "q4"), ("--block", "16"), ("--asymmetric",), ("--accuracy", "0"))
+        self.differ(("--scheme", "q8"), ("--accuracy", "4"))
+        for scheme, level in (("q4", "4"), ("q8", "0")):
+            self.assertEqual(*(self.made("--scheme", scheme, *more)[1] for more in ((), ("--accuracy", level))))
         self.bad(2, BERT, "-o", "y.onnx", "--block", "16", says="--scheme q4 or q8")
 
     def test_int8(self):

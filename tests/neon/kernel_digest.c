@@ -11,6 +11,7 @@
 #include "kernels/binary.h"
 #include "kernels/cells.h"
 #include "kernels/conv_bytes.h"
+#include "kernels/gemm_blocks.h"
 #include "kernels/gemm_half.h"
 #include "kernels/gemm_int8.h"
 #include "kernels/maps.h"
@@ -183,6 +184,35 @@ static int run_int8(const call *c) {
     } else {
         return 0;
     }
+    return 1;
+}
+
+/* Rows with a scale for every block, and their products; 0 if it is none of them. */
+static int run_blocks(const call *c) {
+    enum { DEPTH = 100, COLUMNS = 23, BLOCK = 32 }; /* the last block is not full */
+    const pith_blocks_form f = {
+        .k = DEPTH, .blocks = 4, .block = BLOCK, .bits = c->round % 2 ? 4 : 8, .zeros = c->round % 3 == 0
+    };
+    static _Alignas(64) uint8_t rows[M * 4 * (BLOCK + 8)], panels[2 * 4 * (2 * BLOCK * 8 + 64 + 16)];
+    const int64_t row = f.blocks * BLOCK * f.bits / 8, zero_row = (f.blocks * f.bits + 7) / 8;
+    const uint8_t *bytes = (const uint8_t *)(const void *)x;
+    pith_quantize_blocks a = { .x = y, .q = rows, .form = &f, .rows = M, .ldx = DEPTH };
+    if (is(c, "quantize_blocks")) {
+        ((pith_quantize_blocks_fn *)c->fn)(&a);
+        put_bytes(0, rows, (size_t)(M * pith_blocks_row_bytes(&f)));
+        return 1;
+    }
+    if (!is(c, "gemm_blocks") && !is(c, "gemm_blocks_vnni")) return 0;
+    PITH_KERNEL_FIND(pith_quantize_blocks_fn, "quantize_blocks", PITH_I8, c->isa)(&a);
+    for (int64_t j = 0; j < COLUMNS; j += 16) {
+        const pith_blocks_columns from = { bytes + j * row, z + j * f.blocks, bytes + N + j * zero_row,
+                                           COLUMNS - j < 16 ? COLUMNS - j : 16 };
+        pith_blocks_pack_panel(panels + j / 16 * pith_blocks_panel_bytes(&f), &f, &from);
+    }
+    const pith_gemm_blocks g = {
+        .a = rows, .b = panels, .c = out, .bias = c->round % 5 ? z : NULL, .form = &f, .n = COLUMNS, .ldc = COLUMNS
+    };
+    ((pith_gemm_blocks_fn *)c->fn)(&g, 0, 1 + c->round % M, 0, COLUMNS);
     return 1;
 }
 
@@ -364,7 +394,7 @@ static int run(const call *c) {
     const char *family = c->row->family;
     const int round = c->round;
     const int64_t n = c->n;
-    if (run_scores(c) || run_small(c) || run_int8(c) || run_half(c) || run_conv_bytes(c)) return 1;
+    if (run_scores(c) || run_small(c) || run_int8(c) || run_blocks(c) || run_half(c) || run_conv_bytes(c)) return 1;
     if (is(c, "attention") || is(c, "attention_vnni")) {
         run_attention(c);
         return 1;

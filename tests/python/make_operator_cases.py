@@ -16,6 +16,7 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
+import blocks_in_bytes
 import compare_operators
 import ms_cases
 
@@ -330,10 +331,30 @@ def large():
         save(f"transpose_{name}", [helper.make_node("Transpose", ["x"], ["y"], perm=perm)], {"x": x}, {"y": x.transpose(perm)})
 
 
+def levels():
+    """MatMulNBits with accuracy_level 4: weights of 4 and 8 bits, zero points or the middle, blocks that k does not fill."""
+    random = np.random.default_rng(9)
+    for bits, block, k, n, zeros, bias in ((4, 32, 100, 37, False, True), (4, 16, 64, 20, True, False),
+                                           (8, 64, 70, 18, True, True), (8, 16, 48, 33, False, False)):
+        blocks = -(-k // block)
+        whole = lambda *shape: random.integers(0, 256, shape).astype(np.uint8)
+        x = random.standard_normal((2, 3, k)).astype(np.float32)
+        constants = {"b": whole(n, blocks, block * bits // 8), "s": (random.random((n, blocks)) / 2**bits).astype(np.float32)}
+        constants |= {"z": whole(n, -(-blocks * bits // 8))} if zeros else {}
+        constants |= {"c": random.standard_normal(n).astype(np.float32)} if bias else {}
+        names = ["x", "b", "s", "z" if zeros else "", "", "c" if bias else ""]
+        node = helper.make_node("MatMulNBits", names, ["y"], domain="com.microsoft", K=k, N=n, bits=bits, block_size=block,
+                                accuracy_level=4)
+        y = blocks_in_bytes.matmul(x.reshape(-1, k), *map(constants.get, "bszc"), bits, block).reshape(2, 3, n)
+        name = f"nbits_level_4_{bits}{'_zeros' if zeros else ''}"
+        save(name, [node], {"x": x}, {"y": y}, [("", 21), ("com.microsoft", 1)], constants)
+        (OUT / name / "data.json").write_text('{"rtol": 1e-6, "atol": 1e-6}\n')
+
+
 def main():
     OUT.mkdir(exist_ok=True)
     for make in (activations, packed, double_attention, packed_types, older_forms, maps, blocked, other_types,
-                 group_query_norms, drawn, few_channels, large):
+                 group_query_norms, drawn, few_channels, large, levels):
         make()
 
 
