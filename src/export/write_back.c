@@ -236,10 +236,12 @@ static pith_value *back_move_axis(pith_back *b, pith_node *node) {
     return y;
 }
 
-/* The operators that pass_qdq.c found, or QLinearAdd, which has the same inputs. */
+/* The operators that pass_qdq.c found, or QLinearAdd, which has the same inputs, all with or all without sign. */
 static pith_value *back_quantized_add(pith_back *b, pith_node *node) {
     pith_value **in = node->inputs;
-    if (!b->how->standard) return pith_back_contrib(b, "QLinearAdd", in, 8, 1);
+    const int32_t dtype = node->outputs[0]->type.dtype;
+    if (!b->how->standard && in[0]->type.dtype == dtype && in[3]->type.dtype == dtype)
+        return pith_back_contrib(b, "QLinearAdd", in, 8, 1);
     pith_value *x = PITH_MAKE(&b->m, "DequantizeLinear", in[0], in[1], in[2]);
     pith_value *y = PITH_MAKE(&b->m, "DequantizeLinear", in[3], in[4], in[5]);
     return PITH_BACK(b, "QuantizeLinear", PITH_MAKE(&b->m, "Add", x, y), in[6], in[7]);

@@ -66,7 +66,7 @@ CONDITIONS = [Loosened(*c) for c in [
      "if (!*half && pith_match_scalar_near(v, 0.5, 0.0)) return *half = true;",
      "if (!*half && pith_match_const(v)) return *half = true;"),
     ("qdq", "pass_qdq.c", "the bias may have any scale",
-     "if (fabs((double)qdq_scale(bias, i) - want) > 1e-6 * want) return false;", "(void)want;"),
+     "if (!(fabs((double)qdq_scale(bias, i) - want) <= 1e-6 * want)) return false;", "(void)want;"),
     ("qdq", "pass_qdq.c", "a lower limit goes away anywhere", "return low / scale + zero <= begin + 0.499 &&", "return"),
     ("qdq", "pass_qdq.c", "an upper limit goes away anywhere", "&& high / scale + zero >= begin + 255 - 0.499 ? after : NULL;",
      "? after : NULL;"),
