@@ -767,7 +767,7 @@ def byte_pool(g, x):
 def byte_step(g, x):
     """Floats between two quantisations, for each place or for each channel."""
     y = real(g, x)
-    kind = g.rng.choice(["Sigmoid", "Mul", "Mul", "Sub", "per channel", "by row"])
+    kind = g.rng.choice(["Sigmoid", "Mul", "Sub", "per channel", "per channel", "by row"])
     if kind == "Sigmoid":
         y = g.op(kind, y)
     elif kind == "per channel":
@@ -779,7 +779,7 @@ def byte_step(g, x):
     return quantise(g, y, x.channels, x.size)
 
 
-def quantised(rng):
+def byte_network(rng):
     g = Graph(rng)
     channels, size = 4, rng.choice([[9, 11], [4, 4], [8, 4]])
     g.inputs = [helper.make_tensor_value_info("pixels", F32, ["batch", channels, *size])]
@@ -787,13 +787,15 @@ def quantised(rng):
     for _ in range(rng.choice([2, 3, 5, 7])):
         x = pictures[-1] if g.chance(0.8) else rng.choice(pictures)
         others = [p for p in pictures if (p.channels, p.size) == (x.channels, x.size) and (p is not x or g.chance(0.2))]
-        way = rng.choice(["convolution"] * 4 + ["sum"] * 3 + ["pool", "step"])
+        way = rng.choice(["convolution"] * 4 + ["sum"] * 3 + ["pool", "step", "step"])
         if way == "sum" and others:
             y = byte_sum(g, x, rng.choice(others))
         elif way == "pool" and min(x.size) > 2:
             y = byte_pool(g, x)
         elif way == "step":
-            y = byte_step(g, x)
+            between = g.chance(0.7)  # of two convolutions
+            y = byte_step(g, byte_convolution(g, x) if between else x)
+            y = byte_convolution(g, y) if between else y
         else:
             y = byte_convolution(g, x)
         pictures.append(y)
@@ -805,4 +807,4 @@ def quantised(rng):
 def draw(seed):
     rng = random.Random(seed)
     kind = rng.random()
-    return transformer(rng) if kind < 0.8 else convolutional(rng) if kind < 0.92 else quantised(rng)
+    return transformer(rng) if kind < 0.8 else convolutional(rng) if kind < 0.9 else byte_network(rng)
