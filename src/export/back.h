@@ -1,6 +1,6 @@
 /* back.h - shared by the files that write operators of the domain "pith" as those of other engines: write_back.c has
  * the table of forms, dense layers and norms; back_attention.c attention; back_rows.c rotary positions and looked-up
- * rows. */
+ * rows; back_quantized.c sums and convolutions of bytes. */
 #ifndef PITH_EXPORT_BACK_H
 #define PITH_EXPORT_BACK_H
 
@@ -57,6 +57,10 @@ pith_value *pith_back_attention(pith_back *b, pith_node *node);
 bool pith_back_rotary_fits(const pith_node *node, const pith_write_back *how, const char **why);
 pith_value *pith_back_rotary(pith_back *b, pith_node *node);
 pith_value *pith_back_embed_norm(pith_back *b, pith_node *node);
+pith_value *pith_back_quantized_add(pith_back *b, pith_node *node);
+/* Whether a QLinearConv has a mix of signs that ONNX Runtime has no kernel for; and what it stands for. */
+bool pith_back_is_odd_conv(const pith_node *node);
+pith_value *pith_back_odd_conv(pith_back *b, pith_node *node);
 /* LayerNormalization or RMSNormalization over the last axis. beta may be NULL. */
 pith_value *pith_back_norm(pith_back *b, pith_value *x, pith_value *gamma, pith_value *beta, float epsilon, bool rms);
 

@@ -236,15 +236,6 @@ static pith_value *back_move_axis(pith_back *b, pith_node *node) {
     return y;
 }
 
-/* The operators that pass_qdq.c found, or QLinearAdd, which has the same inputs. */
-static pith_value *back_quantized_add(pith_back *b, pith_node *node) {
-    pith_value **in = node->inputs;
-    if (!b->how->standard) return pith_back_contrib(b, "QLinearAdd", in, 8, 1);
-    pith_value *x = PITH_MAKE(&b->m, "DequantizeLinear", in[0], in[1], in[2]);
-    pith_value *y = PITH_MAKE(&b->m, "DequantizeLinear", in[3], in[4], in[5]);
-    return PITH_BACK(b, "QuantizeLinear", PITH_MAKE(&b->m, "Add", x, y), in[6], in[7]);
-}
-
 /* ---- the table ---- */
 
 typedef struct back_form {
@@ -258,8 +249,8 @@ static const back_form forms[] = {
     { "Attention", pith_back_attention_fits, pith_back_attention },
     { "EmbedNorm", NULL, pith_back_embed_norm }, /* EmbedLayerNormalization; or lowered */
     { "Linear", back_linear_fits, back_linear }, /* MatMul, then BiasGelu, FastGelu, QuickGelu, or Add, Relu, … */
-    { "MoveAxis", back_move_axis_fits, back_move_axis }, /* Transpose */
-    { "QuantizedAdd", NULL, back_quantized_add },
+    { "MoveAxis", back_move_axis_fits, back_move_axis },    /* Transpose */
+    { "QuantizedAdd", NULL, pith_back_quantized_add },      /* QLinearAdd, or as pass_qdq.c found it */
     { "Rotary", pith_back_rotary_fits, pith_back_rotary },  /* RotaryEmbedding */
     { "ScoreMask", back_score_mask_fits, back_score_mask }, /* Cast, Where, Unsqueeze */
     { "SkipNorm", NULL, back_skip_norm }, /* SkipLayerNormalization, SkipSimplifiedLayerNormalization; or lowered */
@@ -314,6 +305,8 @@ static pith_status back_write(pith_value **y, pith_back *b, pith_node *node) {
         *y = back_gelu(b, node->inputs[0], NULL, pith_str_is(pith_node_str(node, "approximate", "none"), "tanh"));
     } else if (b->how->all && back_is_new(node, "RMSNormalization", b->how)) {
         *y = back_old_rms_norm(b, node);
+    } else if (pith_back_is_odd_conv(node)) {
+        *y = pith_back_odd_conv(b, node);
     } else if (pith_str_is(node->domain, "pith")) {
         PITH_TRY(back_check_node(node, b->how, b->m.err));
         *y = back_form_of(node)->write(b, node);

@@ -422,6 +422,20 @@ static void conv_add_bias(const pith_run *r, const pith_tensor *bias, int64_t ma
     }
 }
 
+/* Sizes and windows of a run. */
+static pith_status conv_job_begin(job *j, const pith_run *r) {
+    const state *s = r->state;
+    const pith_tensor *x = r->in[s->inputs->x], *w = r->in[s->inputs->w], *y = r->out[0];
+    int64_t in[PITH_MAX_RANK], out[PITH_MAX_RANK];
+    conv_dims(in, r->node, "x_last", x->dims, x->rank);
+    conv_dims(out, r->node, "y_last", y->dims, y->rank);
+    j->z = conv_sizes_of(r->node, in, w->dims, s->transposed);
+    if (s->transposed) return transposed_window(&j->w, r->node, in, w->dims, out, x->rank - 2, r->err);
+    PITH_TRY(pith_windows_attributes(&j->w, r->node, x->rank - 2, w->dims + 2, r->err));
+    pith_windows_complete(&j->w, r->node, in + 2, out + 2);
+    return PITH_OK;
+}
+
 static pith_status conv_run_plain(pith_run *r) {
     const state *s = r->state;
     const layout *l = s->inputs;
@@ -429,16 +443,7 @@ static pith_status conv_run_plain(pith_run *r) {
     pith_tensor *y = r->out[0];
     if (!pith_tensor_count(y)) return PITH_OK;
     job j = { .r = r, .s = s, .x = x->data, .weights = w->data, .y = y->data };
-    int64_t in[PITH_MAX_RANK], out[PITH_MAX_RANK];
-    conv_dims(in, r->node, "x_last", x->dims, x->rank);
-    conv_dims(out, r->node, "y_last", y->dims, y->rank);
-    j.z = conv_sizes_of(r->node, in, w->dims, s->transposed);
-    if (s->transposed) {
-        PITH_TRY(transposed_window(&j.w, r->node, in, w->dims, out, x->rank - 2, r->err));
-    } else {
-        PITH_TRY(pith_windows_attributes(&j.w, r->node, x->rank - 2, w->dims + 2, r->err));
-        pith_windows_complete(&j.w, r->node, in + 2, out + 2);
-    }
+    PITH_TRY(conv_job_begin(&j, r));
     if (s->integers.possible) return s->whole->run(r, &s->integers, l, &j.w);
     if (s->f32_planes) {
         pith_conv_f32_run(r, &s->f32, &j.z, &j.w, x->data, w->data,

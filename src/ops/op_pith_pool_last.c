@@ -5,6 +5,7 @@
  *   attributes  those of MaxPool */
 #include <string.h>
 
+#include "base/checked.h"
 #include "ops/windows.h"
 
 /* Bytes that are worth a thread. */
@@ -50,21 +51,31 @@ typedef int8_t signed_bytes __attribute__((vector_size(16)));
             if ((T)(from)[i] > (T)(to)[i]) (to)[i] = (from)[i];                                                        \
     } while (0)
 
+/* The places of window o along an axis that are inside the picture: first, first + dilation, …, below end. */
+typedef struct span {
+    int64_t first, end;
+} span;
+
+static span pool_last_span(const pith_window *w, int axis, int64_t o) {
+    const int64_t step = w->dilation[axis], begin = o * w->stride[axis] - w->begin[axis];
+    const int64_t reach = (w->kernel[axis] - 1) * step + 1, left = w->in[axis] - begin;
+    const int64_t first = begin >= 0 ? begin : begin + (-begin + step - 1) / step * step;
+    return (span){ first, left < reach ? w->in[axis] : begin + reach };
+}
+
 /* One row of windows. */
 static void pool_last_row(const job *j, int64_t row) {
     const pith_window *w = &j->w;
-    const int64_t n = j->channels, image = row / w->out[0], top = row % w->out[0] * w->stride[0] - w->begin[0];
+    const int64_t n = j->channels, image = row / w->out[0];
+    const span rows = pool_last_span(w, 0, row % w->out[0]);
     const uint8_t *x = j->x + image * w->in[0] * w->in[1] * n;
     uint8_t *y = j->y + row * w->out[1] * n;
     memset(y, j->is_signed ? 0x80 : 0, (size_t)(w->out[1] * n));
-    for (int64_t a = 0; a < w->kernel[0]; a++) {
-        const int64_t r = top + a * w->dilation[0];
-        if (r < 0 || r >= w->in[0]) continue;
-        for (int64_t o = 0; o < w->out[1]; o++) {
-            for (int64_t b = 0; b < w->kernel[1]; b++) {
-                const int64_t c = o * w->stride[1] - w->begin[1] + b * w->dilation[1];
-                if (c < 0 || c >= w->in[1]) continue;
-                uint8_t *to = y + o * n;
+    for (int64_t o = 0; o < w->out[1]; o++) {
+        const span columns = pool_last_span(w, 1, o);
+        uint8_t *to = y + o * n;
+        for (int64_t r = rows.first; r < rows.end; r += w->dilation[0]) {
+            for (int64_t c = columns.first; c < columns.end; c += w->dilation[1]) {
                 const uint8_t *from = x + (r * w->in[1] + c) * n;
                 if (j->is_signed)
                     POOL_LAST_LARGER(int8_t, signed_bytes, to, from, n);
@@ -89,7 +100,9 @@ static pith_status pool_last_run(pith_run *r) {
     PITH_TRY(pith_windows_attributes(&j.w, r->node, 2, NULL, r->err));
     pith_windows_complete(&j.w, r->node, x->dims + 1, y->dims + 1);
     j.rows = y->dims[0] * j.w.out[0];
-    j.rows_per_part = pith_run_chunk(r, j.rows, j.w.out[1] * j.channels * pith_window_count(j.w.kernel, 2), GRAIN);
+    int64_t work;
+    if (pith_mul_overflows(j.w.out[1] * j.channels, pith_window_count(j.w.kernel, 2), &work)) work = INT64_MAX;
+    j.rows_per_part = pith_run_chunk(r, j.rows, work, GRAIN);
     pith_run_parallel(r, pool_last_part, &j, (size_t)((j.rows + j.rows_per_part - 1) / j.rows_per_part));
     return PITH_OK;
 }

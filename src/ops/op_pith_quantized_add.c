@@ -17,8 +17,25 @@ typedef struct quantized_add {
     pith_quantize_fn *quantize;
 } quantized_add;
 
+/* Scales and zero points are one number, and zero points have the type of what they belong to. */
+static pith_status quantized_add_check_numbers(const pith_infer *c) {
+    for (int i = 0; i < 8; i++) {
+        const int64_t count = i % 3 || i == 6 ? pith_type_count(c->in[i]) : 1;
+        if (count >= 0 && count != 1)
+            return pith_op_fail(c, "input %d has %lld elements, expected 1", i, (long long)count);
+    }
+    for (int i = 0; i < 6; i += 3) {
+        const int dtype = c->in[i]->dtype, zero = c->in[i + 2]->dtype;
+        if (dtype && zero && dtype != zero)
+            return pith_op_fail(c, "input %d has dtype %s, its zero point %s", i, pith_dtype_name(dtype),
+                                pith_dtype_name(zero));
+    }
+    return PITH_OK;
+}
+
 static pith_status quantized_add_infer(pith_infer *c) {
     const pith_type *a = c->in[0], *b = c->in[3];
+    PITH_TRY(quantized_add_check_numbers(c));
     if (a->rank >= 0 && b->rank >= 0 && a->rank != b->rank)
         return pith_op_fail(c, "the terms have ranks %d and %d", a->rank, b->rank);
     for (int i = 0; i < a->rank && i < b->rank; i++) {

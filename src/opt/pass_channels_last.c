@@ -10,7 +10,9 @@
 
 typedef struct layouts {
     pith_graph *graph;
-    bool *last; /* by value id, also of the values that the pass makes */
+    bool *last;         /* by value id, also of the values that the pass makes */
+    pith_value **taken; /* values whose marks were taken away, but whose nodes do not know it yet */
+    size_t taken_count;
     pith_error *err;
 } layouts;
 
@@ -26,11 +28,13 @@ static bool is_pool(const pith_node *node) {
            pith_op_find(PITH_STR("pith"), PITH_STR("MaxPoolLast"));
 }
 
-/* Whether each place of the output depends on that place of the inputs alone, numbers for all places aside. */
+/* Whether each place of the output depends on that place of the inputs alone, numbers for all places aside. Random
+ * numbers depend on the order of the places. */
 static bool is_placewise(const pith_node *node) {
     const bool quantizes = pith_match_is(node, "QuantizeLinear") || pith_match_is(node, "DequantizeLinear");
-    if (!node->op || node->output_count != 1 || node->capture_count ||
-        !(quantizes || (node->op->flags & PITH_OP_ELEMENTWISE)) || pith_node_int(node, "block_size", 0))
+    if (!node->op || node->output_count != 1 || !node->outputs[0] || node->capture_count ||
+        !(quantizes || (node->op->flags & PITH_OP_ELEMENTWISE)) || (node->op->flags & PITH_OP_RANDOM) ||
+        pith_node_int(node, "block_size", 0))
         return false;
     const pith_type *y = &node->outputs[0]->type;
     for (int i = 0; i < node->input_count; i++) {
@@ -47,26 +51,24 @@ static bool is_candidate(const pith_value *v) {
            (is_conv(v->producer) || is_pool(v->producer) || is_placewise(v->producer));
 }
 
-/* Takes the marks away from a node's values that it cannot read or write so; returns whether there were any. */
-static bool settle(const layouts *l, const pith_node *node) {
-    bool changed = false, agree = is_placewise(node) || is_pool(node);
-    const int count = node->input_count + node->capture_count;
+static void layout_take(layouts *l, pith_value *v) {
+    if (!v || !l->last[v->id]) return;
+    l->last[v->id] = false;
+    l->taken[l->taken_count++] = v;
+}
+
+/* Takes the marks away from a node's values that it cannot read or write so. Once it has, the node's own mark is set:
+ * there is no more to take. */
+static void settle(layouts *l, pith_node *node) {
+    const bool conv = is_conv(node);
+    bool agree = !node->mark && !conv && (is_placewise(node) || is_pool(node));
     for (int i = 0; agree && i < node->input_count; i++)
         agree = !node->inputs[i] || pith_match_const(node->inputs[i]) || l->last[node->inputs[i]->id];
     agree = agree && l->last[node->outputs[0]->id];
-    for (int i = 0; i < count; i++) {
-        const pith_value *v = pith_node_input(node, i);
-        if (!v || !l->last[v->id] || agree || (i == 0 && is_conv(node))) continue;
-        l->last[v->id] = false;
-        changed = true;
-    }
-    for (int i = 0; i < node->output_count; i++) {
-        const pith_value *v = node->outputs[i];
-        if (!v || !l->last[v->id] || agree || is_conv(node)) continue;
-        l->last[v->id] = false;
-        changed = true;
-    }
-    return changed;
+    if (agree || node->mark) return;
+    node->mark = 1;
+    for (int i = conv; i < node->input_count; i++) layout_take(l, node->inputs[i]);
+    for (int i = 0; i < node->output_count && !conv; i++) layout_take(l, node->outputs[i]);
 }
 
 /* Writes the node anew, with what it reads and writes turned where that is marked. */
@@ -74,8 +76,10 @@ static pith_status layout_make(const layouts *l, pith_node *node) {
     const bool conv = is_conv(node), x_last = l->last[node->inputs[0]->id], y_last = l->last[node->outputs[0]->id];
     pith_value *old = node->outputs[0];
     pith_node_head head = pith_node_head_of(node);
-    head.opset = PITH_OPSET_NEWEST;
-    if (conv || is_pool(node)) head.domain = PITH_STR("pith");
+    if (conv || is_pool(node)) {
+        head.domain = PITH_STR("pith");
+        head.opset = PITH_OPSET_NEWEST;
+    }
     if (conv) head.op_type = PITH_STR("QLinearConvLast");
     if (is_pool(node)) head.op_type = PITH_STR("MaxPoolLast");
     pith_node *made = pith_graph_add_headed(l->graph, node, &head, node->inputs, node->input_count, NULL, 1);
@@ -92,14 +96,17 @@ static pith_status layout_make(const layouts *l, pith_node *node) {
     return pith_match_replace(old, made->outputs[0], l->err);
 }
 
-/* Marks the values; returns how many there are. */
-static size_t layout_mark(const layouts *l) {
+/* Marks the values; returns how many there are. Every value loses its mark once at most, so the time is that of a walk
+ * over the edges. */
+static size_t layout_mark(layouts *l) {
     size_t count = 0;
-    for (size_t i = 0; i < l->graph->value_count; i++)
-        l->last[l->graph->values[i]->id] = is_candidate(l->graph->values[i]);
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (const pith_node *node = l->graph->first; node; node = node->next) changed |= settle(l, node);
+    for (size_t i = 0; i < l->graph->value_count; i++) l->last[i] = is_candidate(l->graph->values[i]);
+    for (pith_node *node = l->graph->first; node; node = node->next) node->mark = 0;
+    for (pith_node *node = l->graph->first; node; node = node->next) settle(l, node);
+    while (l->taken_count) {
+        const pith_value *v = l->taken[--l->taken_count];
+        settle(l, v->producer);
+        for (size_t i = 0; i < v->user_count; i++) settle(l, v->users[i].node);
     }
     for (size_t i = 0; i < l->graph->value_count; i++) count += l->last[i];
     return count;
@@ -110,8 +117,10 @@ static pith_status channels_last_run(pith_opt *o, size_t *changes) {
     if (!pith_op_find(PITH_STR("pith"), PITH_STR("QLinearConvLast"))) return PITH_OK;
     pith_arena_init(&scratch, o->allocator);
     const size_t most = o->graph->value_count + o->graph->node_count;
-    layouts l = { o->graph, pith_arena_array(&scratch, most, sizeof *l.last), o->err };
-    pith_status status = l.last ? PITH_OK : pith_fail_memory(o->err, most);
+    layouts l = { .graph = o->graph, .err = o->err };
+    l.last = pith_arena_array(&scratch, most, sizeof *l.last);
+    l.taken = pith_arena_array(&scratch, o->graph->value_count, sizeof *l.taken);
+    pith_status status = l.last && l.taken ? PITH_OK : pith_fail_memory(o->err, most * sizeof *l.taken);
     const size_t marked = status ? 0 : layout_mark(&l);
     for (pith_node *node = o->graph->first, *next; marked && !status && node; node = next) {
         next = node->next;

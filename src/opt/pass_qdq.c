@@ -18,12 +18,21 @@ static pith_node *qdq_maker(const pith_value *v, const char *op_type) {
 
 static bool qdq_is_byte(const pith_value *v) { return v->type.dtype == PITH_U8 || v->type.dtype == PITH_I8; }
 
+/* Scales between them have products and ratios that are finite and not 0. */
+#define QDQ_LEAST 1e-12
+#define QDQ_MOST 1e12
+
 /* The scale and zero point of a pair that has one for all; the scale is a number above 0. */
 static bool qdq_numbers(const pith_node *node, double *scale, double *zero) {
     const pith_value *point = pith_match_input(node, 2);
     *zero = 0;
-    return pith_match_scalar(node->inputs[1], scale) && *scale > 1e-30 && *scale < 1e30 &&
+    return pith_match_scalar(node->inputs[1], scale) && *scale > QDQ_LEAST && *scale < QDQ_MOST &&
            (!point || pith_match_scalar(point, zero));
+}
+
+static float qdq_scale(const pith_node *node, int64_t i) {
+    const pith_tensor *t = node->inputs[1]->type.data;
+    return ((const float *)t->data)[t->bytes == sizeof(float) ? 0 : i];
 }
 
 /* Scales of weights: one, or one for each map. */
@@ -33,12 +42,12 @@ static bool qdq_weights_fit(const pith_node *node) {
     if (!qdq_is_byte(w) || rank < 3 || rank > 4) return false; /* others have no loop in integers */
     const int64_t maps = w->type.data->dims[0], scales = pith_type_count(&node->inputs[1]->type);
     if (zero && pith_type_count(&zero->type) != scales) return false;
-    return scales == 1 || (scales == maps && pith_node_int(node, "axis", 1) == 0);
-}
-
-static float qdq_scale(const pith_node *node, int64_t i) {
-    const pith_tensor *t = node->inputs[1]->type.data;
-    return ((const float *)t->data)[t->bytes == sizeof(float) ? 0 : i];
+    if (scales != 1 && (scales != maps || pith_node_int(node, "axis", 1) != 0)) return false;
+    for (int64_t i = 0; i < scales; i++) {
+        const double scale = (double)qdq_scale(node, i); /* may be tiny, of a map that is all zeros */
+        if (!(scale > 0 && scale < QDQ_MOST)) return false;
+    }
+    return true;
 }
 
 /* The zero points of a bias, one or one for each map, are zeros. */
@@ -49,6 +58,26 @@ static bool qdq_is_zero(const pith_value *zero) {
     return true;
 }
 
+/* Element i of a constant of 8 bits, or of its only one. */
+static int64_t qdq_byte(const pith_value *v, int64_t i) {
+    const pith_tensor *t = v ? v->type.data : NULL;
+    if (!t) return 0;
+    if (t->bytes == 1) i = 0;
+    return t->dtype == PITH_I8 ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
+}
+
+/* Whether the sum of a map with its bias fits 32 bits, whatever x is: sums of floats do not wrap. */
+static bool qdq_sum_fits(int64_t bias, int64_t map, const pith_node *w) {
+    const pith_value *numbers = w->inputs[0], *zero = pith_match_input(w, 2);
+    const int64_t each = (int64_t)numbers->type.data->bytes / numbers->type.data->dims[0];
+    int64_t most = bias < 0 ? -bias : bias;
+    for (int64_t i = 0; i < each && most <= INT32_MAX; i++) {
+        const int64_t weight = qdq_byte(numbers, map * each + i) - qdq_byte(zero, map);
+        most += 255 * (weight < 0 ? -weight : weight);
+    }
+    return most <= INT32_MAX;
+}
+
 /* The bias is quantised with the products of the scales of x and w. */
 static bool qdq_bias_fits(const pith_node *bias, const pith_node *x, const pith_node *w) {
     const pith_value *q = bias->inputs[0];
@@ -57,7 +86,8 @@ static bool qdq_bias_fits(const pith_node *bias, const pith_node *x, const pith_
     if (pith_type_count(&q->type) != maps || (scales != 1 && scales != maps)) return false;
     for (int64_t i = 0; i < maps; i++) {
         const double want = (double)qdq_scale(x, 0) * (double)qdq_scale(w, i);
-        if (fabs((double)qdq_scale(bias, i) - want) > 1e-6 * want) return false;
+        if (!(fabs((double)qdq_scale(bias, i) - want) <= 1e-6 * want)) return false;
+        if (!qdq_sum_fits(((const int32_t *)q->type.data->data)[i], i, w)) return false;
     }
     return true;
 }

@@ -230,6 +230,65 @@ class Fused(Rewritten):
         self.assertEqual(first.read_bytes(), second.read_bytes())
 
 
+class Bytes(Rewritten):
+    """A block of convolutions and a sum, written with DequantizeLinear and QuantizeLinear. Scales are powers of two, so
+    that floats are exact and every result is the same number."""
+
+    def block(self, first, second, last, weights):
+        """The types of the two convolutions' results, of the sum and of the weights."""
+        random = np.random.default_rng(3)
+        constants, nodes = {}, []
+
+        def const(value, dtype):
+            constants[f"c{len(constants)}"] = np.asarray(value, dtype)
+            return f"c{len(constants) - 1}"
+
+        def node(kind, *inputs, **attributes):
+            nodes.append(onnx.helper.make_node(kind, inputs, [f"v{len(nodes)}"], f"n{len(nodes)}", **attributes))
+            return f"v{len(nodes) - 1}"
+
+        def pair(dtype, scale):
+            return const(scale, np.float32), const(-128 if dtype is np.int8 else 0, dtype)
+
+        def convolution(x, dtype, relu):
+            centre = 128 if weights is np.uint8 else 0
+            w = const(centre + random.integers(-20, 21, (4, 4, 3, 3)), weights)
+            w = node("DequantizeLinear", w, const([2 ** -6, 2 ** -7, 2 ** -6, 2 ** -5], np.float32), const([centre] * 4, weights), axis=0)
+            bias = node("DequantizeLinear", const(random.integers(-500, 500, 4), np.int32),
+                        const([2 ** -11, 2 ** -12, 2 ** -11, 2 ** -10], np.float32), axis=0)
+            y = node("Conv", x, w, bias, pads=[1] * 4)
+            numbers = pair(dtype, 2 ** -5)
+            return node("DequantizeLinear", node("QuantizeLinear", node("Relu", y) if relu else y, *numbers), *numbers)
+
+        x = node("DequantizeLinear", node("QuantizeLinear", "x", *pair(first, 2 ** -5)), *pair(first, 2 ** -5))
+        a = convolution(x, first, True)
+        b = convolution(a, second, False)
+        y = node("DequantizeLinear", node("QuantizeLinear", node("Relu", node("Add", a, b)), *pair(last, 2 ** -4)), *pair(last, 2 ** -4))
+        tensor = lambda name: onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["batch", 4, 7, 9])
+        graph = onnx.helper.make_graph(nodes, "block", [tensor("x")], [tensor(y)],
+                                       [numpy_helper.from_array(v, k) for k, v in constants.items()])
+        onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), self.dir / "qdq.onnx")
+        return self.dir / "qdq.onnx"
+
+    def test_sums(self):
+        """QLinearConv and QLinearAdd where ONNX Runtime has them for the types, else what they stand for."""
+        feeds = {"x": np.random.default_rng(1).normal(0, 2, (2, 4, 7, 9)).astype(np.float32)}
+        u8, i8 = np.uint8, np.int8
+        for types, convs, sums in (((u8, u8, u8, i8), 2, 1), ((u8, u8, u8, u8), 2, 1), ((i8, i8, i8, i8), 2, 1), ((i8, i8, i8, u8), 0, 1),
+                                   ((u8, i8, u8, i8), 1, 0), ((u8, u8, i8, i8), 2, 0), ((i8, u8, u8, u8), 0, 0)):
+            path = self.block(*types)
+            wanted = run(path, feeds, plain=True)
+            self.assertGreater(len(np.unique(next(iter(wanted.values())))), 50)
+            for way, added in (((), sums), (("--standard",), 0), (("--fuse", "com.microsoft"), sums)):
+                with self.subTest(types=[t.__name__ for t in types], way=way):
+                    out, _ = self.optimize(path, *way)
+                    ops = [n.op_type for n in onnx.load(out).graph.node]
+                    self.assertEqual((ops.count("QLinearConv"), ops.count("QLinearAdd"), ops.count("Add")), (convs, added, 1 - added))
+                    self.assertEqual({n.domain for n in onnx.load(out).graph.node}, {"", "com.microsoft"} if added else {""})
+                    for plain in (True, False):
+                        self.compare(wanted, run(out, feeds, plain), 0)
+
+
 class Types(Rewritten):
     MODEL = DATA / "models/bert-base-script17-eager/model.onnx"
 

@@ -1,7 +1,5 @@
 """Draws graphs that look like what the passes fuse, and near misses of it, for fuzz_fusions.py. A near miss is a graph
 in which one condition of a pattern does not hold."""
-import random
-
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
@@ -17,6 +15,7 @@ class Graph:
         self.np = np.random.default_rng(rng.getrandbits(32))
         self.opset = rng.choice([13, 14, 17, 18, 20, 21, 23])
         self.half = rng.random() < 0.1  # some weights are stored in half precision; differences are judged coarsely then
+        self.kinds = {}  # types of values that are not f32, where it is known
         self.large = False  # a norm was drawn whose result has no bound: scores may differ by more than 10,000
 
     def name(self, hint):
@@ -65,8 +64,10 @@ class Graph:
     def model(self, outputs):
         names = list(dict.fromkeys(outputs + self.extra))
         graph = helper.make_graph(self.nodes, "drawn", self.inputs,
-                                  [helper.make_tensor_value_info(n, F32, None) for n in names], self.constants)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8)
+                                  [helper.make_tensor_value_info(n, self.kinds.get(n, F32), None) for n in names],
+                                  self.constants)
+        domains = sorted({("com.microsoft", 1) for n in self.nodes if n.domain} | {("", self.opset)})
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid(*d) for d in domains], ir_version=8)
 
 
 # ---- parts of transformers ----
@@ -662,8 +663,3 @@ def convolutional(rng):
         x = g.op("Flatten", g.op("GlobalAveragePool", x))
         x = linear(g, x, channels, 5)
     return g.model([x])
-
-
-def draw(seed):
-    rng = random.Random(seed)
-    return transformer(rng) if rng.random() < 0.8 else convolutional(rng)

@@ -1,20 +1,29 @@
 #!/usr/bin/env python3
 """Lets `pith verify --fusions` compare every optimisation level with the graph as written, on the graphs that
-fusion_graphs.py draws.
+fusion_graphs.py and byte_graphs.py draw.
 
 usage: fuzz_fusions.py PITH [--seconds N] [--seed N] [--count N] [--keep DIR]
 Models that differ are kept in DIR. Ends with 'N graphs, N findings'; exit status 1 if there is a finding."""
 import argparse
 import json
+import random
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+import byte_graphs
 import fusion_graphs
 
 BATCH = 20
+
+
+def draw(seed):
+    rng = random.Random(seed)
+    kind = rng.random()
+    network = fusion_graphs.transformer if kind < 0.8 else fusion_graphs.convolutional if kind < 0.9 else byte_graphs.network
+    return network(rng)
 
 
 def findings(pith, seed, keep=None):
@@ -23,7 +32,7 @@ def findings(pith, seed, keep=None):
     with tempfile.TemporaryDirectory() as folder:
         paths = {str(Path(folder, f"{n}.onnx")): n for n in range(seed, seed + BATCH)}
         for path, n in paths.items():
-            Path(path).write_bytes(fusion_graphs.draw(n).SerializeToString())
+            Path(path).write_bytes(draw(n).SerializeToString())
         done = subprocess.run([pith, "verify", "--fusions", "--json", "--runs", "6", *paths], capture_output=True, text=True)
         if done.returncode < 0:
             return [f"seeds {seed} to {seed + BATCH - 1}: ended by signal {-done.returncode}"], []
