@@ -49,8 +49,7 @@ PITH_INLINE void taps_bytes_block(int32_t *sums, const uint8_t *x, const int64_t
 void PITH_K(taps_bytes_u8)(int32_t *sums, const uint8_t *x, const int64_t *offsets, const int32_t *weights,
                            int64_t taps, int64_t n) {
     int64_t c = 0;
-    for (; n - c >= 16 * VECTORS; c += 16 * VECTORS)
-        taps_bytes_block(sums, x, offsets, weights, taps, n, c, VECTORS);
+    for (; n - c >= 16 * VECTORS; c += 16 * VECTORS) taps_bytes_block(sums, x, offsets, weights, taps, n, c, VECTORS);
     for (; n - c >= 16; c += 16) taps_bytes_block(sums, x, offsets, weights, taps, n, c, 1);
     for (; c < n; c++) {
         uint32_t sum = 0;

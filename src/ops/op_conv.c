@@ -151,8 +151,9 @@ static pith_status conv_infer(pith_infer *c) {
     dims[0] = in[0];
     dims[1] = transposed ? wide : w->dims[0];
     if (conv_differ(in[1], transposed ? w->dims[0] : wide) || (pith_dim_known(w->dims[0]) && w->dims[0] % groups)) {
-        return pith_op_fail(c, "input has %lld channels; the weights do not fit %lld groups of them", (long long)in[1],
-                            (long long)groups);
+        char channels[64];
+        return pith_op_fail(c, "input has %s channels; the weights do not fit %lld groups of them",
+                            pith_dim_text(c->dims, in[1], channels, sizeof channels), (long long)groups);
     }
     PITH_TRY(conv_check_numbers(c, l, w->dims[0]));
     if (l->bias >= 0 && pith_has_input(c, l->bias)) {
