@@ -167,6 +167,7 @@ struct pith_graph {
     pith_value **inputs, **outputs, **captures;
     size_t input_count, output_count, capture_count;
     bool apart;            /* every axis of an input has a symbol of its own, whatever the file calls it */
+    pith_str fault;        /* of a branch: why its shapes cannot be, so that it fails if it is taken; "": they can */
     bool contradictory;    /* sizes that the file declares contradict each other; those of inputs mean nothing then */
     uint32_t *output_next; /* by output: 1 + the next one that names the same value, or 0; made when it is needed */
     const pith_str *output_names; /* as in the file, whatever passes do to the values; set by pith_ops_bind */
