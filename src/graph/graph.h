@@ -220,7 +220,8 @@ pith_status pith_value_replace(pith_value *old, pith_value *by);                
 void pith_node_remove(pith_node *node); /* its outputs must have no user left; they lose their producer */
 void pith_node_detach(pith_node *node); /* the same, but its outputs may have users; give them a new producer at once */
 void pith_node_move_before(pith_node *node, pith_node *before);
-/* Removes nodes without used outputs until there are none left. Returns how many it removed. */
+/* Removes nodes without used outputs until there are none left. Returns how many it removed. Captures that no subgraph
+ * of their node reads become NULL. */
 size_t pith_graph_sweep(pith_graph *graph);
 /* Gives every node its place in the list as its mark, counted from 1. */
 void pith_graph_number(pith_graph *graph);

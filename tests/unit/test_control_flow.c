@@ -299,6 +299,8 @@ static void weights_of_a_branch_are_constants(void **state) {
     pith_value *inputs[] = { flag, x, c[0], c[2] };
     graph_output(f->graph, own(f, f->graph, "If", inputs, 4, 3, 1, yes, "then_branch", no, "else_branch")->outputs[0]);
     optimise(f);
+    assert_null(f->graph->last->inputs[2]); /* nobody reads the capture of W any longer */
+    assert_ptr_equal(f->graph->last->inputs[3], c[2]);
     build(f);
     const pith_step *step = &f->plan->steps[f->plan->step_count - 1];
     assert_int_equal(step->subplan_count, 2);
