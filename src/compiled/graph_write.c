@@ -63,7 +63,7 @@ static bool is_packed(const scope *s, const pith_value *v) {
 }
 
 static void count_packed_uses(scope *s) {
-    for (size_t i = 0; i < s->plan->packed_count; i++) {
+    for (size_t i = 0; s->plan && i < s->plan->packed_count; i++) {
         const pith_packed_step *step = &s->plan->packed[i];
         for (int n = 0; n < step->node->input_count && n < 32; n++)
             if (step->pack.inputs >> n & 1) s->packed_uses[step->node->inputs[n]->id]++;
@@ -109,7 +109,7 @@ static pith_status write_value(writer *w, const scope *s, const pith_value *v) {
 static pith_status write_graph(writer *w, const pith_graph *graph, const pith_plan *plan);
 
 static const pith_plan *subplan_of(const scope *s, const pith_node *node, pith_str attribute) {
-    for (size_t i = 0; i < s->plan->step_count; i++) {
+    for (size_t i = 0; s->plan && i < s->plan->step_count; i++) {
         const pith_step *step = &s->plan->steps[i];
         for (size_t n = 0; step->node == node && n < step->subplan_count; n++)
             if (pith_str_eq(step->subplans[n].attribute, attribute)) return step->subplans[n].plan;

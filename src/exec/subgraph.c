@@ -60,6 +60,9 @@ static pith_status run_subgraph(pith_exec *exec, const pith_run *run, const char
         return pith_fail(run->err, PITH_ERR_FORMAT, "'%s' has %zu inputs and %zu outputs, not %zu and %zu", attribute,
                          plan->graph->input_count, plan->graph->output_count, input_count, output_count);
     }
+    if (plan->graph->fault.size) {
+        return pith_fail(run->err, PITH_ERR_RUN, PITH_STR_FMT, PITH_STR_ARG(plan->graph->fault));
+    }
     pith_child **child = &r->binding->steps[r->step].children[which];
     if (!*child) PITH_TRY(make_child(child, r, which, run->err));
     pith_executor *e = (*child)->executor;

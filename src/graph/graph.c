@@ -280,10 +280,28 @@ void pith_node_move_before(pith_node *node, pith_node *before) {
     link_before(node, before);
 }
 
+static bool is_read(const pith_value *value) { return value->user_count || value->output_uses; }
+
 static bool is_used(const pith_node *node) {
     for (int i = 0; i < node->output_count; i++)
-        if (node->outputs[i] && (node->outputs[i]->user_count || node->outputs[i]->output_uses)) return true;
+        if (node->outputs[i] && is_read(node->outputs[i])) return true;
     return false;
+}
+
+/* Whether a graph of the node reads its i-th capture; so does, for all that is known, a list of graphs. */
+static bool reads_capture(const pith_node *node, int32_t i) {
+    for (size_t a = 0; a < node->attr_count; a++) {
+        if (node->attrs[a].kind == PITH_ATTR_GRAPHS) return true;
+        if (node->attrs[a].kind == PITH_ATTR_GRAPH && is_read(node->attrs[a].graph->captures[i])) return true;
+    }
+    return false;
+}
+
+/* Passes may leave a node captures that its graphs no longer read. Their places stay. */
+static void drop_captures(pith_node *node) {
+    const int32_t first = node->input_count - node->capture_count;
+    for (int32_t i = 0; i < node->capture_count; i++)
+        if (node->inputs[first + i] && !reads_capture(node, i)) pith_node_set_input(node, first + i, NULL);
 }
 
 size_t pith_graph_sweep(pith_graph *graph) {
@@ -297,6 +315,7 @@ size_t pith_graph_sweep(pith_graph *graph) {
         }
         for (size_t i = 0; i < node->attr_count; i++)
             if (node->attrs[i].kind == PITH_ATTR_GRAPH) removed += pith_graph_sweep(node->attrs[i].graph);
+        drop_captures(node);
     }
     return removed;
 }

@@ -167,6 +167,7 @@ struct pith_graph {
     pith_value **inputs, **outputs, **captures;
     size_t input_count, output_count, capture_count;
     bool apart;            /* every axis of an input has a symbol of its own, whatever the file calls it */
+    pith_str fault;        /* of a branch: why its shapes cannot be, so that it fails if it is taken; "": they can */
     bool contradictory;    /* sizes that the file declares contradict each other; those of inputs mean nothing then */
     uint32_t *output_next; /* by output: 1 + the next one that names the same value, or 0; made when it is needed */
     const pith_str *output_names; /* as in the file, whatever passes do to the values; set by pith_ops_bind */
@@ -219,7 +220,8 @@ pith_status pith_value_replace(pith_value *old, pith_value *by);                
 void pith_node_remove(pith_node *node); /* its outputs must have no user left; they lose their producer */
 void pith_node_detach(pith_node *node); /* the same, but its outputs may have users; give them a new producer at once */
 void pith_node_move_before(pith_node *node, pith_node *before);
-/* Removes nodes without used outputs until there are none left. Returns how many it removed. */
+/* Removes nodes without used outputs until there are none left. Returns how many it removed. Captures that no subgraph
+ * of their node reads become NULL. */
 size_t pith_graph_sweep(pith_graph *graph);
 /* Gives every node its place in the list as its mark, counted from 1. */
 void pith_graph_number(pith_graph *graph);

@@ -27,6 +27,17 @@ enum { TILES_AT_ONCE = PITH_TILE_SMALL ? 4 : 1 };
  * prefetch several lines at a time. */
 enum { STEADY_SHARES = 12 };
 
+/* Panels that a single row is multiplied by at once. Each is a sum of its own, and a multiply-add takes four cycles, so
+ * fewer would wait. More are slower from the L2 and L3 caches, but not from memory, where each is a stream to
+ * fetch. */
+#if defined(PITH_LEVEL_avx512)
+enum { ROW_PANELS = 4, ROW_PANELS_FAR = 8 };
+#elif defined(PITH_LEVEL_avx2) || defined(PITH_LEVEL_neon)
+enum { ROW_PANELS = 4, ROW_PANELS_FAR = 4 };
+#else
+enum { ROW_PANELS = 2, ROW_PANELS_FAR = 2 };
+#endif
+
 void PITH_K(gemm_move)(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows, int64_t width) {
     for (int64_t r = 0; r < rows; r++, to += to_row, from += from_row) {
         int64_t p = 0;
@@ -191,7 +202,57 @@ void PITH_K(gemm_by_tiles)(const pith_gemm *g, pith_gemm_tile_fn *tile, int64_t 
         PITH_K(gemm_activate)(PITH_ACT_GELU_ERF, gelu.to, g->ldc, gelu.busy, TILE_COLUMNS, waiting, TILE_COLUMNS);
 }
 
+/* Sums of one row times `panels` panels from column j on, into t. ahead: what is fetched meanwhile; 0: nothing. */
+PITH_INLINE void row_sums(const int panels, const pith_gemm *g, const float *a, int64_t j, uintptr_t ahead, float *t) {
+    const float *b[ROW_PANELS_FAR];
+    vf sum[ROW_PANELS_FAR];
+    const int64_t k = g->k;
+    PITH_UNROLL
+    for (int p = 0; p < panels; p++) {
+        b[p] = g->b + (j + 16 * p) * k;
+        sum[p] = vf_clear();
+    }
+    for (int64_t i = 0; i < k; i++) {
+        const vf x = vf_set1(a[i]);
+        PITH_UNROLL
+        for (int p = 0; p < panels && ahead; p++)
+            __builtin_prefetch((const void *)(ahead + (uintptr_t)(16 * (p * k + i)) * sizeof(float)), 0, 2);
+        PITH_UNROLL
+        for (int p = 0; p < panels; p++) sum[p] = vf_fma(x, vf_load(b[p] + 16 * i), sum[p]);
+    }
+    PITH_UNROLL
+    for (int p = 0; p < panels; p++) vf_store(t + 16 * p, sum[p]);
+}
+
+/* Row i, columns [n0, n1). */
+static void gemm_row(const pith_gemm *g, int64_t i, int64_t n0, int64_t n1) {
+    _Alignas(64) float t[16 * ROW_PANELS_FAR];
+    const float *a = g->a + i * g->lda;
+    const bool far = (size_t)((n1 - n0) * g->k) * sizeof(float) > pith_cpu_get()->l3 / 2;
+    const int most = far ? ROW_PANELS_FAR : ROW_PANELS;
+    for (int64_t j = n0, width; j < n1; j += width) {
+        const int64_t left = n1 - j;
+        const int panels = left > 16 * (most - 1) ? most : left > 16 ? 2 : 1;
+        width = left < 16 * panels ? left : 16 * panels;
+        const float *next = width == left && g->next ? g->next : g->b + (j + 16 * panels) * g->k;
+        if (panels == 1)
+            row_sums(1, g, a, j, 0, t);
+        else if (panels == 2)
+            row_sums(2, g, a, j, 0, t);
+        else if (far)
+            row_sums(ROW_PANELS_FAR, g, a, j, (uintptr_t)next, t);
+        else
+            row_sums(ROW_PANELS, g, a, j, 0, t);
+        if (g->bias) gemm_add_bias(t, g->bias + j, 1, 16 * panels, width);
+        PITH_K(gemm_activate)(g->activation, g->c + i * g->ldc + j, g->ldc, t, 16 * panels, 1, width);
+    }
+}
+
 void PITH_K(gemm_f32)(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+    if (m1 - m0 == 1) {
+        gemm_row(g, m0, n0, n1);
+        return;
+    }
     PITH_K(gemm_by_tiles)(g, PITH_K(gemm_tile_f32), m0, m1, n0, n1);
 }
 

@@ -118,7 +118,8 @@ static pith_status writer_name_graph(model_writer *w, pith_graph *graph);
 static pith_status writer_name_subgraph(model_writer *w, const pith_node *node, pith_graph *sub) {
     const int32_t first = node->input_count - node->capture_count;
     for (size_t i = 0; i < sub->capture_count; i++)
-        if (sub->captures[i]) sub->captures[i]->name = node->inputs[first + (int32_t)i]->name;
+        if (sub->captures[i] && node->inputs[first + (int32_t)i])
+            sub->captures[i]->name = node->inputs[first + (int32_t)i]->name;
     return writer_name_graph(w, sub);
 }
 

@@ -100,12 +100,14 @@ static void int_product_run_part(void *context, size_t part, int worker) {
 }
 
 static void read_zeros(int32_t *to, const pith_tensor *zeros, int64_t count) {
-    int64_t own = zeros ? pith_tensor_count(zeros) : 0;
-    if (own == count) pith_convert(to, PITH_I32, 0, zeros->data, zeros->dtype, 0, count, true);
-    for (int64_t i = 0; own != count && i < count; i++) {
-        to[i] = 0;
-        if (own) pith_convert(to, PITH_I32, i, zeros->data, zeros->dtype, 0, 1, true);
+    const int64_t own = zeros ? pith_tensor_count(zeros) : 0;
+    int32_t all = 0;
+    if (own == count) {
+        pith_convert(to, PITH_I32, 0, zeros->data, zeros->dtype, 0, count, true);
+        return;
     }
+    if (own) pith_convert(&all, PITH_I32, 0, zeros->data, zeros->dtype, 0, 1, true);
+    for (int64_t i = 0; i < count; i++) to[i] = all;
 }
 
 void pith_int_product_run(pith_run *r, const pith_int_product *p, void *scratch, int32_t *c, const pith_tensor *a,

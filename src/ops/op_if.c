@@ -11,13 +11,46 @@ static void if_join(pith_type *a, const pith_type *b) {
         if (!pith_dim_equal(a->dims[i], b->dims[i])) a->dims[i] = PITH_DIM_UNKNOWN;
 }
 
+/* Types of a branch's outputs. A branch whose shapes cannot be is left in its graph's fault, since it may never be
+ * taken: exporters write a branch for each rank that an input can have. *possible becomes false then. */
+static pith_status if_branch(pith_infer *c, const char *attribute, pith_type *out, bool *possible) {
+    pith_graph *graph = pith_node_graph(c->node, attribute);
+    pith_error fault = PITH_ERROR_INIT;
+    pith_infer inner = *c;
+    inner.err = &fault;
+    if (!c->dims || c->strict || !graph || graph->output_count != (size_t)c->out_count || graph->input_count)
+        return pith_infer_subgraph(c, attribute, NULL, 0, out, (size_t)c->out_count);
+    pith_status status = pith_infer_subgraph(&inner, attribute, NULL, 0, out, (size_t)c->out_count);
+    graph->fault = PITH_STR("");
+    *possible = !status;
+    if (!status) return PITH_OK;
+    if (status != PITH_ERR_FORMAT && status != PITH_ERR_RUN && status != PITH_ERR_ARGUMENT)
+        return pith_fail(c->err, status, "%s", fault.message);
+    graph->fault = pith_arena_str(graph->arena, pith_str_of(fault.message));
+    return graph->fault.data ? PITH_OK : pith_fail_memory(c->err, sizeof fault.message);
+}
+
+/* A branch that is known not to be taken says nothing of the outputs. */
 static pith_status if_infer(pith_infer *c) {
     size_t count = (size_t)c->out_count;
+    bool possible[2] = { true, true };
+    pith_dim condition = PITH_DIM_UNKNOWN;
     pith_type *other = pith_arena_array(c->arena, count, sizeof *other);
     if (!other) return pith_fail_memory(c->err, count * sizeof *other);
-    PITH_TRY(pith_infer_subgraph(c, "then_branch", NULL, 0, c->out, count));
-    PITH_TRY(pith_infer_subgraph(c, "else_branch", NULL, 0, other, count));
-    for (size_t i = 0; i < count; i++) if_join(&c->out[i], &other[i]);
+    PITH_TRY(if_branch(c, "then_branch", c->out, &possible[0]));
+    PITH_TRY(if_branch(c, "else_branch", other, &possible[1]));
+    if (pith_type_count(c->in[0]) != 1 || !pith_type_elem(c->in[0], 0, &condition)) condition = PITH_DIM_UNKNOWN;
+    if (pith_dim_known(condition)) possible[condition != 0] = false;
+    if (!possible[0] && !possible[1]) {
+        const bool taken = pith_dim_known(condition) && !condition;
+        const char *attribute = taken ? "else_branch" : "then_branch";
+        return pith_fail(c->err, PITH_ERR_FORMAT, PITH_STR_FMT,
+                         PITH_STR_ARG(pith_node_graph(c->node, attribute)->fault));
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!possible[0]) c->out[i] = other[i];
+        if (possible[0] && possible[1]) if_join(&c->out[i], &other[i]);
+    }
     return PITH_OK;
 }
 

@@ -186,6 +186,7 @@ static pith_status check_hint(const pith_graph *graph, pith_value *value, bool s
                          PITH_STR_ARG(value->name), declared, found);
     }
     value->warned = true;
+    if (graph->parent) return PITH_OK; /* it may be a branch that such inputs never take */
     pith_log_write(graph->log, PITH_LOG_WARNING,
                    "'" PITH_STR_FMT "' is declared as %s but is %s; the declaration is ignored",
                    PITH_STR_ARG(value->name), declared, found);

@@ -16,9 +16,33 @@
  * stops two passes that undo each other. */
 #define ROUNDS_MAX 16
 
+static pith_status run_in(pith_opt *o, const pith_pass *pass, size_t *changes);
+
+/* Exact clean-ups run in the graphs that nodes own as well: what folds to a constant outside of an If is one inside. */
+static pith_status run_in_subgraphs(pith_opt *o, const pith_pass *pass, size_t *changes) {
+    for (const pith_node *node = o->graph->first; node; node = node->next) {
+        for (size_t i = 0; i < node->attr_count; i++) {
+            if (node->attrs[i].kind != PITH_ATTR_GRAPH || node->attrs[i].graph->fault.size) continue;
+            pith_opt inner = *o;
+            inner.graph = node->attrs[i].graph;
+            pith_status status = run_in(&inner, pass, changes);
+            char place[256];
+            if (status) return pith_fail_at(o->err, status, "%s: ", pith_node_place(node, place, sizeof place));
+        }
+    }
+    return PITH_OK;
+}
+
+static pith_status run_in(pith_opt *o, const pith_pass *pass, size_t *changes) {
+    size_t own = 0;
+    PITH_TRY(pass->run(o, &own));
+    *changes += own;
+    return pass->level == 1 ? run_in_subgraphs(o, pass, changes) : PITH_OK;
+}
+
 static pith_status run_pass(pith_opt *o, const pith_pass *pass, size_t *changes) {
     *changes = 0;
-    pith_status status = pass->run(o, changes);
+    pith_status status = run_in(o, pass, changes);
     if (status) return pith_fail_at(o->err, status, "pass %s: ", pass->name);
     if (*changes == 0) return PITH_OK;
     pith_piece_used(pass);

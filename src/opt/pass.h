@@ -41,8 +41,8 @@ typedef struct pith_opt {
 
 typedef struct pith_pass {
     const char *name;
-    int level; /* runs from this optimisation level on: 1 exact clean-ups (folding, dead code), 2 fusions that keep the
-                  operators' meaning, 3 everything */
+    int level; /* runs from this optimisation level on: 1 exact clean-ups (folding, dead code), also of the graphs
+                  that nodes own; 2 fusions that keep the operators' meaning, 3 everything */
     bool once; /* not repeated until nothing changes */
     pith_status (*run)(pith_opt *o, size_t *changes);
 } pith_pass;

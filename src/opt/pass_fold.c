@@ -18,9 +18,14 @@
 #define LARGE_BYTES ((size_t)256 << 20)
 #define GROWTH_MAX 8
 
+/* A constant, or one of the graph around this one. */
+static bool fold_reads(const pith_value *v) {
+    return pith_match_const(v) || (v->kind == PITH_VALUE_CAPTURE && v->type.data);
+}
+
 static bool all_const(const pith_node *node) {
     for (int i = 0; i < node->input_count; i++) {
-        if (node->inputs[i] && !pith_match_const(node->inputs[i])) return false;
+        if (node->inputs[i] && !fold_reads(node->inputs[i])) return false;
     }
     return true;
 }

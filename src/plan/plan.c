@@ -298,9 +298,10 @@ static pith_status plan_make(pith_plan **plan, const pith_graph *graph, const pi
     p->devices = devices;
     p->arena = arena;
     p->isa = pith_cpu_get()->isa;
+    *plan = p;
+    if (graph->fault.size) return PITH_OK; /* no steps: it is never run */
     pith_status status = plan_build(&b);
     if (pith_backends_differ && status && devices->memory_count > 1) plan_free_residents(p);
-    *plan = p;
     return status;
 }
 

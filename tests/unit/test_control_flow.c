@@ -255,12 +255,108 @@ static void a_known_branch_replaces_its_if(void **state) {
     assert_int_equal(pith_graph_check(f->graph, &f->err), PITH_OK);
 }
 
+static void optimise(fixture *f) {
+    pith_status status = pith_ops_bind(f->graph, &f->err);
+    if (!status) status = pith_ops_infer(f->graph, false, &f->err);
+    pith_opt o = { .graph = f->graph, .level = 3, .err = &f->err };
+    if (!status) status = pith_opt_run(&o, NULL);
+    if (status) fail_msg("%s", f->err.message);
+}
+
+enum { STEPS = 3, INPUTS = 4, HIDDEN = 8, GATES = 4 * HIDDEN };
+
+static pith_tensor weights(float *data, int64_t width, bool flat) {
+    return (pith_tensor){ .data = data,
+                          .bytes = (size_t)(GATES * width) * sizeof *data,
+                          .dtype = PITH_F32,
+                          .rank = flat ? 2 : 3,
+                          .dims = { flat ? GATES : 1, flat ? width : GATES, width } };
+}
+
+static pith_value *lstm(pith_graph *graph, pith_value *x, pith_value *w, pith_value *r) {
+    return pith_graph_add_node(graph, NULL, "", "LSTM", (pith_value *[]){ x, w, r }, 3, NULL, 1)->outputs[0];
+}
+
+/* An LSTM outside of the If, and one in its branch, whose W is folded from what the branch captures and whose R is
+ * captured: both are packed, and their results have the same bits. */
+static void weights_of_a_branch_are_constants(void **state) {
+    fixture *f = *state;
+    float w[GATES * INPUTS], r[GATES * HIDDEN], data[STEPS * INPUTS];
+    for (int i = 0; i < GATES * INPUTS; i++) w[i] = 0.1F * (float)(i * 7 % 19 - 9);
+    for (int i = 0; i < GATES * HIDDEN; i++) r[i] = 0.07F * (float)(i * 5 % 23 - 11);
+    for (int i = 0; i < STEPS * INPUTS; i++) data[i] = 0.3F * (float)(i * 3 % 7 - 3);
+    pith_tensor t[3] = { weights(w, INPUTS, true), weights(w, INPUTS, false), weights(r, HIDDEN, false) };
+    pith_value *x = input(f->graph, "x", PITH_F32, 3), *flag = input(f->graph, "flag", PITH_BOOL, 0), *c[3];
+    for (int i = 0; i < 3; i++) c[i] = pith_graph_add_const(f->graph, PITH_STR("weights"), &t[i]);
+    pith_graph *yes = graph_new(&f->arena, f->graph, &f->err), *no = graph_new(&f->arena, f->graph, &f->err);
+    pith_value *seen[] = { capture(yes, "x"), capture(yes, "W"), capture(yes, "R") };
+    int64_t axis = 0;
+    pith_value *axes = pith_graph_add_i64s(yes, PITH_STR(""), &axis, 1);
+    graph_output(yes, lstm(yes, seen[0], graph_apply(yes, "Unsqueeze", seen[1], axes), seen[2]));
+    graph_output(no, graph_apply(no, "Neg", capture(no, "x"), NULL));
+    capture(no, "W"), capture(no, "R");
+    graph_output(f->graph, lstm(f->graph, x, c[1], c[2]));
+    pith_value *inputs[] = { flag, x, c[0], c[2] };
+    graph_output(f->graph, own(f, f->graph, "If", inputs, 4, 3, 1, yes, "then_branch", no, "else_branch")->outputs[0]);
+    optimise(f);
+    assert_null(f->graph->last->inputs[2]); /* nobody reads the capture of W any longer */
+    assert_ptr_equal(f->graph->last->inputs[3], c[2]);
+    build(f);
+    const pith_step *step = &f->plan->steps[f->plan->step_count - 1];
+    assert_int_equal(step->subplan_count, 2);
+    assert_int_equal(step->subplans[0].plan->step_count, 1);
+    assert_int_equal(step->subplans[0].plan->packed_count, 2);
+    uint8_t truth = 1;
+    pith_tensor out[2],
+        in[2] = { { .data = data, .bytes = sizeof data, .dtype = PITH_F32, .rank = 3, .dims = { STEPS, 1, INPUTS } },
+                  scalar(PITH_BOOL, &truth, 1) };
+    assert_int_equal(pith_executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_OK);
+    assert_int_equal(out[0].bytes, STEPS * HIDDEN * sizeof(float));
+    assert_int_equal(out[1].bytes, out[0].bytes);
+    assert_memory_equal(out[1].data, out[0].data, out[0].bytes);
+}
+
+/* A branch for inputs of another rank is an error only when it is taken. */
+static void an_impossible_branch_fails_when_taken(void **state) {
+    fixture *f = *state;
+    pith_value *x = input(f->graph, "x", PITH_F32, 1), *flag = input(f->graph, "flag", PITH_BOOL, 0);
+    pith_graph *branch[2];
+    for (int i = 0; i < 2; i++) {
+        branch[i] = graph_new(&f->arena, f->graph, &f->err);
+        pith_value *seen = capture(branch[i], "x");
+        pith_node *node = pith_graph_add_node(branch[i], NULL, "", i ? "Transpose" : "Neg", &seen, 1, NULL, 1);
+        if (i) pith_node_set_ints(node, "perm", (int64_t[]){ 1, 0 }, 2);
+        graph_output(branch[i], node->outputs[0]);
+    }
+    pith_value *inputs[] = { flag, x };
+    graph_output(
+        f->graph,
+        own(f, f->graph, "If", inputs, 2, 1, 1, branch[1], "then_branch", branch[0], "else_branch")->outputs[0]);
+    optimise(f);
+    assert_true(branch[1]->fault.size > 0);
+    assert_int_equal(branch[0]->fault.size, 0);
+    assert_int_equal(f->graph->outputs[0]->type.rank, 1);
+    build(f);
+    uint8_t taken = 0;
+    float data[2] = { 3, -4 };
+    pith_tensor out[1], in[2] = { floats(data, 2), scalar(PITH_BOOL, &taken, 1) };
+    assert_int_equal(pith_executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_OK);
+    assert_float_equal(((float *)out[0].data)[1], 4, 0);
+    taken = 1;
+    assert_int_equal(pith_executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_RUN);
+    assert_non_null(strstr(f->err.message, "then_branch: node (Transpose): "));
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(a_loop_without_end_is_stopped),           TEST(a_loop_can_be_cancelled),        TEST(shapes_may_grow),
-        TEST(a_branch_may_give_back_what_it_captured), TEST(a_known_branch_replaces_its_if), TEST(loops_in_loops),
-        TEST(positions_outside_of_a_sequence)
-    };
+    const struct CMUnitTest tests[] = { TEST(a_loop_without_end_is_stopped),
+                                        TEST(a_loop_can_be_cancelled),
+                                        TEST(shapes_may_grow),
+                                        TEST(a_branch_may_give_back_what_it_captured),
+                                        TEST(a_known_branch_replaces_its_if),
+                                        TEST(loops_in_loops),
+                                        TEST(positions_outside_of_a_sequence),
+                                        TEST(weights_of_a_branch_are_constants),
+                                        TEST(an_impossible_branch_fails_when_taken) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

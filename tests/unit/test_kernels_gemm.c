@@ -72,6 +72,26 @@ static void test_random(void **state) {
     check(3, 33, 3000);
 }
 
+/* A single row goes by groups of panels, and by larger ones if the matrix lies in memory. */
+static void test_row(void **state) {
+    (void)state;
+    for (int i = 0; i < 40; i++) check(1, random_below(300), random_below(200));
+    const size_t l3 = pith_cpu_get()->l3;
+    if (l3 > (size_t)128 << 20) return; /* a matrix of half of it would take too long */
+    const int64_t k = 512, n = (int64_t)(l3 / 2 / sizeof(float)) / k + 16 * 8 + 35;
+    float *a = floats(k), *b = floats(k * n), *packed = floats(pith_gemm_f32_packed_size(k, n)), *c = floats(n),
+          *expected = floats(n);
+    pith_gemm g = { .a = a, .b = packed, .c = c, .m = 1, .n = n, .k = k, .lda = k, .ldc = n };
+    for (int64_t j = 0; j < n; j++) expected[j] = element(&g, b, 0, j);
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        if (!level_usable(level)) continue;
+        PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, (pith_isa)level)(packed, b, n, 1, k, n, 0, n);
+        PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, (pith_isa)level)(&g, 0, 1, 0, n);
+        assert_same_floats(c, expected, n, "%s, a row of %d", pith_isa_name((pith_isa)level), (int)n);
+    }
+    free(a), free(b), free(packed), free(c), free(expected);
+}
+
 /* GELU of a tile is taken while the next one is computed: with fewer turns of k than vectors wait, and more, behind
  * tiles of other heights and widths, and across blocks of rows. */
 static void test_gelu(void **state) {
@@ -155,8 +175,8 @@ static void test_f64(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small), cmocka_unit_test(test_random), cmocka_unit_test(test_gelu),
-        cmocka_unit_test(test_pack),  cmocka_unit_test(test_f64),
+        cmocka_unit_test(test_small), cmocka_unit_test(test_random), cmocka_unit_test(test_row),
+        cmocka_unit_test(test_gelu),  cmocka_unit_test(test_pack),   cmocka_unit_test(test_f64),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
