@@ -20,9 +20,9 @@
 #define DEBERTA_LAYER " Linear Linear Linear Linear SkipNorm Linear Linear SkipNorm"
 #define DEBERTA_RAGGED " Linear Linear Linear EachText Linear SkipNorm Linear Linear SkipNorm"
 #define LONGEST_DEBERTA " Linear Linear Linear Longest EachText Linear SkipNorm Linear Linear SkipNorm"
-#define QDQ_LAYER " Linear Linear Linear Linear"
-#define QDQ_RAGGED " Linear EachText Linear Linear Linear"
-#define LONGEST_QDQ " Linear Longest EachText Linear Linear Linear"
+#define QDQ_LAYER " Linear Linear QuantizedAdd Linear Linear QuantizedAdd"
+#define QDQ_RAGGED " Linear EachText Linear QuantizedAdd Linear Linear QuantizedAdd"
+#define LONGEST_QDQ " Linear Longest EachText Linear QuantizedAdd Linear Linear QuantizedAdd"
 #define NOT_TEXT "the model has no input 'input_ids' of shape [batch, sequence]"
 
 /* missed: what the report says was not fused: position tables are added to each text (skip_norm, embed_norm), DeBERTa's
@@ -64,8 +64,8 @@ static const struct family {
       NULL, -1 },
     { "families/jina-v2-script17", " EmbedNorm" GATED_LAYER GATED_LAYER, " EmbedNorm" LONGEST_GATED GATED_LAYER, NULL,
       NULL, -1 },
-    { "families/jina-v2-script17-qdq", QDQ_LAYER QDQ_LAYER, LONGEST_QDQ QDQ_RAGGED, NULL, "attention each_text gelu",
-      -1 },
+    { "families/jina-v2-script17-qdq", " QuantizedAdd" QDQ_LAYER QDQ_LAYER, " QuantizedAdd" LONGEST_QDQ QDQ_RAGGED,
+      NULL, "attention each_text gelu", -1 },
     { "families/jina-v2-table-dynamo20", " EmbedNorm" GATED_LAYER GATED_LAYER, " EmbedNorm" LONGEST_GATED GATED_LAYER,
       NULL, NULL, -1 },
     { "families/jina-v3-dynamo20", " EmbedNorm" ROTARY_LAYER ROTARY_LAYER, " EmbedNorm" ROTARY_LAYER ROTARY_LAYER, NULL,
