@@ -1,5 +1,5 @@
-/* digest_table.c - the kernels of this program: those that have levels. Kernels are declared here without their types,
- * as in select/tables.c, so no header of a new family is needed. */
+/* digest_table.c - the kernels of the program that neon.sh builds: those that have levels. They are declared here
+ * without their types, as in select/tables.c, so no header of a new family is needed. */
 #include "kernel_digest.h"
 
 #include "base/part.h"
@@ -15,15 +15,9 @@ const pith_kernel_row pith_kernel_table[] = {
 #define KERNEL(family, suffix) { #family, PITH_SUFFIX_##suffix, { PITH_ISAS(LEVEL_FN, family, suffix) } },
 #include "select/kernels.def"
 #undef KERNEL
-};
-const size_t pith_kernel_table_count = COUNT(pith_kernel_table);
-
-const char *const digest_suffixes[] = {
-#define KERNEL(family, suffix) #suffix,
-#include "select/kernels.def"
-#undef KERNEL
 #undef PLAIN
 };
+const size_t pith_kernel_table_count = COUNT(pith_kernel_table);
 
 /* base/cpu.c looks for parts; nothing here needs one. */
 const pith_part *const pith_part_table[] = { NULL };

@@ -93,8 +93,8 @@ static void run_pool_rows(const call *c) {
 static void run_arg_lanes(const call *c) {
     static float few[DIGEST_ROOM];
     static int64_t places[150];
-    const int64_t n = c->round % 2 ? 1 + c->round % 9 : 3 + c->round;
     const int64_t columns = c->round % 3 ? 1 + c->round * 11 % 150 : 1;
+    const int64_t n = columns == 1 ? 1 + c->round * 13 : c->round % 2 ? 1 + c->round % 9 : 3 + c->round;
     const int64_t stride = columns == 1 ? 1 : columns + c->round % 4;
     for (size_t i = 0; i < COUNT(few); i++) few[i] = (float)(int)(y[i] / 3.0f);
     ((pith_arg_lanes_fn *)c->fn)(c->round % 5 ? few : x, places, n, stride, columns, c->round / 2 % 2);

@@ -20,8 +20,6 @@ typedef struct call {
     int64_t n; /* elements of a long input: every tail, and long rows */
 } call;
 
-extern const char *const digest_suffixes[]; /* of the kernel table's rows */
-
 static inline int is(const call *c, const char *family) { return strcmp(c->row->family, family) == 0; }
 
 /* What is not float goes to out as numbers, from `at` on; the end is returned. Ends the program if out is too small. */

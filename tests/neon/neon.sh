@@ -21,7 +21,7 @@ build() {
     shift 2
     mkdir -p "$out"
     rm -f "$out"/*.o
-    for file in "$source"/src/base/cpu.c "$source"/src/base/half.c "$source"/src/base/part.c \
+    for file in "$source"/src/base/cpu.c "$source"/src/base/dtype.c "$source"/src/base/half.c "$source"/src/base/part.c \
         "$source"/src/base/used.c "$source"/src/kernels/*.c "$source"/tests/neon/*.c; do
         case $file in */k_*) continue ;; esac
         # shellcheck disable=SC2086
