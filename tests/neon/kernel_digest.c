@@ -1,20 +1,21 @@
 /* kernel_digest.c - a line per kernel and level with a digest of its output on fixed input, for comparing machines that
- * one program cannot run on both of. Levels must agree within a run too: exit status 1 if they do not, or if a kernel's
- * family has a signature that is not known here. */
+ * one program cannot run on both of (neon.sh). Levels must agree within a run too: exit status 1 if they do not, or if
+ * a kernel that has levels belongs to a family that is not called here. Each such kernel is named. */
+#include "kernel_digest.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../unit/kernel_families.h"
-#include "base/cpu.h"
+#include "base/dtype.h"
 #include "kernels/affine.h"
 #include "kernels/attention.h"
 #include "kernels/binary.h"
 #include "kernels/cells.h"
-#include "kernels/conv_bytes.h"
 #include "kernels/gemm_blocks.h"
 #include "kernels/gemm_half.h"
 #include "kernels/gemm_int8.h"
 #include "kernels/maps.h"
+#include "kernels/matmul.h"
 #include "kernels/mix.h"
 #include "kernels/norm.h"
 #include "kernels/quantize.h"
@@ -25,25 +26,8 @@
 #include "kernels/taps.h"
 #include "kernels/unary.h"
 
-enum { N = 4099, M = 23, D = 40, K = 37, ROUNDS = 40 };
-
-#define LEVEL_FN(isa, family, suffix) [PITH_ISA_##isa] = (pith_kernel_fn *)pith_k_##family##_##suffix##_##isa,
-const pith_kernel_row pith_kernel_table[] = {
-#define KERNEL(family, suffix) { #family, PITH_SUFFIX_##suffix, { PITH_ISAS(LEVEL_FN, family, suffix) } },
-#define PLAIN(family, suffix) /* plain C has no levels */
-#include "select/kernels.def"
-#undef KERNEL
-};
-const size_t pith_kernel_table_count = COUNT(pith_kernel_table);
-
-static const char *const suffixes[] = {
-#define KERNEL(family, suffix) #suffix,
-#include "select/kernels.def"
-#undef KERNEL
-#undef PLAIN
-};
-
-static float x[N * 2], y[N * 2], z[N * 2], packed[N * 4], out[N * 2];
+float x[DIGEST_ROOM], y[DIGEST_ROOM], z[DIGEST_ROOM], out[DIGEST_ROOM];
+static float packed[N * 4];
 
 static uint64_t digest(uint64_t h, const float *v, size_t n) {
     for (size_t i = 0; i < n; i++) {
@@ -54,26 +38,22 @@ static uint64_t digest(uint64_t h, const float *v, size_t n) {
     return h;
 }
 
-/* What is not float goes to out as numbers, from `at` on; the end is returned. */
-static size_t put_bytes(size_t at, const void *bytes, size_t n) {
+void need_room(int64_t n) {
+    if (n >= 0 && n <= DIGEST_ROOM) return;
+    fprintf(stderr, "a digest of %lld numbers has room for %d\n", (long long)n, DIGEST_ROOM);
+    exit(1);
+}
+
+size_t put_bytes(size_t at, const void *bytes, size_t n) {
+    need_room((int64_t)(at + n));
     for (size_t i = 0; i < n; i++) out[at++] = (float)((const uint8_t *)bytes)[i];
     return at;
 }
+
 /* infinity: its bits; beyond them are NaN, which count as one. */
 static void put_halves(const uint16_t *halves, size_t n, uint16_t infinity) {
     for (size_t i = 0; i < n; i++) out[i] = (halves[i] & 0x7FFF) > infinity ? -1.0f : (float)halves[i];
 }
-
-/* A call: its kernel, and what else it needs from the same level. */
-typedef struct call {
-    const pith_kernel_row *row;
-    pith_kernel_fn *fn;
-    pith_isa isa;
-    int round;
-    int64_t n; /* elements of a long input: every tail, and long rows */
-} call;
-
-static int is(const call *c, const char *family) { return strcmp(c->row->family, family) == 0; }
 
 /* Columns [j, j + 16) of from[k][M], packed. */
 static const float *panel_of(const call *c, const float *from, int64_t j, int64_t k) {
@@ -316,19 +296,41 @@ static int run_scores(const call *c) {
     return 1;
 }
 
+/* Every fourth round has wide rows, one by one. */
 static void run_gemm(const call *c) {
+    enum { WIDE = 150 };
+    const int by_row = c->round % 4 == 1;
+    const int64_t n = by_row ? WIDE : M;
     pith_gemm g = { .a = y,
                     .b = packed,
                     .c = out,
                     .bias = z,
                     .m = 1 + c->round,
-                    .n = M,
+                    .n = n,
                     .k = D - c->round % 4,
                     .lda = D,
-                    .ldc = M,
+                    .ldc = n,
                     .activation = (pith_activation)(c->round % 8) };
-    PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, c->isa)(packed, z, M, 1, g.k, M, 0, M);
-    ((pith_gemm_f32_fn *)c->fn)(&g, 0, g.m, 0, g.n);
+    need_room(g.m * n);
+    PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, c->isa)(packed, z, n, 1, g.k, n, 0, n);
+    if (!by_row) ((pith_gemm_f32_fn *)c->fn)(&g, 0, g.m, 0, n);
+    for (int64_t i = 0; by_row && i < g.m; i++) ((pith_gemm_f32_fn *)c->fn)(&g, i, i + 1, 0, n);
+}
+
+/* Products of f64, whose second factor's rows are contiguous or lie in columns. */
+static void run_matmul(const call *c) {
+    enum { ROWS = 7, DEPTH = 13, COLUMNS = 70 };
+    static double a[ROWS * DEPTH], b[DEPTH * COLUMNS], sums[ROWS * COLUMNS];
+    const int64_t m = 1 + c->round % ROWS, n = 1 + c->round * 11 % COLUMNS, turned = c->round % 4 == 3;
+    for (size_t i = 0; i < COUNT(a); i++) a[i] = (double)y[i] * (double)z[i];
+    for (size_t i = 0; i < COUNT(b); i++) b[i] = (double)y[N + i] * (double)z[N + i];
+    memset(sums, 0, sizeof sums);
+    pith_matmul p = { .a = a, .b = b, .c = sums, .n = n, .k = 1 + c->round * 5 % DEPTH };
+    p.a_row = c->round % 3 ? p.k : 1, p.a_column = c->round % 3 ? 1 : m;
+    p.b_row = turned ? 1 : n, p.b_column = turned ? p.k : 1;
+    ((pith_matmul_fn *)c->fn)(&p, 0, m / 2);
+    ((pith_matmul_fn *)c->fn)(&p, m / 2, m);
+    put_bytes(0, sums, sizeof sums);
 }
 
 /* Every fourth round has nothing that hides a key, which is computed in a way of its own, and in every eighth
@@ -364,39 +366,19 @@ static void run_attention(const call *c) {
     free(scratch);
 }
 
-/* The steps of byte convolutions; 0 for other families. */
-static int run_conv_bytes(const call *c) {
-    const uint8_t *bytes = (const uint8_t *)(const void *)x;
-    static int32_t numbers[16 * 70];
-    const int64_t offsets[3] = { 0, 21, 64 };
-    for (size_t i = 0; i < COUNT(numbers); i++) numbers[i] = (int32_t)(y[i % COUNT(y)] * 20.0f);
-    if (is(c, "turn_bytes")) {
-        ((pith_turn_bytes_fn *)c->fn)((uint8_t *)out, 23, bytes, 40, 37, 23, c->round % 2 ? 0x80 : 0);
-    } else if (is(c, "taps_bytes")) {
-        ((pith_taps_bytes_fn *)c->fn)((int32_t *)out, bytes, offsets, numbers, 3, 30 + c->round);
-    } else if (is(c, "requantize")) {
-        pith_requantize a = {
-            .sums = numbers, .add = numbers, .row_sums = numbers, .zeros = c->round % 3 ? numbers : NULL
-        };
-        a.scale = c->round % 2 ? z : NULL;
-        a.y = (uint8_t *)out, a.wide = (int32_t *)out;
-        a.windows = a.plane = 30, a.maps = a.row = 21;
-        a.low = -100, a.high = 155, a.zero = 100;
-        ((pith_requantize_fn *)c->fn)(&a);
-    } else {
-        return 0;
-    }
-    return 1;
-}
-
 /* 0 for a family whose signature is not known here. */
 static int run(const call *c) {
     const char *family = c->row->family;
     const int round = c->round;
     const int64_t n = c->n;
-    if (run_scores(c) || run_small(c) || run_int8(c) || run_blocks(c) || run_half(c) || run_conv_bytes(c)) return 1;
+    if (run_scores(c) || run_small(c) || run_int8(c) || run_blocks(c) || run_half(c) || run_windows(c) || run_train(c))
+        return 1;
     if (is(c, "attention") || is(c, "attention_vnni")) {
         run_attention(c);
+        return 1;
+    }
+    if (is(c, "matmul")) {
+        run_matmul(c);
         return 1;
     }
     if (c->row->dtype != PITH_F32) return 0;
@@ -429,13 +411,15 @@ static int run(const call *c) {
     } else if (LISTED(maps_families, family)) {
         ((pith_map_fn *)c->fn)(out, x, n, (const double[2]){ 0.7, 0.3 });
     } else if (LISTED(compare_families, family)) {
-        ((pith_map2_fn *)c->fn)(out, x, y, n, round % 2, round / 2 % 2);
+        static float near[DIGEST_ROOM]; /* some places have the same number in both */
+        for (int64_t i = 0; i < n; i++) near[i] = i % 3 ? y[i] : x[i];
+        ((pith_map2_fn *)c->fn)(out, x, near, n, round % 2, round / 2 % 2);
     } else if (LISTED(affine_families, family)) {
         ((pith_affine_fn *)c->fn)(out, x, y, z, n, round % 2);
     } else if (LISTED(moments_families, family)) {
         double moments[2];
         if (n > 0) ((pith_moments_fn *)c->fn)(y, n, moments, moments + 1);
-        if (n > 0) memcpy(out, moments, sizeof moments);
+        if (n > 0) put_bytes(0, moments, sizeof moments);
     } else if (is(c, "lstm_cell")) {
         ((pith_lstm_cell_fn *)c->fn)(out, out + n, x, z, n / 4);
     } else if (is(c, "gru_cell")) {
@@ -445,8 +429,10 @@ static int run(const call *c) {
     } else if (is(c, "mix_rows")) {
         ((pith_mix_rows_fn *)c->fn)(out, y, (const int64_t[]){ 0, 5 }, z, 2, n);
     } else if (is(c, "mix_columns")) {
-        int32_t index[30] = { 3, 1, 0, 9, 17 };
-        ((pith_mix_columns_fn *)c->fn)(out, y, index, z, 1, n < 30 ? n : 30);
+        enum { TAPS = 2, COLUMNS = 70 };
+        int32_t index[TAPS * COLUMNS];
+        for (int i = 0; i < TAPS * COLUMNS; i++) index[i] = i * 37 % 101;
+        ((pith_mix_columns_fn *)c->fn)(out, y, index, z, TAPS, n < COLUMNS ? n : COLUMNS);
     } else if (is(c, "gru_finish")) {
         ((pith_gru_finish_fn *)c->fn)(out, y, x, z, n / 4);
     } else if (is(c, "gemm_pack")) {
@@ -472,31 +458,60 @@ static int comparable(const pith_kernel_row *row, int level) {
     return !(avx512 && (amx || pairs));
 }
 
-int main(void) {
-    int different = 0;
-    for (size_t i = 0; i < COUNT(pith_kernel_table); i++) {
-        const pith_kernel_row *row = &pith_kernel_table[i];
-        uint64_t sums[PITH_ISA_COUNT] = { 0 };
-        for (int round = 0; round < ROUNDS; round++) {
-            fill_floats(x, COUNT(x));
-            for (size_t j = 0; j < COUNT(y); j++) y[j] = random_float() * 8.0f, z[j] = random_float();
-            for (int level = 0; level < PITH_ISA_COUNT; level++) {
-                call c = { row, row->fn[level], (pith_isa)level, round, round < ROUNDS / 2 ? round : N - round };
-                if (!comparable(row, level)) continue;
-                memset(out, 0, sizeof out);
-                if (!run(&c)) {
-                    fprintf(stderr, "%s %s: its signature is not known\n", row->family, suffixes[i]);
-                    return 1;
-                }
-                sums[level] = sums[level] * 31 + digest(0xCBF29CE484222325u, out, COUNT(out));
-            }
-        }
+/* The digests of a kernel at each level that is comparable; *filled is set if any result was not zero. 0: no function
+ * here runs its family. */
+static int digest_levels(uint64_t *sums, int *filled, const pith_kernel_row *row) {
+    static const float zeros[DIGEST_ROOM];
+    for (int round = 0; round < ROUNDS; round++) {
+        fill_floats(x, COUNT(x));
+        for (size_t j = 0; j < COUNT(y); j++) y[j] = random_float() * 8.0f, z[j] = random_float();
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
+            call c = { row, row->fn[level], (pith_isa)level, round, round < ROUNDS / 2 ? round : N - round };
             if (!comparable(row, level)) continue;
-            different |= sums[level] != sums[PITH_ISA_scalar];
-            printf("%s %s %s %016llx\n", row->family, suffixes[i], pith_isa_name((pith_isa)level),
-                   (unsigned long long)sums[level]);
+            memset(out, 0, sizeof out);
+            if (!run(&c)) return 0;
+            *filled |= memcmp(out, zeros, sizeof out) != 0;
+            sums[level] = sums[level] * 31 + digest(0xCBF29CE484222325u, out, COUNT(out));
         }
     }
-    return different;
+    return 1;
+}
+
+/* Plain C has no levels. */
+static int has_levels(const pith_kernel_row *row) {
+    for (int level = PITH_ISA_scalar + 1; level < PITH_ISA_COUNT; level++)
+        if (row->fn[level]) return 1;
+    return 0;
+}
+
+/* Prints a kernel's digests; returns its failures. */
+static int check_kernel(const pith_kernel_row *row) {
+    const char *family = row->family, *suffix = pith_dtype_short_name(row->dtype);
+    uint64_t sums[PITH_ISA_COUNT] = { 0 };
+    int filled = 0, failures = 0;
+    if (!digest_levels(sums, &filled, row)) {
+        fprintf(stderr, "%s %s: no digest is made of this kernel; call it in tests/neon/kernel_digest.c, run()\n",
+                family, suffix);
+        return 1;
+    }
+    if (!filled) {
+        failures++;
+        fprintf(stderr, "%s %s: all results are zero, so its digest tells nothing\n", family, suffix);
+    }
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        const char *name = pith_isa_name((pith_isa)level);
+        if (!comparable(row, level)) continue;
+        printf("%s %s %s %016llx\n", family, suffix, name, (unsigned long long)sums[level]);
+        if (sums[level] == sums[PITH_ISA_scalar]) continue;
+        failures++;
+        fprintf(stderr, "%s %s: %s has not the bits of scalar\n", family, suffix, name);
+    }
+    return failures;
+}
+
+int main(void) {
+    int failures = 0;
+    for (size_t i = 0; i < pith_kernel_table_count; i++)
+        if (has_levels(&pith_kernel_table[i])) failures += check_kernel(&pith_kernel_table[i]);
+    return failures != 0;
 }

@@ -1,0 +1,23 @@
+/* digest_table.c - the kernels of the program that neon.sh builds: those that have levels. They are declared here
+ * without their types, as in select/tables.c, so no header of a new family is needed. */
+#include "kernel_digest.h"
+
+#include "base/part.h"
+
+#define LEVEL_FN(isa, family, suffix) [PITH_ISA_##isa] = (pith_kernel_fn *)pith_k_##family##_##suffix##_##isa,
+#define LEVEL_DECLARE(isa, family, suffix) void pith_k_##family##_##suffix##_##isa(void);
+#define KERNEL(family, suffix) PITH_ISAS(LEVEL_DECLARE, family, suffix)
+#define PLAIN(family, suffix) /* plain C has no levels */
+#include "select/kernels.def"
+#undef KERNEL
+
+const pith_kernel_row pith_kernel_table[] = {
+#define KERNEL(family, suffix) { #family, PITH_SUFFIX_##suffix, { PITH_ISAS(LEVEL_FN, family, suffix) } },
+#include "select/kernels.def"
+#undef KERNEL
+#undef PLAIN
+};
+const size_t pith_kernel_table_count = COUNT(pith_kernel_table);
+
+/* base/cpu.c looks for parts; nothing here needs one. */
+const pith_part *const pith_part_table[] = { NULL };
