@@ -26,8 +26,8 @@ typedef struct train_best {
 
 /* Takes what a model that is started from decides: its shape, and what it is used to read. */
 static int train_inherit(json_t *config, const command *c, const char *from) {
-    static const char *const members[] = { "dim",   "heads", "ff",     "blocks",       "attend",
-                                           "width", "cells", "latest", "lone_children" };
+    static const char *const members[] = { "dim",   "heads", "ff",     "blocks",        "attend",
+                                           "width", "cells", "latest", "lone_children", "ages_alone" };
     pith_error err = PITH_ERROR_INIT;
     pith_str text;
     size_t size;

@@ -559,6 +559,7 @@ class Tables(Options):
         self.assertEqual(self.trained("again", "--steps", "3", "--seed", "0")[1], model)
         self.assertNotEqual(self.trained("seed", "--steps", "3", "--seed", "1")[1], model)
         self.assertNotEqual(self.trained("wide", "--steps", "3", config='{"batch": 4, "cells": 60, "width": 16}')[1], model)
+        self.assertNotEqual(self.trained("ages", "--steps", "3", config='{"batch": 4, "cells": 60, "width": 8, "ages_alone": true}')[1], model)
         self.assertNotEqual(self.trained("price", "--steps", "3", task="price")[1], model)
         self.bad(1, self.shop / "shop.rdb", "--task", "sold", "-o", "x", verb="train", says="no task")
 
