@@ -1,6 +1,7 @@
 /* cmd_train.c - pith train: a model of a task of a database, or of several, in a directory that a later call goes on
  * with. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +15,19 @@
 
 typedef struct train_settings {
     const char *task, *config, *output, *from;
-    int32_t steps, seed, threads, save_every, evaluate_every;
+    int32_t steps, seed, threads, save_every, evaluate_every, early_stopping; /* early_stopping: 0: off */
 } train_settings;
+
+/* The model with the least loss on the validation rows so far. */
+typedef struct train_best {
+    double loss; /* infinite: none yet */
+    int64_t step;
+} train_best;
 
 /* Takes what a model that is started from decides: its shape, and what it is used to read. */
 static int train_inherit(json_t *config, const command *c, const char *from) {
-    static const char *const members[] = { "dim",   "heads", "ff",     "blocks",       "attend",
-                                           "width", "cells", "latest", "lone_children" };
+    static const char *const members[] = { "dim",   "heads", "ff",     "blocks",        "attend",
+                                           "width", "cells", "latest", "lone_children", "ages_alone" };
     pith_error err = PITH_ERROR_INIT;
     pith_str text;
     size_t size;
@@ -89,6 +96,7 @@ static int train_about(relational_run *run, const command *c, const train_settin
     run->about = json_pack("{s:o, s:s, s:i, s:s}", "database", train_paths(files), "task", s->task, "seed",
                            (int)s->seed, "config", config);
     if (s->from) json_object_set_new(run->about, "from", json_string(s->from));
+    if (s->early_stopping) json_object_set_new(run->about, "early_stopping", json_integer(s->early_stopping));
     json_t *old = json_load_file(file, 0, NULL);
     if (old && !json_equal(old, run->about))
         code = fail(c, "%s holds a run of another database, task, seed or configuration; give another directory",
@@ -127,22 +135,62 @@ static int train_log(const relational_run *run, const command *c, json_t *line) 
     return code;
 }
 
-/* How well the validation rows are answered. */
-static int train_validate(json_t *line, relational_run *run, const command *c, const train_settings *s) {
+/* The loss of an evaluation: of numbers the mean distance. NaN if there are no rows. */
+static double train_loss(const pith_relational_metrics *m) { return isnan(m->logloss[0]) ? m->mae[0] : m->logloss[0]; }
+
+/* How well the validation rows are answered. The model is saved if it is the best so far. */
+static int train_validate(json_t *line, train_best *best, relational_run *run, const command *c,
+                          const train_settings *s) {
     pith_error err = PITH_ERROR_INIT;
     pith_relational_metrics metrics;
-    json_t *validation = json_object();
-    if (pith_relational_evaluate(&metrics, run->model, PITH_SPLIT_OF_VALIDATION, s->threads, &err)) {
-        json_decref(validation);
+    pith_relational_state state;
+    if (pith_relational_evaluate(&metrics, run->model, PITH_SPLIT_OF_VALIDATION, s->threads, &err))
         return fail(c, "%s", err.message);
-    }
+    json_t *validation = json_object();
     run_add_metrics(validation, &metrics);
     json_object_set_new(line, "validation", validation);
+    if (!s->early_stopping) return EXIT_DONE;
+    const double loss = train_loss(&metrics);
+    if (isnan(loss)) return fail(c, "--early-stopping: the task has no validation rows");
+    if (loss < best->loss) {
+        pith_relational_get_state(&state, run->model);
+        *best = (train_best){ loss, state.step };
+        /* Before model.bin: a run that is killed in between evaluates this step again and finds its equal. */
+        const int code = run_save(run, c, "best.bin");
+        if (code) return code;
+    }
+    json_object_set_new(line, "best_step", json_integer(best->step));
     return EXIT_DONE;
 }
 
+/* What an interrupted run has found: the loss of best.bin is computed again, to the same bits. */
+static int train_find_best(train_best *best, const relational_run *run, const command *c, const train_settings *s) {
+    relational_run kept = *run;
+    pith_error err = PITH_ERROR_INIT;
+    pith_relational_metrics metrics;
+    pith_relational_state state;
+    bool there;
+    *best = (train_best){ INFINITY, 0 };
+    kept.model = NULL;
+    int code = s->early_stopping ? run_load(&kept, c, "best.bin", &there) : EXIT_DONE;
+    if (code || !kept.model) return code;
+    if (pith_relational_evaluate(&metrics, kept.model, PITH_SPLIT_OF_VALIDATION, s->threads, &err))
+        code = fail(c, "%s", err.message);
+    pith_relational_get_state(&state, kept.model);
+    if (!code) *best = (train_best){ train_loss(&metrics), state.step };
+    pith_relational_close(kept.model);
+    return code;
+}
+
+/* Whether training ends early: a step that was evaluated lies far enough behind the best one. */
+static bool train_stops(const train_best *best, const train_settings *s, int64_t step) {
+    return s->early_stopping && !isinf(best->loss) && step % s->evaluate_every == 0 &&
+           step - best->step >= s->early_stopping;
+}
+
 /* Trains up to the next multiple of `every`, and says how it went. */
-static int train_stretch(relational_run *run, const command *c, const train_settings *s, pith_relational_state *state) {
+static int train_stretch(relational_run *run, train_best *best, const command *c, const train_settings *s,
+                         pith_relational_state *state) {
     const int64_t every = s->save_every, until = (state->step / every + 1) * every;
     const uint64_t cells = state->cells;
     const double begin = now_seconds();
@@ -158,10 +206,10 @@ static int train_stretch(relational_run *run, const command *c, const train_sett
         json_pack("{s:I, s:f, s:f, s:f}", "step", (json_int_t)state->step, "loss", loss, "steps_per_second",
                   (double)(state->step - from) / seconds, "cells_per_second", (double)(state->cells - cells) / seconds);
     if (state->step % s->evaluate_every == 0 || state->step == state->steps) {
-        code = train_validate(line, run, c, s);
+        code = train_validate(line, best, run, c, s);
         pith_relational_get_state(state, run->model); /* its cells are not those of training */
     }
-    if (!code) code = run_save(run, c);
+    if (!code) code = run_save(run, c, "model.bin");
     return code ? json_decref(line), code : train_log(run, c, line);
 }
 
@@ -188,23 +236,27 @@ static int train_create(relational_run *run, const command *c, const train_setti
 }
 
 /* A model without steps is saved as it is. */
-static int train_nothing(relational_run *run, const command *c, const train_settings *s) {
+static int train_nothing(relational_run *run, train_best *best, const command *c, const train_settings *s) {
     json_t *line = json_pack("{s:i}", "step", 0);
-    int code = train_validate(line, run, c, s);
-    if (!code) code = run_save(run, c);
+    int code = train_validate(line, best, run, c, s);
+    if (!code) code = run_save(run, c, "model.bin");
     return code ? json_decref(line), code : train_log(run, c, line);
 }
 
 static int train_model(relational_run *run, const command *c, const train_settings *s, const char *config) {
     pith_relational_state state;
+    train_best best;
     bool there;
-    int code = run_load(run, c, &there);
+    int code = run_load(run, c, "model.bin", &there);
     if (!code && !there) code = train_create(run, c, s, config);
     if (!code && !there) code = train_begin(run, c);
     if (code) return code;
     pith_relational_get_state(&state, run->model);
-    if (!there && !state.steps) return train_nothing(run, c, s);
-    while (!code && state.step < state.steps) code = train_stretch(run, c, s, &state);
+    code = train_find_best(&best, run, c, s);
+    if (code) return code;
+    if (!there && !state.steps) return train_nothing(run, &best, c, s);
+    while (!code && state.step < state.steps && !train_stops(&best, s, state.step))
+        code = train_stretch(run, &best, c, s, &state);
     return code ? code : plot_loss(run, c);
 }
 
@@ -245,6 +297,7 @@ static const option options[] = {
     AT(seed_train, seed),
     AT(save_every, save_every),
     AT(evaluate_every, evaluate_every),
+    AT(early_stopping, early_stopping),
     AT(threads, threads),
     OPTION_END,
 };
@@ -252,6 +305,7 @@ static const option options[] = {
 static const example examples[] = {
     { "pith train shop.rdb --task returned -o run", "then: pith eval run" },
     { "pith train shop.rdb --task returned -o quick --steps 300", NULL },
+    { "pith train shop.rdb --task returned -o run --early-stopping 800", "best.bin is the model that eval asks" },
     { "pith train a.rdb b.rdb c.rdb --task label -o base", "one model, which learns from all in turns" },
     { "pith train shop.rdb --task returned --from base --steps 0 -o zero", "asks it about another database as it is" },
     { NULL, NULL },

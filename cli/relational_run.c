@@ -36,14 +36,18 @@ static void *run_bytes(const char *path, size_t *size) {
 }
 
 void *run_model_bytes(const char *path, size_t *size) {
-    char *inner = run_file(path, "model.bin");
-    void *bytes = run_bytes(inner, size);
-    free(inner);
+    static const char *const names[] = { "best.bin", "model.bin" };
+    void *bytes = NULL;
+    for (size_t i = 0; !bytes && i < sizeof names / sizeof *names; i++) {
+        char *inner = run_file(path, names[i]);
+        bytes = run_bytes(inner, size);
+        free(inner);
+    }
     return bytes ? bytes : run_bytes(path, size);
 }
 
-int run_load(relational_run *run, const command *c, bool *there) {
-    char *path = run_file(run->path, "model.bin");
+int run_load(relational_run *run, const command *c, const char *name, bool *there) {
+    char *path = run_file(run->path, name);
     pith_error err = PITH_ERROR_INIT;
     size_t size;
     int code = EXIT_DONE;
@@ -60,8 +64,8 @@ int run_load(relational_run *run, const command *c, bool *there) {
 
 static int run_write(void *user, const void *data, size_t size) { return output_write(user, data, size) ? 0 : 1; }
 
-int run_save(const relational_run *run, const command *c) {
-    char *path = run_file(run->path, "model.bin");
+int run_save(const relational_run *run, const command *c, const char *name) {
+    char *path = run_file(run->path, name);
     pith_error err = PITH_ERROR_INIT;
     output out;
     int code = output_open(&out, c, path, NULL);
@@ -99,7 +103,8 @@ int run_open(relational_run *run, const command *c, const char *path) {
                     run->about ? "no database is named" : fault.text);
     else
         code = run_open_databases(run, c, database);
-    if (!code) code = run_load(run, c, &there);
+    if (!code) code = run_load(run, c, "best.bin", &there);
+    if (!code && !there) code = run_load(run, c, "model.bin", &there);
     if (!code && !there) code = fail(c, "%s holds no model yet", path);
     free(file);
     return code;

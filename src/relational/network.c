@@ -44,8 +44,8 @@ static void network_forget(uint32_t *slots, const uint32_t *used, size_t count) 
 }
 
 /* Collects names, texts and scalars. Places of scalars count within their kind first. */
-static void network_collect(pith_network_work *w, network_cells *c, const pith_rdb *rdb, bool no_text,
-                            uint32_t *slots) {
+static void network_collect(pith_network_work *w, network_cells *c, const pith_rdb *rdb,
+                            const pith_sample_options *options, uint32_t *slots) {
     const size_t cells = w->pack->cell_count;
     uint32_t *used = network_numbers(w, cells);
     c->name_of = network_numbers(w, cells);
@@ -68,13 +68,13 @@ static void network_collect(pith_network_work *w, network_cells *c, const pith_r
         if (cell->state != PITH_CELL_VALUE) continue;
         if (kind < 0) {
             const uint32_t string = ((const uint32_t *)column->data)[cell->row];
-            c->value_of[i] = network_string(c->text_in, &c->text_count, used, slots, rdb, string, no_text);
+            c->value_of[i] = network_string(c->text_in, &c->text_count, used, slots, rdb, string, options->no_text);
             continue;
         }
         c->value_of[i] = (uint32_t)c->scalar_count[kind];
         float *in = c->scalar_in[kind] + c->scalar_count[kind]++ * scalar_width[kind];
         if (kind == 2)
-            pith_rdb_time_features(in, column, cell->row, w->pack->asked[cell->sequence]);
+            pith_rdb_time_features(in, column, cell->row, w->pack->asked[cell->sequence], options->ages_alone);
         else
             *in = pith_rdb_scaled(column, cell->row);
     }
@@ -107,12 +107,12 @@ static void network_values(pith_network_work *w, network_cells *c, const pith_rd
 }
 
 /* The cells as vectors. */
-static float *network_encode(pith_network_work *w, network_cells *c, const pith_rdb *rdb, bool no_text,
-                             uint32_t *slots) {
+static float *network_encode(pith_network_work *w, network_cells *c, const pith_rdb *rdb,
+                             const pith_sample_options *options, uint32_t *slots) {
     const pith_network *n = w->network;
     const size_t cells = w->pack->cell_count, dim = (size_t)n->shape.dim;
     float *h = pith_work_floats(w, cells * dim);
-    network_collect(w, c, rdb, no_text, slots);
+    network_collect(w, c, rdb, options, slots);
     if (w->failed) return h;
     c->names = pith_norm(w, n->name_norm, pith_linear(w, n->name, true, c->name_in, c->name_count), c->name_count);
     network_values(w, c, rdb);
@@ -185,7 +185,7 @@ bool pith_network_run(float *answers, float *d, double *losses, const pith_netwo
     network_cells cells = { .name_count = 0 };
     pith_residual kept[PITH_NETWORK_BLOCKS * (PITH_ATTEND_KINDS + 1)];
     int at = 0;
-    float *h = network_encode(&w, &cells, rdb, options->no_text, slots);
+    float *h = network_encode(&w, &cells, rdb, options, slots);
     for (int b = 0; b < n->shape.blocks; b++) {
         for (int k = 0; k < PITH_ATTEND_KINDS; k++)
             if (n->shape.attend & 1u << k) pith_attend(&w, &kept[at++], &n->blocks[b].attend[k], k, h);

@@ -59,10 +59,11 @@ static float *rdb_turn(float *features, double x, double period) {
     return features + 2;
 }
 
-void pith_rdb_time_features(float *features, const pith_rdb_column *column, uint32_t row, int64_t asked) {
+void pith_rdb_time_features(float *features, const pith_rdb_column *column, uint32_t row, int64_t asked,
+                            bool ages_alone) {
     static const double periods[] = { 86400, 7 * 86400, 31556952 }; /* seconds: the last is the mean Gregorian year */
     const int64_t time = ((const int64_t *)column->data)[row];
-    *features++ = pith_rdb_scaled(column, row);
+    *features++ = ages_alone && asked != INT64_MAX ? 0 : pith_rdb_scaled(column, row);
     for (int i = 0; i < 3; i++) features = rdb_turn(features, (double)time, periods[i]);
     memset(features, 0, 9 * sizeof *features);
     if (asked == INT64_MAX) return;

@@ -129,9 +129,11 @@ float pith_rdb_scaled(const pith_rdb_column *column, uint32_t row);
 /* A time as the model sees it: pith_rdb_scaled; sine and cosine of the time of day, of the week and of the year, in
  * UTC; and its distance from the time when the question is asked: with l = log2(1 + hours), l / 8, negative for a later
  * one, then sine and cosine of l, which turns once in 8, 4, 2 and 1, so that ages which differ by a few per cent are
- * told apart. The distance is 0 where no time is asked. */
+ * told apart. The distance is 0 where no time is asked. Where one is, ages_alone leaves out the first, which tells the
+ * year. */
 enum { PITH_TIME_FEATURES = 16 };
-void pith_rdb_time_features(float *features, const pith_rdb_column *column, uint32_t row, int64_t asked);
+void pith_rdb_time_features(float *features, const pith_rdb_column *column, uint32_t row, int64_t asked,
+                            bool ages_alone);
 
 enum { PITH_TRAIN, PITH_VALIDATION, PITH_TEST, PITH_NO_SPLIT };
 /* The part of a task that a row belongs to; PITH_NO_SPLIT for a row without a label or without the time that is needed.

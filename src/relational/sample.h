@@ -27,6 +27,7 @@ typedef struct pith_sample_options {
     uint32_t latest;       /* of width: the children with the latest times */
     bool lone_children;    /* children come without those of their parents that are not there yet */
     uint64_t seed, epoch;
+    bool ages_alone;                 /* of a time its age is seen and not the year */
     bool hide_children, no_text;     /* for ablations */
     uint32_t hidden_from, hidden_to; /* columns of the database, by number, that are left out; the asked cell stays */
 } pith_sample_options;

@@ -72,6 +72,8 @@ static void config_member(pith_json *j, pith_trainer_config *c, pith_str key) {
         c->sample.latest = (uint32_t)config_whole(j, 0, 256);
     else if (pith_str_is(key, "lone_children"))
         c->sample.lone_children = pith_json_bool(j);
+    else if (pith_str_is(key, "ages_alone"))
+        c->sample.ages_alone = pith_json_bool(j);
     else if (pith_str_is(key, "hide_children"))
         c->sample.hide_children = pith_json_bool(j);
     else if (pith_str_is(key, "no_text"))

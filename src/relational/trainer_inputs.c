@@ -49,7 +49,8 @@ static void inputs_cell(inputs *in, size_t i) {
         break;
     case PITH_STYPE_TIMESTAMP:
         in->state[i] = PITH_CELL_OF_TIME;
-        pith_rdb_time_features(in->time + i * PITH_TIME_FEATURES, c, cell->row, in->pack->asked[cell->sequence]);
+        pith_rdb_time_features(in->time + i * PITH_TIME_FEATURES, c, cell->row, in->pack->asked[cell->sequence],
+                               in->r->config.sample.ages_alone);
         break;
     default:
         in->state[i] = PITH_CELL_OF_TEXT;

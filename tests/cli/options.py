@@ -8,6 +8,7 @@ import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -558,6 +559,7 @@ class Tables(Options):
         self.assertEqual(self.trained("again", "--steps", "3", "--seed", "0")[1], model)
         self.assertNotEqual(self.trained("seed", "--steps", "3", "--seed", "1")[1], model)
         self.assertNotEqual(self.trained("wide", "--steps", "3", config='{"batch": 4, "cells": 60, "width": 16}')[1], model)
+        self.assertNotEqual(self.trained("ages", "--steps", "3", config='{"batch": 4, "cells": 60, "width": 8, "ages_alone": true}')[1], model)
         self.assertNotEqual(self.trained("price", "--steps", "3", task="price")[1], model)
         self.bad(1, self.shop / "shop.rdb", "--task", "sold", "-o", "x", verb="train", says="no task")
 
@@ -591,6 +593,29 @@ class Tables(Options):
     def test_intervals(self):
         log, _ = self.trained("run", "--steps", "6", "--save-every", "2", "--evaluate-every", "4")
         self.assertEqual([(line["step"], "validation" in line) for line in log], [(2, False), (4, True), (6, True)])
+
+    def test_early_stopping(self):
+        """The model of the least loss is kept and asked; training ends so many steps after it, also when it is interrupted."""
+        words = ("--steps", "400", "--save-every", "2", "--evaluate-every", "4", "--early-stopping", "8")
+        log, model = self.trained("run", *words)
+        losses = {line["step"]: line["validation"]["logloss"] for line in log if "validation" in line}
+        best = min(losses, key=losses.get)
+        self.assertEqual(log[-1]["best_step"], best)
+        self.assertEqual(log[-1]["step"], best + 8)  # the labels are noise
+        asked = json.loads(self.good("run", "--split", "validation", "--json", verb="eval"))["logloss"]
+        self.assertAlmostEqual(asked, losses[best], 5)
+        self.assertNotAlmostEqual(asked, losses[best + 8], 5)
+        self.assertEqual(self.trained("run", *words), (log, model))
+        self.bad(1, self.shop / "shop.rdb", "--task", "returned", "-o", "run", "--config", "model.json", "--steps", "400", verb="train",
+                 says="another database")
+        (self.dir / "cut").mkdir()
+        for name in ("run.json", "best.bin", "log.jsonl"):
+            shutil.copy(self.dir / "run" / name, self.dir / "cut" / name)
+        shutil.copy(self.dir / "run/best.bin", self.dir / "cut/model.bin")
+        again, same = self.trained("cut", *words)
+        self.assertEqual([line["step"] for line in again[len(log):]], [best + 2, best + 4, best + 6, best + 8])
+        self.assertEqual(same, model)
+        self.assertEqual((self.dir / "cut/best.bin").read_bytes(), (self.dir / "run/best.bin").read_bytes())
 
     def test_answers(self):
         self.trained("run", "--steps", "2")

@@ -198,25 +198,42 @@ static void ages(void **state) {
         /* By whole weeks, so that neither the hour nor the weekday says it. */
         const int64_t more = (day / 20 / 7 + 1) * 7 * 86400;
         times[1] = more;
-        pith_rdb_time_features(a, &c, 0, day * 86400 + more);
-        pith_rdb_time_features(b, &c, 1, day * 86400 + more);
+        pith_rdb_time_features(a, &c, 0, day * 86400 + more, false);
+        pith_rdb_time_features(b, &c, 1, day * 86400 + more, false);
         float most = 0;
         for (int i = 7; i < PITH_TIME_FEATURES; i++) most = fmaxf(most, fabsf(a[i] - b[i]));
         assert_true(most > 0.25f);
     }
-    pith_rdb_time_features(a, &c, 0, 6 * 3600);
+    pith_rdb_time_features(a, &c, 0, 6 * 3600, false);
     assert_true(fabs(a[1] - 0) < 1e-6 && fabs(a[2] - 1) < 1e-6);
     assert_true(fabs(a[7] - log2(7) / 8) < 1e-6 && fabs(a[15] - cos(2 * 3.141592653589793 * log2(7))) < 1e-5);
-    pith_rdb_time_features(b, &c, 0, -6 * 3600);
+    pith_rdb_time_features(b, &c, 0, -6 * 3600, false);
     assert_true(fabs(a[7] + b[7]) < 1e-6 && fabs(a[8] - b[8]) < 1e-6);
-    pith_rdb_time_features(a, &c, 0, INT64_MAX);
+    pith_rdb_time_features(a, &c, 0, INT64_MAX, false);
     for (int i = 7; i < PITH_TIME_FEATURES; i++) assert_true(a[i] == 0);
 }
 
+/* Without the year two times of the same age, hour, weekday and day of the year look the same. */
+static void ages_without_years(void **state) {
+    (void)state;
+    int64_t times[2] = { 0, (int64_t)31556952 * 400 }; /* 400 years are whole weeks */
+    const pith_rdb_column c = { .stype = PITH_STYPE_TIMESTAMP, .data = times, .mean = 1e9, .sd = 1e9 };
+    float a[2][PITH_TIME_FEATURES], b[2][PITH_TIME_FEATURES];
+    for (int i = 0; i < 2; i++) {
+        pith_rdb_time_features(a[i], &c, (uint32_t)i, times[i] + 86400, true);
+        pith_rdb_time_features(b[i], &c, (uint32_t)i, times[i] + 86400, false);
+    }
+    assert_true(a[0][0] == 0 && a[1][0] == 0 && fabsf(b[0][0] - b[1][0]) > 1);
+    for (int i = 1; i < PITH_TIME_FEATURES; i++) assert_true(fabsf(a[0][i] - a[1][i]) < 1e-4f && a[0][i] == b[0][i]);
+    pith_rdb_time_features(a[0], &c, 0, INT64_MAX, true);
+    assert_true(a[0][0] == b[0][0]);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(nothing_later_counts), cmocka_unit_test(labels_wait),
-                                        cmocka_unit_test(same_bits), cmocka_unit_test(lists_of_keys),
-                                        cmocka_unit_test(ages) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_later_counts), cmocka_unit_test(labels_wait), cmocka_unit_test(same_bits),
+        cmocka_unit_test(lists_of_keys),        cmocka_unit_test(ages),        cmocka_unit_test(ages_without_years)
+    };
     const int failures = cmocka_run_group_tests(tests, NULL, NULL);
     test_clean();
     rmdir(test_directory());

@@ -52,7 +52,7 @@ static void plain_cell(double *h, const plain *p, const pith_cell *cell) {
             float seen[PITH_TIME_FEATURES] = { pith_rdb_scaled(c, cell->row) };
             double x[PITH_TIME_FEATURES];
             if (c->stype == PITH_STYPE_TIMESTAMP)
-                pith_rdb_time_features(seen, c, cell->row, p->pack->asked[cell->sequence]);
+                pith_rdb_time_features(seen, c, cell->row, p->pack->asked[cell->sequence], false);
             for (int i = 0; i < PITH_TIME_FEATURES; i++) x[i] = seen[i];
             plain_linear(raw, p,
                          c->stype == PITH_STYPE_NUMERICAL ? p->n->number
