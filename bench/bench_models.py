@@ -32,7 +32,8 @@ import pith_ctypes  # noqa: E402
 TOLERANCE = 2e-4  # of the largest number of an output of one operator
 PAGE = ROOT / "docs" / "performance" / "networks.md"
 LONG_RUN = 0.05  # seconds: a run as long as this warms up itself
-PAUSE = 0.002  # seconds in which the threads of the other engine come to rest
+PAUSE = 0.002  # seconds in which the other engine comes to rest
+THREADS_PAUSE = 0.05  # the same of several threads: those of ONNX Runtime spin on for a while
 
 
 class RunOptions(ctypes.Structure):
@@ -150,13 +151,13 @@ def turn(engine, seconds):
     return (time.perf_counter() - start) / runs
 
 
-def compare(engines, rounds, seconds):
+def compare(engines, rounds, seconds, pause):
     """The least seconds of each engine, and the median over the rounds of its seconds divided by those of the first."""
     times = []
     for _ in range(rounds):
         times.append([])
         for engine in engines:
-            time.sleep(PAUSE)
+            time.sleep(pause)
             times[-1].append(turn(engine, seconds))
     return [(min(column), statistics.median(t / first[0] for t, first in zip(column, times))) for column in zip(*times)]
 
@@ -190,7 +191,8 @@ def measure(case, arguments, tolerance):
             peers = {name: PEERS[name](case.model, case.feeds, count) for name in case.peers}
             if count == arguments.threads[0]:
                 row["difference"] = max(float(difference(pith.results(), peer.first, case.low)) for peer in peers.values())
-            (ours, _), *others = compare([pith, *peers.values()], arguments.rounds, arguments.seconds)
+            (ours, _), *others = compare([pith, *peers.values()], arguments.rounds, arguments.seconds,
+                                            PAUSE if count == 1 else THREADS_PAUSE)
             row[f"pith{count}"] = ours
             for name, (least, median) in zip(peers, others):
                 row[f"{name}{count}"] = least
