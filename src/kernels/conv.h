@@ -5,10 +5,7 @@
 
 #include <stdint.h>
 
-#include "kernels/kernel.h"
-
-/* Maps of a panel. */
-enum { PITH_CONV_PANEL = 16 };
+#include "kernels/gemm.h"
 
 /* y[m][n] = the sum over ascending k of fma(weight (m, k), x[offsets[k] + n], …), from +0, and + bias[m].
  * Position n is column n % step of output row n / step; columns from `columns` on lie between two rows and are not
@@ -24,7 +21,13 @@ typedef struct pith_conv {
     int64_t k, y_map, step, columns;
 } pith_conv;
 
-/* Computes maps [m0, m1) at positions [n0, n1); m0 is a multiple of PITH_CONV_PANEL. x is readable at every offset up
+/* Elements of a map before position n, where rows of positions are `step` apart and `columns` of each are stored. */
+static inline int64_t pith_conv_place(int64_t n, int64_t step, int64_t columns) {
+    const int64_t column = n % step;
+    return n / step * columns + (column < columns ? column : columns);
+}
+
+/* Computes maps [m0, m1) at positions [n0, n1); m0 is a multiple of PITH_GEMM_PANEL. x is readable at every offset up
  * to n1. Ranges may be computed in any order and in parallel. Family "conv". It chooses one of the ways below, which
  * give the same bits. */
 typedef void pith_conv_fn(const pith_conv *c, int64_t m0, int64_t m1, int64_t n0, int64_t n1);

@@ -32,7 +32,7 @@ PITH_INLINE void conv_tile(const pith_conv *c, const int maps, const int panels,
         PITH_UNROLL
         for (int p = 0; p < panels; p++) sum[i][p] = vf_clear();
     }
-    for (const int64_t *offset = c->offsets, *end = offset + c->k; offset < end; offset++, weights += PITH_CONV_PANEL) {
+    for (const int64_t *offset = c->offsets, *end = offset + c->k; offset < end; offset++, weights += PITH_GEMM_PANEL) {
         vf column[PANELS];
         const float *from = x + *offset;
         PITH_UNROLL
@@ -132,9 +132,9 @@ static void conv_store(const pith_conv *c, int64_t m, int64_t rows, const float 
 }
 
 /* `maps` maps from m on, of one panel. */
-static void conv_maps_of(const pith_conv *c, int64_t m, int64_t maps, const span *spans, int count) {
+static void conv_spans_tile(const pith_conv *c, int64_t m, int64_t maps, const span *spans, int count) {
     _Alignas(64) float t[MAPS * WIDTH];
-    const float *weights = c->weights + m / PITH_CONV_PANEL * PITH_CONV_PANEL * c->k + m % PITH_CONV_PANEL;
+    const float *weights = c->weights + m / PITH_GEMM_PANEL * PITH_GEMM_PANEL * c->k + m % PITH_GEMM_PANEL;
     const float *bias = c->bias ? c->bias + m : NULL;
     for (const span *s = spans; s < spans + count; s++) {
         float *to = s->inside ? c->y + m * c->y_map + s->row * c->columns + s->column : t;
@@ -148,28 +148,22 @@ void PITH_K(conv_positions_f32)(const pith_conv *c, int64_t m0, int64_t m1, int6
         span spans[GROUP / WIDTH + PANELS];
         g1 = n1 - g0 > GROUP ? g0 + GROUP : n1;
         const int count = conv_spans(spans, c, g0, g1);
-        for (int64_t p = m0; p < m1; p += PITH_CONV_PANEL) {
-            const int64_t end = m1 - p < PITH_CONV_PANEL ? m1 : p + PITH_CONV_PANEL;
+        for (int64_t p = m0; p < m1; p += PITH_GEMM_PANEL) {
+            const int64_t end = m1 - p < PITH_GEMM_PANEL ? m1 : p + PITH_GEMM_PANEL;
             int64_t m = p;
             /* Equal tiles rather than full ones and a small one: the first ones have one map more. */
             for (int64_t left = (end - p + MAPS - 1) / MAPS, maps; left > 0; left--, m += maps) {
                 maps = (end - m + left - 1) / left;
-                conv_maps_of(c, m, maps, spans, count);
+                conv_spans_tile(c, m, maps, spans, count);
             }
         }
     }
 }
 
-/* Elements of a map of y before position n. */
-static int64_t conv_stored(const pith_conv *c, int64_t n) {
-    const int64_t column = n % c->step;
-    return n / c->step * c->columns + (column < c->columns ? column : c->columns);
-}
-
 /* The way with fewer multiply-adds of vectors. */
 void PITH_K(conv_f32)(const pith_conv *c, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
-    const int64_t vectors = (n1 - n0 + 15) / 16, panels = (m1 - m0 + PITH_CONV_PANEL - 1) / PITH_CONV_PANEL;
-    const int64_t places = conv_stored(c, n1) - conv_stored(c, n0);
+    const int64_t vectors = (n1 - n0 + 15) / 16, panels = (m1 - m0 + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL;
+    const int64_t places = pith_conv_place(n1, c->step, c->columns) - pith_conv_place(n0, c->step, c->columns);
     const double by_positions = (double)(vectors * (m1 - m0)) * (double)c->k,
                  by_maps = (double)(places * panels) * (double)(c->k + TURN);
     (by_maps < by_positions ? PITH_K(conv_maps_f32) : PITH_K(conv_positions_f32))(c, m0, m1, n0, n1);

@@ -12,13 +12,13 @@ enum { WIDTH = 16 * PITH_TILE_PANELS };
 PITH_INLINE void conv_maps_tile(const pith_conv *c, const int rows, const int panels, const float *weights,
                                 const float *x, float *t) {
     vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS];
-    const int64_t next = PITH_CONV_PANEL * c->k;
+    const int64_t next = PITH_GEMM_PANEL * c->k;
     PITH_UNROLL
     for (int i = 0; i < rows; i++) {
         PITH_UNROLL
         for (int p = 0; p < panels; p++) sum[i][p] = vf_clear();
     }
-    for (const int64_t *offset = c->offsets, *end = offset + c->k; offset < end; offset++, weights += PITH_CONV_PANEL) {
+    for (const int64_t *offset = c->offsets, *end = offset + c->k; offset < end; offset++, weights += PITH_GEMM_PANEL) {
         vf w[PITH_TILE_PANELS];
         const float *from = x + *offset;
         PITH_UNROLL
@@ -77,7 +77,7 @@ static void conv_maps_put(const pith_conv *c, int64_t m, int64_t maps, int64_t n
     vf r[16];
     const vf bias = c->bias ? vf_load_n(c->bias + m, (size_t)maps) : vf_zero();
     int64_t column = n % c->step;
-    float *y = c->y + m * c->y_map + n / c->step * c->columns + (column < c->columns ? column : c->columns);
+    float *y = c->y + m * c->y_map + pith_conv_place(n, c->step, c->columns);
     PITH_UNROLL
     for (int i = 0; i < 16; i++) r[i] = i >= rows ? vf_zero() : vf_load(t + i * WIDTH);
     PITH_UNROLL

@@ -40,7 +40,7 @@ static bool is_plain(const pith_window *w) {
 
 static bool is_depthwise(const pith_conv_sizes *z) { return z->channels == 1 && z->maps < DEPTHWISE; }
 
-static int64_t conv_panels(const pith_conv_sizes *z) { return (z->maps + PITH_CONV_PANEL - 1) / PITH_CONV_PANEL; }
+static int64_t conv_panels(const pith_conv_sizes *z) { return (z->maps + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL; }
 
 /* Floats of the packed weights of a group, -1 on overflow. */
 static int64_t conv_packed_floats(const pith_conv_sizes *z, int64_t taps) {
@@ -82,9 +82,8 @@ static int64_t conv_part_rows(const pith_conv_sizes *z, const pith_window *w) {
     return (w->out[0] + parts - 1) / parts;
 }
 
-/* Floats of a plane, or -1 on overflow. */
-static int64_t conv_plane_floats(const pith_conv_sizes *z, const pith_window *w) {
-    const int64_t rows = conv_part_rows(z, w);
+/* Floats of a plane, or of what `rows` rows of a part need of it if they are not 0; -1 on overflow. */
+static int64_t conv_plane_floats(const pith_window *w, int64_t rows) {
     pith_window part = *w;
     if (rows) conv_rows_of(&part, w, 1, rows + 1);
     return pith_taps_floats(&part);
@@ -97,7 +96,7 @@ static pith_status conv_prepare_weights(pith_conv_f32 *s, pith_prepare *c) {
     if (!pith_pack_can(c, 1) || w->rank < 3 || count < 1 || w->dims[0] % groups) return PITH_OK;
     const int64_t maps = w->dims[0] / groups, steps = count / w->dims[0];
     const pith_conv_sizes z = { .groups = groups, .channels = w->dims[1], .maps = maps };
-    const int64_t floats = pith_gemm_f32_packed_size(steps, maps);
+    const int64_t floats = conv_packed_floats(&z, steps / z.channels);
     int64_t all;
     if (is_depthwise(&z)) return PITH_OK;
     if (floats < 0 || pith_mul_overflows(floats, groups, &all)) return pith_fail_memory(c->err, SIZE_MAX);
@@ -141,15 +140,16 @@ static bool conv_weights_bytes(const pith_conv_f32 *s, const pith_conv_sizes *z,
 
 bool pith_conv_f32_scratch(const pith_conv_f32 *s, const pith_conv_sizes *z, const pith_window *w, int threads,
                            size_t *bytes) {
-    const int64_t floats = conv_plane_floats(z, w), taps = pith_window_count(w->kernel, w->rank);
+    const int64_t rows = conv_part_rows(z, w), floats = conv_plane_floats(w, rows);
+    const int64_t taps = pith_window_count(w->kernel, w->rank);
     int64_t steps, planes = 0;
     size_t own, weights;
     if (!conv_weights_bytes(s, z, taps, &weights) || pith_add_overflows(*bytes, weights, bytes)) return false;
     if (floats < 0 || pith_mul_overflows(taps, z->channels, &steps) || steps > INT64_MAX / 64) return false;
     if (is_depthwise(z)) planes = threads;
     if (!is_depthwise(z) && !is_plain(w) && pith_mul_overflows(z->groups, z->channels, &planes)) return false;
-    if (conv_part_rows(z, w) && (pith_mul_overflows((int64_t)threads, z->channels, &planes) ||
-                                 pith_mul_overflows((int64_t)threads, steps, &steps)))
+    if (rows && (pith_mul_overflows((int64_t)threads, z->channels, &planes) ||
+                 pith_mul_overflows((int64_t)threads, steps, &steps)))
         return false;
     return !pith_mul_overflows((size_t)planes, pith_round64((size_t)floats * sizeof(float)), &own) &&
            !pith_add_overflows(own, pith_round64((size_t)steps * sizeof(int64_t)), &own) &&
@@ -162,15 +162,9 @@ static void conv_copy_channel(void *context, size_t part, int worker) {
     j->s->plane(j->planes + (int64_t)part * j->plane, j->x + (int64_t)part * j->in, j->w, 0);
 }
 
-/* Elements of a map of y before position n. */
-static int64_t conv_place(const job *j, int64_t n) {
-    const int64_t column = n % j->step;
-    return n / j->step * j->columns + (column < j->columns ? column : j->columns);
-}
-
 /* The first map of a part. */
 static int64_t conv_first_map(const job *j, int64_t part) {
-    const int64_t first = j->panels * part / j->map_parts * PITH_CONV_PANEL;
+    const int64_t first = j->panels * part / j->map_parts * PITH_GEMM_PANEL;
     return first < j->z->maps ? first : j->z->maps;
 }
 
@@ -178,22 +172,22 @@ static int64_t conv_first_map(const job *j, int64_t part) {
 static int64_t conv_map_parts(const job *j, int threads) {
     const int64_t wanted = PARTS * (int64_t)threads, shared = j->parts * j->z->groups;
     const int64_t least = (wanted + shared - 1) / shared, steps = j->z->channels * j->taps;
-    const int64_t worth = j->positions > FEW ? j->panels / PANELS : j->panels * PITH_CONV_PANEL * steps / GRAIN;
+    const int64_t worth = j->positions > FEW ? j->panels / PANELS : j->panels * PITH_GEMM_PANEL * steps / GRAIN;
     const int64_t most = worth < 1 ? 1 : worth < j->panels ? worth : j->panels;
     return least < most ? least : most;
 }
 
 /* The panels of a group's weights. */
 static const float *conv_weights_of(const job *j, int64_t group) {
-    return j->weights + group * j->panels * PITH_CONV_PANEL * j->z->channels * j->taps;
+    return j->weights + group * j->panels * PITH_GEMM_PANEL * j->z->channels * j->taps;
 }
 
 /* One panel, of weights that are no constants. */
 static void conv_pack_part(void *context, size_t part, int worker) {
     const job *j = context;
     const int64_t maps = j->z->maps, steps = j->z->channels * j->taps, group = (int64_t)part / j->panels,
-                  first = (int64_t)part % j->panels * PITH_CONV_PANEL,
-                  end = maps - first < PITH_CONV_PANEL ? maps : first + PITH_CONV_PANEL;
+                  first = (int64_t)part % j->panels * PITH_GEMM_PANEL,
+                  end = maps - first < PITH_GEMM_PANEL ? maps : first + PITH_GEMM_PANEL;
     (void)worker;
     j->s->pack((float *)(uintptr_t)conv_weights_of(j, group), j->source + group * maps * steps, 1, steps, steps, maps,
                first, end);
@@ -232,7 +226,8 @@ static void conv_run_part(void *context, size_t part, int worker) {
                     .step = j->step,
                     .columns = j->columns };
     const int64_t n0 = at * PART, n1 = n0 + PART < j->positions ? n0 + PART : j->positions;
-    const int64_t first = conv_place(j, n0), count = conv_place(j, n1) - first;
+    const int64_t first = pith_conv_place(n0, j->step, j->columns),
+                  count = pith_conv_place(n1, j->step, j->columns) - first;
     conv_run_maps(j, &c, m0, m1, n0, n1, first, count);
 }
 
@@ -315,7 +310,8 @@ void pith_conv_f32_run(pith_run *r, const pith_conv_f32 *s, const pith_conv_size
     if (!conv_weights_bytes(s, z, j.taps, &own)) return; /* the scratch has been computed */
     j.offsets = (int64_t *)(void *)(scratch + own);
     j.columns = plain ? j.out : w->out[w->rank - 1];
-    j.plane = plain ? j.in : (int64_t)(pith_round64((size_t)conv_plane_floats(z, w) * sizeof(float)) / sizeof(float));
+    j.plane =
+        plain ? j.in : (int64_t)(pith_round64((size_t)conv_plane_floats(w, j.rows) * sizeof(float)) / sizeof(float));
     const int64_t steps = j.taps * z->channels * (j.rows ? r->exec->threads : 1);
     if (!plain) j.planes = (float *)(void *)((char *)j.offsets + pith_round64((size_t)steps * sizeof(int64_t)));
     if (plain)

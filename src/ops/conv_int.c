@@ -21,7 +21,9 @@ typedef struct weights {
 /* Elements of pairs of taps, one for each channel; and those of taps_bytes: the weights less their zero points. */
 static int64_t conv_int_pairs(const pith_conv_int *p) { return (p->taps + 1) / 2 * p->groups; }
 
+/* Element i, or the only one. */
 static int32_t conv_int_byte(const pith_tensor *t, int64_t i) {
+    if (t->bytes == 1) i = 0;
     return t->dtype == PITH_U8 ? ((const uint8_t *)t->data)[i] : ((const int8_t *)t->data)[i];
 }
 
@@ -31,7 +33,7 @@ static void conv_int_fill_pairs(void *packed, const void *context, size_t part, 
     int32_t *pairs = packed;
     (void)part, (void)scratch;
     for (int64_t c = 0; c < channels; c++) {
-        const int32_t zero = w->zero ? conv_int_byte(w->zero, w->zero->bytes == 1 ? 0 : c) : 0;
+        const int32_t zero = w->zero ? conv_int_byte(w->zero, c) : 0;
         for (int64_t t = 0; t < taps; t++) {
             const uint32_t half = (uint32_t)(conv_int_byte(w->from, c * taps + t) - zero) & 0xFFFF;
             int32_t *pair = &pairs[t / 2 * channels + c];
@@ -331,12 +333,7 @@ static float conv_int_number(const pith_run *r, int input, int64_t i) {
 }
 
 static int32_t conv_int_zero(const pith_run *r, int input, int64_t i) {
-    if (input < 0 || !pith_has_input(r, input)) return 0;
-    const pith_tensor *t = r->in[input];
-    const int64_t at = t->bytes == 1 ? 0 : i;
-    if (t->dtype == PITH_U8 || t->dtype == PITH_I8)
-        return t->dtype == PITH_U8 ? ((const uint8_t *)t->data)[at] : ((const int8_t *)t->data)[at];
-    return (int32_t)conv_int_number(r, input, i);
+    return input >= 0 && pith_has_input(r, input) ? conv_int_byte(r->in[input], i) : 0;
 }
 
 /* The sum of a map's weights as they are packed; of a depthwise map, of its weights less their zero point. */

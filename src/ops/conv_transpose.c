@@ -8,7 +8,7 @@
 /* POSITIONS and MAPS: of one part of the work, so that its results stay in L2 until they are woven. PHASES and
  * KERNEL: at most, along an axis. PADDED: times that the padded input may be as large as the output and the input
  * together. */
-enum { PANEL = PITH_CONV_PANEL, POSITIONS = 256, MAPS = 64, PHASES = 64, KERNEL = 1024, PADDED = 2 };
+enum { PANEL = PITH_GEMM_PANEL, POSITIONS = 256, MAPS = 64, PHASES = 64, KERNEL = 1024, PADDED = 2 };
 
 /* One of the two axes; there is a first one of one place if the window has rank 1. Output place q + stride * j of phase
  * q reads the padded input at j + shift - low. */

@@ -520,7 +520,7 @@ static pith_status conv_prepare_integers(pith_prepare *c) { return conv_prepare_
 static pith_status conv_prepare_last(pith_prepare *c) {
     PITH_TRY(conv_prepare_integers(c));
     if (((const state *)c->state)->integers.possible || c->lacking) return PITH_OK;
-    return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "the weights are no constants, or too many for a sum of 32 bits");
+    return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "the weights are not constants, or too many for a sum of 32 bits");
 }
 
 #define CONV(symbol, prepare_, types_, since_, newest_, attrs_, min, max)                                              \
