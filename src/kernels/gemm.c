@@ -52,35 +52,44 @@ const char *pith_gemm_bf16_family(int *wide, pith_isa isa) {
     return family;
 }
 
+/* A kernel of one level whose processor needs a feature, and its speed as a multiple of f32's. */
+typedef struct gemm_choice {
+    const char *family;
+    pith_isa isa;
+    uint32_t feature;
+    int speed;
+} gemm_choice;
+
+/* The first of the choices that this build has and this processor runs at the level, else the plain one, twice as fast
+ * as f32. speed may be NULL. */
+static pith_kernel_fn *gemm_choose(const gemm_choice *choices, size_t count, const char *plain, int dtype, pith_isa isa,
+                                   int *speed) {
+    for (size_t i = 0; i < count; i++) {
+        if (choices[i].isa != isa || !(pith_cpu_get()->features & choices[i].feature)) continue;
+        pith_kernel_fn *fn = pith_kernel_find(choices[i].family, dtype, isa);
+        if (fn && speed) *speed = choices[i].speed;
+        if (fn) return fn;
+    }
+    if (speed) *speed = 2;
+    return pith_kernel_find(plain, dtype, isa);
+}
+
 pith_gemm_i8_fn *pith_gemm_i8_find(int *speed, pith_isa isa) {
-    static const struct {
-        const char *family;
-        pith_isa isa;
-        uint32_t feature;
-        int speed;
-    } rows[] = {
+    static const gemm_choice choices[] = {
         { "gemm_amx", PITH_ISA_avx512, PITH_CPU_AMX_INT8, 10 },
         { "gemm_vnni", PITH_ISA_avx512, PITH_CPU_AVX512_VNNI, 3 },
         { "gemm_vnni", PITH_ISA_avx2, PITH_CPU_AVX_VNNI, 3 },
     };
     if (pith_piece_heard()) gemm_tell("gemm_amx gemm_vnni gemm", PITH_I8);
-    if (speed) *speed = 2;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (rows[i].isa != isa || !(pith_cpu_get()->features & rows[i].feature)) continue;
-        pith_gemm_i8_fn *fn = PITH_KERNEL_FIND(pith_gemm_i8_fn, rows[i].family, PITH_I8, isa);
-        if (fn && speed) *speed = rows[i].speed;
-        if (fn) return fn;
-    }
-    return PITH_KERNEL_FIND(pith_gemm_i8_fn, "gemm", PITH_I8, isa);
+    return (pith_gemm_i8_fn *)gemm_choose(choices, sizeof choices / sizeof *choices, "gemm", PITH_I8, isa, speed);
 }
 
 pith_gemm_blocks_fn *pith_gemm_blocks_find(int *speed, pith_isa isa) {
-    const uint32_t vnni = isa == PITH_ISA_avx512 ? PITH_CPU_AVX512_VNNI : isa == PITH_ISA_avx2 ? PITH_CPU_AVX_VNNI : 0;
+    static const gemm_choice choices[] = {
+        { "gemm_blocks_vnni", PITH_ISA_avx512, PITH_CPU_AVX512_VNNI, 3 },
+        { "gemm_blocks_vnni", PITH_ISA_avx2, PITH_CPU_AVX_VNNI, 3 },
+    };
     if (pith_piece_heard()) gemm_tell("gemm_blocks_vnni gemm_blocks", PITH_U8);
-    pith_gemm_blocks_fn *fn = NULL;
-    *speed = 3;
-    if (pith_cpu_get()->features & vnni) fn = PITH_KERNEL_FIND(pith_gemm_blocks_fn, "gemm_blocks_vnni", PITH_U8, isa);
-    if (fn) return fn;
-    *speed = 2;
-    return PITH_KERNEL_FIND(pith_gemm_blocks_fn, "gemm_blocks", PITH_U8, isa);
+    return (pith_gemm_blocks_fn *)gemm_choose(choices, sizeof choices / sizeof *choices, "gemm_blocks", PITH_U8, isa,
+                                              speed);
 }
