@@ -177,3 +177,8 @@ const pith_cpu *pith_cpu_get(void) {
     pthread_once(&once, find_out);
     return &the_cpu;
 }
+
+bool pith_cpu_runs(pith_isa isa) {
+    const pith_cpu *cpu = pith_cpu_get();
+    return cpu->isa >= isa && (cpu->supported >> isa & 1);
+}

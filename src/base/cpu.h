@@ -5,6 +5,7 @@
 #ifndef PITH_BASE_CPU_H
 #define PITH_BASE_CPU_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,6 +44,8 @@ typedef struct pith_cpu {
 /* The same answer for the life of the process. Thread-safe. */
 const pith_cpu *pith_cpu_get(void);
 const char *pith_isa_name(pith_isa isa);
+/* Whether code for a level may run: the processor has it, and no better level than that is forbidden. */
+bool pith_cpu_runs(pith_isa isa);
 
 /* Returns the CPUs that the control groups of a process grant, rounded up, or 0 without a limit. proc_cgroup is a file
  * like /proc/self/cgroup; mount is the mount point of the groups, /sys/fs/cgroup. */

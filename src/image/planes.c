@@ -48,10 +48,8 @@ static __attribute__((target("avx2"))) size_t planes_begin(float *const planes[3
 }
 
 void pith_planes_of_row(float *const planes[3], const uint8_t *pixels, int channels, const int order[3], size_t count) {
-    const pith_cpu *cpu = pith_cpu_get();
-    const bool usable = cpu->isa >= PITH_ISA_avx2 && (cpu->supported >> PITH_ISA_avx2 & 1);
-    planes_from(usable ? planes_begin(planes, pixels, channels, order, count) : 0, planes, pixels, channels, order,
-                count);
+    planes_from(pith_cpu_runs(PITH_ISA_avx2) ? planes_begin(planes, pixels, channels, order, count) : 0, planes, pixels,
+                channels, order, count);
 }
 
 #else

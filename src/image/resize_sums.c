@@ -23,10 +23,7 @@ void pith_resize_split(int16_t *halves, const int32_t *weights, int32_t count, i
 
 #define AVX2 __attribute__((target("avx2")))
 
-bool pith_resize_sums_usable(void) {
-    const pith_cpu *cpu = pith_cpu_get();
-    return cpu->isa >= PITH_ISA_avx2 && (cpu->supported >> PITH_ISA_avx2 & 1);
-}
+bool pith_resize_sums_usable(void) { return pith_cpu_runs(PITH_ISA_avx2); }
 
 /* Both halves as one sum, rounded; not cut to a byte yet. */
 static inline AVX2 __m256i sums_join(__m256i low, __m256i high) {

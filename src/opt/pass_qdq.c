@@ -155,17 +155,14 @@ static pith_status qdq_conv_make(pith_opt *o, pith_node *conv, const pith_node *
     return pith_match_replace(y, made->outputs[0], o->err);
 }
 
-/* a, its scale and zero point, b's three, those of the result. */
 static pith_status qdq_add_make(pith_opt *o, const pith_node *a, const pith_node *b, pith_node *quantize) {
-    const pith_node *from[] = { a, b, quantize };
-    pith_value *inputs[8], *y = quantize->outputs[0];
-    for (int i = 0; i < 3; i++) {
-        if (i < 2) inputs[3 * i] = from[i]->inputs[0];
-        inputs[i < 2 ? 3 * i + 1 : 6] = from[i]->inputs[1];
-        pith_value *zero = qdq_zero(o, from[i], i < 2 ? from[i]->inputs[0]->type.dtype : y->type.dtype);
-        if (!zero) return pith_fail_memory(o->err, 0);
-        inputs[i < 2 ? 3 * i + 2 : 7] = zero;
-    }
+    pith_value *y = quantize->outputs[0];
+    pith_value *inputs[8] = { a->inputs[0], a->inputs[1], qdq_zero(o, a, a->inputs[0]->type.dtype),
+                              b->inputs[0], b->inputs[1], qdq_zero(o, b, b->inputs[0]->type.dtype),
+                              NULL,         NULL };
+    inputs[6] = quantize->inputs[1];
+    inputs[7] = qdq_zero(o, quantize, y->type.dtype);
+    if (!inputs[2] || !inputs[5] || !inputs[7]) return pith_fail_memory(o->err, 0);
     pith_node *made;
     return pith_match_put(&made, y, quantize, "pith", "QuantizedAdd", inputs, 8, o->err);
 }
