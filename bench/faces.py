@@ -335,10 +335,12 @@ def first_table(rows):
 def machine(rows):
     model = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")),
                  platform.machine())
+    gap = max(r["gap"] for r in rows)
+    pixels = f"differ by at most {gap} between" if gap else "are the same with"
     files = ", ".join(dict.fromkeys(f"{r['picture']} {r['bytes'] / 1e6:.2f} MB" for r in rows))
     return (f"{len(os.sched_getaffinity(0))} cores of an {model}, {platform.system()} {platform.release()}, OpenCV {cv2.__version__}, "
-            f"onnxruntime {onnxruntime.__version__}. JPEG files: {files}. Their pixels differ by at most "
-            f"{max(r['gap'] for r in rows)} between the two decoders. Load of the machine when the run began: {rows[0]['load']:.1f}.")
+            f"onnxruntime {onnxruntime.__version__}. JPEG files: {files}. Their pixels {pixels} the two "
+            f"decoders. Load of the machine when the run began: {rows[0]['load']:.1f}.")
 
 
 def write(tables):
