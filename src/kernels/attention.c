@@ -1,7 +1,6 @@
 /* attention.c - the parts of the attention kernels that all levels share, and which kernel a CPU runs. */
 #include "kernels/attention.h"
 
-#include "base/used.h"
 
 #include <string.h>
 
@@ -24,12 +23,5 @@ int64_t pith_attention_f32_scratch(int64_t keys, int64_t d, int64_t dv) {
 }
 
 pith_attention_f32_fn *pith_attention_i16_find(pith_isa isa) {
-    const uint32_t vnni = isa == PITH_ISA_avx512 ? PITH_CPU_AVX512_VNNI : isa == PITH_ISA_avx2 ? PITH_CPU_AVX_VNNI : 0;
-    const char *family = pith_cpu_get()->features & vnni ? "attention_vnni" : "attention";
-    if (pith_piece_heard()) {
-        (void)pith_kernel_find("attention_vnni", PITH_I16, isa);
-        (void)pith_kernel_find("attention", PITH_I16, isa);
-    }
-    pith_attention_f32_fn *fn = PITH_KERNEL_FIND(pith_attention_f32_fn, family, PITH_I16, isa);
-    return fn ? fn : PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_I16, isa); /* the same bits, slower */
+    return (pith_attention_f32_fn *)pith_kernel_find_vnni("attention_vnni", "attention", PITH_I16, isa);
 }

@@ -12,17 +12,10 @@ typedef void pith_turn_bytes_fn(uint8_t *to, int64_t to_row, const uint8_t *from
                                 int64_t m, uint8_t flip);
 PITH_KERNEL_DECLARE(turn_bytes_u8, pith_turn_bytes_fn)
 
-/* sums[c] = the sum over t < taps of x[offsets[t] + c] * w(t, c), c < n. Weights are pairs of 16 bits: w(t, c) and
- * w(t + 1, c), t even, are the lower and the upper half of weights[t / 2 * n + c]; the half of a missing last tap is 0.
- * Family "taps_bytes". */
-typedef void pith_taps_bytes_fn(int32_t *sums, const uint8_t *x, const int64_t *offsets, const int32_t *weights,
-                                int64_t taps, int64_t n);
-PITH_KERNEL_DECLARE(taps_bytes_u8, pith_taps_bytes_fn)
-
 /* Sums of windows [windows][maps] as numbers: with
  *     v = sums[i * row + j] + add[j] - row_sums[i] * zeros[j]
- * y[j * plane + i * step] = min(max(round(v * scale[j]), low), high) + zero, ties to even, a NaN becomes low; or v
- * itself, in wide, if scale is NULL. step is 1, or plane is 1 and scale is not NULL. Family "requantize". */
+ * y[i * step + j] = min(max(round(v * scale[j]), low), high) + zero, ties to even, a NaN becomes low; or, if scale is
+ * NULL, wide[j * plane + i] = v. Family "requantize". */
 typedef struct pith_requantize {
     const int32_t *sums, *add, *row_sums, *zeros; /* zeros NULL: 0 */
     const float *scale;
@@ -34,5 +27,32 @@ typedef struct pith_requantize {
 } pith_requantize;
 typedef void pith_requantize_fn(const pith_requantize *a);
 PITH_KERNEL_DECLARE(requantize_i32, pith_requantize_fn)
+
+/* Windows over one channel each: the sums of window (i, j), i < rows, j < columns, over taps t are those of
+ *     x[i * row_step + j * step + offsets[t] + c] * weight(t, c)
+ * They go through *out as rows of sums do, whose window is i * columns + j, without row_sums; or, if out->scale is NULL,
+ * to sums[window][channels] as they are.
+ *
+ * Weights are 8 bits. Those of PITH_DEPTHWISE_BLOCK channels lie together, in groups of four taps, filled up with zeros:
+ * byte t % 4 of element pith_depthwise_place(t, c, taps) is weight(t, c). Families "depthwise" and, for processors with
+ * AVX512_VNNI or AVX_VNNI on their level, "depthwise_vnni". */
+#define PITH_DEPTHWISE_BLOCK 64
+typedef struct pith_depthwise_bytes {
+    const uint8_t *x;
+    const int64_t *offsets;
+    const int32_t *weights;
+    int64_t taps, channels, rows, columns, row_step, step;
+    const pith_requantize *out;
+    int32_t *sums;
+} pith_depthwise_bytes;
+typedef void pith_depthwise_bytes_fn(const pith_depthwise_bytes *a);
+PITH_KERNEL_DECLARE(depthwise_u8, pith_depthwise_bytes_fn)
+PITH_KERNEL_DECLARE(depthwise_vnni_u8, pith_depthwise_bytes_fn)
+
+/* In the order in which bytes of four places, interleaved within 16 bytes, give sums. */
+static inline int64_t pith_depthwise_place(int64_t t, int64_t c, int64_t taps) {
+    const int64_t block = c / PITH_DEPTHWISE_BLOCK, group = c % PITH_DEPTHWISE_BLOCK / 16, quad = c % 16 / 4;
+    return ((block * ((taps + 3) / 4) + t / 4) * 4 + quad) * 16 + group * 4 + c % 4;
+}
 
 #endif

@@ -1,7 +1,8 @@
 /* gemm_int8.h - GEMM of 8-bit matrices with exact 32-bit sums: a (u8 or i8) times b (i8).
  *
  * Sums are exact modulo 2^32 (k up to 66,000 cannot overflow), so all levels and blockings give the same bits. If c is
- * set, the sums are the result. If out is set, the epilogue turns them into
+ * set, the sums are the result. If bytes is set, *requantize turns them into bytes. If out is set, the epilogue turns
+ * them into
  *   out[i, j] = activation(fma((float)(sum - a_zero[i] * column_sum[j]) * a_scale[i], b_scale[j], bias[j])).
  * Each row of a may have a few outliers, which do not fit 8 bits. a_extra lists them: for each one, the part that 8
  * bits lack, times its row of b, is added to the sum.
@@ -14,6 +15,7 @@
 
 #include <stdint.h>
 
+#include "kernels/conv_bytes.h"
 #include "kernels/gemm.h"
 
 /* Bounds of a narrow GEMM, in which the sum of four products fits 16 bits: PITH_NARROW_A * PITH_NARROW_FOUR < 2^15. */
@@ -39,7 +41,10 @@ typedef struct pith_gemm_int8 {
     const void *a;                /* [m, k] u8, or i8 if a_signed; row stride lda bytes */
     const void *b;                /* packed, 4-byte aligned */
     int32_t *c;                   /* [m, n], row stride ldc; or NULL */
-    float *out;                   /* [m, n], row stride ldc; used if c is NULL */
+    const pith_requantize *bytes; /* rows are windows and columns maps; with scale, and without sums, row, windows and
+                                     maps. Used if c is NULL, a not signed then; or NULL */
+    pith_requantize_fn *requantize;
+    float *out;                   /* [m, n], row stride ldc; used if c and bytes are NULL */
     const float *a_scale;         /* [m] */
     const int32_t *a_zero;        /* [m], within +-2^14, or NULL: 0 */
     const pith_i8_extra *a_extra; /* [m, PITH_I8_EXTRAS], used with out; or NULL */

@@ -25,42 +25,6 @@ void PITH_K(turn_bytes_u8)(uint8_t *to, int64_t to_row, const uint8_t *from, int
     }
 }
 
-enum { VECTORS = 4 };
-
-/* 16 * vectors channels from c on. */
-PITH_INLINE void taps_bytes_block(int32_t *sums, const uint8_t *x, const int64_t *offsets, const int32_t *weights,
-                                  int64_t taps, int64_t n, int64_t c, const int vectors) {
-    vi sum[VECTORS];
-    PITH_UNROLL
-    for (int k = 0; k < vectors; k++) sum[k] = vi_set1(0);
-    for (int64_t t = 0; t < taps; t += 2, weights += n) {
-        const bool both = t + 1 < taps;
-        const uint8_t *first = x + offsets[t] + c, *second = both ? x + offsets[t + 1] + c : first;
-        PITH_UNROLL
-        for (int k = 0; k < vectors; k++) {
-            const vi pair = vi_or(vi_load_u8(first + 16 * k), vi_shl(vi_load_u8(second + 16 * k), 16));
-            sum[k] = vi_add(sum[k], vi_dot_pairs(pair, vi_load(weights + c + 16 * k)));
-        }
-    }
-    PITH_UNROLL
-    for (int k = 0; k < vectors; k++) vi_store(sums + c + 16 * k, sum[k]);
-}
-
-void PITH_K(taps_bytes_u8)(int32_t *sums, const uint8_t *x, const int64_t *offsets, const int32_t *weights,
-                           int64_t taps, int64_t n) {
-    int64_t c = 0;
-    for (; n - c >= 16 * VECTORS; c += 16 * VECTORS) taps_bytes_block(sums, x, offsets, weights, taps, n, c, VECTORS);
-    for (; n - c >= 16; c += 16) taps_bytes_block(sums, x, offsets, weights, taps, n, c, 1);
-    for (; c < n; c++) {
-        uint32_t sum = 0;
-        for (int64_t t = 0; t < taps; t++) {
-            const uint32_t pair = (uint32_t)weights[t / 2 * n + c];
-            sum += (uint32_t)(x[offsets[t] + c] * (int16_t)(t % 2 ? pair >> 16 : pair & 0xFFFF));
-        }
-        sums[c] = (int32_t)sum;
-    }
-}
-
 /* What all numbers share, in registers: bytes that are stored may lie anywhere, as far as compilers know. */
 typedef struct limits {
     vf low, high;
@@ -72,28 +36,11 @@ PITH_INLINE limits requantize_limits(const pith_requantize *a) {
 }
 
 PITH_INLINE vi requantize_bytes(const limits *l, vi v, vf scale) {
-    const vf scaled = vf_round(vf_mul(vf_of_vi(v), scale));
-    return vi_add(vi_of_vf(vf_min(vf_max(scaled, l->low), l->high)), l->zero);
+    const vf scaled = vf_mul(vf_of_vi(v), scale); /* bounds are integers: rounding may come last */
+    return vi_add(vi_nearest(vf_min(vf_max(scaled, l->low), l->high)), l->zero);
 }
 
-PITH_INLINE void requantize_store(uint8_t *y, vi bytes, size_t n) {
-    if (n == 16)
-        vi_store_8(y, bytes);
-    else
-        vi_store_8_n(y, bytes, n);
-}
-
-/* Sixteen numbers of one map, the first n of which are wanted. */
-PITH_INLINE void requantize_put(const pith_requantize *a, const limits *l, int64_t map, int64_t window, vi v,
-                                size_t n) {
-    const int64_t at = map * a->plane + window;
-    if (a->scale)
-        requantize_store(a->y + at, requantize_bytes(l, v, vf_set1(a->scale[map])), n);
-    else
-        vf_store_n((float *)(void *)(a->wide + at), vf_bits(v), n);
-}
-
-/* The first n (1 to 16) of integers. */
+/* The first n (0 to 16) of integers. */
 PITH_INLINE vi requantize_take(const int32_t *p, size_t n) {
     return n == 16 ? vi_load(p) : vi_bits(vf_load_n((const float *)(const void *)p, n));
 }
@@ -103,7 +50,11 @@ PITH_INLINE void requantize_beside(const pith_requantize *a, const limits *l, co
                                    int64_t j, vi row_sum, size_t n) {
     vi v = vi_add(requantize_take(sums + j, n), requantize_take(a->add + j, n));
     if (a->zeros) v = vi_sub(v, vi_mul(requantize_take(a->zeros + j, n), row_sum));
-    requantize_store(y + j, requantize_bytes(l, v, n == 16 ? vf_load(a->scale + j) : vf_load_n(a->scale + j, n)), n);
+    v = requantize_bytes(l, v, n == 16 ? vf_load(a->scale + j) : vf_load_n(a->scale + j, n));
+    if (n == 16)
+        vi_store_8(y + j, v);
+    else
+        vi_store_8_n(y + j, v, n);
 }
 
 static void requantize_rows(const pith_requantize *given) {
@@ -120,8 +71,7 @@ static void requantize_rows(const pith_requantize *given) {
 }
 
 void PITH_K(requantize_i32)(const pith_requantize *a) {
-    const limits l = requantize_limits(a);
-    if (a->step != 1) {
+    if (a->scale) {
         requantize_rows(a);
         return;
     }
@@ -139,7 +89,92 @@ void PITH_K(requantize_i32)(const pith_requantize *a) {
                 block[k] = vf_bits(v);
             }
             vf_transpose(block);
-            for (size_t k = 0; k < columns; k++) requantize_put(a, &l, j + (int64_t)k, i, vi_bits(block[k]), rows);
+            for (size_t k = 0; k < columns; k++)
+                vf_store_n((float *)(void *)(a->wide + (j + (int64_t)k) * a->plane + i), block[k], rows);
         }
     }
 }
+
+/* Taps of a group of weights; taps of the windows that keep their weights in registers. */
+enum { QUAD = 4, USUAL_TAPS = 9 };
+
+/* Elements q * 16, … q * 16 + 15 of n: how many there are. */
+PITH_INLINE size_t depthwise_part(size_t n, size_t q) { return n < 16 * q ? 0 : n - 16 * q < 16 ? n - 16 * q : 16; }
+
+/* n channels of one window, in the order of the weights. */
+PITH_INLINE void depthwise_sums(vi sum[4], const pith_depthwise_bytes *a, const uint8_t *x, const int32_t *weights,
+                                const int64_t taps, const size_t n, const bool vnni) {
+    PITH_UNROLL
+    for (int q = 0; q < 4; q++) sum[q] = vi_set1(0);
+    PITH_UNROLL
+    for (int64_t t = 0; t < taps; t += QUAD, weights += 64) {
+        vi at[QUAD];
+        PITH_UNROLL
+        for (int64_t k = 0; k < QUAD; k++) { /* weights of taps beyond the last are 0 */
+            const uint8_t *from = x + a->offsets[t + k < taps ? t + k : t];
+            at[k] = n == PITH_DEPTHWISE_BLOCK ? vi_load_bytes(from) : vi_load_bytes_n(from, n);
+        }
+        const vi a0 = vi_low_8(at[0], at[1]), a1 = vi_high_8(at[0], at[1]);
+        const vi b0 = vi_low_8(at[2], at[3]), b1 = vi_high_8(at[2], at[3]);
+        sum[0] = vi_add_bytes(sum[0], vi_low_16(a0, b0), vi_load(weights), vnni);
+        sum[1] = vi_add_bytes(sum[1], vi_high_16(a0, b0), vi_load(weights + 16), vnni);
+        sum[2] = vi_add_bytes(sum[2], vi_low_16(a1, b1), vi_load(weights + 32), vnni);
+        sum[3] = vi_add_bytes(sum[3], vi_high_16(a1, b1), vi_load(weights + 48), vnni);
+    }
+}
+
+/* Channels [c, c + n) of all windows. */
+PITH_INLINE void depthwise_block(const pith_depthwise_bytes *given, int64_t c, const int64_t taps, const size_t n,
+                                 const bool vnni) {
+    const pith_depthwise_bytes a = *given;
+    const pith_requantize out = *a.out;
+    const limits l = requantize_limits(&out);
+    const int32_t *weights = a.weights + c / PITH_DEPTHWISE_BLOCK * ((taps + 3) / 4 * 64);
+    vi add[4], scale[4], sum[4];
+    PITH_UNROLL
+    for (size_t q = 0; q < 4; q++) {
+        const int64_t at = c + 16 * (int64_t)q;
+        const size_t m = depthwise_part(n, q);
+        add[q] = m ? requantize_take(out.add + at, m) : vi_set1(0);
+        scale[q] = out.scale && m ? requantize_take((const int32_t *)(const void *)(out.scale + at), m) : vi_set1(0);
+    }
+    vi_turn_groups(add);
+    vi_turn_groups(scale);
+    for (int64_t i = 0; i < a.rows; i++) {
+        const uint8_t *x = a.x + i * a.row_step + c;
+        for (int64_t window = i * a.columns, j = 0; j < a.columns; j++, window++, x += a.step) {
+            depthwise_sums(sum, &a, x, weights, taps, n, vnni);
+            if (!out.scale) {
+                vi_turn_groups(sum);
+                PITH_UNROLL
+                for (size_t q = 0; q < 4; q++) {
+                    const size_t m = depthwise_part(n, q);
+                    if (m)
+                        vf_store_n((float *)(void *)(a.sums + window * a.channels + c + 16 * (int64_t)q),
+                                   vf_bits(sum[q]), m);
+                }
+                continue;
+            }
+            PITH_UNROLL
+            for (int q = 0; q < 4; q++) sum[q] = requantize_bytes(&l, vi_add(sum[q], add[q]), vf_bits(scale[q]));
+            if (n == PITH_DEPTHWISE_BLOCK)
+                vi_store_bytes(out.y + window * out.step + c, vi_narrow_8(sum));
+            else
+                vi_store_bytes_n(out.y + window * out.step + c, vi_narrow_8(sum), n);
+        }
+    }
+}
+
+PITH_INLINE void depthwise_all(const pith_depthwise_bytes *a, const bool vnni) {
+    int64_t c = 0;
+    for (; a->channels - c >= PITH_DEPTHWISE_BLOCK; c += PITH_DEPTHWISE_BLOCK) {
+        if (a->taps == USUAL_TAPS)
+            depthwise_block(a, c, USUAL_TAPS, PITH_DEPTHWISE_BLOCK, vnni);
+        else
+            depthwise_block(a, c, a->taps, PITH_DEPTHWISE_BLOCK, vnni);
+    }
+    if (c < a->channels) depthwise_block(a, c, a->taps, (size_t)(a->channels - c), vnni);
+}
+
+void PITH_K(depthwise_u8)(const pith_depthwise_bytes *a) { depthwise_all(a, false); }
+void PITH_K(depthwise_vnni_u8)(const pith_depthwise_bytes *a) { depthwise_all(a, true); }

@@ -54,7 +54,6 @@ PITH_INLINE vi wide_sums(wide s) {
     const __m512i odd = _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
     return _mm512_add_epi32(_mm512_permutex2var_epi32(s.lo, even, s.hi), _mm512_permutex2var_epi32(s.lo, odd, s.hi));
 }
-PITH_INLINE vi load_any(const int8_t *p) { return _mm512_loadu_si512(p); }
 enum { ROWS = 14, NARROW_ROWS = 10, PANELS = 2, WIDE_ROWS = 5 };
 
 #elif defined(PITH_LEVEL_avx2)
@@ -103,9 +102,6 @@ PITH_INLINE vi wide_sums(wide s) { /* hadd works within 128 bits: 0 1 4 5 | 2 3 
     return (vi){ _mm256_permute4x64_epi64(_mm256_hadd_epi32(s.a, s.b), 0xD8),
                  _mm256_permute4x64_epi64(_mm256_hadd_epi32(s.c, s.d), 0xD8) };
 }
-PITH_INLINE vi load_any(const int8_t *p) {
-    return (vi){ _mm256_loadu_si256((const __m256i *)p), _mm256_loadu_si256((const __m256i *)p + 1) };
-}
 /* NARROW_ROWS is less than ROWS because the sums of more rows, and the values that a narrow step holds, would not fit
  * the registers. */
 enum { ROWS = 6, NARROW_ROWS = 4, PANELS = 1, WIDE_ROWS = 3 };
@@ -124,12 +120,6 @@ PITH_INLINE wide step_wide(wide s, uint32_t a, const int8_t *b) {
         s.v[j] = (int32_t)((uint32_t)s.v[j] + (uint32_t)products);
     }
     return s;
-}
-/* 64 bytes at any address. */
-PITH_INLINE vi load_any(const int8_t *p) {
-    int32_t lanes[16];
-    memcpy(lanes, p, sizeof lanes);
-    return vi_load(lanes);
 }
 enum { ROWS = 4, NARROW_ROWS = 4, PANELS = 1, WIDE_ROWS = 4 };
 #endif
@@ -304,6 +294,20 @@ static void finish_sums(const pith_gemm_int8 *g, const int32_t *t, int64_t strid
     }
 }
 
+static void finish_bytes(const pith_gemm_int8 *g, const int32_t *t, int64_t stride, int64_t i, int64_t rows, int64_t j,
+                         int64_t width) {
+    pith_requantize out = *g->bytes;
+    out.sums = t;
+    out.row = stride;
+    out.windows = rows;
+    out.maps = width;
+    out.add += j;
+    out.scale += j;
+    out.y += i * out.step + j;
+    if (out.zeros) out.zeros += j, out.row_sums += i;
+    g->requantize(&out);
+}
+
 /* Rows of sums, where they go and what is theirs. */
 typedef struct block {
     const int32_t *t, *zeros;
@@ -344,7 +348,7 @@ PITH_INLINE void finish_rows(const pith_gemm_int8 *g, block s, int64_t j, const 
             const vi one = vi_set1(s.extra->one), pair = vi_set1(s.extra->pair);
             PITH_UNROLL
             for (int p = 0; p < panels; p++)
-                sum[p] = vi_add_pairs(sum[p], vi_dot_bytes(one, load_any(b[p] + s.extra->group)), pair, vnni);
+                sum[p] = vi_add_pairs(sum[p], vi_dot_bytes(one, vi_load_bytes(b[p] + s.extra->group)), pair, vnni);
         }
         const vf a_scale = vf_set1(s.scale[r]);
         PITH_UNROLL
@@ -409,6 +413,8 @@ void PITH_K(gemm_i8_finish)(const pith_gemm_int8 *g, const int32_t *t, int64_t s
                             int64_t rows, int64_t j, int64_t width, bool vnni) {
     if (g->c)
         finish_sums(g, t, stride, shift, i, rows, j, width);
+    else if (g->bytes)
+        finish_bytes(g, t, stride, i, rows, j, width);
     else if (TOGETHER > 0 && vnni)
         gemm_int8_finish(g, t, stride, shift, i, rows, j, width, true);
     else
@@ -423,7 +429,9 @@ static void gemm_int8_run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_
     const int64_t strip = 16 * panels;
     const int64_t b_panel = pith_gemm_int8_panel_bytes(g->k), steps = (g->k + 3) / 4;
     const int64_t count = (m1 - m0 + most - 1) / most;
-    const float *c = g->c ? (const float *)(const void *)g->c : g->out;
+    const bool bytes = !g->c && g->bytes;
+    const char *c = g->c ? (const char *)g->c : bytes ? (const char *)g->bytes->y : (const char *)g->out;
+    const int64_t c_size = bytes ? 1 : (int64_t)sizeof *g->out, c_row = bytes ? g->bytes->step : g->ldc * c_size;
     const int64_t columns =
         count > 4 && b_panel * panels > (int64_t)(pith_cpu_get()->l1d / 4 * 3) ? GROUP * strip : strip;
     for (int64_t j0 = n0; j0 < n1; j0 += columns) {
@@ -436,8 +444,8 @@ static void gemm_int8_run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_
                 const fetches f = { .ahead = (uintptr_t)next +
                                              (uintptr_t)((j - j0) / 16 * b_panel + tile * steps / count * 64),
                                     .ahead_step = (128 + count - 1) / count,
-                                    .row = (uintptr_t)(c + i * g->ldc + j),
-                                    .row_step = g->ldc * (int64_t)sizeof *c };
+                                    .row = (uintptr_t)(c + i * c_row + j * c_size),
+                                    .row_step = c_row };
                 /* Where the second panel is missing, the first is taken twice. */
                 tiles[rows - 1]((const uint8_t *)g->a + i * g->lda, g->lda, (const int8_t *)g->b + j / 16 * b_panel,
                                 width > 16 ? b_panel : 0, g->k, g->a_signed != 0, t, &f);

@@ -27,9 +27,16 @@
  *   vi_max vi_hmax vi_hsum             the larger; the largest and the sum over lanes
  *   vi_dot_pairs(a, b)                 the products of the lower and of the upper 16 bits, signed, added
  *   vi_dot_bytes(a, b)                 the same of bytes, a's unsigned, for each half of a lane; sums must fit 16 bits
+ *   vi_add_bytes(c, a, b, vnni)        c and the products of the four bytes of each lane, a's unsigned, added
+ *   vi_nearest                         the nearest integer of a float, ties to even; unspecified outside int32
  *   vi_load_i16                        16 int16, sign extended
  *   vi_load_i8_pairs                   32 int8 as 16 pairs of int16, the first of each in the lower bits
  *   vi_store_16, vi_store_8 (and _n)   the low 16 or 8 bits of every lane
+ *   vi_load_bytes, vi_store_bytes (and _n)   64 bytes as they lie; other bytes load as 0
+ *   vi_low_8 vi_high_8 vi_low_16 vi_high_16  the elements of the lower or upper halves of a and b in turn; within each
+ *                                            group of four lanes
+ *   vi_narrow_8(v)                     the low bytes of four vectors: of a group of each, then of the next group
+ *   vi_turn_groups(v)                  group i of vector j and group j of vector i change places, in place
  *   vi_shl vi_shr vi_sar               by a constant 0 to 31; shr is logical
  *   vm_and vm_or vm_not vm_any vm_first(n): lanes below n; vm_lanes(m): bit i is lane i;
  *   vm_lowest(m)                       the first true lane alone
@@ -99,6 +106,16 @@ PITH_INLINE vi vi_add_pairs(vi c, vi a, vi b, const int vnni) {
 #endif
     (void)vnni;
     return vi_add(c, vi_dot_pairs(a, b));
+}
+/* The products of even bytes and those of odd ones fit 16 bits, their sums do not. */
+PITH_INLINE vi vi_add_bytes(vi c, vi a, vi b, const int vnni) {
+#if defined(PITH_LEVEL_avx512) || defined(PITH_LEVEL_avx2)
+    if (vnni) return vi_vnni_bytes(a, b, c);
+#endif
+    (void)vnni;
+    const vi even = vi_set1(0x00FF00FF), one = vi_set1(0x00010001);
+    const vi first = vi_dot_bytes(vi_and(a, even), b), second = vi_dot_bytes(vi_and(a, vi_shl(even, 8)), b);
+    return vi_add(c, vi_add(vi_dot_pairs(first, one), vi_dot_pairs(second, one)));
 }
 PITH_INLINE vm vf_isnan(vf a) { return vm_not(vf_eq(a, a)); }
 

@@ -67,7 +67,48 @@ PITH_INLINE vi vi_vnni_pairs(vi a, vi b, vi c) {
     __asm__("%{vex%} vpdpwssd %2, %1, %0" : "+x"(c.hi) : "x"(a.hi), "x"(b.hi));
     return c;
 }
+PITH_INLINE vi vi_vnni_bytes(vi a, vi b, vi c) {
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(c.lo) : "x"(a.lo), "x"(b.lo));
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(c.hi) : "x"(a.hi), "x"(b.hi));
+    return c;
+}
+PITH_INLINE vi vi_load_bytes(const void *p) { return vi_load(p); }
+PITH_INLINE vi vi_load_bytes_n(const void *p, size_t n) {
+    if (n % 4 == 0) {
+        static const int32_t ones[32] = { -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1 };
+        const vi m = vi_load(ones + 16 - n / 4);
+        return (vi){ _mm256_maskload_epi32(p, m.lo), _mm256_maskload_epi32((const int32_t *)p + 8, m.hi) };
+    }
+    uint8_t bytes[64] = { 0 };
+    memcpy(bytes, p, n);
+    return vi_load_bytes(bytes);
+}
+PITH_INLINE void vi_store_bytes(void *p, vi a) { vi_store(p, a); }
+PITH_INLINE void vi_store_bytes_n(void *p, vi a, size_t n) {
+    uint8_t bytes[64];
+    vi_store_bytes(bytes, a);
+    memcpy(p, bytes, n);
+}
+PITH_VEC_2(vi, vi_low_8, vi, _mm256_unpacklo_epi8)
+PITH_VEC_2(vi, vi_high_8, vi, _mm256_unpackhi_epi8)
+PITH_VEC_2(vi, vi_low_16, vi, _mm256_unpacklo_epi16)
+PITH_VEC_2(vi, vi_high_16, vi, _mm256_unpackhi_epi16)
 PITH_VEC_2(vi, vi_and, vi, _mm256_and_si256)
+PITH_VEC_2(vi, pith_vec_words, vi, _mm256_packs_epi32)
+PITH_VEC_2(vi, pith_vec_narrow, vi, _mm256_packus_epi16)
+PITH_INLINE vi vi_narrow_8(const vi v[4]) {
+    const vi low = vi_set1(255);
+    return pith_vec_narrow(pith_vec_words(vi_and(v[0], low), vi_and(v[1], low)),
+                           pith_vec_words(vi_and(v[2], low), vi_and(v[3], low)));
+}
+PITH_INLINE void vi_turn_groups(vi v[4]) {
+#define PITH_VEC_GROUPS(half, i, which) _mm256_permute2x128_si256(v[i].half, v[i + 1].half, which)
+    const vi a = { PITH_VEC_GROUPS(lo, 0, 0x20), PITH_VEC_GROUPS(lo, 2, 0x20) };
+    const vi b = { PITH_VEC_GROUPS(lo, 0, 0x31), PITH_VEC_GROUPS(lo, 2, 0x31) };
+    const vi c = { PITH_VEC_GROUPS(hi, 0, 0x20), PITH_VEC_GROUPS(hi, 2, 0x20) };
+    const vi d = { PITH_VEC_GROUPS(hi, 0, 0x31), PITH_VEC_GROUPS(hi, 2, 0x31) };
+    v[0] = a, v[1] = b, v[2] = c, v[3] = d;
+}
 PITH_VEC_2(vi, vi_or, vi, _mm256_or_si256)
 PITH_VEC_2(vi, vi_xor, vi, _mm256_xor_si256)
 #define PITH_VEC_EQ(a, b) _mm256_castsi256_ps(_mm256_cmpeq_epi32(a, b))
@@ -141,6 +182,8 @@ PITH_VEC_2(vf, vf_copysign, vf, PITH_VEC_COPYSIGN)
 #define PITH_VEC_CEIL(a) _mm256_round_ps(a, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC)
 #define PITH_VEC_TRUNC(a) _mm256_round_ps(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
 PITH_VEC_1(vf, vf_round, vf, PITH_VEC_ROUND)
+#define PITH_VEC_NEAREST(a) _mm256_cvtps_epi32(PITH_VEC_ROUND(a))
+PITH_VEC_1(vi, vi_nearest, vf, PITH_VEC_NEAREST)
 PITH_VEC_1(vf, vf_floor, vf, PITH_VEC_FLOOR)
 PITH_VEC_1(vf, vf_ceil, vf, PITH_VEC_CEIL)
 PITH_VEC_1(vf, vf_trunc, vf, PITH_VEC_TRUNC)

@@ -50,6 +50,34 @@ PITH_INLINE vi vi_vnni_pairs(vi a, vi b, vi c) {
     __asm__("vpdpwssd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
     return c;
 }
+PITH_INLINE vi vi_vnni_bytes(vi a, vi b, vi c) {
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+    return c;
+}
+PITH_INLINE vi vi_load_bytes(const void *p) { return _mm512_loadu_si512(p); }
+PITH_INLINE vi vi_load_bytes_n(const void *p, size_t n) {
+    return _mm512_maskz_loadu_epi8(n < 64 ? (1ull << n) - 1 : ~0ull, p);
+}
+PITH_INLINE void vi_store_bytes(void *p, vi a) { _mm512_storeu_si512(p, a); }
+PITH_INLINE void vi_store_bytes_n(void *p, vi a, size_t n) {
+    _mm512_mask_storeu_epi8(p, n < 64 ? (1ull << n) - 1 : ~0ull, a);
+}
+PITH_INLINE vi vi_low_8(vi a, vi b) { return _mm512_unpacklo_epi8(a, b); }
+PITH_INLINE vi vi_high_8(vi a, vi b) { return _mm512_unpackhi_epi8(a, b); }
+PITH_INLINE vi vi_low_16(vi a, vi b) { return _mm512_unpacklo_epi16(a, b); }
+PITH_INLINE vi vi_high_16(vi a, vi b) { return _mm512_unpackhi_epi16(a, b); }
+PITH_INLINE vi vi_narrow_8(const vi v[4]) {
+    const vi low = _mm512_set1_epi32(255);
+    return _mm512_packus_epi16(
+        _mm512_packs_epi32(_mm512_and_si512(v[0], low), _mm512_and_si512(v[1], low)),
+        _mm512_packs_epi32(_mm512_and_si512(v[2], low), _mm512_and_si512(v[3], low)));
+}
+PITH_INLINE void vi_turn_groups(vi v[4]) {
+    const vi a = _mm512_shuffle_i32x4(v[0], v[1], 0x44), b = _mm512_shuffle_i32x4(v[0], v[1], 0xEE);
+    const vi c = _mm512_shuffle_i32x4(v[2], v[3], 0x44), d = _mm512_shuffle_i32x4(v[2], v[3], 0xEE);
+    v[0] = _mm512_shuffle_i32x4(a, c, 0x88), v[1] = _mm512_shuffle_i32x4(a, c, 0xDD);
+    v[2] = _mm512_shuffle_i32x4(b, d, 0x88), v[3] = _mm512_shuffle_i32x4(b, d, 0xDD);
+}
 PITH_INLINE vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
 PITH_INLINE vi vi_or(vi a, vi b) { return _mm512_or_si512(a, b); }
 PITH_INLINE vi vi_xor(vi a, vi b) { return _mm512_xor_si512(a, b); }
@@ -64,6 +92,9 @@ PITH_INLINE vf vf_bits(vi a) { return _mm512_castsi512_ps(a); }
 PITH_INLINE vi vi_bits(vf a) { return _mm512_castps_si512(a); }
 PITH_INLINE vf vf_of_vi(vi a) { return _mm512_cvtepi32_ps(a); }
 PITH_INLINE vi vi_of_vf(vf a) { return _mm512_cvttps_epi32(a); }
+PITH_INLINE vi vi_nearest(vf a) {
+    return _mm512_cvt_roundps_epi32(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
 
 PITH_INLINE vf vf_add(vf a, vf b) { return _mm512_add_ps(a, b); }
 PITH_INLINE vf vf_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }

@@ -63,6 +63,39 @@ PITH_INLINE int32x4_t pith_vec_pairs(int32x4_t a, int32x4_t b) {
 PITH_VEC_2(vi, vi_dot_pairs, vi, pith_vec_pairs)
 PITH_INLINE int32_t vi_hmax(vi x) { return vmaxvq_s32(vmaxq_s32(vmaxq_s32(x.a, x.b), vmaxq_s32(x.c, x.d))); }
 PITH_INLINE int32_t vi_hsum(vi x) { return vaddvq_s32(vaddq_s32(vaddq_s32(x.a, x.b), vaddq_s32(x.c, x.d))); }
+PITH_INLINE vi vi_load_bytes(const void *p) { return vi_load(p); }
+PITH_INLINE vi vi_load_bytes_n(const void *p, size_t n) {
+    uint8_t bytes[64] = { 0 };
+    memcpy(bytes, p, n);
+    return vi_load_bytes(bytes);
+}
+PITH_INLINE void vi_store_bytes(void *p, vi x) { vi_store(p, x); }
+PITH_INLINE void vi_store_bytes_n(void *p, vi x, size_t n) {
+    uint8_t bytes[64];
+    vi_store_bytes(bytes, x);
+    memcpy(p, bytes, n);
+}
+#define PITH_VEC_ZIP(op, bits) vreinterpretq_s32_s##bits(op(vreinterpretq_s##bits##_s32(a), vreinterpretq_s##bits##_s32(b)))
+#define PITH_VEC_IN_TURN(name, op, bits)                                                                               \
+    PITH_INLINE int32x4_t pith_vec_##name(int32x4_t a, int32x4_t b) { return PITH_VEC_ZIP(op, bits); }                 \
+    PITH_VEC_2(vi, vi_##name, vi, pith_vec_##name)
+PITH_VEC_IN_TURN(low_8, vzip1q_s8, 8)
+PITH_VEC_IN_TURN(high_8, vzip2q_s8, 8)
+PITH_VEC_IN_TURN(low_16, vzip1q_s16, 16)
+PITH_VEC_IN_TURN(high_16, vzip2q_s16, 16)
+PITH_INLINE int32x4_t pith_vec_narrow(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d) {
+    const int16x8_t low = vcombine_s16(vmovn_s32(a), vmovn_s32(b)), high = vcombine_s16(vmovn_s32(c), vmovn_s32(d));
+    return vreinterpretq_s32_s8(vcombine_s8(vmovn_s16(low), vmovn_s16(high)));
+}
+PITH_INLINE vi vi_narrow_8(const vi v[4]) {
+    return (vi){ pith_vec_narrow(v[0].a, v[1].a, v[2].a, v[3].a), pith_vec_narrow(v[0].b, v[1].b, v[2].b, v[3].b),
+                 pith_vec_narrow(v[0].c, v[1].c, v[2].c, v[3].c), pith_vec_narrow(v[0].d, v[1].d, v[2].d, v[3].d) };
+}
+PITH_INLINE void vi_turn_groups(vi v[4]) {
+    const vi p = v[0], q = v[1], r = v[2], s = v[3];
+    v[0] = (vi){ p.a, q.a, r.a, s.a }, v[1] = (vi){ p.b, q.b, r.b, s.b };
+    v[2] = (vi){ p.c, q.c, r.c, s.c }, v[3] = (vi){ p.d, q.d, r.d, s.d };
+}
 PITH_VEC_2(vi, vi_and, vi, vandq_s32)
 PITH_VEC_2(vi, vi_or, vi, vorrq_s32)
 PITH_VEC_2(vi, vi_xor, vi, veorq_s32)
@@ -87,6 +120,7 @@ PITH_VEC_1(vf, vf_bits, vi, vreinterpretq_f32_s32)
 PITH_VEC_1(vi, vi_bits, vf, vreinterpretq_s32_f32)
 PITH_VEC_1(vf, vf_of_vi, vi, vcvtq_f32_s32)
 PITH_VEC_1(vi, vi_of_vf, vf, vcvtq_s32_f32)
+PITH_VEC_1(vi, vi_nearest, vf, vcvtnq_s32_f32)
 
 PITH_INLINE vm vm_first(size_t n) {
     static const int32_t lanes[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };

@@ -101,6 +101,37 @@ PITH_VEC(vi, vi_or, (vi a, vi b), a.v[i] | b.v[i])
 PITH_VEC(vi, vi_xor, (vi a, vi b), a.v[i] ^ b.v[i])
 PITH_VEC(vi, vi_dot_bytes, (vi a, vi b),
          PITH_VEC_INT((uint32_t)pith_vec_bytes(a.v[i], b.v[i], 16) << 16 | (uint16_t)pith_vec_bytes(a.v[i], b.v[i], 0)))
+PITH_INLINE vi vi_load_bytes_n(const void *p, size_t n) {
+    vi a = { { 0 } };
+    memcpy(a.v, p, n);
+    return a;
+}
+PITH_INLINE vi vi_load_bytes(const void *p) { return vi_load_bytes_n(p, sizeof(vi)); }
+PITH_INLINE void vi_store_bytes_n(void *p, vi a, size_t n) { memcpy(p, a.v, n); }
+PITH_INLINE void vi_store_bytes(void *p, vi a) { vi_store_bytes_n(p, a, sizeof a); }
+/* Elements of `size` bytes of a and b in turn, from byte `first` of each group of 16 bytes on. */
+PITH_INLINE vi pith_vec_in_turn(vi a, vi b, int first, int size) {
+    vi r;
+    for (int i = 0; i < 64; i++) {
+        const int element = i % 16 / size, at = i / 16 * 16 + first + element / 2 * size + i % size;
+        memcpy((char *)r.v + i, (const char *)(element % 2 ? b.v : a.v) + at, 1);
+    }
+    return r;
+}
+PITH_INLINE vi vi_low_8(vi a, vi b) { return pith_vec_in_turn(a, b, 0, 1); }
+PITH_INLINE vi vi_high_8(vi a, vi b) { return pith_vec_in_turn(a, b, 8, 1); }
+PITH_INLINE vi vi_low_16(vi a, vi b) { return pith_vec_in_turn(a, b, 0, 2); }
+PITH_INLINE vi vi_high_16(vi a, vi b) { return pith_vec_in_turn(a, b, 8, 2); }
+PITH_INLINE vi vi_narrow_8(const vi v[4]) {
+    vi r;
+    for (int i = 0; i < 64; i++) ((uint8_t *)r.v)[i] = (uint8_t)v[i % 16 / 4].v[i / 16 * 4 + i % 4];
+    return r;
+}
+PITH_INLINE void vi_turn_groups(vi v[4]) {
+    vi t[4];
+    for (int i = 0; i < 64; i++) t[i / 16].v[i % 16] = v[i % 16 / 4].v[i / 16 * 4 + i % 4];
+    memcpy(v, t, sizeof t);
+}
 PITH_VEC(vm, vi_eq, (vi a, vi b), a.v[i] == b.v[i])
 PITH_VEC(vm, vi_gt, (vi a, vi b), a.v[i] > b.v[i])
 PITH_VEC(vi, vi_select, (vm m, vi a, vi b), m.v[i] ? a.v[i] : b.v[i])
@@ -112,6 +143,8 @@ PITH_VEC(vf, vf_bits, (vi a), pith_vec_float(a.v[i]))
 PITH_VEC(vi, vi_bits, (vf a), pith_vec_int(a.v[i]))
 PITH_VEC(vf, vf_of_vi, (vi a), (float)a.v[i])
 PITH_VEC(vi, vi_of_vf, (vf a), a.v[i] >= -0x1p31f && a.v[i] < 0x1p31f ? (int32_t)a.v[i] : INT32_MIN)
+
+PITH_VEC(vi, vi_nearest, (vf a), a.v[i] >= -0x1p31f && a.v[i] < 0x1p31f ? (int32_t)rintf(a.v[i]) : INT32_MIN)
 
 PITH_VEC(vf, vf_set1, (float x), x)
 PITH_VEC(vf, vf_zero, (void), 0.0f)

@@ -8,18 +8,21 @@
 #include "kernels/convert.h"
 #include "ops/pack.h"
 
-/* TILE: windows of one matmul, whose rows stay in L2. BLOCK: its maps, so that the sums stay in L1; WINDOWS: those
- * of a depthwise convolution whose sums are scaled together. COLUMNS: maps of a part where there are few tiles.
- * MOST_TERMS: products of a sum that fit 32 bits, whatever the numbers are. */
-enum { TILE = 64, BLOCK = 128, WINDOWS = 8, COLUMNS = 64, MOST_TERMS = 32768, GRAIN = 1 << 14 };
+/* TILE: windows of one part, whose rows stay in L2. BLOCK: maps whose sums are written, so that they stay in L1.
+ * COLUMNS: maps of a part where there are few tiles. MOST_TERMS: products of a sum that fit 32 bits, whatever the numbers
+ * are. MOST_SETS: bytes of a sum that is a weight less its zero point. */
+enum { TILE = 64, BLOCK = 128, COLUMNS = 64, MOST_SETS = 3, MOST_TERMS = 32768, GRAIN = 1 << 14 };
 
 typedef struct weights {
     const pith_conv_int *p;
     const pith_tensor *from, *zero; /* zero: depthwise; NULL: none */
 } weights;
 
-/* Elements of pairs of taps, one for each channel; and those of taps_bytes: the weights less their zero points. */
-static int64_t conv_int_pairs(const pith_conv_int *p) { return (p->taps + 1) / 2 * p->groups; }
+/* Elements of the packed weights of depthwise windows. */
+static int64_t conv_int_quads(const pith_conv_int *p) {
+    const int64_t blocks = (p->groups + PITH_DEPTHWISE_BLOCK - 1) / PITH_DEPTHWISE_BLOCK;
+    return blocks * PITH_DEPTHWISE_BLOCK * ((p->sets * p->taps + 3) / 4);
+}
 
 /* Element i, or the only one. */
 static int32_t conv_int_byte(const pith_tensor *t, int64_t i) {
@@ -27,19 +30,32 @@ static int32_t conv_int_byte(const pith_tensor *t, int64_t i) {
     return t->dtype == PITH_U8 ? ((const uint8_t *)t->data)[i] : ((const int8_t *)t->data)[i];
 }
 
-static void conv_int_fill_pairs(void *packed, const void *context, size_t part, void *scratch) {
+/* Weights less their zero points. What 8 bits do not hold of them stands in the next set of taps. */
+static void conv_int_fill_quads(void *packed, const void *context, size_t part, void *scratch) {
     const weights *w = context;
-    const int64_t taps = w->p->taps, channels = w->p->groups;
-    int32_t *pairs = packed;
+    const pith_conv_int *p = w->p;
     (void)part, (void)scratch;
-    for (int64_t c = 0; c < channels; c++) {
+    memset(packed, 0, (size_t)conv_int_quads(p) * sizeof(int32_t));
+    for (int64_t c = 0; c < p->groups; c++) {
         const int32_t zero = w->zero ? conv_int_byte(w->zero, c) : 0;
-        for (int64_t t = 0; t < taps; t++) {
-            const uint32_t half = (uint32_t)(conv_int_byte(w->from, c * taps + t) - zero) & 0xFFFF;
-            int32_t *pair = &pairs[t / 2 * channels + c];
-            *pair = (int32_t)(t % 2 ? (uint32_t)*pair | half << 16 : half);
+        for (int64_t tap = 0; tap < p->taps; tap++) {
+            int32_t left = conv_int_byte(w->from, c * p->taps + tap) - zero;
+            for (int64_t set = 0; set < p->sets; set++) {
+                const int32_t held = left < -128 ? -128 : left > 127 ? 127 : left;
+                const int64_t t = set * p->taps + tap;
+                ((int8_t *)packed)[pith_depthwise_place(t, c, p->sets * p->taps) * 4 + t % 4] = (int8_t)held;
+                left -= held;
+            }
         }
     }
+}
+
+/* How many sets of 8 bits hold the weights of a type less a zero point. */
+static int conv_int_sets(pith_dtype type, int32_t zero) {
+    const int32_t least = (type == PITH_U8 ? 0 : -128) - zero, most = least + 255;
+    int sets = 1;
+    while (least < -128 * sets || most > 127 * sets) sets++;
+    return sets;
 }
 
 /* One panel of 16 maps of a group, k in the order tap, channel; bytes without sign are made signed. */
@@ -80,18 +96,24 @@ static pith_status conv_int_pack(pith_conv_int *p, pith_prepare *c, int input) {
     return pith_prepare_pack(c, &p->packed, &pack);
 }
 
-/* Pairs of taps need the zero points of the weights, which are constants nearly always. */
-static pith_status conv_int_pack_pairs(pith_conv_int *p, pith_prepare *c, const pith_conv_int_inputs *in) {
+/* Depthwise weights are packed less their zero points, which are constants nearly always. */
+static pith_status conv_int_pack_quads(pith_conv_int *p, pith_prepare *c, const pith_conv_int_inputs *in) {
     const bool zero = in->w_zero >= 0 && in->w_zero < c->in_count && c->in[in->w_zero];
-    if (zero && !pith_pack_can(c, in->w_zero)) return PITH_OK;
+    p->sets = MOST_SETS;
+    if (zero && !(pith_pack_can(c, in->w_zero) && c->in[in->w_zero]->data)) return PITH_OK;
     weights *w = pith_arena_array(c->arena, 1, sizeof *w);
     if (!w) return pith_fail_memory(c->err, sizeof *w);
     *w = (weights){ p, c->in[in->w]->data, zero ? c->in[in->w_zero]->data : NULL };
-    p->pairs = true;
-    pith_pack pack = { .layout = "conv-pairs",
-                       .bytes = (size_t)conv_int_pairs(p) * sizeof(int32_t),
+    p->sets = conv_int_sets(c->in[in->w]->dtype, 0);
+    for (int64_t i = 0; zero && i < (int64_t)w->zero->bytes; i++) {
+        const int sets = conv_int_sets(c->in[in->w]->dtype, conv_int_byte(w->zero, i));
+        p->sets = i == 0 || sets > p->sets ? sets : p->sets;
+    }
+    p->ready = true;
+    pith_pack pack = { .layout = "conv-quads",
+                       .bytes = (size_t)conv_int_quads(p) * sizeof(int32_t),
                        .inputs = 1u << in->w,
-                       .fill = conv_int_fill_pairs,
+                       .fill = conv_int_fill_quads,
                        .context = w,
                        .parts = 1 };
     return pith_prepare_pack(c, &p->packed, &pack);
@@ -118,18 +140,20 @@ pith_status pith_conv_int_prepare(pith_conv_int *p, pith_prepare *c, const pith_
     if (!p->gemm) (void)pith_prepare_find(c, "gemm", PITH_I8);
     p->pack = PITH_PREPARE_KERNEL(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, c);
     p->turn = PITH_PREPARE_KERNEL(pith_turn_bytes_fn, "turn_bytes", PITH_U8, c);
-    p->taps_sum = PITH_PREPARE_KERNEL(pith_taps_bytes_fn, "taps_bytes", PITH_U8, c);
+    p->sum_taps = (pith_depthwise_bytes_fn *)pith_kernel_find_vnni("depthwise_vnni", "depthwise", PITH_U8, c->isa);
+    if (!p->sum_taps) (void)pith_prepare_find(c, "depthwise", PITH_U8);
     p->requantize = PITH_PREPARE_KERNEL(pith_requantize_fn, "requantize", PITH_I32, c);
-    if (!p->gemm || !p->pack || !p->turn || !p->taps_sum || !p->requantize) return PITH_OK;
+    if (!p->gemm || !p->pack || !p->turn || !p->sum_taps || !p->requantize) return PITH_OK;
     p->possible = true;
+    p->wide = in->y_scale < 0;
     p->depthwise = p->channels == 1 && p->maps == 1;
-    return p->depthwise ? conv_int_pack_pairs(p, c, in) : conv_int_pack(p, c, in->w);
+    return p->depthwise ? conv_int_pack_quads(p, c, in) : conv_int_pack(p, c, in->w);
 }
 
 /* The padded picture and the parts of the scratch, in bytes. */
 typedef struct room {
     int64_t rows, columns; /* of the picture */
-    size_t picture, maps, taps, weights, tile, sums, row_sums, worker;
+    size_t picture, maps, taps, weights, tile, sums, bytes, row_sums, worker; /* bytes: before they are turned */
 } room;
 
 static bool conv_int_add(size_t *bytes, int64_t count, int64_t each, size_t size, size_t *own) {
@@ -155,11 +179,11 @@ static bool conv_int_room(const pith_conv_int *p, const pith_window *w, int thre
            !pith_mul_overflows(m->rows, m->columns, &places) &&
            conv_int_add(bytes, places, p->groups * p->channels, 1, &m->picture) &&
            conv_int_add(bytes, all, 3, sizeof(int32_t), &m->maps) &&
-           conv_int_add(bytes, p->taps, 1, sizeof(int64_t), &m->taps) &&
-           conv_int_add(bytes, p->depthwise && !p->pairs ? conv_int_pairs(p) : 0, 1, sizeof(int32_t), &m->weights) &&
+           conv_int_add(bytes, p->depthwise ? p->sets * p->taps : p->taps, 1, sizeof(int64_t), &m->taps) &&
+           conv_int_add(bytes, p->depthwise && !p->ready ? conv_int_quads(p) : 0, 1, sizeof(int32_t), &m->weights) &&
            conv_int_add(&m->worker, TILE, p->taps * p->channels, 1, &m->tile) &&
-           conv_int_add(&m->worker, p->depthwise ? WINDOWS : TILE, p->depthwise ? all : BLOCK, sizeof(int32_t),
-                        &m->sums) &&
+           conv_int_add(&m->worker, p->wide ? TILE : 0, p->depthwise ? all : BLOCK, sizeof(int32_t), &m->sums) &&
+           conv_int_add(&m->worker, p->wide || p->y_last ? 0 : TILE, p->depthwise ? all : p->maps, 1, &m->bytes) &&
            conv_int_add(&m->worker, TILE, 1, sizeof(int32_t), &m->row_sums) &&
            !pith_mul_overflows(m->worker, (size_t)(threads > 0 ? threads : 1), &workers) &&
            !pith_add_overflows(*bytes, workers + 64, bytes);
@@ -180,10 +204,13 @@ typedef struct job {
     int64_t columns;        /* of the picture */
     uint8_t x_flip, x_zero, y_flip;
     int64_t all_channels, windows, tiles, column_parts, rows_per_part;
+    int64_t tile_rows, tile_columns; /* windows of a depthwise part */
+    uint8_t *y; /* of one picture, or wide */
+    int32_t *wide;
     bool direct; /* the picture's places are the rows of the matmul */
     int64_t *offsets;
     int32_t *add, *zeros;
-    const int32_t *weights; /* pairs of taps */
+    const int32_t *weights; /* depthwise */
     float *scale;
     bool needs_rows;
     char *workers;
@@ -251,33 +278,65 @@ static void conv_int_fill_rows(const job *j, uint8_t *rows, int64_t group, int64
     }
 }
 
-/* Maps [n0, n1) of a group, at most BLOCK from a multiple of 16 on, of the windows whose rows are g->a. */
-static void conv_int_block(const job *j, pith_gemm_int8 *g, const int32_t *row_sums, int64_t group, int64_t o0,
-                           int64_t n0, int64_t n1) {
-    const pith_conv_int *p = j->p;
-    const int64_t map = group * p->maps + n0;
+/* What becomes of sums of windows from o on and maps from `map` on. Bytes whose maps are not the last axis go to *bytes
+ * first. */
+static pith_requantize conv_int_out(const job *j, const int32_t *row_sums, int64_t map, int64_t o, uint8_t *bytes,
+                                    int64_t maps) {
+    const bool last = j->p->y_last;
     pith_requantize out = j->out;
-    g->b = (const char *)p->packed + group * p->packed_size + n0 / PITH_GEMM_PANEL * pith_gemm_int8_panel_bytes(g->k);
-    g->n = g->ldc = n1 - n0;
-    p->gemm(g, 0, g->m, 0, g->n);
-    out.sums = g->c;
     out.row_sums = row_sums;
-    out.add += map;
+    out.add = j->add + map;
     out.zeros = j->needs_rows ? j->zeros + map : NULL;
-    if (out.scale) out.scale += map;
-    if (out.y) out.y += map * out.plane + o0 * out.step;
-    if (out.wide) out.wide += map * out.plane + o0;
-    out.windows = g->m;
-    out.maps = out.row = g->n;
-    p->requantize(&out);
+    out.plane = j->windows;
+    if (j->p->wide) {
+        out.wide = j->wide + map * j->windows + o;
+        return out;
+    }
+    out.scale = j->scale + map;
+    out.step = last ? j->p->groups * j->p->maps : maps;
+    out.y = last ? j->y + o * out.step + map : bytes;
+    return out;
+}
+
+/* Bytes of `windows` windows from o on and `maps` maps, to their planes. */
+static void conv_int_place_bytes(const job *j, const uint8_t *bytes, int64_t map, int64_t o, int64_t windows,
+                                 int64_t maps) {
+    if (!j->p->wide && !j->p->y_last)
+        j->p->turn(j->y + map * j->windows + o, j->windows, bytes, maps, maps, windows, 0);
+}
+
+static void conv_int_multiply(const job *j, char *own, pith_gemm_int8 *g, const int32_t *row_sums, int64_t group,
+                              int64_t o0, int64_t n0, int64_t n1) {
+    const pith_conv_int *p = j->p;
+    uint8_t *bytes = (uint8_t *)own + j->m.tile + j->m.sums;
+    const int64_t block = p->wide ? BLOCK : n1 - n0;
+    for (int64_t n = n0; n < n1; n += block) {
+        const int64_t map = group * p->maps + n, maps = n1 - n < block ? n1 - n : block;
+        pith_requantize out = conv_int_out(j, row_sums, map, o0, bytes, maps);
+        g->b = (const char *)p->packed + group * p->packed_size +
+               n / PITH_GEMM_PANEL * pith_gemm_int8_panel_bytes(g->k);
+        g->n = g->ldc = maps;
+        if (p->wide)
+            g->c = (int32_t *)(void *)(own + j->m.tile);
+        else
+            g->bytes = &out;
+        p->gemm(g, 0, g->m, 0, maps);
+        if (p->wide) {
+            out.sums = g->c;
+            out.windows = g->m;
+            out.maps = out.row = maps;
+            p->requantize(&out);
+        }
+        conv_int_place_bytes(j, bytes, map, o0, g->m, maps);
+    }
 }
 
 static void conv_int_matmul(const job *j, char *own, int64_t group, int64_t o0, int64_t o1, int64_t n0, int64_t n1) {
     const pith_conv_int *p = j->p;
     int64_t k = p->taps * p->channels;
     uint8_t *tile = (uint8_t *)own;
-    int32_t *sums = (int32_t *)(void *)(own + j->m.tile), *row_sums = (int32_t *)(void *)(own + j->m.tile + j->m.sums);
-    pith_gemm_int8 g = { .a = tile, .c = sums, .m = o1 - o0, .k = k, .lda = k };
+    int32_t *row_sums = (int32_t *)(void *)(own + j->m.tile + j->m.sums + j->m.bytes);
+    pith_gemm_int8 g = { .a = tile, .m = o1 - o0, .k = k, .lda = k, .requantize = p->requantize };
     if (j->direct) {
         g.a = j->picture + o0 * j->all_channels + group * p->channels;
         g.lda = j->all_channels;
@@ -290,37 +349,52 @@ static void conv_int_matmul(const job *j, char *own, int64_t group, int64_t o0, 
         for (int64_t e = 0; e < k; e++) sum += row[e];
         row_sums[i] = (int32_t)sum;
     }
-    for (int64_t n = n0; n < n1; n += BLOCK)
-        conv_int_block(j, &g, row_sums, group, o0, n, n1 - n < BLOCK ? n1 : n + BLOCK);
+    conv_int_multiply(j, own, &g, row_sums, group, o0, n0, n1);
 }
 
-static void conv_int_depthwise(const job *j, char *own, int64_t o0, int64_t o1) {
-    int32_t *sums = (int32_t *)(void *)(own + j->m.tile);
-    for (int64_t first = o0; first < o1; first += WINDOWS) {
-        const int64_t end = o1 - first < WINDOWS ? o1 : first + WINDOWS;
-        for (int64_t o = first; o < end; o++)
-            j->p->taps_sum(sums + (o - first) * j->all_channels, j->picture + conv_int_place(j, o), j->offsets,
-                           j->weights, j->p->taps, j->all_channels);
-        pith_requantize out = j->out;
-        out.sums = sums;
-        if (out.y) out.y += first * out.step;
-        if (out.wide) out.wide += first;
-        out.windows = end - first;
-        out.maps = out.row = j->all_channels;
+/* A part is a few rows of windows, or some windows of one row. */
+static void conv_int_depthwise(const job *j, char *own, int64_t part) {
+    const pith_window *w = j->w;
+    const int last = w->rank - 1;
+    const int64_t across = (w->out[last] + j->tile_columns - 1) / j->tile_columns, all_rows = j->windows / w->out[last];
+    const int64_t row = part / across * j->tile_rows, column = part % across * j->tile_columns;
+    const int64_t o = row * w->out[last] + column;
+    uint8_t *bytes = (uint8_t *)own + j->m.tile + j->m.sums;
+    pith_requantize out = conv_int_out(j, NULL, 0, o, bytes, j->all_channels);
+    const pith_depthwise_bytes a = {
+        .x = j->picture + conv_int_place(j, o),
+        .offsets = j->offsets,
+        .weights = j->weights,
+        .taps = j->p->sets * j->p->taps,
+        .channels = j->all_channels,
+        .rows = all_rows - row < j->tile_rows ? all_rows - row : j->tile_rows,
+        .columns = w->out[last] - column < j->tile_columns ? w->out[last] - column : j->tile_columns,
+        .row_step = last ? w->stride[0] * j->columns * j->all_channels : 0,
+        .step = w->stride[last] * j->all_channels,
+        .out = &out,
+        .sums = (int32_t *)(void *)(own + j->m.tile),
+    };
+    j->p->sum_taps(&a);
+    if (j->p->wide) {
+        out.sums = a.sums;
+        out.windows = a.rows * a.columns;
+        out.maps = out.row = a.channels;
         j->p->requantize(&out);
     }
+    conv_int_place_bytes(j, bytes, 0, o, a.rows * a.columns, a.channels);
 }
 
 static void conv_int_run_part(void *context, size_t part, int worker) {
     const job *j = context;
     char *own = j->workers + (size_t)worker * j->m.worker;
+    if (j->p->depthwise) {
+        conv_int_depthwise(j, own, (int64_t)part);
+        return;
+    }
     int64_t n = (int64_t)part % j->column_parts, rest = (int64_t)part / j->column_parts;
     int64_t o0 = rest % j->tiles * TILE, o1 = o0 + TILE < j->windows ? o0 + TILE : j->windows;
     int64_t n0 = n * COLUMNS, n1 = n == j->column_parts - 1 ? j->p->maps : n0 + COLUMNS;
-    if (j->p->depthwise)
-        conv_int_depthwise(j, own, o0, o1);
-    else
-        conv_int_matmul(j, own, rest / j->tiles, o0, o1, n0, n1);
+    conv_int_matmul(j, own, rest / j->tiles, o0, o1, n0, n1);
 }
 
 static float conv_int_number(const pith_run *r, int input, int64_t i) {
@@ -346,40 +420,48 @@ static int32_t conv_int_weight_sum(const job *j, int64_t map) {
         memcpy(&sum, at + n % 16 * (int64_t)sizeof sum, sizeof sum);
         return sum;
     }
-    for (int64_t t = 0; t < p->taps; t++) {
-        const uint32_t pair = (uint32_t)j->weights[t / 2 * j->all_channels + map];
-        sum += (int16_t)(t % 2 ? pair >> 16 : pair & 0xFFFF);
-    }
+    const int64_t taps = p->sets * p->taps;
+    for (int64_t t = 0; t < taps; t++)
+        sum += ((const int8_t *)j->weights)[pith_depthwise_place(t, map, taps) * 4 + t % 4];
     return sum;
 }
 
 /* What a map's sums get: the bias, and the picture's zero point times the weights less theirs. */
 static void conv_int_maps(job *j, const pith_run *r, const pith_conv_int_inputs *in) {
     const pith_conv_int *p = j->p;
-    const pith_tensor *w = r->in[in->w];
-    int64_t k = p->taps * p->channels;
+    const int32_t *bias = in->bias >= 0 && pith_has_input(r, in->bias) ? r->in[in->bias]->data : NULL;
+    const int32_t base = r->in[in->w]->dtype == PITH_U8 ? 128 : 0;
+    const uint32_t x_zero = j->x_zero, k = (uint32_t)(p->taps * p->channels);
     for (int64_t map = 0; map < p->groups * p->maps; map++) {
-        int32_t zero = conv_int_zero(r, in->w_zero, map);
-        j->zeros[map] = p->depthwise ? 0 : zero - (w->dtype == PITH_U8 ? 128 : 0);
+        j->zeros[map] = p->depthwise ? 0 : conv_int_zero(r, in->w_zero, map) - base;
         j->needs_rows |= j->zeros[map] != 0;
-        uint32_t x_zero = j->x_zero, add = (uint32_t)k * x_zero * (uint32_t)j->zeros[map];
-        add -= x_zero * (uint32_t)conv_int_weight_sum(j, map);
-        if (in->bias >= 0 && pith_has_input(r, in->bias))
-            add += (uint32_t)((const int32_t *)r->in[in->bias]->data)[map];
-        j->add[map] = (int32_t)add;
-        if (in->y_scale >= 0)
-            j->scale[map] = conv_int_number(r, in->x_scale, 0) * conv_int_number(r, in->w_scale, map) /
-                            conv_int_number(r, in->y_scale, 0);
+        const uint32_t add = x_zero * (k * (uint32_t)j->zeros[map] - (uint32_t)conv_int_weight_sum(j, map));
+        j->add[map] = (int32_t)(add + (bias ? (uint32_t)bias[map] : 0));
     }
+    if (p->wide) return;
+    const float x_scale = conv_int_number(r, in->x_scale, 0), y_scale = conv_int_number(r, in->y_scale, 0);
+    for (int64_t map = 0; map < p->groups * p->maps; map++)
+        j->scale[map] = x_scale * conv_int_number(r, in->w_scale, map) / y_scale;
 }
 
 static void conv_int_offsets(job *j) {
     const pith_window *w = j->w;
     int last = w->rank - 1;
-    for (int64_t t = 0; t < j->p->taps; t++) {
+    const int64_t sets = j->p->depthwise ? j->p->sets : 1;
+    for (int64_t i = 0; i < sets * j->p->taps; i++) {
+        const int64_t t = i % j->p->taps;
         int64_t row = last ? t / w->kernel[1] * w->dilation[0] : 0, column = t % w->kernel[last] * w->dilation[last];
-        j->offsets[t] = (row * j->columns + column) * j->all_channels;
+        j->offsets[i] = (row * j->columns + column) * j->all_channels;
     }
+}
+
+/* Parts of at most TILE windows. */
+static void conv_int_tiles(job *j) {
+    const int64_t columns = j->w->out[j->w->rank - 1], rows = j->windows / columns;
+    j->tile_columns = columns < TILE ? columns : TILE;
+    j->tile_rows = TILE / j->tile_columns;
+    j->tiles = j->p->depthwise ? (columns + j->tile_columns - 1) / j->tile_columns * ((rows + j->tile_rows - 1) / j->tile_rows)
+                               : (j->windows + TILE - 1) / TILE;
 }
 
 static void conv_int_picture(pith_run *r, job *j) {
@@ -403,7 +485,7 @@ pith_status pith_conv_int_run(pith_run *r, const pith_conv_int *p, const pith_co
     char *at = r->scratch;
     j.all_channels = p->groups * p->channels;
     j.windows = pith_window_count(w->out, w->rank);
-    j.tiles = (j.windows + TILE - 1) / TILE;
+    conv_int_tiles(&j);
     j.column_parts = 1;
     if (!p->depthwise && r->exec->threads > 1 && p->groups * j.tiles < 2 * r->exec->threads && p->maps >= 2 * COLUMNS)
         j.column_parts = p->maps / COLUMNS;
@@ -415,11 +497,11 @@ pith_status pith_conv_int_run(pith_run *r, const pith_conv_int *p, const pith_co
     at += j.m.maps;
     j.offsets = (int64_t *)(void *)at;
     at += j.m.taps;
-    j.weights = p->pairs ? p->packed : (const int32_t *)(void *)at;
-    if (p->depthwise && !p->pairs) {
+    j.weights = p->ready ? p->packed : (const int32_t *)(void *)at;
+    if (p->depthwise && !p->ready) {
         const weights own = { p, r->in[in->w],
                               in->w_zero >= 0 && pith_has_input(r, in->w_zero) ? r->in[in->w_zero] : NULL };
-        conv_int_fill_pairs(at, &own, 0, NULL);
+        conv_int_fill_quads(at, &own, 0, NULL);
     }
     at += j.m.weights;
     j.workers = at;
@@ -432,23 +514,20 @@ pith_status pith_conv_int_run(pith_run *r, const pith_conv_int *p, const pith_co
     j.columns = j.turned ? j.m.columns : w->in[w->rank - 1];
     conv_int_maps(&j, r, in);
     conv_int_offsets(&j);
-    j.out = (pith_requantize){ .add = j.add, .plane = j.windows, .step = 1 };
-    if (p->y_last) j.out.plane = 1, j.out.step = p->groups * p->maps;
     int64_t pictures = x->dims[0], in_size = pith_tensor_count(x) / pictures,
             out_size = pith_tensor_count(y) / pictures;
-    if (in->y_scale >= 0) {
+    if (!p->wide) {
         j.out.zero = conv_int_zero(r, in->y_zero, 0);
         float low = y->dtype == PITH_I8 ? -128 : 0;
         j.out.low = low - (float)j.out.zero;
         j.out.high = low + 255 - (float)j.out.zero;
-        j.out.scale = j.scale;
     }
     for (int64_t i = 0; i < pictures; i++) {
         j.x = (const uint8_t *)x->data + i * in_size;
-        if (in->y_scale >= 0)
-            j.out.y = (uint8_t *)y->data + i * out_size;
+        if (p->wide)
+            j.wide = (int32_t *)y->data + i * out_size;
         else
-            j.out.wide = (int32_t *)y->data + i * out_size;
+            j.y = (uint8_t *)y->data + i * out_size;
         conv_int_picture(r, &j);
     }
     return PITH_OK;

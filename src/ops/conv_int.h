@@ -16,16 +16,17 @@
 typedef struct pith_conv_int {
     bool possible;
     bool depthwise;
-    bool pairs;          /* depthwise: the pairs are packed, not made in each run */
+    bool ready;          /* depthwise: the weights are packed, not in each run */
+    bool wide;           /* the result is the sums */
     bool x_last, y_last; /* channels are the last axis of the input, of the output */
     pith_gemm_i8_fn *gemm;
     pith_gemm_pack_i8_fn *pack;
     pith_turn_bytes_fn *turn;
-    pith_taps_bytes_fn *taps_sum;
+    pith_depthwise_bytes_fn *sum_taps;
     pith_requantize_fn *requantize;
-    const void *packed;                                /* the groups' weights after each other; or pairs of taps */
+    const void *packed;                                /* the groups' weights after each other; or depthwise ones */
     int64_t packed_size, groups, channels, maps, taps; /* channels and maps of one group */
-    int rank;
+    int rank, sets; /* sets: bytes of a depthwise weight */
 } pith_conv_int;
 
 /* Numbers of the node's inputs; -1: there is none. */

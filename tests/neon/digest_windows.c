@@ -39,8 +39,34 @@ static void run_conv(const call *c) {
     }
 }
 
+/* Windows of bytes: sums, or bytes. */
+static void run_depthwise_bytes(const call *c) {
+    enum { TAPS = 25, MOST = 64 + ROUNDS, ROWS = 2, COLUMNS = 3 };
+    static int8_t weights[(MOST + 64) * (TAPS + 3)];
+    static int32_t sums[ROWS * COLUMNS * MOST];
+    static uint8_t bytes[ROWS * COLUMNS * MOST];
+    const int64_t taps = c->round % 2 ? 9 : 1 + c->round % TAPS, n = 1 + c->round % 3 * 32 + c->round % 33;
+    int64_t offsets[TAPS];
+    for (int64_t i = 0; i < TAPS; i++) offsets[i] = i * (n + c->round % 3);
+    for (size_t i = 0; i < COUNT(weights); i++) weights[i] = (int8_t)(z[i % N] * 127.0f);
+    for (size_t i = 0; i < COUNT(sums); i++) sums[i] = (int32_t)(y[i % N] * 2000.0f);
+    memset(bytes, 0, sizeof bytes);
+    const pith_requantize to = { .add = sums + MOST, .scale = c->round % 4 ? z : NULL, .y = bytes, .step = n,
+                                  .low = -100, .high = 155, .zero = 100 };
+    static int32_t found[ROWS * COLUMNS * MOST];
+    const pith_depthwise_bytes a = { (const uint8_t *)(const void *)x, offsets, (const int32_t *)(const void *)weights,
+                                     taps, n, ROWS, COLUMNS, 5 * n, n, &to, found };
+    memset(found, 0, sizeof found);
+    ((pith_depthwise_bytes_fn *)c->fn)(&a);
+    put_bytes(put_bytes(0, bytes, sizeof bytes), found, sizeof found);
+}
+
 /* Sums of 3 x 3 places, one and two places apart. */
 static void run_depthwise(const call *c) {
+    if (c->row->dtype == PITH_U8) {
+        run_depthwise_bytes(c);
+        return;
+    }
     const int64_t rows = 1 + c->round % 7, columns = 1 + c->round * 37 % 200, step = 1 + c->round % 2;
     pith_window w = { .rank = 2, .in = { rows, columns }, .kernel = { 3, 3 }, .dilation = { 1, 1 } };
     pith_depthwise a = { .x = y, .y = out, .weights = z, .bias = c->round / 2 % 2 ? z + 9 : NULL };
@@ -101,21 +127,7 @@ static void run_arg_lanes(const call *c) {
     put_bytes(0, places, (size_t)columns * sizeof *places);
 }
 
-static void run_taps_bytes(const call *c) {
-    enum { TAPS = 9, MOST = 30 + ROUNDS };
-    static int32_t weights[(TAPS + 1) / 2 * MOST], sums[MOST];
-    const int64_t taps = 1 + c->round % TAPS, n = 1 + c->round % 2 * 29 + c->round;
-    int64_t offsets[TAPS];
-    for (int64_t i = 0; i < TAPS; i++) offsets[i] = i * (n + c->round % 3);
-    for (int64_t i = 0; i < (taps + 1) / 2 * n; i++) {
-        const int32_t low = (int32_t)(z[i] * 255.0f), high = i / n * 2 + 1 < taps ? (int32_t)(z[N + i] * 255.0f) : 0;
-        weights[i] = (int32_t)(((uint32_t)low & 0xFFFF) | (uint32_t)high << 16);
-    }
-    ((pith_taps_bytes_fn *)c->fn)(sums, (const uint8_t *)(const void *)x, offsets, weights, taps, n);
-    put_bytes(0, sums, (size_t)n * sizeof *sums);
-}
-
-/* Whole numbers, and bytes by maps or by windows. */
+/* Whole numbers, or bytes. */
 static void run_requantize(const call *c) {
     enum { WINDOWS = 30, MAPS = 21, GAP = 2 };
     static int32_t numbers[WINDOWS * (MAPS + GAP)], wide[WINDOWS * MAPS];
@@ -126,8 +138,7 @@ static void run_requantize(const call *c) {
     a.zeros = c->round % 3 ? numbers + 120 : NULL;
     a.scale = c->round % 4 ? z : NULL;
     a.windows = 1 + (c->round + 13) % WINDOWS, a.maps = 1 + (c->round + 7) % MAPS, a.row = a.maps + c->round % 2;
-    const bool beside = c->round % 4 > 1; /* the maps of a window */
-    a.plane = beside ? 1 : a.windows, a.step = beside ? a.maps + c->round % GAP : 1;
+    a.plane = a.windows, a.step = a.maps + c->round % GAP;
     a.low = -100, a.high = 155, a.zero = 100;
     ((pith_requantize_fn *)c->fn)(&a);
     put_bytes(put_bytes(0, bytes, sizeof bytes), wide, sizeof wide);
@@ -155,10 +166,10 @@ int run_windows(const call *c) {
                  { "arg_min_lanes", run_arg_lanes },
                  { "conv", run_conv },
                  { "depthwise", run_depthwise },
+                 { "depthwise_vnni", run_depthwise_bytes },
                  { "pool_rows_max", run_pool_rows },
                  { "pool_rows_mean", run_pool_rows },
                  { "requantize", run_requantize },
-                 { "taps_bytes", run_taps_bytes },
                  { "taps_plane", run_taps_plane },
                  { "turn", run_turn },
                  { "turn_bytes", run_turn } };

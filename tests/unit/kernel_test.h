@@ -23,6 +23,12 @@ static inline int level_usable(int level) {
     return level <= (int)cpu->isa && cpu->supported >> level & 1;
 }
 
+/* Whether the processor has what kernels for VNNI need on a level. Other levels have the plain form under their names. */
+static inline int level_has_vnni(int level) {
+    const uint32_t features = pith_cpu_get()->features;
+    if (level == PITH_ISA_avx512) return (features & PITH_CPU_AVX512_VNNI) != 0;
+    return level != PITH_ISA_avx2 || (features & PITH_CPU_AVX_VNNI);
+}
 /* bytes between two inaccessible pages, ending exactly at the second (at_end) or beginning exactly after the first. */
 typedef struct guarded {
     void *data, *map;

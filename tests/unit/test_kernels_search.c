@@ -121,13 +121,6 @@ static void check_ints(int level, size_t width, const char *family) {
     guarded_free(x), guarded_free(y), guarded_free(out);
 }
 
-/* Other levels have the plain form under this name. */
-static int level_has_vnni(int level) {
-    const uint32_t features = pith_cpu_get()->features;
-    if (level == PITH_ISA_avx512) return (features & PITH_CPU_AVX512_VNNI) != 0;
-    return level != PITH_ISA_avx2 || (features & PITH_CPU_AVX_VNNI);
-}
-
 static void whole_numbers(void **state) {
     (void)state;
     for (int level = 0; level < PITH_ISA_COUNT; level++) {

@@ -427,25 +427,17 @@ static void mixes(void **state) {
 static void convolution_bytes(void **state) {
     (void)state;
     for (int round = 0; round < 40; round++) {
-        int64_t n = 1 + random_below(70), m = 1 + random_below(40), taps = 1 + random_below(9), gap = random_below(3);
-        guarded x = guarded_alloc((size_t)((m + taps) * (n + gap)), round & 1),
+        int64_t n = 1 + random_below(70), m = 1 + random_below(40), gap = random_below(3);
+        guarded x = guarded_alloc((size_t)(m * (n + gap)), round & 1),
                 y = guarded_alloc((size_t)(n * m), round & 1);
         guarded sums = guarded_alloc((size_t)(m * n) * 4, round & 1), add = guarded_alloc((size_t)n * 4, 0);
-        guarded weights = guarded_alloc((size_t)(taps * n) * 4, round & 1),
-                wide = guarded_alloc((size_t)(n * m) * 4, 1);
+        guarded wide = guarded_alloc((size_t)(n * m) * 4, 1);
         guarded scale = guarded_floats(n), rows = guarded_alloc((size_t)m * 4, 1);
-        int64_t offsets[9];
         int32_t zeros[70];
-        for (size_t i = 0; i < (size_t)((m + taps) * (n + gap)); i++) ((uint8_t *)x.data)[i] = (uint8_t)random_u32();
+        for (size_t i = 0; i < (size_t)(m * (n + gap)); i++) ((uint8_t *)x.data)[i] = (uint8_t)random_u32();
         for (int64_t i = 0; i < m * n; i++) ((int32_t *)sums.data)[i] = (int32_t)random_u32() >> 12;
         for (int64_t i = 0; i < n; i++) ((int32_t *)add.data)[i] = (int32_t)random_u32() >> 12;
         for (int64_t i = 0; i < m; i++) ((int32_t *)rows.data)[i] = (int32_t)random_u32() >> 20;
-        for (int64_t i = 0; i < taps * n; i++) {
-            const bool alone = i / n * 2 + 1 >= taps;
-            const uint32_t low = (uint32_t)(random_below(511) - 255), high = (uint32_t)(random_below(511) - 255);
-            ((uint32_t *)weights.data)[i] = (low & 0xFFFF) | (alone ? 0 : high << 16);
-        }
-        for (int64_t i = 0; i < taps; i++) offsets[i] = i * (n + gap);
         for (int64_t i = 0; i < n; i++) zeros[i] = (int32_t)random_below(511) - 255;
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
@@ -454,23 +446,11 @@ static void convolution_bytes(void **state) {
             FIND(pith_turn_bytes_fn, "turn_bytes", PITH_U8, level)(to, m, from, n + gap, n, m, flip);
             for (int64_t i = 0; i < n * m; i++) assert_int_equal(to[i], from[i % m * (n + gap) + i / m] ^ flip);
             int32_t *found = wide.data;
-            FIND(pith_taps_bytes_fn, "taps_bytes", PITH_U8, level)(found, from, offsets, weights.data, taps, n);
-            for (int64_t c = 0; c < n; c++) {
-                int32_t sum = 0;
-                for (int64_t t = 0; t < taps; t++) {
-                    const uint32_t pair = (uint32_t)((int32_t *)weights.data)[t / 2 * n + c];
-                    sum += from[offsets[t] + c] * (int16_t)(t % 2 ? pair >> 16 : pair & 0xFFFF);
-                }
-                assert_int_equal(found[c], sum);
-            }
             pith_requantize a = { .sums = sums.data, .add = add.data, .row_sums = rows.data, .y = to, .wide = found };
             a.zeros = round & 4 ? zeros : NULL;
             a.scale = round & 8 ? scale.data : NULL;
-            const bool beside = a.scale && round & 16; /* the maps of a window */
-            a.windows = m;
-            a.maps = a.row = n;
-            a.plane = beside ? 1 : m;
-            a.step = beside ? n : 1;
+            a.windows = a.plane = m;
+            a.maps = a.row = a.step = n;
             a.low = -100, a.high = 155, a.zero = 100;
             FIND(pith_requantize_fn, "requantize", PITH_I32, level)(&a);
             for (int64_t i = 0; i < n * m; i++) {
@@ -478,12 +458,58 @@ static void convolution_bytes(void **state) {
                 int32_t v = a.sums[window * n + map] + a.add[map] - (a.zeros ? a.row_sums[window] * a.zeros[map] : 0);
                 float scaled = a.scale ? rintf((float)v * a.scale[map]) : 0;
                 scaled = scaled < a.low ? a.low : scaled > a.high ? a.high : scaled;
-                assert_int_equal(a.scale ? to[map * a.plane + window * a.step] : found[i],
+                assert_int_equal(a.scale ? to[window * n + map] : found[i],
                                  a.scale ? (int)scaled + 100 : v);
             }
         }
-        guarded_free(x), guarded_free(y), guarded_free(sums), guarded_free(add), guarded_free(weights);
+        guarded_free(x), guarded_free(y), guarded_free(sums), guarded_free(add);
         guarded_free(wide), guarded_free(scale), guarded_free(rows);
+    }
+}
+
+/* Windows of bytes over one channel each, beside plain sums: as they are, and as bytes. */
+static void depthwise_bytes(void **state) {
+    (void)state;
+    for (int round = 0; round < 120; round++) {
+        enum { TAPS = 28, CHANNELS = 150, WINDOWS = 3 * 5 };
+        const int64_t n = 1 + random_below(CHANNELS), taps = round % 3 ? 9 : 1 + random_below(TAPS);
+        const int64_t rows = 1 + random_below(3), columns = 1 + random_below(5), step = n + random_below(3);
+        const int64_t row_step = columns * step + random_below(40), quads = (taps + 3) / 4;
+        const int64_t reach = (rows - 1) * row_step + (columns - 1) * step + n;
+        guarded x = guarded_alloc((size_t)(reach + 300), 1);
+        guarded weights = guarded_alloc((size_t)((n + 63) / 64 * 64 * quads * 4), 1), sums = guarded_alloc(WINDOWS * (size_t)n * 4, 0);
+        guarded add = guarded_alloc((size_t)n * 4, 1), scale = guarded_floats(n), y = guarded_alloc((size_t)(rows * columns * (n + 3) - 3), 1);
+        int64_t offsets[TAPS];
+        static int8_t plain[TAPS][CHANNELS];
+        memset(weights.data, 0, (size_t)((n + 63) / 64 * 64 * quads * 4));
+        for (int64_t i = 0; i < reach + 300; i++) ((uint8_t *)x.data)[i] = (uint8_t)random_u32();
+        for (int64_t t = 0; t < taps; t++) {
+            offsets[t] = t ? random_below(301) : 300;
+            for (int64_t c = 0; c < n; c++)
+                ((int8_t *)weights.data)[pith_depthwise_place(t, c, taps) * 4 + t % 4] = plain[t][c] = (int8_t)random_u32();
+        }
+        for (int64_t c = 0; c < n; c++) ((int32_t *)add.data)[c] = (int32_t)random_u32() >> 14;
+        for (int64_t c = 0; c < n; c++) ((float *)scale.data)[c] *= 0.001f;
+        pith_requantize out = { .add = add.data, .scale = round & 1 ? scale.data : NULL, .y = y.data, .step = n + 3, .low = -100, .high = 155, .zero = 100 };
+        const pith_depthwise_bytes a = { x.data, offsets, weights.data, taps, n, rows, columns, row_step, step, &out, sums.data };
+        for (int form = 0; form < 2 * PITH_ISA_COUNT; form++) {
+            const int level = form / 2;
+            if (!level_usable(level) || (form % 2 && !level_has_vnni(level))) continue;
+            FIND(pith_depthwise_bytes_fn, form % 2 ? "depthwise_vnni" : "depthwise", PITH_U8, level)(&a);
+            for (int64_t i = 0; i < rows * columns * n; i++) {
+                const int64_t window = i / n, c = i % n;
+                const uint8_t *at = a.x + window / columns * row_step + window % columns * step + c;
+                int32_t sum = 0;
+                for (int64_t t = 0; t < taps; t++) sum += at[offsets[t]] * plain[t][c];
+                float scaled = rintf((float)(sum + out.add[c]) * ((float *)scale.data)[c]);
+                scaled = scaled < out.low ? out.low : scaled > out.high ? out.high : scaled;
+                if (out.scale)
+                    assert_int_equal(out.y[window * out.step + c], (int)scaled + 100);
+                else
+                    assert_int_equal(a.sums[i], sum);
+            }
+        }
+        guarded_free(x), guarded_free(weights), guarded_free(sums), guarded_free(add), guarded_free(scale), guarded_free(y);
     }
 }
 
@@ -521,7 +547,7 @@ int main(void) {
                                         cmocka_unit_test(mixes),
                                         cmocka_unit_test(windows),
                                         cmocka_unit_test(pools),
-                                        cmocka_unit_test(depthwise_windows),
+                                        cmocka_unit_test(depthwise_windows), cmocka_unit_test(depthwise_bytes),
                                         cmocka_unit_test(turned_words) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
