@@ -279,7 +279,7 @@ static void bench_int8(pith_isa isa) {
                 char name[64];
                 PITH_KERNEL_FIND(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, isa)(packed, b, n, 1, k, n, 0, n);
                 int8_case c = { way ? PITH_KERNEL_FIND(pith_gemm_i8_fn, "gemm", PITH_I8, isa)
-                                    : pith_gemm_i8_find(NULL, isa),
+                                    : pith_gemm_i8_find(NULL, k, isa),
                                 { .a = a,
                                   .b = packed,
                                   .out = out,

@@ -1,7 +1,6 @@
 /* attention.c - the parts of the attention kernels that all levels share, and which kernel a CPU runs. */
 #include "kernels/attention.h"
 
-
 #include <string.h>
 
 pith_attention_keys pith_attention_look(const pith_attention *a) {

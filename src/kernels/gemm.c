@@ -52,20 +52,22 @@ const char *pith_gemm_bf16_family(int *wide, pith_isa isa) {
     return family;
 }
 
-/* A kernel of one level whose processor needs a feature, and its speed as a multiple of f32's. */
+/* A kernel of one level whose processor needs a feature, its speed as a multiple of f32's, and the least k for which it
+ * has that. */
 typedef struct gemm_choice {
     const char *family;
     pith_isa isa;
     uint32_t feature;
     int speed;
+    int64_t least;
 } gemm_choice;
 
 /* The first of the choices that this build has and this processor runs at the level, else the plain one, twice as fast
  * as f32. speed may be NULL. */
-static pith_kernel_fn *gemm_choose(const gemm_choice *choices, size_t count, const char *plain, int dtype, pith_isa isa,
-                                   int *speed) {
+static pith_kernel_fn *gemm_choose(const gemm_choice *choices, size_t count, const char *plain, int dtype, int64_t k,
+                                   pith_isa isa, int *speed) {
     for (size_t i = 0; i < count; i++) {
-        if (choices[i].isa != isa || !(pith_cpu_get()->features & choices[i].feature)) continue;
+        if (choices[i].isa != isa || !(pith_cpu_get()->features & choices[i].feature) || k < choices[i].least) continue;
         pith_kernel_fn *fn = pith_kernel_find(choices[i].family, dtype, isa);
         if (fn && speed) *speed = choices[i].speed;
         if (fn) return fn;
@@ -74,22 +76,22 @@ static pith_kernel_fn *gemm_choose(const gemm_choice *choices, size_t count, con
     return pith_kernel_find(plain, dtype, isa);
 }
 
-pith_gemm_i8_fn *pith_gemm_i8_find(int *speed, pith_isa isa) {
+pith_gemm_i8_fn *pith_gemm_i8_find(int *speed, int64_t k, pith_isa isa) {
     static const gemm_choice choices[] = {
-        { "gemm_amx", PITH_ISA_avx512, PITH_CPU_AMX_INT8, 10 },
-        { "gemm_vnni", PITH_ISA_avx512, PITH_CPU_AVX512_VNNI, 3 },
-        { "gemm_vnni", PITH_ISA_avx2, PITH_CPU_AVX_VNNI, 3 },
+        { "gemm_amx", PITH_ISA_avx512, PITH_CPU_AMX_INT8, 10, 64 },
+        { "gemm_vnni", PITH_ISA_avx512, PITH_CPU_AVX512_VNNI, 3, 0 },
+        { "gemm_vnni", PITH_ISA_avx2, PITH_CPU_AVX_VNNI, 3, 0 },
     };
     if (pith_piece_heard()) gemm_tell("gemm_amx gemm_vnni gemm", PITH_I8);
-    return (pith_gemm_i8_fn *)gemm_choose(choices, sizeof choices / sizeof *choices, "gemm", PITH_I8, isa, speed);
+    return (pith_gemm_i8_fn *)gemm_choose(choices, sizeof choices / sizeof *choices, "gemm", PITH_I8, k, isa, speed);
 }
 
 pith_gemm_blocks_fn *pith_gemm_blocks_find(int *speed, pith_isa isa) {
     static const gemm_choice choices[] = {
-        { "gemm_blocks_vnni", PITH_ISA_avx512, PITH_CPU_AVX512_VNNI, 3 },
-        { "gemm_blocks_vnni", PITH_ISA_avx2, PITH_CPU_AVX_VNNI, 3 },
+        { "gemm_blocks_vnni", PITH_ISA_avx512, PITH_CPU_AVX512_VNNI, 3, 0 },
+        { "gemm_blocks_vnni", PITH_ISA_avx2, PITH_CPU_AVX_VNNI, 3, 0 },
     };
     if (pith_piece_heard()) gemm_tell("gemm_blocks_vnni gemm_blocks", PITH_U8);
-    return (pith_gemm_blocks_fn *)gemm_choose(choices, sizeof choices / sizeof *choices, "gemm_blocks", PITH_U8, isa,
+    return (pith_gemm_blocks_fn *)gemm_choose(choices, sizeof choices / sizeof *choices, "gemm_blocks", PITH_U8, 0, isa,
                                               speed);
 }

@@ -41,8 +41,8 @@ typedef struct pith_gemm_int8 {
     const void *a;                /* [m, k] u8, or i8 if a_signed; row stride lda bytes */
     const void *b;                /* packed, 4-byte aligned */
     int32_t *c;                   /* [m, n], row stride ldc; or NULL */
-    const pith_requantize *bytes; /* rows are windows and columns maps; with scale, and without sums, row, windows and
-                                     maps. Used if c is NULL, a not signed then; or NULL */
+    const pith_requantize *bytes; /* with scale, its windows are rows and its maps columns, and a must not be signed.
+                                     Used if c is NULL; or NULL */
     pith_requantize_fn *requantize;
     float *out;                   /* [m, n], row stride ldc; used if c and bytes are NULL */
     const float *a_scale;         /* [m] */
@@ -76,8 +76,8 @@ PITH_KERNEL_DECLARE(gemm_i8, pith_gemm_i8_fn)      /* family "gemm" */
 PITH_KERNEL_DECLARE(gemm_vnni_i8, pith_gemm_i8_fn) /* family "gemm_vnni": needs AVX512_VNNI or AVX_VNNI on its level */
 PITH_KERNEL_DECLARE(gemm_amx_i8, pith_gemm_i8_fn)  /* family "gemm_amx": needs AMX_INT8 on level avx512 */
 
-/* Returns the fastest kernel that this processor can run at the level. *speed, if speed is not NULL, is set to its
- * speed as a multiple of f32's, roughly. */
-pith_gemm_i8_fn *pith_gemm_i8_find(int *speed, pith_isa isa);
+/* Returns the fastest kernel for rows of k that this processor can run at the level. *speed, if speed is not NULL, is
+ * set to its speed as a multiple of f32's, roughly. */
+pith_gemm_i8_fn *pith_gemm_i8_find(int *speed, int64_t k, pith_isa isa);
 
 #endif

@@ -5,6 +5,24 @@
 
 #include "kernels/vec.h"
 
+/* Up to four rows, as the bytes of words that are stored over each other. Returns how many columns are done: the last
+ * ones would be stored beyond the end. */
+static int64_t turn_few(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row, int64_t n, int64_t m,
+                        uint8_t flip) {
+    const vi flips = vi_set1((int32_t)(flip * 0x01010101u));
+    int64_t i = 0;
+    for (; n - i >= 16 + 4; i += 16) {
+        int32_t words[16];
+        vi v = vi_load_u8(from + i);
+        if (m > 1) v = vi_or(v, vi_shl(vi_load_u8(from + from_row + i), 8));
+        if (m > 2) v = vi_or(v, vi_shl(vi_load_u8(from + 2 * from_row + i), 16));
+        if (m > 3) v = vi_or(v, vi_shl(vi_load_u8(from + 3 * from_row + i), 24));
+        vi_store(words, vi_xor(v, flips));
+        for (int64_t k = 0; k < 16; k++) memcpy(to + (i + k) * to_row, &words[k], sizeof *words);
+    }
+    return i;
+}
+
 void PITH_K(turn_bytes_u8)(uint8_t *to, int64_t to_row, const uint8_t *from, int64_t from_row, int64_t n, int64_t m,
                            uint8_t flip) {
     const vi flips = vi_set1(flip);
@@ -19,7 +37,8 @@ void PITH_K(turn_bytes_u8)(uint8_t *to, int64_t to_row, const uint8_t *from, int
             for (int k = 0; k < 16; k++) vi_store_8(to + (i + k) * to_row + j, vi_xor(vi_bits(block[k]), flips));
         }
     }
-    for (int64_t i = 0; i < n; i++) {
+    const int64_t few = m <= 4 && m == to_row ? turn_few(to, to_row, from, from_row, n, m, flip) : 0;
+    for (int64_t i = few; i < n; i++) {
         for (int64_t j = i < whole_n ? whole_m : 0; j < m; j++)
             to[i * to_row + j] = (uint8_t)(from[j * from_row + i] ^ flip);
     }
@@ -48,7 +67,7 @@ PITH_INLINE vi requantize_take(const int32_t *p, size_t n) {
 /* n (1 to 16) maps of a window, side by side. */
 PITH_INLINE void requantize_beside(const pith_requantize *a, const limits *l, const int32_t *sums, uint8_t *y,
                                    int64_t j, vi row_sum, size_t n) {
-    vi v = vi_add(requantize_take(sums + j, n), requantize_take(a->add + j, n));
+    vi v = vi_add(requantize_take(sums, n), requantize_take(a->add + j, n));
     if (a->zeros) v = vi_sub(v, vi_mul(requantize_take(a->zeros + j, n), row_sum));
     v = requantize_bytes(l, v, n == 16 ? vf_load(a->scale + j) : vf_load_n(a->scale + j, n));
     if (n == 16)
@@ -57,41 +76,47 @@ PITH_INLINE void requantize_beside(const pith_requantize *a, const limits *l, co
         vi_store_8_n(y + j, v, n);
 }
 
-static void requantize_rows(const pith_requantize *given) {
+static void requantize_rows(const pith_requantize *given, const int32_t *sums, int64_t row, int64_t i0, int64_t i1,
+                            int64_t j0, int64_t j1) {
     const pith_requantize a = *given;
     const limits l = requantize_limits(given);
-    for (int64_t i = 0; i < a.windows; i++) {
-        const int32_t *sums = a.sums + i * a.row;
+    for (int64_t i = i0; i < i1; i++, sums += row) {
         uint8_t *y = a.y + i * a.step;
         const vi row_sum = vi_set1(a.zeros ? a.row_sums[i] : 0);
-        int64_t j = 0;
-        for (; a.maps - j >= 16; j += 16) requantize_beside(&a, &l, sums, y, j, row_sum, 16);
-        if (j < a.maps) requantize_beside(&a, &l, sums, y, j, row_sum, (size_t)(a.maps - j));
+        int64_t j = j0;
+        for (; j1 - j >= 16; j += 16) requantize_beside(&a, &l, sums + (j - j0), y, j, row_sum, 16);
+        if (j < j1) requantize_beside(&a, &l, sums + (j - j0), y, j, row_sum, (size_t)(j1 - j));
     }
 }
 
-void PITH_K(requantize_i32)(const pith_requantize *a) {
+/* At most 16 windows and n maps, turned. */
+PITH_INLINE void requantize_turned(const pith_requantize *a, const int32_t *sums, int64_t row, int64_t i,
+                                   size_t windows, int64_t j, size_t maps) {
+    const vi add = requantize_take(a->add + j, maps);
+    const vi zeros = a->zeros ? requantize_take(a->zeros + j, maps) : vi_set1(0);
+    vf block[16];
+    for (size_t k = 0; k < 16; k++) {
+        vi v = k < windows ? requantize_take(sums + (int64_t)k * row, maps) : vi_set1(0);
+        v = vi_add(v, add);
+        if (a->zeros && k < windows) v = vi_sub(v, vi_mul(zeros, vi_set1(a->row_sums[i + (int64_t)k])));
+        block[k] = vf_bits(v);
+    }
+    vf_transpose(block);
+    for (size_t k = 0; k < maps; k++)
+        vf_store_n((float *)(void *)(a->wide + (j + (int64_t)k) * a->plane + i), block[k], windows);
+}
+
+void PITH_K(requantize_i32)(const pith_requantize *a, const int32_t *sums, int64_t row, int64_t i0, int64_t i1,
+                            int64_t j0, int64_t j1) {
     if (a->scale) {
-        requantize_rows(a);
+        requantize_rows(a, sums, row, i0, i1, j0, j1);
         return;
     }
-    for (int64_t i = 0; i < a->windows; i += 16) {
-        size_t rows = a->windows - i < 16 ? (size_t)(a->windows - i) : 16;
-        for (int64_t j = 0; j < a->maps; j += 16) {
-            size_t columns = a->maps - j < 16 ? (size_t)(a->maps - j) : 16;
-            vi add = requantize_take(a->add + j, columns);
-            vi zeros = a->zeros ? requantize_take(a->zeros + j, columns) : vi_set1(0);
-            vf block[16];
-            for (size_t k = 0; k < 16; k++) {
-                vi v = k < rows ? requantize_take(a->sums + (i + (int64_t)k) * a->row + j, columns) : vi_set1(0);
-                v = vi_add(v, add);
-                if (a->zeros && k < rows) v = vi_sub(v, vi_mul(zeros, vi_set1(a->row_sums[i + (int64_t)k])));
-                block[k] = vf_bits(v);
-            }
-            vf_transpose(block);
-            for (size_t k = 0; k < columns; k++)
-                vf_store_n((float *)(void *)(a->wide + (j + (int64_t)k) * a->plane + i), block[k], rows);
-        }
+    for (int64_t i = i0; i < i1; i += 16) {
+        const size_t windows = i1 - i < 16 ? (size_t)(i1 - i) : 16;
+        for (int64_t j = j0; j < j1; j += 16)
+            requantize_turned(a, sums + (i - i0) * row + (j - j0), row, i, windows, j,
+                              j1 - j < 16 ? (size_t)(j1 - j) : 16);
     }
 }
 

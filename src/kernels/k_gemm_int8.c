@@ -294,20 +294,6 @@ static void finish_sums(const pith_gemm_int8 *g, const int32_t *t, int64_t strid
     }
 }
 
-static void finish_bytes(const pith_gemm_int8 *g, const int32_t *t, int64_t stride, int64_t i, int64_t rows, int64_t j,
-                         int64_t width) {
-    pith_requantize out = *g->bytes;
-    out.sums = t;
-    out.row = stride;
-    out.windows = rows;
-    out.maps = width;
-    out.add += j;
-    out.scale += j;
-    out.y += i * out.step + j;
-    if (out.zeros) out.zeros += j, out.row_sums += i;
-    g->requantize(&out);
-}
-
 /* Rows of sums, where they go and what is theirs. */
 typedef struct block {
     const int32_t *t, *zeros;
@@ -414,7 +400,7 @@ void PITH_K(gemm_i8_finish)(const pith_gemm_int8 *g, const int32_t *t, int64_t s
     if (g->c)
         finish_sums(g, t, stride, shift, i, rows, j, width);
     else if (g->bytes)
-        finish_bytes(g, t, stride, i, rows, j, width);
+        g->requantize(g->bytes, t, stride, i, i + rows, j, j + width);
     else if (TOGETHER > 0 && vnni)
         gemm_int8_finish(g, t, stride, shift, i, rows, j, width, true);
     else

@@ -34,7 +34,9 @@ pith_kernel_fn *pith_kernel_find(const char *family, int dtype, pith_isa isa) {
 }
 
 pith_kernel_fn *pith_kernel_find_vnni(const char *vnni, const char *plain, int dtype, pith_isa isa) {
-    const uint32_t wanted = isa == PITH_ISA_avx512 ? PITH_CPU_AVX512_VNNI : isa == PITH_ISA_avx2 ? PITH_CPU_AVX_VNNI : 0;
+    const uint32_t wanted = isa == PITH_ISA_avx512 ? PITH_CPU_AVX512_VNNI
+                            : isa == PITH_ISA_avx2 ? PITH_CPU_AVX_VNNI
+                                                   : 0;
     pith_kernel_fn *slower = pith_kernel_find(plain, dtype, isa), *fn = pith_kernel_find(vnni, dtype, isa);
     return fn && pith_cpu_get()->features & wanted ? fn : slower;
 }

@@ -41,7 +41,8 @@ extern const size_t pith_kernel_table_count;
 /* The best built level not above isa, or NULL if this build has no such kernel. */
 pith_kernel_fn *pith_kernel_find(const char *family, int dtype, pith_isa isa);
 #define PITH_KERNEL_FIND(type, family, dtype, isa) ((type *)pith_kernel_find(family, dtype, isa))
-/* The kernel for processors that have VNNI on the level (AVX512_VNNI, AVX_VNNI), or else the plain one: same bits, slower.
+/* The kernel for processors that have VNNI on the level (AVX512_VNNI, AVX_VNNI), or else the plain one: same bits,
+ * slower.
  */
 pith_kernel_fn *pith_kernel_find_vnni(const char *vnni, const char *plain, int dtype, pith_isa isa);
 /* Of a kernel that pith_kernel_find does not find: whether only this build lacks it, because it was made without it or

@@ -68,9 +68,8 @@ PITH_INLINE vi vi_low_16(vi a, vi b) { return _mm512_unpacklo_epi16(a, b); }
 PITH_INLINE vi vi_high_16(vi a, vi b) { return _mm512_unpackhi_epi16(a, b); }
 PITH_INLINE vi vi_narrow_8(const vi v[4]) {
     const vi low = _mm512_set1_epi32(255);
-    return _mm512_packus_epi16(
-        _mm512_packs_epi32(_mm512_and_si512(v[0], low), _mm512_and_si512(v[1], low)),
-        _mm512_packs_epi32(_mm512_and_si512(v[2], low), _mm512_and_si512(v[3], low)));
+    return _mm512_packus_epi16(_mm512_packs_epi32(_mm512_and_si512(v[0], low), _mm512_and_si512(v[1], low)),
+                               _mm512_packs_epi32(_mm512_and_si512(v[2], low), _mm512_and_si512(v[3], low)));
 }
 PITH_INLINE void vi_turn_groups(vi v[4]) {
     const vi a = _mm512_shuffle_i32x4(v[0], v[1], 0x44), b = _mm512_shuffle_i32x4(v[0], v[1], 0xEE);
@@ -92,9 +91,7 @@ PITH_INLINE vf vf_bits(vi a) { return _mm512_castsi512_ps(a); }
 PITH_INLINE vi vi_bits(vf a) { return _mm512_castps_si512(a); }
 PITH_INLINE vf vf_of_vi(vi a) { return _mm512_cvtepi32_ps(a); }
 PITH_INLINE vi vi_of_vf(vf a) { return _mm512_cvttps_epi32(a); }
-PITH_INLINE vi vi_nearest(vf a) {
-    return _mm512_cvt_roundps_epi32(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
+PITH_INLINE vi vi_nearest(vf a) { return _mm512_cvt_roundps_epi32(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 
 PITH_INLINE vf vf_add(vf a, vf b) { return _mm512_add_ps(a, b); }
 PITH_INLINE vf vf_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }

@@ -75,7 +75,8 @@ PITH_INLINE void vi_store_bytes_n(void *p, vi x, size_t n) {
     vi_store_bytes(bytes, x);
     memcpy(p, bytes, n);
 }
-#define PITH_VEC_ZIP(op, bits) vreinterpretq_s32_s##bits(op(vreinterpretq_s##bits##_s32(a), vreinterpretq_s##bits##_s32(b)))
+#define PITH_VEC_ZIP(op, bits)                                                                                         \
+    vreinterpretq_s32_s##bits(op(vreinterpretq_s##bits##_s32(a), vreinterpretq_s##bits##_s32(b)))
 #define PITH_VEC_IN_TURN(name, op, bits)                                                                               \
     PITH_INLINE int32x4_t pith_vec_##name(int32x4_t a, int32x4_t b) { return PITH_VEC_ZIP(op, bits); }                 \
     PITH_VEC_2(vi, vi_##name, vi, pith_vec_##name)

@@ -9,9 +9,10 @@
 #include "ops/pack.h"
 
 /* TILE: windows of one part, whose rows stay in L2. BLOCK: maps whose sums are written, so that they stay in L1.
- * COLUMNS: maps of a part where there are few tiles. MOST_TERMS: products of a sum that fit 32 bits, whatever the numbers
- * are. MOST_SETS: bytes of a sum that is a weight less its zero point. */
-enum { TILE = 64, BLOCK = 128, COLUMNS = 64, MOST_SETS = 3, MOST_TERMS = 32768, GRAIN = 1 << 14 };
+ * COLUMNS: maps of a part where there are few tiles. MOST_TERMS: products of a sum that fit 32 bits, whatever the
+ * numbers are. MOST_SETS: bytes of a sum that is a weight less its zero point. SLACK: bytes behind each part of the
+ * scratch. */
+enum { TILE = 64, BLOCK = 128, COLUMNS = 64, MOST_SETS = 3, SLACK = 16, MOST_TERMS = 32768, GRAIN = 1 << 14 };
 
 typedef struct weights {
     const pith_conv_int *p;
@@ -136,7 +137,7 @@ pith_status pith_conv_int_prepare(pith_conv_int *p, pith_prepare *c, const pith_
     p->channels = w->dims[1];
     p->maps = w->dims[0] / p->groups;
     p->taps = pith_window_count(w->dims + 2, p->rank);
-    p->gemm = pith_gemm_i8_find(NULL, c->isa);
+    p->gemm = pith_gemm_i8_find(NULL, p->taps * p->channels, c->isa);
     if (!p->gemm) (void)pith_prepare_find(c, "gemm", PITH_I8);
     p->pack = PITH_PREPARE_KERNEL(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, c);
     p->turn = PITH_PREPARE_KERNEL(pith_turn_bytes_fn, "turn_bytes", PITH_U8, c);
@@ -152,14 +153,14 @@ pith_status pith_conv_int_prepare(pith_conv_int *p, pith_prepare *c, const pith_
 
 /* The padded picture and the parts of the scratch, in bytes. */
 typedef struct room {
-    int64_t rows, columns; /* of the picture */
+    int64_t rows, columns;                                                    /* of the picture */
     size_t picture, maps, taps, weights, tile, sums, bytes, row_sums, worker; /* bytes: before they are turned */
 } room;
 
 static bool conv_int_add(size_t *bytes, int64_t count, int64_t each, size_t size, size_t *own) {
     int64_t n;
     if (pith_mul_overflows(count, each, &n) || n < 0 || pith_mul_overflows((size_t)n, size, own)) return false;
-    return !pith_add_overflows(*own, (size_t)63, own) &&
+    return !pith_add_overflows(*own, (size_t)63 + SLACK, own) &&
            (*own &= ~(size_t)63, !pith_add_overflows(*bytes, *own, bytes));
 }
 
@@ -205,7 +206,7 @@ typedef struct job {
     uint8_t x_flip, x_zero, y_flip;
     int64_t all_channels, windows, tiles, column_parts, rows_per_part;
     int64_t tile_rows, tile_columns; /* windows of a depthwise part */
-    uint8_t *y; /* of one picture, or wide */
+    uint8_t *y;                      /* of one picture, or wide */
     int32_t *wide;
     bool direct; /* the picture's places are the rows of the matmul */
     int64_t *offsets;
@@ -218,8 +219,18 @@ typedef struct job {
 } job;
 
 static void conv_int_copy(uint8_t *to, const uint8_t *from, int64_t n, uint8_t flip) {
-    memcpy(to, from, (size_t)n);
-    for (int64_t i = 0; flip && i < n; i++) to[i] ^= flip;
+    if (!flip) {
+        memcpy(to, from, (size_t)n);
+        return;
+    }
+    const uint64_t flips = flip * 0x0101010101010101u;
+    for (; n >= 32; n -= 32, to += 32, from += 32) {
+        uint64_t eight[4];
+        memcpy(eight, from, sizeof eight);
+        for (int i = 0; i < 4; i++) eight[i] ^= flips;
+        memcpy(to, eight, sizeof eight);
+    }
+    for (int64_t i = 0; i < n; i++) to[i] = from[i] ^ flip;
 }
 
 /* Whether the input is what the windows would read of its copy. */
@@ -272,9 +283,15 @@ static void conv_int_fill_rows(const job *j, uint8_t *rows, int64_t group, int64
     bool run = p->groups == 1 && j->w->dilation[last] == 1; /* taps of a kernel row lie next to each other */
     int64_t each = run ? j->w->kernel[last] : 1;
     size_t bytes = (size_t)(each * p->channels);
+    const bool few = bytes <= SLACK && j->turned; /* what is copied too much is overwritten by the next */
     for (int64_t o = o0; o < o1; o++) {
         const uint8_t *from = j->picture + conv_int_place(j, o) + group * p->channels;
-        for (int64_t t = 0; t < p->taps; t += each, rows += bytes) memcpy(rows, from + j->offsets[t], bytes);
+        for (int64_t t = 0; t < p->taps; t += each, rows += bytes) {
+            if (few)
+                memcpy(rows, from + j->offsets[t], SLACK);
+            else
+                memcpy(rows, from + j->offsets[t], bytes);
+        }
     }
 }
 
@@ -313,20 +330,15 @@ static void conv_int_multiply(const job *j, char *own, pith_gemm_int8 *g, const 
     for (int64_t n = n0; n < n1; n += block) {
         const int64_t map = group * p->maps + n, maps = n1 - n < block ? n1 - n : block;
         pith_requantize out = conv_int_out(j, row_sums, map, o0, bytes, maps);
-        g->b = (const char *)p->packed + group * p->packed_size +
-               n / PITH_GEMM_PANEL * pith_gemm_int8_panel_bytes(g->k);
+        g->b =
+            (const char *)p->packed + group * p->packed_size + n / PITH_GEMM_PANEL * pith_gemm_int8_panel_bytes(g->k);
         g->n = g->ldc = maps;
         if (p->wide)
             g->c = (int32_t *)(void *)(own + j->m.tile);
         else
             g->bytes = &out;
         p->gemm(g, 0, g->m, 0, maps);
-        if (p->wide) {
-            out.sums = g->c;
-            out.windows = g->m;
-            out.maps = out.row = maps;
-            p->requantize(&out);
-        }
+        if (p->wide) p->requantize(&out, g->c, maps, 0, g->m, 0, maps);
         conv_int_place_bytes(j, bytes, map, o0, g->m, maps);
     }
 }
@@ -375,12 +387,7 @@ static void conv_int_depthwise(const job *j, char *own, int64_t part) {
         .sums = (int32_t *)(void *)(own + j->m.tile),
     };
     j->p->sum_taps(&a);
-    if (j->p->wide) {
-        out.sums = a.sums;
-        out.windows = a.rows * a.columns;
-        out.maps = out.row = a.channels;
-        j->p->requantize(&out);
-    }
+    if (j->p->wide) j->p->requantize(&out, a.sums, a.channels, 0, a.rows * a.columns, 0, a.channels);
     conv_int_place_bytes(j, bytes, 0, o, a.rows * a.columns, a.channels);
 }
 
@@ -440,6 +447,13 @@ static void conv_int_maps(job *j, const pith_run *r, const pith_conv_int_inputs 
     }
     if (p->wide) return;
     const float x_scale = conv_int_number(r, in->x_scale, 0), y_scale = conv_int_number(r, in->y_scale, 0);
+    const pith_tensor *w_scale = r->in[in->w_scale];
+    if (w_scale->dtype == PITH_F32) {
+        const int64_t apart = w_scale->bytes > sizeof(float);
+        for (int64_t map = 0; map < p->groups * p->maps; map++)
+            j->scale[map] = x_scale * ((const float *)w_scale->data)[map * apart] / y_scale;
+        return;
+    }
     for (int64_t map = 0; map < p->groups * p->maps; map++)
         j->scale[map] = x_scale * conv_int_number(r, in->w_scale, map) / y_scale;
 }
@@ -460,8 +474,9 @@ static void conv_int_tiles(job *j) {
     const int64_t columns = j->w->out[j->w->rank - 1], rows = j->windows / columns;
     j->tile_columns = columns < TILE ? columns : TILE;
     j->tile_rows = TILE / j->tile_columns;
-    j->tiles = j->p->depthwise ? (columns + j->tile_columns - 1) / j->tile_columns * ((rows + j->tile_rows - 1) / j->tile_rows)
-                               : (j->windows + TILE - 1) / TILE;
+    j->tiles = j->p->depthwise
+                   ? (columns + j->tile_columns - 1) / j->tile_columns * ((rows + j->tile_rows - 1) / j->tile_rows)
+                   : (j->windows + TILE - 1) / TILE;
 }
 
 static void conv_int_picture(pith_run *r, job *j) {

@@ -26,7 +26,7 @@ typedef struct pith_conv_int {
     pith_requantize_fn *requantize;
     const void *packed;                                /* the groups' weights after each other; or depthwise ones */
     int64_t packed_size, groups, channels, maps, taps; /* channels and maps of one group */
-    int rank, sets; /* sets: bytes of a depthwise weight */
+    int rank, sets;                                    /* sets: bytes of a depthwise weight */
 } pith_conv_int;
 
 /* Numbers of the node's inputs; -1: there is none. */

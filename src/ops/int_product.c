@@ -38,7 +38,7 @@ pith_status pith_int_product_prepare(pith_int_product *p, pith_prepare *c, int b
     if (t->dtype != PITH_U8 && t->dtype != PITH_I8) return pith_fail_dtype(c->err, t->dtype);
     PITH_TRY(pith_prepare_kernel(c, "gemm_pack", PITH_I8, &kernel));
     p->pack = (pith_gemm_pack_i8_fn *)kernel;
-    p->gemm = pith_gemm_i8_find(NULL, c->isa);
+    p->gemm = pith_gemm_i8_find(NULL, t->rank == 2 && t->dims[0] > 0 ? t->dims[0] : INT64_MAX, c->isa);
     if (!p->gemm) return pith_prepare_kernel(c, "gemm", PITH_I8, &kernel);
     if (t->rank != 2 || !pith_pack_can(c, b)) return PITH_OK;
     int64_t size = pith_gemm_int8_packed_size(t->dims[0], t->dims[1]);

@@ -34,7 +34,7 @@ static pith_status linear_int8_prepare(pith_linear *s, pith_prepare *c, const pi
     if (!f || scales < 0 || pith_add_overflows(scales, scales / panel * PITH_GEMM_PANEL * 4, &bytes))
         return pith_fail_memory(c->err, SIZE_MAX);
     f->quantize = PITH_PREPARE_KERNEL(pith_quantize_panel_fn, "quantize_panel", PITH_I8, c);
-    s->gemm = (pith_kernel_fn *)pith_gemm_i8_find(&speed, c->isa);
+    s->gemm = (pith_kernel_fn *)pith_gemm_i8_find(&speed, s->k, c->isa);
     if (!s->gemm) (void)pith_prepare_find(c, "gemm", PITH_I8);
     s->grain = speed * PITH_LINEAR_GRAIN;
     s->convert = pith_prepare_find(c, "quantize_rows", PITH_U8);

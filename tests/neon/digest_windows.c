@@ -51,11 +51,25 @@ static void run_depthwise_bytes(const call *c) {
     for (size_t i = 0; i < COUNT(weights); i++) weights[i] = (int8_t)(z[i % N] * 127.0f);
     for (size_t i = 0; i < COUNT(sums); i++) sums[i] = (int32_t)(y[i % N] * 2000.0f);
     memset(bytes, 0, sizeof bytes);
-    const pith_requantize to = { .add = sums + MOST, .scale = c->round % 4 ? z : NULL, .y = bytes, .step = n,
-                                  .low = -100, .high = 155, .zero = 100 };
+    const pith_requantize to = { .add = sums + MOST,
+                                 .scale = c->round % 4 ? z : NULL,
+                                 .y = bytes,
+                                 .step = n,
+                                 .low = -100,
+                                 .high = 155,
+                                 .zero = 100 };
     static int32_t found[ROWS * COLUMNS * MOST];
-    const pith_depthwise_bytes a = { (const uint8_t *)(const void *)x, offsets, (const int32_t *)(const void *)weights,
-                                     taps, n, ROWS, COLUMNS, 5 * n, n, &to, found };
+    const pith_depthwise_bytes a = { (const uint8_t *)(const void *)x,
+                                     offsets,
+                                     (const int32_t *)(const void *)weights,
+                                     taps,
+                                     n,
+                                     ROWS,
+                                     COLUMNS,
+                                     5 * n,
+                                     n,
+                                     &to,
+                                     found };
     memset(found, 0, sizeof found);
     ((pith_depthwise_bytes_fn *)c->fn)(&a);
     put_bytes(put_bytes(0, bytes, sizeof bytes), found, sizeof found);
@@ -134,13 +148,13 @@ static void run_requantize(const call *c) {
     static uint8_t bytes[WINDOWS * (MAPS + GAP)];
     for (size_t i = 0; i < COUNT(numbers); i++) numbers[i] = (int32_t)(y[i] * 2000.0f);
     memset(bytes, 0, sizeof bytes), memset(wide, 0, sizeof wide);
-    pith_requantize a = { .sums = numbers, .add = numbers + 40, .row_sums = numbers + 80, .y = bytes, .wide = wide };
+    pith_requantize a = { .add = numbers + 40, .row_sums = numbers + 80, .y = bytes, .wide = wide };
     a.zeros = c->round % 3 ? numbers + 120 : NULL;
     a.scale = c->round % 4 ? z : NULL;
-    a.windows = 1 + (c->round + 13) % WINDOWS, a.maps = 1 + (c->round + 7) % MAPS, a.row = a.maps + c->round % 2;
-    a.plane = a.windows, a.step = a.maps + c->round % GAP;
+    const int64_t windows = 1 + (c->round + 13) % WINDOWS, maps = 1 + (c->round + 7) % MAPS;
+    a.plane = windows, a.step = maps + c->round % GAP;
     a.low = -100, a.high = 155, a.zero = 100;
-    ((pith_requantize_fn *)c->fn)(&a);
+    ((pith_requantize_fn *)c->fn)(&a, numbers, maps + c->round % 2, 0, windows, 0, maps);
     put_bytes(put_bytes(0, bytes, sizeof bytes), wide, sizeof wide);
 }
 

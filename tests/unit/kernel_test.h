@@ -23,7 +23,8 @@ static inline int level_usable(int level) {
     return level <= (int)cpu->isa && cpu->supported >> level & 1;
 }
 
-/* Whether the processor has what kernels for VNNI need on a level. Other levels have the plain form under their names. */
+/* Whether the processor has what kernels for VNNI need on a level. Other levels have the plain form under their names.
+ */
 static inline int level_has_vnni(int level) {
     const uint32_t features = pith_cpu_get()->features;
     if (level == PITH_ISA_avx512) return (features & PITH_CPU_AVX512_VNNI) != 0;

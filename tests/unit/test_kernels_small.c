@@ -428,8 +428,7 @@ static void convolution_bytes(void **state) {
     (void)state;
     for (int round = 0; round < 40; round++) {
         int64_t n = 1 + random_below(70), m = 1 + random_below(40), gap = random_below(3);
-        guarded x = guarded_alloc((size_t)(m * (n + gap)), round & 1),
-                y = guarded_alloc((size_t)(n * m), round & 1);
+        guarded x = guarded_alloc((size_t)(m * (n + gap)), round & 1), y = guarded_alloc((size_t)(n * m), round & 1);
         guarded sums = guarded_alloc((size_t)(m * n) * 4, round & 1), add = guarded_alloc((size_t)n * 4, 0);
         guarded wide = guarded_alloc((size_t)(n * m) * 4, 1);
         guarded scale = guarded_floats(n), rows = guarded_alloc((size_t)m * 4, 1);
@@ -446,20 +445,26 @@ static void convolution_bytes(void **state) {
             FIND(pith_turn_bytes_fn, "turn_bytes", PITH_U8, level)(to, m, from, n + gap, n, m, flip);
             for (int64_t i = 0; i < n * m; i++) assert_int_equal(to[i], from[i % m * (n + gap) + i / m] ^ flip);
             int32_t *found = wide.data;
-            pith_requantize a = { .sums = sums.data, .add = add.data, .row_sums = rows.data, .y = to, .wide = found };
+            pith_requantize a = { .add = add.data, .row_sums = rows.data, .y = to, .wide = found };
             a.zeros = round & 4 ? zeros : NULL;
             a.scale = round & 8 ? scale.data : NULL;
-            a.windows = a.plane = m;
-            a.maps = a.row = a.step = n;
+            a.plane = m;
+            a.step = n;
             a.low = -100, a.high = 155, a.zero = 100;
-            FIND(pith_requantize_fn, "requantize", PITH_I32, level)(&a);
+            const int32_t *from_sums = sums.data;
+            const int64_t half = random_below(m), part = random_below(n); /* in four parts */
+            for (int q = 0; q < 4; q++) {
+                const int64_t i0 = q / 2 ? half : 0, j0 = q % 2 ? part : 0;
+                FIND(pith_requantize_fn, "requantize", PITH_I32, level)
+                (&a, from_sums + i0 * n + j0, n, i0, q / 2 ? m : half, j0, q % 2 ? n : part);
+            }
             for (int64_t i = 0; i < n * m; i++) {
                 int64_t map = i / m, window = i % m;
-                int32_t v = a.sums[window * n + map] + a.add[map] - (a.zeros ? a.row_sums[window] * a.zeros[map] : 0);
+                int32_t v =
+                    from_sums[window * n + map] + a.add[map] - (a.zeros ? a.row_sums[window] * a.zeros[map] : 0);
                 float scaled = a.scale ? rintf((float)v * a.scale[map]) : 0;
                 scaled = scaled < a.low ? a.low : scaled > a.high ? a.high : scaled;
-                assert_int_equal(a.scale ? to[window * n + map] : found[i],
-                                 a.scale ? (int)scaled + 100 : v);
+                assert_int_equal(a.scale ? to[window * n + map] : found[i], a.scale ? (int)scaled + 100 : v);
             }
         }
         guarded_free(x), guarded_free(y), guarded_free(sums), guarded_free(add);
@@ -477,8 +482,10 @@ static void depthwise_bytes(void **state) {
         const int64_t row_step = columns * step + random_below(40), quads = (taps + 3) / 4;
         const int64_t reach = (rows - 1) * row_step + (columns - 1) * step + n;
         guarded x = guarded_alloc((size_t)(reach + 300), 1);
-        guarded weights = guarded_alloc((size_t)((n + 63) / 64 * 64 * quads * 4), 1), sums = guarded_alloc(WINDOWS * (size_t)n * 4, 0);
-        guarded add = guarded_alloc((size_t)n * 4, 1), scale = guarded_floats(n), y = guarded_alloc((size_t)(rows * columns * (n + 3) - 3), 1);
+        guarded weights = guarded_alloc((size_t)((n + 63) / 64 * 64 * quads * 4), 1),
+                sums = guarded_alloc(WINDOWS * (size_t)n * 4, 0);
+        guarded add = guarded_alloc((size_t)n * 4, 1), scale = guarded_floats(n),
+                y = guarded_alloc((size_t)(rows * columns * (n + 3) - 3), 1);
         int64_t offsets[TAPS];
         static int8_t plain[TAPS][CHANNELS];
         memset(weights.data, 0, (size_t)((n + 63) / 64 * 64 * quads * 4));
@@ -486,12 +493,20 @@ static void depthwise_bytes(void **state) {
         for (int64_t t = 0; t < taps; t++) {
             offsets[t] = t ? random_below(301) : 300;
             for (int64_t c = 0; c < n; c++)
-                ((int8_t *)weights.data)[pith_depthwise_place(t, c, taps) * 4 + t % 4] = plain[t][c] = (int8_t)random_u32();
+                ((int8_t *)weights.data)[pith_depthwise_place(t, c, taps) * 4 + t % 4] = plain[t][c] =
+                    (int8_t)random_u32();
         }
         for (int64_t c = 0; c < n; c++) ((int32_t *)add.data)[c] = (int32_t)random_u32() >> 14;
         for (int64_t c = 0; c < n; c++) ((float *)scale.data)[c] *= 0.001f;
-        pith_requantize out = { .add = add.data, .scale = round & 1 ? scale.data : NULL, .y = y.data, .step = n + 3, .low = -100, .high = 155, .zero = 100 };
-        const pith_depthwise_bytes a = { x.data, offsets, weights.data, taps, n, rows, columns, row_step, step, &out, sums.data };
+        pith_requantize out = { .add = add.data,
+                                .scale = round & 1 ? scale.data : NULL,
+                                .y = y.data,
+                                .step = n + 3,
+                                .low = -100,
+                                .high = 155,
+                                .zero = 100 };
+        const pith_depthwise_bytes a = { x.data,  offsets,  weights.data, taps, n,        rows,
+                                         columns, row_step, step,         &out, sums.data };
         for (int form = 0; form < 2 * PITH_ISA_COUNT; form++) {
             const int level = form / 2;
             if (!level_usable(level) || (form % 2 && !level_has_vnni(level))) continue;
@@ -509,7 +524,8 @@ static void depthwise_bytes(void **state) {
                     assert_int_equal(a.sums[i], sum);
             }
         }
-        guarded_free(x), guarded_free(weights), guarded_free(sums), guarded_free(add), guarded_free(scale), guarded_free(y);
+        guarded_free(x), guarded_free(weights), guarded_free(sums), guarded_free(add), guarded_free(scale),
+            guarded_free(y);
     }
 }
 
@@ -547,7 +563,8 @@ int main(void) {
                                         cmocka_unit_test(mixes),
                                         cmocka_unit_test(windows),
                                         cmocka_unit_test(pools),
-                                        cmocka_unit_test(depthwise_windows), cmocka_unit_test(depthwise_bytes),
+                                        cmocka_unit_test(depthwise_windows),
+                                        cmocka_unit_test(depthwise_bytes),
                                         cmocka_unit_test(turned_words) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
