@@ -153,6 +153,7 @@ pith_opt pith_model_optimizer(const pith_model *m, pith_graph *graph, pith_error
                        .level = m->options.optimization,
                        .precision = m->options.precision,
                        .allocator = m->options.allocator,
+                       .files = &m->files,
                        .limits = m->limits,
                        .err = err };
 }

@@ -7,6 +7,7 @@
 #ifndef PITH_OPT_PASS_H
 #define PITH_OPT_PASS_H
 
+#include "base/file.h"
 #include "ops/op.h"
 
 /* The results of passes, for `pith inspect`: "fused attention: layer …", "not fused: node 12 … because …". */
@@ -34,6 +35,7 @@ typedef struct pith_opt {
     int level;     /* 1 and up; see pith_pass.level */
     int precision; /* pith_precision */
     const pith_allocator *allocator;
+    const pith_files *files;       /* where constants may lie; NULL: none */
     pith_report *report;           /* may be NULL */
     const pith_opt_limits *limits; /* NULL: none */
     pith_error *err;
@@ -49,6 +51,11 @@ typedef struct pith_pass {
 
 extern const pith_pass *const pith_pass_table[];
 extern const size_t pith_pass_table_count;
+
+/* What is no longer read of a file leaves memory: a constant that only replaced nodes read. It may be read again. */
+static inline void pith_opt_release(const pith_opt *o, const pith_value *v) {
+    if (o->files && v->type.data) pith_files_release(o->files, v->type.data->data, v->type.data->bytes);
+}
 
 /* stop_after: name of the pass after which to stop (for inspection), or NULL. */
 pith_status pith_opt_run(pith_opt *o, const char *stop_after);

@@ -81,6 +81,7 @@ static pith_status conv_norm_make(pith_opt *o, pith_node *conv, pith_node *after
     if (!*made) return pith_fail_memory(o->err, sizeof **made);
     (*made)->outputs[0]->type = after->outputs[0]->type;
     PITH_TRY(pith_op_bind_node(*made, o->err));
+    pith_opt_release(o, conv->inputs[1]);
     return pith_match_replace(after->outputs[0], (*made)->outputs[0], o->err);
 }
 

@@ -97,6 +97,8 @@ static pith_status fold_node(pith_opt *o, pith_node *node, pith_arena *scratch, 
         out[i].data = data;
         PITH_TRY(replace_by_const(graph, node->outputs[i], &out[i], o->err));
     }
+    for (int i = 0; i < node->input_count; i++)
+        if (node->inputs[i] && pith_match_user(node->inputs[i]) == node) pith_opt_release(o, node->inputs[i]);
     ++*changes;
     return PITH_OK;
 }
