@@ -10,6 +10,7 @@
 #include "kernels/affine.h"
 #include "kernels/attention.h"
 #include "kernels/binary.h"
+#include "kernels/cast.h"
 #include "kernels/cells.h"
 #include "kernels/gemm_blocks.h"
 #include "kernels/gemm_half.h"
@@ -242,6 +243,16 @@ static int run_small(const call *c) {
         static uint16_t halves[N];
         ((pith_narrow_f16_fn *)c->fn)(y, halves, n);
         put_halves(halves, n, 0x7C00);
+    } else if (is(c, "cast")) {
+        /* Of floats there is none: NaN may have any payload. */
+        static const int to[] = { PITH_I64, PITH_I32, PITH_BOOL, PITH_U8, PITH_F32 };
+        static uint8_t bytes[N];
+        const bool floats = c->row->dtype == PITH_F32 || c->row->dtype == PITH_F64;
+        for (size_t i = 0, at = 0; i < COUNT(to) - (floats ? 1 : 0); i++) {
+            memset(bytes, 0, sizeof bytes);
+            ((pith_cast_fn *)c->fn)(bytes, to[i], x, n / 8);
+            at = put_bytes(at, bytes, n / 3);
+        }
     } else if (is(c, "quantize")) {
         static uint8_t bytes[N];
         ((pith_quantize_fn *)c->fn)(y, bytes, n, 0.03f, -100, 155, 100);

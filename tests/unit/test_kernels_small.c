@@ -8,9 +8,11 @@
 #include "kernels/arg_lanes.h"
 #include "kernels/axis_scan.h"
 #include "kernels/binary.h"
+#include "kernels/cast.h"
 #include "kernels/cells.h"
 #include "kernels/conv.h"
 #include "kernels/conv_bytes.h"
+#include "kernels/convert.h"
 #include "kernels/maps.h"
 #include "kernels/mix.h"
 #include "kernels/pool_rows.h"
@@ -45,6 +47,50 @@ static void halves(void **state) {
             guarded_free(x), guarded_free(wide), guarded_free(small);
         }
     }
+}
+
+/* Every pair of types by every level, against the conversion of one element after the other, which uses no kernel. */
+static void casts(void **state) {
+    static const int from[] = { PITH_F32, PITH_F64, PITH_I32, PITH_I64, PITH_U8, PITH_I8 };
+    static const int to[] = { PITH_F32, PITH_F64, PITH_I32, PITH_I64, PITH_U8, PITH_I8, PITH_BOOL };
+    size_t known = 0;
+    (void)state;
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        for (size_t k = 0; level_usable(level) && k < COUNT(from) * COUNT(to) * 3; k++) {
+            const int in = from[k % COUNT(from)], out = to[k / COUNT(from) % COUNT(to)];
+            const size_t n = (size_t)random_below(200), in_size = (size_t)pith_dtype_bits(in) / 8,
+                         out_size = (size_t)pith_dtype_bits(out) / 8;
+            guarded x = guarded_alloc(n * in_size, 0), y = guarded_alloc(n * out_size, 1);
+            float values[200];
+            fill_floats(values, 200);
+            for (size_t i = 0; i < n; i++) {
+                double v = values[i] * (i % 3 ? 1.0 : i % 2 ? 0x1p29 : 0x1p61);
+                float f = (float)v;
+                uint32_t bits[2] = { random_u32(), random_u32() };
+                memcpy((char *)x.data + i * in_size,
+                       in == PITH_F32   ? (void *)&f
+                       : in == PITH_F64 ? (void *)&v
+                                        : bits,
+                       in_size);
+            }
+            if (!FIND(pith_cast_fn, "cast", in, level)(y.data, out, x.data, n)) {
+                guarded_free(x), guarded_free(y);
+                continue;
+            }
+            known++;
+            for (size_t i = 0; i < n; i++) {
+                double plain = 0;
+                pith_convert(&plain, out, 0, x.data, in, (int64_t)i, 1, true);
+                const char *got = (const char *)y.data + i * out_size;
+                float f, g;
+                memcpy(&f, &plain, sizeof f), memcpy(&g, got, sizeof g < out_size ? sizeof g : out_size);
+                if (out != PITH_F32 || !isnan(f)) assert_memory_equal(got, &plain, out_size);
+                if (out == PITH_F32) assert_true(same_float(f, g));
+            }
+            guarded_free(x), guarded_free(y);
+        }
+    }
+    assert_true(known >= 3 * 24);
 }
 
 static void bytes(void **state) {
@@ -511,7 +557,8 @@ static void turned_words(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(halves),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(casts),
+                                        cmocka_unit_test(halves),
                                         cmocka_unit_test(arguments),
                                         cmocka_unit_test(swish_is_its_parts),
                                         cmocka_unit_test(bytes),
