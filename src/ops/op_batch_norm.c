@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "kernels/affine.h"
+#include "kernels/norm.h"
 #include "ops/compose.h"
 #include "ops/elementwise.h"
 #include "ops/infer.h"
@@ -436,35 +437,13 @@ const pith_op pith_op_MeanVarianceNormalization = {
     .run = run_mvn,
 };
 
-/* Lines of n elements, `inner` apart, that are computed side by side. */
-enum { LP_LINES = 8 };
-
 typedef struct lp_job {
     const float *x;
     float *y;
     int64_t n, inner, lines, per_part;
+    pith_lp_normalize_fn *fn;
     bool square;
 } lp_job;
-
-/* `count` lines; those after the first begin `step` elements after each other. Sums are made in double, in order. */
-static inline __attribute__((always_inline)) void lp_lines(const lp_job *j, int64_t first, int64_t step, int count) {
-    double sums[LP_LINES] = { 0 };
-    const float *x = j->x + first;
-    float *y = j->y + first;
-    for (int64_t k = 0; k < j->n; k++) {
-        for (int i = 0; i < count; i++) {
-            const double v = (double)x[k * j->inner + i * step];
-            sums[i] += j->square ? v * v : fabs(v);
-        }
-    }
-    for (int i = 0; i < count; i++) {
-        const double norm = j->square ? sqrt(sums[i]) : sums[i];
-        for (int64_t k = 0; k < j->n; k++) {
-            const int64_t at = k * j->inner + i * step;
-            y[at] = norm != 0 ? (float)((double)x[at] / norm) : 0.0f;
-        }
-    }
-}
 
 static void lp_run_part(void *context, size_t part, int worker) {
     const lp_job *j = context;
@@ -472,14 +451,20 @@ static void lp_run_part(void *context, size_t part, int worker) {
                   end = first + j->per_part < j->lines ? first + j->per_part : j->lines;
     (void)worker;
     for (int64_t line = first, count; line < end; line += count) {
-        const int64_t outer = line / j->inner, column = line % j->inner, step = j->inner == 1 ? j->n : 1;
-        count = end - line < LP_LINES ? end - line : LP_LINES;
-        if (j->inner > 1 && count > j->inner - column) count = j->inner - column;
-        if (count == LP_LINES)
-            lp_lines(j, outer * j->n * j->inner + column, step, LP_LINES);
-        else
-            lp_lines(j, outer * j->n * j->inner + column, step, (int)count);
+        const int64_t column = line % j->inner, at = line / j->inner * j->n * j->inner + column;
+        count = end - line < j->inner - column ? end - line : j->inner - column;
+        j->fn(j->x + at, j->y + at, j->n, j->inner, count, j->square);
     }
+}
+
+static pith_status prepare_lp(pith_prepare *c) {
+    pith_kernel_fn *fn;
+    if (c->in[0]->dtype != PITH_F32) return PITH_OK;
+    pith_lp_normalize_fn **own = c->state = pith_arena_array(c->arena, 1, sizeof *own);
+    if (!own) return pith_fail_memory(c->err, sizeof *own);
+    PITH_TRY(pith_prepare_kernel(c, "lp_normalize", PITH_F32, &fn));
+    *own = (pith_lp_normalize_fn *)fn;
+    return PITH_OK;
 }
 
 static pith_status scratch_lp(const pith_infer *c, const void *none, int threads, size_t *bytes) {
@@ -490,6 +475,7 @@ static pith_status scratch_lp(const pith_infer *c, const void *none, int threads
 static void run_lp_f32(pith_run *r, int axis, bool square) {
     const pith_tensor *x = r->in[0];
     lp_job j = { .x = x->data, .y = r->out[0]->data, .n = x->dims[axis], .inner = 1, .square = square };
+    j.fn = *(pith_lp_normalize_fn *const *)r->state;
     for (int d = axis + 1; d < x->rank; d++) j.inner *= x->dims[d];
     if (!pith_tensor_count(x)) return;
     j.lines = pith_tensor_count(x) / j.n;
@@ -532,6 +518,7 @@ const pith_op pith_op_LpNormalization = {
     .types = "f",
     .attrs = "axis int = -1; p int 1|2 = 2",
     .infer = infer_channels,
+    .prepare = prepare_lp,
     .scratch = scratch_lp,
     .run = run_lp,
 };

@@ -17,6 +17,7 @@
 #include "kernels/mix.h"
 #include "kernels/pool_rows.h"
 #include "kernels/move.h"
+#include "kernels/norm.h"
 #include "kernels/small.h"
 #include "kernels/taps.h"
 #include "kernels/unary.h"
@@ -91,6 +92,38 @@ static void casts(void **state) {
         }
     }
     assert_true(known >= 3 * 24);
+}
+
+/* Lines of n numbers, side by side or one along its elements, against sums made one number after the other. */
+static void lp_norms(void **state) {
+    (void)state;
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        for (int64_t n = 1; level_usable(level) && n < LENGTHS; n++) {
+            const int64_t inner = n % 3 ? 1 + random_below(40) : 1, columns = 1 + random_below(inner);
+            const int square = (int)(n & 1);
+            guarded x = guarded_floats((n - 1) * inner + columns), y = guarded_floats((n - 1) * inner + columns);
+            const float *p = x.data;
+            float *q = y.data;
+            fill_floats(x.data, (n - 1) * inner + columns);
+            if (n % 7 == 0) memset(x.data, 0, (size_t)((n - 1) * inner + columns) * sizeof *p);
+            FIND(pith_lp_normalize_fn, "lp_normalize", PITH_F32, level)(p, q, n, inner, columns, square);
+            for (int64_t j = 0; j < columns; j++) {
+                double lanes[16] = { 0 };
+                for (int64_t k = 0; k < n; k++) {
+                    const double v = (double)p[k * inner + j];
+                    lanes[inner == 1 ? k % 16 : 0] += square ? v * v : fabs(v);
+                }
+                for (int half = 8; half; half /= 2)
+                    for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
+                const double norm = square ? sqrt(lanes[0]) : lanes[0];
+                for (int64_t k = 0; k < n; k++) {
+                    const double v = (double)p[k * inner + j];
+                    assert_true(same_float(q[k * inner + j], norm == 0 ? (float)v : (float)(v * (1 / norm))));
+                }
+            }
+            guarded_free(x), guarded_free(y);
+        }
+    }
 }
 
 static void bytes(void **state) {
@@ -562,6 +595,7 @@ int main(void) {
                                         cmocka_unit_test(arguments),
                                         cmocka_unit_test(swish_is_its_parts),
                                         cmocka_unit_test(bytes),
+                                        cmocka_unit_test(lp_norms),
                                         cmocka_unit_test(cells),
                                         cmocka_unit_test(convolution_bytes),
                                         cmocka_unit_test(convolutions),
