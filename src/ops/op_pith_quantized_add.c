@@ -3,19 +3,12 @@
  *   inputs   a, its scale and zero point, b, its scale and zero point, scale and zero point of the output: u8 or i8,
  *            scales f32 of one element; b has the shape of a
  *   output   as a, with the type of its zero point
- * The bits are those of DequantizeLinear, Add and QuantizeLinear, whose loops it runs block by block. */
-#include "kernels/binary.h"
+ * The bits are those of DequantizeLinear, Add and QuantizeLinear. */
 #include "kernels/small.h"
 #include "ops/infer.h"
 
-/* BLOCK: elements of a block, whose floats stay in the L1 cache. GRAIN: elements that are worth a thread. */
-enum { BLOCK = 1024, GRAIN = 1 << 15 };
-
-typedef struct quantized_add {
-    pith_dequantize_fn *from_u8, *from_i8;
-    pith_binary_fn *add;
-    pith_quantize_fn *quantize;
-} quantized_add;
+/* Elements that are worth a thread. */
+enum { GRAIN = 1 << 15 };
 
 /* Scales and zero points are one number, and zero points have the type of what they belong to. */
 static pith_status quantized_add_check_numbers(const pith_infer *c) {
@@ -48,63 +41,52 @@ static pith_status quantized_add_infer(pith_infer *c) {
 }
 
 static pith_status quantized_add_prepare(pith_prepare *c) {
-    quantized_add *s = c->state = pith_arena_array(c->arena, 1, sizeof *s);
     pith_kernel_fn *fn;
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
-    PITH_TRY(pith_prepare_kernel(c, "dequantize", PITH_U8, &fn));
-    s->from_u8 = (pith_dequantize_fn *)fn;
-    PITH_TRY(pith_prepare_kernel(c, "dequantize", PITH_I8, &fn));
-    s->from_i8 = (pith_dequantize_fn *)fn;
-    PITH_TRY(pith_prepare_kernel(c, "add", PITH_F32, &fn));
-    s->add = (pith_binary_fn *)fn;
-    PITH_TRY(pith_prepare_kernel(c, "quantize", PITH_U8, &fn));
-    s->quantize = (pith_quantize_fn *)fn;
+    pith_quantized_add_fn **own = c->state = pith_arena_array(c->arena, 1, sizeof *own);
+    if (!own) return pith_fail_memory(c->err, sizeof *own);
+    PITH_TRY(pith_prepare_kernel(c, "quantized_add", PITH_U8, &fn));
+    *own = (pith_quantized_add_fn *)fn;
     return PITH_OK;
 }
 
-/* A tensor of bytes with its numbers. */
-typedef struct bytes {
-    uint8_t *data;
-    float scale, zero;
-    bool is_signed;
-} bytes;
-
 typedef struct job {
-    const quantized_add *s;
-    bytes a, b, y;
+    pith_quantized_add_fn *fn;
+    pith_quantized_sum sum;
     int64_t count, per_part;
 } job;
 
-static bytes bytes_of(const pith_tensor *t, const pith_tensor *scale, const pith_tensor *zero) {
+static float quantized_add_zero(const pith_tensor *zero) {
+    return zero->dtype == PITH_I8 ? *(const int8_t *)zero->data : *(const uint8_t *)zero->data;
+}
+
+static pith_quantized_term quantized_add_term(const pith_tensor *t, const pith_tensor *scale, const pith_tensor *zero) {
     const bool is_signed = t->dtype == PITH_I8;
-    return (bytes){ .data = t->data,
-                    .scale = *(const float *)scale->data,
-                    .zero = is_signed ? *(const int8_t *)zero->data : *(const uint8_t *)zero->data,
-                    .is_signed = is_signed };
+    return (pith_quantized_term){ .x = t->data,
+                                  .scale = *(const float *)scale->data,
+                                  .zero = quantized_add_zero(zero) + (is_signed ? 128.0f : 0.0f),
+                                  .flip = is_signed ? 0x80 : 0 };
 }
 
 static void quantized_add_part(void *context, size_t part, int worker) {
     const job *j = context;
     const int64_t begin = (int64_t)part * j->per_part,
                   end = j->count - begin < j->per_part ? j->count : begin + j->per_part;
-    const float least = (j->y.is_signed ? -128.0f : 0.0f) - j->y.zero;
-    float a[BLOCK], b[BLOCK];
     (void)worker;
-    for (int64_t i = begin; i < end; i += BLOCK) {
-        const size_t n = end - i < BLOCK ? (size_t)(end - i) : BLOCK;
-        (j->a.is_signed ? j->s->from_i8 : j->s->from_u8)(j->a.data + i, a, n, j->a.scale, j->a.zero);
-        (j->b.is_signed ? j->s->from_i8 : j->s->from_u8)(j->b.data + i, b, n, j->b.scale, j->b.zero);
-        j->s->add(a, a, b, (int64_t)n, 1, 1);
-        j->s->quantize(a, j->y.data + i, n, j->y.scale, least, least + 255.0f, (int32_t)j->y.zero);
-    }
+    j->fn(&j->sum, (size_t)begin, (size_t)(end - begin));
 }
 
 static pith_status quantized_add_run(pith_run *r) {
-    job j = { .s = r->state, .count = pith_tensor_count(r->out[0]) };
+    const pith_tensor *y = r->out[0];
+    const float zero = quantized_add_zero(r->in[7]), least = (y->dtype == PITH_I8 ? -128.0f : 0.0f) - zero;
+    job j = { .fn = *(pith_quantized_add_fn *const *)r->state, .count = pith_tensor_count(y) };
     if (!j.count) return PITH_OK;
-    j.a = bytes_of(r->in[0], r->in[1], r->in[2]);
-    j.b = bytes_of(r->in[3], r->in[4], r->in[5]);
-    j.y = bytes_of(r->out[0], r->in[6], r->in[7]);
+    j.sum = (pith_quantized_sum){ .a = quantized_add_term(r->in[0], r->in[1], r->in[2]),
+                                  .b = quantized_add_term(r->in[3], r->in[4], r->in[5]),
+                                  .y = y->data,
+                                  .scale = *(const float *)r->in[6]->data,
+                                  .low = least,
+                                  .high = least + 255.0f,
+                                  .zero = (int32_t)zero };
     j.per_part = pith_run_chunk(r, j.count, 1, GRAIN);
     pith_run_parallel(r, quantized_add_part, &j, (size_t)((j.count + j.per_part - 1) / j.per_part));
     return PITH_OK;

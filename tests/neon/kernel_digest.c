@@ -257,6 +257,17 @@ static int run_small(const call *c) {
         static uint8_t bytes[N];
         ((pith_quantize_fn *)c->fn)(y, bytes, n, 0.03f, -100, 155, 100);
         put_bytes(0, bytes, n);
+    } else if (is(c, "quantized_add")) {
+        static uint8_t bytes[N];
+        pith_quantized_sum sum = { .a = { (const uint8_t *)x, 0.03f, 100, 0 },
+                                   .b = { (const uint8_t *)y, 0.02f, 120, c->round % 2 ? 0x80 : 0 },
+                                   .y = bytes,
+                                   .scale = 0.04f,
+                                   .low = -100,
+                                   .high = 155,
+                                   .zero = 100 };
+        ((pith_quantized_add_fn *)c->fn)(&sum, 0, n);
+        put_bytes(0, bytes, n);
     } else if (is(c, "dequantize")) {
         ((pith_dequantize_fn *)c->fn)((const uint8_t *)x, out, n, 0.03f, 100);
     } else if (is(c, "lp_normalize")) {

@@ -94,6 +94,66 @@ static void casts(void **state) {
     assert_true(known >= 3 * 24);
 }
 
+/* Quotients beside those that are half-way between two integers; scales beyond those that are multiplied by too. */
+static void quotients(void **state) {
+    enum { COUNT_OF = 64 };
+    (void)state;
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        for (int round = 0; level_usable(level) && round < 4000; round++) {
+            const float scale = ldexpf(round % 9 ? 1 + fabsf(random_float()) : 0x1.fffffep0f,
+                                       round % 10 ? round % 41 - 20 : round / 10 % 250 - 125);
+            const int zero = (int)random_below(256);
+            float x[COUNT_OF];
+            uint8_t y[COUNT_OF];
+            fill_floats(x, COUNT_OF);
+            for (int i = 0; i < COUNT_OF - 8; i++) {
+                x[i] = (float)((double)scale * ((double)random_below(300) - zero - 20 + 0.5));
+                for (int64_t step = random_below(4); step > 0; step--) x[i] = nextafterf(x[i], i % 2 ? 1e38f : -1e38f);
+            }
+            FIND(pith_quantize_fn, "quantize", PITH_U8, level)
+            (x, y, COUNT_OF, scale, (float)-zero, (float)(255 - zero), zero);
+            for (int i = 0; i < COUNT_OF; i++) {
+                float v = x[i] / scale;
+                v = v > (float)-zero ? v : (float)-zero;
+                v = v < (float)(255 - zero) ? v : (float)(255 - zero);
+                if (y[i] != (int)rintf(v) + zero) fail_msg("%a / %a", (double)x[i], (double)scale);
+            }
+        }
+    }
+}
+
+/* A sum of bytes is that of its parts. */
+static void byte_sums(void **state) {
+    (void)state;
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        for (size_t n = 0; level_usable(level) && n < LENGTHS; n++) {
+            const float scale = 0.05f + 0.02f * random_float();
+            const bool a_signed = n % 2, b_signed = n % 3 == 0;
+            guarded a = guarded_alloc(n, 0), b = guarded_alloc(n, 1), y = guarded_alloc(n, 0);
+            float wide[3][LENGTHS];
+            uint8_t expected[LENGTHS];
+            for (size_t i = 0; i < n; i++)
+                ((uint8_t *)a.data)[i] = (uint8_t)random_u32(), ((uint8_t *)b.data)[i] = (uint8_t)random_u32();
+            FIND(pith_dequantize_fn, "dequantize", a_signed ? PITH_I8 : PITH_U8, level)
+            (a.data, wide[0], n, 0.03f, 7.0f);
+            FIND(pith_dequantize_fn, "dequantize", b_signed ? PITH_I8 : PITH_U8, level)
+            (b.data, wide[1], n, 0.04f, 20.0f);
+            for (size_t i = 0; i < n; i++) wide[2][i] = wide[0][i] + wide[1][i];
+            FIND(pith_quantize_fn, "quantize", PITH_U8, level)(wide[2], expected, n, scale, -100.0f, 155.0f, 100);
+            pith_quantized_sum s = { .a = { a.data, 0.03f, a_signed ? 135.0f : 7.0f, a_signed ? 0x80 : 0 },
+                                     .b = { b.data, 0.04f, b_signed ? 148.0f : 20.0f, b_signed ? 0x80 : 0 },
+                                     .y = y.data,
+                                     .scale = scale,
+                                     .low = -100,
+                                     .high = 155,
+                                     .zero = 100 };
+            FIND(pith_quantized_add_fn, "quantized_add", PITH_U8, level)(&s, 0, n);
+            if (n) assert_memory_equal(y.data, expected, n);
+            guarded_free(a), guarded_free(b), guarded_free(y);
+        }
+    }
+}
+
 /* Lines of n numbers, side by side or one along its elements, against sums made one number after the other. */
 static void lp_norms(void **state) {
     (void)state;
@@ -595,6 +655,8 @@ int main(void) {
                                         cmocka_unit_test(arguments),
                                         cmocka_unit_test(swish_is_its_parts),
                                         cmocka_unit_test(bytes),
+                                        cmocka_unit_test(quotients),
+                                        cmocka_unit_test(byte_sums),
                                         cmocka_unit_test(lp_norms),
                                         cmocka_unit_test(cells),
                                         cmocka_unit_test(convolution_bytes),
