@@ -28,6 +28,7 @@ static const layout layouts[] = {
 typedef struct state {
     pith_int_product product;
     const layout *inputs;
+    pith_sums_scale_fn *scale;  /* of all but MatMulInteger */
     pith_quantize_fn *quantize; /* of QLinearMatMul */
     bool floats;                /* a, b or y are 8-bit floats */
 } state;
@@ -91,8 +92,12 @@ static pith_status matmul_integer_prepare(pith_prepare *c) {
                              (s->inputs->y_zero >= 0 && !pith_dtype_is_int(c->out[0].dtype)));
     c->state = s;
     if (s->floats) return PITH_OK;
+    pith_kernel_fn *fn;
+    if (s->inputs->b_scale >= 0) {
+        PITH_TRY(pith_prepare_kernel(c, "sums_scale", PITH_I32, &fn));
+        s->scale = (pith_sums_scale_fn *)fn;
+    }
     if (s->inputs->y_scale >= 0) {
-        pith_kernel_fn *fn;
         PITH_TRY(pith_prepare_kernel(c, "quantize", PITH_U8, &fn));
         s->quantize = (pith_quantize_fn *)fn;
     }
@@ -158,7 +163,7 @@ static void quantize(pith_tensor *q, float *scale, uint8_t *zero, const pith_ten
 typedef struct finish {
     const pith_run *r;
     const layout *l;
-    pith_quantize_fn *quantize;
+    const state *s;
     const int32_t *sums;
     int64_t rows, m, n, per_part;
     float a_scale, y_scale;
@@ -194,11 +199,10 @@ static void matmul_integer_finish_part(void *context, size_t part, int worker) {
             float a_scale = f->a_scale;
             if (l->a_scale >= 0) a_scale = matmul_integer_number(r, l->a_scale, a_scales == f->m ? i % f->m : 0);
             float *to = l->y_scale >= 0 ? values : (float *)r->out[0]->data + i * f->n + j;
-            for (int64_t k = 0; k < n; k++) to[k] = (float)sums[k] * (a_scale * scales[k]);
-            for (int64_t k = 0; has_bias && k < n; k++) to[k] += bias[k];
+            f->s->scale(to, sums, n, a_scale, scales, has_bias ? bias : NULL);
             if (l->y_scale >= 0)
-                f->quantize(values, (uint8_t *)r->out[0]->data + i * f->n + j, (size_t)n, f->y_scale,
-                            (float)(f->low - f->y_zero), (float)(f->low + 255 - f->y_zero), f->y_zero);
+                f->s->quantize(values, (uint8_t *)r->out[0]->data + i * f->n + j, (size_t)n, f->y_scale,
+                               (float)(f->low - f->y_zero), (float)(f->low + 255 - f->y_zero), f->y_zero);
         }
     }
 }
@@ -209,7 +213,7 @@ static void matmul_integer_finish(pith_run *r, const state *s, const int32_t *su
     const layout *l = s->inputs;
     finish f = { .r = r,
                  .l = l,
-                 .quantize = s->quantize,
+                 .s = s,
                  .sums = sums,
                  .rows = rows,
                  .m = m,

@@ -24,6 +24,7 @@
 #include "kernels/rotary.h"
 #include "kernels/scores.h"
 #include "kernels/small.h"
+#include "kernels/sums.h"
 #include "kernels/taps.h"
 #include "kernels/unary.h"
 
@@ -270,6 +271,24 @@ static int run_small(const call *c) {
         put_bytes(0, bytes, n);
     } else if (is(c, "dequantize")) {
         ((pith_dequantize_fn *)c->fn)((const uint8_t *)x, out, n, 0.03f, 100);
+    } else if (is(c, "sums_scale")) {
+        const int32_t *sums = (const int32_t *)(const void *)x;
+        ((pith_sums_scale_fn *)c->fn)(out, sums, c->n, 0.03f, y, c->round % 2 ? z : NULL);
+    } else if (is(c, "sums_shift")) {
+        static int32_t sums[N];
+        const int32_t *numbers = (const int32_t *)(const void *)x;
+        const int64_t columns = 1 + c->round * 5 % 90;
+        memcpy(sums, y, sizeof sums);
+        ((pith_sums_shift_fn *)c->fn)(&(pith_sums_shift){ .c = sums,
+                                                          .a = (const uint8_t *)x,
+                                                          .row_zeros = numbers,
+                                                          .column_sums = numbers + 90,
+                                                          .column_zeros = c->round % 3 ? numbers + 180 : NULL,
+                                                          .rows = 9,
+                                                          .n = columns,
+                                                          .k = c->round * 3,
+                                                          .a_signed = c->round % 2 });
+        put_bytes(0, sums, (size_t)columns * 9 * sizeof *sums);
     } else if (is(c, "lp_normalize")) {
         const int64_t inner = c->round % 5 ? 1 : 23;
         ((pith_lp_normalize_fn *)c->fn)(x, out, c->n / inner, inner, inner, c->round % 2);
