@@ -14,6 +14,7 @@
 #include "kernels/conv_bytes.h"
 #include "kernels/convert.h"
 #include "kernels/maps.h"
+#include "kernels/grid.h"
 #include "kernels/mix.h"
 #include "kernels/pool_rows.h"
 #include "kernels/move.h"
@@ -92,6 +93,46 @@ static void casts(void **state) {
         }
     }
     assert_true(known >= 3 * 24);
+}
+
+/* Weighted sums of places, some of which are outside, against plain loops. */
+static void grids(void **state) {
+    enum { TAPS = 9, ELEMENTS = 50, CHANNELS = 3, MOST = 80 };
+    (void)state;
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        for (int64_t n = 1; level_usable(level) && n < MOST; n++) {
+            const int64_t taps = n % 3 ? 4 : 1 + n % TAPS, stride = (n + 15) / 16 * 16;
+            guarded x = guarded_floats(CHANNELS * ELEMENTS), weights = guarded_floats(taps * stride);
+            guarded y = guarded_floats((CHANNELS - 1) * MOST + n), at = guarded_alloc((size_t)(taps * stride) * 4, 0);
+            const float *p = x.data, *w = weights.data;
+            int32_t *places = at.data;
+            fill_floats(x.data, CHANNELS * ELEMENTS);
+            for (int64_t i = 0; i < taps * stride; i++) {
+                ((float *)weights.data)[i] = random_float();
+                places[i] = n % 4 == 0 && i % 7 == 0 ? -1 : (int32_t)random_below(ELEMENTS);
+            }
+            FIND(pith_grid_fn, "grid", PITH_F32, level)
+            (&(pith_grid){ .x = p,
+                           .weights = w,
+                           .at = places,
+                           .y = y.data,
+                           .taps = taps,
+                           .stride = stride,
+                           .n = n,
+                           .channels = CHANNELS,
+                           .x_step = ELEMENTS,
+                           .y_step = MOST });
+            for (int64_t i = 0; i < n * CHANNELS; i++) {
+                float sum = 0;
+                for (int64_t k = 0; k < taps; k++) {
+                    const int64_t tap = k * stride + i % n;
+                    if (places[tap] >= 0) sum = fmaf(w[tap], p[i / n * ELEMENTS + places[tap]], sum);
+                }
+                assert_true(same_float(((const float *)y.data)[i / n * MOST + i % n], sum));
+            }
+            guarded_free(x), guarded_free(weights), guarded_free(y), guarded_free(at);
+        }
+    }
 }
 
 /* Quotients beside those that are half-way between two integers; scales beyond those that are multiplied by too. */
@@ -655,6 +696,7 @@ int main(void) {
                                         cmocka_unit_test(arguments),
                                         cmocka_unit_test(swish_is_its_parts),
                                         cmocka_unit_test(bytes),
+                                        cmocka_unit_test(grids),
                                         cmocka_unit_test(quotients),
                                         cmocka_unit_test(byte_sums),
                                         cmocka_unit_test(lp_norms),
