@@ -15,6 +15,7 @@
 #include "kernels/gemm_blocks.h"
 #include "kernels/gemm_half.h"
 #include "kernels/gemm_int8.h"
+#include "kernels/lrn.h"
 #include "kernels/maps.h"
 #include "kernels/matmul.h"
 #include "kernels/mix.h"
@@ -289,6 +290,17 @@ static int run_small(const call *c) {
                                                           .k = c->round * 3,
                                                           .a_signed = c->round % 2 });
         put_bytes(0, sums, (size_t)columns * 9 * sizeof *sums);
+    } else if (is(c, "lrn")) {
+        const pith_lrn lrn = { .x = y,
+                               .y = out,
+                               .channels = 9,
+                               .inner = 1 + c->round * 11 % 300,
+                               .before = c->round % 3,
+                               .behind = c->round % 4,
+                               .alpha = 0.1f,
+                               .bias = 1,
+                               .quarters = 1 + c->round % PITH_LRN_QUARTERS };
+        ((pith_lrn_fn *)c->fn)(&lrn, 0, 9);
     } else if (is(c, "lp_normalize")) {
         const int64_t inner = c->round % 5 ? 1 : 23;
         ((pith_lp_normalize_fn *)c->fn)(x, out, c->n / inner, inner, inner, c->round % 2);

@@ -13,6 +13,7 @@
 #include "kernels/conv.h"
 #include "kernels/conv_bytes.h"
 #include "kernels/convert.h"
+#include "kernels/lrn.h"
 #include "kernels/maps.h"
 #include "kernels/grid.h"
 #include "kernels/mix.h"
@@ -93,6 +94,41 @@ static void casts(void **state) {
         }
     }
     assert_true(known >= 3 * 24);
+}
+
+/* Every level against plain loops. */
+static void channel_norms(void **state) {
+    enum { CHANNELS = 7 };
+    (void)state;
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        for (int64_t n = 1; level_usable(level) && n < LENGTHS; n++) {
+            guarded x = guarded_floats(CHANNELS * n), y = guarded_floats(CHANNELS * n);
+            const pith_lrn a = { .x = x.data,
+                                 .y = y.data,
+                                 .channels = CHANNELS,
+                                 .inner = n,
+                                 .before = n % 3,
+                                 .behind = n % 4,
+                                 .alpha = 0.2f,
+                                 .bias = 1.5f,
+                                 .quarters = 1 + (int)(n % PITH_LRN_QUARTERS) };
+            fill_floats(x.data, CHANNELS * n);
+            FIND(pith_lrn_fn, "lrn", PITH_F32, level)(&a, 0, 3);
+            FIND(pith_lrn_fn, "lrn", PITH_F32, level)(&a, 3, CHANNELS);
+            for (int64_t i = 0; i < CHANNELS * n; i++) {
+                const int64_t c = i / n;
+                float sum = 0;
+                for (int64_t k = c - a.before; k <= c + a.behind; k++)
+                    if (k >= 0 && k < CHANNELS) sum = fmaf(a.x[k * n + i % n], a.x[k * n + i % n], sum);
+                const float v = fmaf(sum, a.alpha, a.bias);
+                float power = a.quarters & 1 ? sqrtf(sqrtf(v)) : 1.0f;
+                if (a.quarters & 2) power *= sqrtf(v);
+                for (int q = 4; q <= a.quarters; q += 4) power *= v;
+                assert_true(same_float(a.y[i], a.x[i] / power));
+            }
+            guarded_free(x), guarded_free(y);
+        }
+    }
 }
 
 /* Weighted sums of places, some of which are outside, against plain loops. */
@@ -696,6 +732,7 @@ int main(void) {
                                         cmocka_unit_test(arguments),
                                         cmocka_unit_test(swish_is_its_parts),
                                         cmocka_unit_test(bytes),
+                                        cmocka_unit_test(channel_norms),
                                         cmocka_unit_test(grids),
                                         cmocka_unit_test(quotients),
                                         cmocka_unit_test(byte_sums),
