@@ -615,11 +615,12 @@ static void mixes(void **state) {
     (void)state;
     enum { TAPS = 3 };
     for (int64_t n = 1; n < 2 * LENGTHS; n++) {
-        guarded x = guarded_floats(n + TAPS), y = guarded_floats(n), weights = guarded_floats(TAPS * n);
+        guarded x = guarded_floats(2 * n + TAPS), y = guarded_floats(n), weights = guarded_floats(TAPS * n);
         guarded index = guarded_alloc((size_t)(TAPS * n) * sizeof(int32_t), (int)(n & 1));
         const float *from = x.data, *w = weights.data, *to = y.data;
         const int64_t offsets[TAPS] = { 2, 0, 3 };
-        for (int64_t i = 0; i < TAPS * n; i++) ((int32_t *)index.data)[i] = (int32_t)random_below(n + TAPS);
+        for (int64_t i = 0; i < TAPS * n; i++) /* every other column has its taps 2 apart */
+            ((int32_t *)index.data)[i] = (int32_t)(n % 2 ? random_below(2 * n + TAPS) : 2 * (i % n) + i / n);
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
             FIND(pith_mix_rows_fn, "mix_rows", PITH_F32, level)(y.data, from, offsets, w, TAPS, n);
