@@ -3,7 +3,11 @@
 
 #include "kernels/vec.h"
 
+#if defined(PITH_LEVEL_scalar)
+enum { CAST_BLOCK = 4 }; /* less code */
+#else
 enum { CAST_BLOCK = 64 };
+#endif
 
 /* Out of range and NaN: the smallest integer. */
 #define CAST_PLAIN(v) (v)

@@ -336,14 +336,16 @@ typedef struct pool_joins {
     int64_t to_row, from_row, rows, n, step;
 } pool_joins;
 
-PITH_INLINE void pool_flat_rows(const pool_joins *j, const int64_t count, const int max) {
+/* known: count, where the loop is unrolled, or 0. */
+PITH_INLINE void pool_flat_rows(const pool_joins *j, int64_t count, const int known, const int max) {
     for (int64_t r = 0; r < j->rows; r++) {
         float *to = j->to + r * j->to_row;
         for (int64_t i = 0; i < j->n; i += 16) {
             const float *from = j->from + r * j->from_row + i;
             vf most = vf_load(from);
             PITH_UNROLL
-            for (int64_t k = 1; k < count; k++) most = pool_join(most, vf_load(from + k * j->step), max);
+            for (int k = 1; k < known; k++) most = pool_join(most, vf_load(from + k * j->step), max);
+            for (int64_t k = 1; !known && k < count; k++) most = pool_join(most, vf_load(from + k * j->step), max);
             if (j->n - i >= 16)
                 vf_store(to + i, most);
             else
@@ -354,13 +356,13 @@ PITH_INLINE void pool_flat_rows(const pool_joins *j, const int64_t count, const 
 
 static void pool_flat_join(const pool_joins *j, int64_t count, int max) {
     if (max == 1 && count == 5)
-        pool_flat_rows(j, 5, 1);
+        pool_flat_rows(j, 5, 5, 1);
     else if (max == 1 && count == 3)
-        pool_flat_rows(j, 3, 1);
+        pool_flat_rows(j, 3, 3, 1);
     else if (max == 1)
-        pool_flat_rows(j, count, 1);
+        pool_flat_rows(j, count, 0, 1);
     else
-        pool_flat_rows(j, count, 2);
+        pool_flat_rows(j, count, 0, 2);
 }
 
 static void pool_flat(const pith_pool_planes *a, int64_t channel, int max) {

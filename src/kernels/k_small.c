@@ -21,6 +21,11 @@ void PITH_K(narrow_f16)(const float *x, uint16_t *y, size_t n) {
  * 2^60 there is no division: the reciprocal is a sum of two floats, and the product is on the side of every half on
  * which the rounded quotient is. This was checked for all scales and all bytes; it fails for one mantissa, which
  * divides. */
+#if defined(PITH_LEVEL_scalar)
+#define SMALL_DIVIDES true /* less code */
+#else
+#define SMALL_DIVIDES false
+#endif
 typedef struct small_divisor {
     vf scale, inverse, rest, low, high;
     vi zero;
@@ -30,7 +35,7 @@ typedef struct small_divisor {
 PITH_INLINE small_divisor small_divisor_of(float scale, float low, float high, int32_t zero) {
     uint32_t bits;
     memcpy(&bits, &scale, sizeof bits);
-    const bool divides = !(scale >= 0x1p-60f && scale <= 0x1p60f) || (bits & 0x7FFFFF) == 0x7FFFFF;
+    const bool divides = SMALL_DIVIDES || !(scale >= 0x1p-60f && scale <= 0x1p60f) || (bits & 0x7FFFFF) == 0x7FFFFF;
     const vf all = vf_set1(scale), one = vf_set1(1.0f), inverse = vf_div(one, all);
     return (small_divisor){ .scale = all,
                             .inverse = inverse,
@@ -59,7 +64,7 @@ PITH_INLINE void quantize_all(const float *x, uint8_t *y, size_t n, const small_
 
 void PITH_K(quantize_u8)(const float *x, uint8_t *y, size_t n, float scale, float low, float high, int32_t zero) {
     const small_divisor d = small_divisor_of(scale, low, high, zero);
-    if (d.divides)
+    if (SMALL_DIVIDES || d.divides)
         quantize_all(x, y, n, &d, true);
     else
         quantize_all(x, y, n, &d, false);
@@ -87,7 +92,7 @@ PITH_INLINE void quantized_add_all(const pith_quantized_sum *s, size_t first, si
 
 void PITH_K(quantized_add_u8)(const pith_quantized_sum *s, size_t first, size_t n) {
     const small_divisor d = small_divisor_of(s->scale, s->low, s->high, s->zero);
-    if (d.divides)
+    if (SMALL_DIVIDES || d.divides)
         quantized_add_all(s, first, n, &d, true);
     else
         quantized_add_all(s, first, n, &d, false);
