@@ -29,7 +29,8 @@ typedef struct state {
     pith_int_product product;
     const layout *inputs;
     pith_sums_scale_fn *scale;  /* of all but MatMulInteger */
-    pith_quantize_fn *quantize; /* of QLinearMatMul */
+    pith_quantize_fn *quantize; /* of QLinearMatMul's result, and of what DynamicQuantizeMatMul is given */
+    pith_range_fn *range;       /* of DynamicQuantizeMatMul */
     bool floats;                /* a, b or y are 8-bit floats */
 } state;
 
@@ -97,9 +98,13 @@ static pith_status matmul_integer_prepare(pith_prepare *c) {
         PITH_TRY(pith_prepare_kernel(c, "sums_scale", PITH_I32, &fn));
         s->scale = (pith_sums_scale_fn *)fn;
     }
-    if (s->inputs->y_scale >= 0) {
+    if (s->inputs->y_scale >= 0 || dynamic) {
         PITH_TRY(pith_prepare_kernel(c, "quantize", PITH_U8, &fn));
         s->quantize = (pith_quantize_fn *)fn;
+    }
+    if (dynamic) {
+        PITH_TRY(pith_prepare_kernel(c, "range", PITH_F32, &fn));
+        s->range = (pith_range_fn *)fn;
     }
     return pith_int_product_prepare(&s->product, c, s->inputs->b);
 }
@@ -145,18 +150,13 @@ static float matmul_integer_number(const pith_run *r, int input, int64_t i) {
 }
 
 /* As DynamicQuantizeLinear does it. */
-static void quantize(pith_tensor *q, float *scale, uint8_t *zero, const pith_tensor *x) {
-    const float *p = x->data;
-    uint8_t *y = q->data;
+static void quantize(const state *s, uint8_t *q, float *scale, uint8_t *zero, const pith_tensor *x) {
+    const size_t n = (size_t)pith_tensor_count(x);
     float low = 0, high = 0;
-    int64_t n = pith_tensor_count(x);
-    for (int64_t i = 0; i < n; i++) {
-        low = p[i] < low ? p[i] : low;
-        high = p[i] > high ? p[i] : high;
-    }
+    s->range(x->data, n, &low, &high);
     *scale = high == low ? 1.0f : (high - low) / 255.0f;
     *zero = (uint8_t)rintf(fminf(255.0f, fmaxf(0.0f, 0.0f - low / *scale)));
-    for (int64_t i = 0; i < n; i++) y[i] = (uint8_t)fminf(255.0f, fmaxf(0.0f, rintf(p[i] / *scale) + (float)*zero));
+    s->quantize(x->data, q, n, *scale, -(float)*zero, (float)(255 - *zero), *zero);
 }
 
 /* The sums, scaled, with bias or rounded to the output's type: rows of n columns on the run's threads. */
@@ -287,7 +287,7 @@ static pith_status matmul_integer_run(pith_run *r) {
     if (l->a_zero < 0) {
         quantized = (pith_tensor){ .data = rest, .dtype = PITH_U8, .rank = a->rank };
         memcpy(quantized.dims, a->dims, sizeof quantized.dims);
-        quantize(&quantized, &a_scale, &a_zero_byte, a);
+        quantize(s, quantized.data, &a_scale, &a_zero_byte, a);
         zero = (pith_tensor){ .data = &a_zero_byte, .dtype = PITH_U8 };
         a_zero = &zero;
         rest += pith_round64((size_t)pith_tensor_count(a));
