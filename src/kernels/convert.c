@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "kernels/cast.h"
 #include "kernels/small.h"
 
 /* Elements that go through double or int64 at a time. The block stays in the L1 cache and is long enough that calling
@@ -277,6 +278,13 @@ static const struct {
     { PITH_I64, PITH_BOOL, i64_bool },
 };
 
+/* Through the kernel of the pair, if there is one. */
+static bool convert_by_kernel(void *y, int to, const void *x, int from, int64_t n) {
+    const int dtype = from == PITH_BOOL ? PITH_U8 : from; /* its bytes are 0 and 1 */
+    pith_cast_fn *fn = n < LOOK_UP ? NULL : PITH_KERNEL_FIND(pith_cast_fn, "cast", dtype, pith_cpu_get()->isa);
+    return fn && fn(y, to, x, (size_t)n);
+}
+
 static bool has_row(int dtype) { return dtype > 0 && dtype < PITH_DTYPE_COUNT && rows[dtype].load_f; }
 
 bool pith_convert_known(int from, int to) { return has_row(from) && has_row(to); }
@@ -294,9 +302,12 @@ void pith_convert(void *y, int to, int64_t y_first, const void *x, int from, int
         memmove((char *)y + (size_t)y_first * size, (const char *)x + (size_t)x_first * size, (size_t)n * size);
         return;
     }
+    void *y_at = (char *)y + y_first * (to_bits / 8);
+    const void *x_at = (const char *)x + x_first * (from_bits / 8);
+    if (convert_by_kernel(y_at, to, x_at, from, n)) return;
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         if (pairs[i].from != from || pairs[i].to != to) continue;
-        pairs[i].run((char *)y + y_first * (to_bits / 8), (const char *)x + x_first * (from_bits / 8), n);
+        pairs[i].run(y_at, x_at, n);
         return;
     }
     const row *in = &rows[from], *out = &rows[to];

@@ -1,6 +1,8 @@
 /* k_mix.c - see mix.h. */
 #include "kernels/mix.h"
 
+#include <stdbool.h>
+
 #include "kernels/vec.h"
 
 PITH_INLINE void mix_rows_part(float *y, const float *x, const int64_t *offsets, const float *weights, int64_t taps,
@@ -33,13 +35,23 @@ void PITH_K(mix_rows_f32)(float *y, const float *x, const int64_t *offsets, cons
     }
 }
 
+/* Elements index[0] to index[15] of x. Where they and the one behind them are 2 apart, all between them are there. */
+PITH_INLINE vf mix_take(const float *x, const int32_t *index, const bool more) {
+    const vi at = vi_load(index);
+    if (more && index[16] - index[0] == 32) {
+        const vi even = vi_add(vi_set1(index[0]), vi_of_vf(vf_add(vf_iota(), vf_iota())));
+        if (vm_lanes(vi_eq(at, even)) == 0xFFFF) return vf_even(vf_load(x + index[0]), vf_load(x + index[0] + 16));
+    }
+    return vf_gather(x, at);
+}
+
 void PITH_K(mix_columns_f32)(float *y, const float *x, const int32_t *index, const float *weights, int64_t taps,
                              int64_t n) {
     int64_t i = 0;
     for (; n - i >= 16; i += 16) {
         vf sum = vf_zero();
         for (int64_t t = 0; t < taps; t++)
-            sum = vf_fma(vf_load(weights + t * n + i), vf_gather(x, vi_load(index + t * n + i)), sum);
+            sum = vf_fma(vf_load(weights + t * n + i), mix_take(x, index + t * n + i, n - i > 16), sum);
         vf_store(y + i, sum);
     }
     if (i < n) {

@@ -167,3 +167,74 @@ void PITH_K(l2_normalize_f32)(const float *x, float *y, int64_t rows, int64_t n)
         for (int64_t i = 0; i < n; i += 16) norm_put(y + i, vf_div(norm_take(x + i, n - i), norm), n - i);
     }
 }
+
+/* ---- norms in double: loops over 16 numbers, which compilers make vectors of ---- */
+
+PITH_INLINE void lp_add(double *sums, const float *x, const bool square) {
+    for (int i = 0; i < 16; i++) {
+        const double v = (double)x[i];
+        sums[i] += square ? v * v : fabs(v);
+    }
+}
+
+PITH_INLINE void lp_scale(float *y, const float *x, const double *factors) {
+    float scaled[16];
+    for (int i = 0; i < 16; i++) scaled[i] = (float)((double)x[i] * factors[i]);
+    memcpy(y, scaled, sizeof scaled);
+}
+
+static double lp_factor(double sum, bool square) { return sum == 0 ? 0 : 1 / (square ? sqrt(sum) : sum); }
+
+/* Up to 16 lines side by side. */
+PITH_INLINE void lp_columns(const float *x, float *y, int64_t n, int64_t inner, int64_t columns, const bool square) {
+    double sums[16] = { 0 };
+    float some[16] = { 0 };
+    const size_t bytes = (size_t)columns * sizeof *some;
+    for (int64_t k = 0; k < n; k++) {
+        if (columns < 16) memcpy(some, x + k * inner, bytes);
+        lp_add(sums, columns < 16 ? some : x + k * inner, square);
+    }
+    for (int i = 0; i < 16; i++) sums[i] = lp_factor(sums[i], square);
+    for (int64_t k = 0; k < n; k++) {
+        if (columns < 16) {
+            memcpy(some, x + k * inner, bytes);
+            lp_scale(some, some, sums);
+            memcpy(y + k * inner, some, bytes);
+        } else {
+            lp_scale(y + k * inner, x + k * inner, sums);
+        }
+    }
+}
+
+PITH_INLINE void lp_row(const float *x, float *y, int64_t n, const bool square) {
+    double sums[16] = { 0 };
+    float some[16] = { 0 };
+    const int64_t whole = n / 16 * 16;
+    const size_t bytes = (size_t)(n - whole) * sizeof *some;
+    for (int64_t i = 0; i < whole; i += 16) lp_add(sums, x + i, square);
+    if (bytes) memcpy(some, x + whole, bytes);
+    lp_add(sums, some, square);
+    for (int half = 8; half; half /= 2)
+        for (int i = 0; i < half; i++) sums[i] += sums[i + half];
+    const double factor = lp_factor(sums[0], square);
+    for (int i = 0; i < 16; i++) sums[i] = factor;
+    for (int64_t i = 0; i < whole; i += 16) lp_scale(y + i, x + i, sums);
+    lp_scale(some, some, sums);
+    if (bytes) memcpy(y + whole, some, bytes);
+}
+
+PITH_INLINE void lp_lines(const float *x, float *y, int64_t n, int64_t inner, int64_t columns, const bool square) {
+    if (inner == 1) {
+        lp_row(x, y, n, square);
+        return;
+    }
+    for (int64_t j = 0; j < columns; j += 16)
+        lp_columns(x + j, y + j, n, inner, columns - j < 16 ? columns - j : 16, square);
+}
+
+void PITH_K(lp_normalize_f32)(const float *x, float *y, int64_t n, int64_t inner, int64_t columns, bool square) {
+    if (square)
+        lp_lines(x, y, n, inner, columns, true);
+    else
+        lp_lines(x, y, n, inner, columns, false);
+}

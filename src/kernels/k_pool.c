@@ -186,7 +186,7 @@ static void pool_max_odd(const pool_strip *s, int64_t o, int64_t end, int64_t ch
 /* ---- the same for usual sizes: GROUP rows of windows together, from window row o on ---- */
 
 #if !defined(PITH_LEVEL_scalar)
-enum { LARGEST = 5, ROWS = 11, READ = 48 }; /* size of a window; rows of GROUP windows; floats read of each */
+enum { LARGEST = 3, ROWS = 9, READ = 48 }; /* size of a window; rows of GROUP windows; floats read of each */
 
 /* The rows of a group of which some are outside the plane, or end where x ends. */
 static void pool_copy_rows(float copies[ROWS][READ], const pool_strip *s, int64_t top, int rows, int max) {
@@ -259,7 +259,6 @@ PITH_INLINE void pool_groups(const pool_strip *s, int64_t o, int64_t end, int64_
     static void pool_##name(const pool_strip *s, int64_t o, int64_t end, int64_t channel) {                            \
         pool_groups(s, o, end, channel, stride, max, size);                                                            \
     }
-POOL_GROUPS(max_5, 1, 1, 5)
 POOL_GROUPS(max_3_two, 2, 1, 3)
 POOL_GROUPS(max_2_two, 2, 2, 2)
 POOL_GROUPS(mean_3, 1, 0, 3)
@@ -273,7 +272,6 @@ static pool_rows_fn *pool_choose(const pith_window *w, int max) {
     const int64_t size = w->kernel[0], stride = w->stride[0];
     const bool even = w->rank == 2 && w->stride[1] == stride && w->dilation[0] == 1 && w->kernel[1] == size;
     if (even && max == 1 && size == 3 && stride == 2) return pool_max_3_two;
-    if (even && max == 1 && size == 5 && stride == 1) return pool_max_5;
     if (even && max == 2 && size == 2 && stride == 2) return pool_max_2_two;
     if (even && !max && size == 3 && stride == 1) return pool_mean_3;
     if (even && !max && size == 2 && stride == 2) return pool_mean_2_two;
@@ -307,12 +305,103 @@ static void pool_plane(const pith_pool_planes *a, int64_t channel, int max) {
     }
 }
 
+/* ---- maxima of windows one apart: rows and then columns of a padded copy, whose rows lie behind each other, so that
+ * narrow planes fill vectors too ---- */
+
+enum { FLAT = 4096, SLACK = 48 }; /* floats of a band of padded rows; what is read behind them */
+
+/* n floats, the last 16 of which may be copied twice. */
+PITH_INLINE void pool_flat_copy(float *to, const float *from, int64_t n) {
+    if (n < 16) {
+        vf_store_n(to, vf_load_n(from, (size_t)n), (size_t)n);
+        return;
+    }
+    for (int64_t i = 0; i < n - 16; i += 16) vf_store(to + i, vf_load(from + i));
+    vf_store(to + n - 16, vf_load(from + n - 16));
+}
+
+/* Rows [from, from + rows) of the padded plane. */
+static void pool_flat_pad(float *to, const pith_window *w, const float *x, int64_t from, int64_t rows, int64_t width) {
+    for (int64_t i = 0; i < rows * width + SLACK - 15; i += 16) vf_store(to + i, vf_set1(-INFINITY));
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t at = from + r - w->begin[0];
+        if (at >= 0 && at < w->in[0]) pool_flat_copy(to + r * width + w->begin[1], x + at * w->in[1], w->in[1]);
+    }
+}
+
+/* to[r * to_row + i] = the maximum of count elements `step` apart from from[r * from_row + i] on. */
+typedef struct pool_joins {
+    float *to;
+    const float *from;
+    int64_t to_row, from_row, rows, n, step;
+} pool_joins;
+
+/* known: count, where the loop is unrolled, or 0. */
+PITH_INLINE void pool_flat_rows(const pool_joins *j, int64_t count, const int known, const int max) {
+    for (int64_t r = 0; r < j->rows; r++) {
+        float *to = j->to + r * j->to_row;
+        for (int64_t i = 0; i < j->n; i += 16) {
+            const float *from = j->from + r * j->from_row + i;
+            vf most = vf_load(from);
+            PITH_UNROLL
+            for (int k = 1; k < known; k++) most = pool_join(most, vf_load(from + k * j->step), max);
+            for (int64_t k = 1; !known && k < count; k++) most = pool_join(most, vf_load(from + k * j->step), max);
+            if (j->n - i >= 16)
+                vf_store(to + i, most);
+            else
+                vf_store_n(to + i, most, (size_t)(j->n - i));
+        }
+    }
+}
+
+static void pool_flat_join(const pool_joins *j, int64_t count, int max) {
+    if (max == 1 && count == 5)
+        pool_flat_rows(j, 5, 5, 1);
+    else if (max == 1 && count == 3)
+        pool_flat_rows(j, 3, 3, 1);
+    else if (max == 1)
+        pool_flat_rows(j, count, 0, 1);
+    else
+        pool_flat_rows(j, count, 0, 2);
+}
+
+static void pool_flat(const pith_pool_planes *a, int64_t channel, int max) {
+    const pith_window *w = a->w;
+    const int64_t width = w->out[1] + w->kernel[1] - 1, more = w->kernel[0] - 1, band = FLAT / width - more;
+    const float *x = a->x + channel * w->in[0] * w->in[1];
+    float *y = a->y + channel * w->out[0] * w->out[1], padded[FLAT + SLACK], joined[FLAT + SLACK];
+    for (int64_t o = 0; o < w->out[0]; o += band) {
+        const int64_t rows = w->out[0] - o < band ? w->out[0] - o : band, all = (rows + more) * width;
+        pool_flat_pad(padded, w, x, o, rows + more, width);
+        pool_flat_join(&(pool_joins){ .to = joined, .from = padded, .rows = 1, .n = (all + 15) / 16 * 16, .step = 1 },
+                       w->kernel[1], max);
+        pool_flat_join(&(pool_joins){ .to = y + o * w->out[1],
+                                      .from = joined,
+                                      .to_row = w->out[1],
+                                      .from_row = width,
+                                      .rows = rows,
+                                      .n = w->out[1],
+                                      .step = width },
+                       w->kernel[0], max);
+    }
+}
+
+static bool pool_flat_fits(const pith_window *w) {
+    if (w->rank != 2 || w->stride[0] != 1 || w->stride[1] != 1 || w->dilation[0] != 1 || w->begin[0] < 0) return false;
+    const int64_t width = w->out[1] + w->kernel[1] - 1;
+    return width * 3 * w->kernel[0] <= FLAT && width >= w->in[1] + w->begin[1];
+}
+
 void PITH_K(pool_rows_max_f32)(const pith_pool_planes *a) {
     const pith_window *w = a->w;
     const int last = w->rank - 1;
     const int64_t plane = pith_window_count(w->in, w->rank);
     const bool shared = w->kernel[last] > w->stride[last] || w->kernel[0] > w->stride[0];
-    for (int64_t c = 0; c < a->channels; c++) pool_plane(a, c, !shared || pool_odd(a->x + c * plane, plane) ? 2 : 1);
+    const bool flat = pool_flat_fits(w);
+    for (int64_t c = 0; c < a->channels; c++) {
+        const bool odd = !shared || pool_odd(a->x + c * plane, plane);
+        (flat ? pool_flat : pool_plane)(a, c, odd ? 2 : 1);
+    }
 }
 
 void PITH_K(pool_rows_mean_f32)(const pith_pool_planes *a) {

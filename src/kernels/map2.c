@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/str.h"
+#include "kernels/binary.h"
 #include "kernels/maps.h"
 
 #define MAP2(family, suffix, T, O, EXPR)                                                                               \
@@ -77,13 +78,18 @@ static float pow_f32(float u, float v) {
 MAP2(map_pow_any, f32, float, float, pow_f32(u, v))
 pith_map2_fn pith_k_map_pow_f32;
 void pith_k_map_pow_f32(void *y, const void *a, const void *b, int64_t n, int as, int bs) {
-    const float *p = a, *q = b;
+    const float *p = a;
     float *r = y;
-    if (n > 0 && bs == 0 && *q == 2.0f) {
-        for (int64_t i = 0; i < n; i++) r[i] = p[i * as] * p[i * as];
-    } else {
+    if (n < 1 || bs != 0 || *(const float *)b != 2.0f) {
         pith_k_map_pow_any_f32(y, a, b, n, as, bs);
+        return;
     }
+    pith_binary_fn *mul = PITH_KERNEL_FIND(pith_binary_fn, "mul", PITH_F32, pith_cpu_get()->isa);
+    if (mul) {
+        mul(r, p, p, n, as, as);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) r[i] = p[i * as] * p[i * as];
 }
 
 #define MIN(family, suffix, T, U) MAP2(family, suffix, T, T, v < u ? v : u)

@@ -29,4 +29,11 @@ PITH_KERNEL_DECLARE(log_softmax_f32, pith_row_f32_fn)
 /* Divides each row by max(its L2 norm, 1e-12), as torch.nn.functional.normalize does. family "l2_normalize" */
 PITH_KERNEL_DECLARE(l2_normalize_f32, pith_row_f32_fn)
 
+/* `columns` lines side by side, of n elements that are `inner` apart (1: one line, along its elements), each divided by
+ * its norm: the sum of the magnitudes, or with `square` the root of the sum of squares; lines of zeros stay. Sums are
+ * made in double: along elements in 16 lanes, else in order. A line is multiplied by the reciprocal, in double. Family
+ * "lp_normalize". */
+typedef void pith_lp_normalize_fn(const float *x, float *y, int64_t n, int64_t inner, int64_t columns, bool square);
+PITH_KERNEL_DECLARE(lp_normalize_f32, pith_lp_normalize_fn)
+
 #endif

@@ -12,10 +12,28 @@ typedef void pith_narrow_f16_fn(const float *x, uint16_t *y, size_t n);
 PITH_KERNEL_DECLARE(widen_f16, pith_widen_f16_fn)
 PITH_KERNEL_DECLARE(narrow_f16, pith_narrow_f16_fn)
 
-/* y = round(min(max(x / scale, low), high)) + zero, its low byte; ties to even. A NaN becomes low. Family "quantize".
+/* y = round(min(max(x / scale, low), high)) + zero, its low byte; ties to even. A NaN becomes low. low, high and
+ * zero are integers of at most 255. Family "quantize".
  */
 typedef void pith_quantize_fn(const float *x, uint8_t *y, size_t n, float scale, float low, float high, int32_t zero);
 PITH_KERNEL_DECLARE(quantize_u8, pith_quantize_fn)
+
+/* Sums of bytes with a scale and a zero point each: y = quantize((a - zero) * scale + (b - zero) * scale). flip is 0x80
+ * where bytes have a sign, and their zero is 128 more then. scale, low, high and zero are those of pith_quantize_fn. y
+ * may be a or b. Family "quantized_add". */
+typedef struct pith_quantized_term {
+    const uint8_t *x;
+    float scale, zero;
+    int32_t flip;
+} pith_quantized_term;
+typedef struct pith_quantized_sum {
+    pith_quantized_term a, b;
+    uint8_t *y;
+    float scale, low, high;
+    int32_t zero;
+} pith_quantized_sum;
+typedef void pith_quantized_add_fn(const pith_quantized_sum *s, size_t first, size_t n);
+PITH_KERNEL_DECLARE(quantized_add_u8, pith_quantized_add_fn)
 
 /* y = (x - zero) * scale, bytes with or without sign. Family "dequantize". */
 typedef void pith_dequantize_fn(const uint8_t *x, float *y, size_t n, float scale, float zero);

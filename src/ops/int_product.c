@@ -38,6 +38,8 @@ pith_status pith_int_product_prepare(pith_int_product *p, pith_prepare *c, int b
     if (t->dtype != PITH_U8 && t->dtype != PITH_I8) return pith_fail_dtype(c->err, t->dtype);
     PITH_TRY(pith_prepare_kernel(c, "gemm_pack", PITH_I8, &kernel));
     p->pack = (pith_gemm_pack_i8_fn *)kernel;
+    PITH_TRY(pith_prepare_kernel(c, "sums_shift", PITH_I32, &kernel));
+    p->shift = (pith_sums_shift_fn *)kernel;
     p->gemm = pith_gemm_i8_find(NULL, t->rank == 2 && t->dims[0] > 0 ? t->dims[0] : INT64_MAX, c->isa);
     if (!p->gemm) return pith_prepare_kernel(c, "gemm", PITH_I8, &kernel);
     if (t->rank != 2 || !pith_pack_can(c, b)) return PITH_OK;
@@ -86,17 +88,15 @@ static void int_product_run_part(void *context, size_t part, int worker) {
     int64_t m0 = (int64_t)part * ROWS, m1 = m0 + ROWS < g->m ? m0 + ROWS : g->m;
     (void)worker;
     w->p->gemm(g, m0, m1, 0, g->n);
-    for (int64_t i = m0; i < m1; i++) {
-        const uint8_t *a = (const uint8_t *)g->a + i * g->lda;
-        uint32_t zero = (uint32_t)w->row_zeros[i], sum = 0;
-        for (int64_t k = 0; w->needs_rows && k < g->k; k++) sum += (uint32_t)(g->a_signed ? (int8_t)a[k] : a[k]);
-        sum -= (uint32_t)g->k * zero; /* row sum of a - zero */
-        if (zero == 0 && !w->needs_rows) continue;
-        int32_t *c = g->c + i * g->ldc;
-        for (int64_t j = 0; j < g->n; j++) {
-            c[j] = (int32_t)((uint32_t)c[j] - zero * (uint32_t)w->column_sums[j] - (uint32_t)w->column_zeros[j] * sum);
-        }
-    }
+    w->p->shift(&(pith_sums_shift){ .c = g->c + m0 * g->ldc,
+                                    .a = (const uint8_t *)g->a + m0 * g->lda,
+                                    .row_zeros = w->row_zeros + m0,
+                                    .column_sums = w->column_sums,
+                                    .column_zeros = w->needs_rows ? w->column_zeros : NULL,
+                                    .rows = m1 - m0,
+                                    .n = g->n,
+                                    .k = g->k,
+                                    .a_signed = g->a_signed });
 }
 
 static void read_zeros(int32_t *to, const pith_tensor *zeros, int64_t count) {

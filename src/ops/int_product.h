@@ -7,11 +7,13 @@
 #define PITH_OPS_INT_PRODUCT_H
 
 #include "kernels/gemm_int8.h"
+#include "kernels/sums.h"
 #include "ops/infer.h"
 
 typedef struct pith_int_product {
     pith_gemm_i8_fn *gemm;
     pith_gemm_pack_i8_fn *pack;
+    pith_sums_shift_fn *shift;
     const void *packed; /* a constant right side [k, n]; NULL if it is not constant */
 } pith_int_product;
 

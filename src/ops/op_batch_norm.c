@@ -1,11 +1,13 @@
 /* op_batch_norm.c - BatchNormalization, InstanceNormalization, GroupNormalization, LRN, MeanVarianceNormalization and
  * LpNormalization. All of them scale values by statistics over some axes. The first three become one multiply-add per
- * element of an f32 tensor, with factors computed in double; everything else is computed in double. Source: ONNX
- * operators of these names. */
+ * element of an f32 tensor, with factors computed in double. LRN (of usual powers) and LpNormalization of f32 are
+ * kernels; everything else is computed in double. Source: ONNX operators of these names. */
 #include <math.h>
 
 #include "base/checked.h"
 #include "kernels/affine.h"
+#include "kernels/lrn.h"
+#include "kernels/norm.h"
 #include "ops/compose.h"
 #include "ops/elementwise.h"
 #include "ops/infer.h"
@@ -324,22 +326,86 @@ const pith_op pith_op_GroupNormalization = {
 
 /* ---- LRN: divided by a power of the sum of squares over neighbouring channels ---- */
 
+typedef struct lrn_state {
+    pith_lrn_fn *fn; /* NULL: everything is computed in double */
+    int64_t size;
+    double alpha, beta, bias;
+} lrn_state;
+
+static pith_status lrn_prepare(pith_prepare *c) {
+    lrn_state *s = c->state = pith_arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith_fail_memory(c->err, sizeof *s);
+    s->size = pith_node_int(c->node, "size", 0);
+    if (s->size < 1 || s->size > INT32_MAX) return pith_op_fail(c, "size %lld is out of range", (long long)s->size);
+    s->alpha = pith_node_float(c->node, "alpha", 1e-4f);
+    s->beta = pith_node_float(c->node, "beta", 0.75f);
+    s->bias = pith_node_float(c->node, "bias", 1);
+    const double quarters = s->beta * 4;
+    if (c->in[0]->dtype != PITH_F32 || !(quarters >= 1 && quarters <= PITH_LRN_QUARTERS) || quarters != trunc(quarters))
+        return PITH_OK;
+    pith_kernel_fn *fn;
+    PITH_TRY(pith_prepare_kernel(c, "lrn", PITH_F32, &fn));
+    s->fn = (pith_lrn_fn *)fn;
+    return PITH_OK;
+}
+
+static pith_status lrn_scratch(const pith_infer *c, const void *own, int threads, size_t *bytes) {
+    *bytes = 0;
+    return ((const lrn_state *)own)->fn ? PITH_OK : pith_wide_scratch(c, own, threads, bytes);
+}
+
+typedef struct lrn_job {
+    pith_lrn_fn *fn;
+    pith_lrn one; /* the first picture */
+    int64_t rows, per_part;
+} lrn_job;
+
+static void lrn_part(void *context, size_t part, int worker) {
+    const lrn_job *j = context;
+    const int64_t first = (int64_t)part * j->per_part,
+                  end = first + j->per_part < j->rows ? first + j->per_part : j->rows;
+    (void)worker;
+    for (int64_t row = first, count; row < end; row += count) {
+        const int64_t channel = row % j->one.channels, at = (row - channel) * j->one.inner;
+        pith_lrn a = j->one;
+        count = end - row < a.channels - channel ? end - row : a.channels - channel;
+        a.x += at;
+        a.y += at;
+        j->fn(&a, channel, channel + count);
+    }
+}
+
+static void lrn_run_f32(pith_run *r, const lrn_state *s, const layout *l) {
+    lrn_job j = { .fn = s->fn,
+                  .one = { .x = r->in[0]->data,
+                           .y = r->out[0]->data,
+                           .channels = l->channels,
+                           .inner = l->inner,
+                           .before = (s->size - 1) / 2,
+                           .behind = s->size / 2,
+                           .alpha = (float)(s->alpha / (double)s->size),
+                           .bias = (float)s->bias,
+                           .quarters = (int)(s->beta * 4) },
+                  .rows = l->batch * l->channels };
+    if (!pith_tensor_count(r->in[0])) return;
+    j.per_part = pith_run_chunk(r, j.rows, l->inner * 4, GRAIN);
+    pith_run_parallel(r, lrn_part, &j, (size_t)((j.rows + j.per_part - 1) / j.per_part));
+}
+
 static pith_status run_lrn(pith_run *r) {
+    const lrn_state *s = r->state;
     layout l = batch_norm_layout_of(r->in[0]);
+    if (s->fn) return lrn_run_f32(r, s, &l), PITH_OK;
     pith_wide w;
     pith_wide_open(&w, r);
-    int64_t size = pith_node_int(r->node, "size", 0);
-    if (size < 1 || size > INT32_MAX) return pith_op_fail(r, "size %lld is out of range", (long long)size);
-    double alpha = pith_node_float(r->node, "alpha", 1e-4f), beta = pith_node_float(r->node, "beta", 0.75f),
-           bias = pith_node_float(r->node, "bias", 1);
     for (int64_t i = 0; i < pith_tensor_count(r->in[0]); i++) {
-        int64_t c = i / l.inner % l.channels, first = c - (size - 1) / 2, last = c + size / 2;
+        int64_t c = i / l.inner % l.channels, first = c - (s->size - 1) / 2, last = c + s->size / 2;
         double sum = 0;
         for (int64_t k = first < 0 ? 0 : first; k <= last && k < l.channels; k++) {
             double x = w.in[0][i + (k - c) * l.inner];
             sum += x * x;
         }
-        w.out[0][i] = w.in[0][i] / pow(bias + alpha / (double)size * sum, beta);
+        w.out[0][i] = w.in[0][i] / pow(s->bias + s->alpha / (double)s->size * sum, s->beta);
     }
     pith_wide_close(&w, r);
     return PITH_OK;
@@ -356,7 +422,8 @@ const pith_op pith_op_LRN = {
     .types = "f",
     .attrs = "alpha float = 0.0001; beta float = 0.75; bias float = 1; size int! 1..",
     .infer = infer_channels,
-    .scratch = pith_wide_scratch,
+    .prepare = lrn_prepare,
+    .scratch = lrn_scratch,
     .run = run_lrn,
 };
 
@@ -436,35 +503,13 @@ const pith_op pith_op_MeanVarianceNormalization = {
     .run = run_mvn,
 };
 
-/* Lines of n elements, `inner` apart, that are computed side by side. */
-enum { LP_LINES = 8 };
-
 typedef struct lp_job {
     const float *x;
     float *y;
     int64_t n, inner, lines, per_part;
+    pith_lp_normalize_fn *fn;
     bool square;
 } lp_job;
-
-/* `count` lines; those after the first begin `step` elements after each other. Sums are made in double, in order. */
-static inline __attribute__((always_inline)) void lp_lines(const lp_job *j, int64_t first, int64_t step, int count) {
-    double sums[LP_LINES] = { 0 };
-    const float *x = j->x + first;
-    float *y = j->y + first;
-    for (int64_t k = 0; k < j->n; k++) {
-        for (int i = 0; i < count; i++) {
-            const double v = (double)x[k * j->inner + i * step];
-            sums[i] += j->square ? v * v : fabs(v);
-        }
-    }
-    for (int i = 0; i < count; i++) {
-        const double norm = j->square ? sqrt(sums[i]) : sums[i];
-        for (int64_t k = 0; k < j->n; k++) {
-            const int64_t at = k * j->inner + i * step;
-            y[at] = norm != 0 ? (float)((double)x[at] / norm) : 0.0f;
-        }
-    }
-}
 
 static void lp_run_part(void *context, size_t part, int worker) {
     const lp_job *j = context;
@@ -472,14 +517,20 @@ static void lp_run_part(void *context, size_t part, int worker) {
                   end = first + j->per_part < j->lines ? first + j->per_part : j->lines;
     (void)worker;
     for (int64_t line = first, count; line < end; line += count) {
-        const int64_t outer = line / j->inner, column = line % j->inner, step = j->inner == 1 ? j->n : 1;
-        count = end - line < LP_LINES ? end - line : LP_LINES;
-        if (j->inner > 1 && count > j->inner - column) count = j->inner - column;
-        if (count == LP_LINES)
-            lp_lines(j, outer * j->n * j->inner + column, step, LP_LINES);
-        else
-            lp_lines(j, outer * j->n * j->inner + column, step, (int)count);
+        const int64_t column = line % j->inner, at = line / j->inner * j->n * j->inner + column;
+        count = end - line < j->inner - column ? end - line : j->inner - column;
+        j->fn(j->x + at, j->y + at, j->n, j->inner, count, j->square);
     }
+}
+
+static pith_status prepare_lp(pith_prepare *c) {
+    pith_kernel_fn *fn;
+    if (c->in[0]->dtype != PITH_F32) return PITH_OK;
+    pith_lp_normalize_fn **own = c->state = pith_arena_array(c->arena, 1, sizeof *own);
+    if (!own) return pith_fail_memory(c->err, sizeof *own);
+    PITH_TRY(pith_prepare_kernel(c, "lp_normalize", PITH_F32, &fn));
+    *own = (pith_lp_normalize_fn *)fn;
+    return PITH_OK;
 }
 
 static pith_status scratch_lp(const pith_infer *c, const void *none, int threads, size_t *bytes) {
@@ -490,6 +541,7 @@ static pith_status scratch_lp(const pith_infer *c, const void *none, int threads
 static void run_lp_f32(pith_run *r, int axis, bool square) {
     const pith_tensor *x = r->in[0];
     lp_job j = { .x = x->data, .y = r->out[0]->data, .n = x->dims[axis], .inner = 1, .square = square };
+    j.fn = *(pith_lp_normalize_fn *const *)r->state;
     for (int d = axis + 1; d < x->rank; d++) j.inner *= x->dims[d];
     if (!pith_tensor_count(x)) return;
     j.lines = pith_tensor_count(x) / j.n;
@@ -532,6 +584,7 @@ const pith_op pith_op_LpNormalization = {
     .types = "f",
     .attrs = "axis int = -1; p int 1|2 = 2",
     .infer = infer_channels,
+    .prepare = prepare_lp,
     .scratch = scratch_lp,
     .run = run_lp,
 };

@@ -1,6 +1,4 @@
 /* op_concat.c - Concat and Split: joins tensors along an axis, and takes them apart. */
-#include <string.h>
-
 #include "ops/infer.h"
 
 static pith_status concat_upgrade_concat(pith_node *node, pith_error *err) { /* opset 1: the axis has a default */
@@ -50,28 +48,30 @@ static pith_status concat_infer_concat(pith_infer *c) {
     return PITH_OK;
 }
 
-/* Rows before the axis, and bytes of one row of t from the axis on. */
-static void concat_rows_of(const pith_tensor *t, int axis, int64_t *rows, size_t *bytes) {
-    *rows = 1;
-    for (int i = 0; i < axis; i++) *rows *= t->dims[i];
-    *bytes = *rows ? t->bytes / (size_t)*rows : 0;
+/* Rows before the axis, and elements of one row of t from the axis on. */
+static int64_t concat_rows_of(const pith_tensor *t, int axis, int64_t *elements) {
+    const int64_t rows = pith_dims_count(t->dims, axis);
+    *elements = pith_dims_count(t->dims + axis, t->rank - axis);
+    return rows;
+}
+
+/* Copies n elements of each row, on the run's threads; the others are the elements from row to row. */
+static void concat_move(pith_run *r, char *to, int64_t to_row, const char *from, int64_t from_row, int64_t rows,
+                        int64_t n, size_t size) {
+    pith_run_move(r, to, (int64_t[]){ to_row, 1 }, from, (int64_t[]){ from_row, 1 }, (int64_t[]){ rows, n }, 2, size);
 }
 
 static pith_status concat_run_concat(pith_run *r) {
     pith_tensor *y = r->out[0];
+    const size_t size = pith_element_size(y->dtype);
     int axis;
-    int64_t rows;
-    size_t y_bytes, x_bytes, at = 0;
+    int64_t y_row, x_row, at = 0;
     PITH_TRY(pith_axis_normalize(pith_node_int(r->node, "axis", 0), y->rank, &axis, r->err));
-    concat_rows_of(y, axis, &rows, &y_bytes);
-    for (int i = 0; i < r->in_count; i++) {
-        concat_rows_of(r->in[i], axis, &rows, &x_bytes);
-        if (x_bytes == 0) continue;
-        for (int64_t k = 0; k < rows; k++) {
-            memcpy((char *)y->data + (size_t)k * y_bytes + at, (const char *)r->in[i]->data + (size_t)k * x_bytes,
-                   x_bytes);
-        }
-        at += x_bytes;
+    const int64_t rows = concat_rows_of(y, axis, &y_row);
+    for (int i = 0; i < r->in_count; i++, at += x_row) {
+        concat_rows_of(r->in[i], axis, &x_row);
+        if (x_row && rows)
+            concat_move(r, (char *)y->data + (size_t)at * size, y_row, r->in[i]->data, x_row, rows, x_row, size);
     }
     return PITH_OK;
 }
@@ -135,12 +135,11 @@ static pith_status concat_infer_split(pith_infer *c) {
 
 static pith_status concat_run_split(pith_run *r) {
     const pith_tensor *x = r->in[0];
+    const size_t element = pith_element_size(x->dtype);
     int axis;
-    int64_t rows;
-    size_t x_bytes, at = 0;
+    int64_t x_row, at = 0;
     PITH_TRY(pith_axis_normalize(pith_node_int(r->node, "axis", 0), x->rank, &axis, r->err));
-    concat_rows_of(x, axis, &rows, &x_bytes);
-    size_t unit = x->dims[axis] ? x_bytes / (size_t)x->dims[axis] : 0;
+    const int64_t rows = concat_rows_of(x, axis, &x_row), unit = x->dims[axis] ? x_row / x->dims[axis] : 0;
     pith_numbers sizes;
     PITH_TRY(pith_run_numbers(r, 1, &sizes));
     int64_t parts = pith_node_int(r->node, "num_outputs", r->out_count), each = (x->dims[axis] + parts - 1) / parts;
@@ -148,12 +147,10 @@ static pith_status concat_run_split(pith_run *r) {
         int64_t size = pith_has_input(r, 1) ? sizes.items[i]
                        : i < parts - 1      ? each
                                             : x->dims[axis] - each * (parts - 1);
-        size_t bytes = (size_t)size * unit;
-        for (int64_t k = 0; r->out[i] && bytes && k < rows; k++) {
-            memcpy((char *)r->out[i]->data + (size_t)k * bytes, (const char *)x->data + (size_t)k * x_bytes + at,
-                   bytes);
-        }
-        at += bytes;
+        const int64_t n = size * unit;
+        if (r->out[i] && n && rows)
+            concat_move(r, r->out[i]->data, n, (const char *)x->data + (size_t)at * element, x_row, rows, n, element);
+        at += n;
     }
     return PITH_OK;
 }

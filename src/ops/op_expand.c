@@ -1,4 +1,6 @@
 /* op_expand.c - Expand and Tile: repeat the elements of a tensor. */
+#include <string.h>
+
 #include "kernels/move.h"
 #include "ops/compose.h"
 #include "ops/infer.h"
@@ -94,28 +96,75 @@ static pith_status infer_tile(pith_infer *c) {
     return PITH_OK;
 }
 
-/* Each tile is moved on its own. */
+/* Along the first axis that is not 1 long, pieces are tiled one by one; those of the axes before it are copies. */
+typedef struct tile_job {
+    const pith_tensor *x;
+    char *y;
+    size_t bytes[PITH_MAX_RANK + 1]; /* of x from an axis on */
+    int64_t tiles[PITH_MAX_RANK];
+    int plain;                        /* from this axis on, nothing is repeated */
+    int axis;                         /* behind that of the pieces */
+    int64_t copies, pieces, per_part; /* copies of each piece in y */
+    size_t y_piece;
+} tile_job;
+
+/* The first `unit` bytes at `to`, `times` times. Copies grow as far as they are still in the L1 cache. */
+static void tile_repeat(char *to, size_t unit, int64_t times) {
+    const size_t most = 8192 / unit * unit > unit ? 8192 / unit * unit : unit, total = unit * (size_t)times;
+    for (size_t done = unit, n; done < total; done += n) {
+        n = done < most ? done : most;
+        n = n < total - done ? n : total - done;
+        memcpy(to + done, to, n);
+    }
+}
+
+/* The tiles of all axes from `axis` on; returns their bytes. */
+static size_t tile_axes(const tile_job *j, char *to, const char *from, int axis) {
+    size_t done = 0;
+    if (axis + 1 < j->plain) {
+        for (int64_t i = 0; i < j->x->dims[axis]; i++, from += j->bytes[axis + 1])
+            done += tile_axes(j, to + done, from, axis + 1);
+    } else {
+        done = j->bytes[axis];
+        memcpy(to, from, done);
+    }
+    if (axis >= j->plain) return done;
+    tile_repeat(to, done, j->tiles[axis]);
+    return done * (size_t)j->tiles[axis];
+}
+
+static void tile_part(void *context, size_t part, int worker) {
+    const tile_job *j = context;
+    const int64_t first = (int64_t)part * j->per_part,
+                  end = first + j->per_part < j->pieces ? first + j->per_part : j->pieces;
+    (void)worker;
+    for (int64_t i = first; i < end; i++)
+        tile_axes(j, j->y + (size_t)i * j->y_piece, (const char *)j->x->data + (size_t)i * j->bytes[j->axis], j->axis);
+    for (int64_t c = 1; c < j->copies; c++)
+        memcpy(j->y + (size_t)(c * j->pieces + first) * j->y_piece, j->y + (size_t)first * j->y_piece,
+               (size_t)(end - first) * j->y_piece);
+}
+
 static pith_status expand_run_tile(pith_run *r) {
+    enum { GRAIN = 131072 }; /* bytes that are worth a thread */
     const pith_tensor *x = r->in[0];
-    pith_tensor *y = r->out[0];
+    const pith_tensor *y = r->out[0];
+    tile_job j = { .x = x, .y = y->data, .plain = x->rank, .copies = 1, .pieces = 1 };
     if (!pith_tensor_count(y)) return PITH_OK;
-    int64_t own[PITH_MAX_RANK], into[PITH_MAX_RANK], dims[PITH_MAX_RANK];
-    int64_t tiles[PITH_MAX_RANK], index[PITH_MAX_RANK] = { 0 };
-    size_t size = pith_element_size(x->dtype);
-    pith_strides(own, x->dims, x->rank);
-    pith_strides(into, y->dims, y->rank);
-    for (int i = 0; i < x->rank; i++) {
-        tiles[i] = y->dims[i] / x->dims[i];
-        dims[i] = x->dims[i];
+    j.bytes[x->rank] = j.y_piece = pith_element_size(x->dtype);
+    for (int i = x->rank - 1; i >= 0; i--) {
+        j.tiles[i] = y->dims[i] / x->dims[i];
+        j.bytes[i] = j.bytes[i + 1] * (size_t)x->dims[i];
+        if (j.plain == i + 1 && j.tiles[i] == 1) j.plain = i;
     }
-    for (;;) {
-        int64_t at = 0;
-        for (int i = 0; i < x->rank; i++) at += index[i] * x->dims[i] * into[i];
-        pith_run_move(r, (char *)y->data + (size_t)at * size, into, x->data, own, dims, x->rank, size);
-        int i = x->rank - 1;
-        while (i >= 0 && ++index[i] == tiles[i]) index[i--] = 0;
-        if (i < 0) return PITH_OK;
+    while (j.axis < x->rank && j.pieces == 1) {
+        j.pieces = x->dims[j.axis];
+        j.copies *= j.tiles[j.axis++];
     }
+    for (int i = j.axis; i < x->rank; i++) j.y_piece *= (size_t)y->dims[i];
+    j.per_part = pith_run_chunk(r, j.pieces, (int64_t)j.y_piece * j.copies, GRAIN);
+    pith_run_parallel(r, tile_part, &j, (size_t)((j.pieces + j.per_part - 1) / j.per_part));
+    return PITH_OK;
 }
 
 const pith_op pith_op_Tile = { .domain = "",

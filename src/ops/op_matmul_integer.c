@@ -28,7 +28,9 @@ static const layout layouts[] = {
 typedef struct state {
     pith_int_product product;
     const layout *inputs;
-    pith_quantize_fn *quantize; /* of QLinearMatMul */
+    pith_sums_scale_fn *scale;  /* of all but MatMulInteger */
+    pith_quantize_fn *quantize; /* of QLinearMatMul's result, and of what DynamicQuantizeMatMul is given */
+    pith_range_fn *range;       /* of DynamicQuantizeMatMul */
     bool floats;                /* a, b or y are 8-bit floats */
 } state;
 
@@ -91,10 +93,18 @@ static pith_status matmul_integer_prepare(pith_prepare *c) {
                              (s->inputs->y_zero >= 0 && !pith_dtype_is_int(c->out[0].dtype)));
     c->state = s;
     if (s->floats) return PITH_OK;
-    if (s->inputs->y_scale >= 0) {
-        pith_kernel_fn *fn;
+    pith_kernel_fn *fn;
+    if (s->inputs->b_scale >= 0) {
+        PITH_TRY(pith_prepare_kernel(c, "sums_scale", PITH_I32, &fn));
+        s->scale = (pith_sums_scale_fn *)fn;
+    }
+    if (s->inputs->y_scale >= 0 || dynamic) {
         PITH_TRY(pith_prepare_kernel(c, "quantize", PITH_U8, &fn));
         s->quantize = (pith_quantize_fn *)fn;
+    }
+    if (dynamic) {
+        PITH_TRY(pith_prepare_kernel(c, "range", PITH_F32, &fn));
+        s->range = (pith_range_fn *)fn;
     }
     return pith_int_product_prepare(&s->product, c, s->inputs->b);
 }
@@ -140,25 +150,20 @@ static float matmul_integer_number(const pith_run *r, int input, int64_t i) {
 }
 
 /* As DynamicQuantizeLinear does it. */
-static void quantize(pith_tensor *q, float *scale, uint8_t *zero, const pith_tensor *x) {
-    const float *p = x->data;
-    uint8_t *y = q->data;
+static void quantize(const state *s, uint8_t *q, float *scale, uint8_t *zero, const pith_tensor *x) {
+    const size_t n = (size_t)pith_tensor_count(x);
     float low = 0, high = 0;
-    int64_t n = pith_tensor_count(x);
-    for (int64_t i = 0; i < n; i++) {
-        low = p[i] < low ? p[i] : low;
-        high = p[i] > high ? p[i] : high;
-    }
+    s->range(x->data, n, &low, &high);
     *scale = high == low ? 1.0f : (high - low) / 255.0f;
     *zero = (uint8_t)rintf(fminf(255.0f, fmaxf(0.0f, 0.0f - low / *scale)));
-    for (int64_t i = 0; i < n; i++) y[i] = (uint8_t)fminf(255.0f, fmaxf(0.0f, rintf(p[i] / *scale) + (float)*zero));
+    s->quantize(x->data, q, n, *scale, -(float)*zero, (float)(255 - *zero), *zero);
 }
 
 /* The sums, scaled, with bias or rounded to the output's type: rows of n columns on the run's threads. */
 typedef struct finish {
     const pith_run *r;
     const layout *l;
-    pith_quantize_fn *quantize;
+    const state *s;
     const int32_t *sums;
     int64_t rows, m, n, per_part;
     float a_scale, y_scale;
@@ -194,11 +199,10 @@ static void matmul_integer_finish_part(void *context, size_t part, int worker) {
             float a_scale = f->a_scale;
             if (l->a_scale >= 0) a_scale = matmul_integer_number(r, l->a_scale, a_scales == f->m ? i % f->m : 0);
             float *to = l->y_scale >= 0 ? values : (float *)r->out[0]->data + i * f->n + j;
-            for (int64_t k = 0; k < n; k++) to[k] = (float)sums[k] * (a_scale * scales[k]);
-            for (int64_t k = 0; has_bias && k < n; k++) to[k] += bias[k];
+            f->s->scale(to, sums, n, a_scale, scales, has_bias ? bias : NULL);
             if (l->y_scale >= 0)
-                f->quantize(values, (uint8_t *)r->out[0]->data + i * f->n + j, (size_t)n, f->y_scale,
-                            (float)(f->low - f->y_zero), (float)(f->low + 255 - f->y_zero), f->y_zero);
+                f->s->quantize(values, (uint8_t *)r->out[0]->data + i * f->n + j, (size_t)n, f->y_scale,
+                               (float)(f->low - f->y_zero), (float)(f->low + 255 - f->y_zero), f->y_zero);
         }
     }
 }
@@ -209,7 +213,7 @@ static void matmul_integer_finish(pith_run *r, const state *s, const int32_t *su
     const layout *l = s->inputs;
     finish f = { .r = r,
                  .l = l,
-                 .quantize = s->quantize,
+                 .s = s,
                  .sums = sums,
                  .rows = rows,
                  .m = m,
@@ -283,7 +287,7 @@ static pith_status matmul_integer_run(pith_run *r) {
     if (l->a_zero < 0) {
         quantized = (pith_tensor){ .data = rest, .dtype = PITH_U8, .rank = a->rank };
         memcpy(quantized.dims, a->dims, sizeof quantized.dims);
-        quantize(&quantized, &a_scale, &a_zero_byte, a);
+        quantize(s, quantized.data, &a_scale, &a_zero_byte, a);
         zero = (pith_tensor){ .data = &a_zero_byte, .dtype = PITH_U8 };
         a_zero = &zero;
         rest += pith_round64((size_t)pith_tensor_count(a));

@@ -174,10 +174,18 @@ static pith_node *qdq_term(const pith_value *v) {
     return node && qdq_is_byte(node->inputs[0]) && pith_match_f32(v) && qdq_numbers(node, &scale, &zero) ? node : NULL;
 }
 
+/* The terms have one rank, and no axis that is known to be broadcast. */
+static bool qdq_alike(const pith_type *a, const pith_type *b) {
+    if (a->rank < 0 || a->rank != b->rank) return false;
+    for (int i = 0; i < a->rank; i++)
+        if (pith_dim_known(a->dims[i]) && pith_dim_known(b->dims[i]) && a->dims[i] != b->dims[i]) return false;
+    return true;
+}
+
 static pith_status qdq_add(pith_opt *o, const pith_node *node, size_t *changes) {
     const pith_node *a = qdq_term(node->inputs[0]), *b = qdq_term(node->inputs[1]);
     pith_node *quantize = a && b ? qdq_quantize(node) : NULL;
-    if (!quantize || !pith_match_same_shape(&a->inputs[0]->type, &b->inputs[0]->type)) return PITH_OK;
+    if (!quantize || !qdq_alike(&a->inputs[0]->type, &b->inputs[0]->type)) return PITH_OK;
     PITH_TRY(qdq_add_make(o, a, b, quantize));
     pith_report_add(o->report, true, "qdq", "bytes in '" PITH_STR_FMT "'", PITH_STR_ARG(node->name));
     ++*changes;

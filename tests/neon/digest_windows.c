@@ -6,6 +6,7 @@
 #include "kernels/arg_lanes.h"
 #include "kernels/conv.h"
 #include "kernels/conv_bytes.h"
+#include "kernels/grid.h"
 #include "kernels/move.h"
 #include "kernels/pool_rows.h"
 #include "kernels/taps.h"
@@ -172,6 +173,23 @@ static void run_turn(const call *c) {
     put_bytes(0, to, sizeof to);
 }
 
+static void run_grid(const call *c) {
+    enum { PLACES = 9 * 96, ELEMENTS = 300 };
+    static int32_t at[PLACES];
+    const int64_t n = 1 + c->round * 7 % 96;
+    for (int64_t i = 0; i < PLACES; i++) at[i] = (int32_t)(i * i * 31 % (ELEMENTS + 10)) - 10;
+    ((pith_grid_fn *)c->fn)(&(pith_grid){ .x = x,
+                                          .weights = y,
+                                          .at = at,
+                                          .y = out,
+                                          .taps = c->round % 2 ? 4 : 9,
+                                          .stride = (n + 15) / 16 * 16,
+                                          .n = n,
+                                          .channels = 5,
+                                          .x_step = ELEMENTS,
+                                          .y_step = n });
+}
+
 int run_windows(const call *c) {
     static const struct {
         const char *family;
@@ -181,6 +199,7 @@ int run_windows(const call *c) {
                  { "conv", run_conv },
                  { "depthwise", run_depthwise },
                  { "depthwise_vnni", run_depthwise_bytes },
+                 { "grid", run_grid },
                  { "pool_rows_max", run_pool_rows },
                  { "pool_rows_mean", run_pool_rows },
                  { "requantize", run_requantize },

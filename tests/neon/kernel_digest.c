@@ -10,10 +10,12 @@
 #include "kernels/affine.h"
 #include "kernels/attention.h"
 #include "kernels/binary.h"
+#include "kernels/cast.h"
 #include "kernels/cells.h"
 #include "kernels/gemm_blocks.h"
 #include "kernels/gemm_half.h"
 #include "kernels/gemm_int8.h"
+#include "kernels/lrn.h"
 #include "kernels/maps.h"
 #include "kernels/matmul.h"
 #include "kernels/mix.h"
@@ -23,6 +25,7 @@
 #include "kernels/rotary.h"
 #include "kernels/scores.h"
 #include "kernels/small.h"
+#include "kernels/sums.h"
 #include "kernels/taps.h"
 #include "kernels/unary.h"
 
@@ -242,12 +245,65 @@ static int run_small(const call *c) {
         static uint16_t halves[N];
         ((pith_narrow_f16_fn *)c->fn)(y, halves, n);
         put_halves(halves, n, 0x7C00);
+    } else if (is(c, "cast")) {
+        /* Of floats there is none: NaN may have any payload. */
+        static const int to[] = { PITH_I64, PITH_I32, PITH_BOOL, PITH_U8, PITH_F32 };
+        static uint8_t bytes[N];
+        const bool floats = c->row->dtype == PITH_F32 || c->row->dtype == PITH_F64;
+        for (size_t i = 0, at = 0; i < COUNT(to) - (floats ? 1 : 0); i++) {
+            memset(bytes, 0, sizeof bytes);
+            ((pith_cast_fn *)c->fn)(bytes, to[i], x, n / 8);
+            at = put_bytes(at, bytes, n / 3);
+        }
     } else if (is(c, "quantize")) {
         static uint8_t bytes[N];
         ((pith_quantize_fn *)c->fn)(y, bytes, n, 0.03f, -100, 155, 100);
         put_bytes(0, bytes, n);
+    } else if (is(c, "quantized_add")) {
+        static uint8_t bytes[N];
+        pith_quantized_sum sum = { .a = { (const uint8_t *)x, 0.03f, 100, 0 },
+                                   .b = { (const uint8_t *)y, 0.02f, 120, c->round % 2 ? 0x80 : 0 },
+                                   .y = bytes,
+                                   .scale = 0.04f,
+                                   .low = -100,
+                                   .high = 155,
+                                   .zero = 100 };
+        ((pith_quantized_add_fn *)c->fn)(&sum, 0, n);
+        put_bytes(0, bytes, n);
     } else if (is(c, "dequantize")) {
         ((pith_dequantize_fn *)c->fn)((const uint8_t *)x, out, n, 0.03f, 100);
+    } else if (is(c, "sums_scale")) {
+        const int32_t *sums = (const int32_t *)(const void *)x;
+        ((pith_sums_scale_fn *)c->fn)(out, sums, c->n, 0.03f, y, c->round % 2 ? z : NULL);
+    } else if (is(c, "sums_shift")) {
+        static int32_t sums[N];
+        const int32_t *numbers = (const int32_t *)(const void *)x;
+        const int64_t columns = 1 + c->round * 5 % 90;
+        memcpy(sums, y, sizeof sums);
+        ((pith_sums_shift_fn *)c->fn)(&(pith_sums_shift){ .c = sums,
+                                                          .a = (const uint8_t *)x,
+                                                          .row_zeros = numbers,
+                                                          .column_sums = numbers + 90,
+                                                          .column_zeros = c->round % 3 ? numbers + 180 : NULL,
+                                                          .rows = 9,
+                                                          .n = columns,
+                                                          .k = c->round * 3,
+                                                          .a_signed = c->round % 2 });
+        put_bytes(0, sums, (size_t)columns * 9 * sizeof *sums);
+    } else if (is(c, "lrn")) {
+        const pith_lrn lrn = { .x = y,
+                               .y = out,
+                               .channels = 9,
+                               .inner = 1 + c->round * 11 % 300,
+                               .before = c->round % 3,
+                               .behind = c->round % 4,
+                               .alpha = 0.1f,
+                               .bias = 1,
+                               .quarters = 1 + c->round % PITH_LRN_QUARTERS };
+        ((pith_lrn_fn *)c->fn)(&lrn, 0, 9);
+    } else if (is(c, "lp_normalize")) {
+        const int64_t inner = c->round % 5 ? 1 : 23;
+        ((pith_lp_normalize_fn *)c->fn)(x, out, c->n / inner, inner, inner, c->round % 2);
     } else if (is(c, "range")) {
         ((pith_range_fn *)c->fn)(x, n, &out[0], &out[1]);
     } else if (is(c, "taps_max") || is(c, "taps_sum")) {

@@ -6,6 +6,7 @@
 #include "kernels/gemm.h"
 #include "kernels/gemm_int8.h"
 #include "kernels/quantize.h"
+#include "kernels/sums.h"
 
 static int runnable(const char *family, int level) {
     uint32_t features = pith_cpu_get()->features;
@@ -471,12 +472,68 @@ static void test_sizes(void **state) {
     assert_int_equal(pith_gemm_int8_packed_size(INT64_MAX / 8, 17), -1);
 }
 
+/* Zero points of rows and columns taken from sums, and sums scaled. */
+static void check_sums(int level, int64_t rows, int64_t n, int64_t k, bool is_signed, bool by_column) {
+    guarded a = guarded_alloc((size_t)(rows * k), 0), c = guarded_alloc((size_t)(rows * n) * 4, 0);
+    guarded zeros = guarded_alloc((size_t)rows * 4, 0), y = guarded_floats(n), scales = guarded_floats(n);
+    guarded columns[2] = { guarded_alloc((size_t)n * 4, 0), guarded_alloc((size_t)n * 4, 0) };
+    int32_t *sums = c.data, *row_zeros = zeros.data, *column_sums = columns[0].data, *column_zeros = columns[1].data;
+    int32_t expected[9 * 70];
+    for (int64_t i = 0; i < rows * k; i++) ((uint8_t *)a.data)[i] = (uint8_t)random_u32();
+    for (int64_t i = 0; i < rows; i++) row_zeros[i] = i % 3 ? (int32_t)random_below(256) : 0;
+    for (int64_t j = 0; j < n; j++)
+        column_sums[j] = (int32_t)random_u32(), column_zeros[j] = (int32_t)random_below(256);
+    for (int64_t i = 0; i < rows * n; i++) {
+        const int64_t row = i / n, j = i % n;
+        uint32_t sum = 0, p = (uint32_t)row_zeros[row], q = by_column ? (uint32_t)column_zeros[j] : 0;
+        for (int64_t l = 0; l < k; l++) {
+            const uint8_t byte = ((const uint8_t *)a.data)[row * k + l];
+            sum += (uint32_t)(is_signed ? (int8_t)byte : byte);
+        }
+        sums[i] = (int32_t)random_u32();
+        expected[i] = (int32_t)((uint32_t)sums[i] + (uint32_t)k * p * q - p * (uint32_t)column_sums[j] - q * sum);
+    }
+    PITH_KERNEL_FIND(pith_sums_shift_fn, "sums_shift", PITH_I32, (pith_isa)level)
+    (&(pith_sums_shift){ .c = sums,
+                         .a = a.data,
+                         .row_zeros = row_zeros,
+                         .column_sums = column_sums,
+                         .column_zeros = by_column ? column_zeros : NULL,
+                         .rows = rows,
+                         .n = n,
+                         .k = k,
+                         .a_signed = is_signed });
+    assert_memory_equal(sums, expected, (size_t)(rows * n) * 4);
+    fill_floats(scales.data, n);
+    PITH_KERNEL_FIND(pith_sums_scale_fn, "sums_scale", PITH_I32, (pith_isa)level)
+    (y.data, sums, n, 0.3f, scales.data, by_column ? scales.data : NULL);
+    for (int64_t j = 0; j < n; j++) {
+        const float scale = ((const float *)scales.data)[j], v = (float)sums[j] * (0.3f * scale);
+        assert_true(same_float(((const float *)y.data)[j], by_column ? v + scale : v));
+    }
+    guarded_free(a), guarded_free(c), guarded_free(zeros), guarded_free(y), guarded_free(scales);
+    guarded_free(columns[0]), guarded_free(columns[1]);
+}
+
+static void sums(void **state) {
+    (void)state;
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        for (int64_t n = 1; level_usable(level) && n < 70; n++)
+            check_sums(level, 1 + n % 9, n, random_below(50), n % 2, n % 3 != 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products),          cmocka_unit_test(test_quantize_rows),
-        cmocka_unit_test(test_quantize_odd_rows), cmocka_unit_test(test_quantize_panel),
-        cmocka_unit_test(test_unit_factor),       cmocka_unit_test(test_quantize_fit),
-        cmocka_unit_test(test_quantize_table),    cmocka_unit_test(test_sizes),
+        cmocka_unit_test(sums),
+        cmocka_unit_test(test_products),
+        cmocka_unit_test(test_quantize_rows),
+        cmocka_unit_test(test_quantize_odd_rows),
+        cmocka_unit_test(test_quantize_panel),
+        cmocka_unit_test(test_unit_factor),
+        cmocka_unit_test(test_quantize_fit),
+        cmocka_unit_test(test_quantize_table),
+        cmocka_unit_test(test_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

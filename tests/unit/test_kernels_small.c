@@ -8,13 +8,18 @@
 #include "kernels/arg_lanes.h"
 #include "kernels/axis_scan.h"
 #include "kernels/binary.h"
+#include "kernels/cast.h"
 #include "kernels/cells.h"
 #include "kernels/conv.h"
 #include "kernels/conv_bytes.h"
+#include "kernels/convert.h"
+#include "kernels/lrn.h"
 #include "kernels/maps.h"
+#include "kernels/grid.h"
 #include "kernels/mix.h"
 #include "kernels/pool_rows.h"
 #include "kernels/move.h"
+#include "kernels/norm.h"
 #include "kernels/small.h"
 #include "kernels/taps.h"
 #include "kernels/unary.h"
@@ -43,6 +48,217 @@ static void halves(void **state) {
                 assert_true(same_float(back[i], pith_f32_of_f16(h[i])));
             }
             guarded_free(x), guarded_free(wide), guarded_free(small);
+        }
+    }
+}
+
+/* Every pair of types by every level, against the conversion of one element after the other, which uses no kernel. */
+static void casts(void **state) {
+    static const int from[] = { PITH_F32, PITH_F64, PITH_I32, PITH_I64, PITH_U8, PITH_I8 };
+    static const int to[] = { PITH_F32, PITH_F64, PITH_I32, PITH_I64, PITH_U8, PITH_I8, PITH_BOOL };
+    size_t known = 0;
+    (void)state;
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        for (size_t k = 0; level_usable(level) && k < COUNT(from) * COUNT(to) * 3; k++) {
+            const int in = from[k % COUNT(from)], out = to[k / COUNT(from) % COUNT(to)];
+            const size_t n = (size_t)random_below(200), in_size = (size_t)pith_dtype_bits(in) / 8,
+                         out_size = (size_t)pith_dtype_bits(out) / 8;
+            guarded x = guarded_alloc(n * in_size, 0), y = guarded_alloc(n * out_size, 1);
+            float values[200];
+            fill_floats(values, 200);
+            for (size_t i = 0; i < n; i++) {
+                double v = values[i] * (i % 3 ? 1.0 : i % 2 ? 0x1p29 : 0x1p61);
+                float f = (float)v;
+                uint32_t bits[2] = { random_u32(), random_u32() };
+                memcpy((char *)x.data + i * in_size,
+                       in == PITH_F32   ? (void *)&f
+                       : in == PITH_F64 ? (void *)&v
+                                        : bits,
+                       in_size);
+            }
+            if (!FIND(pith_cast_fn, "cast", in, level)(y.data, out, x.data, n)) {
+                guarded_free(x), guarded_free(y);
+                continue;
+            }
+            known++;
+            for (size_t i = 0; i < n; i++) {
+                double plain = 0;
+                pith_convert(&plain, out, 0, x.data, in, (int64_t)i, 1, true);
+                const char *got = (const char *)y.data + i * out_size;
+                float f, g;
+                memcpy(&f, &plain, sizeof f), memcpy(&g, got, sizeof g < out_size ? sizeof g : out_size);
+                if (out != PITH_F32 || !isnan(f)) assert_memory_equal(got, &plain, out_size);
+                if (out == PITH_F32) assert_true(same_float(f, g));
+            }
+            guarded_free(x), guarded_free(y);
+        }
+    }
+    assert_true(known >= 3 * 24);
+}
+
+/* Every level against plain loops. */
+static void channel_norms(void **state) {
+    enum { CHANNELS = 7 };
+    (void)state;
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        for (int64_t n = 1; level_usable(level) && n < LENGTHS; n++) {
+            guarded x = guarded_floats(CHANNELS * n), y = guarded_floats(CHANNELS * n);
+            const pith_lrn a = { .x = x.data,
+                                 .y = y.data,
+                                 .channels = CHANNELS,
+                                 .inner = n,
+                                 .before = n % 3,
+                                 .behind = n % 4,
+                                 .alpha = 0.2f,
+                                 .bias = 1.5f,
+                                 .quarters = 1 + (int)(n % PITH_LRN_QUARTERS) };
+            fill_floats(x.data, CHANNELS * n);
+            FIND(pith_lrn_fn, "lrn", PITH_F32, level)(&a, 0, 3);
+            FIND(pith_lrn_fn, "lrn", PITH_F32, level)(&a, 3, CHANNELS);
+            for (int64_t i = 0; i < CHANNELS * n; i++) {
+                const int64_t c = i / n;
+                float sum = 0;
+                for (int64_t k = c - a.before; k <= c + a.behind; k++)
+                    if (k >= 0 && k < CHANNELS) sum = fmaf(a.x[k * n + i % n], a.x[k * n + i % n], sum);
+                const float v = fmaf(sum, a.alpha, a.bias);
+                float power = a.quarters & 1 ? sqrtf(sqrtf(v)) : 1.0f;
+                if (a.quarters & 2) power *= sqrtf(v);
+                for (int q = 4; q <= a.quarters; q += 4) power *= v;
+                assert_true(same_float(a.y[i], a.x[i] / power));
+            }
+            guarded_free(x), guarded_free(y);
+        }
+    }
+}
+
+/* Weighted sums of places, some of which are outside, against plain loops. */
+static void grids(void **state) {
+    enum { TAPS = 9, ELEMENTS = 50, CHANNELS = 3, MOST = 80 };
+    (void)state;
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        for (int64_t n = 1; level_usable(level) && n < MOST; n++) {
+            const int64_t taps = n % 3 ? 4 : 1 + n % TAPS, stride = (n + 15) / 16 * 16;
+            guarded x = guarded_floats(CHANNELS * ELEMENTS), weights = guarded_floats(taps * stride);
+            guarded y = guarded_floats((CHANNELS - 1) * MOST + n), at = guarded_alloc((size_t)(taps * stride) * 4, 0);
+            const float *p = x.data, *w = weights.data;
+            int32_t *places = at.data;
+            fill_floats(x.data, CHANNELS * ELEMENTS);
+            for (int64_t i = 0; i < taps * stride; i++) {
+                ((float *)weights.data)[i] = random_float();
+                places[i] = n % 4 == 0 && i % 7 == 0 ? -1 : (int32_t)random_below(ELEMENTS);
+            }
+            FIND(pith_grid_fn, "grid", PITH_F32, level)
+            (&(pith_grid){ .x = p,
+                           .weights = w,
+                           .at = places,
+                           .y = y.data,
+                           .taps = taps,
+                           .stride = stride,
+                           .n = n,
+                           .channels = CHANNELS,
+                           .x_step = ELEMENTS,
+                           .y_step = MOST });
+            for (int64_t i = 0; i < n * CHANNELS; i++) {
+                float sum = 0;
+                for (int64_t k = 0; k < taps; k++) {
+                    const int64_t tap = k * stride + i % n;
+                    if (places[tap] >= 0) sum = fmaf(w[tap], p[i / n * ELEMENTS + places[tap]], sum);
+                }
+                assert_true(same_float(((const float *)y.data)[i / n * MOST + i % n], sum));
+            }
+            guarded_free(x), guarded_free(weights), guarded_free(y), guarded_free(at);
+        }
+    }
+}
+
+/* Quotients beside those that are half-way between two integers; scales beyond those that are multiplied by too. */
+static void quotients(void **state) {
+    enum { COUNT_OF = 64 };
+    (void)state;
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        for (int round = 0; level_usable(level) && round < 4000; round++) {
+            const float scale = ldexpf(round % 9 ? 1 + fabsf(random_float()) : 0x1.fffffep0f,
+                                       round % 10 ? round % 41 - 20 : round / 10 % 250 - 125);
+            const int zero = (int)random_below(256);
+            float x[COUNT_OF];
+            uint8_t y[COUNT_OF];
+            fill_floats(x, COUNT_OF);
+            for (int i = 0; i < COUNT_OF - 8; i++) {
+                x[i] = (float)((double)scale * ((double)random_below(300) - zero - 20 + 0.5));
+                for (int64_t step = random_below(4); step > 0; step--) x[i] = nextafterf(x[i], i % 2 ? 1e38f : -1e38f);
+            }
+            FIND(pith_quantize_fn, "quantize", PITH_U8, level)
+            (x, y, COUNT_OF, scale, (float)-zero, (float)(255 - zero), zero);
+            for (int i = 0; i < COUNT_OF; i++) {
+                float v = x[i] / scale;
+                v = v > (float)-zero ? v : (float)-zero;
+                v = v < (float)(255 - zero) ? v : (float)(255 - zero);
+                if (y[i] != (int)rintf(v) + zero) fail_msg("%a / %a", (double)x[i], (double)scale);
+            }
+        }
+    }
+}
+
+/* A sum of bytes is that of its parts. */
+static void byte_sums(void **state) {
+    (void)state;
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        for (size_t n = 0; level_usable(level) && n < LENGTHS; n++) {
+            const float scale = 0.05f + 0.02f * random_float();
+            const bool a_signed = n % 2, b_signed = n % 3 == 0;
+            guarded a = guarded_alloc(n, 0), b = guarded_alloc(n, 1), y = guarded_alloc(n, 0);
+            float wide[3][LENGTHS];
+            uint8_t expected[LENGTHS];
+            for (size_t i = 0; i < n; i++)
+                ((uint8_t *)a.data)[i] = (uint8_t)random_u32(), ((uint8_t *)b.data)[i] = (uint8_t)random_u32();
+            FIND(pith_dequantize_fn, "dequantize", a_signed ? PITH_I8 : PITH_U8, level)
+            (a.data, wide[0], n, 0.03f, 7.0f);
+            FIND(pith_dequantize_fn, "dequantize", b_signed ? PITH_I8 : PITH_U8, level)
+            (b.data, wide[1], n, 0.04f, 20.0f);
+            for (size_t i = 0; i < n; i++) wide[2][i] = wide[0][i] + wide[1][i];
+            FIND(pith_quantize_fn, "quantize", PITH_U8, level)(wide[2], expected, n, scale, -100.0f, 155.0f, 100);
+            pith_quantized_sum s = { .a = { a.data, 0.03f, a_signed ? 135.0f : 7.0f, a_signed ? 0x80 : 0 },
+                                     .b = { b.data, 0.04f, b_signed ? 148.0f : 20.0f, b_signed ? 0x80 : 0 },
+                                     .y = y.data,
+                                     .scale = scale,
+                                     .low = -100,
+                                     .high = 155,
+                                     .zero = 100 };
+            FIND(pith_quantized_add_fn, "quantized_add", PITH_U8, level)(&s, 0, n);
+            if (n) assert_memory_equal(y.data, expected, n);
+            guarded_free(a), guarded_free(b), guarded_free(y);
+        }
+    }
+}
+
+/* Lines of n numbers, side by side or one along its elements, against sums made one number after the other. */
+static void lp_norms(void **state) {
+    (void)state;
+    for (int level = 0; level < PITH_ISA_COUNT; level++) {
+        for (int64_t n = 1; level_usable(level) && n < LENGTHS; n++) {
+            const int64_t inner = n % 3 ? 1 + random_below(40) : 1, columns = 1 + random_below(inner);
+            const int square = (int)(n & 1);
+            guarded x = guarded_floats((n - 1) * inner + columns), y = guarded_floats((n - 1) * inner + columns);
+            const float *p = x.data;
+            float *q = y.data;
+            fill_floats(x.data, (n - 1) * inner + columns);
+            if (n % 7 == 0) memset(x.data, 0, (size_t)((n - 1) * inner + columns) * sizeof *p);
+            FIND(pith_lp_normalize_fn, "lp_normalize", PITH_F32, level)(p, q, n, inner, columns, square);
+            for (int64_t j = 0; j < columns; j++) {
+                double lanes[16] = { 0 };
+                for (int64_t k = 0; k < n; k++) {
+                    const double v = (double)p[k * inner + j];
+                    lanes[inner == 1 ? k % 16 : 0] += square ? v * v : fabs(v);
+                }
+                for (int half = 8; half; half /= 2)
+                    for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
+                const double norm = square ? sqrt(lanes[0]) : lanes[0];
+                for (int64_t k = 0; k < n; k++) {
+                    const double v = (double)p[k * inner + j];
+                    assert_true(same_float(q[k * inner + j], norm == 0 ? (float)v : (float)(v * (1 / norm))));
+                }
+            }
+            guarded_free(x), guarded_free(y);
         }
     }
 }
@@ -218,7 +434,7 @@ static void pools(void **state) {
         pith_window w = { .rank = 2, .stride = { 1 + random_below(3), 1 + random_below(2) }, .dilation = { 1, 1 } };
         if (i % 4 == 0) w.dilation[0] = 2;
         for (int d = 0; d < 2; d++) {
-            w.in[d] = 1 + random_below(d ? i % 3 ? 40 : 200 : 9);
+            w.in[d] = 1 + random_below(d ? i % 3 ? 40 : 200 : i % 5 ? 9 : 60);
             w.kernel[d] = 1 + random_below(i % 8 ? 5 : 13);
             w.begin[d] = random_below(i % 8 ? 4 : 20);
             w.end[d] = random_below(i % 8 ? 4 : 20);
@@ -399,11 +615,12 @@ static void mixes(void **state) {
     (void)state;
     enum { TAPS = 3 };
     for (int64_t n = 1; n < 2 * LENGTHS; n++) {
-        guarded x = guarded_floats(n + TAPS), y = guarded_floats(n), weights = guarded_floats(TAPS * n);
+        guarded x = guarded_floats(2 * n + TAPS), y = guarded_floats(n), weights = guarded_floats(TAPS * n);
         guarded index = guarded_alloc((size_t)(TAPS * n) * sizeof(int32_t), (int)(n & 1));
         const float *from = x.data, *w = weights.data, *to = y.data;
         const int64_t offsets[TAPS] = { 2, 0, 3 };
-        for (int64_t i = 0; i < TAPS * n; i++) ((int32_t *)index.data)[i] = (int32_t)random_below(n + TAPS);
+        for (int64_t i = 0; i < TAPS * n; i++) /* every other column has its taps 2 apart */
+            ((int32_t *)index.data)[i] = (int32_t)(n % 2 ? random_below(2 * n + TAPS) : 2 * (i % n) + i / n);
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
             FIND(pith_mix_rows_fn, "mix_rows", PITH_F32, level)(y.data, from, offsets, w, TAPS, n);
@@ -553,10 +770,16 @@ static void turned_words(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(halves),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(casts),
+                                        cmocka_unit_test(halves),
                                         cmocka_unit_test(arguments),
                                         cmocka_unit_test(swish_is_its_parts),
                                         cmocka_unit_test(bytes),
+                                        cmocka_unit_test(channel_norms),
+                                        cmocka_unit_test(grids),
+                                        cmocka_unit_test(quotients),
+                                        cmocka_unit_test(byte_sums),
+                                        cmocka_unit_test(lp_norms),
                                         cmocka_unit_test(cells),
                                         cmocka_unit_test(convolution_bytes),
                                         cmocka_unit_test(convolutions),

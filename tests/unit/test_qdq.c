@@ -1,5 +1,5 @@
 /* Convolutions between DequantizeLinear and QuantizeLinear: in integers where the numbers allow it, and then within one
- * step of the graph as written. */
+ * step of the graph as written. Sums have its bits. */
 #include "graph_test.h"
 
 #include <math.h>
@@ -22,7 +22,9 @@ typedef enum qdq_form {
     RELU_ABOVE,
     CLIP_BELOW,
     READ_TWICE,
-    FORMS
+    FORMS, /* of convolutions */
+    SUM,
+    SIGNED_SUM
 } qdq_form;
 
 static pith_value *constant(fixture *f, int dtype, int rank, const int64_t *dims, const void *items, size_t bytes) {
@@ -47,7 +49,27 @@ static pith_value *node(fixture *f, const char *op, pith_value *a, pith_value *b
         ->outputs[0];
 }
 
+/* A sum with a constant that has one picture, of pictures whose number is known when it runs. */
+static void build_sum(fixture *f, qdq_form form) {
+    const int dtype = form == SIGNED_SUM ? PITH_I8 : PITH_U8;
+    const int64_t dims[4] = { 1, CHANNELS, SIDE, SIDE };
+    uint8_t term[CHANNELS * SIDE * SIDE];
+    for (size_t i = 0; i < sizeof term; i++) term[i] = (uint8_t)(i * 77 % 256);
+    pith_value *x = graph_input_of(f->graph, "x", dtype, "NCHW");
+    for (int i = 1; i < 4; i++) x->hint->dims[i] = dims[i];
+    pith_value *own = node(f, "DequantizeLinear", x, number(f, 0.02f), byte(f, dtype, 17));
+    pith_value *other =
+        node(f, "DequantizeLinear", constant(f, PITH_U8, 4, dims, term, sizeof term), number(f, 0.03f), NULL);
+    pith_value *y = form == SUM ? node(f, "Add", own, other, NULL) : node(f, "Add", other, own, NULL);
+    graph_output(f->graph, node(f, "QuantizeLinear", y, number(f, 0.06f), byte(f, dtype, 90)));
+}
+
 static void build(fixture *f, qdq_form form) {
+    if (form > FORMS) {
+        build_sum(f, form);
+        return;
+    }
+
     int8_t w[MAPS * CHANNELS * 9];
     int32_t bias[MAPS];
     const int32_t points[MAPS] = { [MAPS - 1] = form == BIAS_FROM_ONE };
@@ -86,7 +108,7 @@ static void build(fixture *f, qdq_form form) {
     graph_output(f->graph, node(f, "QuantizeLinear", y, number(f, 0.1f), byte(f, bytes, zero)));
 }
 
-/* Runs the graph of a form at a level; returns how many QLinearConv it had. */
+/* Runs the graph of a form at a level; returns how many QLinearConv or QuantizedAdd it had. */
 static int run(qdq_form form, int level, uint8_t *result, size_t *bytes) {
     fixture *f;
     uint8_t data[2 * CHANNELS * SIDE * SIDE];
@@ -94,13 +116,14 @@ static int run(qdq_form form, int level, uint8_t *result, size_t *bytes) {
     int found = 0;
     fixture_setup((void **)&f);
     build(f, form);
-    in.dtype = form == SIGNED ? PITH_I8 : PITH_U8;
+    in.dtype = form == SIGNED || form == SIGNED_SUM ? PITH_I8 : PITH_U8;
     for (size_t i = 0; i < sizeof data; i++) data[i] = (uint8_t)(i * i * 31 % 256);
     assert_int_equal(pith_ops_bind(f->graph, &f->err), PITH_OK);
     assert_int_equal(pith_ops_infer(f->graph, false, &f->err), PITH_OK);
     pith_opt opt = { .graph = f->graph, .level = level, .allocator = &pith_allocator_default, .err = &f->err };
     if (level && pith_opt_run(&opt, NULL)) fail_msg("%s", f->err.message);
-    for (const pith_node *n = f->graph->first; n; n = n->next) found += pith_str_is(n->op_type, "QLinearConv");
+    for (const pith_node *n = f->graph->first; n; n = n->next)
+        found += pith_str_is(n->op_type, form > FORMS ? "QuantizedAdd" : "QLinearConv");
     if (pith_plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err) ||
         pith_executor_create(&f->executor, f->plan, &f->options, &f->err) ||
         pith_executor_run(f->executor, out, &in, 1, NULL, &f->err))
@@ -132,7 +155,20 @@ static void within_a_step(void **state) {
     }
 }
 
+static void sums(void **state) {
+    (void)state;
+    for (qdq_form form = SUM; form <= SIGNED_SUM; form++) {
+        static uint8_t want[1 << 14], got[1 << 14];
+        size_t n, same;
+        assert_int_equal(run(form, 0, want, &n), 0);
+        assert_int_equal(run(form, 3, got, &same), 1);
+        assert_int_equal(n, 2 * CHANNELS * SIDE * SIDE);
+        assert_int_equal(n, same);
+        assert_memory_equal(got, want, n);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(within_a_step) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(within_a_step), cmocka_unit_test(sums) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
