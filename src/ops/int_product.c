@@ -7,8 +7,9 @@
 #include "kernels/convert.h"
 #include "ops/pack.h"
 
-/* Rows of a part. Fewer make more parts for threads, and each part reads all of b. */
-enum { ROWS = 64 };
+/* Rows of a part. Fewer make more parts for threads, and each part reads its columns of b. COLUMNS: what the columns of
+ * a part are a multiple of. GRAIN: multiply-adds that are worth a thread. */
+enum { ROWS = 64, COLUMNS = 64, GRAIN = 1 << 20 };
 
 /* b as i8 in to: u8 less 128. */
 static void shift_bytes(int8_t *to, const void *b, int dtype, int64_t count) {
@@ -68,6 +69,7 @@ typedef struct job {
     const pith_int_product *p;
     pith_gemm_int8 g;
     const int32_t *row_zeros, *column_zeros, *column_sums;
+    int64_t column_parts, columns; /* columns: of a part */
     bool needs_rows;
 } job;
 
@@ -83,9 +85,10 @@ static void read_column_sums(int32_t *sums, const void *packed, int64_t n, int64
 static void int_product_run_part(void *context, size_t part, int worker) {
     const job *w = context;
     const pith_gemm_int8 *g = &w->g;
-    int64_t m0 = (int64_t)part * ROWS, m1 = m0 + ROWS < g->m ? m0 + ROWS : g->m;
+    int64_t m0 = (int64_t)part / w->column_parts * ROWS, m1 = m0 + ROWS < g->m ? m0 + ROWS : g->m;
+    int64_t n0 = (int64_t)part % w->column_parts * w->columns, n1 = n0 + w->columns < g->n ? n0 + w->columns : g->n;
     (void)worker;
-    w->p->gemm(g, m0, m1, 0, g->n);
+    w->p->gemm(g, m0, m1, n0, n1);
     for (int64_t i = m0; i < m1; i++) {
         const uint8_t *a = (const uint8_t *)g->a + i * g->lda;
         uint32_t zero = (uint32_t)w->row_zeros[i], sum = 0;
@@ -93,10 +96,22 @@ static void int_product_run_part(void *context, size_t part, int worker) {
         sum -= (uint32_t)g->k * zero; /* row sum of a - zero */
         if (zero == 0 && !w->needs_rows) continue;
         int32_t *c = g->c + i * g->ldc;
-        for (int64_t j = 0; j < g->n; j++) {
+        for (int64_t j = n0; j < n1; j++) {
             c[j] = (int32_t)((uint32_t)c[j] - zero * (uint32_t)w->column_sums[j] - (uint32_t)w->column_zeros[j] * sum);
         }
     }
+}
+
+/* Few rows are cut by columns, so that each thread has a part. */
+static size_t int_product_split(job *w, int threads) {
+    const int64_t m = w->g.m, n = w->g.n, row_parts = (m + ROWS - 1) / ROWS;
+    const double most = (double)m * (double)n * (double)w->g.k / GRAIN;
+    int64_t parts = most < threads ? (int64_t)most : threads, wanted = (parts + row_parts - 1) / row_parts;
+    int64_t strips = (n + COLUMNS - 1) / COLUMNS;
+    if (wanted < 1) wanted = 1;
+    w->columns = (strips + wanted - 1) / wanted * COLUMNS;
+    w->column_parts = (n + w->columns - 1) / w->columns;
+    return (size_t)(row_parts * w->column_parts);
 }
 
 static void read_zeros(int32_t *to, const pith_tensor *zeros, int64_t count) {
@@ -140,5 +155,5 @@ void pith_int_product_run(pith_run *r, const pith_int_product *p, void *scratch,
         w.g.b = rest;
     }
     read_column_sums(column_sums, w.g.b, n, k);
-    pith_run_parallel(r, int_product_run_part, &w, (size_t)((m + ROWS - 1) / ROWS));
+    pith_run_parallel(r, int_product_run_part, &w, int_product_split(&w, r->exec->threads));
 }
