@@ -9,7 +9,7 @@
 enum { WIDTH = 16 * PITH_TILE_PANELS };
 /* Steps of k in one turn of the loop: fewer instructions besides the multiply-adds, and more code. */
 #if defined(PITH_LEVEL_avx512) || defined(PITH_LEVEL_avx2)
-enum { STEPS = 4 };
+enum { STEPS = 2 };
 #else
 enum { STEPS = 1 };
 #endif
