@@ -15,7 +15,7 @@
 #if defined(PITH_LEVEL_avx512)
 enum { MAPS = 8, PANELS = 3, STEPS = 4 };
 #elif defined(PITH_LEVEL_avx2)
-enum { MAPS = 6, PANELS = 1, STEPS = 4 };
+enum { MAPS = 6, PANELS = 1, STEPS = 2 };
 #else
 enum { MAPS = 5, PANELS = 1, STEPS = 1 };
 #endif
