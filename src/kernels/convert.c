@@ -229,6 +229,21 @@ static const row rows[PITH_DTYPE_COUNT] = {
         TO *q = y;                                                                                                     \
         for (int64_t i = 0; i < n; i++) q[i] = (TO)(EXPR(p[i]));                                                       \
     }
+/* What follows 8-bit operators, by runs with numbers of their own, which compilers make vectors of. */
+enum { RUN = 32 };
+#define DIRECT_RUNS(name, FROM, TO)                                                                                    \
+    static void name(void *y, const void *x, int64_t n) {                                                              \
+        const FROM *p = x;                                                                                             \
+        TO *q = y;                                                                                                     \
+        for (; n >= RUN; n -= RUN, p += RUN, q += RUN) {                                                               \
+            FROM from[RUN];                                                                                            \
+            TO to[RUN];                                                                                                \
+            memcpy(from, p, sizeof from);                                                                              \
+            for (int i = 0; i < RUN; i++) to[i] = (TO)from[i];                                                         \
+            memcpy(q, to, sizeof to);                                                                                  \
+        }                                                                                                              \
+        for (int64_t i = 0; i < n; i++) q[i] = (TO)p[i];                                                               \
+    }
 #define SAME(v) (v)
 DIRECT(f16_f32_plain, uint16_t, float, pith_f32_of_f16)
 DIRECT(f32_f16_plain, float, uint16_t, pith_f16_of_f32)
@@ -257,9 +272,9 @@ DIRECT(f32_bf16, float, uint16_t, pith_bf16_of_f32)
 DIRECT(f32_f64, float, double, SAME)
 DIRECT(f64_f32, double, float, SAME)
 DIRECT(i64_f32, int64_t, float, SAME)
-DIRECT(i32_f32, int32_t, float, SAME)
-DIRECT(u8_f32, uint8_t, float, SAME)
-DIRECT(i8_f32, int8_t, float, SAME)
+DIRECT_RUNS(i32_f32, int32_t, float)
+DIRECT_RUNS(u8_f32, uint8_t, float)
+DIRECT_RUNS(i8_f32, int8_t, float)
 DIRECT(i32_i64, int32_t, int64_t, SAME)
 DIRECT(i64_i32, int64_t, int32_t, SAME)
 DIRECT(u8_i64, uint8_t, int64_t, SAME)

@@ -10,17 +10,32 @@
 #include "kernels/vec.h"
 
 /* The largest tile: MAPS maps, and PANELS times 16 positions. A step loads each vector of positions and each weight
- * once. The accumulators, the positions and a weight fit the registers. */
+ * once. The accumulators, the positions and a weight fit the registers. STEPS: steps of k in one turn of the loop of
+ * whole tiles; where another thread shares the core, the number of instructions decides the speed. */
 #if defined(PITH_LEVEL_avx512)
-enum { MAPS = 8, PANELS = 3 };
+enum { MAPS = 8, PANELS = 3, STEPS = 4 };
 #elif defined(PITH_LEVEL_avx2)
-enum { MAPS = 6, PANELS = 1 };
+enum { MAPS = 6, PANELS = 1, STEPS = 2 };
 #else
-enum { MAPS = 5, PANELS = 1 };
+enum { MAPS = 5, PANELS = 1, STEPS = 1 };
 #endif
 enum { WIDTH = 16 * PANELS, GROUP = 288 };
 /* Steps of a chain that storing a turned vector of maps costs (k_conv_maps.c). */
 enum { TURN = 16 };
+
+/* One step of the chains. */
+PITH_INLINE void conv_step(const int maps, const int panels, size_t n, const float *weights, const float *x,
+                           vf sum[MAPS][PANELS]) {
+    vf column[PANELS];
+    PITH_UNROLL
+    for (int p = 0; p < panels; p++) column[p] = n ? vf_load_n(x, n) : vf_load(x + 16 * p);
+    PITH_UNROLL
+    for (int i = 0; i < maps; i++) {
+        const vf w = vf_set1(weights[i]);
+        PITH_UNROLL
+        for (int p = 0; p < panels; p++) sum[i][p] = vf_fma_onto(w, column[p], sum[i][p]);
+    }
+}
 
 /* `maps` maps whose weights begin there, times 16 * panels positions from x on; n < 16 of the only panel if it is the
  * tail. */
@@ -32,18 +47,15 @@ PITH_INLINE void conv_tile(const pith_conv *c, const int maps, const int panels,
         PITH_UNROLL
         for (int p = 0; p < panels; p++) sum[i][p] = vf_clear();
     }
-    for (const int64_t *offset = c->offsets, *end = offset + c->k; offset < end; offset++, weights += PITH_GEMM_PANEL) {
-        vf column[PANELS];
-        const float *from = x + *offset;
+    const int64_t *offset = c->offsets;
+    int64_t left = c->k;
+    for (; STEPS > 1 && panels == PANELS && n == 0 && left >= STEPS; left -= STEPS, offset += STEPS) {
         PITH_UNROLL
-        for (int p = 0; p < panels; p++) column[p] = n ? vf_load_n(from, n) : vf_load(from + 16 * p);
-        PITH_UNROLL
-        for (int i = 0; i < maps; i++) {
-            const vf w = vf_set1(weights[i]);
-            PITH_UNROLL
-            for (int p = 0; p < panels; p++) sum[i][p] = vf_fma_onto(w, column[p], sum[i][p]);
-        }
+        for (int s = 0; s < STEPS; s++) conv_step(maps, panels, n, weights + s * PITH_GEMM_PANEL, x + offset[s], sum);
+        weights += STEPS * PITH_GEMM_PANEL;
     }
+    for (; left > 0; left--, offset++, weights += PITH_GEMM_PANEL)
+        conv_step(maps, panels, n, weights, x + *offset, sum);
     PITH_UNROLL
     for (int i = 0; i < maps; i++, to += to_row) {
         PITH_UNROLL

@@ -7,6 +7,31 @@
 #include "kernels/vec.h"
 
 enum { WIDTH = 16 * PITH_TILE_PANELS };
+/* Steps of k in one turn of the loop: fewer instructions besides the multiply-adds, and more code. */
+#if defined(PITH_LEVEL_avx512) || defined(PITH_LEVEL_avx2)
+enum { STEPS = 2 };
+#else
+enum { STEPS = 1 };
+#endif
+
+/* One step of the chains. */
+PITH_INLINE void conv_maps_step(const int rows, const int panels, const float *weights, int64_t next, const float *x,
+                                vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS]) {
+    vf w[PITH_TILE_PANELS];
+    PITH_UNROLL
+    for (int p = 0; p < panels; p++) w[p] = vf_load(weights + p * next);
+    PITH_UNROLL
+    for (int i = 0; i < rows; i++) { /* half of the elements straight from memory: fewer instructions than loads */
+        if (i % 2 == 0) {
+            PITH_UNROLL
+            for (int p = 0; p < panels; p++) sum[i][p] = vf_fma_at(x + i, w[p], sum[i][p]);
+        } else {
+            const vf element = vf_set1(x[i]);
+            PITH_UNROLL
+            for (int p = 0; p < panels; p++) sum[i][p] = vf_fma_onto(element, w[p], sum[i][p]);
+        }
+    }
+}
 
 /* t[i][16 * panels] = the maps of `panels` panels at position i of `rows`, of which x has the first. */
 PITH_INLINE void conv_maps_tile(const pith_conv *c, const int rows, const int panels, const float *weights,
@@ -18,23 +43,16 @@ PITH_INLINE void conv_maps_tile(const pith_conv *c, const int rows, const int pa
         PITH_UNROLL
         for (int p = 0; p < panels; p++) sum[i][p] = vf_clear();
     }
-    for (const int64_t *offset = c->offsets, *end = offset + c->k; offset < end; offset++, weights += PITH_GEMM_PANEL) {
-        vf w[PITH_TILE_PANELS];
-        const float *from = x + *offset;
+    const int64_t *offset = c->offsets;
+    int64_t left = c->k;
+    for (; STEPS > 1 && left >= STEPS; left -= STEPS, offset += STEPS) {
         PITH_UNROLL
-        for (int p = 0; p < panels; p++) w[p] = vf_load(weights + p * next);
-        PITH_UNROLL
-        for (int i = 0; i < rows; i++) { /* half of the elements straight from memory: fewer instructions than loads */
-            if (i % 2 == 0) {
-                PITH_UNROLL
-                for (int p = 0; p < panels; p++) sum[i][p] = vf_fma_at(from + i, w[p], sum[i][p]);
-            } else {
-                const vf element = vf_set1(from[i]);
-                PITH_UNROLL
-                for (int p = 0; p < panels; p++) sum[i][p] = vf_fma_onto(element, w[p], sum[i][p]);
-            }
-        }
+        for (int s = 0; s < STEPS; s++)
+            conv_maps_step(rows, panels, weights + s * PITH_GEMM_PANEL, next, x + offset[s], sum);
+        weights += STEPS * PITH_GEMM_PANEL;
     }
+    for (; left > 0; left--, offset++, weights += PITH_GEMM_PANEL)
+        conv_maps_step(rows, panels, weights, next, x + *offset, sum);
     PITH_UNROLL
     for (int i = 0; i < rows; i++) {
         PITH_UNROLL

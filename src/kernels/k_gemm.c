@@ -2,9 +2,9 @@
  *
  * A strip of b is as wide as the register tile. All rows of a block of a, which stays in L2, are multiplied by the
  * strip. Meanwhile each tile prefetches a share of the next strip into L2, so that b is read at the speed of memory,
- * whatever the number of rows. If even a few rows of a do not fit, k is cut too, and unfinished sums wait in c. The
- * epilogue works on the finished tile while it is in the L1 cache. GELU of large tiles is computed during the steps of
- * the next tile. */
+ * whatever the number of rows. If even a few rows do not fit beside two strips, k is cut too, and unfinished sums wait
+ * in c. The epilogue works on the finished tile while it is in the L1 cache. GELU of large tiles is computed during the
+ * steps of the next tile. */
 #include "kernels/gemm.h"
 
 #include <stdbool.h>
@@ -14,9 +14,9 @@
 #include "kernels/unary.h"
 #include "kernels/vec.h"
 
-/* The fewest rows of a block of a, if there are that many. With fewer, the tiles wait for b; with more, the block needs
- * more of the L2 cache, and k would have to be cut for longer rows. */
-enum { ROWS_MIN = 64 };
+/* The fewest rows of a block of a, if there are that many. With fewer, b is read more often, and the tiles wait for it;
+ * with more, the block needs more of the L2 cache, and k would have to be cut for longer rows. */
+enum { ROWS_MIN = 128 };
 /* If a strip of b is too large for the L1 cache, the rows of a tile go through GROUP strips while they stay there. A
  * larger group reads a less often and needs more of L2 for b; groups of 1 to 6 differ little. */
 enum { GROUP = 4, TILE_COLUMNS = PITH_TILE_PANELS * PITH_GEMM_PANEL };
@@ -173,15 +173,16 @@ static void run_block(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t m
 
 void PITH_K(gemm_by_tiles)(const pith_gemm *g, pith_gemm_tile_fn *tile, int64_t m0, int64_t m1, int64_t n0,
                            int64_t n1) {
-    /* Half of the second level cache is for a. */
-    const int64_t floats = (int64_t)(pith_cpu_get()->l2 / 2 / sizeof(float)), rows = m1 - m0;
-    int64_t depth = g->k, high = rows < ROWS_MIN ? rows : ROWS_MIN;
-    if (high * depth > floats) {
-        int64_t parts = (high * depth + floats - 1) / floats;
-        depth = (depth + parts - 1) / parts;
-    }
-    int64_t blocks = rows > high ? (rows * depth + floats - 1) / floats : 1, height = rows;
-    if (blocks > (rows + ROWS_MIN - 1) / ROWS_MIN) blocks = (rows + ROWS_MIN - 1) / ROWS_MIN;
+    /* Three quarters of the second level cache are for rows of a and two strips: the one that is read and the next. */
+    enum { STRIPS = 2 * TILE_COLUMNS };
+    const int64_t floats = (int64_t)(pith_cpu_get()->l2 / 4 * 3 / sizeof(float)), rows = m1 - m0;
+    if (rows <= 0) return;
+    const int64_t least = rows < ROWS_MIN ? rows : ROWS_MIN;
+    const int64_t parts = ((least + STRIPS) * g->k + floats - 1) / floats;
+    const int64_t depth = parts > 1 ? (g->k + parts - 1) / parts : g->k;
+    const int64_t fitting = depth > 0 ? floats / depth - STRIPS : rows, most = fitting > least ? fitting : least;
+    const int64_t blocks = (rows + most - 1) / most;
+    int64_t height = rows;
     if (blocks > 1) height = ((rows + blocks - 1) / blocks + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS * PITH_TILE_ROWS;
     enum { TILE = PITH_TILE_SMALL ? 1 : PITH_TILE_ROWS * TILE_COLUMNS }; /* small tiles take no GELU meanwhile */
     _Alignas(64) float sums[2][TILE];

@@ -25,7 +25,7 @@ PITH_INLINE vi sums_shifted(const pith_sums_shift *s, vi c, const int32_t *sums,
 
 static void sums_shift_row(const pith_sums_shift *s, int64_t i) {
     const uint32_t zero = (uint32_t)s->row_zeros[i];
-    int32_t sum = 0, *c = s->c + i * s->n, rest[3][16] = { { 0 } };
+    int32_t sum = 0, *c = s->c + i * s->row, rest[3][16] = { { 0 } };
     if (s->column_zeros) sum = sums_of_bytes(s->a + i * s->k, s->k, s->a_signed ? 0x80 : 0);
     const vi p = vi_set1((int32_t)zero), q = vi_set1((int32_t)((uint32_t)sum - (uint32_t)s->k * zero));
     int64_t j = 0;

@@ -10,10 +10,10 @@
 /* c[i, j] += k * p * q - p * column_sums[j] - q * (sum of row i of a), modulo 2^32, where p = row_zeros[i] and
  * q = column_zeros[j] (NULL: all are 0, and a is not read). */
 typedef struct pith_sums_shift {
-    int32_t *c;       /* [rows, n] */
+    int32_t *c;       /* [rows, n], `row` elements from row to row */
     const uint8_t *a; /* [rows, k] */
     const int32_t *row_zeros, *column_sums, *column_zeros;
-    int64_t rows, n, k;
+    int64_t rows, n, row, k;
     bool a_signed;
 } pith_sums_shift;
 typedef void pith_sums_shift_fn(const pith_sums_shift *s);

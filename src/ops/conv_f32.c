@@ -38,6 +38,16 @@ static bool is_plain(const pith_window *w) {
     return true;
 }
 
+/* Without last axes of one place, which would make rows of one place. */
+static pith_window conv_flat(const pith_window *w) {
+    pith_window flat = *w;
+    for (int d = w->rank - 1; d > 0; d--) {
+        if (w->in[d] != 1 || w->out[d] != 1 || w->kernel[d] != 1 || w->begin[d]) break;
+        flat.rank = d;
+    }
+    return flat;
+}
+
 static bool is_depthwise(const pith_conv_sizes *z) { return z->channels == 1 && z->maps < DEPTHWISE; }
 
 static int64_t conv_panels(const pith_conv_sizes *z) { return (z->maps + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL; }
@@ -138,8 +148,9 @@ static bool conv_weights_bytes(const pith_conv_f32 *s, const pith_conv_sizes *z,
            !pith_mul_overflows((size_t)all, sizeof(float), bytes);
 }
 
-bool pith_conv_f32_scratch(const pith_conv_f32 *s, const pith_conv_sizes *z, const pith_window *w, int threads,
+bool pith_conv_f32_scratch(const pith_conv_f32 *s, const pith_conv_sizes *z, const pith_window *window, int threads,
                            size_t *bytes) {
+    const pith_window flat = conv_flat(window), *w = &flat;
     const int64_t rows = conv_part_rows(z, w), floats = conv_plane_floats(w, rows);
     const int64_t taps = pith_window_count(w->kernel, w->rank);
     int64_t steps, planes = 0;
@@ -296,8 +307,9 @@ static void conv_find_weights(pith_run *r, job *j, char *scratch) {
     if (!j->s->constant) pith_run_parallel(r, conv_pack_part, j, (size_t)(j->z->groups * j->panels));
 }
 
-void pith_conv_f32_run(pith_run *r, const pith_conv_f32 *s, const pith_conv_sizes *z, const pith_window *w,
+void pith_conv_f32_run(pith_run *r, const pith_conv_f32 *s, const pith_conv_sizes *z, const pith_window *window,
                        const float *x, const float *weights, const float *bias, float *y) {
+    const pith_window flat = conv_flat(window), *w = &flat;
     job j = { .s = s, .z = z, .w = w, .source = weights, .bias = bias, .tail = r->tail, .y_all = y };
     const bool plain = is_plain(w) && !is_depthwise(z);
     char *scratch = r->scratch;

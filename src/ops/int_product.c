@@ -7,8 +7,9 @@
 #include "kernels/convert.h"
 #include "ops/pack.h"
 
-/* Rows of a part. Fewer make more parts for threads, and each part reads all of b. */
-enum { ROWS = 64 };
+/* Rows of a part. Fewer make more parts for threads, and each part reads its columns of b. COLUMNS: what the columns of
+ * a part are a multiple of. GRAIN: multiply-adds that are worth a thread. */
+enum { ROWS = 64, COLUMNS = 64, GRAIN = 1 << 20 };
 
 /* b as i8 in to: u8 less 128. */
 static void shift_bytes(int8_t *to, const void *b, int dtype, int64_t count) {
@@ -70,6 +71,7 @@ typedef struct job {
     const pith_int_product *p;
     pith_gemm_int8 g;
     const int32_t *row_zeros, *column_zeros, *column_sums;
+    int64_t column_parts, columns; /* columns: of a part */
     bool needs_rows;
 } job;
 
@@ -85,18 +87,32 @@ static void read_column_sums(int32_t *sums, const void *packed, int64_t n, int64
 static void int_product_run_part(void *context, size_t part, int worker) {
     const job *w = context;
     const pith_gemm_int8 *g = &w->g;
-    int64_t m0 = (int64_t)part * ROWS, m1 = m0 + ROWS < g->m ? m0 + ROWS : g->m;
+    int64_t m0 = (int64_t)part / w->column_parts * ROWS, m1 = m0 + ROWS < g->m ? m0 + ROWS : g->m;
+    int64_t n0 = (int64_t)part % w->column_parts * w->columns, n1 = n0 + w->columns < g->n ? n0 + w->columns : g->n;
     (void)worker;
-    w->p->gemm(g, m0, m1, 0, g->n);
-    w->p->shift(&(pith_sums_shift){ .c = g->c + m0 * g->ldc,
+    w->p->gemm(g, m0, m1, n0, n1);
+    w->p->shift(&(pith_sums_shift){ .c = g->c + m0 * g->ldc + n0,
                                     .a = (const uint8_t *)g->a + m0 * g->lda,
                                     .row_zeros = w->row_zeros + m0,
-                                    .column_sums = w->column_sums,
-                                    .column_zeros = w->needs_rows ? w->column_zeros : NULL,
+                                    .column_sums = w->column_sums + n0,
+                                    .column_zeros = w->needs_rows ? w->column_zeros + n0 : NULL,
                                     .rows = m1 - m0,
-                                    .n = g->n,
+                                    .n = n1 - n0,
+                                    .row = g->ldc,
                                     .k = g->k,
                                     .a_signed = g->a_signed });
+}
+
+/* Few rows are cut by columns, so that each thread has a part. */
+static size_t int_product_split(job *w, int threads) {
+    const int64_t m = w->g.m, n = w->g.n, row_parts = (m + ROWS - 1) / ROWS;
+    const double most = (double)m * (double)n * (double)w->g.k / GRAIN;
+    int64_t parts = most < threads ? (int64_t)most : threads, wanted = (parts + row_parts - 1) / row_parts;
+    int64_t strips = (n + COLUMNS - 1) / COLUMNS;
+    if (wanted < 1) wanted = 1;
+    w->columns = (strips + wanted - 1) / wanted * COLUMNS;
+    w->column_parts = (n + w->columns - 1) / w->columns;
+    return (size_t)(row_parts * w->column_parts);
 }
 
 static void read_zeros(int32_t *to, const pith_tensor *zeros, int64_t count) {
@@ -140,5 +156,5 @@ void pith_int_product_run(pith_run *r, const pith_int_product *p, void *scratch,
         w.g.b = rest;
     }
     read_column_sums(column_sums, w.g.b, n, k);
-    pith_run_parallel(r, int_product_run_part, &w, (size_t)((m + ROWS - 1) / ROWS));
+    pith_run_parallel(r, int_product_run_part, &w, int_product_split(&w, r->exec->threads));
 }

@@ -287,6 +287,7 @@ static int run_small(const call *c) {
                                                           .column_zeros = c->round % 3 ? numbers + 180 : NULL,
                                                           .rows = 9,
                                                           .n = columns,
+                                                          .row = columns,
                                                           .k = c->round * 3,
                                                           .a_signed = c->round % 2 });
         put_bytes(0, sums, (size_t)columns * 9 * sizeof *sums);

@@ -471,4 +471,5 @@ CASES = {
     "Tokenizer": tokenizer, "GatherPacked": packed_rows, "MRotaryEmbedding": mrotary,
 }
 CONSTANT = {"DynamicQuantizeLSTM": {1, 2, 8, 9, 10, 11}, "QLinearConv": {1, 2, 4, 5, 6, 7}}
+SEEDS = {"DynamicQuantizeLSTM": [3]}  # more that are kept: two directions with the usual functions
 NEAREST = {"QLinearConv"}

@@ -21,8 +21,8 @@ static int64_t below(uint64_t *state, uint32_t n) {
     return (int64_t)((uint32_t)(*state >> 33) % n);
 }
 
-/* Every third one is a picture's, every third one has a channel for each map, some are too large for the cache. False:
- * it has no windows. */
+/* Every third one is a picture's, every third one has a channel for each map, some are too large for the cache, every
+ * eighth one has rows of one place. False: it has no windows. */
 static bool random_shape(shape *s, uint64_t seed) {
     uint64_t state = seed;
     const bool picture = seed % 3 == 0, depthwise = seed % 3 == 1;
@@ -42,6 +42,7 @@ static bool random_shape(shape *s, uint64_t seed) {
         s->w.dilation[d] = usual ? 1 : 1 + below(&state, 2);
         s->w.begin[d] = usual ? 1 : below(&state, 3);
         s->w.end[d] = usual ? 1 : below(&state, 3);
+        if (d == 1 && seed % 8 == 5) s->w.in[d] = s->w.kernel[d] = 1, s->w.begin[d] = s->w.end[d] = 0;
         const int64_t room = s->w.in[d] + s->w.begin[d] + s->w.end[d] - (s->w.kernel[d] - 1) * s->w.dilation[d] - 1;
         if (room < 0) return false;
         s->w.out[d] = room / s->w.stride[d] + 1;

@@ -70,6 +70,7 @@ static void test_random(void **state) {
     for (int i = 0; i < 60; i++) check(random_below(90), random_below(130), random_below(200));
     check(200, 40, 700); /* more than one block of rows */
     check(3, 33, 3000);
+    check(150, 40, 5000); /* blocks of rows and of k */
 }
 
 /* A single row goes by groups of panels, and by larger ones if the matrix lies in memory. */

@@ -501,6 +501,7 @@ static void check_sums(int level, int64_t rows, int64_t n, int64_t k, bool is_si
                          .column_zeros = by_column ? column_zeros : NULL,
                          .rows = rows,
                          .n = n,
+                         .row = n,
                          .k = k,
                          .a_signed = is_signed });
     assert_memory_equal(sums, expected, (size_t)(rows * n) * 4);

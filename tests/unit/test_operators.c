@@ -438,6 +438,28 @@ static void integer_products_are_exact(void **state) { /* the largest sums of 8-
     }
 }
 
+static void few_integer_rows_are_cut_by_columns(void **state) { /* the sums are exact on any number of threads */
+    enum { M = 3, K = 1100, N = 1000 };
+    fixture *f = *state;
+    static uint8_t a[M * K], b[K * N];
+    static int32_t expected[M * N];
+    for (int i = 0; i < M * K; i++) a[i] = (uint8_t)(i * 2654435761u >> 16);
+    for (int i = 0; i < K * N; i++) b[i] = (uint8_t)(i * 2246822519u >> 16);
+    for (int i = 0; i < M; i++) {
+        for (int k = 0; k < K; k++) {
+            for (int j = 0; j < N; j++) expected[i * N + j] += a[i * K + k] * b[k * N + j];
+        }
+    }
+    pith_value *first = graph_input_of(f->graph, "a", PITH_U8, "MK"),
+               *second = graph_input_of(f->graph, "b", PITH_U8, "KN");
+    graph_output(f->graph, apply(f, "MatMulInteger", 2, first, second));
+    pith_tensor in[2] = { tensor(PITH_U8, a, 2, M, K), tensor(PITH_U8, b, 2, K, N) }, out[4];
+    for (int threads = 1; threads <= 4; threads++) {
+        run_ok(f, out, in, threads);
+        assert_memory_equal(out[0].data, expected, sizeof expected);
+    }
+}
+
 static void threads_change_no_bit(void **state) { /* a product, a reduction and an addition large enough to be split */
     enum { M = 150, K = 130, N = 270 };
     fixture *f = *state;
@@ -557,6 +579,7 @@ int main(void) {
         TEST(indices_out_of_range_are_errors),
         TEST(integer_division_never_traps),
         TEST(integer_products_are_exact),
+        TEST(few_integer_rows_are_cut_by_columns),
         TEST(threads_change_no_bit),
         TEST(half_constants_are_packed_once),
         cmocka_unit_test(tables_are_sorted),
