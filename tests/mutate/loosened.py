@@ -73,7 +73,7 @@ CONDITIONS = [Loosened(*c) for c in [
     ("qdq", "pass_qdq.c", "sums of 32 bits may wrap",
      "if (!qdq_sum_fits(((const int32_t *)q->type.data->data)[i], i, w)) return false;", ""),
     ("qdq", "pass_qdq.c", "a term of a sum may be broadcast",
-     "if (!quantize || !pith_match_same_shape(&a->inputs[0]->type, &b->inputs[0]->type)) return PITH_OK;",
+     "if (!quantize || !qdq_alike(&a->inputs[0]->type, &b->inputs[0]->type)) return PITH_OK;",
      "if (!quantize) return PITH_OK;"),
     ("qdq", "pass_qdq.c", "a term of a sum may have a scale for each channel",
      "pith_match_f32(v) && qdq_numbers(node, &scale, &zero) ? node : NULL;",
