@@ -82,7 +82,8 @@ static pith_status predict_chunk(size_t *bytes, const encode_call *c, encode_wor
     return PITH_OK;
 }
 
-/* Plans every chunk, as if the workers took turns. */
+/* Plans every chunk. Any worker may take any of them, so that at most each of the largest ones has a worker of its own:
+ * the workers' peaks are kept in descending order. */
 static pith_status predict_window(pith_memory_need *need, encode_call *c, pith_error *err) {
     for (size_t k = 0; k < c->chunk_count; k++) {
         encode_worker *w = &c->workers[c->side_by_side ? k % (size_t)c->threads : 0];
@@ -90,7 +91,12 @@ static pith_status predict_window(pith_memory_need *need, encode_call *c, pith_e
         size_t bytes;
         PITH_TRY(pith_encode_fill_chunk(&inputs, c, w, &c->chunks[k], err));
         PITH_TRY(predict_chunk(&bytes, c, w, inputs, err));
-        if (bytes > w->peak_bytes) w->peak_bytes = bytes;
+        for (int i = 0; i < (c->side_by_side ? c->threads : 1); i++) {
+            const size_t held = c->workers[i].peak_bytes;
+            if (bytes <= held) continue;
+            c->workers[i].peak_bytes = bytes;
+            bytes = held;
+        }
     }
     for (int i = 0; i < c->threads; i++) need->activations += c->workers[i].peak_bytes;
     return PITH_OK;

@@ -120,41 +120,76 @@ void PITH_K(requantize_i32)(const pith_requantize *a, const int32_t *sums, int64
     }
 }
 
+#if defined(PITH_LEVEL_scalar)
+/* Channels [c, c + n) of a window. */
+static void depthwise_plain(const pith_depthwise_bytes *a, const uint8_t *x, int64_t window, int64_t c, int64_t n) {
+    int32_t sums[PITH_DEPTHWISE_BLOCK];
+    for (int64_t i = 0; i < n; i++) {
+        sums[i] = 0;
+        for (int64_t t = 0; t < a->taps; t++) {
+            const int64_t place = pith_depthwise_place(t, c + i, a->taps) * 4 + t % 4;
+            sums[i] += x[a->offsets[t] + c + i] * ((const int8_t *)a->weights)[place];
+        }
+    }
+    if (a->out->scale)
+        PITH_K(requantize_i32)(a->out, sums, n, window, window + 1, c, c + n);
+    else
+        memcpy(a->sums + window * a->channels + c, sums, (size_t)n * sizeof *sums);
+}
+
+void PITH_K(depthwise_u8)(const pith_depthwise_bytes *a) {
+    for (int64_t window = 0; window < a->rows * a->columns; window++) {
+        const uint8_t *x = a->x + window / a->columns * a->row_step + window % a->columns * a->step;
+        for (int64_t c = 0; c < a->channels; c += PITH_DEPTHWISE_BLOCK)
+            depthwise_plain(a, x, window, c,
+                            a->channels - c < PITH_DEPTHWISE_BLOCK ? a->channels - c : PITH_DEPTHWISE_BLOCK);
+    }
+}
+#else
 /* Taps of a group of weights; taps of the windows that keep their weights in registers. */
 enum { QUAD = 4, USUAL_TAPS = 9 };
 
 /* Elements q * 16, … q * 16 + 15 of n: how many there are. */
 PITH_INLINE size_t depthwise_part(size_t n, size_t q) { return n < 16 * q ? 0 : n - 16 * q < 16 ? n - 16 * q : 16; }
 
-/* n channels of one window, in the order of the weights. */
+/* What taps [t, t + QUAD) add to the sums of n channels of one window, in the order of the weights. */
+PITH_INLINE void depthwise_quad(vi sum[4], const pith_depthwise_bytes *a, const uint8_t *x, const int32_t *weights,
+                                int64_t t, const int64_t taps, const size_t n, const bool vnni) {
+    vi at[QUAD];
+    PITH_UNROLL
+    for (int64_t k = 0; k < QUAD; k++) { /* weights of taps beyond the last are 0 */
+        const uint8_t *from = x + a->offsets[t + k < taps ? t + k : t];
+        at[k] = n == PITH_DEPTHWISE_BLOCK ? vi_load_bytes(from) : vi_load_bytes_n(from, n);
+    }
+    const vi a0 = vi_low_8(at[0], at[1]), a1 = vi_high_8(at[0], at[1]);
+    const vi b0 = vi_low_8(at[2], at[3]), b1 = vi_high_8(at[2], at[3]);
+    sum[0] = vi_add_bytes(sum[0], vi_low_16(a0, b0), vi_load(weights), vnni);
+    sum[1] = vi_add_bytes(sum[1], vi_high_16(a0, b0), vi_load(weights + 16), vnni);
+    sum[2] = vi_add_bytes(sum[2], vi_low_16(a1, b1), vi_load(weights + 32), vnni);
+    sum[3] = vi_add_bytes(sum[3], vi_high_16(a1, b1), vi_load(weights + 48), vnni);
+}
+
+/* All taps; usual: there are USUAL_TAPS. */
 PITH_INLINE void depthwise_sums(vi sum[4], const pith_depthwise_bytes *a, const uint8_t *x, const int32_t *weights,
-                                const int64_t taps, const size_t n, const bool vnni) {
+                                const bool usual, const size_t n, const bool vnni) {
     PITH_UNROLL
     for (int q = 0; q < 4; q++) sum[q] = vi_set1(0);
-    PITH_UNROLL
-    for (int64_t t = 0; t < taps; t += QUAD, weights += 64) {
-        vi at[QUAD];
+    if (usual) {
         PITH_UNROLL
-        for (int64_t k = 0; k < QUAD; k++) { /* weights of taps beyond the last are 0 */
-            const uint8_t *from = x + a->offsets[t + k < taps ? t + k : t];
-            at[k] = n == PITH_DEPTHWISE_BLOCK ? vi_load_bytes(from) : vi_load_bytes_n(from, n);
-        }
-        const vi a0 = vi_low_8(at[0], at[1]), a1 = vi_high_8(at[0], at[1]);
-        const vi b0 = vi_low_8(at[2], at[3]), b1 = vi_high_8(at[2], at[3]);
-        sum[0] = vi_add_bytes(sum[0], vi_low_16(a0, b0), vi_load(weights), vnni);
-        sum[1] = vi_add_bytes(sum[1], vi_high_16(a0, b0), vi_load(weights + 16), vnni);
-        sum[2] = vi_add_bytes(sum[2], vi_low_16(a1, b1), vi_load(weights + 32), vnni);
-        sum[3] = vi_add_bytes(sum[3], vi_high_16(a1, b1), vi_load(weights + 48), vnni);
+        for (int64_t t = 0; t < USUAL_TAPS; t += QUAD)
+            depthwise_quad(sum, a, x, weights + 16 * t, t, USUAL_TAPS, n, vnni);
+        return;
     }
+    for (int64_t t = 0; t < a->taps; t += QUAD) depthwise_quad(sum, a, x, weights + 16 * t, t, a->taps, n, vnni);
 }
 
 /* Channels [c, c + n) of all windows. */
-PITH_INLINE void depthwise_block(const pith_depthwise_bytes *given, int64_t c, const int64_t taps, const size_t n,
+PITH_INLINE void depthwise_block(const pith_depthwise_bytes *given, int64_t c, const bool usual, const size_t n,
                                  const bool vnni) {
     const pith_depthwise_bytes a = *given;
     const pith_requantize out = *a.out;
     const limits l = requantize_limits(&out);
-    const int32_t *weights = a.weights + c / PITH_DEPTHWISE_BLOCK * ((taps + 3) / 4 * 64);
+    const int32_t *weights = a.weights + c / PITH_DEPTHWISE_BLOCK * ((a.taps + 3) / 4 * 64);
     vi add[4], scale[4], sum[4];
     PITH_UNROLL
     for (size_t q = 0; q < 4; q++) {
@@ -168,7 +203,7 @@ PITH_INLINE void depthwise_block(const pith_depthwise_bytes *given, int64_t c, c
     for (int64_t i = 0; i < a.rows; i++) {
         const uint8_t *x = a.x + i * a.row_step + c;
         for (int64_t window = i * a.columns, j = 0; j < a.columns; j++, window++, x += a.step) {
-            depthwise_sums(sum, &a, x, weights, taps, n, vnni);
+            depthwise_sums(sum, &a, x, weights, usual, n, vnni);
             if (!out.scale) {
                 vi_turn_groups(sum);
                 PITH_UNROLL
@@ -192,14 +227,18 @@ PITH_INLINE void depthwise_block(const pith_depthwise_bytes *given, int64_t c, c
 
 PITH_INLINE void depthwise_all(const pith_depthwise_bytes *a, const bool vnni) {
     int64_t c = 0;
-    for (; a->channels - c >= PITH_DEPTHWISE_BLOCK; c += PITH_DEPTHWISE_BLOCK) {
-        if (a->taps == USUAL_TAPS)
-            depthwise_block(a, c, USUAL_TAPS, PITH_DEPTHWISE_BLOCK, vnni);
-        else
-            depthwise_block(a, c, a->taps, PITH_DEPTHWISE_BLOCK, vnni);
-    }
-    if (c < a->channels) depthwise_block(a, c, a->taps, (size_t)(a->channels - c), vnni);
+    for (; a->taps == USUAL_TAPS && a->channels - c >= PITH_DEPTHWISE_BLOCK; c += PITH_DEPTHWISE_BLOCK)
+        depthwise_block(a, c, true, PITH_DEPTHWISE_BLOCK, vnni);
+    for (; a->channels - c >= PITH_DEPTHWISE_BLOCK; c += PITH_DEPTHWISE_BLOCK)
+        depthwise_block(a, c, false, PITH_DEPTHWISE_BLOCK, vnni);
+    if (c < a->channels) depthwise_block(a, c, false, (size_t)(a->channels - c), vnni);
 }
 
 void PITH_K(depthwise_u8)(const pith_depthwise_bytes *a) { depthwise_all(a, false); }
+#endif
+
+#if defined(PITH_LEVEL_avx512) || defined(PITH_LEVEL_avx2)
 void PITH_K(depthwise_vnni_u8)(const pith_depthwise_bytes *a) { depthwise_all(a, true); }
+#else
+void PITH_K(depthwise_vnni_u8)(const pith_depthwise_bytes *a) { PITH_K(depthwise_u8)(a); }
+#endif

@@ -373,8 +373,10 @@ static void pool_flat(const pith_pool_planes *a, int64_t channel, int max) {
     for (int64_t o = 0; o < w->out[0]; o += band) {
         const int64_t rows = w->out[0] - o < band ? w->out[0] - o : band, all = (rows + more) * width;
         pool_flat_pad(padded, w, x, o, rows + more, width);
-        pool_flat_join(&(pool_joins){ .to = joined, .from = padded, .rows = 1, .n = (all + 15) / 16 * 16, .step = 1 },
-                       w->kernel[1], max);
+        const int64_t windows = all - w->kernel[1] + 1; /* also those from a row to the next, which nobody reads */
+        pool_flat_join(
+            &(pool_joins){ .to = joined, .from = padded, .rows = 1, .n = (windows + 15) / 16 * 16, .step = 1 },
+            w->kernel[1], max);
         pool_flat_join(&(pool_joins){ .to = y + o * w->out[1],
                                       .from = joined,
                                       .to_row = w->out[1],
@@ -389,7 +391,7 @@ static void pool_flat(const pith_pool_planes *a, int64_t channel, int max) {
 static bool pool_flat_fits(const pith_window *w) {
     if (w->rank != 2 || w->stride[0] != 1 || w->stride[1] != 1 || w->dilation[0] != 1 || w->begin[0] < 0) return false;
     const int64_t width = w->out[1] + w->kernel[1] - 1;
-    return width * 3 * w->kernel[0] <= FLAT && width >= w->in[1] + w->begin[1];
+    return width <= FLAT / 3 / w->kernel[0] && width >= w->in[1] + w->begin[1];
 }
 
 void PITH_K(pool_rows_max_f32)(const pith_pool_planes *a) {

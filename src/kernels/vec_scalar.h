@@ -109,8 +109,9 @@ PITH_INLINE vi vi_load_bytes_n(const void *p, size_t n) {
 PITH_INLINE vi vi_load_bytes(const void *p) { return vi_load_bytes_n(p, sizeof(vi)); }
 PITH_INLINE void vi_store_bytes_n(void *p, vi a, size_t n) { memcpy(p, a.v, n); }
 PITH_INLINE void vi_store_bytes(void *p, vi a) { vi_store_bytes_n(p, a, sizeof a); }
-/* Elements of `size` bytes of a and b in turn, from byte `first` of each group of 16 bytes on. */
-PITH_INLINE vi pith_vec_in_turn(vi a, vi b, int first, int size) {
+/* Elements of `size` bytes of a and b in turn, from byte `first` of each group of 16 bytes on. A function of its own,
+ * since it is long. */
+static __attribute__((noinline, unused)) vi pith_vec_in_turn(vi a, vi b, int first, int size) {
     vi r;
     for (int i = 0; i < 64; i++) {
         const int element = i % 16 / size, at = i / 16 * 16 + first + element / 2 * size + i % size;

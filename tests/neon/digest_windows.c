@@ -49,7 +49,11 @@ static void run_depthwise_bytes(const call *c) {
     const int64_t taps = c->round % 2 ? 9 : 1 + c->round % TAPS, n = 1 + c->round % 3 * 32 + c->round % 33;
     int64_t offsets[TAPS];
     for (int64_t i = 0; i < TAPS; i++) offsets[i] = i * (n + c->round % 3);
-    for (size_t i = 0; i < COUNT(weights); i++) weights[i] = (int8_t)(z[i % N] * 127.0f);
+    memset(weights, 0, sizeof weights); /* those of taps beyond the last are 0 */
+    for (int64_t i = 0; i < taps * n; i++) {
+        const int64_t tap = i / n;
+        weights[pith_depthwise_place(tap, i % n, taps) * 4 + tap % 4] = (int8_t)(z[i % N] * 127.0f);
+    }
     for (size_t i = 0; i < COUNT(sums); i++) sums[i] = (int32_t)(y[i % N] * 2000.0f);
     memset(bytes, 0, sizeof bytes);
     const pith_requantize to = { .add = sums + MOST,

@@ -438,6 +438,10 @@ static void pools(void **state) {
             w.kernel[d] = 1 + random_below(i % 8 ? 5 : 13);
             w.begin[d] = random_below(i % 8 ? 4 : 20);
             w.end[d] = random_below(i % 8 ? 4 : 20);
+            if (d && i % 16 == 5) { /* wider than vectors */
+                w.kernel[1] = 1 + random_below(400);
+                w.begin[1] = random_below(w.kernel[1]), w.end[1] = random_below(w.kernel[1]);
+            }
             int64_t room = w.in[d] + w.begin[d] + w.end[d] - (w.kernel[d] - 1) * w.dilation[d] - 1;
             w.out[d] = room < 0 ? 0 : room / w.stride[d] + 1 + random_below(2);
         }
