@@ -229,21 +229,6 @@ static const row rows[PITH_DTYPE_COUNT] = {
         TO *q = y;                                                                                                     \
         for (int64_t i = 0; i < n; i++) q[i] = (TO)(EXPR(p[i]));                                                       \
     }
-/* What follows 8-bit operators, by runs with numbers of their own, which compilers make vectors of. */
-enum { RUN = 32 };
-#define DIRECT_RUNS(name, FROM, TO)                                                                                    \
-    static void name(void *y, const void *x, int64_t n) {                                                              \
-        const FROM *p = x;                                                                                             \
-        TO *q = y;                                                                                                     \
-        for (; n >= RUN; n -= RUN, p += RUN, q += RUN) {                                                               \
-            FROM from[RUN];                                                                                            \
-            TO to[RUN];                                                                                                \
-            memcpy(from, p, sizeof from);                                                                              \
-            for (int i = 0; i < RUN; i++) to[i] = (TO)from[i];                                                         \
-            memcpy(q, to, sizeof to);                                                                                  \
-        }                                                                                                              \
-        for (int64_t i = 0; i < n; i++) q[i] = (TO)p[i];                                                               \
-    }
 #define SAME(v) (v)
 DIRECT(f16_f32_plain, uint16_t, float, pith_f32_of_f16)
 DIRECT(f32_f16_plain, float, uint16_t, pith_f16_of_f32)
@@ -272,9 +257,9 @@ DIRECT(f32_bf16, float, uint16_t, pith_bf16_of_f32)
 DIRECT(f32_f64, float, double, SAME)
 DIRECT(f64_f32, double, float, SAME)
 DIRECT(i64_f32, int64_t, float, SAME)
-DIRECT_RUNS(i32_f32, int32_t, float)
-DIRECT_RUNS(u8_f32, uint8_t, float)
-DIRECT_RUNS(i8_f32, int8_t, float)
+DIRECT(i32_f32, int32_t, float, SAME)
+DIRECT(u8_f32, uint8_t, float, SAME)
+DIRECT(i8_f32, int8_t, float, SAME)
 DIRECT(i32_i64, int32_t, int64_t, SAME)
 DIRECT(i64_i32, int64_t, int32_t, SAME)
 DIRECT(u8_i64, uint8_t, int64_t, SAME)
@@ -341,4 +326,11 @@ void pith_convert(void *y, int to, int64_t y_first, const void *x, int from, int
             out->store_f(y, y_first + i, block.f, m, saturate);
         }
     }
+}
+
+void pith_dynamic_scale(float *scale, float *zero, const float *x, size_t n, pith_range_fn *range) {
+    float low = 0, high = 0;
+    range(x, n, &low, &high);
+    *scale = high == low ? 1.0f : (high - low) / 255.0f;
+    *zero = rintf(fminf(255.0f, fmaxf(0.0f, 0.0f - low / *scale)));
 }

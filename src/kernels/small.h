@@ -44,4 +44,8 @@ PITH_KERNEL_DECLARE(dequantize_i8, pith_dequantize_fn)
 typedef void pith_range_fn(const float *x, size_t n, float *low, float *high);
 PITH_KERNEL_DECLARE(range_f32, pith_range_fn)
 
+/* Scale and zero point (0 to 255) of n numbers as unsigned bytes, from their range and 0, as DynamicQuantizeLinear has
+ * them. Quantising then takes low = -zero and high = 255 - zero. */
+void pith_dynamic_scale(float *scale, float *zero, const float *x, size_t n, pith_range_fn *range);
+
 #endif

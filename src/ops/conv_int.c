@@ -105,10 +105,10 @@ static pith_status conv_int_pack_quads(pith_conv_int *p, pith_prepare *c, const 
     weights *w = pith_arena_array(c->arena, 1, sizeof *w);
     if (!w) return pith_fail_memory(c->err, sizeof *w);
     *w = (weights){ p, c->in[in->w]->data, zero ? c->in[in->w_zero]->data : NULL };
-    p->sets = conv_int_sets(c->in[in->w]->dtype, 0);
+    p->sets = zero ? 1 : conv_int_sets(c->in[in->w]->dtype, 0);
     for (int64_t i = 0; zero && i < (int64_t)w->zero->bytes; i++) {
         const int sets = conv_int_sets(c->in[in->w]->dtype, conv_int_byte(w->zero, i));
-        p->sets = i == 0 || sets > p->sets ? sets : p->sets;
+        if (sets > p->sets) p->sets = sets;
     }
     p->ready = true;
     pith_pack pack = { .layout = "conv-quads",
@@ -404,12 +404,9 @@ static void conv_int_run_part(void *context, size_t part, int worker) {
     conv_int_matmul(j, own, rest / j->tiles, o0, o1, n0, n1);
 }
 
-static float conv_int_number(const pith_run *r, int input, int64_t i) {
+static float conv_int_number(const pith_run *r, int input) {
     float v;
-    const pith_tensor *t = r->in[input];
-    const int64_t at = t->bytes == pith_element_size(t->dtype) ? 0 : i;
-    if (t->dtype == PITH_F32) return ((const float *)t->data)[at];
-    pith_convert(&v, PITH_F32, 0, t->data, t->dtype, at, 1, true);
+    pith_convert(&v, PITH_F32, 0, r->in[input]->data, r->in[input]->dtype, 0, 1, true);
     return v;
 }
 
@@ -446,16 +443,12 @@ static void conv_int_maps(job *j, const pith_run *r, const pith_conv_int_inputs 
         j->add[map] = (int32_t)(add + (bias ? (uint32_t)bias[map] : 0));
     }
     if (p->wide) return;
-    const float x_scale = conv_int_number(r, in->x_scale, 0), y_scale = conv_int_number(r, in->y_scale, 0);
+    const float x_scale = conv_int_number(r, in->x_scale), y_scale = conv_int_number(r, in->y_scale);
     const pith_tensor *w_scale = r->in[in->w_scale];
-    if (w_scale->dtype == PITH_F32) {
-        const int64_t apart = w_scale->bytes > sizeof(float);
-        for (int64_t map = 0; map < p->groups * p->maps; map++)
-            j->scale[map] = x_scale * ((const float *)w_scale->data)[map * apart] / y_scale;
-        return;
-    }
-    for (int64_t map = 0; map < p->groups * p->maps; map++)
-        j->scale[map] = x_scale * conv_int_number(r, in->w_scale, map) / y_scale;
+    const int64_t own = pith_tensor_count(w_scale); /* one for all, or one per map */
+    pith_convert(j->scale, PITH_F32, 0, w_scale->data, w_scale->dtype, 0, own, true);
+    for (int64_t map = p->groups * p->maps; map-- > 0;) /* the first one last: others may read it */
+        j->scale[map] = x_scale * j->scale[own == 1 ? 0 : map] / y_scale;
 }
 
 static void conv_int_offsets(job *j) {

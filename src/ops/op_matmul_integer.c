@@ -149,16 +149,6 @@ static float matmul_integer_number(const pith_run *r, int input, int64_t i) {
     return v;
 }
 
-/* As DynamicQuantizeLinear does it. */
-static void quantize(const state *s, uint8_t *q, float *scale, uint8_t *zero, const pith_tensor *x) {
-    const size_t n = (size_t)pith_tensor_count(x);
-    float low = 0, high = 0;
-    s->range(x->data, n, &low, &high);
-    *scale = high == low ? 1.0f : (high - low) / 255.0f;
-    *zero = (uint8_t)rintf(fminf(255.0f, fmaxf(0.0f, 0.0f - low / *scale)));
-    s->quantize(x->data, q, n, *scale, -(float)*zero, (float)(255 - *zero), *zero);
-}
-
 /* The sums, scaled, with bias or rounded to the output's type: rows of n columns on the run's threads. */
 typedef struct finish {
     const pith_run *r;
@@ -287,10 +277,14 @@ static pith_status matmul_integer_run(pith_run *r) {
     if (l->a_zero < 0) {
         quantized = (pith_tensor){ .data = rest, .dtype = PITH_U8, .rank = a->rank };
         memcpy(quantized.dims, a->dims, sizeof quantized.dims);
-        quantize(s, quantized.data, &a_scale, &a_zero_byte, a);
+        const size_t n = (size_t)pith_tensor_count(a);
+        float point;
+        pith_dynamic_scale(&a_scale, &point, a->data, n, s->range);
+        s->quantize(a->data, quantized.data, n, a_scale, 0.0f - point, 255.0f - point, (int32_t)point);
+        a_zero_byte = (uint8_t)point;
         zero = (pith_tensor){ .data = &a_zero_byte, .dtype = PITH_U8 };
         a_zero = &zero;
-        rest += pith_round64((size_t)pith_tensor_count(a));
+        rest += pith_round64(n);
         a = &quantized;
     }
     int32_t *sums = y->data;

@@ -7,7 +7,6 @@
  * can be packed. Threads take a direction each. With the usual functions the gates are f32, as those of LSTM; with
  * others, a clip or peepholes they are double.
  * Source: ONNX Runtime's ContribOperators.md and the ONNX operator LSTM. */
-#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -70,7 +69,8 @@ typedef struct lstm_way { /* a direction */
 typedef struct lstm {
     lstm_way ways[2];
     int64_t directions;
-    pith_lstm_cell_fn *cell; /* NULL: what makes the gates double */
+    pith_lstm_cell_fn *cell;   /* NULL: what makes the gates double */
+    pith_sums_scale_fn *worth; /* of sums, in f32 */
     pith_range_fn *range;
     pith_quantize_fn *quantize;
     float clip;
@@ -152,7 +152,8 @@ static pith_status lstm_prepare(pith_prepare *c) {
         PITH_TRY(pith_int_product_prepare(&way->input, c, (int)i * INPUTS + W));
         PITH_TRY(pith_int_product_prepare(&way->hidden, c, (int)i * INPUTS + R));
     }
-    if (usual) s->cell = PITH_PREPARE_KERNEL(pith_lstm_cell_fn, "lstm_cell", PITH_F32, c);
+    s->worth = PITH_PREPARE_KERNEL(pith_sums_scale_fn, "sums_scale", PITH_I32, c);
+    if (usual && s->worth) s->cell = PITH_PREPARE_KERNEL(pith_lstm_cell_fn, "lstm_cell", PITH_F32, c);
     c->state = s;
     return PITH_OK;
 }
@@ -231,12 +232,9 @@ static const void *lstm_data(const pith_run *r, int64_t direction, int i) {
     return t ? t->data : NULL;
 }
 
-/* As DynamicQuantizeLinear does it. */
 static void lstm_quantize(const lstm *s, lstm_side *q, const float *x, int64_t n) {
-    float low = 0, high = 0;
-    s->range(x, (size_t)n, &low, &high);
-    q->scale = high == low ? 1.0f : (high - low) / 255.0f;
-    float zero = rintf(fminf(255.0f, fmaxf(0.0f, 0.0f - low / q->scale)));
+    float zero;
+    pith_dynamic_scale(&q->scale, &zero, x, (size_t)n, s->range);
     q->zero = (uint8_t)zero;
     s->quantize(x, q->bytes.data, (size_t)n, q->scale, 0.0f - zero, 255.0f - zero, (int32_t)zero);
 }
@@ -257,17 +255,11 @@ static double lstm_gate(const lstm_job *j, int64_t x_row, int64_t row, int64_t g
     return j->bias ? v + (double)j->bias[at] + (double)j->bias[4 * n + at] : v;
 }
 
-/* What the sums of a row are worth. */
-static void lstm_worth(float *to, const lstm_side *side, int64_t row, int64_t n) {
-    const int32_t *sums = side->sums + row * n;
-    for (int64_t i = 0; i < n; i++) to[i] = (float)sums[i] * (side->scale * side->scales[i]);
-}
-
 /* A cell with the usual functions. */
 static void lstm_usual_cell(const lstm_job *j, int64_t x_row, int64_t row, float *h, float *c) {
     const int64_t gates = 4 * j->hidden;
-    lstm_worth(j->x_gates, &j->input, x_row, gates);
-    lstm_worth(j->h_gates, &j->state, row, gates);
+    j->s->worth(j->x_gates, j->input.sums + x_row * gates, gates, j->input.scale, j->input.scales, NULL);
+    j->s->worth(j->h_gates, j->state.sums + row * gates, gates, j->state.scale, j->state.scales, NULL);
     for (int64_t i = 0; j->bias && i < gates; i++) j->x_gates[i] += j->bias[i] + j->bias[gates + i];
     j->s->cell(h, c, j->x_gates, j->h_gates, j->hidden);
 }

@@ -270,14 +270,6 @@ static pith_status prepare_dynamic(pith_prepare *c) {
     return s->quantize ? PITH_OK : pith_fail_dtype(c->err, c->in[0]->dtype);
 }
 
-/* Scale and zero point of n floats. */
-static void find_scale(const state *s, float *scale, float *zero, const float *x, int64_t n) {
-    float low = 0, high = 0;
-    s->range(x, (size_t)n, &low, &high);
-    *scale = high == low ? 1.0f : (high - low) / 255.0f;
-    *zero = rintf(fminf(255.0f, fmaxf(0.0f, 0.0f - low / *scale)));
-}
-
 typedef struct dynamic_job {
     const state *s;
     const float *x;
@@ -298,7 +290,7 @@ static pith_status run_dynamic(pith_run *r) {
     int64_t n = pith_tensor_count(r->in[0]);
     float scale, zero;
     const state *s = r->state;
-    find_scale(s, &scale, &zero, x, n);
+    pith_dynamic_scale(&scale, &zero, x, (size_t)n, s->range);
     if (r->out_count > 1 && r->out[1]) *(float *)r->out[1]->data = scale;
     if (r->out_count > 2 && r->out[2]) *(uint8_t *)r->out[2]->data = (uint8_t)zero;
     if (!r->out[0]) return PITH_OK;
@@ -350,7 +342,7 @@ static void run_segment(void *context, size_t text, int worker) {
     (void)worker;
     int64_t from = s->offsets ? s->offsets[text] : (int64_t)text, to = s->offsets ? s->offsets[text + 1] : from + 1;
     float scale, zero;
-    find_scale(s->loops, &scale, &zero, s->x + from * s->width, (to - from) * s->width);
+    pith_dynamic_scale(&scale, &zero, s->x + from * s->width, (size_t)((to - from) * s->width), s->loops->range);
     for (int64_t i = from; s->scales && i < to; i++) s->scales[i] = scale;
     for (int64_t i = from; s->zeros && i < to; i++) s->zeros[i] = (uint8_t)zero;
     if (s->y)

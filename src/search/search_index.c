@@ -81,7 +81,6 @@ static pith_status index_check_offsets(const pith_search_index_options *o, size_
 /* Also those that other files of this folder look up when they need them: from here on, all are there. */
 static pith_status index_find_kernels(pith_search_index *x, pith_error *err) {
     const pith_isa isa = pith_cpu_get()->isa;
-    const uint32_t vnni = isa == PITH_ISA_avx512 ? PITH_CPU_AVX512_VNNI : isa == PITH_ISA_avx2 ? PITH_CPU_AVX_VNNI : 0;
     const bool int8 = x->first_pass == PITH_FIRST_PASS_INT8;
     pith_lacks lacks = { .count = 0 };
     if (x->bits || x->first_pass == PITH_FIRST_PASS_BINARY)
@@ -95,9 +94,8 @@ static pith_status index_find_kernels(pith_search_index *x, pith_error *err) {
     if (x->first_pass && x->dtype == PITH_F16)
         (void)PITH_KERNEL_NEED(pith_widen_f16_fn, "widen", PITH_F16, isa, &lacks);
     if (int8) {
-        pith_int_scores_fn *quick = PITH_KERNEL_FIND(pith_int_scores_fn, "scores_int8_vnni", PITH_I8, isa);
-        x->int8 = PITH_KERNEL_NEED(pith_int_scores_fn, "scores_int8", PITH_I8, isa, &lacks);
-        if (quick && pith_cpu_get()->features & vnni) x->int8 = quick;
+        (void)PITH_KERNEL_NEED(pith_int_scores_fn, "scores_int8", PITH_I8, isa, &lacks);
+        x->int8 = (pith_int_scores_fn *)pith_kernel_find_vnni("scores_int8_vnni", "scores_int8", PITH_I8, isa);
         (void)PITH_KERNEL_NEED(pith_range_fn, "range", PITH_F32, isa, &lacks);
         (void)PITH_KERNEL_NEED(pith_quantize_fn, "quantize", PITH_U8, isa, &lacks);
     }
