@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/option_sources.h"
 #include "cli/output.h"
+#include "cli/runtime_choice.h"
 #include "cli/work_options.h"
 
 typedef struct info_settings {
@@ -65,15 +66,26 @@ static json_t *info_curl(void) {
     return library;
 }
 
+/* The library that --runtime ort would load. */
+static json_t *info_onnxruntime(void) {
+    pith_error err = PITH_ERROR_INIT;
+    pith_runtime_report report = PITH_RUNTIME_REPORT_INIT;
+    pith_open_options open = PITH_OPEN_OPTIONS_INIT;
+    runtime_choice choice = { 0 };
+    runtime_choice_apply(&open, &choice, 0);
+    const bool found = !pith_runtime_probe(&report, "ort", open.runtime_options, &err);
+    json_t *library = info_library(found, "version", found ? report.version : err.message);
+    if (found) json_object_set_new(library, "path", json_string(report.library));
+    runtime_choice_free(&choice);
+    return library;
+}
+
 static json_t *info_libraries(const pith_build_info *build) {
-    bool onnxruntime = strstr(build->runtimes, "onnxruntime") != NULL;
     json_t *images = info_library(*build->images, "version", pith_version());
     if (*build->images) json_object_set_new(images, "formats", info_words(build->images));
     if (*build->images_missing) json_object_set_new(images, "why", json_string(build->images_missing));
-    json_t *other = onnxruntime ? info_library(true, "runtime", "onnxruntime")
-                                : info_library(false, NULL, "this build has no runtime of that name");
     return json_pack("{s:o, s:o, s:o, s:o}", "jansson", info_library(true, "version", jansson_version_str()), "curl",
-                     info_curl(), "pith_image", images, "onnxruntime", other);
+                     info_curl(), "pith_image", images, "onnxruntime", info_onnxruntime());
 }
 
 static json_t *info_make(void) {

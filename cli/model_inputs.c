@@ -1,6 +1,7 @@
 /* model_inputs.c - a model's input tensors from the command line. */
 #include "cli/model_inputs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,10 +91,39 @@ int model_inputs_shape(model_inputs *in, const command *c, const string_list *sh
     return EXIT_DONE;
 }
 
-bool model_inputs_has(const model_inputs *in, const char *name) {
+const pith_tensor *model_inputs_find(const model_inputs *in, const char *name) {
     for (size_t i = 0; i < in->count; i++)
-        if (!strcmp(in->names[i], name)) return true;
-    return false;
+        if (!strcmp(in->names[i], name)) return &in->tensors[i];
+    return NULL;
+}
+
+/* The name of axis d: the d-th of "[batch, sequence, 384]". */
+static const char *axis_name(char name[64], const pith_port *port, int d) {
+    const char *at = port->shape + (*port->shape == '[');
+    for (int i = 0; i < d && at; i++) {
+        at = strchr(at, ',');
+        if (at) at++;
+    }
+    if (at) at += strspn(at, " ");
+    snprintf(name, 64, "%.*s", at ? (int)strcspn(at, ",]") : 0, at ? at : "");
+    return name;
+}
+
+int64_t model_inputs_size(const model_inputs *in, const pith_model *model, const pith_port *port, int d,
+                          int64_t (*choose)(const pith_port *port, const char *name, int d)) {
+    char name[64], other[64];
+    int64_t chosen = -1;
+    axis_name(name, port, d);
+    for (size_t p = 0; p < pith_model_input_count(model) && *name && *name != '?'; p++) {
+        const pith_port peer = pith_model_input(model, p);
+        const pith_tensor *given = model_inputs_find(in, peer.name);
+        for (int i = 0; i < peer.rank; i++) {
+            if (peer.dims[i] >= 0 || strcmp(name, axis_name(other, &peer, i)) != 0) continue;
+            if (given && given->rank == peer.rank) return given->dims[i];
+            if (chosen < 0) chosen = choose(&peer, other, i);
+        }
+    }
+    return chosen < 0 ? choose(port, name, d) : chosen;
 }
 
 void model_inputs_add(model_inputs *in, const char *name, const pith_tensor *tensor) {
@@ -103,12 +133,18 @@ void model_inputs_add(model_inputs *in, const char *name, const pith_tensor *ten
     in->tensors[in->count++] = *tensor;
 }
 
+static int64_t size_one(const pith_port *port, const char *name, int d) {
+    (void)port, (void)name, (void)d;
+    return 1;
+}
+
 int model_inputs_invent(model_inputs *in, const command *c, const pith_model *model) {
     for (size_t p = 0; p < pith_model_input_count(model); p++) {
         pith_port port = pith_model_input(model, p);
         pith_tensor t = { .dtype = port.dtype, .rank = port.rank < 0 ? 0 : port.rank };
-        if (port.optional || model_inputs_has(in, port.name)) continue;
-        for (int d = 0; d < t.rank; d++) t.dims[d] = port.dims[d] < 0 ? 1 : port.dims[d];
+        if (port.optional || model_inputs_find(in, port.name)) continue;
+        for (int d = 0; d < t.rank; d++)
+            t.dims[d] = port.dims[d] < 0 ? model_inputs_size(in, model, &port, d, size_one) : port.dims[d];
         if (port.dtype == PITH_STRING || pith_shape_bytes(&t.bytes, port.dtype, t.dims, t.rank, NULL))
             return fail(c, "input '%s' is missing; give it with -i, or its shape with --input-shape", port.name);
         t.data = memset(grow(NULL, t.bytes), 0, t.bytes);

@@ -17,15 +17,7 @@ static uint64_t next_number(uint64_t *state) {
 
 static bool has_word(const char *text, const char *word) { return strstr(text, word) != NULL; }
 
-/* The size of axis d, whose name is the d-th of "[batch, sequence, 384]". */
-static int64_t choose_size(const pith_port *port, int d) {
-    char name[64] = "";
-    const char *at = port->shape + (*port->shape == '[');
-    for (int i = 0; i < d && at; i++) {
-        at = strchr(at, ',');
-        if (at) at++;
-    }
-    if (at) snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ",]"), at + strspn(at, " "));
+static int64_t choose_size(const pith_port *port, const char *name, int d) {
     if (has_word(name, "batch") || (d == 0 && has_word(name, "N"))) return SIZE_BATCH;
     if (has_word(name, "height") || has_word(name, "width") || (port->rank == 4 && d >= 2)) return SIZE_PICTURE;
     return SIZE_OTHER;
@@ -66,8 +58,9 @@ int random_inputs_add(model_inputs *in, const command *c, const pith_model *mode
     for (size_t p = 0; p < pith_model_input_count(model); p++) {
         pith_port port = pith_model_input(model, p);
         pith_tensor t = { .dtype = port.dtype, .rank = port.rank < 0 ? 0 : port.rank };
-        if (port.optional || model_inputs_has(in, port.name)) continue;
-        for (int d = 0; d < t.rank; d++) t.dims[d] = port.dims[d] < 0 ? choose_size(&port, d) : port.dims[d];
+        if (port.optional || model_inputs_find(in, port.name)) continue;
+        for (int d = 0; d < t.rank; d++)
+            t.dims[d] = port.dims[d] < 0 ? model_inputs_size(in, model, &port, d, choose_size) : port.dims[d];
         if (port.dtype == PITH_STRING || pith_shape_bytes(&t.bytes, port.dtype, t.dims, t.rank, NULL))
             return fail(c, "input '%s' cannot be made up; give it with -i", port.name);
         t.data = grow(NULL, t.bytes);

@@ -61,6 +61,6 @@ void runtime_choice_apply(pith_open_options *open, runtime_choice *choice, int32
 void runtime_choice_free(runtime_choice *choice) {
     free(choice->providers.items);
     free(choice->names);
-    *choice = (runtime_choice){ 0 };
     free(choice->entries.items);
+    *choice = (runtime_choice){ 0 };
 }

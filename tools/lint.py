@@ -213,6 +213,18 @@ def exports():
         fault(ROOT / "include/pith/pith.h", 1, f"{name} is declared but not in libpith.so")
 
 
+def prefixes():
+    """Every global symbol of the static libraries begins with pith_, so that none meets one of the program's own."""
+    for name in ("libpith.a", "libpith_image.a"):
+        library = next((ROOT / d / name for d in ("build", "build-test") if (ROOT / d / name).exists()), None)
+        if not library or not shutil.which("nm"):
+            continue
+        out = subprocess.run(["nm", "-g", "--defined-only", str(library)], capture_output=True, text=True, check=True).stdout
+        for symbol in sorted({line.split()[2] for line in out.splitlines() if len(line.split()) == 3}):
+            if not symbol.startswith("pith_"):
+                fault(ROOT / "CMakeLists.txt", 1, f"{name} defines {symbol}, which does not begin with pith_")
+
+
 def formatting():
     """Sources and headers are as the pinned clang-format leaves them (`make fmt`)."""
     tool = Path(sys.executable).parent / "clang-format"
@@ -304,7 +316,7 @@ def option_table():
 
 
 def main():
-    for check in (layers, lists, verbs, names, ends, api, wrapper, cpp_page, lengths, words, exports, readme, formatting, includes, workflows,
+    for check in (layers, lists, verbs, names, ends, api, wrapper, cpp_page, lengths, words, exports, prefixes, readme, formatting, includes, workflows,
                   places, option_table):
         check()
     for line in faults:

@@ -234,6 +234,12 @@ inline pith_build_info build() {
     detail::attempt([&](pith_error *err) { return pith_build_report(&info, err); });
     return info;
 }
+/* A runtime before a model is opened: the library of ONNX Runtime that would be loaded. */
+inline pith_runtime_report probe_runtime(const std::string &name, const pith_runtime_options *wanted = nullptr) {
+    pith_runtime_report report = options<pith_runtime_report>();
+    detail::attempt([&](pith_error *err) { return pith_runtime_probe(&report, name.c_str(), wanted, err); });
+    return report;
+}
 inline pith_memory_info memory() {
     pith_memory_info info = options<pith_memory_info>();
     detail::attempt([&](pith_error *err) { return pith_memory_report(&info, nullptr, err); });

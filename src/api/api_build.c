@@ -3,3 +3,8 @@
 #include "model/build_info.h"
 
 pith_status pith_build_report(pith_build_info *info, pith_error *err) { PITH_ENTRY(pith_build_info_fill(info, err)); }
+
+pith_status pith_runtime_probe(pith_runtime_report *report, const char *runtime, const pith_runtime_options *options,
+                               pith_error *err) {
+    PITH_ENTRY(pith_build_find_runtime(report, runtime, options, err));
+}

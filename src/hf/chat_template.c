@@ -86,7 +86,7 @@ static void chat_add_code(chat_program *c, const char *begin, const char *end, c
     r->p = begin;
     r->end = end;
     if (mark == '%') {
-        tag.keyword = chat_word(r);
+        tag.keyword = pith_chat_word(r);
         tag.text = (pith_str){ r->p, (size_t)(end - r->p) };
     }
     chat_add_tag(c, tag);
@@ -104,7 +104,7 @@ static void chat_cut(chat_program *c) {
         const bool left = code < end && *code == '-', kept = code < end && *code == '+';
         const char *stop = chat_find_end(code + (left || kept), end, mark);
         if (!stop) {
-            chat_fail(&c->run, p, "a tag does not end");
+            pith_chat_fail(&c->run, p, "a tag does not end");
             return;
         }
         chat_add_words(c, words, p, left, mark != '}' && !kept);
@@ -123,7 +123,7 @@ static void chat_emit(chat_program *c, pith_chat_part part) {
     if (c->run.status) return;
     c->word_bytes += part.words.size;
     if (c->part_count == CHAT_PARTS_MAX || c->word_bytes > CHAT_WORDS_MAX) {
-        chat_fail(&c->run, c->run.p, "it writes too much");
+        pith_chat_fail(&c->run, c->run.p, "it writes too much");
         return;
     }
     if (!pith_arena_grow(c->run.arena, &parts, c->part_count, &c->part_capacity, sizeof part)) {
@@ -135,11 +135,11 @@ static void chat_emit(chat_program *c, pith_chat_part part) {
 }
 
 static void chat_put(chat_program *c, const chat_tag *tag) {
-    chat_value v = chat_expression(&c->run);
-    if (c->run.p < c->run.end) chat_fail(&c->run, c->run.p, "something follows an expression");
-    chat_want(&c->run, v);
+    chat_value v = pith_chat_expression(&c->run);
+    if (c->run.p < c->run.end) pith_chat_fail(&c->run, c->run.p, "something follows an expression");
+    pith_chat_want(&c->run, v);
     if (v.type != CHAT_TEXT && v.type != CHAT_UNDEFINED)
-        chat_fail(&c->run, tag->text.data, "it writes something other than a string");
+        pith_chat_fail(&c->run, tag->text.data, "it writes something other than a string");
     for (size_t i = 0; v.type == CHAT_TEXT && i < v.count; i++) chat_emit(c, v.parts[i]);
 }
 
@@ -163,8 +163,8 @@ static bool chat_condition(chat_program *c, const chat_tag *tag) {
     chat_run *r = &c->run;
     r->p = tag->text.data;
     r->end = r->p + tag->text.size;
-    const bool holds = chat_holds(r, chat_operands(r));
-    if (r->p < r->end) chat_fail(r, r->p, "something follows a condition");
+    const bool holds = pith_chat_holds(r, pith_chat_operands(r));
+    if (r->p < r->end) pith_chat_fail(r, r->p, "something follows a condition");
     return holds && !r->status;
 }
 
@@ -174,7 +174,7 @@ static size_t chat_if(chat_program *c, size_t at) {
     for (size_t i = at; !c->run.status;) {
         const chat_tag *tag = &c->tags[i];
         const size_t next = chat_next(c, i, "endif");
-        if (next == c->count) chat_fail(&c->run, tag->text.data, "a block 'if' does not end");
+        if (next == c->count) pith_chat_fail(&c->run, tag->text.data, "a block 'if' does not end");
         if (c->run.status) break;
         if (!done && (pith_str_is(tag->keyword, "else") || chat_condition(c, tag))) {
             done = true;
@@ -188,10 +188,10 @@ static size_t chat_if(chat_program *c, size_t at) {
 
 static chat_value chat_loop(chat_run *r, size_t i, size_t count) {
     static const pith_str keys[] = { { "first", 5 }, { "last", 4 }, { "index", 5 }, { "index0", 6 } };
-    chat_value *items = chat_alloc(r, 4, sizeof *items);
+    chat_value *items = pith_chat_alloc(r, 4, sizeof *items);
     if (!items) return (chat_value){ .type = CHAT_UNDEFINED };
-    items[0] = chat_flag(i == 0);
-    items[1] = chat_flag(i + 1 == count);
+    items[0] = pith_chat_flag(i == 0);
+    items[1] = pith_chat_flag(i + 1 == count);
     items[2] = (chat_value){ .type = CHAT_NUMBER, .number = (int64_t)i + 1 };
     items[3] = (chat_value){ .type = CHAT_NUMBER, .number = (int64_t)i };
     return (chat_value){ .type = CHAT_OBJECT, .items = items, .keys = keys, .count = 4 };
@@ -201,17 +201,17 @@ static chat_value chat_loop(chat_run *r, size_t i, size_t count) {
 static size_t chat_for(chat_program *c, size_t at) {
     chat_run *r = &c->run;
     const size_t end = chat_next(c, at, "endfor");
-    pith_str name = chat_word(r), in = chat_word(r);
-    chat_value list = chat_operands(r);
+    pith_str name = pith_chat_word(r), in = pith_chat_word(r);
+    chat_value list = pith_chat_operands(r);
     if (end == c->count || !pith_str_is(c->tags[end].keyword, "endfor") || !name.size || !pith_str_is(in, "in") ||
         list.type != CHAT_LIST || r->p < r->end)
-        chat_fail(r, c->tags[at].text.data, "a block 'for' is not of the form that is run here: 'for x in list'");
+        pith_chat_fail(r, c->tags[at].text.data, "a block 'for' is not of the form that is run here: 'for x in list'");
     for (size_t i = 0; i < list.count && !r->status; i++) {
         chat_name kept[CHAT_NAMES_MAX];
         const size_t count = r->name_count;
         memcpy(kept, r->names, sizeof kept);
-        chat_set(r, name, list.items[i]);
-        chat_set(r, PITH_STR("loop"), chat_loop(r, i, list.count));
+        pith_chat_set(r, name, list.items[i]);
+        pith_chat_set(r, PITH_STR("loop"), chat_loop(r, i, list.count));
         chat_run_tags(c, at + 1, end);
         memcpy(r->names, kept, sizeof r->names);
         r->name_count = count;
@@ -222,16 +222,16 @@ static size_t chat_for(chat_program *c, size_t at) {
 static void chat_assign(chat_program *c) {
     chat_run *r = &c->run;
     const char *at = r->p;
-    pith_str name = chat_word(r);
-    if (!name.size || !chat_take(r, "=")) {
-        chat_fail(r, at, "'set' is run for a name only");
+    pith_str name = pith_chat_word(r);
+    if (!name.size || !pith_chat_take(r, "=")) {
+        pith_chat_fail(r, at, "'set' is run for a name only");
         return;
     }
-    chat_value v = chat_expression(r);
-    chat_want(r, v);
-    chat_want_list(r, v);
-    if (r->p < r->end) chat_fail(r, r->p, "something follows an expression");
-    chat_set(r, name, v);
+    chat_value v = pith_chat_expression(r);
+    pith_chat_want(r, v);
+    pith_chat_want_list(r, v);
+    if (r->p < r->end) pith_chat_fail(r, r->p, "something follows an expression");
+    pith_chat_set(r, name, v);
 }
 
 static size_t chat_run_block(chat_program *c, size_t i) {
@@ -241,19 +241,19 @@ static size_t chat_run_block(chat_program *c, size_t i) {
     if (pith_str_is(k, "set"))
         chat_assign(c);
     else
-        chat_fail(&c->run, c->tags[i].text.data, "'" PITH_STR_FMT "' is not run here", PITH_STR_ARG(k));
+        pith_chat_fail(&c->run, c->tags[i].text.data, "'" PITH_STR_FMT "' is not run here", PITH_STR_ARG(k));
     return i;
 }
 
 static void chat_run_tags(chat_program *c, size_t begin, size_t end) {
     chat_run *r = &c->run;
-    if (r->depth == CHAT_DEPTH_MAX) chat_fail(r, r->p, "it is nested more than %d deep", CHAT_DEPTH_MAX);
+    if (r->depth == CHAT_DEPTH_MAX) pith_chat_fail(r, r->p, "it is nested more than %d deep", CHAT_DEPTH_MAX);
     r->depth++;
     for (size_t i = begin; i < end && !r->status; i++) {
         const chat_tag *tag = &c->tags[i];
         r->p = tag->text.data;
         r->end = r->p + tag->text.size;
-        if (r->steps++ == CHAT_STEPS_MAX) chat_fail(r, r->p, "it runs for too long");
+        if (r->steps++ == CHAT_STEPS_MAX) pith_chat_fail(r, r->p, "it runs for too long");
         if (tag->kind == CHAT_TAG_WORDS)
             chat_emit(c, (pith_chat_part){ .kind = PITH_CHAT_WORDS, .words = tag->text });
         else if (tag->kind == CHAT_TAG_PUT)
@@ -267,7 +267,7 @@ static void chat_run_tags(chat_program *c, size_t begin, size_t end) {
 /* ---- messages ---- */
 
 static chat_value chat_object(chat_run *r, const pith_str *keys, chat_value first, chat_value second) {
-    chat_value *items = chat_alloc(r, 2, sizeof *items);
+    chat_value *items = pith_chat_alloc(r, 2, sizeof *items);
     if (!items) return (chat_value){ .type = CHAT_UNDEFINED };
     items[0] = first;
     items[1] = second;
@@ -276,34 +276,34 @@ static chat_value chat_object(chat_run *r, const pith_str *keys, chat_value firs
 
 static chat_value chat_message(chat_run *r, const char *role, pith_chat_kind kind, bool structured) {
     static const pith_str keys[] = { { "role", 4 }, { "content", 7 } }, inner[] = { { "type", 4 }, { "text", 4 } };
-    pith_chat_part *part = chat_alloc(r, 1, sizeof *part);
-    chat_value *list = chat_alloc(r, 1, sizeof *list);
+    pith_chat_part *part = pith_chat_alloc(r, 1, sizeof *part);
+    chat_value *list = pith_chat_alloc(r, 1, sizeof *list);
     if (!part || !list) return (chat_value){ .type = CHAT_UNDEFINED };
     part->kind = kind;
     chat_value content = { .type = CHAT_TEXT, .parts = part, .count = 1 };
     if (structured) {
-        list[0] = chat_object(r, inner, chat_text(r, PITH_STR("text")), content);
+        list[0] = chat_object(r, inner, pith_chat_text(r, PITH_STR("text")), content);
         content = (chat_value){ .type = CHAT_LIST, .items = list, .count = 1 };
     }
-    return chat_object(r, keys, chat_text(r, pith_str_of(role)), content);
+    return chat_object(r, keys, pith_chat_text(r, pith_str_of(role)), content);
 }
 
 static void chat_begin(chat_program *c, const pith_chat_settings *s) {
     chat_run *r = &c->run;
-    chat_value *messages = chat_alloc(r, 3, sizeof *messages);
+    chat_value *messages = pith_chat_alloc(r, 3, sizeof *messages);
     size_t count = 0;
     if (!messages) return;
     if (s->instructed) messages[count++] = chat_message(r, "system", PITH_CHAT_INSTRUCTION, s->structured);
     messages[count++] = chat_message(r, "query", PITH_CHAT_QUERY, s->structured);
     messages[count++] = chat_message(r, "document", PITH_CHAT_DOCUMENT, s->structured);
     r->p = r->text.data;
-    chat_set(r, PITH_STR("messages"), (chat_value){ .type = CHAT_LIST, .items = messages, .count = count });
-    chat_set(r, PITH_STR("add_generation_prompt"), chat_flag(false));
-    chat_set(r, PITH_STR("tools"), (chat_value){ .type = CHAT_NONE });
-    chat_set(r, PITH_STR("documents"), (chat_value){ .type = CHAT_NONE });
+    pith_chat_set(r, PITH_STR("messages"), (chat_value){ .type = CHAT_LIST, .items = messages, .count = count });
+    pith_chat_set(r, PITH_STR("add_generation_prompt"), pith_chat_flag(false));
+    pith_chat_set(r, PITH_STR("tools"), (chat_value){ .type = CHAT_NONE });
+    pith_chat_set(r, PITH_STR("documents"), (chat_value){ .type = CHAT_NONE });
     for (size_t i = 0; i < s->variable_count; i++) {
         const pith_chat_variable *v = &s->variables[i];
-        chat_set(r, v->name, v->text.data ? chat_text(r, v->text) : chat_flag(v->flag));
+        pith_chat_set(r, v->name, v->text.data ? pith_chat_text(r, v->text) : pith_chat_flag(v->flag));
     }
 }
 

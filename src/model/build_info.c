@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backend/backend.h"
+#include "base/caller_options.h"
 #include "base/error.h"
 #include "image/module.h"
 #include "ops/custom.h"
@@ -51,5 +52,22 @@ pith_status pith_build_info_fill(pith_build_info *info, pith_error *err) {
     if (mine.size < sizeof mine.size)
         return pith_fail(err, PITH_ERR_ARGUMENT, "the struct has no size; initialise it with PITH_BUILD_INFO_INIT");
     memcpy(info, &mine, mine.size < sizeof mine ? mine.size : sizeof mine);
+    return PITH_OK;
+}
+
+pith_status pith_build_find_runtime(pith_runtime_report *report, const char *name, const pith_runtime_options *options,
+                                    pith_error *err) {
+    pith_runtime_options o = PITH_RUNTIME_OPTIONS_INIT;
+    pith_runtime_report mine = PITH_RUNTIME_REPORT_INIT;
+    const pith_runtime *runtime;
+    PITH_TAKE_OPTIONS(o, options, err);
+    if (report->size < sizeof report->size)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "the report has no size; initialise it with its _INIT macro");
+    PITH_TRY(pith_runtime_find(&runtime, name, err));
+    mine.name = mine.requested = runtime->name;
+    mine.reason = mine.library = mine.version = mine.providers = "";
+    if (runtime->ready) PITH_TRY(runtime->ready(&mine, &o, err));
+    mine.size = report->size;
+    memcpy(report, &mine, mine.size < sizeof mine ? mine.size : sizeof mine);
     return PITH_OK;
 }

@@ -1,8 +1,10 @@
 /* check_inputs.c - see check_inputs.h.
  *
- * Sizes: the first axis of an input is its batch, and every other symbol is a length. Both walk through small tables,
- * so that 1, 2, odd and larger sizes meet. Numbers that the file declares are kept. Integers stay below the number of
- * rows of the table they index. An input whose name contains "mask" gets the patterns of mask_kind in turn. */
+ * Sizes: a symbol has one size in a run, which the first axis it names decides. The first axis of an input is its
+ * batch, and every other one is a length. Both walk through small tables, so that 1, 2, odd and larger sizes meet;
+ * pictures get multiples of 32 in every third run, because pyramids halve them five times. Numbers that the file
+ * declares are kept. Integers stay below the number of rows of the table they index. An input whose name contains
+ * "mask" gets the patterns of mask_kind in turn. */
 #include "model/check_inputs.h"
 
 #include <string.h>
@@ -69,13 +71,19 @@ int64_t pith_check_index_limit(const pith_graph *graph, const char *input) {
 
 /* ---- sizes ---- */
 
-static int64_t inputs_size(const pith_value *v, int axis, uint64_t run) {
+/* The size of an axis in this run. sizes has an entry for each symbol of the graph: 0 before it is chosen. */
+static int64_t inputs_size(int64_t *sizes, const pith_graph *g, const pith_value *v, int axis, uint64_t run) {
     /* Four, seven and five masks have no common factor, so that each meets each. One batch and one length a run, so
      * that inputs fit each other. */
     static const int64_t batches[] = { 2, 1, 3, 2 }, lengths[] = { 7, 16, 9, 33, 2, 1, 5 };
     pith_dim declared = v->hint && v->hint->rank == v->type.rank ? v->hint->dims[axis] : v->type.dims[axis];
     if (pith_dim_known(declared) && declared >= 0) return declared;
-    return axis == 0 ? batches[run % 4] : lengths[run % 7];
+    int32_t symbol = pith_dim_symbol_index(g->dims, v->type.dims[axis]);
+    if (symbol >= 0 && sizes[symbol]) return sizes[symbol];
+    bool picture = v->type.rank >= 4 && axis >= 2 && run % 3 == 2;
+    int64_t size = axis == 0 ? batches[run % 4] : picture ? 32 + 32 * (int64_t)(run % 2) : lengths[run % 7];
+    if (symbol >= 0) sizes[symbol] = size;
+    return size;
 }
 
 /* ---- contents ---- */
@@ -127,6 +135,9 @@ static void inputs_fill(pith_tensor *t, const pith_value *v, uint64_t seed, uint
 pith_status pith_check_inputs(pith_tensor *inputs, const pith_graph *g, uint64_t seed, uint64_t run, char *text,
                               size_t size, pith_arena *arena, pith_error *err) {
     pith_text_out out = pith_text_begin(text, size);
+    size_t symbols = pith_dims_symbol_count(g->dims);
+    int64_t *sizes = pith_arena_array(arena, symbols + 1, sizeof *sizes);
+    if (!sizes) return pith_fail_memory(err, symbols * sizeof *sizes);
     for (size_t i = 0; i < g->input_count; i++) {
         const pith_value *v = g->inputs[i];
         pith_tensor *t = &inputs[i];
@@ -139,7 +150,7 @@ pith_status pith_check_inputs(pith_tensor *inputs, const pith_graph *g, uint64_t
             return pith_fail(err, PITH_ERR_UNSUPPORTED,
                              "input '" PITH_STR_FMT "': inputs of this kind cannot be made up", PITH_STR_ARG(v->name));
         *t = (pith_tensor){ .dtype = dtype, .rank = v->type.rank };
-        for (int d = 0; d < t->rank; d++) t->dims[d] = inputs_size(v, d, run);
+        for (int d = 0; d < t->rank; d++) t->dims[d] = inputs_size(sizes, g, v, d, run);
         if (!pith_dtype_bytes(dtype, pith_dims_count(t->dims, t->rank), &t->bytes))
             return pith_fail_memory(err, SIZE_MAX);
         t->data = pith_arena_alloc64(arena, t->bytes);

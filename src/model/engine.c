@@ -71,7 +71,7 @@ static pith_status engine_begin(pith_model *m, pith_error *err) {
     if (m->runtime->as_written && m->options.precision > PITH_PRECISION_F32)
         return pith_fail(err, PITH_ERR_ARGUMENT,
                          "precision int8 and bf16 are the builtin runtime's; %s runs the file as it is", name);
-    if (!m->runtime->ready || !m->runtime->ready(&m->engine.options, &fault)) return PITH_OK;
+    if (!m->runtime->ready || !m->runtime->ready(NULL, &m->engine.options, &fault)) return PITH_OK;
     return engine_fall_back(m, &fault, err);
 }
 
@@ -104,7 +104,7 @@ static pith_status engine_take_over(pith_model *m, const pith_error *reason, pit
     if (!m->engine.is_auto || reason->code != PITH_ERR_UNSUPPORTED || m->options.precision > PITH_PRECISION_F32)
         return pith_fail(err, reason->code, "%s", reason->message);
     PITH_TRY(pith_runtime_find(&m->runtime, ENGINE_FOREIGN, err));
-    pith_status status = m->runtime->ready(&m->engine.options, &fault);
+    pith_status status = m->runtime->ready(NULL, &m->engine.options, &fault);
     if (!status) status = engine_open_program(m, &fault);
     if (!status) return engine_note(m, reason->message, err);
     m->runtime = builtin;

@@ -4,6 +4,7 @@
  * one list of nodes and one of leaves. A walk follows at most as many edges as there are nodes, so a cycle in a
  * hostile file is an error, not a hang. Source: ONNX operators of these names. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/dtype.h"
@@ -31,7 +32,7 @@ typedef struct ensemble {
     int64_t *roots; /* as next */
     double *members;
     int64_t node_count, leaf_count, root_count, targets;
-    const float *base;
+    double *base; /* added to the scores */
     size_t base_count;
     aggregate aggregate;
     pith_post post;
@@ -39,7 +40,8 @@ typedef struct ensemble {
     const int64_t *int_labels;
     const pith_str *string_labels;
     size_t label_count;
-    bool binary; /* two labels scored by one target */
+    bool binary;   /* two labels scored by one target */
+    bool positive; /* no weight is negative: a binary score is a probability */
 } ensemble;
 
 /* ---- reading ---- */
@@ -147,13 +149,22 @@ static pith_status prepare_trees(pith_prepare *c) {
     return PITH_OK;
 }
 
-/* Place of (tree, node) among the older spelling's nodes; they mostly come in order. */
-static int64_t place(const int64_t *trees, const int64_t *ids, int64_t count, int64_t from, int64_t tree, int64_t id) {
-    for (int64_t k = 0; k < count; k++) {
-        int64_t i = (from + k) % count;
-        if (trees[i] == tree && ids[i] == id) return i;
-    }
-    return -1;
+/* Where a node of the older spelling stands, sorted by tree and number. */
+typedef struct tree_place {
+    int64_t tree, id, at;
+} tree_place;
+
+static int place_order(const void *a, const void *b) {
+    const tree_place *x = a, *y = b;
+    if (x->tree != y->tree) return x->tree < y->tree ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* The place of node `id` of a tree in the file's lists, or -1. */
+static int64_t place_find(const tree_place *places, size_t count, int64_t tree, int64_t id) {
+    const tree_place key = { tree, id, 0 };
+    const tree_place *found = bsearch(&key, places, count, sizeof *places, place_order);
+    return found ? found->at : -1;
 }
 
 static pith_status ml_tree_read_mode(pith_prepare *c, pith_str name, mode *m) {
@@ -165,15 +176,20 @@ static pith_status ml_tree_read_mode(pith_prepare *c, pith_str name, mode *m) {
 }
 
 /* The value list under its float name or, from opset 3, as a tensor. */
-static pith_status values(pith_prepare *c, const char *name, const char *tensor_name, size_t count, double **out) {
-    size_t n = 0;
-    const float *f = pith_node_floats(c->node, name, &n);
+static pith_status values(pith_prepare *c, const char *name, const char *tensor_name, double **out, size_t *count) {
+    const float *f = pith_node_floats(c->node, name, count);
     const pith_tensor *t = pith_node_tensor(c->node, tensor_name);
-    if (t) n = (size_t)pith_tensor_count(t);
+    if (t) *count = (size_t)pith_tensor_count(t);
+    *out = pith_arena_array(c->arena, *count + 1, sizeof **out);
+    if (!*out) return pith_fail_memory(c->err, *count * sizeof **out);
+    for (size_t i = 0; i < *count; i++) (*out)[i] = t ? pith_wide_get(t, (int64_t)i) : f[i];
+    return PITH_OK;
+}
+
+static pith_status values_of(pith_prepare *c, const char *name, const char *tensor_name, size_t count, double **out) {
+    size_t n;
+    PITH_TRY(values(c, name, tensor_name, out, &n));
     if (n != count) return pith_fail(c->err, PITH_ERR_ARGUMENT, "%s has %zu entries, not %zu", name, n, count);
-    *out = pith_arena_array(c->arena, count + 1, sizeof **out);
-    if (!*out) return pith_fail_memory(c->err, count * sizeof **out);
-    for (size_t i = 0; i < count; i++) (*out)[i] = t ? pith_wide_get(t, (int64_t)i) : f[i];
     return PITH_OK;
 }
 
@@ -183,7 +199,20 @@ typedef struct old_lists {
     const int64_t *trees, *ids, *features, *on_true, *on_false, *missing, *leaf_trees, *leaf_nodes, *leaf_targets;
     const pith_str *modes;
     double *splits, *weights;
+    tree_place *places; /* one per node, sorted */
 } old_lists;
+
+static pith_status old_read_places(pith_prepare *c, old_lists *l) {
+    l->places = pith_arena_array(c->arena, l->nodes + 1, sizeof *l->places);
+    if (!l->places) return pith_fail_memory(c->err, l->nodes * sizeof *l->places);
+    for (size_t i = 0; i < l->nodes; i++) l->places[i] = (tree_place){ l->trees[i], l->ids[i], (int64_t)i };
+    qsort(l->places, l->nodes, sizeof *l->places, place_order);
+    for (size_t i = 1; i < l->nodes; i++)
+        if (!place_order(&l->places[i - 1], &l->places[i]))
+            return pith_fail(c->err, PITH_ERR_ARGUMENT, "nodes_nodeids: node %lld of tree %lld is there twice",
+                             (long long)l->places[i].id, (long long)l->places[i].tree);
+    return PITH_OK;
+}
 
 static pith_status old_read_lists(pith_prepare *c, old_lists *l, bool classifier) {
     size_t strings;
@@ -200,9 +229,9 @@ static pith_status old_read_lists(pith_prepare *c, old_lists *l, bool classifier
     if (!l->trees || !l->ids || !l->features || !l->on_true || !l->on_false || !l->modes || strings != l->nodes ||
         !l->leaf_trees || !l->leaf_nodes || !l->leaf_targets)
         return pith_fail(c->err, PITH_ERR_ARGUMENT, "the lists of nodes and leaves are incomplete or do not fit");
-    PITH_TRY(values(c, "nodes_values", "nodes_values_as_tensor", l->nodes, &l->splits));
-    return values(c, classifier ? "class_weights" : "target_weights",
-                  classifier ? "class_weights_as_tensor" : "target_weights_as_tensor", l->leaves, &l->weights);
+    PITH_TRY(values_of(c, "nodes_values", "nodes_values_as_tensor", l->nodes, &l->splits));
+    return values_of(c, classifier ? "class_weights" : "target_weights",
+                     classifier ? "class_weights_as_tensor" : "target_weights_as_tensor", l->leaves, &l->weights);
 }
 
 /* How scores come from leaves, and how many there are. */
@@ -221,23 +250,24 @@ static pith_status old_read_scores(pith_prepare *c, ensemble *e, bool classifier
     e->targets = classifier ? (int64_t)e->label_count : pith_node_int(c->node, "n_targets", 1);
     if (e->targets < 1 || e->targets > INT32_MAX)
         return pith_fail(c->err, PITH_ERR_ARGUMENT, "n_targets is out of range");
-    e->base = pith_node_floats(c->node, "base_values", &e->base_count);
-    return PITH_OK;
+    return values(c, "base_values", "base_values_as_tensor", &e->base, &e->base_count);
 }
 
 /* leaf_at, by node: its first leaf + 1. */
 static pith_status old_read_leaves(pith_prepare *c, ensemble *e, const old_lists *l, bool classifier,
                                    int64_t *leaf_at) {
     bool one_target = true;
+    e->positive = true;
     for (size_t i = 0; i < l->leaves; i++) {
         int64_t target = l->leaf_targets[i];
         if (target < 0 || target >= e->targets) return bad(c, classifier ? "class_ids" : "target_ids", (int64_t)i);
         one_target &= target == l->leaf_targets[0];
+        e->positive &= l->weights[i] >= 0;
         e->leaves[i] = (leaf){ target, -1, l->weights[i] };
     }
     e->binary = classifier && e->label_count == 2 && one_target;
     for (size_t i = l->leaves; i-- > 0;) {
-        int64_t at = place(l->trees, l->ids, (int64_t)l->nodes, 0, l->leaf_trees[i], l->leaf_nodes[i]);
+        int64_t at = place_find(l->places, l->nodes, l->leaf_trees[i], l->leaf_nodes[i]);
         if (at < 0) return bad(c, classifier ? "class_nodeids" : "target_nodeids", (int64_t)i);
         e->leaves[i].next = leaf_at[at] - 1;
         leaf_at[at] = (int64_t)i + 1;
@@ -257,8 +287,8 @@ static pith_status old_read_nodes(pith_prepare *c, ensemble *e, const old_lists 
             v->next[0] = v->next[1] = ~(leaf_at[i] - 1); /* -1 + 1: a leaf without weight leads to leaf -1 */
             continue;
         }
-        v->next[1] = place(l->trees, l->ids, n, i, l->trees[i], l->on_true[i]);
-        v->next[0] = place(l->trees, l->ids, n, i, l->trees[i], l->on_false[i]);
+        v->next[1] = place_find(l->places, l->nodes, l->trees[i], l->on_true[i]);
+        v->next[0] = place_find(l->places, l->nodes, l->trees[i], l->on_false[i]);
         if (v->next[1] < 0) return bad(c, "nodes_truenodeids", i);
         if (v->next[0] < 0) return bad(c, "nodes_falsenodeids", i);
     }
@@ -271,6 +301,7 @@ static pith_status prepare_old(pith_prepare *c, bool classifier) {
     if (!e) return pith_fail_memory(c->err, sizeof *e);
     c->state = e;
     PITH_TRY(old_read_lists(c, &l, classifier));
+    PITH_TRY(old_read_places(c, &l));
     PITH_TRY(allocate(c, e, l.nodes, l.leaves, l.nodes, 0));
     PITH_TRY(old_read_scores(c, e, classifier));
     int64_t *leaf_at = pith_arena_array(c->arena, l.nodes + 1, sizeof *leaf_at);
@@ -375,13 +406,12 @@ static pith_status ml_tree_run(pith_run *r) {
         memset(set, 0, (size_t)e->targets);
         for (int64_t i = 0; i < e->targets; i++) scores[i] = 0;
         for (int64_t i = 0; i < e->root_count; i++) PITH_TRY(walk(r, e, e->roots[i], x, row, columns, scores, set));
+        int64_t best = 0, scored = e->binary && e->leaf_count ? e->leaves[0].target : 0;
         for (int64_t i = 0; i < e->targets; i++)
-            if ((size_t)i < e->base_count) scores[i] += e->base[i];
-        int64_t best = 0;
+            if ((size_t)i < e->base_count) scores[e->base_count == 1 ? scored : i] += e->base[i];
         if (e->binary) { /* one score for two labels: the other is its complement */
-            int64_t scored = e->leaf_count ? e->leaves[0].target : 0;
             double s = scores[scored];
-            bool plain = e->post == PITH_POST_NONE;
+            bool plain = e->post == PITH_POST_NONE && e->positive;
             best = plain ? s > 0.5 : s > 0;
             scores[0] = plain ? 1 - s : -s;
             scores[1] = s;

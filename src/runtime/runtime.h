@@ -38,8 +38,9 @@ struct pith_runtime {
     const char *name;
     bool as_written; /* it runs the file that a graph was read from, with the inputs and outputs of the graph; the graph
                         is then not optimised, and its operators may be unknown */
-    /* Whether the engine can be used at all, before a file is read. NULL: it always can. */
-    pith_status (*ready)(const pith_runtime_options *options, pith_error *err);
+    /* Whether the engine can be used at all, before a file is read. Fills in library and version of a report, unless it
+     * is NULL. NULL: it always can. */
+    pith_status (*ready)(pith_runtime_report *report, const pith_runtime_options *options, pith_error *err);
     /* Makes *state. It may keep pointers to the source's members and use the arena, which outlives the program. */
     pith_status (*open)(void **state, const pith_program_source *source, pith_arena *arena, pith_error *err);
     /* Fills in library, version and providers of a report. NULL: there is nothing to say. */

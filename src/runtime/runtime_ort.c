@@ -43,9 +43,14 @@ typedef struct ort_runner {
 
 /* ---- programs ---- */
 
-static pith_status ort_ready(const pith_runtime_options *options, pith_error *err) {
+static pith_status ort_ready(pith_runtime_report *report, const pith_runtime_options *options, pith_error *err) {
     const pith_ort *ort;
-    return pith_ort_load(&ort, options, err);
+    PITH_TRY(pith_ort_load(&ort, options, err));
+    if (report) {
+        report->library = ort->path;
+        report->version = ort->version;
+    }
+    return PITH_OK;
 }
 
 /* The lock is held, or the program is new. */
