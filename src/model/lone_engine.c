@@ -28,9 +28,12 @@ pith_status pith_engine_rescue(pith_model *m, pith_status status, pith_error *er
 }
 
 pith_program_source pith_model_program_source(const pith_model *m, const pith_graph *graph) {
-    pith_program_source source = {
-        .graph = graph, .files = &m->files, .options = &m->engine.options, .log = m->options.log
-    };
+    pith_account *account = &((pith_model *)(uintptr_t)m)->account; /* counters may change in a model that does not */
+    pith_program_source source = { .graph = graph,
+                                   .files = &m->files,
+                                   .options = &m->engine.options,
+                                   .log = m->options.log,
+                                   .counters = &account->counters };
     if (!m->reader || strcmp(m->reader->name, "onnx")) return source;
     if (m->engine.inner.data) {
         source.bytes = m->engine.inner;

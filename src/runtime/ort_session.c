@@ -126,13 +126,17 @@ static pith_status ort_add_providers(const pith_ort *ort, ort_session_options *o
         ort_provider p;
         pith_error fault = PITH_ERROR_INIT;
         PITH_TRY(ort_provider_read(&p, given->providers[i], err));
-        if (!ort_add_provider(ort, o, &p, &fault))
+        const bool added = !ort_add_provider(ort, o, &p, &fault);
+        pith_count(source->counters, PITH_COUNT_device_choices, 1);
+        if (!added) pith_count(source->counters, PITH_COUNT_device_fallbacks, 1);
+        if (added)
             pith_text_put(providers, "%s%s", providers->used ? "," : "", p.name);
         else if (!quiet)
             pith_log_write(source->log, PITH_LOG_WARNING, "the provider %s is passed over: %s", p.name, fault.message);
     }
     if (providers->used) return PITH_OK;
     if (!given->provider_count) {
+        pith_count(source->counters, PITH_COUNT_device_choices, 1);
         pith_text_put(providers, "cpu");
         return PITH_OK;
     }

@@ -7,6 +7,7 @@
 #ifndef PITH_RUNTIME_RUNTIME_H
 #define PITH_RUNTIME_RUNTIME_H
 
+#include "base/counters.h"
 #include "exec/executor.h"
 #include "pith/runtime.h"
 
@@ -21,6 +22,7 @@ typedef struct pith_program_source {
     const char *folder; /* without a path: where the model's external data is; NULL: it has none */
     const pith_runtime_options *options;
     const pith_log *log;
+    pith_counters *counters; /* of the devices or providers that are tried */
 } pith_program_source;
 
 typedef struct pith_program {

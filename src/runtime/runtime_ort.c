@@ -280,7 +280,10 @@ static pith_status ort_run(void *state, pith_tensor *outputs, const pith_tensor 
     if (!status) status = ort_run_session(r, session, cancel, err);
     for (size_t i = 0; i < r->program->source.graph->output_count && !status; i++)
         status = ort_take_output(&outputs[i], r, i, err);
-    if (status) ort_forget(r);
+    if (status)
+        ort_forget(r);
+    else
+        pith_count(r->program->source.counters, PITH_COUNT_device_successes, 1);
     return status;
 }
 
