@@ -162,7 +162,8 @@ const command command_compare = {
         "Runs a model once on the builtin engine and once on ONNX Runtime, and prints for each output the largest "
         "difference of two elements: max_abs, and max_rel, which is divided by the larger of the two.\n"
         "Inputs that are not given are random: floats between -1 and 1, ids of tokens below 16, other integers 0 or 1, "
-        "masks of ones. A free size is that of the given inputs with an axis of this name, else 2 for a batch, 64 for a height or width, else 8; --input-shape sets it.",
+        "masks of ones. A free size is that of the given inputs with an axis of this name, else 2 for a batch, 64 "
+        "for a height or width, else 8; --input-shape sets it.",
     .examples = examples,
     .options = options,
     .run = compare_run,

@@ -29,10 +29,10 @@ typedef struct pith_build_info {
 PITH_API pith_status pith_build_report(pith_build_info *info, pith_error *err);
 
 /* Fills a report that was initialised with PITH_RUNTIME_REPORT_INIT with what is known of a runtime before a model is
- * opened: name, and of ONNX Runtime library and version. The library is searched and loaded as pith_model_open does with
- * these options (NULL: the defaults), and stays loaded. The strings live as long as the process. Thread-safe. Errors:
- * PITH_ERR_ARGUMENT: this build has no such runtime, or a struct has no size; PITH_ERR_NOT_FOUND: its library is not
- * there, and the message names the places that were tried; PITH_ERR_UNSUPPORTED: the library cannot be used. */
+ * opened: name, and of ONNX Runtime library and version. The library is searched and loaded as pith_model_open does
+ * with these options (NULL: the defaults), and stays loaded. The strings live as long as the process. Thread-safe.
+ * Errors: PITH_ERR_ARGUMENT: this build has no such runtime, or a struct has no size; PITH_ERR_NOT_FOUND: its library
+ * is not there, and the message names the places that were tried; PITH_ERR_UNSUPPORTED: the library cannot be used. */
 PITH_API pith_status pith_runtime_probe(pith_runtime_report *report, const char *runtime,
                                         const pith_runtime_options *options, pith_error *err);
 
