@@ -34,7 +34,8 @@ static void preprocess_progress(void *user, const char *what, size_t done, size_
     fprintf(stderr, "\r%s: %zu of %zu%s", what, done, total, done == total ? "\n" : "");
 }
 
-static int preprocess_make(const command *c, const preprocess_settings *s, const char *source, output *out) {
+static int preprocess_make(const command *c, const preprocess_settings *s, const char *source,
+                           const parquet_tables *unpacked, output *out) {
     pith_database_options options = PITH_DATABASE_OPTIONS_INIT;
     preprocess_model m = { NULL, PITH_EMBED_OPTIONS_INIT };
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
@@ -50,7 +51,8 @@ static int preprocess_make(const command *c, const preprocess_settings *s, const
         embedder.dim = pith_embed_dim(m.model, &m.embed);
         options.embedder = &embedder;
     }
-    if (pith_database_make(source, &options, preprocess_bytes, out, &err)) code = fail(c, "%s", err.message);
+    if (pith_database_make(unpacked->source ? unpacked->source : source, &options, preprocess_bytes, out, &err))
+        code = parquet_fail(unpacked, c, source, err.message);
     pith_model_close(m.model);
     return code;
 }
@@ -60,7 +62,7 @@ static int preprocess_run(int argc, char **argv) {
     preprocess_settings s = { 0 };
     pith_error err = PITH_ERROR_INIT;
     string_list rest = { NULL, 0 };
-    char *unpacked;
+    parquet_tables unpacked;
     output out;
     int code = take_options(c, &s, argc, argv, &rest);
     if (code >= 0) return code;
@@ -71,12 +73,12 @@ static int preprocess_run(int argc, char **argv) {
     code = output_open(&out, c, s.output, NULL);
     if (code) return code;
     code = parquet_unpack(&unpacked, c, rest.items[0], s.python);
-    const char *source = unpacked ? unpacked : rest.items[0];
     if (!code && !s.draft)
-        code = preprocess_make(c, &s, source, &out);
-    else if (!code && pith_database_draft(source, preprocess_text, &out, &err))
-        code = fail(c, "%s", err.message);
-    parquet_remove(unpacked);
+        code = preprocess_make(c, &s, rest.items[0], &unpacked, &out);
+    else if (!code &&
+             pith_database_draft(unpacked.source ? unpacked.source : rest.items[0], preprocess_text, &out, &err))
+        code = parquet_fail(&unpacked, c, rest.items[0], err.message);
+    parquet_remove(&unpacked);
     return output_close(&out, c, code == EXIT_DONE, code);
 }
 

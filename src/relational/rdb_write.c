@@ -169,19 +169,25 @@ static void parts_list(rdb_parts *p, const pith_rdb *rdb, const rdb_text *meta, 
     part_add(p, PITH_RDB_VECTORS, 0, 0, rdb->vectors, (uint64_t)rdb->string_count * rdb->dim * 4);
 }
 
+static bool parts_zeros(uint64_t count, int (*take)(void *user, const void *data, size_t size), void *user) {
+    static const char zeros[64];
+    for (; count > sizeof zeros; count -= sizeof zeros)
+        if (take(user, zeros, sizeof zeros)) return false;
+    return !count || !take(user, zeros, (size_t)count);
+}
+
 /* Hands out the content behind the header, with zeros between sections: to the hash or to the caller. */
 static bool parts_each(const rdb_parts *p, int (*take)(void *user, const void *data, size_t size), void *user) {
-    static const char zeros[64];
     const size_t table = p->count * sizeof *p->sections;
     uint64_t at = sizeof(pith_rdb_header) + table;
     if (take(user, p->sections, table)) return false;
     for (uint32_t i = 0; i < p->count; i++) {
         const pith_rdb_section *s = &p->sections[i];
-        if (s->offset > at && take(user, zeros, (size_t)(s->offset - at))) return false;
+        if (!parts_zeros(s->offset - at, take, user)) return false;
         if (s->bytes && take(user, p->data[i], (size_t)s->bytes)) return false;
         at = s->offset + s->bytes;
     }
-    return p->offset == at || !take(user, zeros, (size_t)(p->offset - at));
+    return parts_zeros(p->offset - at, take, user);
 }
 
 static int hash_take(void *user, const void *data, size_t size) {

@@ -3,6 +3,7 @@
  * A kind is what all cells of a column allow. A primary key is unique and is named like one, or stands first. A foreign
  * key holds keys of another table, and is named like that table's key; texts need no such name. A draft is for people
  * to check: it favours what they can see at once to be wrong. */
+#include <stdlib.h>
 #include <strings.h>
 
 #include "base/error.h"
@@ -192,13 +193,28 @@ static pith_status draft_table_schema(pith_table_schema *s, draft_table *t, pith
     return PITH_OK;
 }
 
+/* The last name of the path; that of a directory whose path ends with a dot is the real one. */
+static pith_status draft_name(pith_str *name, pith_table_source *source, pith_error *err) {
+    pith_str path = pith_str_of(source->path);
+    const bool folder = pith_dir_exists(source->path);
+    while (folder && path.size > 1 && path.data[path.size - 1] == '/') path.size--;
+    *name = pith_path_name(path);
+    if (!folder) return PITH_OK;
+    if (name->size && !pith_str_is(*name, ".") && !pith_str_is(*name, "..")) return PITH_OK;
+    char *real = realpath(source->path, NULL);
+    *name = pith_arena_str(source->arena, pith_path_name(pith_str_of(real ? real : "")));
+    free(real);
+    return name->data ? PITH_OK : pith_fail_memory(err, 64);
+}
+
 pith_status pith_schema_draft(pith_schema *schema, pith_table_source *source, pith_error *err) {
     pith_arena *arena = source->arena;
     pith_source_table *list;
     size_t count, declared = 0;
     PITH_TRY(source->kind->list(&list, &count, source, err));
     draft_table *tables = pith_arena_array(arena, count, sizeof *tables);
-    *schema = (pith_schema){ .name = pith_path_name(pith_str_of(source->path)) };
+    *schema = (pith_schema){ .name = { "", 0 } };
+    PITH_TRY(draft_name(&schema->name, source, err));
     schema->tables = pith_arena_array(arena, count, sizeof *schema->tables);
     if (!tables || !schema->tables) return pith_fail_memory(err, count * sizeof *tables);
     for (size_t i = 0; i < count; i++) {
