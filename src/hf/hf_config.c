@@ -65,6 +65,7 @@ pith_status pith_hf_config_read(pith_hf_config *config, pith_str text, const cha
                                 .pad_token_id = -1,
                                 .text = text };
     pith_json_init(&j, text, name, arena, err ? err : &local);
+    j.python = true;
     for (pith_json_object(&j); pith_json_next_key(&j, &key);) {
         size_t i = 0, count = sizeof keys / sizeof *keys;
         while (i < count && !pith_str_is(key, keys[i].key)) i++;

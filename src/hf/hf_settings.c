@@ -22,6 +22,7 @@ void pith_hf_fail(pith_hf_builder *b, pith_status code, const char *format, ...)
 static bool hf_settings_find(pith_json *j, pith_hf_builder *b, const char *path, pith_error *err) {
     if (b->status) return false;
     pith_json_init(j, b->config->text, "config.json", b->graph->arena, err);
+    j->python = true;
     for (;;) {
         size_t size = strcspn(path, ".");
         pith_str key, part = { path, size };

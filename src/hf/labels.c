@@ -154,6 +154,7 @@ static pith_status labels_read_file(labels_file *f, const char *dir, const char 
     if (!there) return PITH_OK;
     PITH_TRY(pith_file_open(&file, path.data, false, allocator, err));
     pith_json_init(&j, (pith_str){ (const char *)file.data, file.size }, path.data, f->arena, &fault);
+    j.python = true;
     read(&j, f);
     pith_json_finish(&j);
     pith_file_close(&file);
