@@ -5,6 +5,7 @@
 #include "base/json.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ void pith_json_init(pith_json *j, pith_str text, const char *name, pith_arena *a
     j->name = name;
     j->arena = arena;
     j->err = err;
-    j->failed = false;
+    j->failed = j->python = false;
     j->depth = 0;
 }
 
@@ -97,6 +98,8 @@ pith_json_kind pith_json_peek(pith_json *j) {
     case '"': return PITH_JSON_STRING;
     case '[': return PITH_JSON_ARRAY;
     case '{': return PITH_JSON_OBJECT;
+    case 'N':
+    case 'I': return j->python ? PITH_JSON_NUMBER : PITH_JSON_END;
     default: return c == '-' || (c >= '0' && c <= '9') ? PITH_JSON_NUMBER : PITH_JSON_END;
     }
 }
@@ -300,9 +303,26 @@ static bool digits(const char **p, const char *end) {
     return *p > begin;
 }
 
+/* Consumes one of Python's words for numbers that JSON does not have. */
+static bool scan_python_number(pith_json *j, pith_str *raw) {
+    static const char *const words[] = { "NaN", "Infinity", "-Infinity" };
+    for (size_t i = 0; j->python && i < sizeof words / sizeof *words; i++) {
+        size_t size = strlen(words[i]);
+        if ((size_t)(j->end - j->p) < size || memcmp(j->p, words[i], size)) continue;
+        *raw = (pith_str){ j->p, size };
+        j->p += size;
+        return true;
+    }
+    return false;
+}
+
 /* Consumes a number; *integer says whether it has neither fraction nor exponent. */
 static bool scan_number(pith_json *j, pith_str *raw, bool *integer) {
     const char *p = j->p, *end = j->end;
+    if (scan_python_number(j, raw)) {
+        *integer = false;
+        return true;
+    }
     if (*p == '-') p++;
     bool good = true;
     if (p < end && *p == '0')
@@ -328,33 +348,6 @@ static bool scan_number(pith_json *j, pith_str *raw, bool *integer) {
     *raw = (pith_str){ j->p, (size_t)(p - j->p) };
     j->p = p;
     return true;
-}
-
-int64_t pith_json_int(pith_json *j) {
-    pith_str raw;
-    bool integer;
-    if (!expect(j, PITH_JSON_NUMBER)) return 0;
-    const char *begin = j->p, *p = begin;
-    /* Vocabularies are full of small ones, which a comma or the end of the container follows. */
-    int64_t small = 0;
-    while (j->end - p > 1 && p - begin < 9 && *p >= '0' && *p <= '9') small = small * 10 + (*p++ - '0');
-    if (p > begin && (*begin != '0' || p == begin + 1) && (*p == ',' || *p == '}' || *p == ']')) {
-        j->p = p;
-        return small;
-    }
-    if (!scan_number(j, &raw, &integer)) return 0;
-    int64_t value = 0;
-    bool negative = raw.data[0] == '-', overflow = false;
-    for (size_t i = negative; integer && i < raw.size; i++) {
-        int digit = raw.data[i] - '0';
-        overflow |= __builtin_mul_overflow(value, 10, &value);
-        overflow |= __builtin_add_overflow(value, negative ? -digit : digit, &value);
-    }
-    if (integer && !overflow) return value;
-    j->p = begin;
-    pith_json_fail(j, PITH_ERR_FORMAT, PITH_STR_FMT " is %s", PITH_STR_ARG(raw),
-                   integer ? "too large" : "not a whole number");
-    return 0;
 }
 
 /* Nearest double of mantissa * 10^exponent, exactly rounded, for |exponent| <= 27. Powers of five up to 27 fit in 64
@@ -395,10 +388,9 @@ static double scale_exactly(uint64_t mantissa, int exponent) {
     return value;
 }
 
-double pith_json_double(pith_json *j) {
-    pith_str raw;
-    bool integer;
-    if (!expect(j, PITH_JSON_NUMBER) || !scan_number(j, &raw, &integer)) return 0;
+static double json_double(pith_str raw) {
+    if (raw.data[0] == 'N') return NAN;
+    if (raw.data[raw.size - 1] == 'y') return raw.data[0] == '-' ? -INFINITY : INFINITY;
     uint64_t mantissa = 0;
     int count = 0;
     int64_t exponent = 0;
@@ -424,6 +416,41 @@ double pith_json_double(pith_json *j) {
         return raw.data[0] == '-' ? -value : value;
     }
     return pith_read_double(raw);
+}
+
+int64_t pith_json_int(pith_json *j) {
+    pith_str raw;
+    bool integer;
+    if (!expect(j, PITH_JSON_NUMBER)) return 0;
+    const char *begin = j->p, *p = begin;
+    /* Vocabularies are full of small ones, which a comma or the end of the container follows. */
+    int64_t small = 0;
+    while (j->end - p > 1 && p - begin < 9 && *p >= '0' && *p <= '9') small = small * 10 + (*p++ - '0');
+    if (p > begin && (*begin != '0' || p == begin + 1) && (*p == ',' || *p == '}' || *p == ']')) {
+        j->p = p;
+        return small;
+    }
+    if (!scan_number(j, &raw, &integer)) return 0;
+    int64_t value = 0;
+    bool negative = raw.data[0] == '-', overflow = false;
+    for (size_t i = negative; integer && i < raw.size; i++) {
+        int digit = raw.data[i] - '0';
+        overflow |= __builtin_mul_overflow(value, 10, &value);
+        overflow |= __builtin_add_overflow(value, negative ? -digit : digit, &value);
+    }
+    if (integer && !overflow) return value;
+    double real = integer || !j->python ? NAN : json_double(raw);
+    if (fabs(real) <= 0x1p53 && real == (double)(int64_t)real) return (int64_t)real;
+    j->p = begin;
+    pith_json_fail(j, PITH_ERR_FORMAT, PITH_STR_FMT " is %s", PITH_STR_ARG(raw),
+                   integer ? "too large" : "not a whole number");
+    return 0;
+}
+
+double pith_json_double(pith_json *j) {
+    pith_str raw;
+    bool integer;
+    return expect(j, PITH_JSON_NUMBER) && scan_number(j, &raw, &integer) ? json_double(raw) : 0;
 }
 
 int64_t pith_json_limit(pith_json *j, int64_t limit) {

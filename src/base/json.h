@@ -11,9 +11,9 @@
  *
  * A value must be consumed after each key. The first fault is stored in err with file, line and JSON path
  * ("tokenizer.json:12: model.vocab: …"; without a name only the path), `failed` stays set and every later call returns
- * zero, so loops end and one check at the end is enough. RFC 8259 with nothing added; depth is limited to 256. Strings
- * without escapes are returned as spans of the input; others are decoded into the arena. Lone surrogates become
- * U+FFFD. */
+ * zero, so loops end and one check at the end is enough. RFC 8259 with nothing added but `python`; depth is limited to
+ * 256. Strings without escapes are returned as spans of the input; others are decoded into the arena. Lone surrogates
+ * become U+FFFD. */
 #ifndef PITH_BASE_JSON_H
 #define PITH_BASE_JSON_H
 
@@ -40,6 +40,8 @@ typedef struct pith_json {
     pith_arena *arena;
     pith_error *err;
     bool failed;
+    bool python; /* may be set after init, for files that Python programs wrote: NaN, Infinity and -Infinity are
+                  * numbers, and 2048.0 is a whole one */
     int depth;
     struct {
         pith_str key;

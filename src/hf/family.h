@@ -16,6 +16,7 @@ typedef struct pith_hf_family {
     const void *layout; /* private to build; a pith_hf_encoder_layout for pith_hf_encoder_build */
     /* For code that goes by another architecture's model_type: is it this one? Asked before families without it. */
     bool (*takes)(const pith_hf_config *config);
+    const struct pith_hf_keys *keys; /* of config.json; see hf_keys.h */
 } pith_hf_family;
 
 /* Made from select/families.def by select/tables.c, in alphabetical order. */

@@ -1,5 +1,6 @@
 /* family_albert.c - ALBERT: BERT with tables of embedding_size, whose layers share their weights in groups. */
 #include "hf/hf_encoder.h"
+#include "hf/hf_keys.h"
 
 /* Layer i belongs to group i / (layers per group); state points to the number of groups. */
 static void albert_place(pith_hf_builder *b, const void *state, int64_t i) {
@@ -36,6 +37,15 @@ static pith_status albert_build(pith_graph *graph, const void *layout, const pit
     return pith_hf_encoder_make(&b, &f);
 }
 
-const pith_hf_family pith_hf_family_albert = { .model_type = "albert",
-                                               .build = albert_build,
-                                               .layout = &albert_layout };
+static const pith_hf_keys albert_keys = {
+    .reads = "vocab_size=30000 embedding_size=128 hidden_size=4096 num_hidden_layers=12 num_hidden_groups=1 "
+             "num_attention_heads=64 intermediate_size=16384 inner_group_num=1 hidden_act=gelu_new "
+             "max_position_embeddings=512 type_vocab_size=2 layer_norm_eps=1e-12 "
+             "position_embedding_type=absolute",
+    .ignores = "attention_probs_dropout_prob classifier_dropout classifier_dropout_prob down_scale_factor "
+               "gap_size net_structure_type num_memory_blocks",
+};
+
+const pith_hf_family pith_hf_family_albert = {
+    .model_type = "albert", .build = albert_build, .layout = &albert_layout, .keys = &albert_keys
+};

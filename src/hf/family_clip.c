@@ -1,8 +1,14 @@
 /* family_clip.c - CLIP: both towers. */
 #include "hf/hf_clip.h"
+#include "hf/hf_keys.h"
 
 static const pith_hf_towers clip_towers = { .text = true, .vision = true };
 
-const pith_hf_family pith_hf_family_clip = { .model_type = "clip",
-                                             .build = pith_hf_clip_build,
-                                             .layout = &clip_towers };
+static const pith_hf_keys clip_keys = {
+    .reads = "projection_dim text_config vision_config",
+    .ignores = "logit_scale_init_value text_config_dict vision_config_dict",
+};
+
+const pith_hf_family pith_hf_family_clip = {
+    .model_type = "clip", .build = pith_hf_clip_build, .layout = &clip_towers, .keys = &clip_keys
+};

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "hf/hf_encoder.h"
+#include "hf/hf_keys.h"
 
 /* The largest distance in the tables below; settings whose buckets are not all reached by then are like others that
  * are. */
@@ -165,6 +166,16 @@ static pith_status deberta_build(pith_graph *graph, const void *layout, const pi
     return pith_hf_encoder_make(&b, &f);
 }
 
-const pith_hf_family pith_hf_family_deberta_v2 = { .model_type = "deberta-v2",
-                                                   .build = deberta_build,
-                                                   .layout = &deberta_layout };
+static const pith_hf_keys deberta_keys = {
+    .reads = "vocab_size=128100 hidden_size=1536 num_hidden_layers=24 num_attention_heads=24 "
+             "intermediate_size=6144 hidden_act=gelu max_position_embeddings=512 type_vocab_size=0 "
+             "layer_norm_eps=1e-7 relative_attention=false max_relative_positions=-1 "
+             "position_biased_input=true pos_att_type position_buckets=-1 share_att_key=false "
+             "norm_rel_ebd=none conv_kernel_size attention_head_size embedding_size pooler_hidden_act=gelu",
+    .ignores = "attention_probs_dropout_prob classifier_dropout cls_dropout conv_act conv_groups legacy "
+               "max_seq_length padding_idx pooler_dropout pooler_hidden_size pooling_hidden_size",
+};
+
+const pith_hf_family pith_hf_family_deberta_v2 = {
+    .model_type = "deberta-v2", .build = deberta_build, .layout = &deberta_layout, .keys = &deberta_keys
+};

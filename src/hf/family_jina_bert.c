@@ -3,6 +3,7 @@
  * Their code lies beside their weights: jinaai/jina-bert-implementation and jinaai/jina-bert-v2-qk-post-norm, both
  * modeling_bert.py. The second normalises queries and keys, and adds the layer's input to its attention twice. */
 #include "hf/hf_encoder.h"
+#include "hf/hf_keys.h"
 
 static const pith_hf_encoder_layout jina_layout = { PITH_HF_BERT_NAMES, .alibi = true, .type_input = true,
                                                     .has_types = true };
@@ -47,6 +48,12 @@ static pith_status jina_build(pith_graph *graph, const void *layout, const pith_
 
 static bool jina_takes(const pith_hf_config *config) { return pith_str_is(config->position_embedding_type, "alibi"); }
 
+static const pith_hf_keys jina_keys = {
+    .reads = PITH_HF_BERT_READS "vocab_size=30522 feed_forward_type",
+    .ignores = PITH_HF_BERT_IGNORES "emb_pooler task_instructions with_flash_attention",
+    .code = "JinaBertModel JinaBertForSequenceClassification",
+};
+
 const pith_hf_family pith_hf_family_jina_bert = {
-    .model_type = "bert", .build = jina_build, .layout = &jina_layout, .takes = jina_takes
+    .model_type = "bert", .build = jina_build, .layout = &jina_layout, .takes = jina_takes, .keys = &jina_keys
 };

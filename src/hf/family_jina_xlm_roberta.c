@@ -4,6 +4,7 @@
  * Without a task it computes with the weights alone, as that code does. default_task in config.json names an entry of
  * lora_adaptations, whose adapters are then added. */
 #include "hf/hf_encoder.h"
+#include "hf/hf_keys.h"
 
 /* Adapters that are told apart. */
 #define ADAPTERS_MAX 64
@@ -53,6 +54,18 @@ static bool jina_xlm_takes(const pith_hf_config *config) {
     return pith_str_is(config->position_embedding_type, "rotary") || config->flash;
 }
 
-const pith_hf_family pith_hf_family_jina_xlm_roberta = {
-    .model_type = "xlm-roberta", .build = jina_xlm_build, .layout = &jina_xlm_layout, .takes = jina_xlm_takes
+static const pith_hf_keys jina_xlm_keys = {
+    .reads =
+        PITH_HF_BERT_READS "vocab_size=30522 pad_token_id=1 rotary_emb_base use_flash_attn lora_adaptations lora_rank "
+                           "lora_alpha default_task",
+    .ignores =
+        PITH_HF_BERT_IGNORES "emb_pooler load_trained_adapters lora_dropout_p lora_main_params_trainable "
+                             "matryoshka_dimensions task_instructions truncate_dim use_reentrant classifier_dropout",
+    .code = "XLMRobertaModel XLMRobertaLoRA XLMRobertaForSequenceClassification",
 };
+
+const pith_hf_family pith_hf_family_jina_xlm_roberta = { .model_type = "xlm-roberta",
+                                                         .build = jina_xlm_build,
+                                                         .layout = &jina_xlm_layout,
+                                                         .takes = jina_xlm_takes,
+                                                         .keys = &jina_xlm_keys };

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "hf/hf_attention.h"
+#include "hf/hf_keys.h"
 
 /* What layers share; the second of each pair is for layers with a window. */
 typedef struct modernbert {
@@ -56,7 +57,7 @@ static pith_value *modernbert_encode(pith_hf_builder *b, const modernbert *m, in
 static void modernbert_share(pith_hf_builder *b, modernbert *m, pith_value *ids, pith_value *mask) {
     double global = pith_hf_real(b, "global_rope_theta", 160000), local = pith_hf_real(b, "local_rope_theta", global);
     int64_t reach = pith_hf_int(b, "local_attention", 128, 1, 1 << 20) / 2;
-    pith_hf_rotary_settings turn = { .size = b->config->hidden_size / b->config->heads, .scaling = "rope_scaling" };
+    pith_hf_rotary_settings turn = { .size = b->config->hidden_size / b->config->heads, .theta = global };
     *m = (modernbert){ .every = pith_hf_int(b, "global_attn_every_n_layers", 3, 1, 1 << 12),
                        .local = pith_hf_local_layers(b),
                        .eps = pith_hf_real(b, "norm_eps", 1e-5),
@@ -65,9 +66,10 @@ static void modernbert_share(pith_hf_builder *b, modernbert *m, pith_value *ids,
                        .attention_bias = pith_hf_bool(b, "attention_bias", false) };
     m->padding = pith_hf_padding_bias(b, mask);
     m->window = pith_hf_window_bias(b, ids, reach, reach);
-    turn.theta = pith_hf_real(b, "rope_parameters.full_attention.rope_theta", global);
+    pith_hf_rotary_read(b, &turn, "full_attention");
     m->turn[0] = pith_hf_rotary_tables(b, ids, mask, &turn);
-    turn.theta = pith_hf_real(b, "rope_parameters.sliding_attention.rope_theta", local);
+    turn.theta = local;
+    pith_hf_rotary_read(b, &turn, "sliding_attention");
     m->turn[1] = pith_hf_rotary_tables(b, ids, mask, &turn);
 }
 
@@ -81,8 +83,6 @@ static pith_status modernbert_build(pith_graph *graph, const void *layout, const
     c.hidden_act = pith_hf_string(&b, "hidden_activation", "gelu");
     pith_hf_check_sizes(&b);
     pith_hf_check_heads(&b);
-    pith_hf_want_string(&b, "rope_parameters.full_attention.rope_type", "default");
-    pith_hf_want_string(&b, "rope_parameters.sliding_attention.rope_type", "default");
     if (b.status) return b.status;
     pith_value *ids = pith_hf_input(&b, "input_ids"), *mask = pith_hf_input(&b, "attention_mask");
     modernbert_share(&b, &m, ids, mask);
@@ -95,4 +95,21 @@ static pith_status modernbert_build(pith_graph *graph, const void *layout, const
     return pith_hf_end(&b, modernbert_norm(&b, &m, x));
 }
 
-const pith_hf_family pith_hf_family_modernbert = { .model_type = "modernbert", .build = modernbert_build };
+static const pith_hf_keys modernbert_keys = {
+    .reads =
+        PITH_HF_ROPE_READS "vocab_size=50368 hidden_size=768 intermediate_size=1152 num_hidden_layers=22 "
+                           "num_attention_heads=12 hidden_activation=gelu max_position_embeddings=8192 norm_eps=1e-5 "
+                           "norm_bias=false pad_token_id=50283 attention_bias=false layer_types "
+                           "global_attn_every_n_layers=3 local_attention=128 global_rope_theta=160000 "
+                           "local_rope_theta=10000 mlp_bias=false classifier_pooling=cls classifier_bias=false "
+                           "classifier_activation=gelu",
+    .fixed = "sliding_window=null",
+    .ignores = "allow_embedding_resizing attention_dropout classifier_dropout decoder_bias "
+               "deterministic_flash_attn embedding_dropout hidden_act initializer_cutoff_factor layer_norm_eps "
+               "mlp_dropout position_embedding_type reference_compile repad_logits_with_grad "
+               "sparse_pred_ignore_index sparse_prediction type_vocab_size",
+};
+
+const pith_hf_family pith_hf_family_modernbert = { .model_type = "modernbert",
+                                                   .build = modernbert_build,
+                                                   .keys = &modernbert_keys };

@@ -2,6 +2,7 @@
  *
  * Its code lies beside its weights: nomic-ai/nomic-bert-2048, modeling_hf_nomic_bert.py. */
 #include "hf/hf_encoder.h"
+#include "hf/hf_keys.h"
 
 static const pith_hf_encoder_layout nomic_layout = { .layer = "encoder.layers.",
                                                      .qkv = "attn.Wqkv",
@@ -73,6 +74,23 @@ static pith_status nomic_build(pith_graph *graph, const void *layout, const pith
     return pith_hf_encoder_make(&b, &f);
 }
 
-const pith_hf_family pith_hf_family_nomic_bert = { .model_type = "nomic_bert",
-                                                   .build = nomic_build,
-                                                   .layout = &nomic_layout };
+static const pith_hf_keys nomic_keys = {
+    .reads = "activation_function hidden_act hidden_size layer_norm_eps layer_norm_epsilon "
+             "max_position_embeddings max_trained_positions mlp_fc1_bias mlp_fc2_bias n_embd n_head n_inner "
+             "n_layer n_positions num_attention_heads num_hidden_layers intermediate_size qkv_proj_bias "
+             "rotary_emb_base rotary_emb_fraction rotary_emb_interleaved rotary_emb_scale_base "
+             "rotary_scaling_factor type_vocab_size vocab_size num_heads_kv num_experts",
+    .fixed = "causal=false mup=false parallel_block=false prenorm=false rotary_head_dim=false "
+             "scale_attn_by_inverse_layer_idx=false use_rms_norm=false expert_choice_router=false ffn_div=1",
+    .ignores = "attn_pdrop embd_pdrop resid_pdrop dense_seq_output fused_bias_fc fused_dropout_add_ln "
+               "last_layer_subset moe_every_n_layers moe_impl moe_normalize_expert_weights moe_resid_pdrop "
+               "moe_top_k num_shared_experts pad_vocab_size_multiple parallel_block_tied_norm "
+               "reorder_and_upcast_attn scale_attn_weights sequence_parallel summary_activation "
+               "summary_first_dropout summary_proj_to_labels summary_type summary_use_proj use_flash_attn "
+               "use_xentropy",
+    .code = "NomicBertModel NomicBertForSequenceClassification",
+};
+
+const pith_hf_family pith_hf_family_nomic_bert = {
+    .model_type = "nomic_bert", .build = nomic_build, .layout = &nomic_layout, .keys = &nomic_keys
+};

@@ -1,5 +1,6 @@
 /* family_resnet.c - ResNet. Source: modeling_resnet of transformers. */
 #include "hf/hf_tower.h"
+#include "hf/hf_keys.h"
 
 enum { RESNET_STAGES = 8, RESNET_WIDTH = 1 << 16, RESNET_REDUCTION = 4 };
 #define RESNET_EPS 1e-5 /* of torch.nn.BatchNorm2d */
@@ -106,4 +107,10 @@ static pith_status resnet_build(pith_graph *graph, const void *layout, const pit
     return b.status;
 }
 
-const pith_hf_family pith_hf_family_resnet = { .model_type = "resnet", .build = resnet_build };
+static const pith_hf_keys resnet_keys = {
+    .reads = "num_channels embedding_size hidden_sizes depths layer_type hidden_act downsample_in_first_stage "
+             "downsample_in_bottleneck",
+    .ignores = "out_features out_indices stage_names",
+};
+
+const pith_hf_family pith_hf_family_resnet = { .model_type = "resnet", .build = resnet_build, .keys = &resnet_keys };

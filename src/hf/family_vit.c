@@ -1,5 +1,6 @@
 /* family_vit.c - ViT. Source: modeling_vit of transformers. */
 #include "hf/hf_tower.h"
+#include "hf/hf_keys.h"
 
 static const pith_hf_tower_names vit_names = { .layer = "encoder.layer.",
                                                .query = "attention.attention.query",
@@ -53,4 +54,10 @@ static pith_status vit_build(pith_graph *graph, const void *layout, const pith_h
     return b.status;
 }
 
-const pith_hf_family pith_hf_family_vit = { .model_type = "vit", .build = vit_build };
+static const pith_hf_keys vit_keys = {
+    .reads = "hidden_size intermediate_size num_hidden_layers num_attention_heads layer_norm_eps hidden_act "
+             "image_size patch_size num_channels qkv_bias pooler_act pooler_output_size",
+    .ignores = "attention_probs_dropout_prob encoder_stride",
+};
+
+const pith_hf_family pith_hf_family_vit = { .model_type = "vit", .build = vit_build, .keys = &vit_keys };

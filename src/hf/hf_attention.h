@@ -60,6 +60,10 @@ typedef struct pith_hf_rotary_settings {
  * (Alibaba-NLP/new-impl). mask: the attention mask, from which "dynamic" takes the lengths of the texts. */
 pith_hf_rotary pith_hf_rotary_tables(pith_hf_builder *b, pith_value *ids, pith_value *mask,
                                      const pith_hf_rotary_settings *settings);
+/* Sets theta and scaling as config.json says them, in the form of transformers 4 (rope_theta, rope_scaling) or 5
+ * (rope_parameters, which may have a part for each type of layer). layer_type: of the layers that are meant,
+ * "full_attention". settings->theta is the class's default before the call. */
+void pith_hf_rotary_read(pith_hf_builder *b, pith_hf_rotary_settings *settings, const char *layer_type);
 /* x [batch, heads, sequence, head_size] turned. */
 pith_value *pith_hf_turn(pith_hf_builder *b, const pith_hf_rotary *r, pith_value *x, int64_t heads, int64_t head_size);
 

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "hf/hf.h"
 #include "hf/family.h"
+#include "hf/hf_keys.h"
 
 static pith_status open_in(pith_str *bytes, pith_files *files, const char *dir, pith_str name, pith_arena *arena,
                            pith_error *err) {
@@ -57,7 +58,7 @@ static pith_status hf_build_add_beside(pith_weights *weights, const char *name, 
     return PITH_OK;
 }
 
-static pith_status hf_build_family(pith_graph **graph, const pith_hf_family *family, const pith_hf_config *config,
+static pith_status hf_build_family(pith_graph **graph, const pith_hf_family *family, pith_hf_config *config,
                                    const pith_weights *weights, const char *weights_name, pith_arena *arena,
                                    const pith_log *log, pith_error *err) {
     static const pith_opset opset = { { "", 0 }, PITH_OPSET_NEWEST };
@@ -77,12 +78,15 @@ static pith_status hf_build_family(pith_graph **graph, const pith_hf_family *fam
 pith_status pith_hf_build_weights(pith_graph **graph, const pith_hf_config *config, const pith_weights *weights,
                                   const char *weights_name, pith_arena *arena, const pith_log *log, pith_error *err) {
     const pith_hf_family *family;
+    pith_hf_config complete = *config;
     PITH_TRY(hf_build_find_family(&family, config, arena, err));
-    return hf_build_family(graph, family, config, weights, weights_name, arena, log, err);
+    complete.reads = family->keys ? family->keys->reads : NULL;
+    return hf_build_family(graph, family, &complete, weights, weights_name, arena, log, err);
 }
 
-pith_status pith_hf_build_from(pith_graph **graph, const char *dir, const char *wanted, const pith_judge *judge,
-                               pith_files *files, pith_arena *arena, const pith_log *log, pith_error *err) {
+pith_status pith_hf_build_from(pith_graph **graph, pith_hf_report *report, const char *dir, const char *wanted,
+                               const pith_judge *judge, pith_files *files, pith_arena *arena, const pith_log *log,
+                               pith_error *err) {
     pith_hf_config config;
     const pith_hf_family *family;
     pith_weights weights;
@@ -91,6 +95,8 @@ pith_status pith_hf_build_from(pith_graph **graph, const char *dir, const char *
     PITH_TRY(open_in(&text, files, dir, PITH_STR("config.json"), arena, err));
     PITH_TRY(pith_hf_config_read(&config, text, "config.json", arena, err));
     PITH_TRY(hf_build_find_family(&family, &config, arena, err));
+    if (family->keys) PITH_TRY(pith_hf_config_complete(&config, family->keys->reads, err));
+    PITH_TRY(pith_hf_keys_check(report, &config, family, arena, log, err));
     config.judge = judge && judge->answers ? judge : NULL;
     PITH_TRY(pith_weights_init(&weights, arena, err));
     PITH_TRY(pith_weights_read(&weights, &weights_name, dir, wanted, files, err));
@@ -101,5 +107,5 @@ pith_status pith_hf_build_from(pith_graph **graph, const char *dir, const char *
 
 pith_status pith_hf_build(pith_graph **graph, const char *dir, pith_files *files, pith_arena *arena,
                           const pith_log *log, pith_error *err) {
-    return pith_hf_build_from(graph, dir, NULL, NULL, files, arena, log, err);
+    return pith_hf_build_from(graph, NULL, dir, NULL, NULL, files, arena, log, err);
 }

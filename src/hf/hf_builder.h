@@ -105,9 +105,11 @@ pith_value *pith_hf_activate(pith_hf_builder *b, pith_value *x);
 /* act(gate) * the other of the two halves of x [batch, sequence, 2 * inner]; gate: which half, 0 or 1. */
 pith_value *pith_hf_gate_halves(pith_hf_builder *b, pith_value *x, int64_t inner, int gate);
 
-/* ---- settings: keys may be paths such as "rope_scaling.factor"; null counts as absent ---- */
+/* ---- settings: keys may be paths such as "rope_scaling.factor". A key that config.json does not have has the default
+ * of the family's list (hf_keys.h); if that has none, or for null, it has the fall-back ---- */
 
 bool pith_hf_has(pith_hf_builder *b, const char *key);
+bool pith_hf_is_null(pith_hf_builder *b, const char *key); /* config.json has the key, with the value null */
 int64_t pith_hf_int(pith_hf_builder *b, const char *key, int64_t fallback, int64_t min, int64_t max);
 double pith_hf_real(pith_hf_builder *b, const char *key, double fallback);
 bool pith_hf_bool(pith_hf_builder *b, const char *key, bool fallback);
@@ -116,6 +118,8 @@ pith_str pith_hf_string(pith_hf_builder *b, const char *key, const char *fallbac
 int64_t pith_hf_ints(pith_hf_builder *b, const char *key, int64_t limit, int64_t *items);
 /* A list of at most `limit` strings; a single string is a list whose items stand between bars. */
 pith_str *pith_hf_strings(pith_hf_builder *b, const char *key, int64_t limit, int64_t *count);
+/* The names of the keys of an object, at most 64; none if it is absent or null. */
+pith_str *pith_hf_keys_of(pith_hf_builder *b, const char *key, int64_t *count);
 /* Fails, naming the key, unless the setting is absent or as said. */
 void pith_hf_want_bool(pith_hf_builder *b, const char *key, bool wanted);
 void pith_hf_want_string(pith_hf_builder *b, const char *key, const char *wanted);

@@ -12,11 +12,21 @@ typedef struct pith_hf_config {
     bool is_decoder;
     const struct pith_judge *judge; /* not in the file: which tokens a language model answers with; NULL: none */
     bool flash;                     /* use_flash_attn is there: a setting of code beside weights */
+    bool classifier;                /* an architecture is one for sequence classification */
+    bool both_ways;                 /* not in the file: a decoder's tokens see those behind them too */
+    const char *reads;              /* not in the file: keys and defaults of the family (hf_keys.h); NULL: none */
+    pith_arena *arena;              /* of what was read */
+    const char *name;               /* for messages */
     pith_str text;                  /* of the whole file, well-formed */
 } pith_hf_config;
 
 /* Reads the text of config.json; name is for messages. The keys of DistilBERT (dim, n_layers, …) mean the same. */
 pith_status pith_hf_config_read(pith_hf_config *config, pith_str text, const char *name, pith_arena *arena,
                                 pith_error *err);
+
+/* The values that the file leaves out become those of a list such as pith_hf_keys.reads, which config keeps. */
+pith_status pith_hf_config_complete(pith_hf_config *config, const char *reads, pith_error *err);
+/* Whether the file has the key, whatever its value. */
+bool pith_hf_config_has(const pith_hf_config *config, const char *key);
 
 #endif

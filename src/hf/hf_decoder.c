@@ -1,8 +1,9 @@
-/* hf_decoder.c - Qwen and Gemma as a graph of ordinary operators.
+/* hf_decoder.c - Qwen, Llama, Mistral, Gemma and EuroBERT as a graph of ordinary operators.
  *
- * Each layer is x + attention(norm(x)), then x + feed_forward(norm(x)). Attention is causal unless config.json says
- * use_bidirectional_attention; a layer of type sliding_attention sees a window. Sources: modeling_qwen3,
- * modeling_gemma3 and masking_utils of transformers. */
+ * Each layer is x + attention(norm(x)), then x + feed_forward(norm(x)). Attention is causal unless the family or
+ * config.json says otherwise; a layer of type sliding_attention sees a window. Sources: modeling_qwen3, modeling_llama,
+ * modeling_mistral, modeling_gemma, modeling_gemma2, modeling_gemma3, modeling_eurobert and masking_utils of
+ * transformers. */
 #include "hf/hf_decoder.h"
 
 #include <math.h>
@@ -18,7 +19,10 @@ typedef struct decoder {
     const bool *local;            /* by layer_types */
     double eps, scale;
     float plus; /* to the gains of norms */
-    bool projection_bias, out_bias;
+    double cap; /* scores are cap * tanh(scores / cap); 0: as they are */
+    bool projection_bias, out_bias, mlp_bias;
+    bool both_ways;
+    bool half_window; /* a window for both directions is half on either side, else all of it */
 } decoder;
 
 static pith_value *hf_decoder_norm(pith_hf_builder *b, const decoder *d, const char *name, pith_value *x) {
@@ -51,15 +55,20 @@ static pith_value *hf_decoder_attend(pith_hf_builder *b, const decoder *d, pith_
     pith_hf_in_layer(b, "self_attn");
     k = pith_hf_repeat_heads(b, k, d->shared, times, d->size);
     v = pith_hf_repeat_heads(b, v, d->shared, times, d->size);
-    pith_value *rows = pith_hf_attend(b, pith_hf_scores(b, q, k, d->scale), biases, 2, v, width);
+    pith_value *scores = pith_hf_scores(b, q, k, d->scale);
+    if (d->cap > 0) {
+        scores = PITH_HF_PUT(b, "Tanh", PITH_HF_PUT(b, "Div", scores, pith_hf_f32(b, (float)d->cap)));
+        scores = PITH_HF_PUT(b, "Mul", scores, pith_hf_f32(b, (float)d->cap));
+    }
+    pith_value *rows = pith_hf_attend(b, scores, biases, 2, v, width);
     return pith_hf_linear_in_layer(b, "self_attn.o_proj", rows, width, b->config->hidden_size, d->out_bias);
 }
 
-static pith_value *hf_decoder_feed_forward(pith_hf_builder *b, pith_value *x) {
+static pith_value *hf_decoder_feed_forward(pith_hf_builder *b, const decoder *d, pith_value *x) {
     int64_t n = b->config->hidden_size, inner = b->config->intermediate_size;
-    pith_value *gate = pith_hf_activate(b, pith_hf_linear_in_layer(b, "mlp.gate_proj", x, n, inner, false));
-    pith_value *up = pith_hf_linear_in_layer(b, "mlp.up_proj", x, n, inner, false);
-    return pith_hf_linear_in_layer(b, "mlp.down_proj", PITH_HF_PUT(b, "Mul", gate, up), inner, n, false);
+    pith_value *gate = pith_hf_activate(b, pith_hf_linear_in_layer(b, "mlp.gate_proj", x, n, inner, d->mlp_bias));
+    pith_value *up = pith_hf_linear_in_layer(b, "mlp.up_proj", x, n, inner, d->mlp_bias);
+    return pith_hf_linear_in_layer(b, "mlp.down_proj", PITH_HF_PUT(b, "Mul", gate, up), inner, n, d->mlp_bias);
 }
 
 static bool hf_decoder_is_local(const decoder *d, int64_t i) {
@@ -68,19 +77,27 @@ static bool hf_decoder_is_local(const decoder *d, int64_t i) {
 }
 
 static pith_value *hf_decoder_decode(pith_hf_builder *b, const decoder *d, int64_t i, pith_value *x) {
-    bool gemma = d->layout->gemma;
+    bool after = d->layout->norms_after;
     pith_hf_set_layer(b, pith_arena_printf(b->graph->arena, "layers.%lld.", (long long)i));
     pith_value *y = hf_decoder_norm(b, d, "input_layernorm", x);
     y = hf_decoder_attend(b, d, y, hf_decoder_is_local(d, i));
-    if (gemma) y = hf_decoder_norm(b, d, "post_attention_layernorm", y);
+    if (after) y = hf_decoder_norm(b, d, "post_attention_layernorm", y);
     x = PITH_HF_PUT(b, "Add", x, y);
-    y = hf_decoder_norm(b, d, gemma ? "pre_feedforward_layernorm" : "post_attention_layernorm", x);
-    y = hf_decoder_feed_forward(b, y);
-    if (gemma) y = hf_decoder_norm(b, d, "post_feedforward_layernorm", y);
+    y = hf_decoder_norm(b, d, after ? "pre_feedforward_layernorm" : "post_attention_layernorm", x);
+    y = hf_decoder_feed_forward(b, d, y);
+    if (after) y = hf_decoder_norm(b, d, "post_feedforward_layernorm", y);
     return PITH_HF_PUT(b, "Add", x, y);
 }
 
 /* ---- settings ---- */
+
+/* is_causal: masking_utils of transformers 5, which lets a window reach as far behind a token as before it.
+ * use_bidirectional_attention: Gemma 3, which halves it. */
+static void hf_decoder_direction(pith_hf_builder *b, decoder *d) {
+    bool flag = pith_hf_bool(b, "use_bidirectional_attention", false);
+    d->half_window = flag && d->layout->local_base;
+    d->both_ways = d->layout->both_ways || b->config->both_ways || flag || !pith_hf_bool(b, "is_causal", true);
+}
 
 static void hf_decoder_read(pith_hf_builder *b, decoder *d, const pith_hf_decoder_layout *layout) {
     const pith_hf_config *c = b->config;
@@ -92,8 +109,10 @@ static void hf_decoder_read(pith_hf_builder *b, decoder *d, const pith_hf_decode
                     .eps = pith_hf_real(b, "rms_norm_eps", 1e-6),
                     .plus = layout->gemma ? 1 : 0,
                     .projection_bias = bias || layout->projection_bias,
-                    .out_bias = bias };
-    d->scale = 1 / sqrt(layout->gemma ? pith_hf_real(b, "query_pre_attn_scalar", 256) : (double)d->size);
+                    .out_bias = bias,
+                    .mlp_bias = pith_hf_bool(b, "mlp_bias", false),
+                    .cap = pith_hf_real(b, "attn_logit_softcapping", 0) };
+    d->scale = 1 / sqrt(layout->norms_after ? pith_hf_real(b, "query_pre_attn_scalar", 256) : (double)d->size);
     if (heads % d->shared)
         pith_hf_fail(b, PITH_ERR_FORMAT,
                      "config.json: num_attention_heads %lld is not a multiple of num_key_value_heads %lld",
@@ -101,42 +120,37 @@ static void hf_decoder_read(pith_hf_builder *b, decoder *d, const pith_hf_decode
     if (heads > (1 << 20) / d->size) pith_hf_fail(b, PITH_ERR_FORMAT, "config.json: head_dim is too large");
     if (!isfinite(d->scale) || d->scale <= 0)
         pith_hf_fail(b, PITH_ERR_FORMAT, "config.json: query_pre_attn_scalar must be above 0");
-    if (layout->gemma || pith_hf_bool(b, "use_sliding_window", false))
-        d->window = pith_hf_int(b, "sliding_window", layout->gemma ? 4096 : 0, 1, 1 << 24);
-    d->first_local = layout->gemma ? 0 : pith_hf_int(b, "max_window_layers", 28, 0, 1 << 12);
-    d->pattern = layout->gemma ? pith_hf_int(b, "sliding_window_pattern", 6, 1, 1 << 12) : INT64_MAX;
+    if (layout->windows || pith_hf_bool(b, "use_sliding_window", false))
+        d->window = pith_hf_int(b, "sliding_window", 0, 1, 1 << 24);
+    d->first_local = layout->windows ? 0 : pith_hf_int(b, "max_window_layers", 28, 0, 1 << 12);
+    d->pattern = layout->pattern
+                     ? pith_hf_int(b, "sliding_window_pattern",
+                                   pith_hf_int(b, "_sliding_window_pattern", layout->pattern, 1, 1 << 12), 1, 1 << 12)
+                     : INT64_MAX;
     d->local = pith_hf_local_layers(b);
-    pith_hf_want_bool(b, "is_causal", true);
-    pith_hf_want_absent(b, "attn_logit_softcapping");
-    if (!layout->gemma) pith_hf_want_bool(b, "use_bidirectional_attention", false);
+    hf_decoder_direction(b, d);
 }
 
-/* Keys of the window and before it: causal, or half a window on either side. */
+/* Keys of the window and before it: causal, or in both directions. */
 static void hf_decoder_mask(pith_hf_builder *b, decoder *d, pith_value *ids, pith_value *mask) {
-    bool both_ways = pith_hf_bool(b, "use_bidirectional_attention", false);
-    int64_t reach = d->window / 2;
+    bool both_ways = d->both_ways;
+    int64_t reach = d->half_window ? d->window / 2 : d->window;
     d->padding = pith_hf_padding_bias(b, mask);
     d->bias[0] = pith_hf_window_bias(b, ids, -1, both_ways ? -1 : 0);
     if (d->window) d->bias[1] = pith_hf_window_bias(b, ids, both_ways ? reach : d->window - 1, both_ways ? reach : 0);
 }
 
-/* transformers 5 writes rope_parameters, for each type of layer where these differ. */
 static void hf_decoder_rotary(pith_hf_builder *b, decoder *d, pith_value *ids, pith_value *mask) {
-    bool gemma = d->layout->gemma, by_type = pith_hf_has(b, "rope_parameters.full_attention");
-    const char *now = by_type ? "rope_parameters.full_attention" : "rope_parameters";
-    const char *theta = by_type ? "rope_parameters.full_attention.rope_theta" : "rope_parameters.rope_theta";
-    pith_hf_rotary_settings turn = { .size = d->size,
-                                     .scaling = pith_hf_has(b, now) ? now : "rope_scaling",
-                                     .theta = pith_hf_real(b, theta, pith_hf_real(b, "rope_theta", d->layout->theta)) };
-    if (pith_hf_real(b, "partial_rotary_factor", 1) != 1)
-        pith_hf_fail(b, PITH_ERR_UNSUPPORTED, "config.json: partial_rotary_factor is not 1, which alone is supported");
+    pith_hf_rotary_settings turn = { .size = d->size, .theta = d->layout->theta };
+    pith_hf_rotary_read(b, &turn, "full_attention");
     d->turn[0] = pith_hf_rotary_tables(b, ids, mask, &turn);
     d->turn[1] = d->turn[0];
-    if (!gemma || !d->window) return;
-    turn.scaling = NULL;
-    turn.theta =
+    if (!d->layout->local_base || !d->window) return;
+    pith_hf_rotary_settings local = { .size = d->size };
+    local.theta =
         pith_hf_real(b, "rope_parameters.sliding_attention.rope_theta", pith_hf_real(b, "rope_local_base_freq", 10000));
-    d->turn[1] = pith_hf_rotary_tables(b, ids, mask, &turn);
+    if (pith_hf_has(b, "rope_parameters.sliding_attention")) local.scaling = "rope_parameters.sliding_attention";
+    d->turn[1] = pith_hf_rotary_tables(b, ids, mask, &local);
 }
 
 pith_status pith_hf_decoder_build(pith_graph *graph, const void *layout, const pith_hf_config *config,
@@ -144,10 +158,11 @@ pith_status pith_hf_decoder_build(pith_graph *graph, const void *layout, const p
     pith_hf_builder b;
     pith_hf_config c = *config;
     decoder d;
-    bool gemma = ((const pith_hf_decoder_layout *)layout)->gemma;
+    const pith_hf_decoder_layout *f = layout;
     PITH_TRY(pith_hf_begin(&b, graph, &c, weights, weights_name, "embed_tokens.weight", err));
     c.hidden_act =
-        gemma ? pith_hf_string(&b, "hidden_activation", "gelu_pytorch_tanh") : pith_hf_string(&b, "hidden_act", "silu");
+        pith_hf_string(&b, f->activation ? f->activation : "hidden_act", f->gemma ? "gelu_pytorch_tanh" : "silu");
+    if (f->gemma && pith_str_is(c.hidden_act, "gelu")) c.hidden_act = PITH_STR("gelu_pytorch_tanh"); /* GemmaConfig */
     pith_hf_check_sizes(&b);
     if (b.status) return b.status;
     hf_decoder_read(&b, &d, layout);
@@ -157,7 +172,7 @@ pith_status pith_hf_decoder_build(pith_graph *graph, const void *layout, const p
     hf_decoder_rotary(&b, &d, ids, mask);
     pith_hf_go_to(&b, "embed_tokens");
     pith_value *x = pith_hf_look_up(&b, c.vocab_size, c.hidden_size, ids);
-    if (gemma) x = PITH_HF_PUT(&b, "Mul", x, pith_hf_f32(&b, (float)sqrt((double)c.hidden_size)));
+    if (f->gemma) x = PITH_HF_PUT(&b, "Mul", x, pith_hf_f32(&b, (float)sqrt((double)c.hidden_size)));
     for (int64_t i = 0; i < c.layers && !b.status; i++) x = hf_decoder_decode(&b, &d, i, pith_hf_layer_input(&b, i, x));
     pith_hf_set_layer(&b, PITH_STR(""));
     return pith_hf_end(&b, hf_decoder_norm(&b, &d, "norm", x));

@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-/* The largest distance MPNet tells apart. */
-#define RELATIVE_DISTANCE_MAX 128
+/* MPNet's buckets and the largest distance it tells apart; config.json only says how many rows the table has. */
+enum { RELATIVE_BUCKETS = 32, RELATIVE_DISTANCE_MAX = 128 };
 
 /* What all layers share. */
 typedef struct encoder {
@@ -26,7 +26,7 @@ typedef struct encoder {
 static pith_value *hf_encoder_positions(pith_hf_builder *b, const encoder *e, pith_value *ids) {
     const pith_hf_config *c = b->config;
     if (e->layout->padded_positions) {
-        int64_t pad = c->pad_token_id < 0 ? 1 : c->pad_token_id;
+        int64_t pad = c->pad_token_id < 0 || e->layout->pads_with_one ? 1 : c->pad_token_id;
         pith_value *is_pad = PITH_HF_PUT(b, "Equal", ids, pith_hf_i64_scalar(b, pad));
         pith_value *real = pith_hf_cast(b, PITH_HF_PUT(b, "Not", is_pad), PITH_I64);
         pith_value *counted = PITH_HF_PUT(b, "Mul", PITH_HF_PUT(b, "CumSum", real, pith_hf_i64_scalar(b, 1)), real);
@@ -59,15 +59,15 @@ static int64_t relative_bucket(int64_t distance, int64_t buckets) {
 /* MPNet's bias by distance, [1, heads, sequence, sequence]: the learned row of each distance's bucket. */
 static pith_value *relative_term(pith_hf_builder *b, pith_value *ids) {
     const pith_hf_config *c = b->config;
-    int64_t buckets = c->relative_buckets ? c->relative_buckets : 32, reach = c->positions - 1;
+    int64_t table_rows = c->relative_buckets ? c->relative_buckets : RELATIVE_BUCKETS, reach = c->positions - 1;
     pith_hf_go_to(b, "encoder.relative_attention_bias");
-    if (buckets < 4)
-        pith_hf_fail(b, PITH_ERR_FORMAT, "config.json: relative_attention_num_buckets is %lld; it must be at least 4",
-                     (long long)buckets);
-    pith_value *learned = pith_hf_tensor(b, ".weight", NULL, 2, (int64_t[]){ buckets, c->heads });
+    if (table_rows < RELATIVE_BUCKETS)
+        pith_hf_fail(b, PITH_ERR_FORMAT, "config.json: relative_attention_num_buckets is %lld; it must be at least %d",
+                     (long long)table_rows, RELATIVE_BUCKETS);
+    pith_value *learned = pith_hf_tensor(b, ".weight", NULL, 2, (int64_t[]){ table_rows, c->heads });
     int64_t *bucket = b->status ? NULL : pith_arena_array(b->graph->arena, 2 * (size_t)reach + 1, sizeof *bucket);
     if (!bucket) return pith_hf_made(b, NULL);
-    for (int64_t d = -reach; d <= reach; d++) bucket[reach + d] = relative_bucket(d, buckets);
+    for (int64_t d = -reach; d <= reach; d++) bucket[reach + d] = relative_bucket(d, RELATIVE_BUCKETS);
     pith_value *bucket_of = pith_hf_i64s(b, bucket, 2 * reach + 1);
     pith_value *distance = PITH_HF_PUT(b, "Add", pith_hf_distances(b, ids), pith_hf_i64(b, reach));
     pith_value *place = PITH_HF_PUT(b, "Gather", bucket_of, distance);
@@ -93,16 +93,21 @@ static pith_value *hf_encoder_relative_scores(pith_hf_builder *b, const encoder 
 
 /* ---- parts ---- */
 
+/* 0 for every token. */
+static pith_value *hf_encoder_zeros(pith_hf_builder *b, pith_value *ids) {
+    return PITH_HF_PUT(b, "Expand", pith_hf_reshape(b, pith_hf_i64(b, 0), (int64_t[]){ 1, 1 }, 2),
+                       PITH_HF_PUT(b, "Shape", ids));
+}
+
 static pith_value *hf_encoder_embed(pith_hf_builder *b, const encoder *e, pith_value *ids, pith_value *types) {
     const pith_hf_config *c = b->config;
     const pith_hf_encoder_layout *f = e->layout;
+    bool tasks = f->task_types && pith_hf_bool(b, "use_task_id", false);
     int64_t n = f->projection ? pith_hf_int(b, "embedding_size", c->hidden_size, 1, 1 << 20) : c->hidden_size;
     pith_hf_go_to(b, "embeddings.word_embeddings");
     pith_value *sum = pith_hf_look_up(b, c->vocab_size, n, ids);
     if (f->has_types) {
-        if (!types)
-            types = PITH_HF_PUT(b, "Expand", pith_hf_reshape(b, pith_hf_i64(b, 0), (int64_t[]){ 1, 1 }, 2),
-                                PITH_HF_PUT(b, "Shape", ids));
+        if (!types) types = hf_encoder_zeros(b, ids);
         pith_hf_go_to(b, "embeddings.token_type_embeddings");
         sum = PITH_HF_PUT(b, "Add", sum, pith_hf_look_up(b, c->types, n, types));
     }
@@ -111,6 +116,11 @@ static pith_value *hf_encoder_embed(pith_hf_builder *b, const encoder *e, pith_v
         pith_value *place = hf_encoder_positions(b, e, ids);
         pith_hf_go_to(b, "embeddings.position_embeddings");
         sum = PITH_HF_PUT(b, "Add", sum, pith_hf_look_up(b, c->positions, n, place));
+    }
+    if (tasks) {
+        pith_hf_go_to(b, "embeddings.task_type_embeddings");
+        int64_t rows = pith_hf_int(b, "task_type_vocab_size", 3, 1, 1 << 20);
+        sum = PITH_HF_PUT(b, "Add", sum, pith_hf_look_up(b, rows, n, hf_encoder_zeros(b, ids)));
     }
     bool projects = f->projection && (n != c->hidden_size || f->projects);
     if (projects && f->projects_first) {

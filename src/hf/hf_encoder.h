@@ -27,7 +27,9 @@ typedef struct pith_hf_encoder_layout {
     pith_hf_gate gating;
     bool type_input; /* token_type_ids is an input; else every token has type 0, where there are types */
     bool has_types;
+    bool task_types;       /* with use_task_id: a table of types of tasks, of which every token has the first */
     bool padded_positions; /* position of the i-th token that is no padding: pad_token_id + 1 + i */
+    bool pads_with_one;    /* … as if pad_token_id were 1, whatever config.json says */
     bool relative_bias;    /* one bias per head and distance, added to the scores of every layer */
     bool relative_keys;    /* position_embedding_type may be relative_key or relative_key_query */
     bool alibi;            /* instead of a table of positions */

@@ -1,7 +1,8 @@
 /* hf_gte.c - GTE: rotary positions, one matrix for query, key and value, a gated feed-forward part.
  *
  * Its code lies beside its weights: Alibaba-NLP/new-impl, modeling.py, and copies of it under another model_type
- * (Snowflake's modeling_hf_alibaba_nlp_gte.py). */
+ * (Snowflake's modeling_hf_alibaba_nlp_gte.py). transformers 5 has it as modeling_gte, with the same names of tensors.
+ */
 #include "hf/hf_gte.h"
 
 #include "hf/hf_encoder.h"
@@ -37,8 +38,10 @@ pith_status pith_hf_gte_build(pith_graph *graph, const void *layout, const pith_
         pith_hf_fail(&b, PITH_ERR_UNSUPPORTED, "config.json: rope_scaling.mixed_b is not supported");
     if (b.status) return b.status;
     f.has_types = config->types > 0;
-    f.turn = (pith_hf_rotary_settings){ .theta = pith_hf_real(&b, "rope_theta", 10000),
-                                        .size = config->hidden_size / config->heads,
-                                        .scaling = "rope_scaling" };
+    /* transformers' own class has another base than the code beside the weights, whose settings it does not write. */
+    bool native = pith_str_is(config->model_type, "gte") && !pith_hf_has(&b, "auto_map") &&
+                  !pith_hf_has(&b, "position_embedding_type");
+    f.turn = (pith_hf_rotary_settings){ .theta = native ? 160000 : 10000, .size = config->hidden_size / config->heads };
+    pith_hf_rotary_read(&b, &f.turn, "full_attention");
     return pith_hf_encoder_make(&b, &f);
 }

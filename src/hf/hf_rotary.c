@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "hf/hf_attention.h"
+#include "hf/hf_keys.h"
 
 #define PI 3.14159265358979323846
 
@@ -49,7 +50,7 @@ static void hf_rotary_llama3(pith_hf_builder *b, const char *scaling, frequencie
     double factor = hf_rotary_number(b, scaling, "factor", 0);
     double low = hf_rotary_number(b, scaling, "low_freq_factor", 0);
     double high = hf_rotary_number(b, scaling, "high_freq_factor", 0);
-    double old = hf_rotary_number(b, scaling, "original_max_position_embeddings", 0);
+    double old = hf_rotary_number(b, scaling, "original_max_position_embeddings", (double)b->config->positions);
     for (int64_t i = 0; i < f->count; i++) {
         double x = f->items[i], wave = 2 * PI / x;
         if (wave < old / high) continue;
@@ -123,6 +124,44 @@ static void hf_rotary_scale(pith_hf_builder *b, const char *scaling, pith_str ty
                  "config.json: %s: type \"" PITH_STR_FMT
                  "\" is not supported; supported are default, dynamic, linear, llama3, ntk, yarn",
                  scaling, PITH_STR_ARG(type));
+}
+
+/* ---- settings ---- */
+
+/* Every key of a scaling object is one that is read here, or refused. */
+static void hf_rotary_check(pith_hf_builder *b, const char *section) {
+    static const char known[] =
+        "rope_theta=0 rope_type=0 type=0 factor=0 original_max_position_embeddings=0 beta_fast=0 beta_slow=0 "
+        "truncate=0 mscale=0 mscale_all_dim=0 attention_factor=0 low_freq_factor=0 high_freq_factor=0 "
+        "partial_rotary_factor=0 full_attention=0 sliding_attention=0 mixed_b=0 finetuned=0";
+    int64_t count;
+    pith_str value, *names = pith_hf_keys_of(b, section, &count);
+    for (int64_t i = 0; i < count; i++)
+        if (!pith_hf_keys_default(&value, known, names[i]))
+            pith_hf_fail(b, PITH_ERR_UNSUPPORTED, "config.json: %s." PITH_STR_FMT " is not supported", section,
+                         PITH_STR_ARG(names[i]));
+}
+
+static const char *hf_rotary_key(pith_hf_builder *b, const char *section, const char *name) {
+    pith_str key = pith_arena_printf(b->graph->arena, "%s.%s", section, name);
+    if (!key.data) pith_hf_made(b, NULL);
+    return key.data ? key.data : name;
+}
+
+void pith_hf_rotary_read(pith_hf_builder *b, pith_hf_rotary_settings *s, const char *layer_type) {
+    const char *own = hf_rotary_key(b, "rope_parameters", layer_type);
+    const char *now = pith_hf_has(b, own) ? own : "rope_parameters";
+    const char *sections[] = { "rope_scaling", now };
+    s->theta = pith_hf_real(b, "rope_theta", s->theta);
+    for (int i = 1; i >= 0; i--) s->theta = pith_hf_real(b, hf_rotary_key(b, sections[i], "rope_theta"), s->theta);
+    s->scaling = pith_hf_has(b, "rope_scaling") ? "rope_scaling" : now;
+    double part = pith_hf_real(b, "partial_rotary_factor", 1);
+    for (int i = 0; i < 2; i++) {
+        hf_rotary_check(b, sections[i]);
+        part = fmin(part, pith_hf_real(b, hf_rotary_key(b, sections[i], "partial_rotary_factor"), 1));
+    }
+    if (part != 1)
+        pith_hf_fail(b, PITH_ERR_UNSUPPORTED, "config.json: partial_rotary_factor is not 1, which alone is supported");
 }
 
 /* ---- tables ---- */

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "hf/hf_builder.h"
+#include "hf/hf_keys.h"
 
 void pith_hf_fail(pith_hf_builder *b, pith_status code, const char *format, ...) {
     char message[PITH_ERROR_MESSAGE_SIZE];
@@ -18,11 +19,24 @@ void pith_hf_fail(pith_hf_builder *b, pith_status code, const char *format, ...)
     b->status = pith_fail(b->err, code, "%s", message);
 }
 
+/* The same in the family's list of defaults. */
+static bool hf_settings_default(pith_json *j, pith_hf_builder *b, const char *path, pith_error *err) {
+    pith_str value;
+    if (!pith_hf_keys_default(&value, b->config->reads, pith_str_of(path)) || pith_str_is(value, "null")) return false;
+    bool word =
+        (value.data[0] >= 'a' && value.data[0] <= 'z') && !pith_str_is(value, "true") && !pith_str_is(value, "false");
+    if (word) value = pith_arena_printf(b->graph->arena, "\"" PITH_STR_FMT "\"", PITH_STR_ARG(value));
+    if (!value.data) pith_hf_made(b, NULL);
+    pith_json_init(j, value, "config.json", b->graph->arena, err);
+    return value.data;
+}
+
 /* Puts the scanner in front of the value of a key or path; false if there is none, or null. */
 static bool hf_settings_find(pith_json *j, pith_hf_builder *b, const char *path, pith_error *err) {
     if (b->status) return false;
     pith_json_init(j, b->config->text, "config.json", b->graph->arena, err);
-    for (;;) {
+    j->python = true;
+    for (bool whole = true;;) { /* defaults are those of whole paths that begin with an absent key */
         size_t size = strcspn(path, ".");
         pith_str key, part = { path, size };
         bool found = false;
@@ -32,9 +46,11 @@ static bool hf_settings_find(pith_json *j, pith_hf_builder *b, const char *path,
             if (!found) pith_json_skip(j);
         }
         if (j->failed) pith_hf_fail(b, err->code, "%s", err->message); /* the text was read before: memory is out */
-        if (!found || j->failed) return false;
+        if (j->failed) return false;
+        if (!found) return whole && hf_settings_default(j, b, path, err);
         if (!path[size]) return pith_json_peek(j) != PITH_JSON_NULL;
         path += size + 1;
+        whole = false;
     }
 }
 
@@ -42,6 +58,10 @@ bool pith_hf_has(pith_hf_builder *b, const char *key) {
     pith_error err = PITH_ERROR_INIT;
     pith_json j;
     return hf_settings_find(&j, b, key, &err);
+}
+
+bool pith_hf_is_null(pith_hf_builder *b, const char *key) {
+    return pith_hf_config_has(b->config, key) && !pith_hf_has(b, key);
 }
 
 /* Is it of this kind? If it is of another, that is a fault. */
@@ -140,6 +160,20 @@ pith_str *pith_hf_strings(pith_hf_builder *b, const char *key, int64_t limit, in
     }
     if (j.failed) pith_hf_fail(b, err.code, "%s", err.message);
     return items;
+}
+
+pith_str *pith_hf_keys_of(pith_hf_builder *b, const char *key, int64_t *count) {
+    enum { KEYS_MOST = 64 };
+    pith_error err = PITH_ERROR_INIT;
+    pith_json j;
+    pith_str name, *names = b->status ? NULL : pith_arena_array(b->graph->arena, KEYS_MOST, sizeof *names);
+    *count = 0;
+    if (!names) pith_hf_made(b, NULL);
+    if (!names || !hf_settings_find(&j, b, key, &err) || !hf_settings_is(b, &j, key, PITH_JSON_OBJECT, "an object"))
+        return names;
+    for (pith_json_object(&j); *count < KEYS_MOST && pith_json_next_key(&j, &name); pith_json_skip(&j))
+        names[(*count)++] = name;
+    return names;
 }
 
 void pith_hf_want_bool(pith_hf_builder *b, const char *key, bool wanted) {

@@ -7,12 +7,20 @@
 /* More architectures than any config.json names. */
 #define ARCHITECTURES_MAX 8
 
+static bool hf_tasks_ends_in(pith_str name, const char *suffix) {
+    size_t size = strlen(suffix);
+    return name.size >= size && !memcmp(name.data + name.size - size, suffix, size);
+}
+
+/* A checkpoint whose config.json names no class, or that of the network alone, has every task whose weights are there.
+ */
 static bool hf_tasks_names(const pith_hf_task *task, const pith_str *classes, int64_t count) {
-    size_t size = strlen(task->suffix);
-    for (int64_t i = 0; i < count; i++)
-        if (classes[i].size >= size && !memcmp(classes[i].data + classes[i].size - size, task->suffix, size))
-            return true;
-    return false;
+    bool plain = task->unnamed;
+    for (int64_t i = 0; i < count; i++) {
+        if (hf_tasks_ends_in(classes[i], task->suffix)) return true;
+        plain &= hf_tasks_ends_in(classes[i], "Model");
+    }
+    return plain;
 }
 
 void pith_hf_add_tasks(pith_hf_builder *b, pith_value *x) {

@@ -25,6 +25,7 @@ typedef struct labels_file {
     const char *activation_in; /* … and the file that has it, for messages */
     pith_str *names;
     size_t room;
+    int64_t stated; /* num_labels; 0: not given */
 } labels_file;
 
 static int64_t labels_number(pith_str digits) {
@@ -97,6 +98,8 @@ static void labels_read_config(pith_json *j, labels_file *f) {
     for (pith_json_object(j); pith_json_next_key(j, &key);) {
         if (pith_str_is(key, "id2label") && pith_json_peek(j) == PITH_JSON_OBJECT)
             labels_read_names(j, f);
+        else if (pith_str_is(key, "num_labels") && pith_json_peek(j) == PITH_JSON_NUMBER)
+            f->stated = pith_json_int(j);
         else if (pith_str_is(key, "architectures") && pith_json_peek(j) == PITH_JSON_ARRAY)
             labels_read_architectures(j, f);
         else if (pith_str_is(key, "problem_type"))
@@ -132,8 +135,23 @@ static pith_status labels_activation(pith_activation *activation, const labels_f
                      f->activation_in, PITH_STR_ARG(f->activation));
 }
 
+/* num_labels goes before the number of names; names that do not fit it are those of transformers, LABEL_0 and so on. */
+static pith_status labels_count(labels_file *f, pith_error *err) {
+    pith_hf_labels *l = f->labels;
+    if (f->stated < 1 || f->stated > LABELS_MAX || !l->count || (size_t)f->stated == l->count) return PITH_OK;
+    l->count = (size_t)f->stated;
+    f->names = pith_arena_array(f->arena, l->count, sizeof *f->names);
+    if (!f->names) return pith_fail_memory(err, l->count * sizeof *f->names);
+    for (size_t i = 0; i < l->count; i++) {
+        f->names[i] = pith_arena_printf(f->arena, "LABEL_%zu", i);
+        if (!f->names[i].data) return pith_fail_memory(err, sizeof *f->names);
+    }
+    return PITH_OK;
+}
+
 static pith_status labels_decide(labels_file *f, pith_error *err) {
     pith_hf_labels *l = f->labels;
+    PITH_TRY(labels_count(f, err));
     l->names = f->names;
     if (pith_str_is(f->problem, "multi_label_classification") || l->count == 1) l->classify = PITH_ACTIVATION_SIGMOID;
     if (pith_str_is(f->problem, "regression")) l->classify = PITH_ACTIVATION_NONE;
@@ -154,6 +172,7 @@ static pith_status labels_read_file(labels_file *f, const char *dir, const char 
     if (!there) return PITH_OK;
     PITH_TRY(pith_file_open(&file, path.data, false, allocator, err));
     pith_json_init(&j, (pith_str){ (const char *)file.data, file.size }, path.data, f->arena, &fault);
+    j.python = true;
     read(&j, f);
     pith_json_finish(&j);
     pith_file_close(&file);

@@ -140,6 +140,7 @@ static pith_status late_read_file(bool *there, late_file *f, const char *dir, co
     if (!*there) return PITH_OK;
     PITH_TRY(pith_file_open(&file, path.data, false, allocator, err));
     pith_json_init(&j, (pith_str){ (const char *)file.data, file.size }, path.data, f->arena, &fault);
+    j.python = true;
     read(&j, f);
     pith_json_finish(&j);
     pith_file_close(&file);

@@ -33,6 +33,7 @@ pith_status pith_module_json(bool *there, pith_module_reader *r, pith_str folder
     pith_json *j = pith_arena_alloc(r->arena, sizeof *j);
     if (j) {
         pith_json_init(j, (pith_str){ (const char *)file.data, file.size }, path.data, r->arena, &fault);
+        j->python = true;
         fn(j, r, to);
         pith_json_finish(j);
     }

@@ -110,7 +110,8 @@ static void read_config(pith_json *j, pith_module_reader *r, void *to) {
     complete_text_section(m, model_type, &pad);
     c->model_type = pith_json_copy(j, r->arena, model_type);
     m->pad_token_id = pad < 0 ? 0 : pad;
-    int32_t first = pad < 0 ? 2 : pad + 1; /* the families above pad with 1 */
+    /* The families above pad with 1; MPNet's table begins there even if config.json names another id. */
+    int32_t first = pad < 0 || pith_str_is(model_type, "mpnet") ? 2 : pad + 1;
     if (positions_follow_padding(model_type) && m->positions > first) m->positions -= first;
 }
 

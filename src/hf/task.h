@@ -11,6 +11,7 @@
 typedef struct pith_hf_task {
     const char *suffix; /* what the class in "architectures" of config.json ends in: "ForMaskedLM" */
     const char *output; /* name of the graph's output */
+    bool unnamed;       /* it is also made where "architectures" names no class with a task */
     /* Returns the output, made from x, which is last_hidden_state [batch, sequence, hidden]. NULL without a fault: the
      * weights, or the architecture's form of the task, are not there. */
     pith_value *(*build)(pith_hf_builder *b, pith_value *x);

@@ -62,6 +62,6 @@ static pith_value *task_sequence_classification(pith_hf_builder *b, pith_value *
     return pith_hf_task_classify(b, form, x);
 }
 
-const pith_hf_task pith_hf_task_sequence_classification = { .suffix = "ForSequenceClassification",
-                                                            .output = "logits",
-                                                            .build = task_sequence_classification };
+const pith_hf_task pith_hf_task_sequence_classification = {
+    .suffix = "ForSequenceClassification", .output = "logits", .unnamed = true, .build = task_sequence_classification
+};

@@ -4,13 +4,32 @@
 #include "hf/hf.h"
 #include "model/reader.h"
 
+/* What became of the keys of config.json. */
+static pith_status reader_safetensors_note(pith_model *m, const pith_hf_report *r, pith_error *err) {
+    const struct {
+        const char *what;
+        pith_str value;
+    } lines[] = { { "network's own code", r->code },
+                  { "settings read", r->read },
+                  { "settings ignored", r->ignored },
+                  { "settings not known", r->unknown } };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if (lines[i].value.size)
+            PITH_TRY(
+                pith_modules_note(&m->modules, lines[i].what, lines[i].value, PITH_STR("config.json"), &m->arena, err));
+    return PITH_OK;
+}
+
 static pith_status reader_safetensors_read(pith_model *m, const pith_source *source, pith_error *err) {
     static const pith_opset opset = { { "", 0 }, PITH_OPSET_NEWEST };
     const pith_input_module *input = &m->modules.input;
     m->from_safetensors = true;
-    if (!input->build || m->options.model_file)
-        return pith_hf_build_from(&m->graph, source->folder, m->weights_file, &m->modules.judge, &m->files, &m->arena,
-                                  m->options.log, err);
+    if (!input->build || m->options.model_file) {
+        pith_hf_report report;
+        PITH_TRY(pith_hf_build_from(&m->graph, &report, source->folder, m->weights_file, &m->modules.judge, &m->files,
+                                    &m->arena, m->options.log, err));
+        return reader_safetensors_note(m, &report, err);
+    }
     PITH_TRY(pith_graph_create(&m->graph, &m->arena, NULL, err));
     m->graph->log = m->options.log;
     m->graph->name = PITH_STR("static");

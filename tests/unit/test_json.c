@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <locale.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,54 @@ static bool accepts(const char *text, size_t size) {
     free(copy);
     assert_int_equal(json.failed, error.code != PITH_OK);
     return !json.failed;
+}
+
+/* What Python's json writes for numbers that JSON lacks is read where the caller says so. */
+static void python_numbers(void **state) {
+    (void)state;
+    pith_json *j = scan("[NaN, Infinity, -Infinity, 1]");
+    j->python = true;
+    pith_json_array(j);
+    assert_true(pith_json_next_item(j) && isnan(pith_json_double(j)));
+    assert_true(pith_json_next_item(j) && pith_json_double(j) == INFINITY);
+    assert_true(pith_json_next_item(j) && pith_json_double(j) == -INFINITY);
+    assert_true(pith_json_next_item(j) && pith_json_int(j) == 1);
+    assert_false(pith_json_next_item(j) || j->failed);
+    j = scan("{\"a\": [NaN], \"b\": Infinity}");
+    j->python = true;
+    pith_json_skip(j);
+    pith_json_finish(j);
+    assert_false(j->failed);
+    for (int i = 0; i < 4; i++) {
+        static const char *const bad[] = { "NaNs", "Inf", "-NaN", "nan" };
+        j = scan(bad[i]);
+        j->python = true;
+        pith_json_skip(j);
+        pith_json_finish(j);
+        assert_true(j->failed);
+    }
+    j = scan("Infinity");
+    j->python = true;
+    pith_json_int(j);
+    assert_true(j->failed);
+}
+
+static int64_t python_int(const char *text) {
+    scan(text)->python = true;
+    return pith_json_int(&json);
+}
+
+/* There, a whole number is one however it is written. */
+static void whole_numbers(void **state) {
+    (void)state;
+    assert_int_equal(python_int("2048.0"), 2048);
+    assert_int_equal(python_int("-3.0e2"), -300);
+    assert_int_equal(python_int("9007199254740992.0"), INT64_C(1) << 53);
+    assert_false(json.failed);
+    python_int("2048.5");
+    assert_true(json.failed);
+    python_int("1e30");
+    assert_true(json.failed);
 }
 
 static void good_and_bad(void **state) {
@@ -300,6 +349,8 @@ static int teardown(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_and_bad),
+        cmocka_unit_test(python_numbers),
+        cmocka_unit_test(whole_numbers),
         cmocka_unit_test(walking),
         cmocka_unit_test(doubles_are_exact),
         cmocka_unit_test(numbers_that_do_not_fit),
