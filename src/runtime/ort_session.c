@@ -122,6 +122,7 @@ static void ort_list_providers(pith_text_out *out, const pith_ort *ort) {
 static pith_status ort_add_providers(const pith_ort *ort, ort_session_options *o, const pith_program_source *source,
                                      pith_text_out *providers, bool quiet, pith_error *err) {
     const pith_runtime_options *given = source->options;
+    pith_error why = PITH_ERROR_INIT; /* of the last one that is passed over */
     for (size_t i = 0; i < given->provider_count; i++) {
         ort_provider p;
         pith_error fault = PITH_ERROR_INIT;
@@ -133,6 +134,7 @@ static pith_status ort_add_providers(const pith_ort *ort, ort_session_options *o
             pith_text_put(providers, "%s%s", providers->used ? "," : "", p.name);
         else if (!quiet)
             pith_log_write(source->log, PITH_LOG_WARNING, "the provider %s is passed over: %s", p.name, fault.message);
+        why = fault;
     }
     if (providers->used) return PITH_OK;
     if (!given->provider_count) {
@@ -143,7 +145,8 @@ static pith_status ort_add_providers(const pith_ort *ort, ort_session_options *o
     char list[300];
     pith_text_out has = pith_text_begin(list, sizeof list);
     ort_list_providers(&has, ort);
-    return pith_fail(err, PITH_ERR_UNSUPPORTED, "none of the providers can be used; %s has %s", ort->path, list);
+    return pith_fail(err, PITH_ERR_UNSUPPORTED, "none of the providers can be used (%.200s); %s has %s", why.message,
+                     ort->path, list);
 }
 
 static pith_status ort_add_settings(const pith_ort *ort, ort_session_options *o, const pith_runtime_options *given,

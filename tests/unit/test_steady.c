@@ -39,11 +39,12 @@ static void work(float (*vectors)[DIM], const pith_model *model, int threads) {
 static void test_ratios(void **state) {
     (void)state;
     enum { ROUNDS = 3 };
-    pith_open_options bare = PITH_OPEN_OPTIONS_INIT;
+    pith_open_options usual = PITH_OPEN_OPTIONS_INIT, bare = PITH_OPEN_OPTIONS_INIT;
+    usual.sessions = 2; /* one for each thread, whatever the machine has */
     bare.flags = PITH_OPEN_NO_ARENA | PITH_OPEN_NO_PLAN_REUSE;
     bare.pool_blocks = bare.sessions = -1;
     for (int threads = 1; threads <= 2; threads++) {
-        pith_model *model = open_with(NULL), *other = open_with(&bare);
+        pith_model *model = open_with(&usual), *other = open_with(&bare);
         work(theirs, model, threads);
         pith_model_reset_statistics(model);
         for (int i = 0; i < ROUNDS; i++) work(theirs, model, threads);
