@@ -41,10 +41,12 @@ struct pith_module_reader {
     pith_module_messages messages;
     const pith_chat_variable *variables; /* settings of the chat template (processing_kwargs.chat_template) */
     size_t variable_count;
-    bool alone;      /* there is no modules.json */
-    bool fills_only; /* queries are filled up to a length, but not cut there */
-    bool layered;    /* the network's settings ask for what its layers give */
-    bool of_tokens;  /* the class is one of PyLate: it works on vectors of tokens, unless a file says otherwise */
+    bool alone;         /* there is no modules.json */
+    bool fills_only;    /* queries are filled up to a length, but not cut there */
+    bool layered;       /* the network's settings ask for what its layers give */
+    bool features;      /* texts go through get_text_features, which pools by itself; the two below must be true then */
+    bool pools, vector; /* method_output_name is pooler_output; module_output_name is sentence_embedding */
+    bool of_tokens;     /* the class is one of PyLate: it works on vectors of tokens, unless a file says otherwise */
 };
 
 typedef struct pith_module_class {

@@ -146,17 +146,26 @@ static void read_task(pith_json *j, pith_module_reader *r) {
                    PITH_STR_ARG(value));
 }
 
-/* A name, or a list of one name. */
-static void expect_output(pith_json *j) {
-    bool list = pith_json_peek(j) == PITH_JSON_ARRAY;
-    int count = 0;
-    if (!list) {
+static void expect_output_name(pith_json *j, pith_module_reader *r) {
+    pith_json ahead = *j;
+    if (pith_json_peek(&ahead) == PITH_JSON_STRING && pith_str_is(pith_json_string(&ahead), "pooler_output")) {
+        pith_json_skip(j);
+        r->pools = true;
+    } else {
         expect_any(j, "method_output_name", "last_hidden_state", "logits", NULL);
+    }
+}
+
+/* A name, or a list of one name. */
+static void expect_output(pith_json *j, pith_module_reader *r) {
+    int count = 0;
+    if (pith_json_peek(j) != PITH_JSON_ARRAY) {
+        expect_output_name(j, r);
         return;
     }
     pith_json_array(j);
     while (pith_json_next_item(j)) {
-        expect_any(j, "method_output_name", "last_hidden_state", "logits", NULL);
+        expect_output_name(j, r);
         if (count++) pith_json_fail(j, PITH_ERR_UNSUPPORTED, "a path of several names is not supported");
     }
 }
@@ -174,15 +183,28 @@ static void read_format(pith_json *j, pith_module_reader *r) {
                        PITH_STR_ARG(format));
 }
 
-/* modality_config: texts must go through the network's forward, as they are or through a chat template. */
+/* get_text_features of models of texts and pictures gives a vector in the space of both. Source: CLIPModel. */
+static void read_method(pith_json *j, pith_module_reader *r, bool text) {
+    if (pith_json_null(j)) return;
+    pith_str name = pith_json_string(j);
+    if (j->failed || pith_str_is(name, "forward")) return;
+    if (text && pith_str_is(name, "get_text_features"))
+        r->features = true;
+    else
+        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "method '" PITH_STR_FMT "' is not supported; supported %s",
+                       PITH_STR_ARG(name), text ? "are forward and get_text_features" : "is forward");
+}
+
+/* modality_config: texts must go through the network's forward, as they are or through a chat template, or through
+ * get_text_features. */
 static void read_modalities(pith_json *j, pith_module_reader *r) {
     pith_str key, inner;
     if (pith_json_null(j)) return;
     r->messages = PITH_MESSAGES_NONE;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        const bool message = pith_str_is(key, "message");
-        if (!message && !pith_str_is(key, "text")) {
+        const bool message = pith_str_is(key, "message"), text = pith_str_is(key, "text");
+        if (!message && !text) {
             pith_json_skip(j);
             continue;
         }
@@ -190,9 +212,9 @@ static void read_modalities(pith_json *j, pith_module_reader *r) {
         pith_json_object(j);
         while (pith_json_next_key(j, &inner)) {
             if (pith_str_is(inner, "method"))
-                pith_module_expect(j, "method", "forward");
+                read_method(j, r, text);
             else if (pith_str_is(inner, "method_output_name"))
-                expect_output(j);
+                expect_output(j, r);
             else if (message && pith_str_is(inner, "format"))
                 read_format(j, r);
             else
@@ -258,6 +280,43 @@ static void read_processing(pith_json *j, pith_module_reader *r, int32_t *max_le
     }
 }
 
+/* Arguments of from_pretrained() that say how a model is loaded, and change no number. */
+static bool argument_is_harmless(pith_str key) {
+    static const char *const names[] = { "attn_implementation", "cache_dir",        "code_revision",     "device_map",
+                                         "force_download",      "local_files_only", "low_cpu_mem_usage", "proxies",
+                                         "resume_download",     "revision",         "subfolder",         "token",
+                                         "trust_remote_code",   "use_fast",         "use_auth_token",    "use_cache",
+                                         "use_safetensors",     "weights_only",     "output_attentions", "return_dict",
+                                         "_attn_implementation" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (pith_str_is(key, names[i])) return true;
+    return false;
+}
+
+/* An argument that could change a vector and is not known. */
+static void refuse_argument(pith_json *j, pith_str key) {
+    if (argument_is_harmless(key))
+        pith_json_skip(j);
+    else if (!pith_json_null(j))
+        pith_json_fail(j, PITH_ERR_UNSUPPORTED,
+                       "'" PITH_STR_FMT "' is not supported here; write it into the file that "
+                       "it changes, config.json or tokenizer_config.json, and remove it here",
+                       PITH_STR_ARG(key));
+}
+
+/* model_args, model_kwargs: how the weights are loaded. The dtype is that of the file in any case. */
+static void read_model_args(pith_json *j) {
+    pith_str key;
+    if (pith_json_null(j)) return;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_str_is(key, "torch_dtype") || pith_str_is(key, "dtype"))
+            pith_json_skip(j);
+        else
+            refuse_argument(j, key);
+    }
+}
+
 /* tokenizer_args, processor_kwargs: what the tokenizer is made with. */
 static void read_tokenizer_args(pith_json *j, int32_t *max_length) {
     pith_str key;
@@ -267,7 +326,7 @@ static void read_tokenizer_args(pith_json *j, int32_t *max_length) {
         if (pith_str_is(key, "model_max_length"))
             *max_length = (int32_t)pith_json_limit(j, LENGTH_MAX);
         else
-            pith_json_skip(j);
+            refuse_argument(j, key);
     }
 }
 
@@ -322,7 +381,18 @@ static void read_config_args(pith_json *j, pith_module_reader *r) {
         if (pith_str_is(key, "output_hidden_states") && pith_json_peek(j) == PITH_JSON_BOOL)
             r->layered = pith_json_bool(j);
         else
-            pith_json_skip(j);
+            refuse_argument(j, key);
+    }
+}
+
+/* sentence_embedding: the vector of a text, which models of texts and pictures give. */
+static void read_output_name(pith_json *j, pith_module_reader *r) {
+    pith_json ahead = *j;
+    if (pith_json_peek(&ahead) == PITH_JSON_STRING && pith_str_is(pith_json_string(&ahead), "sentence_embedding")) {
+        pith_json_skip(j);
+        r->vector = true;
+    } else {
+        expect_any(j, "module_output_name", "token_embeddings", "scores", "causal_logits");
     }
 }
 
@@ -347,6 +417,8 @@ static void read_sentence_bert(pith_json *j, pith_module_reader *r, void *to) {
             read_expansion(j, r);
         else if (pith_str_is(key, "config_args") || pith_str_is(key, "config_kwargs"))
             read_config_args(j, r);
+        else if (pith_str_is(key, "model_args") || pith_str_is(key, "model_kwargs"))
+            read_model_args(j);
         else if (pith_str_is(key, "max_seq_length"))
             m->max_length = (int32_t)pith_json_limit(j, LENGTH_MAX);
         else if (pith_str_is(key, "do_lower_case"))
@@ -354,11 +426,14 @@ static void read_sentence_bert(pith_json *j, pith_module_reader *r, void *to) {
         else if (pith_str_is(key, "transformer_task"))
             read_task(j, r);
         else if (pith_str_is(key, "module_output_name"))
-            expect_any(j, "module_output_name", "token_embeddings", "scores", "causal_logits");
+            read_output_name(j, r);
         else
             pith_json_skip(j);
     }
     complete_expansion(r);
+    if (!j->failed && !r->features && (r->pools || r->vector))
+        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "%s is supported with the method 'get_text_features' only",
+                       r->pools ? "method_output_name 'pooler_output'" : "module_output_name 'sentence_embedding'");
     if (made) m->max_length = made;
     if (called) m->max_length = called;
 }
@@ -393,6 +468,22 @@ static pith_status transformer_chat(pith_module_reader *r, const transformer_con
     return r->task == PITH_TASK_CLASSIFY || r->task == PITH_TASK_GENERATE ? part->chat(r) : PITH_OK;
 }
 
+/* A network with towers pools by itself. */
+static pith_status transformer_features(pith_module_reader *r, pith_str model_type) {
+    if (!r->features) return PITH_OK;
+    for (size_t i = 0; i < sizeof text_sections / sizeof *text_sections; i++)
+        if (pith_str_is(model_type, text_sections[i].model_type)) {
+            r->stage = PITH_STAGE_VECTOR;
+            return PITH_OK;
+        }
+    return pith_fail(
+        r->err, PITH_ERR_UNSUPPORTED,
+        "modality_config.text.method: method 'get_text_features' is supported for models of the types clip "
+        "and siglip, not "
+        "'" PITH_STR_FMT "'",
+        PITH_STR_ARG(model_type));
+}
+
 pith_status pith_module_transformer_read(pith_module_reader *r, pith_str folder, bool *causal) {
     transformer_config c = { .causal = true, .model_type = PITH_STR("") };
     bool there;
@@ -403,6 +494,7 @@ pith_status pith_module_transformer_read(pith_module_reader *r, pith_str folder,
     PITH_TRY(read_limits(r, folder));
     if (c.classifier && r->alone) r->task = PITH_TASK_CLASSIFY;
     *causal = c.causal_name && c.causal;
+    PITH_TRY(transformer_features(r, c.model_type));
     PITH_TRY(transformer_chat(r, &c));
     if (r->task == PITH_TASK_CLASSIFY || r->task == PITH_TASK_GENERATE) return PITH_OK;
     return r->messages > PITH_MESSAGES_NONE
