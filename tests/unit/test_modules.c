@@ -71,7 +71,7 @@ static void positions(void **state) {
         { "{\"max_position_embeddings\": 514, \"model_type\": \"xlm-roberta\"}", 512, 0 },
         { "{\"max_position_embeddings\": 514, \"model_type\": \"xlm-roberta-xl\"}", 512, 0 },
         { "{\"max_position_embeddings\": 514, \"model_type\": \"camembert\", \"pad_token_id\": 5}", 508, 5 },
-        { "{\"max_position_embeddings\": 514, \"model_type\": \"mpnet\", \"pad_token_id\": 0}", 513, 0 },
+        { "{\"max_position_embeddings\": 514, \"model_type\": \"mpnet\", \"pad_token_id\": 0}", 512, 0 },
         { "{\"max_position_embeddings\": 4098, \"model_type\": \"longformer\"}", 4096, 0 },
         { "{\"max_position_embeddings\": 514, \"model_type\": \"roberta-prelayernorm\"}", 512, 0 },
         { "{\"max_position_embeddings\": 514, \"model_type\": \"data2vec-text\"}", 512, 0 },
