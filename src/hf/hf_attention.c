@@ -104,6 +104,32 @@ pith_value *pith_hf_alibi_bias(pith_hf_builder *b, pith_value *ids, int64_t head
     return PITH_HF_PUT(b, "Mul", slope, pith_hf_unsqueeze(b, pith_hf_unsqueeze(b, distance, 0), 0));
 }
 
+/* The bucket of a key `distance` places after the query. */
+static int64_t hf_attention_bucket(int64_t distance, const pith_hf_relative *r) {
+    int64_t half = r->buckets / 2, exact = half / 2, bucket = distance > 0 ? half : 0;
+    int64_t n = distance < 0 ? -distance : distance;
+    if (n < exact) return bucket + n;
+    float scale = (float)log((double)r->distance_max / (double)exact);
+    float far = (float)log((double)((float)n / (float)exact)) / scale * (float)(half - exact);
+    int64_t log_bucket = exact + (int64_t)far;
+    return bucket + (log_bucket < half ? log_bucket : half - 1);
+}
+
+pith_value *pith_hf_relative_bias(pith_hf_builder *b, pith_value *ids, const pith_hf_relative *r) {
+    const int64_t reach = r->reach;
+    pith_value *learned = pith_hf_tensor(b, ".weight", NULL, 2, (int64_t[]){ r->rows, b->config->heads });
+    int64_t *bucket = b->status ? NULL : pith_arena_array(b->graph->arena, 2 * (size_t)reach + 1, sizeof *bucket);
+    if (!bucket) return pith_hf_made(b, NULL);
+    for (int64_t d = -reach; d <= reach; d++) bucket[reach + d] = hf_attention_bucket(d, r);
+    pith_value *bucket_of = pith_hf_i64s(b, bucket, 2 * reach + 1), *distance = pith_hf_distances(b, ids);
+    if (r->clips)
+        distance = PITH_HF_PUT(b, "Clip", distance, pith_hf_i64_scalar(b, -reach), pith_hf_i64_scalar(b, reach));
+    distance = PITH_HF_PUT(b, "Add", distance, pith_hf_i64(b, reach));
+    pith_value *place = PITH_HF_PUT(b, "Gather", bucket_of, distance);
+    pith_value *rows = pith_hf_widen(b, learned, PITH_HF_PUT(b, "Gather", learned, place));
+    return pith_hf_unsqueeze(b, pith_hf_transpose(b, rows, (int64_t[]){ 2, 0, 1 }, 3), 0);
+}
+
 /* Entries from .. to of x's shape. */
 static pith_value *hf_attention_sizes(pith_hf_builder *b, pith_value *x, int64_t from, int64_t to) {
     pith_value *sizes = PITH_HF_PUT(b, "Shape", x);

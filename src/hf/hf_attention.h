@@ -32,6 +32,19 @@ pith_value *pith_hf_window_bias(pith_hf_builder *b, pith_value *ids, int64_t bef
  * Long"; where the number of heads is no power of 2, the slopes of the next power are taken two apart. */
 pith_value *pith_hf_alibi_bias(pith_hf_builder *b, pith_value *ids, int64_t heads);
 
+/* A learned bias by distance, in buckets: exact near by, logarithmic further off, for each direction. */
+typedef struct pith_hf_relative {
+    int64_t rows;         /* of the table [rows, heads] at the place; more than there are buckets do nothing */
+    int64_t buckets;      /* at least 4 */
+    int64_t distance_max; /* from here on all distances are in the last bucket of their direction */
+    int64_t reach;        /* the largest distance that occurs; … */
+    bool clips;           /* … with this, distances beyond it count as it */
+} pith_hf_relative;
+
+/* [1, heads, sequence, sequence]. Raffel et al. 2020, "Exploring the Limits of Transfer Learning", as T5Attention and
+ * MPNetEncoder of transformers compute it. */
+pith_value *pith_hf_relative_bias(pith_hf_builder *b, pith_value *ids, const pith_hf_relative *r);
+
 /* For each query and key, the product of x's row and the column of `table` that index [sequence, sequence] says: row i
  * of the result takes columns index[i], [batch, heads, sequence, sequence]. x: [batch, heads, sequence, size]. table:
  * [size, columns], or [heads, size, columns] if each head has its own. */

@@ -45,34 +45,18 @@ static pith_value *hf_encoder_positions(pith_hf_builder *b, const encoder *e, pi
                        pith_hf_i64(b, 1));
 }
 
-/* The bucket of a key `distance` places after the query: exact near by, logarithmic further off. */
-static int64_t relative_bucket(int64_t distance, int64_t buckets) {
-    int64_t half = buckets / 2, exact = half / 2, bucket = distance > 0 ? half : 0;
-    int64_t n = distance < 0 ? -distance : distance;
-    if (n < exact) return bucket + n;
-    float scale = (float)log((double)RELATIVE_DISTANCE_MAX / (double)exact);
-    float far = (float)log((double)((float)n / (float)exact)) / scale * (float)(half - exact);
-    int64_t log_bucket = exact + (int64_t)far;
-    return bucket + (log_bucket < half ? log_bucket : half - 1);
-}
-
-/* MPNet's bias by distance, [1, heads, sequence, sequence]: the learned row of each distance's bucket. */
+/* MPNet's bias by distance. */
 static pith_value *relative_term(pith_hf_builder *b, pith_value *ids) {
-    const pith_hf_config *c = b->config;
-    int64_t table_rows = c->relative_buckets ? c->relative_buckets : RELATIVE_BUCKETS, reach = c->positions - 1;
-    pith_hf_go_to(b, "encoder.relative_attention_bias");
-    if (table_rows < RELATIVE_BUCKETS)
+    const int64_t stated = b->config->relative_buckets, reach = b->config->positions - 1;
+    const pith_hf_relative r = { .rows = stated ? stated : RELATIVE_BUCKETS,
+                                 .buckets = RELATIVE_BUCKETS,
+                                 .distance_max = RELATIVE_DISTANCE_MAX,
+                                 .reach = reach };
+    if (r.rows < RELATIVE_BUCKETS)
         pith_hf_fail(b, PITH_ERR_FORMAT, "config.json: relative_attention_num_buckets is %lld; it must be at least %d",
-                     (long long)table_rows, RELATIVE_BUCKETS);
-    pith_value *learned = pith_hf_tensor(b, ".weight", NULL, 2, (int64_t[]){ table_rows, c->heads });
-    int64_t *bucket = b->status ? NULL : pith_arena_array(b->graph->arena, 2 * (size_t)reach + 1, sizeof *bucket);
-    if (!bucket) return pith_hf_made(b, NULL);
-    for (int64_t d = -reach; d <= reach; d++) bucket[reach + d] = relative_bucket(d, RELATIVE_BUCKETS);
-    pith_value *bucket_of = pith_hf_i64s(b, bucket, 2 * reach + 1);
-    pith_value *distance = PITH_HF_PUT(b, "Add", pith_hf_distances(b, ids), pith_hf_i64(b, reach));
-    pith_value *place = PITH_HF_PUT(b, "Gather", bucket_of, distance);
-    pith_value *rows = pith_hf_widen(b, learned, PITH_HF_PUT(b, "Gather", learned, place));
-    return pith_hf_unsqueeze(b, pith_hf_transpose(b, rows, (int64_t[]){ 2, 0, 1 }, 3), 0);
+                     (long long)stated, RELATIVE_BUCKETS);
+    pith_hf_go_to(b, "encoder.relative_attention_bias");
+    return pith_hf_relative_bias(b, ids, &r);
 }
 
 /* What BERT adds to the scores with relative_key: the learned row of the distance, by the query of each head, and with

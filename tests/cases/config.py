@@ -13,6 +13,10 @@ from command import SOURCE, Command
 DATA = SOURCE / "tests" / "data"
 CASES = DATA / "cases"
 
+# Of tests/data/hf, which test_hf_run compares with transformers.
+FAMILIES = ("ernie", "llama", "mistral", "gemma", "gemma2", "t5", "t5-gated", "mt5", "umt5", "nomic-native",
+            "jina-v3-native", "eurobert", "gte-native", "qwen3-both-ways")
+
 
 class Config(Command):
     def changed(self, folder, drop=(), **values):
@@ -111,6 +115,20 @@ class Config(Command):
         shutil.rmtree(self.dir / "model")
         bad = self.changed(model, drop=["rope_scaling"], rope_parameters={"rope_type": "default", "twist": 2})
         self.bad(1, "-m", bad, stdin=b"a", says="rope_parameters.twist is not supported")
+
+    def test_alone_and_in_a_batch(self):
+        """New families run packed or text by text; a text's vector has the same bits either way."""
+        texts = ["hello world", "a", "abc abc hello", "hello hello world abc a hello world abc hello world", "world"]
+        for name in FAMILIES:
+            with self.subTest(name):
+                shutil.rmtree(self.dir / "model", ignore_errors=True)
+                model = self.changed(DATA / "hf" / name)
+                for file in "tokenizer.json", "tokenizer_config.json":
+                    shutil.copy(CASES / "mpnet-padding" / file, model)
+                together = self.rows("-m", model, stdin="\n".join(texts).encode())
+                alone = [self.rows("-m", model, stdin=text.encode())[0] for text in texts]
+                self.assertEqual(together, alone)
+                self.assertEqual(len({tuple(row) for row in together}), len(texts))
 
     def test_python_numbers(self):
         model = self.changed(CASES / "own-code-attention", initializer_range=float("nan"))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/data/hf: tiny directories in Hugging Face layout with random weights, and what they compute.
 
-usage: make_hf.py [NAME...]      (all; needs torch and transformers 4.57.1; see ORIGIN.md)
+usage: make_hf.py [NAME...]      (all that this version of transformers has; needs torch; see ORIGIN.md)
 A directory holds config.json, the weights, the inputs as int64 and last_hidden_state as float32, computed in double.
 The weights are written with save_pretrained, or renamed and cut into shards as files on the hub are. A family whose
 code lies beside its weights, not in transformers, is written out below after its published architecture.
@@ -11,6 +11,7 @@ import math
 import pathlib
 import shutil
 import sys
+import tempfile
 import warnings
 
 import numpy as np
@@ -351,6 +352,11 @@ def decoder(kind, config, **more):
     return net(kind, config, **like(num_attention_heads=4, num_key_value_heads=2, head_dim=8, use_cache=False) | more)
 
 
+def t5(kind, **more):
+    sizes = dict(vocab_size=VOCAB, d_model=HIDDEN, d_kv=6, d_ff=INNER, num_layers=2, num_heads=2)
+    return net(f"{kind}EncoderModel", f"{kind}Config", **sizes | more)
+
+
 def wide(hidden, make):
     """A network written here, of another width."""
     global HIDDEN
@@ -416,10 +422,42 @@ MODELS = {
         "albert.", torch.bfloat16),
     "electra": (TYPES, lambda: net("ElectraModel", "ElectraConfig", **like(embedding_size=8)), "electra.",
                 torch.float32),
+    "ernie": (TYPES, lambda: net("ErnieModel", "ErnieConfig", **like(use_task_id=True, task_type_vocab_size=4)), "ernie.",
+              torch.bfloat16),
+    "llama": (MASK, lambda: decoder("LlamaModel", "LlamaConfig", mlp_bias=True, attention_bias=True), "model.",
+              torch.float16),
+    "mistral": (MASK, lambda: decoder("MistralModel", "MistralConfig", sliding_window=9), "", torch.bfloat16),
+    "gemma": (MASK, lambda: decoder("GemmaModel", "GemmaConfig"), "model.", torch.float16),
+    "gemma2": (MASK, lambda: decoder("Gemma2Model", "Gemma2Config", sliding_window=9, query_pre_attn_scalar=12,
+                                     attn_logit_softcapping=3.0), "model.", torch.bfloat16),
+    "t5": (MASK, lambda: t5("T5"), "", torch.bfloat16),
+    "t5-gated": (MASK, lambda: t5("T5", feed_forward_proj="gated-gelu", relative_attention_num_buckets=8,
+                                  relative_attention_max_distance=20), "", torch.float16),
+    "mt5": (MASK, lambda: t5("MT5", num_layers=1), "", torch.float16),
+    "umt5": (MASK, lambda: t5("UMT5", feed_forward_proj="gated-silu", relative_attention_max_distance=30), "",
+             torch.bfloat16),
     "bert-relative-key": (TYPES, lambda: net("BertModel", "BertConfig", **like(
         position_embedding_type="relative_key", hidden_act="silu")), "", torch.bfloat16),
     "bert-relative-key-query": (TYPES, lambda: net("BertModel", "BertConfig", **like(
         position_embedding_type="relative_key_query", hidden_act="quick_gelu")), "bert.", torch.bfloat16),
+}
+
+# Written by transformers 5.
+MODELS_5 = {
+    "nomic-native": (TYPES, lambda: net("NomicBertModel", "NomicBertConfig", **like(pad_token_id=0)), "", torch.float16),
+    "jina-v3-native": (MASK, lambda: net("JinaEmbeddingsV3Model", "JinaEmbeddingsV3Config", **like(
+        rope_parameters={"rope_type": "linear", "rope_theta": 700.0, "factor": 2.0})), "", torch.bfloat16),
+    "eurobert": (MASK, lambda: decoder("EuroBertModel", "EuroBertConfig", pad_token_id=0, mlp_bias=True), "model.",
+                 torch.bfloat16),
+    "gte-native": (TYPES, lambda: net("GteModel", "GteConfig", **like(type_vocab_size=2)), "", torch.bfloat16),
+    "qwen3-both-ways": (MASK, lambda: decoder(
+        "Qwen3Model", "Qwen3Config", is_causal=False, use_sliding_window=True, sliding_window=6, max_window_layers=1,
+        pad_token_id=0), "model.", torch.float16),
+    "modernbert-5": (MASK, lambda: net("ModernBertModel", "ModernBertConfig", **like(
+        num_hidden_layers=3, local_attention=8, pad_token_id=0, bos_token_id=1, cls_token_id=1, eos_token_id=2,
+        sep_token_id=2, rope_parameters={
+            "full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 900.0},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 100.0}})), "model.", torch.bfloat16),
 }
 
 
@@ -435,6 +473,10 @@ def randomize(model):
                 p.copy_(1.0 + 0.2 * noise if norm else 0.1 * noise)
             else:
                 p.copy_(noise * (1.0 if "embed" in name else 1.2 / math.sqrt(p[0].numel())))
+            if "SelfAttention.q." in name:  # T5 leaves the scale of scores to this matrix
+                p.mul_(6 ** -0.5)
+            if ".wi_1." in name:  # no norm follows the product of the two halves
+                p.mul_(0.5)
     return model.eval()
 
 
@@ -460,6 +502,13 @@ def compute(model, inputs):
     return np.stack(rows).astype(np.float32)
 
 
+def written_names(model):
+    """Tensors as save_pretrained writes them: transformers 5 turns its own names back into those of the hub."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        return safetensors.torch.load_file(f"{folder}/model.safetensors")
+
+
 def store(name, model, prefix, dtype, inputs):
     folder = OUT / name
     shutil.rmtree(folder, ignore_errors=True)
@@ -468,7 +517,12 @@ def store(name, model, prefix, dtype, inputs):
     if config.get("use_bidirectional_attention"):  # the class halved what it was given and would do so again
         config["sliding_window"] = 2 * (config["sliding_window"] - 1)
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
-    stored = model.published_names(model.state_dict()) if hasattr(model, "published_names") else model.state_dict()
+    stored = model.state_dict()
+    if hasattr(model, "published_names"):
+        stored = model.published_names(stored)
+    elif name in MODELS_5:
+        stored = written_names(model)
+    stored.pop("encoder.embed_tokens.weight", None)  # of T5: the same as "shared"
     state = {prefix + k: v.detach().to(dtype).contiguous() for k, v in stored.items()
              if v.dtype.is_floating_point and "pooler" not in k}
     safetensors.torch.save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
@@ -486,7 +540,8 @@ def store(name, model, prefix, dtype, inputs):
 
 
 def main():
-    for name, (names, make, prefix, dtype) in MODELS.items():
+    models = MODELS_5 if tf.__version__.startswith("5.") else MODELS
+    for name, (names, make, prefix, dtype) in models.items():
         if len(sys.argv) == 1 or name in sys.argv[1:]:
             torch.manual_seed(0)
             store(name, randomize(make()), prefix, dtype, make_inputs(names))

@@ -43,9 +43,10 @@ static void append(void *user, const char *text, size_t size) {
     all[used + (size < room ? size : room)] = 0;
 }
 
-/* Networks whose scores have terms of queries or keys with distances: their attention runs one text at a time. */
-static bool scores_depend_on_distances(const char *name) {
-    return !strncmp(name, "deberta", 7) || !strncmp(name, "bert-relative", 13);
+/* Networks whose scores have terms of queries or keys with distances, or are capped: their attention runs one text at a
+ * time. */
+static bool attention_is_apart(const char *name) {
+    return !strncmp(name, "deberta", 7) || !strncmp(name, "bert-relative", 13) || !strcmp(name, "gemma2");
 }
 
 static void check_packed(const pith_model *model, const char *name) {
@@ -56,8 +57,8 @@ static void check_packed(const pith_model *model, const char *name) {
     if (!strstr(description, "\"ragged\": true, \"ragged_reason\": \"\"")) fail_msg("%s does not run packed", name);
     char *steps = strstr(description, "\"steps\": [");
     assert_non_null(steps);
-    if (!strstr(steps, scores_depend_on_distances(name) ? "\"EachText\"" : "\"Attention\"") ||
-        strstr(steps, "\"Softmax\"") || (strstr(steps, "\"EachText\"") && !scores_depend_on_distances(name)))
+    if (!strstr(steps, attention_is_apart(name) ? "\"EachText\"" : "\"Attention\"") || strstr(steps, "\"Softmax\"") ||
+        (strstr(steps, "\"EachText\"") && !attention_is_apart(name)))
         fail_msg("%s: attention is not fused: %.2000s", name, steps);
 }
 

@@ -178,10 +178,11 @@ static void configs_that_do_not_fit(void **state) {
     assert_int_equal(pith_hf_build(&graph, dir, &files, &arena, NULL, &err), PITH_ERR_NOT_FOUND);
     assert_non_null(strstr(err.message, "config.json"));
     refuse_config(
-        "\"bert\"", "\"llama\"", PITH_ERR_UNSUPPORTED,
-        "architecture \"llama\" is not supported; supported are albert, bert, camembert, clip, clip_text_model, "
-        "clip_vision_model, deberta-v2, distilbert, electra, gemma3_text, gte, modernbert, mpnet, new, "
-        "nomic_bert, qwen2, qwen3, resnet, roberta, siglip, siglip_text_model, siglip_vision_model, vit, "
+        "\"bert\"", "\"falcon\"", PITH_ERR_UNSUPPORTED,
+        "architecture \"falcon\" is not supported; supported are albert, bert, camembert, clip, clip_text_model, "
+        "clip_vision_model, deberta-v2, distilbert, electra, ernie, eurobert, gemma, gemma2, gemma3_text, gte, "
+        "jina_embeddings_v3, llama, mistral, modernbert, mpnet, mt5, new, nomic_bert, qwen2, qwen3, resnet, roberta, "
+        "siglip, siglip_text_model, siglip_vision_model, t5, umt5, vit, "
         "xlm-roberta");
     refuse_config("\"bert\"", "\"bert\"", PITH_ERR_NOT_FOUND,
                   "no weights; looked for model.safetensors and pytorch_model.bin");

@@ -50,6 +50,21 @@ static const struct {
     { "electra", 16 },
     { "bert-relative-key", 16 },
     { "bert-relative-key-query", 16 },
+    { "ernie", 16 },
+    { "llama", 16 },
+    { "mistral", 16 },
+    { "gemma", 16 },
+    { "gemma2", 16 },
+    { "t5", 16 },
+    { "t5-gated", 16 },
+    { "mt5", 16 },
+    { "umt5", 16 },
+    { "nomic-native", 16 },
+    { "jina-v3-native", 16 },
+    { "eurobert", 16 },
+    { "gte-native", 16 },
+    { "qwen3-both-ways", 16 },
+    { "modernbert-5", 16 },
 };
 
 static void read_all(const char *name, const char *file, void *to, size_t bytes) {
