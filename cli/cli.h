@@ -34,6 +34,16 @@ typedef enum option_kind {
     OPTION_CHOICE   /* int: index into choices "a|b|c" */
 } option_kind;
 
+/* What the file is for that an option names. */
+typedef enum file_use {
+    FILE_NONE,
+    FILE_READ,     /* a file, or a folder of files */
+    FILE_MODEL,    /* a model's file, directory or name */
+    FILE_WRITTEN,  /* one file */
+    FILE_NETWORK,  /* an .onnx file, with .data beside it, or the folder for both */
+    FOLDER_WRITTEN /* a folder for files that the verb names */
+} file_use;
+
 typedef struct string_list {
     const char **items;
     size_t count;
@@ -49,6 +59,7 @@ typedef struct option_row {
     bool anywhere;       /* the environment and the configuration may set it too; a flag can then be switched off, with
                             --no-NAME */
     const char *takes;   /* stands for the value in help; shells complete FILE, DIR and MODEL; NULL: a flag */
+    file_use file;       /* what the value names is read or written */
     const char *implied; /* the value, if none is attached as in --name=value; NULL: a value must follow */
     const char *initial; /* the default, read as a value is; NULL: what the verb's settings begin with */
     const char *otherwise; /* the default in words, if initial does not say it */
@@ -95,6 +106,7 @@ typedef struct command {
     const char *name, *summary;
     const char *forms;       /* what may follow the name, one form per line */
     const char *takes;       /* arguments that shells complete: FILE, DIR, MODEL; NULL: others or none */
+    const char *reads;       /* endings "a|b" of the files that a folder as an argument stands for; NULL: all */
     const char *description; /* paragraphs, one per line; so is notes, which follows the options */
     const char *notes;       /* or NULL */
     const example *examples;

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/inner_values.h"
 #include "cli/json_out.h"
+#include "cli/message.h"
 #include "cli/output.h"
 #include "cli/random_inputs.h"
 #include "cli/two_runtimes.h"
@@ -49,7 +50,7 @@ static void print_inner(const inner_values *inner) {
         return;
     }
     printf("the first of %zu inner values that differs is number %zu, '%s': max_abs %.3g, max_rel %.3g", inner->count,
-           inner->index, d->name, d->max_abs, d->max_rel);
+           inner->index, shown(d->name), d->max_abs, d->max_rel);
     if (d->count) printf(", at %zu of %zu: %.9g, %.9g", d->at, d->count, d->values[0], d->values[1]);
     putchar('\n');
 }
@@ -57,7 +58,7 @@ static void print_inner(const inner_values *inner) {
 static void print_text(const difference_of *d, size_t count) {
     printf("%-32s %12s %12s %10s\n", "output", "max_abs", "max_rel", "elements");
     for (size_t i = 0; i < count; i++) {
-        printf("%-32s %12.3g %12.3g %10zu", d[i].name, d[i].max_abs, d[i].max_rel, d[i].count);
+        printf("%-32s %12.3g %12.3g %10zu", shown(d[i].name), d[i].max_abs, d[i].max_rel, d[i].count);
         if (d[i].max_abs > 0) printf("  at %zu: %.9g, %.9g", d[i].at, d[i].values[0], d[i].values[1]);
         putchar('\n');
     }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "cli/message.h"
 #include "cli/output.h"
 
 typedef struct convert_settings {
@@ -28,7 +29,7 @@ static int convert_put(void *user, const void *data, size_t size) {
 
 static void convert_warn(void *user, pith_log_level level, const char *message) {
     (void)user;
-    if (level == PITH_LOG_WARNING) fprintf(stderr, "pith convert: %s\n", message);
+    if (level == PITH_LOG_WARNING) note("pith convert: %s", message);
 }
 
 static int convert_file(const convert_settings *s, const char *path) {

@@ -12,6 +12,7 @@
 #include "cli/crop_map.h"
 #include "cli/crop_picture.h"
 #include "cli/csv_out.h"
+#include "cli/message.h"
 #include "cli/number.h"
 #include "cli/output.h"
 #include "cli/parallel.h"
@@ -93,7 +94,7 @@ static void show_progress(crop_job *j, bool last) {
 /* A message about a picture, on a line of its own. */
 static void tell(crop_job *j, const char *text) {
     if (j->progress) fputs("\r\033[K", stderr);
-    fprintf(stderr, "pith crop: %s\n", text);
+    note("pith crop: %s", text);
 }
 
 /* ---- names ---- */
@@ -334,7 +335,7 @@ static int crop_files(crop_job *j) {
     if (!code && j->s->sheet) code = open_sheet(j);
     const bool begun = !code;
     if (begun) {
-        if (listed) output_write(&j->list, header, sizeof header - 1);
+        if (listed) output_header(&j->list, header, sizeof header - 1);
         code = crop_batches(j);
         code = contact_sheet_close(&j->sheet, j->c, code);
     }
@@ -482,6 +483,7 @@ const command command_crop = {
     .summary = "cut the faces out of pictures",
     .forms = "-m MODEL -o DIR [options] IMAGE...\n-o DIR --map FILE [options]",
     .takes = "FILE",
+    .reads = "jpg|jpeg|png|webp|tif|tiff|jp2|j2k|bmp|ppm|pgm|pnm",
     .description =
         "Finds faces as pith detect does, and writes each as a picture of its own. The crop's height follows from the "
         "face's height in it, its width from the size of the result.\n"

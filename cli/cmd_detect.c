@@ -2,6 +2,7 @@
  *
  * Pictures are read and looked at a few at a time, so memory is bounded by the largest of them, not by their number. A
  * picture that cannot be read gets a message; the others go on. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "cli/cli.h"
 #include "cli/csv_out.h"
 #include "cli/json_out.h"
+#include "cli/message.h"
 #include "cli/number.h"
 #include "cli/output.h"
 #include "cli/parallel.h"
@@ -109,7 +111,7 @@ static void put_csv(bytes *out, const picture *p) {
 }
 
 static void put_text(bytes *out, const picture *p) {
-    bytes_print(out, "%s: %zu face%s\n", p->path, p->faces.count, p->faces.count == 1 ? "" : "s");
+    bytes_print(out, "%s: %zu face%s\n", shown(p->path), p->faces.count, p->faces.count == 1 ? "" : "s");
     for (size_t i = 0; i < p->faces.count; i++) {
         const pith_face *f = &p->faces.faces[i];
         bytes_print(out, "  %.1f,%.1f  %.1f x %.1f  score %.3f\n", (double)f->box[0], (double)f->box[1],
@@ -176,7 +178,7 @@ static int write_annotated(detect_job *j, picture *p) {
 
 static void put_result(detect_job *j, const picture *p) {
     if (p->problem) {
-        fprintf(stderr, "pith detect: %s\n", p->problem);
+        note("pith detect: %s", p->problem);
         j->failed++;
     } else if (j->s->format == FORMAT_JSON) {
         put_json(&j->text, p);
@@ -198,7 +200,7 @@ static void finish_picture(detect_job *j, picture *p) {
 static int detect_batches(detect_job *j) {
     size_t next = 0;
     bool good = true;
-    if (j->s->format == FORMAT_CSV) bytes_print(&j->text, CSV_HEADER);
+    if (j->s->format == FORMAT_CSV) output_header(&j->out, CSV_HEADER, sizeof CSV_HEADER - 1);
     while (good && next < j->found.count) {
         for (j->count = 0; j->count < j->room && next < j->found.count; j->count++)
             j->pictures[j->count] = (picture){ .path = j->found.items[next++] };
@@ -225,7 +227,7 @@ static int detect_frames(detect_job *j) {
         free(pixels);
         return code;
     }
-    if (j->s->format == FORMAT_CSV) bytes_print(&j->text, CSV_HEADER);
+    if (j->s->format == FORMAT_CSV) output_header(&j->out, CSV_HEADER, sizeof CSV_HEADER - 1);
     for (size_t frame = 0; good && (got = fread(pixels, 1, whole, stdin)) == whole; frame++) {
         pith_error err = PITH_ERROR_INIT;
         picture p = { .path = name, .image = { pixels, j->s->raw_width, j->s->raw_height, 3, NULL } };
@@ -238,8 +240,10 @@ static int detect_frames(detect_job *j) {
         j->text.size = 0;
     }
     free(pixels);
-    if (good && got) /* the lines of the frames before it are all that standard output gets */
-        fprintf(stderr, "pith detect: the last frame has %zu bytes; a frame of %s has %zu\n", got, j->s->raw, whole);
+    if (ferror(stdin))
+        code = fail(j->c, "standard input: %s", strerror(errno));
+    else if (good && got) /* the lines of the frames before it are all that standard output gets */
+        note("pith detect: the last frame has %zu bytes; a frame of %s has %zu", got, j->s->raw, whole);
     if (j->failed || !good || got) code = EXIT_FAILED;
     return output_close(&j->out, j->c, true, code);
 }
@@ -372,6 +376,7 @@ const command command_detect = {
     .summary = "find the faces in pictures",
     .forms = "-m MODEL [options] IMAGE...",
     .takes = "FILE",
+    .reads = "jpg|jpeg|png|webp|tif|tiff|jp2|j2k|bmp|ppm|pgm|pnm",
     .description =
         "Finds faces with the network YuNet, or with MTCNN: box, five landmarks (right eye, left eye, nose, right and "
         "left "

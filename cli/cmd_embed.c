@@ -22,6 +22,7 @@
 #include "cli/embed_settings.h"
 #include "cli/json_line.h"
 #include "cli/keep_members.h"
+#include "cli/message.h"
 #include "cli/output.h"
 #include "cli/profile_file.h"
 #include "cli/resume_record.h"
@@ -450,7 +451,7 @@ static int embed_job(job *j, const command *c, output *out, pith_embed_stats *st
                  "start over",
                  out->temporary, (unsigned long long)j->done + 1);
     if (j->message[0] && out->resumable)
-        fprintf(stderr, "the finished part is in %s; run the same command again to go on\n", out->temporary);
+        note("the finished part is in %s; run the same command again to go on", out->temporary);
     return split_files_close(&j->files, out, &j->writer, &j->record, c, code);
 }
 
@@ -676,6 +677,7 @@ const command command_embed = {
     .summary = "turn texts into vectors, one per line",
     .forms = "[-m MODEL] [options] [FILE...]",
     .takes = "FILE",
+    .reads = "jpg|jpeg|png|webp|tif|tiff|jp2|j2k|bmp|ppm|pgm|pnm",
     .description =
         "Each line of the files, or of standard input, is a text, or with --images a picture is a file. Each text "
         "becomes one vector, or what the "

@@ -194,6 +194,7 @@ const command command_eval = {
     .summary = "measure the model of a training run",
     .forms = "DIR [--split PART] [--baseline] [--importance] [--plots] [--json]",
     .takes = "DIR",
+    .reads = "json|bin|jsonl",
     .description = "Answers the rows of a part and compares the answers with what is true. Intervals are those of 1000 "
                    "bootstrap samples of the rows.",
     .examples = examples,

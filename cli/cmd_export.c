@@ -7,6 +7,7 @@
 #include "cli/export_check.h"
 #include "cli/export_relational.h"
 #include "cli/json_out.h"
+#include "cli/message.h"
 #include "cli/model_card.h"
 #include "cli/model_out.h"
 #include "cli/output.h"
@@ -40,9 +41,8 @@ static int export_tell(const export_job *j, const pith_export_report *r, double 
         return output_close_standard(j->c, EXIT_DONE);
     }
     if (j->s->quiet) return EXIT_DONE;
-    fprintf(stderr, "%s: %.1f MB, opset %d, %s\n", j->out.path, (double)r->model_bytes / 1e6, r->opset,
-            dtypes[j->s->dtype]);
-    if (r->data_bytes) fprintf(stderr, "%s: %.1f MB\n", j->out.data_path, (double)r->data_bytes / 1e6);
+    note("%s: %.1f MB, opset %d, %s", j->out.path, (double)r->model_bytes / 1e6, r->opset, dtypes[j->s->dtype]);
+    if (r->data_bytes) note("%s: %.1f MB", j->out.data_path, (double)r->data_bytes / 1e6);
     if (worst >= 0) fprintf(stderr, "largest difference to the model on a few texts: %.2g\n", worst);
     return EXIT_DONE;
 }

@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/inspect_database.h"
 #include "cli/inspect_time.h"
+#include "cli/message.h"
 #include "cli/output.h"
 #include "cli/text_input.h"
 
@@ -16,7 +17,7 @@ static void inspect_take_text(void *user, const char *text, size_t size) { bytes
 
 static const char *inspect_text_of(const json_t *object, const char *key) {
     const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
+    return text ? shown(text) : "";
 }
 
 static json_int_t inspect_number_of(const json_t *object, const char *key) {

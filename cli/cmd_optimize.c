@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/json_out.h"
+#include "cli/message.h"
 #include "cli/model_card.h"
 #include "cli/model_out.h"
 
@@ -52,8 +53,8 @@ static void optimize_print_lines(const char *title, const json_t *lines) {
     json_t *line;
     size_t i;
     json_array_foreach(lines, i, line) {
-        fprintf(stderr, "%s%s: %s\n", title, json_string_value(json_object_get(line, "what")),
-                json_string_value(json_object_get(line, "text")));
+        note("%s%s: %s", title, json_string_value(json_object_get(line, "what")),
+             json_string_value(json_object_get(line, "text")));
     }
 }
 
@@ -71,9 +72,9 @@ static int optimize_tell(const optimize_settings *s, const model_out *out, const
         return output_close_standard(out->c, EXIT_DONE);
     }
     if (s->quiet) return EXIT_DONE;
-    fprintf(stderr, "%s: %.1f MB, opset %d, %s; %llu nodes became %llu\n", out->path, (double)r->model_bytes / 1e6,
-            r->opset, dtypes[s->dtype], (unsigned long long)r->nodes_before, (unsigned long long)r->nodes);
-    if (r->data_bytes) fprintf(stderr, "%s: %.1f MB\n", out->data_path, (double)r->data_bytes / 1e6);
+    note("%s: %.1f MB, opset %d, %s; %llu nodes became %llu", out->path, (double)r->model_bytes / 1e6, r->opset,
+         dtypes[s->dtype], (unsigned long long)r->nodes_before, (unsigned long long)r->nodes);
+    if (r->data_bytes) note("%s: %.1f MB", out->data_path, (double)r->data_bytes / 1e6);
     if (s->verbose) {
         optimize_print_lines("fused ", t->fused);
         optimize_print_lines("not fused ", t->unfused);

@@ -127,6 +127,7 @@ const command command_predict = {
     .summary = "answer the question of a training run about rows",
     .forms = "DIR --rows FILE [-o FILE]",
     .takes = "DIR",
+    .reads = "json|bin|jsonl",
     .description =
         "Prints a line for each key: the key, a tab, and the probability of yes, the number, or the likeliest class, a "
         "tab and its probability. What stands in the target's cell of a row is never read for its own answer.",

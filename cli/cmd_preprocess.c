@@ -102,6 +102,7 @@ const command command_preprocess = {
     .summary = "make a database file of tables",
     .forms = "SOURCE [--schema FILE] [--embedder MODEL] -o FILE\nSOURCE --draft [-o FILE]",
     .takes = "FILE",
+    .reads = "csv|tsv|json",
     .description = "Reads the .csv and .tsv files of a directory or zip archive, plain or as .gz or .zst, or the "
                    "tables of an SQLite "
                    "file or a PostgreSQL database, resolves their keys, and writes one file that `pith train` maps. "

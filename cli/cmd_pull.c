@@ -14,6 +14,7 @@
 #include "cli/hub_listing.h"
 #include "cli/json_out.h"
 #include "cli/known_models.h"
+#include "cli/message.h"
 #include "cli/output.h"
 #include "cli/pull_choice.h"
 #include "cli/pull_file.h"
@@ -82,7 +83,9 @@ static int pull_take_token(pull *p) {
         if (!file) return fail(p->c, "%s: %s", path, strerror(errno));
         size_t n = fread(p->token, 1, sizeof p->token - 1, file);
         p->token[n] = 0;
+        const int failed = ferror(file) ? fail(p->c, "%s: %s", path, strerror(errno)) : EXIT_DONE;
         fclose(file);
+        if (failed) return failed;
     } else if (variable) {
         snprintf(p->token, sizeof p->token, "%s", variable);
     }
@@ -232,9 +235,8 @@ static int pull_choose_files(pull *p) {
             pull_ends_in(f->name, ".onnx") || pull_ends_in(f->name, ".safetensors") || pull_ends_in(f->name, ".bin");
     }
     if (!code && !weights)
-        fprintf(stderr,
-                "warning: %s has no weights that Pith knows among the files that are fetched; --files takes others\n",
-                p->name);
+        note("warning: %s has no weights that Pith knows among the files that are fetched; --files takes others",
+             p->name);
     return code;
 }
 
@@ -266,16 +268,15 @@ static void pull_warn_of_pooling(const pull *p) {
         const char *pooling = m.field[KNOWN_POOLING];
         bool same = !strcasecmp(name, m.field[KNOWN_REPOSITORY]) || !strcasecmp(name, m.field[KNOWN_EXPORT]);
         if (!same || (strcmp(pooling, "cls") && strcmp(pooling, "last"))) continue;
-        fprintf(stderr, "warning: the files do not say how vectors are pooled; by the list of models: --pooling %s\n",
-                pooling);
+        note("warning: the files do not say how vectors are pooled; by the list of models: --pooling %s", pooling);
         return;
     }
 }
 
 static int pull_report(const pull *p) {
     if (!p->s->json) {
-        fprintf(stderr, "%s at commit %.12s: %zu files, %.1f MB fetched\n", p->hub.repository, p->listing.commit,
-                p->fetched_files, (double)p->progress.fetched / 1e6);
+        note("%s at commit %.12s: %zu files, %.1f MB fetched", p->hub.repository, p->listing.commit, p->fetched_files,
+             (double)p->progress.fetched / 1e6);
         puts(p->place.final);
         return output_close_standard(p->c, EXIT_DONE);
     }
@@ -312,7 +313,7 @@ static int pull_fetch(pull *p) {
     p->hub = (hub){ .c = p->c, .endpoint = p->endpoint, .attempts = p->s->attempts ? p->s->attempts : 6 };
     p->hub.repository = listed ? known.field[KNOWN_REPOSITORY] : p->name;
     p->listed = listed && !*known.field[KNOWN_EXPORT] ? known.field[KNOWN_FILES] : NULL;
-    if (listed && strcmp(p->hub.repository, p->name)) fprintf(stderr, "%s is %s\n", p->name, p->hub.repository);
+    if (listed && strcmp(p->hub.repository, p->name)) note("%s is %s", p->name, p->hub.repository);
     int code = http_open(&p->hub.http, p->c, *p->token ? p->token : NULL, p->s->timeout ? p->s->timeout : 60);
     if (!code) code = pull_place_open(&p->place, p->c, p->name);
     if (!code) code = pull_locked(p);

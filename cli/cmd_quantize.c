@@ -10,6 +10,7 @@
 #include "cli/drawn_texts.h"
 #include "cli/eval_vectors.h"
 #include "cli/json_out.h"
+#include "cli/message.h"
 #include "cli/model_card.h"
 #include "cli/model_out.h"
 #include "cli/tensor_sets.h"
@@ -49,10 +50,10 @@ static int quantize_tell(const quantize_settings *s, const model_out *out, const
         return output_close_standard(out->c, EXIT_DONE);
     }
     if (s->quiet) return EXIT_DONE;
-    fprintf(stderr, "%s: %.1f MB, %s: %llu matmuls and %llu tables; %llu matmuls stay in f32\n", out->path,
-            (double)r->model_bytes / 1e6, schemes[s->to.scheme], (unsigned long long)r->matmuls,
-            (unsigned long long)r->tables, (unsigned long long)r->kept);
-    if (r->data_bytes) fprintf(stderr, "%s: %.1f MB\n", out->data_path, (double)r->data_bytes / 1e6);
+    note("%s: %.1f MB, %s: %llu matmuls and %llu tables; %llu matmuls stay in f32", out->path,
+         (double)r->model_bytes / 1e6, schemes[s->to.scheme], (unsigned long long)r->matmuls,
+         (unsigned long long)r->tables, (unsigned long long)r->kept);
+    if (r->data_bytes) note("%s: %.1f MB", out->data_path, (double)r->data_bytes / 1e6);
     if (f)
         fprintf(stderr, "on %zu texts, 1 - cosine to the model's vectors: mean %.2g, largest %.2g\n", f->texts, f->mean,
                 f->worst);

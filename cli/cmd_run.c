@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "cli/cli.h"
+#include "cli/message.h"
 #include "cli/model_inputs.h"
 #include "cli/output.h"
 #include "cli/work_options.h"
@@ -26,7 +27,7 @@ static int write_outputs(const pith_model *model, const pith_tensor *outputs, co
         bool raw = false;
         pith_port port = pith_model_output(model, i);
         char *name = strdup(port.name);
-        printf("%zu %s %s\n", i, name, tensor_text(&outputs[i], shape, sizeof shape));
+        printf("%zu %s %s\n", i, shown(name), tensor_text(&outputs[i], shape, sizeof shape));
         clean_name(name);
         if (dir) snprintf(path, sizeof path, "%s/%zu_%.200s", dir, i, name);
         free(name);
@@ -35,8 +36,8 @@ static int write_outputs(const pith_model *model, const pith_tensor *outputs, co
         else if (dir)
             code = tensor_file_write(&sink, &outputs[i], path, &raw);
         if (raw)
-            fprintf(stderr, "output %zu: %s is written as unsigned integers of the same size, since NumPy lacks it\n",
-                    i, pith_element_name(outputs[i].dtype));
+            note("output %zu: %s is written as unsigned integers of the same size, since NumPy lacks it", i,
+                 pith_element_name(outputs[i].dtype));
     }
     return output_close_standard(c, code);
 }

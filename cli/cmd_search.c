@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "cli/json_out.h"
+#include "cli/message.h"
 #include "cli/number.h"
 #include "cli/output.h"
 #include "cli/text_input.h"
@@ -279,8 +280,8 @@ static int open_index(search_work *w) {
         return fail(w->c, "%s: %s", s->offsets && strstr(err.message, "offset") ? s->offsets : s->index, err.message);
     const size_t items = pith_search_index_count(w->index);
     if ((size_t)s->hits > items)
-        fprintf(stderr, "warning: %s has %zu %s, so a query has %zu hits and not %d\n", s->index, items,
-                s->offsets ? "documents" : "vectors", items, (int)s->hits);
+        note("warning: %s has %zu %s, so a query has %zu hits and not %d", s->index, items,
+             s->offsets ? "documents" : "vectors", items, (int)s->hits);
     w->k = s->hits ? (size_t)s->hits : HITS;
     if (w->k > items) w->k = items;
     return EXIT_DONE;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "cli/cli.h"
+#include "cli/message.h"
 #include "cli/ort_config.h"
 #include "cli/output.h"
 #include "cli/piece_file.h"
@@ -106,7 +107,7 @@ static int select_path(piece_list *list, const char *path, const select_settings
     struct dirent **entries = NULL;
     int count = scandir(path, &entries, NULL, alphasort), code;
     if (count < 0 || select_is_model(entries, count)) {
-        if (!s->quiet) fprintf(stderr, "%s\n", path);
+        if (!s->quiet) note("%s", path);
         code = select_model(list, path, s, uses);
         ++*models;
     } else {

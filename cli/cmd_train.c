@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "cli/cli.h"
+#include "cli/message.h"
 #include "cli/output.h"
 #include "cli/relational_plots.h"
 #include "cli/relational_run.h"
@@ -124,11 +125,8 @@ static int train_begin(const relational_run *run, const command *c) {
 
 static int train_log(const relational_run *run, const command *c, json_t *line) {
     char *file = run_file(run->path, "log.jsonl"), *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(6));
-    FILE *log = fopen(file, "a");
-    int code = EXIT_DONE;
-    if (log) fprintf(log, "%s\n", text);
-    if (!log || fclose(log)) code = fail(c, "%s: %s", file, strerror(errno));
-    fprintf(stderr, "%s\n", text);
+    int code = output_append(file, text) ? EXIT_DONE : fail(c, "%s: %s", file, strerror(errno));
+    note("%s", text);
     free(text);
     free(file);
     json_decref(line);
@@ -316,6 +314,7 @@ const command command_train = {
     .summary = "train a model of a task of a database",
     .forms = "FILE... --task NAME -o DIR [options]",
     .takes = "FILE...",
+    .reads = "json|bin|jsonl",
     .description =
         "Trains a relational transformer to answer the question of a task, on rows of the training part alone. The "
         "model has the same bits whatever the number of threads, and whether or not the training was interrupted. Of "

@@ -14,6 +14,7 @@
 #include "cli/compare.h"
 #include "cli/compile.h"
 #include "cli/json_out.h"
+#include "cli/message.h"
 #include "cli/output.h"
 #include "cli/parallel.h"
 #include "cli/runtime_choice.h"
@@ -296,11 +297,11 @@ static void verify_print_text(const job *j, const size_t *totals, bool verbose) 
     for (size_t i = 0; i < j->count; i++) {
         const test *t = &j->tests[i];
         if (t->outcome == FAILED)
-            printf("FAILED %s: %s\n", t->name, t->message);
+            printf("FAILED %s: %s\n", shown(t->name), shown(t->message));
         else if (verbose && t->outcome == SKIPPED)
-            printf("skipped %s: %s\n", t->name, t->message);
+            printf("skipped %s: %s\n", shown(t->name), shown(t->message));
         else if (verbose)
-            printf("passed %s (max difference %.3g)\n", t->name, t->worst);
+            printf("passed %s (max difference %.3g)\n", shown(t->name), t->worst);
     }
     printf("%zu passed, %zu failed, %zu skipped\n", totals[PASSED], totals[FAILED], totals[SKIPPED]);
 }
@@ -332,7 +333,7 @@ static int print_files(const job *j, const size_t *totals, bool as_json) {
     if (as_json) verify_print_json(j, totals);
     for (size_t i = 0; i < j->count && !as_json; i++)
         if (j->tests[i].outcome == PASSED)
-            printf("%s: as it was written\n", j->tests[i].folder);
+            printf("%s: as it was written\n", shown(j->tests[i].folder));
         else
             fail(&command_verify, "%s", j->tests[i].message);
     return output_close_standard(&command_verify, totals[FAILED] ? EXIT_FAILED : EXIT_DONE);

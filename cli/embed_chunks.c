@@ -5,6 +5,8 @@
  * vector to the bit. */
 #include "cli/embed_chunks.h"
 
+#include "cli/message.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,8 +181,7 @@ int embed_chunks_run(embed_chunks *e, text_batch *b, const string_list *files) {
     code = (e->resume ? output_resume : output_open)(&out, e->c, e->output, files);
     if (!code) {
         code = chunks_write(e, b, &out, &layout);
-        if (code && e->resume)
-            fprintf(stderr, "the finished part is in %s; run the same command again to go on\n", out.temporary);
+        if (code && e->resume) note("the finished part is in %s; run the same command again to go on", out.temporary);
         code = output_close(&out, e->c, true, code);
     }
     vector_layout_free(&layout);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/message.h"
 #include "cli/text_input.h"
 
 /* Seconds: the first wait, which doubles; and the longest that a server may ask for. */
@@ -59,8 +60,7 @@ bool hub_wait(const hub *h, const http_answer *a, int attempt) {
     if (!hub_passes(a) || attempt >= h->attempts || a->retry_after > HUB_WAIT_MAX) return false;
     double seconds = HUB_WAIT_FIRST * (double)(1 << (attempt < 8 ? attempt : 8));
     if (a->complete && a->retry_after >= 0) seconds = a->retry_after;
-    if (seconds >= 1)
-        fprintf(stderr, "%s; trying again in %.0f s\n", a->complete ? "the hub is busy" : a->message, seconds);
+    if (seconds >= 1) note("%s; trying again in %.0f s", a->complete ? "the hub is busy" : a->message, seconds);
     struct timespec time = { (time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9) };
     nanosleep(&time, NULL);
     return true;

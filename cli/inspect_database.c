@@ -9,12 +9,13 @@
 #include <time.h>
 
 #include "cli/database_diagram.h"
+#include "cli/message.h"
 #include "cli/output.h"
 #include "cli/text_input.h"
 
 static const char *database_text(const json_t *object, const char *key) {
     const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
+    return text ? shown(text) : "";
 }
 
 static long long database_number(const json_t *object, const char *key) {

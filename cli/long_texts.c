@@ -1,6 +1,8 @@
 /* long_texts.c - see long_texts.h. */
 #include "cli/long_texts.h"
 
+#include "cli/message.h"
+
 #include <stdio.h>
 
 int long_texts_check(const command *c, const long_settings *s, bool max_length) {
@@ -18,12 +20,11 @@ void long_texts_warn(const long_settings *s, uint64_t cut, size_t most) {
     const char *texts = cut == 1 ? "text was" : "texts were";
     if (!cut) return;
     if (s->action == LONG_CHUNK || !most)
-        fprintf(stderr, "warning: %llu %s longer than 1 MiB and cut there\n", n, texts);
+        note("warning: %llu %s longer than 1 MiB and cut there", n, texts);
     else
-        fprintf(stderr,
-                "warning: %llu %s longer than %zu tokens and cut there; --long chunk takes all of a text, --long "
-                "error refuses it\n",
-                n, texts, most);
+        note("warning: %llu %s longer than %zu tokens and cut there; --long chunk takes all of a text, --long "
+             "error refuses it",
+             n, texts, most);
 }
 
 void long_texts_refuse(char *message, size_t size, const pith_model *model, const pith_str *texts, size_t count,

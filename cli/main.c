@@ -9,6 +9,7 @@
 #include "cli/completion.h"
 #include "cli/help.h"
 #include "cli/manual.h"
+#include "cli/message.h"
 
 const command *const verbs[] = {
 #define VERB(name) &command_##name,
@@ -62,9 +63,8 @@ static int unknown_command(const char *name) {
     size_t best = SIZE_MAX;
     for (const command *const *verb = verbs; *verb; verb++)
         if (is_near(name, (*verb)->name, &best)) near = (*verb)->name;
-    fprintf(stderr, "pith: unknown command '%s'", name);
-    if (near) fprintf(stderr, "; did you mean '%s'?", near);
-    fputs("\n'pith --help' lists the commands\n", stderr);
+    note("pith: unknown command '%s'%s%s%s", name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    note("'pith --help' lists the commands");
     return EXIT_USAGE;
 }
 

@@ -7,8 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/files.h"
 #include "cli/help.h"
 #include "cli/json_out.h"
+#include "cli/message.h"
 #include "cli/option_sources.h"
 
 /* The verb that runs, for messages of functions that all share. */
@@ -17,7 +19,7 @@ static const command *current;
 static void print_message(const command *c, const char *format, va_list list) {
     char text[2000];
     vsnprintf(text, sizeof text, format, list);
-    fprintf(stderr, "pith%s%s: %s\n", *c->name ? " " : "", c->name, text);
+    note("pith%s%s: %s", *c->name ? " " : "", c->name, text);
     json_print_failure(text);
 }
 
@@ -34,7 +36,7 @@ int usage(const command *c, const char *format, ...) {
     va_start(list, format);
     print_message(c, format, list);
     va_end(list);
-    fprintf(stderr, "'pith %s%s--help' shows how it is used\n", c->name, *c->name ? " " : "");
+    note("'pith %s%s--help' shows how it is used", c->name, *c->name ? " " : "");
     return EXIT_USAGE;
 }
 
@@ -46,13 +48,13 @@ int fail_model(const command *c, const pith_error *err, const char *model) {
             stderr);
     else if (err->code == PITH_ERR_NOT_FOUND && *model && !strchr("./~", *model) && access(model, F_OK) &&
              strstr(err->message, "no model '"))
-        fprintf(stderr, "'pith pull %s' fetches it from the hub\n", model);
+        note("'pith pull %s' fetches it from the hub", model);
     return EXIT_FAILED;
 }
 
 static void write_warning(void *user, pith_log_level level, const char *text) {
     (void)user;
-    if (level == PITH_LOG_WARNING) fprintf(stderr, "warning: %s\n", text);
+    if (level == PITH_LOG_WARNING) note("warning: %s", text);
 }
 
 const pith_log warnings = { write_warning, NULL };
@@ -60,7 +62,7 @@ const pith_log warnings = { write_warning, NULL };
 void *grow(void *memory, size_t size) {
     void *grown = realloc(memory, size ? size : 1);
     if (!grown) {
-        fprintf(stderr, "pith %s: out of memory\n", current ? current->name : "");
+        note("pith %s: out of memory", current ? current->name : "");
         exit(EXIT_FAILED);
     }
     return grown;
@@ -249,5 +251,5 @@ int take_options(const command *c, void *settings, int argc, char **argv, string
     if (code < 0) code = take_sources(c, settings, &names);
     if (code < 0) code = store_flags(c, settings, flags, count);
     free(flags);
-    return code;
+    return code < 0 ? files_declare(c, settings, rest, config_in_use()) : code;
 }

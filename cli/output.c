@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/files.h"
 #include "cli/temporary.h"
 
 static bool same_file(const struct stat *a, const struct stat *b) {
@@ -32,25 +33,7 @@ static bool is_input(const struct stat *file, const string_list *inputs) {
 }
 
 static int refuse_input(const command *c, const char *path) {
-    return fail(c, "%s is an input too; write to another file", path);
-}
-
-/* The name that symbolic links lead to, where no file need be yet; NULL and errno if they lead nowhere. */
-static char *follow_links(const char *path) {
-    char link[PATH_MAX], *name = grow(NULL, strlen(path) + 1);
-    strcpy(name, path);
-    for (int i = 0; i < 40; i++) {
-        ssize_t n = readlink(name, link, sizeof link - 1);
-        if (n < 0) return name;
-        link[n] = 0;
-        const char *slash = link[0] == '/' ? NULL : strrchr(name, '/');
-        size_t folder = slash ? (size_t)(slash - name) + 1 : 0;
-        name = grow(name, folder + (size_t)n + 1);
-        strcpy(name + folder, link);
-    }
-    free(name);
-    errno = ELOOP;
-    return NULL;
+    return usage(c, "%s is an input too; write to another file", path);
 }
 
 /* "folder/name" + suffix; a name so long that there is no room for the suffix is shortened where that is allowed. */
@@ -98,11 +81,13 @@ int output_open(output *out, const command *c, const char *path, const string_li
     if (there && known && same_file(&st, &standard)) named = false; /* /dev/stdout */
     if (!named) return known && is_input(&standard, inputs) ? refuse_input(c, "standard output") : EXIT_DONE;
     if (there && is_input(&st, inputs)) return refuse_input(c, path);
+    int code = files_check(c, path);
+    if (code) return code;
     out->path = path;
     if (there && !S_ISREG(st.st_mode))
         out->file = fopen(path, "wb");
     else
-        out->file = (out->target = follow_links(path)) ? open_beside(out, there ? &st : NULL) : NULL;
+        out->file = (out->target = files_follow(path)) ? open_beside(out, there ? &st : NULL) : NULL;
     return out->file ? EXIT_DONE : fail_open(out, c);
 }
 
@@ -112,7 +97,7 @@ int output_resume(output *out, const command *c, const char *path, const string_
     *out = (output){ .path = path, .resumable = true };
     if (there && !S_ISREG(st.st_mode)) return fail(c, "%s: only a file can be resumed", path);
     if (there && is_input(&st, inputs)) return refuse_input(c, path);
-    if (!(out->target = follow_links(path))) return fail_open(out, c);
+    if (!(out->target = files_follow(path))) return fail_open(out, c);
     out->temporary = beside(out->target, ".part", false);
     int fd = open(out->temporary, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666), code = EXIT_DONE;
     if (fd < 0 || fstat(fd, &st))
@@ -134,7 +119,7 @@ int output_resume(output *out, const command *c, const char *path, const string_
 }
 
 bool output_has_part(const char *path) {
-    char *target = follow_links(path), *part = target ? beside(target, ".part", false) : NULL;
+    char *target = files_follow(path), *part = target ? beside(target, ".part", false) : NULL;
     const bool there = part && !access(part, F_OK);
     free(target);
     free(part);
@@ -149,11 +134,23 @@ char *split_name(const char *path, uint64_t number) {
     return made;
 }
 
-bool output_write(output *out, const void *data, size_t size) {
+bool output_header(output *out, const void *data, size_t size) {
     if (out->error) return false;
     errno = 0;
     if (size && fwrite(data, 1, size, out->file) != size) out->error = errno ? errno : EIO;
     return !out->error;
+}
+
+bool output_write(output *out, const void *data, size_t size) {
+    out->begun |= size > 0;
+    return output_header(out, data, size);
+}
+
+bool output_append(const char *path, const char *line) {
+    FILE *file = fopen(path, "ae");
+    if (!file) return false;
+    const bool written = fprintf(file, "%s\n", line) > 0;
+    return !fclose(file) && written;
 }
 
 bool output_flush(output *out) {
@@ -176,6 +173,7 @@ static bool settle(output *out, const command *c, bool complete) {
 
 int output_close(output *out, const command *c, bool keep, int code) {
     output_flush(out);
+    if (code && !out->begun) keep = false; /* the work failed as a whole */
     errno = 0;
     if (out->path && fclose(out->file) && !out->error) out->error = errno ? errno : EIO;
     bool settled = !out->temporary || settle(out, c, !out->error && keep && !(out->resumable && code));

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/message.h"
 #include "cli/pull_file.h"
 
 static int place_lock(pull_place *p, const command *c) {
@@ -85,6 +86,6 @@ int pull_place_finish(const pull_place *p, const command *c, const pull_pin *old
         close(fd);
     }
     if (!old->json || place_remove(p->staging, old)) return EXIT_DONE;
-    fprintf(stderr, "warning: %s has files that are not of the model; it stays\n", p->staging);
+    note("warning: %s has files that are not of the model; it stays", p->staging);
     return EXIT_DONE;
 }

@@ -160,7 +160,7 @@ int vector_writer_open(vector_writer *w, const command *c, output *out, const ve
         w->spool = tmpfile();
         return w->spool ? EXIT_DONE : fail(c, "no temporary file for the rows: %s", strerror(errno));
     }
-    output_write(out, w->text.data, w->text.size);
+    output_header(out, w->text.data, w->text.size);
     return EXIT_DONE;
 }
 
@@ -191,7 +191,7 @@ static bool copy_spool(vector_writer *w) {
     char block[1 << 16];
     size_t n;
     header(w);
-    bool good = output_write(w->out, w->text.data, w->text.size);
+    bool good = output_header(w->out, w->text.data, w->text.size);
     rewind(w->spool);
     while (good && (n = fread(block, 1, sizeof block, w->spool)) > 0) good = output_write(w->out, block, n);
     return good && !ferror(w->spool);
@@ -204,7 +204,7 @@ bool vector_writer_close(vector_writer *w) {
         fclose(w->spool);
     } else if (w->layout.format == FORMAT_NPY && good) {
         header(w);
-        good = !fseek(w->out->file, 0, SEEK_SET) && output_write(w->out, w->text.data, w->text.size) &&
+        good = !fseek(w->out->file, 0, SEEK_SET) && output_header(w->out, w->text.data, w->text.size) &&
                !fseek(w->out->file, 0, SEEK_END);
         if (!good && !w->out->error) w->out->error = errno;
     }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "cli/json_out.h"
+#include "cli/message.h"
 #include "cli/output.h"
 
 typedef struct fusion_report {
@@ -35,7 +36,7 @@ static void fusion_found(void *user, const pith_check_finding *f) {
 /* With --json there is one object for all models, and the errors are in it. */
 static int fusion_refused(fusion_report *r, const command *c, const pith_error *err) {
     if (!r->as_json) return fail_model(c, err, r->model);
-    fprintf(stderr, "pith %s: %s: %s\n", c->name, r->model, err->message);
+    note("pith %s: %s: %s", c->name, r->model, err->message);
     json_array_append_new(r->errors, json_pack("{s:s, s:o}", "model", r->model, "error", json_text(err->message)));
     return EXIT_FAILED;
 }

@@ -304,6 +304,8 @@ def option_table():
                            for m in c.body if isinstance(m, ast.FunctionDef)}
         if test.groups()[1:] not in tests[file]:
             fault(path, row["line"], f"there is no test {test.group(2)}.{test.group(3)} in tests/cli/{file.name}")
+        if re.search(r"FILE|DIR|MODEL|RUN|PREFIX|PROGRAM", row.get("takes", "")) and "file" not in row:
+            fault(path, row["line"], f"'{row['id']}' does not say what the file is for: .file = FILE_READ, FILE_WRITTEN, ...")
         for field in re.findall(r"(pith_\w+)\.(\w+)", row["field"]):
             if field[1] not in declared.get(field[0], ()):
                 fault(path, row["line"], f"'{row['id']}': {field[0]} has no member {field[1]}")
@@ -315,9 +317,25 @@ def option_table():
         fault(options.PAGE, 1, "is not what cli/options.def and cli/presets.def say: run make docs")
 
 
+# What may open a file for writing: outputs and their temporary files, the record beside a part, and the model cache.
+WRITERS = {"output.c", "temporary.c", "resume_record.c", "pull_file.c", "pull_pin.c", "pull_place.c"}
+
+
+def writers():
+    """A verb writes files through cli/output.h alone, which knows all inputs of the call; the library writes none by path."""
+    writes = re.compile(r'\bf(?:re)?open\([^;]*,\s*"[wa]|\bfopen\([^;]*"r[be]*\+|\bopen(?:at)?\([^;]*\bO_(?:WRONLY|RDWR|CREAT)\b|\bcreat\(|'
+                        r'\bmko?stemps?\(')
+    for path in tracked("cli/*.c", "src/*.c", "image/*.c"):
+        if path.name in WRITERS and path.parent.name == "cli":
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if writes.search(line):
+                fault(path, number, "opens a file for writing; use cli/output.h")
+
+
 def main():
     for check in (layers, lists, verbs, names, ends, api, wrapper, cpp_page, lengths, words, exports, prefixes, readme, formatting, includes, workflows,
-                  places, option_table):
+                  places, option_table, writers):
         check()
     for line in faults:
         print(line)

@@ -41,7 +41,7 @@ class Scored(Command):
         self.bad(1, "-m", model, *arguments, "-o", "none/x", stdin=stdin, says="No such file")
         self.bad(2, "-m", model, *arguments, "-o", "", stdin=stdin, says="name of a file")
         (self.dir / "in").write_bytes(stdin)
-        self.bad(1, "-m", model, *arguments, "in", "-o", "in", says="is an input too")
+        self.bad(2, "-m", model, *arguments, "in", "-o", "in", says="is an input too")
         self.assertEqual((self.dir / "in").read_bytes(), stdin)
         self.assertEqual(self.good("-m", model, *arguments, "in"), wanted)
         self.assertEqual(self.good("-m", model, *arguments, "-", stdin=stdin), wanted)

@@ -198,7 +198,7 @@ class Search(Command):
         (self.dir / "few.txt").write_text("one\ntwo\n")
         self.bad(1, "--index", "v.npy", "--query-vectors", "v.npy", "--texts", "few.txt", says="few.txt has 2 lines, but v.npy has 3 vectors")
         self.bad(1, "--index", "v.npy", "--query-vectors", "v.npy", "--texts", "nothing.txt", says="nothing.txt")
-        self.bad(1, "--index", "v.npy", "--query-vectors", "v.npy", "-o", "v.npy", says="is an input too")
+        self.bad(2, "--index", "v.npy", "--query-vectors", "v.npy", "-o", "v.npy", says="is an input too")
 
     def test_usage(self):
         self.save("v.npy", np.float32([[1, 0]]))

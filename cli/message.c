@@ -1,0 +1,48 @@
+/* message.c - see message.h.
+ *
+ * Names come from files and from arguments, and a terminal obeys what it is sent. So every message is formatted first,
+ * and then copied without what a terminal would obey. */
+#include "cli/message.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* More names than any line has. */
+enum { COPIES = 16 };
+
+/* Whether a control character begins here: C0, DEL, or C1 in UTF-8. */
+static bool is_control(const unsigned char *p) {
+    return *p < 0x20 || *p == 0x7F || (p[0] == 0xC2 && p[1] >= 0x80 && p[1] < 0xA0);
+}
+
+char *printable(char *out, size_t size, const char *text) {
+    size_t n = 0;
+    for (const unsigned char *p = (const unsigned char *)text; *p && n + 5 < size; p++) {
+        if (!is_control(p)) {
+            out[n++] = (char)*p;
+            continue;
+        }
+        p += *p == 0xC2;
+        n += (size_t)snprintf(out + n, size - n, "\\x%02x", *p);
+    }
+    out[n] = 0;
+    return out;
+}
+
+const char *shown(const char *text) {
+    static char copies[COPIES][4096];
+    static unsigned next;
+    bool clean = true;
+    for (const char *p = text; *p && clean; p++) clean = !is_control((const unsigned char *)p);
+    return clean ? text : printable(copies[next++ % COPIES], sizeof copies[0], text);
+}
+
+void note(const char *format, ...) {
+    char text[4000], shown[8000];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    fprintf(stderr, "%s\n", printable(shown, sizeof shown, text));
+}
