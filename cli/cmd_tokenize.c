@@ -266,7 +266,8 @@ static int tokenize_files(const command *c, const tokenize_settings *s, const st
     json_line json;
     int code = output_open(&out, c, s->output, files);
     if (code) return code;
-    const bool cut_off = s->options.max_length && !s->overflow && !s->side;
+    const bool left = s->side ? s->side == 2 : pith_tokenizer_cuts_left(s->tokenizer);
+    const bool cut_off = s->options.max_length && !s->overflow && !left;
     text_input_open(&in, files);
     in.separator = s->null ? 0 : '\n';
     in.replace = s->invalid == 1;
@@ -300,7 +301,7 @@ static int tokenize_run(int argc, char **argv) {
     s.options.raw = s.raw;
     s.options.no_offsets = !s.full;
     s.options.characters = s.characters;
-    s.options.left = s.side;
+    s.options.left = s.side == 0 ? 0 : s.side == 1 ? -1 : 1;
     s.options.overflow = s.overflow;
     if (s.jsonl && !s.field) s.field = "text";
     if (!s.pair_field) s.pair_field = "text_pair";

@@ -24,6 +24,9 @@ PITH_API void pith_tokenizer_close(pith_tokenizer *tokenizer);
  * tokenizer say, or to 0 if they say nothing. path is the one the tokenizer was opened with. */
 PITH_API pith_status pith_tokenizer_limit(int32_t *tokens, const pith_tokenizer *tokenizer, const char *path,
                                           pith_error *err);
+/* Returns 1 if texts are cut at their beginning where pith_tokenize_options.left is 0, as the model's files say; else
+ * 0. */
+PITH_API int32_t pith_tokenizer_cuts_left(const pith_tokenizer *tokenizer);
 /* Returns the model's tokenizer, or NULL if it has none. It belongs to the model. */
 PITH_API const pith_tokenizer *pith_model_tokenizer(const pith_model *model);
 
@@ -60,7 +63,8 @@ typedef struct pith_tokenize_options {
     int32_t no_offsets;  /* 1: do not compute begin and end; their contents are unspecified */
     int32_t characters;  /* 1: begin and end count code points instead of bytes */
     int32_t cut;         /* a pith_cut */
-    int32_t left;        /* 1: cut texts at the beginning instead of the end */
+    int32_t left;        /* 1: cut texts at the beginning; -1: at the end; 0: as the model's files say, else at the
+                            end */
     int32_t overflow;    /* 1: the rest of a text that is cut follows in further windows, with special tokens each */
     int32_t stride;      /* tokens that a window repeats from the window before; must be less than it holds of the
                             text */

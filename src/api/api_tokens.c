@@ -16,6 +16,8 @@ pith_status pith_tokenizer_limit(int32_t *tokens, const pith_tokenizer *tokenize
     PITH_ENTRY(pith_lone_tokenizer_limit(tokens, tokenizer, path, err));
 }
 
+int32_t pith_tokenizer_cuts_left(const pith_tokenizer *tokenizer) { return pith_tokenizer_left(tokenizer); }
+
 const pith_tokenizer *pith_model_tokenizer(const pith_model *model) { return model->tokenizer; }
 
 pith_status pith_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text, const pith_str *pair,

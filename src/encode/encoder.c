@@ -123,5 +123,7 @@ int32_t pith_encoder_max_length(const pith_encoder *e, int32_t max_length) {
     int32_t length =
         pith_modules_max_length(e->parts.modules, max_length, pith_tokenizer_max_length(e->parts.tokenizer));
     int64_t fixed = e->feed.fixed_length;
+    const int32_t own = pith_tokenizer_own_length(e->parts.tokenizer);
+    if (own && (!length || length > own)) length = own;
     return fixed && (!length || length > fixed) ? (int32_t)fixed : length;
 }

@@ -49,6 +49,7 @@ static pith_status chunk_encode(chunk_search *s, size_t begin, size_t end, int32
     pith_tokenize_options o = PITH_TOKENIZE_OPTIONS_INIT;
     pith_str part = { s->text.data + begin, end - begin };
     o.max_length = max_length;
+    o.left = -1; /* chunks go from the beginning on */
     o.no_specials = s->e->parts.modules->no_specials;
     if (s->prompt.size) {
         size_t size;

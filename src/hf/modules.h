@@ -120,6 +120,7 @@ typedef struct pith_modules {
     bool weighted;        /* the last number of a row is its weight, by whose sum means are divided */
     bool include_prompt;  /* false: pooling ignores the prompt's tokens */
     bool lower_case;      /* texts are made lower case before the tokenizer's own normalizers */
+    bool tokenizer_alone; /* tokenizer.json counts without the files beside it, its truncation included */
     bool no_specials;     /* no tokens such as [CLS] are added */
     bool cuts_characters; /* texts are first cut at max_length times the median length of a token, in characters */
     int32_t max_length;   /* 0: not given */

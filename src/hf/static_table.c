@@ -103,7 +103,7 @@ pith_status pith_static_table_read(pith_module_reader *r, pith_str folder) {
     if (!t->rows && r->source->files)
         return pith_fail(r->err, PITH_ERR_NOT_FOUND, "%s: tensors 'embedding.weight' and 'embeddings' are both missing",
                          file);
-    r->modules->no_specials = true;
+    r->modules->no_specials = r->modules->tokenizer_alone = true;
     t->output = "token_embeddings";
     table_take(r, t, folder, PITH_POOL_MEAN, PITH_STAGE_VECTOR);
     if (!t->rows) return PITH_OK;

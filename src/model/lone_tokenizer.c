@@ -49,6 +49,11 @@ static void lone_tokenizer_take_habits(pith_tokenizer *t, const pith_modules *m)
                                                    .characters = m->cuts_characters ? pith_text_median_token(t) : 0 });
 }
 
+unsigned pith_lone_tokenizer_how(const pith_modules *m) {
+    return (m->lower_case ? PITH_TOKENIZER_LOWER : 0u) | (m->tokenizer_alone ? PITH_TOKENIZER_ALONE : 0u) |
+           (m->tokenizer_alone && !m->cuts_characters ? PITH_TOKENIZER_CUTS : 0u);
+}
+
 /* A directory's modules say in which folder the tokenizer is and whether it makes texts lower case. What is wrong with
  * them otherwise does not matter here. */
 static pith_status open_files(pith_tokenizer **tokenizer, owner *o, pith_str path, const pith_open_options *options,
@@ -62,8 +67,7 @@ static pith_status open_files(pith_tokenizer **tokenizer, owner *o, pith_str pat
     if (fault.code == PITH_ERR_MEMORY) return pith_fail(err, fault.code, "%s", fault.message);
     if (fault.code) modules = (pith_modules)PITH_MODULES_INIT;
     if (modules.folder.size) PITH_TRY(pith_path_join(&path, &o->arena, path.data, modules.folder, err));
-    PITH_TRY((modules.lower_case ? pith_tokenizer_load_lower : pith_tokenizer_load)(tokenizer, path.data, options,
-                                                                                    &o->arena, err));
+    PITH_TRY(pith_tokenizer_load_as(tokenizer, path.data, pith_lone_tokenizer_how(&modules), options, &o->arena, err));
     lone_tokenizer_take_habits(*tokenizer, &modules);
     return PITH_OK;
 }

@@ -3,6 +3,7 @@
 #ifndef PITH_MODEL_LONE_TOKENIZER_H
 #define PITH_MODEL_LONE_TOKENIZER_H
 
+#include "hf/modules.h"
 #include "pith/tokens.h"
 
 pith_status pith_lone_tokenizer_open(pith_tokenizer **tokenizer, const char *path, const pith_open_options *options,
@@ -10,5 +11,8 @@ pith_status pith_lone_tokenizer_open(pith_tokenizer **tokenizer, const char *pat
 void pith_lone_tokenizer_close(pith_tokenizer *tokenizer); /* NULL is allowed */
 pith_status pith_lone_tokenizer_limit(int32_t *tokens, const pith_tokenizer *tokenizer, const char *path,
                                       pith_error *err);
+
+/* How a model with these modules reads its tokenizer: bits for pith_tokenizer_load_as. */
+unsigned pith_lone_tokenizer_how(const pith_modules *modules);
 
 #endif

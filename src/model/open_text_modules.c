@@ -8,6 +8,7 @@
 #include "heads/hybrid_request.h"
 #include "hf/answer_logit.h"
 #include "hf/attention_row.h"
+#include "model/lone_tokenizer.h"
 #include "model/open.h"
 #include "ragged/ragged.h"
 
@@ -39,8 +40,8 @@ static pith_status text_modules_tokenizer(pith_model *m, pith_error *err) {
     if (!m->dir.data) return pith_fail(err, PITH_ERR_NOT_FOUND, "the model has no directory with a tokenizer");
     pith_str dir = m->dir;
     if (m->modules.folder.size) PITH_TRY(pith_path_join(&dir, &m->arena, m->dir.data, m->modules.folder, err));
-    PITH_TRY((m->modules.lower_case ? pith_tokenizer_load_lower : pith_tokenizer_load)(&m->tokenizer, dir.data,
-                                                                                       &m->options, &m->arena, err));
+    PITH_TRY(pith_tokenizer_load_as(&m->tokenizer, dir.data, pith_lone_tokenizer_how(&m->modules), &m->options,
+                                    &m->arena, err));
     PITH_TRY(pith_hf_labels_read(&m->labels, dir.data, &m->account.allocator, &m->arena, err));
     PITH_TRY(pith_hf_late_read(&m->late, &m->modules.late, m->dir.data, &m->account.allocator, &m->arena, err));
     pith_hybrid_kind kind =

@@ -67,7 +67,7 @@ pith_status pith_added_add_listed(pith_loader *loader, pith_str content, int64_t
                      PITH_STR_ARG(content), (long long)listed, (int)added->tokens[known].id);
 }
 
-void pith_added_parse(pith_json *j, pith_loader *loader, int64_t listed) {
+void pith_added_parse(pith_json *j, pith_loader *loader) {
     pith_str key, content = { "", 0 };
     uint32_t flags = 0;
     int32_t id = -1;
@@ -85,9 +85,7 @@ void pith_added_parse(pith_json *j, pith_loader *loader, int64_t listed) {
             pith_json_skip(j);
     }
     if (j->failed) return;
-    pith_status status = listed < 0 ? pith_loader_add_token(loader, content, id, flags)
-                                    : pith_added_add_listed(loader, content, listed, flags);
-    if (status) j->failed = true;
+    if (pith_loader_add_token(loader, content, id, flags)) j->failed = true;
 }
 
 static int compare_patterns(pith_str a, pith_str b) {
@@ -118,7 +116,8 @@ static pith_status build_set(pith_added_set *set, const pith_added *added, uint3
     set->order = pith_arena_array(loader->arena, added->count + 1, sizeof *set->order);
     if (!set->order) return pith_fail_memory(loader->err, added->count * sizeof *set->order);
     for (uint32_t i = 0; i < added->count; i++)
-        if ((added->tokens[i].flags & PITH_ADDED_NORMALIZED) == normalized && added->tokens[i].pattern.size)
+        if ((added->tokens[i].flags & PITH_ADDED_NORMALIZED) == normalized && added->tokens[i].pattern.size &&
+            !(added->specials_are_text && added->tokens[i].flags & PITH_ADDED_SPECIAL))
             set->order[set->count++] = i;
     sort_indices(set->order, set->count, added->tokens, false);
     uint32_t at = 0;

@@ -37,15 +37,16 @@ typedef struct pith_added {
     pith_map by_content; /* content → index */
     uint32_t *by_id;     /* indices, sorted by id */
     pith_added_set raw, normalized;
-    int32_t next_id; /* for tokens the file gives no usable id */
+    bool specials_are_text; /* special tokens are not looked for */
+    int32_t next_id;        /* for tokens the file gives no usable id */
 } pith_added;
 
 pith_status pith_added_create(pith_loader *loader);
 /* Sorts and normalises the tokens. Call it after the model and the normalizers are loaded. */
 pith_status pith_added_finish(pith_loader *loader);
 /* Adds the token of an object of tokenizer.json. Its id there is ignored, as Hugging Face does, except in a frozen
- * tokenizer. listed is the id that the token must get, or -1; another id is an error. */
-void pith_added_parse(pith_json *j, pith_loader *loader, int64_t listed);
+ * tokenizer. */
+void pith_added_parse(pith_json *j, pith_loader *loader);
 /* pith_loader_add_token, but the token must get the id it is listed with. */
 pith_status pith_added_add_listed(pith_loader *loader, pith_str content, int64_t listed, uint32_t flags);
 /* Cuts the encoding's pieces without id at the tokens of the set. */

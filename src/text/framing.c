@@ -11,11 +11,15 @@ size_t pith_framing_specials(const pith_framing *framing, bool pair) {
     return framing->has_template ? framing->templates[pair].specials : 0;
 }
 
-pith_truncation pith_truncation_choose(const pith_framing *framing, const pith_tokenize_options *options, bool pair) {
+pith_truncation pith_truncation_choose(const pith_tokenizer *tokenizer, const pith_tokenize_options *options,
+                                       bool pair) {
+    const pith_framing *framing = tokenizer->framing;
     pith_truncation t = { 0 };
-    if (options->raw) t = framing->truncation;
-    if (options->max_length > 0)
-        t = (pith_truncation){ true, options->left != 0, (pith_cut)options->cut, options->max_length, options->stride };
+    const bool left = options->left ? options->left > 0 : tokenizer->left;
+    const bool own = tokenizer->truncates && framing->truncation.on && !options->overflow;
+    if (options->raw || own) t = framing->truncation;
+    if (options->max_length > 0 && !(own && t.max_length <= options->max_length))
+        t = (pith_truncation){ true, left, (pith_cut)options->cut, options->max_length, options->stride };
     const size_t specials = options->no_specials ? 0 : pith_framing_specials(framing, pair);
     t.max_length = t.max_length > (int64_t)specials ? t.max_length - (int64_t)specials : 0;
     return t;

@@ -57,7 +57,8 @@ int32_t pith_json_id(pith_json *j);
 /* Returns the number of special tokens around a text, or around the two of a pair. */
 size_t pith_framing_specials(const pith_framing *framing, bool pair);
 /* Returns the truncation that a call asks for. */
-pith_truncation pith_truncation_choose(const pith_framing *framing, const pith_tokenize_options *options, bool pair);
+pith_truncation pith_truncation_choose(const pith_tokenizer *tokenizer, const pith_tokenize_options *options,
+                                       bool pair);
 
 /* Returns the number of tokens to which texts are padded. `longest` is the length of the longest text, which counts if
  * the file does not set a length. */

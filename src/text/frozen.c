@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "text/added.h"
+#include "text/config_files.h"
 
 /* Sections begin at multiples of a cache line. The other two bound the section table and the names in it. */
 enum { ALIGNMENT = 64, SECTIONS_MAX = 16, NAME_SIZE = 16 };
@@ -127,6 +128,13 @@ static void put_settings(pith_frozen_writer *w, const pith_tokenizer *t) {
         frozen_put(w, t->settings[i].json);
     }
     if (t->config->model_max_length) pith_frozen_put_int(w, "model_max_length", t->config->model_max_length);
+    if (t->left) pith_frozen_put_string(w, "truncation_side", PITH_STR("left"));
+    if (t->truncates) pith_frozen_put_bool(w, "pith_truncates", true);
+    if (t->added->specials_are_text) pith_frozen_put_bool(w, "split_special_tokens", true);
+    if (t->untyped) {
+        put_key(w, "model_input_names");
+        frozen_put_text(w, "[]");
+    }
     put_key(w, "model");
     frozen_put_text(w, "{");
     pith_frozen_put_string(w, "type", pith_str_of(t->model->name));

@@ -1,7 +1,7 @@
 /* listed_tokens.c - added tokens that are listed next to a vocabulary: added_tokens_decoder of tokenizer_config.json
- * ({"id": {"content": …, "lstrip": …}}) or, if that is missing, added_tokens.json ({"token": id}); and
- * additional_special_tokens. Only for tokenizers without tokenizer.json, which has all of them. */
+ * ({"id": {"content": …, "lstrip": …}}) or, if that is missing, added_tokens.json ({"token": id}). */
 #include "text/added.h"
+#include "text/config_files.h"
 #include "text/framing.h"
 #include "text/sources.h"
 
@@ -18,73 +18,80 @@ static int64_t read_id(pith_json *j, pith_str key) {
 
 /* Whether the token is one of those with a name: these are special. */
 static bool is_named(const pith_tokenizer_config *c, pith_str token) {
-    const pith_str names[] = { c->unk_token, c->bos_token, c->eos_token, c->cls_token,
-                               c->sep_token, c->pad_token, c->mask_token };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (names[i].data && pith_str_eq(names[i], token)) return true;
+    for (size_t i = 0; i < c->named_count; i++)
+        if (c->named[i].content.data && pith_str_eq(c->named[i].content, token)) return true;
     return false;
 }
 
-typedef struct old_token {
+typedef struct listed_token {
     pith_str content;
-    int32_t id;
-} old_token;
+    uint32_t flags;
+    int64_t id;
+} listed_token;
 
-/* added_tokens.json is in no order; tokens are added in that of their ids. */
-static void add_old_tokens(pith_json *j, pith_loader *loader) {
-    old_token *tokens = NULL;
-    size_t count = 0, capacity = 0;
+typedef struct listed_tokens {
+    listed_token *tokens; /* by id */
+    size_t count, capacity;
+} listed_tokens;
+
+static bool put_listed(listed_tokens *list, pith_json *j, pith_loader *loader, listed_token token) {
+    if (!pith_arena_grow(loader->scratch, (void **)&list->tokens, list->count, &list->capacity, sizeof token)) {
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        return false;
+    }
+    size_t at = list->count++;
+    for (; at && list->tokens[at - 1].id > token.id; at--) list->tokens[at] = list->tokens[at - 1];
+    list->tokens[at] = token;
+    return true;
+}
+
+/* {"id": {"content": …}} */
+static void read_listed(listed_tokens *list, pith_json *j, pith_loader *loader) {
     pith_str key;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
-        if (!pith_arena_grow(loader->scratch, (void **)&tokens, count, &capacity, sizeof *tokens)) {
-            pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
-            return;
-        }
-        old_token token = { key, pith_json_id(j) };
-        size_t at = count++;
-        for (; at && tokens[at - 1].id > token.id; at--) tokens[at] = tokens[at - 1];
-        tokens[at] = token;
-    }
-    for (size_t i = 0; i < count && !j->failed; i++) {
-        uint32_t flags = is_named(loader->config, tokens[i].content) ? PITH_ADDED_SPECIAL : PITH_ADDED_NORMALIZED;
-        if (pith_added_add_listed(loader, tokens[i].content, tokens[i].id, flags)) j->failed = true;
+        pith_named_token token = { .flags = 0 };
+        int64_t id = read_id(j, key);
+        pith_named_token_parse(&token, j, loader->scratch);
+        if (j->failed || !token.content.data) continue;
+        if (!token.special && !is_named(loader->config, token.content)) token.flags &= ~(uint32_t)PITH_ADDED_SPECIAL;
+        if (!put_listed(list, j, loader, (listed_token){ token.content, token.flags, id })) return;
     }
 }
 
-static void add_more_specials(pith_json *j, pith_loader *loader) {
-    pith_json_array(j);
-    while (pith_json_next_item(j)) {
-        if (pith_json_peek(j) == PITH_JSON_STRING) {
-            pith_str token = pith_json_string(j);
-            uint32_t known = pith_map_get(&loader->tokenizer->added->by_content, token);
-            if (known == UINT32_MAX && !j->failed && pith_source_special(loader, token, 0)) j->failed = true;
-        } else
-            pith_added_parse(j, loader, -1);
+/* {"token": id} */
+static void read_old(listed_tokens *list, pith_json *j, pith_loader *loader) {
+    pith_str key;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        pith_str content = pith_json_copy(j, loader->scratch, key);
+        uint32_t flags = is_named(loader->config, content) ? PITH_ADDED_SPECIAL : PITH_ADDED_NORMALIZED;
+        if (!put_listed(list, j, loader, (listed_token){ content, flags, pith_json_id(j) })) return;
     }
 }
 
-pith_status pith_listed_tokens_add(pith_loader *loader) {
+pith_status pith_listed_tokens_add(pith_loader *loader, bool exact) {
     const pith_tokenizer_config *c = loader->config;
-    pith_str key, json[] = { c->added_tokens, c->added_tokens.data ? (pith_str){ NULL, 0 } : c->old_added_tokens,
-                             c->more_specials };
-    static const char *const names[] = { "tokenizer_config.json: added_tokens_decoder", "added_tokens.json",
-                                         "tokenizer_config.json: additional_special_tokens" };
-    for (int i = 0; i < 3; i++) {
-        if (!json[i].data) continue;
-        pith_json *j = pith_arena_alloc(loader->scratch, sizeof *j);
-        if (!j) return pith_fail_memory(loader->err, sizeof *j);
-        pith_json_init(j, json[i], names[i], loader->scratch, loader->err);
-        if (i == 1)
-            add_old_tokens(j, loader);
-        else if (i == 2 && pith_json_peek(j) == PITH_JSON_ARRAY)
-            add_more_specials(j, loader);
-        else if (i == 2 || pith_json_null(j)) /* an object gives names to tokens that are added elsewhere */
-            pith_json_skip(j);
-        else
-            for (pith_json_object(j); pith_json_next_key(j, &key);) pith_added_parse(j, loader, read_id(j, key));
-        pith_json_finish(j);
-        if (j->failed) return loader->err->code ? loader->err->code : pith_fail_memory(loader->err, 1);
+    const bool old = !c->added_tokens.data;
+    listed_tokens list = { NULL, 0, 0 };
+    pith_str json = old ? c->old_added_tokens : c->added_tokens;
+    pith_json *j = pith_arena_alloc(loader->scratch, sizeof *j);
+    if (!j) return pith_fail_memory(loader->err, sizeof *j);
+    if (!json.data) return PITH_OK;
+    pith_json_init(j, json, old ? "added_tokens.json" : "tokenizer_config.json: added_tokens_decoder", loader->scratch,
+                   loader->err);
+    if (old)
+        read_old(&list, j, loader);
+    else
+        read_listed(&list, j, loader);
+    pith_json_finish(j);
+    if (j->failed) return loader->err->code ? loader->err->code : pith_fail_memory(loader->err, 1);
+    for (size_t i = 0; i < list.count; i++) {
+        const listed_token *t = &list.tokens[i];
+        const uint32_t known = pith_map_get(&loader->tokenizer->added->by_content, t->content);
+        if (old && !exact && known != UINT32_MAX) continue; /* tokenizer.json says more about it */
+        PITH_TRY(exact ? pith_added_add_listed(loader, t->content, t->id, t->flags)
+                       : pith_loader_add_token(loader, t->content, -1, t->flags));
     }
     return PITH_OK;
 }

@@ -1,14 +1,16 @@
-/* loader.c - opens a tokenizer: which files are there, tokenizer_config.json, and the parsed steps put together.
+/* loader.c - opens a tokenizer: which files are there, and the parsed steps put together.
  *
  * tokenizer.json is one source among others (select/tokenizers.def lists them). Every source ends in the same list of
  * steps. The file is not needed after loading: tables are copies in the tokenizer's arena. */
 #include "base/used.h"
 #include "text/added.h"
+#include "text/config_files.h"
 #include "text/encoding.h"
 #include "text/framing.h"
 #include "text/frozen.h"
 #include "text/prefix.h"
 #include "text/sources.h"
+#include "text/token_class.h"
 
 /* ---- steps from JSON ---- */
 
@@ -200,6 +202,25 @@ pith_status pith_loader_add(pith_loader *loader, const char *kind, pith_str json
     return j->failed ? failure(loader) : PITH_OK;
 }
 
+pith_str pith_loader_setting(const pith_loader *loader, const char *kind) {
+    const pith_tokenizer *t = loader->tokenizer;
+    pith_str json = PITH_STR("null");
+    size_t found = 0;
+    for (size_t i = 0; i < t->setting_count; i++)
+        if (strcmp(t->settings[i].key, kind) == 0 && !found++) json = t->settings[i].json;
+    return found == 1 ? json : PITH_STR("null");
+}
+
+pith_status pith_loader_replace(pith_loader *loader, const char *kind, pith_str json) {
+    pith_tokenizer *t = loader->tokenizer;
+    size_t n = 0;
+    (kind[0] == 'n' ? &t->normalizers : &t->pretokenizers)->count = 0;
+    for (size_t i = 0; i < t->setting_count; i++)
+        if (strcmp(t->settings[i].key, kind) != 0) t->settings[n++] = t->settings[i];
+    t->setting_count = n;
+    return pith_loader_add(loader, kind, json);
+}
+
 /* ---- tokenizer.json ---- */
 
 static pith_status load_tokenizer_json(pith_loader *loader, const char *path, pith_str bytes) {
@@ -224,7 +245,7 @@ static pith_status load_tokenizer_json(pith_loader *loader, const char *path, pi
     if (j->failed) return failure(loader);
     if (has_added) {
         pith_json_array(added);
-        while (pith_json_next_item(added)) pith_added_parse(added, loader, -1);
+        while (pith_json_next_item(added)) pith_added_parse(added, loader);
         if (added->failed) return failure(loader);
     }
     return PITH_OK;
@@ -232,128 +253,6 @@ static pith_status load_tokenizer_json(pith_loader *loader, const char *path, pi
 
 const pith_tokenizer_source pith_source_tokenizer_json = { "tokenizer.json",    0,   { "tokenizer.json" }, ".json",
                                                            load_tokenizer_json, NULL };
-
-/* ---- tokenizer_config.json ---- */
-
-/* A token is a string, null, or an object with its content. */
-static pith_str config_token(pith_json *j, pith_arena *arena) {
-    pith_str key, token = { NULL, 0 };
-    if (pith_json_null(j)) return token;
-    if (pith_json_peek(j) == PITH_JSON_STRING) return pith_json_copy(j, arena, pith_json_string(j));
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "content"))
-            token = pith_json_copy(j, arena, pith_json_string(j));
-        else
-            pith_json_skip(j);
-    }
-    return token;
-}
-
-static pith_status loader_read_config(pith_loader *loader, const char *name, pith_str bytes) {
-    pith_tokenizer_config *c = loader->config;
-    const struct {
-        const char *key;
-        pith_str *token;
-    } tokens[] = {
-        { "unk_token", &c->unk_token },   { "bos_token", &c->bos_token },
-        { "eos_token", &c->eos_token },   { "cls_token", &c->cls_token },
-        { "sep_token", &c->sep_token },   { "pad_token", &c->pad_token },
-        { "mask_token", &c->mask_token }, { "tokenizer_class", &c->tokenizer_class },
-        { "src_lang", &c->src_lang },
-    };
-    const struct {
-        const char *key;
-        int *flag;
-    } flags[] = {
-        { "do_lower_case", &c->do_lower_case },
-        { "strip_accents", &c->strip_accents },
-        { "tokenize_chinese_chars", &c->tokenize_chinese_chars },
-        { "keep_accents", &c->keep_accents },
-        { "add_bos_token", &c->add_bos_token },
-        { "add_eos_token", &c->add_eos_token },
-        { "add_prefix_space", &c->add_prefix_space },
-        { "legacy", &c->legacy },
-        { "clean_up_tokenization_spaces", &c->clean_up_tokenization_spaces },
-    };
-    pith_json *j = pith_arena_alloc(loader->scratch, sizeof *j);
-    pith_str key;
-    if (!j) return pith_fail_memory(loader->err, sizeof *j);
-    pith_json_init(j, bytes, name, loader->scratch, loader->err);
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        size_t t = 0, f = 0;
-        while (t < sizeof tokens / sizeof tokens[0] && !pith_str_is(key, tokens[t].key)) t++;
-        while (f < sizeof flags / sizeof flags[0] && !pith_str_is(key, flags[f].key)) f++;
-        if (t < sizeof tokens / sizeof tokens[0] && !tokens[t].token->data)
-            *tokens[t].token = config_token(j, loader->arena);
-        else if (f < sizeof flags / sizeof flags[0])
-            *flags[f].flag = pith_json_null(j) ? -1 : pith_json_bool(j);
-        else if (pith_str_is(key, "model_max_length"))
-            c->model_max_length = pith_json_limit(j, PITH_TEXT_MAX);
-        else if (pith_str_is(key, "added_tokens_decoder"))
-            c->added_tokens = pith_json_copy(j, loader->arena, pith_json_raw(j));
-        else if (pith_str_is(key, "additional_special_tokens") || pith_str_is(key, "extra_special_tokens"))
-            c->more_specials = pith_json_copy(j, loader->arena, pith_json_raw(j));
-        else
-            pith_json_skip(j);
-    }
-    pith_json_finish(j);
-    return j->failed ? loader->err->code : PITH_OK;
-}
-
-/* config.json of the model, which may name the class. */
-static pith_status read_model_config(pith_loader *loader, const char *name, pith_str bytes) {
-    pith_tokenizer_config *c = loader->config;
-    pith_json *j = pith_arena_alloc(loader->scratch, sizeof *j);
-    pith_str key, class_name = { NULL, 0 };
-    if (!j) return pith_fail_memory(loader->err, sizeof *j);
-    pith_json_init(j, bytes, name, loader->scratch, loader->err);
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "tokenizer_class"))
-            class_name = config_token(j, loader->arena);
-        else if (pith_str_is(key, "model_type"))
-            c->model_type = config_token(j, loader->arena);
-        else
-            pith_json_skip(j);
-    }
-    pith_json_finish(j);
-    if (!c->tokenizer_class.data) c->tokenizer_class = class_name;
-    return j->failed ? loader->err->code : PITH_OK;
-}
-
-typedef pith_status read_config_fn(pith_loader *loader, const char *name, pith_str bytes);
-
-/* Reads a file of the directory, or nothing if it is not there. */
-static pith_status read_config_file(pith_loader *loader, const char *dir, const char *name, read_config_fn *fn,
-                                    bool copy) {
-    pith_str path;
-    pith_file file;
-    bool there;
-    PITH_TRY(pith_file_find(&there, &path, loader->scratch, dir, name, loader->err));
-    if (!there) return PITH_OK;
-    PITH_TRY(pith_source_open(&file, loader, path.data, copy));
-    pith_status status = fn(loader, name, (pith_str){ (const char *)file.data, file.size });
-    pith_file_close(&file);
-    return status;
-}
-
-/* added_tokens.json: what became added_tokens_decoder. */
-static pith_status read_added_tokens(pith_loader *loader, const char *name, pith_str bytes) {
-    (void)name;
-    loader->config->old_added_tokens = pith_arena_str(loader->arena, bytes);
-    return loader->config->old_added_tokens.data ? PITH_OK : pith_fail_memory(loader->err, bytes.size);
-}
-
-/* whole: tokenizer.json says everything about tokens itself. */
-static pith_status read_configs(pith_loader *loader, const char *dir, bool whole, bool copy) {
-    PITH_TRY(read_config_file(loader, dir, "tokenizer_config.json", loader_read_config, copy));
-    PITH_TRY(read_config_file(loader, dir, "special_tokens_map.json", loader_read_config, copy));
-    if (whole) return PITH_OK;
-    PITH_TRY(read_config_file(loader, dir, "config.json", read_model_config, copy));
-    return read_config_file(loader, dir, "added_tokens.json", read_added_tokens, copy);
-}
 
 /* ---- choosing files ---- */
 
@@ -433,10 +332,8 @@ static const pith_tokenizer_source *find_by_content(const pith_tokenizer_source 
 
 static pith_status loader_prepare(pith_loader *loader) {
     pith_tokenizer *t = pith_arena_array(loader->arena, 1, sizeof *t);
-    pith_tokenizer_config *c = pith_arena_array(loader->arena, 1, sizeof *c);
+    pith_tokenizer_config *c = pith_tokenizer_config_create(loader->arena);
     if (!t || !c) return pith_fail_memory(loader->err, sizeof *t);
-    c->do_lower_case = c->strip_accents = c->tokenize_chinese_chars = c->add_bos_token = c->add_eos_token = -1;
-    c->keep_accents = c->add_prefix_space = c->legacy = c->clean_up_tokenization_spaces = -1;
     t->arena = loader->arena;
     t->unknown_id = -1;
     t->allocator = loader->allocator;
@@ -492,6 +389,7 @@ static pith_status loader_finish(pith_loader *loader) {
     PITH_TRY(pith_lacks_check(&loader->lacks, loader->err));
     if (!t->model) return pith_fail(loader->err, PITH_ERR_FORMAT, "no model");
     /* Otherwise pieces are spans of the source. */
+    pith_token_class_settle(loader);
     t->needs_origins = t->needs_origins && (t->normalizers.count || t->pretokenizers.count > 1);
     PITH_TRY(pith_added_finish(loader));
     if (t->model->adopt && !(t->model_self = t->model->adopt(t->model_self, loader))) return loader->err->code;
@@ -501,7 +399,13 @@ static pith_status loader_finish(pith_loader *loader) {
     return loader->err->code;
 }
 
-static pith_status load_path(pith_loader *loader, const char *path, bool lower, bool copy) {
+/* The tokens that files beside a vocabulary list and name. */
+static pith_status loader_add_tokens(pith_loader *loader) {
+    PITH_TRY(pith_listed_tokens_add(loader, true));
+    return pith_special_tokens_add(loader, loader->class, loader->mask_flags);
+}
+
+static pith_status load_path(pith_loader *loader, const char *path, unsigned how, bool copy) {
     const pith_tokenizer_source *source;
     pith_str file_path = pith_str_of(path), dir = file_path;
     if (pith_dir_exists(path))
@@ -515,16 +419,20 @@ static pith_status load_path(pith_loader *loader, const char *path, bool lower, 
         dir = slash ? pith_arena_str(loader->scratch, (pith_str){ path, (size_t)(slash - path) + 1 }) : PITH_STR(".");
         if (!dir.data) return pith_fail_memory(loader->err, strlen(path));
     }
-    bool whole = source == &pith_source_tokenizer_json;
-    PITH_TRY(read_configs(loader, dir.data, whole, copy));
+    const bool alone = how & PITH_TOKENIZER_ALONE;
+    if (!alone || source != &pith_source_tokenizer_json) PITH_TRY(pith_tokenizer_config_read(loader, dir.data, copy));
+    loader->tokenizer->truncates = how & PITH_TOKENIZER_CUTS;
     pith_file file;
     PITH_TRY(pith_source_open(&file, loader, file_path.data, copy));
     pith_str bytes = { (const char *)file.data, file.size };
     source = find_by_content(source, bytes);
     pith_piece_used(source);
     pith_status status = source->load(loader, file_path.data, bytes);
-    if (!status && !whole) status = pith_listed_tokens_add(loader);
-    if (!status && lower) status = loader_add_lower(loader);
+    if (!status && source != &pith_source_tokenizer_json)
+        status = loader_add_tokens(loader);
+    else if (!status && !alone)
+        status = pith_token_class_apply(loader);
+    if (!status && how & PITH_TOKENIZER_LOWER) status = loader_add_lower(loader);
     if (!status && !(loader->tokenizer->file = pith_arena_str(loader->arena, file_path)).data)
         status = pith_fail_memory(loader->err, file_path.size);
     if (!status) status = loader_finish(loader);
@@ -537,7 +445,8 @@ static pith_status load_frozen(pith_loader *loader) {
     PITH_TRY(pith_frozen_check(loader->frozen, loader->err));
     loader->tokenizer->from_frozen = true;
     if (!(json.data = pith_frozen_table(loader, "settings", 1, &json.size))) return loader->err->code;
-    PITH_TRY(loader_read_config(loader, "settings", json));
+    PITH_TRY(pith_tokenizer_config_parse(loader, "settings", json));
+    loader->tokenizer->truncates = loader->config->truncates;
     return load_tokenizer_json(loader, "settings", json);
 }
 
@@ -550,15 +459,16 @@ static pith_status load_bytes(pith_loader *loader, pith_str bytes) {
 }
 
 /* From path, or bytes, or frozen: the others have no data. */
-static pith_status loader_load(pith_tokenizer **tokenizer, const char *path, bool lower, pith_str bytes,
+static pith_status loader_load(pith_tokenizer **tokenizer, const char *path, unsigned how, pith_str bytes,
                                pith_str frozen, const pith_open_options *options, pith_arena *arena, pith_error *err) {
     pith_error own = PITH_ERROR_INIT;
     pith_arena scratch;
     pith_loader loader = { .arena = arena, .scratch = &scratch, .err = &own, .path = path, .frozen = frozen };
     loader.allocator = options && options->allocator ? options->allocator : &pith_allocator_default;
+    loader.log = options && path ? options->log : NULL;
     pith_arena_init(&scratch, loader.allocator);
     pith_status status = loader_prepare(&loader);
-    if (!status && path) status = load_path(&loader, path, lower, options && options->flags & PITH_OPEN_COPY);
+    if (!status && path) status = load_path(&loader, path, how, options && options->flags & PITH_OPEN_COPY);
     if (!status && bytes.data) status = load_bytes(&loader, bytes);
     if (!status && frozen.data) status = load_frozen(&loader);
     if (!status && !path) status = loader_finish(&loader);
@@ -576,23 +486,23 @@ static pith_status loader_load(pith_tokenizer **tokenizer, const char *path, boo
 pith_status pith_tokenizer_load(pith_tokenizer **tokenizer, const char *dir_or_file, const pith_open_options *options,
                                 pith_arena *arena, pith_error *err) {
     const pith_str none = { NULL, 0 };
-    return loader_load(tokenizer, dir_or_file, false, none, none, options, arena, err);
+    return loader_load(tokenizer, dir_or_file, 0, none, none, options, arena, err);
 }
 
-pith_status pith_tokenizer_load_lower(pith_tokenizer **tokenizer, const char *dir_or_file,
-                                      const pith_open_options *options, pith_arena *arena, pith_error *err) {
+pith_status pith_tokenizer_load_as(pith_tokenizer **tokenizer, const char *dir_or_file, unsigned how,
+                                   const pith_open_options *options, pith_arena *arena, pith_error *err) {
     const pith_str none = { NULL, 0 };
-    return loader_load(tokenizer, dir_or_file, true, none, none, options, arena, err);
+    return loader_load(tokenizer, dir_or_file, how, none, none, options, arena, err);
 }
 
 pith_status pith_tokenizer_load_bytes(pith_tokenizer **tokenizer, pith_str bytes, const pith_open_options *options,
                                       pith_arena *arena, pith_error *err) {
     if (!bytes.data) bytes.data = "";
-    return loader_load(tokenizer, NULL, false, bytes, (pith_str){ NULL, 0 }, options, arena, err);
+    return loader_load(tokenizer, NULL, 0, bytes, (pith_str){ NULL, 0 }, options, arena, err);
 }
 
 pith_status pith_tokenizer_open_frozen(pith_tokenizer **tokenizer, const void *bytes, size_t size,
                                        const pith_open_options *options, pith_arena *arena, pith_error *err) {
     pith_str frozen = { bytes ? bytes : "", bytes ? size : 0 };
-    return loader_load(tokenizer, NULL, false, (pith_str){ NULL, 0 }, frozen, options, arena, err);
+    return loader_load(tokenizer, NULL, 0, (pith_str){ NULL, 0 }, frozen, options, arena, err);
 }

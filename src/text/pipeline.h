@@ -168,7 +168,10 @@ typedef struct pith_loader {
     pith_error *err;
     const char *path;                     /* of the file or directory, for messages */
     pith_str frozen;                      /* the model's tables (frozen.h); data NULL: they are read and built */
-    struct pith_tokenizer_config *config; /* tokenizer_config.json; fields are empty where the file is missing */
+    struct pith_tokenizer_config *config; /* config_files.h; fields are empty where the files are missing */
+    const pith_log *log;                  /* may be NULL */
+    const struct pith_token_class *class; /* that a source took the files for; NULL: none that is known */
+    uint32_t mask_flags;                  /* of that class's mask token */
     pith_lacks lacks;                     /* steps that the tokenizer has and this build was made without */
 } pith_loader;
 
@@ -301,6 +304,9 @@ struct pith_tokenizer {
     bool begins_alone;  /* see prefix.h */
     bool needs_origins; /* a step asks where a piece begins in the source */
     bool from_frozen;   /* token strings are unchecked; check them before showing them */
+    bool left;          /* texts are cut at their beginning, if the caller does not say */
+    bool untyped;       /* the model gets no token types: all are 0 */
+    bool truncates;     /* the truncation of tokenizer.json holds, besides the caller's */
     pith_text_habits habits;
 };
 
@@ -315,16 +321,10 @@ void pith_loader_set_model(pith_loader *loader, const pith_model_desc *desc, con
  * the next free one if id is -1. */
 pith_status pith_loader_add_token(pith_loader *loader, pith_str content, int32_t id, uint32_t flags);
 
-/* tokenizer_config.json and special_tokens_map.json: what loaders of plain vocabularies need. Absent strings have no
- * data. */
-typedef struct pith_tokenizer_config {
-    pith_str tokenizer_class, unk_token, bos_token, eos_token, cls_token, sep_token, pad_token, mask_token, src_lang;
-    pith_str added_tokens, old_added_tokens, more_specials; /* JSON: see listed_tokens.c */
-    pith_str model_type; /* of config.json; read, as its tokenizer_class, where tokenizer_config.json has no class */
-    int do_lower_case, strip_accents, tokenize_chinese_chars, keep_accents;                   /* -1: not said */
-    int add_bos_token, add_eos_token, add_prefix_space, legacy, clean_up_tokenization_spaces; /* -1: not said */
-    int64_t model_max_length; /* 0: not said, or beyond 2^30 */
-} pith_tokenizer_config;
+/* The JSON of a setting as it was read; "null" if there is none, or if several steps made it up. */
+pith_str pith_loader_setting(const pith_loader *loader, const char *kind);
+/* Puts another "normalizer" or "pre_tokenizer" in the place of the file's. */
+pith_status pith_loader_replace(pith_loader *loader, const char *kind, pith_str json);
 
 /* The lists of select/tokenizers.def, made by select/tables.c; each ends with NULL. */
 extern const pith_normalizer_desc *const pith_normalizer_table[];

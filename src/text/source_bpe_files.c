@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "text/bpe.h"
 #include "text/sources.h"
+#include "text/token_class.h"
 
 typedef enum family { GPT2, ROBERTA, CLIP, QWEN2, DEBERTA, HERBERT } family;
 
@@ -46,11 +47,12 @@ static const class_row classes[] = {
     { "Qwen2Tokenizer", QWEN2 },     { "RobertaTokenizer", ROBERTA },
 };
 
-static pith_status source_bpe_files_find_family(family *kind, const pith_loader *loader, const pith_bpe_spec *spec) {
+static pith_status source_bpe_files_find_family(family *kind, pith_loader *loader, const pith_bpe_spec *spec) {
     const void *row;
     PITH_TRY(pith_source_class(&row, loader, classes, sizeof classes / sizeof *classes, sizeof *classes,
                                "vocab.json and merges.txt"));
     *kind = row ? ((const class_row *)row)->family : GPT2;
+    if (row) loader->class = pith_token_class_find(pith_str_of(((const class_row *)row)->name));
     for (size_t i = 0; i < spec->vocab.count && !row; i++) {
         pith_str token = { spec->vocab.entries[i].text, spec->vocab.entries[i].size };
         bool clip = pith_str_is(token, "<|startoftext|>");
@@ -102,14 +104,15 @@ static pith_status source_bpe_files_add_steps(pith_loader *loader, family kind) 
 
 /* The tokens of a class where tokenizer_config.json names no others; NULL: it has none of that kind. */
 static const struct {
-    const char *bos, *eos, *unk, *pad, *mask;
+    const char *class_name; /* where no file names one */
+    const char *bos, *eos, *unk;
 } usual[] = {
-    [GPT2] = { "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", NULL },
-    [QWEN2] = { "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", NULL },
-    [CLIP] = { "<|startoftext|>", "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", NULL },
-    [ROBERTA] = { "<s>", "</s>", "<unk>", "<pad>", "<mask>" },
-    [DEBERTA] = { "[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]" },
-    [HERBERT] = { "<s>", "</s>", "<unk>", "<pad>", "<mask>" },
+    [GPT2] = { "GPT2Tokenizer", "<|endoftext|>", "<|endoftext|>", "<|endoftext|>" },
+    [QWEN2] = { "Qwen2Tokenizer", "<|endoftext|>", "<|endoftext|>", "<|endoftext|>" },
+    [CLIP] = { "CLIPTokenizer", "<|startoftext|>", "<|endoftext|>", "<|endoftext|>" },
+    [ROBERTA] = { "RobertaTokenizer", "<s>", "</s>", "<unk>" },
+    [DEBERTA] = { "DebertaTokenizer", "[CLS]", "[SEP]", "[UNK]" },
+    [HERBERT] = { "HerbertTokenizer", "<s>", "</s>", "<unk>" },
 };
 
 static pith_status source_bpe_files_add_frame(pith_loader *loader, family kind) {
@@ -136,19 +139,6 @@ static pith_status source_bpe_files_add_frame(pith_loader *loader, family kind) 
     return json.data ? pith_loader_add(loader, "post_processor", json) : pith_fail_memory(loader->err, 256);
 }
 
-static pith_status add_specials(pith_loader *loader, family kind) {
-    const pith_tokenizer_config *c = loader->config;
-    const pith_str tokens[] = {
-        pith_source_token(c->bos_token, usual[kind].bos),
-        pith_source_token(c->eos_token, usual[kind].eos),
-        pith_source_token(c->unk_token, usual[kind].unk),
-        pith_source_token(c->pad_token, usual[kind].pad),
-    };
-    for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++) PITH_TRY(pith_source_special(loader, tokens[i], 0));
-    if (!usual[kind].mask) return PITH_OK;
-    return pith_source_special(loader, pith_source_token(c->mask_token, usual[kind].mask), 0);
-}
-
 static pith_status load_with_merges(pith_loader *loader, pith_str vocab, pith_str merges) {
     pith_bpe_spec spec = { .vocab.scratch = loader->scratch };
     const void *model = NULL;
@@ -163,7 +153,7 @@ static pith_status load_with_merges(pith_loader *loader, pith_str vocab, pith_st
     PITH_TRY(pith_bpe_build(&model, &spec, loader));
     pith_loader_set_model(loader, &pith_model_BPE, model);
     PITH_TRY(source_bpe_files_add_steps(loader, kind));
-    PITH_TRY(add_specials(loader, kind));
+    if (!loader->class) loader->class = pith_token_class_find(pith_str_of(usual[kind].class_name));
     return source_bpe_files_add_frame(loader, kind);
 }
 

@@ -2,8 +2,9 @@
  *
  * A token in brackets stays, one that begins a word has U+2581 in front, any other continues one (llama.cpp,
  * conversion of BertModel). The file does not say whether texts are made lower case: they are, unless a token has a
- * capital letter of ASCII. */
+ * capital letter of ASCII; [CLS] and <S> are no such tokens. */
 #include "base/gguf_header.h"
+#include "text/config_files.h"
 #include "text/sources.h"
 
 #define KEY "tokenizer.ggml."
@@ -19,6 +20,14 @@ typedef struct gguf_tokens {
 static pith_str source_gguf_part(pith_str s, size_t from) { return (pith_str){ s.data + from, s.size - from }; }
 
 static bool source_gguf_in_brackets(pith_str s) { return s.size > 2 && s.data[0] == '[' && s.data[s.size - 1] == ']'; }
+
+/* Whether the token is text with a capital letter: [CLS] and <S>, which all Chinese vocabularies have, are none. */
+static bool source_gguf_is_cased(pith_str token) {
+    const bool marked = token.size > 2 && token.data[0] == '<' && token.data[token.size - 1] == '>';
+    for (size_t i = 0; i < token.size && !marked && !source_gguf_in_brackets(token); i++)
+        if (token.data[i] >= 'A' && token.data[i] <= 'Z') return true;
+    return false;
+}
 
 /* The token as vocab.txt has it. */
 static pith_str source_gguf_token(pith_arena *scratch, pith_str stored) {
@@ -37,8 +46,7 @@ static pith_status source_gguf_vocab(gguf_tokens *t, pith_loader *loader) {
         const pith_str token = source_gguf_token(loader->scratch, stored);
         if (!token.data || !pith_vocab_add(&t->vocab, token, (int32_t)i))
             return pith_fail(loader->err, PITH_ERR_MEMORY, "%s: the vocabulary is too large", t->texts.name);
-        for (size_t k = 0; k < stored.size && !source_gguf_in_brackets(stored); k++)
-            t->cased = t->cased || (stored.data[k] >= 'A' && stored.data[k] <= 'Z');
+        t->cased = t->cased || source_gguf_is_cased(token);
     }
     return PITH_OK;
 }
@@ -91,7 +99,9 @@ static pith_status source_gguf_load(pith_loader *loader, const char *path, pith_
     }
     c->tokenizer_class = PITH_STR("BertTokenizer");
     c->do_lower_case = !t.cased;
-    return pith_source_wordpiece(loader, &t.vocab, "GGUF");
+    PITH_TRY(pith_source_wordpiece(loader, &t.vocab, "GGUF"));
+    for (size_t i = 0; i < TOKENS; i++) PITH_TRY(pith_source_special(loader, *tokens[i], 0));
+    return PITH_OK;
 }
 
 const pith_tokenizer_source pith_source_gguf = {

@@ -13,11 +13,20 @@
 #include "text/bytes.h"
 #include "text/sources.h"
 #include "text/spm_family.h"
+#include "text/token_class.h"
 #include "text/unigram.h"
 
 /* Kinds of pieces and of models, by the numbers of sentencepiece_model.proto. PIECE_MAX: bytes of the longest piece;
  * SentencePiece itself makes pieces of up to 16 characters by default. */
-enum { UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, UNIGRAM = PITH_SPM_UNIGRAM, PAIRS = PITH_SPM_BPE, PIECE_MAX = 1024 };
+enum {
+    NORMAL = 1,
+    UNKNOWN = 2,
+    CONTROL = 3,
+    USER_DEFINED = 4,
+    UNIGRAM = PITH_SPM_UNIGRAM,
+    PAIRS = PITH_SPM_BPE,
+    PIECE_MAX = 1024
+};
 
 typedef struct spm {
     pith_loader *loader;
@@ -26,8 +35,9 @@ typedef struct spm {
     double *scores;
     uint8_t *types;
     size_t count, piece_capacity, score_capacity, type_capacity;
-    int64_t model_type, unk_id;
+    int64_t model_type, unk_id, bos_id, eos_id;
     bool byte_fallback;
+    bool prefix, trims, escapes; /* a space is put before a text; spaces are trimmed and joined, and become marks */
     pith_str charsmap;
 } spm;
 
@@ -113,11 +123,15 @@ static pith_status source_sentencepiece_read_model(spm *s, pith_str message) {
                 s->model_type = (int64_t)g.value;
             else if (g.number == 35)
                 s->byte_fallback = g.value != 0;
-            else if (g.number == 40)
-                s->unk_id = (int64_t)g.value;
+            else if (g.number >= 40 && g.number <= 42)
+                *(g.number == 40 ? &s->unk_id : g.number == 41 ? &s->bos_id : &s->eos_id) = (int32_t)g.value;
         }
-        while (f.number == 3 && f.bytes.data && next_field(&f.bytes, &g, &inner))
+        while (f.number == 3 && f.bytes.data && next_field(&f.bytes, &g, &inner)) {
             if (g.number == 2 && g.bytes.data) s->charsmap = g.bytes;
+            if (g.number == 3) s->prefix = g.value != 0;
+            if (g.number == 4) s->trims = g.value != 0;
+            if (g.number == 5) s->escapes = g.value != 0;
+        }
     }
     if (damaged || inner || !s->count)
         return pith_fail(s->loader->err, PITH_ERR_FORMAT, "%s is not a SentencePiece model", s->loader->path);
@@ -142,7 +156,10 @@ static bool has_piece(const spm *s, const char *piece) {
 /* What the files are usually, where nothing names a class. */
 static const char *usual_class(const spm *s, const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    if (s->model_type == PAIRS) return has_piece(s, "<bos>") ? "GemmaTokenizer" : "LlamaTokenizer";
+    const pith_tokenizer_config *c = s->loader->config;
+    const bool framed = c->add_bos_token >= 0 || c->add_eos_token >= 0; /* what these two classes alone have */
+    if (s->model_type == PAIRS)
+        return !framed ? "(plain)" : has_piece(s, "<bos>") ? "GemmaTokenizer" : "LlamaTokenizer";
     if (strcmp(name, "sentencepiece.bpe.model") == 0) return "XLMRobertaTokenizer";
     if (strcmp(name, "spm.model") == 0) return "DebertaV2Tokenizer";
     if (strcmp(name, "spiece.model") == 0) return has_piece(s, "[CLS]") ? "AlbertTokenizer" : "T5Tokenizer";
@@ -247,13 +264,20 @@ static pith_status build_pairs(const spm *s, const void **model) {
         if (!pith_map_put(&ids, s->pieces[i], (uint32_t)i, NULL) ||
             !pith_vocab_add(&spec.vocab, s->pieces[i], (int32_t)i))
             return pith_fail_memory(s->loader->err, s->count);
+    const bool plain = s->family->plain;
+    if (plain) {
+        spec.byte_fallback = s->byte_fallback;
+        for (size_t i = 0; i < s->count; i++) spec.ignore_merges |= s->types[i] == USER_DEFINED;
+    }
     for (size_t i = 0; i < s->count; i++) {
         pith_str piece = s->pieces[order[i].piece];
+        if (plain && s->types[order[i].piece] != NORMAL) continue;
         for (const char *p = piece.data, *end = p + piece.size; p < end;) {
             pith_utf8_next(&p);
             pith_str left = { piece.data, (size_t)(p - piece.data) }, right = { p, (size_t)(end - p) };
-            if (!right.size || pith_map_get(&ids, left) == UINT32_MAX || pith_map_get(&ids, right) == UINT32_MAX)
-                continue;
+            const uint32_t l = pith_map_get(&ids, left), r = pith_map_get(&ids, right);
+            if (!right.size || l == UINT32_MAX || r == UINT32_MAX) continue;
+            if (plain && (s->types[l] != NORMAL || s->types[r] != NORMAL)) continue;
             if (!pith_bpe_add_merge(&spec, left, right)) return pith_fail_memory(s->loader->err, spec.merge_count);
         }
     }
@@ -318,11 +342,10 @@ static pith_status add_normalizers(const spm *s) {
         { 'k', "{\"type\":\"NFKD\"}" },
         { 'k', "{\"type\":\"StripAccents\"}" },
         { 'l', "{\"type\":\"Lowercase\"}" },
+        { 'S', "{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}" },
         { 't', "{\"type\":\"Strip\",\"strip_left\":false,\"strip_right\":true}" },
         { 's', REPLACE("{\"Regex\":\" {2,}\"}", " ") },
         { 'u', REPLACE("{\"Regex\":\" {2,}\"}", MARK) },
-        { 'w', REPLACE("{\"Regex\":\"\\\\s{2,}|[\\\\n\\\\r\\\\t]\"}", " ") },
-        { 'n', "{\"type\":\"NFC\"}" },
         { 'm', REPLACE("{\"String\":\" \"}", MARK) },
     };
     const pith_tokenizer_config *c = s->loader->config;
@@ -341,6 +364,7 @@ static pith_status add_cuts(const spm *s) {
     static const step cuts[] = {
         { 'w', "{\"type\":\"WhitespaceSplit\"}" },
         { 'm', METASPACE("always", "true") },
+        { 'p', "{\"type\":\"Punctuation\",\"behavior\":\"Isolated\"}" },
         { 'f', METASPACE("first", "false") },
         { 'g', "{\"type\":\"Split\",\"pattern\":{\"String\":\" \"},\"behavior\":\"MergedWithPrevious\","
                "\"invert\":false}" },
@@ -355,7 +379,8 @@ static pith_status add_cuts(const spm *s) {
         { 's', "{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}" },
     };
     for (const char *p = s->family->cuts; *p; p++)
-        PITH_TRY(source_sentencepiece_add_steps(s->loader, "pre_tokenizer", *p, cuts, sizeof cuts / sizeof *cuts));
+        if (*p != 'p' || s->loader->config->split_by_punct == 1)
+            PITH_TRY(source_sentencepiece_add_steps(s->loader, "pre_tokenizer", *p, cuts, sizeof cuts / sizeof *cuts));
     for (const char *p = s->family->decoders; *p; p++)
         if (*p != 'B' || s->byte_fallback)
             PITH_TRY(
@@ -363,9 +388,64 @@ static pith_status add_cuts(const spm *s) {
     return PITH_OK;
 }
 
+/* Cuts at the pieces that users have defined, the longest first. */
+static pith_status add_user_pieces(const spm *s) {
+    static const char special[] = "\\^$.|?*+()[]{}-#&~ \t\n\r\v\f\"";
+    pith_arena *scratch = s->loader->scratch;
+    size_t room = 128, at, most = 0;
+    for (size_t i = 0; i < s->count; i++)
+        if (s->types[i] == USER_DEFINED) room += 12 * s->pieces[i].size + 1;
+    if (room == 128) return PITH_OK;
+    char *json = pith_arena_alloc(scratch, room);
+    if (!json) return pith_fail_memory(s->loader->err, room);
+    at = (size_t)snprintf(json, room, "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"");
+    const size_t begin = at;
+    for (size_t i = 0; i < s->count; i++)
+        if (s->types[i] == USER_DEFINED && s->pieces[i].size > most) most = s->pieces[i].size;
+    for (size_t size = most; size; size--)
+        for (size_t i = 0; i < s->count; i++) {
+            if (s->types[i] != USER_DEFINED || s->pieces[i].size != size) continue;
+            if (at > begin) json[at++] = '|';
+            for (size_t k = 0; k < size; k++) {
+                const char c = s->pieces[i].data[k];
+                const bool plain = (unsigned char)c >= 0x80 || !memchr(special, c, sizeof special);
+                if (plain)
+                    json[at++] = c;
+                else
+                    at += (size_t)snprintf(json + at, room - at, "\\\\x{%x}", (unsigned char)c);
+            }
+        }
+    at += (size_t)snprintf(json + at, room - at, "\"},\"behavior\":\"Isolated\",\"invert\":false}");
+    return pith_loader_add(s->loader, "pre_tokenizer", (pith_str){ json, at });
+}
+
+/* The steps that the model itself asks for. Source: transformers 5.24, SpmConverter.build_tokenizer_from_spm_proto. */
+static pith_status add_plain(const spm *s) {
+    pith_loader *l = s->loader;
+    const bool always = l->config->legacy != 0;
+    PITH_TRY(add_precompiled(s));
+    if (s->trims) {
+        PITH_TRY(pith_loader_add(l, "normalizer", PITH_STR(REPLACE("{\"Regex\":\"\\\\A +| +\\\\z\"}", ""))));
+        PITH_TRY(pith_loader_add(l, "normalizer", PITH_STR(REPLACE("{\"Regex\":\" {2,}\"}", " "))));
+    }
+    if (s->escapes) PITH_TRY(pith_loader_add(l, "normalizer", PITH_STR(REPLACE("{\"String\":\" \"}", MARK))));
+    if (s->prefix && always)
+        PITH_TRY(pith_loader_add(l, "normalizer", PITH_STR(REPLACE("{\"Regex\":\"\\\\A" MARK "\"}", MARK MARK))));
+    if (s->prefix)
+        PITH_TRY(
+            pith_loader_add(l, "pre_tokenizer",
+                            always ? PITH_STR(METASPACE("always", "false")) : PITH_STR(METASPACE("first", "false"))));
+    return add_user_pieces(s);
+}
+
 static pith_status add_tokens(const spm *s) {
     const char *mask = s->family->mask;
-    for (size_t i = 0; i < s->count; i++) {
+    s->loader->class = pith_token_class_find(pith_str_of(s->family->name));
+    s->loader->mask_flags = mask ? PITH_ADDED_LSTRIP : 0;
+    for (size_t i = 0; i < s->count && s->family->plain; i++)
+        if (s->types[i] == UNKNOWN || (int64_t)i == s->bos_id || (int64_t)i == s->eos_id)
+            PITH_TRY(pith_source_special(s->loader, s->pieces[i], 0));
+    for (size_t i = 0; i < s->count && !s->family->plain; i++) {
         bool strips = mask && pith_str_is(s->pieces[i], mask);
         if (s->types[i] == CONTROL || s->types[i] == UNKNOWN)
             PITH_TRY(pith_source_special(s->loader, s->pieces[i], strips ? PITH_ADDED_LSTRIP : 0));
@@ -402,11 +482,13 @@ static pith_status source_sentencepiece_add_frame(const spm *s) {
 }
 
 static pith_status source_sentencepiece_load(pith_loader *loader, const char *path, pith_str bytes) {
-    spm s = { .loader = loader, .model_type = UNIGRAM };
+    spm s = { .loader = loader, .model_type = UNIGRAM, .bos_id = 1, .eos_id = 2 };
+    s.prefix = s.trims = s.escapes = true;
     PITH_TRY(source_sentencepiece_read_model(&s, bytes));
     PITH_TRY(source_sentencepiece_find_family(&s, path));
     PITH_TRY(lay_out(&s));
     PITH_TRY(build_model(&s));
+    if (s.family->plain) PITH_TRY(add_plain(&s));
     PITH_TRY(add_normalizers(&s));
     PITH_TRY(add_cuts(&s));
     PITH_TRY(add_tokens(&s));

@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "text/bpe.h"
 #include "text/bytes.h"
+#include "text/config_files.h"
 #include "text/sources.h"
 
 /* TOKEN_MAX: bytes of the longest token; published ones have up to 128. The others are sizes of vocabularies, by which

@@ -1,6 +1,7 @@
 /* source_vocab_txt.c - vocab.txt of BERT, DistilBERT and MPNet, one token per line. The rest of the tokenizer follows
  * from tokenizer_config.json, as in Hugging Face's converters. */
 #include "text/sources.h"
+#include "text/token_class.h"
 #include "text/wordpiece.h"
 
 static pith_status source_vocab_txt_read_vocab(pith_vocab_builder *vocab, pith_str bytes, pith_error *err) {
@@ -20,13 +21,13 @@ static pith_status source_vocab_txt_read_vocab(pith_vocab_builder *vocab, pith_s
 
 /* The classes that read a vocab.txt, with their usual tokens. */
 typedef struct family {
-    const char *name;                                     /* the first member: see pith_source_class */
-    const char *cls, *sep, *unk, *pad, *mask, *bos, *eos; /* NULL: none */
+    const char *name; /* the first member: see pith_source_class */
+    const char *cls, *sep, *unk;
     bool mask_strips, two_seps;
     char cls_type;
 } family;
 
-#define BERT "[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]", NULL, NULL, false, false, '0'
+#define BERT "[CLS]", "[SEP]", "[UNK]", false, false, '0'
 
 static const family families[] = {
     { "BertTokenizer", BERT },
@@ -36,19 +37,14 @@ static const family families[] = {
     { "DPRReaderTokenizer", BERT },
     { "DistilBertTokenizer", BERT },
     { "ElectraTokenizer", BERT },
-    { "FunnelTokenizer", "<cls>", "<sep>", "<unk>", "<pad>", "<mask>", "<s>", "</s>", false, false, '2' },
+    { "FunnelTokenizer", "<cls>", "<sep>", "<unk>", false, false, '2' },
     { "LayoutLMTokenizer", BERT },
     { "LxmertTokenizer", BERT },
-    { "MPNetTokenizer", "<s>", "</s>", "[UNK]", "<pad>", "<mask>", "<s>", "</s>", true, true, '0' },
+    { "MPNetTokenizer", "<s>", "</s>", "[UNK]", true, true, '0' },
     { "MobileBertTokenizer", BERT },
     { "RetriBertTokenizer", BERT },
     { "SqueezeBertTokenizer", BERT },
 };
-
-static pith_status source_vocab_txt_add_special(pith_loader *loader, pith_str token, uint32_t flags) {
-    const pith_tokenizer *t = loader->tokenizer;
-    return !token.data || t->model->id(t->model_self, token) < 0 ? PITH_OK : pith_source_special(loader, token, flags);
-}
 
 static pith_status source_vocab_txt_add_frame(pith_loader *loader, const family *f, pith_str cls, pith_str sep,
                                               const char *file) {
@@ -72,8 +68,7 @@ pith_status pith_source_wordpiece(pith_loader *loader, const pith_vocab_builder 
     PITH_TRY(pith_source_class(&row, loader, families, sizeof families / sizeof *families, sizeof *families, file));
     const family *f = row ? row : &families[0];
     pith_str unk = pith_source_token(c->unk_token, f->unk), cls = pith_source_token(c->cls_token, f->cls),
-             sep = pith_source_token(c->sep_token, f->sep), pad = pith_source_token(c->pad_token, f->pad),
-             mask = pith_source_token(c->mask_token, f->mask);
+             sep = pith_source_token(c->sep_token, f->sep);
     PITH_TRY(pith_wordpiece_build(&model, loader, vocab, unk, PITH_STR("##"), 100));
     pith_loader_set_model(loader, &pith_model_WordPiece, model);
     pith_str normalizer = pith_arena_printf(
@@ -86,12 +81,8 @@ pith_status pith_source_wordpiece(pith_loader *loader, const pith_vocab_builder 
     PITH_TRY(pith_loader_add(loader, "pre_tokenizer", PITH_STR("{\"type\":\"BertPreTokenizer\"}")));
     PITH_TRY(
         pith_loader_add(loader, "decoder", PITH_STR("{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}")));
-    const pith_str specials[] = {
-        unk, sep, pad, cls, pith_source_token(c->bos_token, f->bos), pith_source_token(c->eos_token, f->eos)
-    };
-    for (size_t i = 0; i < sizeof specials / sizeof *specials; i++)
-        PITH_TRY(source_vocab_txt_add_special(loader, specials[i], 0));
-    PITH_TRY(source_vocab_txt_add_special(loader, mask, f->mask_strips ? PITH_ADDED_LSTRIP : 0));
+    loader->class = pith_token_class_find(pith_str_of(f->name));
+    loader->mask_flags = f->mask_strips ? PITH_ADDED_LSTRIP : 0;
     return source_vocab_txt_add_frame(loader, f, cls, sep, file);
 }
 

@@ -1,6 +1,8 @@
 /* sources.c - opens the files of tokenizers; special tokens and frames of those that have no tokenizer.json. */
 #include "text/sources.h"
 
+#include "text/token_class.h"
+
 pith_status pith_source_check_size(const pith_loader *loader, const char *name, uint64_t size) {
     if (size <= PITH_TOKENIZER_FILE_MAX) return PITH_OK;
     return pith_fail(loader->err, PITH_ERR_UNSUPPORTED, "%s: %llu bytes are too many for a file of a tokenizer", name,
@@ -13,6 +15,10 @@ pith_status pith_source_open(pith_file *file, const pith_loader *loader, const c
 }
 
 pith_status pith_source_special(pith_loader *loader, pith_str token, uint32_t flags) {
+    const pith_tokenizer_config *c = loader->config;
+    for (size_t i = 0; i < c->named_count; i++)
+        if (c->named[i].object && c->named[i].content.data && pith_str_eq(c->named[i].content, token))
+            flags = c->named[i].flags;
     return pith_loader_add_token(loader, token, -1, PITH_ADDED_SPECIAL | flags);
 }
 
@@ -53,7 +59,7 @@ static bool class_is(pith_str class_name, const char *row) {
 }
 
 /* Whether a row is the class of a model type: "xlm-roberta" is XLMRobertaTokenizer, "big_bird" BigBirdTokenizer. */
-static bool model_type_is(pith_str type, const char *row) {
+bool pith_source_type_is(pith_str type, const char *row) {
     for (size_t i = 0; i < type.size; i++) {
         char c = type.data[i], r = *row;
         if (c == '-' || c == '_') continue;
@@ -69,13 +75,15 @@ pith_status pith_source_class(const void **row, const pith_loader *loader, const
                               size_t row_size, const char *file) {
     const pith_tokenizer_config *c = loader->config;
     bool by_class = c->tokenizer_class.data;
-    pith_str wanted = by_class ? c->tokenizer_class : c->model_type;
+    pith_str wanted = by_class ? c->tokenizer_class : pith_token_class_of_type(c->model_type);
+    by_class = wanted.data;
+    if (!by_class) wanted = c->model_type;
     *row = NULL;
     if (!wanted.data) return PITH_OK;
     for (size_t i = 0; i < count; i++) {
         const void *candidate = (const char *)table + i * row_size;
         const char *name = *(const char *const *)candidate;
-        if (by_class ? !class_is(wanted, name) : !model_type_is(wanted, name)) continue;
+        if (by_class ? !class_is(wanted, name) : !pith_source_type_is(wanted, name)) continue;
         *row = candidate;
         return PITH_OK;
     }

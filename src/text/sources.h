@@ -34,8 +34,12 @@ pith_status pith_source_class(const void **row, const pith_loader *loader, const
  * messages. */
 pith_status pith_source_wordpiece(pith_loader *loader, const pith_vocab_builder *vocab, const char *file);
 
-/* Adds the tokens that tokenizer_config.json or added_tokens.json list, after those of the source. */
-pith_status pith_listed_tokens_add(pith_loader *loader);
+/* Whether a row's name is the class of a model type: "xlm-roberta" is XLMRobertaTokenizer. */
+bool pith_source_type_is(pith_str model_type, const char *row);
+
+/* Adds the tokens that tokenizer_config.json or added_tokens.json list. exact: a token that gets another id than the
+ * one it is listed with is an error. */
+pith_status pith_listed_tokens_add(pith_loader *loader, bool exact);
 
 /* Returns token, or usual if token is not given. usual may be NULL. */
 static inline pith_str pith_source_token(pith_str token, const char *usual) {

@@ -23,16 +23,12 @@
     .type = PITH_SPM_BPE, .head = "", .tail = "", .unk = -1, .no_unknown = true, .byte_pieces = true,                  \
     .normalizers = "", .cuts = "f", .decoders = "rbfs", .tokens = { "b<s>", "e</s>" }
 
+#define PLAIN                                                                                                          \
+    .type = PITH_SPM_ANY, .head = "", .tail = "", .unk = -1, .byte_pieces = true, .plain = true, .normalizers = "",    \
+    .cuts = "", .decoders = "rB"
+
 const pith_spm_family pith_spm_families[] = {
-    { .name = "(plain)",
-      .type = PITH_SPM_ANY,
-      .head = "",
-      .tail = "",
-      .unk = -1,
-      .byte_pieces = true,
-      .normalizers = "cm",
-      .cuts = "",
-      .decoders = "rB" },
+    { .name = "(plain)", PLAIN },
     { .name = "AlbertTokenizer", OWN_IDS, .mask = "[MASK]", .normalizers = "qklc", WORDS, FRAME_BERT },
     { .name = "BarthezTokenizer",
       .type = PITH_SPM_UNIGRAM,
@@ -55,7 +51,13 @@ const pith_spm_family pith_spm_families[] = {
       WORDS,
       FRAME_ROBERTA },
     { .name = "CodeLlamaTokenizer", LLAMA },
-    { .name = "DebertaV2Tokenizer", OWN_IDS, .mask = "[MASK]", .normalizers = "Lwnt", WHOLE, FRAME_BERT },
+    { .name = "DebertaV2Tokenizer",
+      OWN_IDS,
+      .mask = "[MASK]",
+      .normalizers = "LScs",
+      .cuts = "pm",
+      .decoders = "m",
+      FRAME_BERT },
     { .name = "GemmaTokenizer",
       .type = PITH_SPM_BPE,
       .head = "",
@@ -92,6 +94,7 @@ const pith_spm_family pith_spm_families[] = {
       .pair = "AB01",
       .pair_types = "0000" },
     { .name = "MT5Tokenizer", T5 },
+    { .name = "PreTrainedTokenizerFast", PLAIN },
     { .name = "PegasusTokenizer",
       .type = PITH_SPM_UNIGRAM,
       .head = "<pad> </s> <mask_1> <mask_2> <unk_2..102>@-100",
@@ -105,6 +108,7 @@ const pith_spm_family pith_spm_families[] = {
       .pair_types = "000" },
     { .name = "RemBertTokenizer", OWN_IDS, .mask = "[MASK]", .normalizers = "qsKLc", WHOLE, FRAME_BERT },
     { .name = "T5Tokenizer", T5 },
+    { .name = "TokenizersBackend", PLAIN },
     { .name = "XGLMTokenizer",
       FAIRSEQ,
       .tail = "<madeupword0..6>",

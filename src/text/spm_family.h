@@ -19,17 +19,18 @@ typedef struct pith_spm_family {
     int32_t unk;      /* id of the unknown token; -1: that of the model's own, where head and skip move it */
     bool no_unknown;  /* BPE without an unknown token */
     bool byte_pieces; /* unknown characters become byte pieces, where the model has such */
+    bool plain;       /* steps follow from the model itself, as in SentencePiece */
     bool commas;      /* pieces that end in a digit and a comma lose 100 of their score */
     const char *mask; /* a special token that takes the white space before it with it */
     const char *last; /* mask_token, if tokenizer_config.json does not say, of classes that add it behind all pieces */
 
     /* Steps, a letter each. Normalizers: q `` and '' become "; k NFKD without accents, unless keep_accents is set;
      * K the same only if keep_accents is false; l lower case, unless do_lower_case is false; L only if it is true;
-     * c the model's character map; t no white space at the end; s runs of spaces become one; u runs of spaces become
-     * one mark; w runs of white space and line ends become a space; n NFC; m spaces become marks.
-     * Cuts: w at white space; m Metaspace; f Metaspace at the beginning of the text only; g behind spaces.
-     * Decoders: m Metaspace; r marks become spaces; b ByteFallback; f Fuse; s no space at the beginning; B bytes and
-     * Fuse, where the model has byte pieces. */
+     * c the model's character map; S no white space at both ends; t no white space at the end; s runs of spaces become
+     * one; u runs of spaces become one mark; m spaces become marks. Cuts: w at white space; p at punctuation, if
+     * split_by_punct is true; m Metaspace; f Metaspace at the beginning of the text only; g behind spaces. Decoders: m
+     * Metaspace; r marks become spaces; b ByteFallback; f Fuse; s no space at the beginning; B bytes and Fuse, where
+     * the model has byte pieces. */
     const char *normalizers, *cuts, *decoders;
 
     /* The frame, see pith_source_frame. A token is a letter (c cls_token, s sep_token, b bos_token, e eos_token,

@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "base/threads.h"
 #include "text/added.h"
+#include "text/config_files.h"
 #include "text/encoding.h"
 #include "text/framing.h"
 #include "text/prefix.h"
@@ -41,6 +42,8 @@ static pith_status take_options(pith_tokenize_options *o, const pith_tokenize_op
     memcpy(o, options, options->size < sizeof *o ? options->size : sizeof *o);
     if (o->max_length < 0 || o->stride < 0 || o->threads < 0)
         return pith_fail(err, PITH_ERR_ARGUMENT, "max_length, stride and threads must not be negative");
+    if (o->left < -1 || o->left > 1)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "left is %d, which is none of -1, 0 and 1", o->left);
     if (o->cut < PITH_CUT_LONGEST || o->cut > PITH_CUT_SECOND)
         return pith_fail(err, PITH_ERR_ARGUMENT, "cut is %d, which is not a PITH_CUT_* value", o->cut);
     return PITH_OK;
@@ -63,7 +66,7 @@ static pith_status tokenizer_encode_texts(size_t *split, pith_encoding *enc, con
 static pith_status tokenizer_encode_framed(pith_tokens *tokens, pith_encoding *enc, pith_str text, const pith_str *pair,
                                            const pith_tokenize_options *o) {
     pith_str texts[2] = { text, pair ? *pair : PITH_STR("") };
-    pith_truncation t = pith_truncation_choose(enc->tokenizer->framing, o, pair);
+    pith_truncation t = pith_truncation_choose(enc->tokenizer, o, pair);
     size_t split = 0, most = (size_t)t.max_length;
     const int count = 1 + (pair != NULL);
     /* Only the beginning of a text is needed if the rest is cut off and the caller does not ask for it. */
@@ -73,7 +76,10 @@ static pith_status tokenizer_encode_framed(pith_tokens *tokens, pith_encoding *e
     /* The longer text keeps the odd token, and beginnings do not tell which one that is. */
     if (!status && bounded && pair && most % 2 && split > most && enc->count - split > most)
         status = tokenizer_encode_texts(&split, enc, texts, count, SIZE_MAX, !o->no_offsets);
+    const size_t first = tokens->count;
     if (!status) status = pith_frame(tokens, enc, texts, pair ? split : enc->count, pair != NULL, &t, o);
+    if (!status && enc->tokenizer->untyped && !o->raw)
+        memset(tokens->type_ids + first, 0, (tokens->count - first) * sizeof *tokens->type_ids);
     if (enc->out_of_memory) status = pith_fail_memory(enc->err, text.size);
     return status == PITH_ERR_MEMORY ? pith_fail_at(enc->err, status, "a text of %zu bytes: ", text.size) : status;
 }
@@ -85,7 +91,7 @@ static pith_status tokenizer_encode(pith_tokens *tokens, pith_encoding *enc, pit
     const size_t first = tokens->count;
     pith_tokenize_options o = *options;
     if (!o.raw && h->bare) o.no_specials = 1;
-    if (!o.raw && h->characters && o.max_length && !o.left && !o.overflow)
+    if (!o.raw && h->characters && o.max_length && o.left <= 0 && !o.overflow)
         text = pith_text_first_characters(text, (int64_t)o.max_length * h->characters);
     pith_status status = tokenizer_encode_framed(tokens, enc, text, pair, &o);
     if (!status && !o.raw && h->drops) pith_text_drop(tokens, first, h->dropped);
@@ -425,6 +431,12 @@ int32_t pith_tokenizer_vocab_size(const pith_tokenizer *t) {
     }
     return size;
 }
+
+int32_t pith_tokenizer_own_length(const pith_tokenizer *t) {
+    return t->truncates && t->framing->truncation.on ? (int32_t)t->framing->truncation.max_length : 0;
+}
+
+bool pith_tokenizer_left(const pith_tokenizer *t) { return t->left; }
 
 pith_str pith_tokenizer_file(const pith_tokenizer *t) { return t->file; }
 

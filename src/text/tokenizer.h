@@ -15,9 +15,14 @@
  * options->allocator, which must stay valid too. */
 pith_status pith_tokenizer_load(pith_tokenizer **tokenizer, const char *dir_or_file, const pith_open_options *options,
                                 pith_arena *arena, pith_error *err);
-/* The same for texts that are made lower case before the tokenizer's own normalizers, unless these do it. */
-pith_status pith_tokenizer_load_lower(pith_tokenizer **tokenizer, const char *dir_or_file,
-                                      const pith_open_options *options, pith_arena *arena, pith_error *err);
+enum {
+    PITH_TOKENIZER_LOWER = 1, /* texts are made lower case before the tokenizer's own normalizers, unless these do it */
+    PITH_TOKENIZER_ALONE = 2, /* tokenizer.json counts without the files beside it */
+    PITH_TOKENIZER_CUTS = 4   /* the truncation of tokenizer.json holds, besides that of a call */
+};
+/* The same for a model that uses its tokenizer in another way; how: bits of the above. */
+pith_status pith_tokenizer_load_as(pith_tokenizer **tokenizer, const char *dir_or_file, unsigned how,
+                                   const pith_open_options *options, pith_arena *arena, pith_error *err);
 /* The same from bytes, which may be freed afterwards: a tokenizer.json, or a file that tells by its content what it is.
  */
 pith_status pith_tokenizer_load_bytes(pith_tokenizer **tokenizer, pith_str bytes, const pith_open_options *options,
@@ -70,6 +75,10 @@ int32_t pith_tokenizer_vocab_size(const pith_tokenizer *tokenizer);
 size_t pith_tokenizer_specials(const pith_tokenizer *t, bool pair);
 /* model_max_length of tokenizer_config.json, 0 if absent or beyond 2^30. */
 int32_t pith_tokenizer_max_length(const pith_tokenizer *tokenizer);
+/* The tokens at which tokenizer.json itself cuts texts, where that holds (PITH_TOKENIZER_CUTS); 0: it does not. */
+int32_t pith_tokenizer_own_length(const pith_tokenizer *tokenizer);
+/* Whether texts are cut at their beginning, if a call does not say. */
+bool pith_tokenizer_left(const pith_tokenizer *tokenizer);
 /* The path of the file that it was read from; data NULL if it was no file. */
 pith_str pith_tokenizer_file(const pith_tokenizer *tokenizer);
 

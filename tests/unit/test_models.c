@@ -269,7 +269,8 @@ static void test_scores(void **state) {
         fwrite(&pieces[i].score, 4, 1, m.file);
         fprintf(m.file, "\x18%c", i ? 1 : 2);
     }
-    fputs("\x12\x02\x18\x02", m.file); /* the trainer's: model_type bpe */
+    fputs("\x12\x02\x18\x02", m.file);        /* the trainer's: model_type bpe */
+    fwrite("\x1A\x02\x20\x00", 1, 4, m.file); /* the normaliser's: remove_extra_whitespaces false */
     open_model(&o, &m);
     assert_int_equal(encode(&o, PITH_STR("a  b")), PITH_OK);
     assert_int_equal(o.tokens.count, sizeof wanted / sizeof wanted[0]);
