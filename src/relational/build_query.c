@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "relational/build.h"
-#include "relational/sqlite_library.h"
+#include "relational/sqlite_guard.h"
 
 enum { QUERY_OPEN = 2 | 4 /* read, write, create */ };
 
@@ -144,7 +144,9 @@ static pith_status query_database(pith_build *b, const pith_sqlite *s, pith_erro
                          b->queries ? s->errmsg(b->queries) : "out of memory");
     PITH_TRY(query_execute(b, s, PITH_STR("PRAGMA journal_mode = OFF; BEGIN"), err));
     for (size_t i = 0; i < b->schema->table_count; i++) PITH_TRY(query_table(b, s, i, err));
-    return query_execute(b, s, PITH_STR("COMMIT; PRAGMA query_only = ON"), err);
+    PITH_TRY(query_execute(b, s, PITH_STR("COMMIT; PRAGMA query_only = ON"), err));
+    pith_sqlite_protect(s, b->queries);
+    return PITH_OK;
 }
 
 void pith_build_queries_close(pith_build *b) {

@@ -9,14 +9,32 @@
 #include "relational/gzip.h"
 #include "relational/zstandard.h"
 
+/* Where a '?' stands before the last '@', either may be a part of a password, so that only the beginning is shown. */
+pith_str pith_source_shown(pith_arena *arena, const char *address) {
+    const char *scheme = strstr(address, "//"), *begin = scheme ? scheme + 2 : address;
+    const char *at = strrchr(begin, '@'), *parameters = strchr(begin, '?');
+    const bool keys = !scheme && strcasestr(address, "password");
+    if (keys || (parameters && at && parameters < at))
+        return pith_arena_printf(arena, "%.*s…", (int)(keys ? 0 : strcspn(begin, ":@/?") + (size_t)(begin - address)),
+                                 address);
+    if (!scheme) return pith_arena_str(arena, pith_str_of(address));
+    const size_t user = at ? strcspn(begin, ":@") : 0,
+                 shown = parameters ? (size_t)(parameters - begin) : strlen(begin);
+    if (!at) at = begin;
+    return pith_arena_printf(arena, "%.*s%.*s", (int)((size_t)(begin - address) + user), address,
+                             (int)(shown - (size_t)(at - begin)), at);
+}
+
 pith_status pith_table_source_open(pith_table_source *source, const char *path, pith_arena *arena, pith_error *err) {
     *source = (pith_table_source){ .path = path, .arena = arena, .files = { .arena = arena } };
     for (size_t i = 0; pith_source_kind_table[i] && !source->kind; i++)
         if (pith_source_kind_table[i]->takes(path)) source->kind = pith_source_kind_table[i];
-    if (!source->kind)
+    if (!source->kind) {
+        const pith_str shown = pith_source_shown(arena, path);
         return pith_fail(err, PITH_ERR_NOT_FOUND,
                          "%s is no source of tables: no directory, zip archive, SQLite file or postgresql:// address",
-                         path);
+                         shown.data ? shown.data : "it");
+    }
     const pith_status status = source->kind->open(source, err);
     if (status) pith_files_close(&source->files);
     return status;

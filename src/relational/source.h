@@ -27,6 +27,10 @@ typedef struct pith_table_source {
     void *state;      /* the kind's own */
 } pith_table_source;
 
+/* An address as messages may show it: without what stands behind the user's name, and without parameters, since either
+ * may hold a password. Other text stays as it is, unless it speaks of a password. */
+pith_str pith_source_shown(pith_arena *arena, const char *address);
+
 /* One kind. open may leave something in source->state; close, if it is there, is called after open has succeeded. */
 typedef struct pith_source_kind {
     bool (*takes)(const char *path);

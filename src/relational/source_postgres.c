@@ -12,8 +12,17 @@
 
 enum { PG_CONNECTED = 0, PG_COMMAND_OK = 1, PG_ROWS_OK = 2, PG_BYTES = 17 /* the type bytea */ };
 
+/* PQconninfoOption; a list ends with the keyword NULL. */
+typedef struct pg_option {
+    char *keyword, *variable, *compiled, *value, *label, *shown;
+    int size;
+} pg_option;
+
 /* Functions of libpq-fe.h. Connections and results are void pointers. */
 typedef struct pg_library {
+    pg_option *(*parse)(const char *address, char **message);
+    void (*options_free)(pg_option *options);
+    void (*memory_free)(void *memory);
     void *(*connect)(const char *address);
     int (*status)(void *connection);
     char *(*error)(void *connection);
@@ -35,7 +44,8 @@ typedef struct pg_library {
 
 typedef struct pg_source {
     void *connection;
-    const char *path; /* the address without its password */
+    const char *path;   /* the address without its password */
+    pg_option *options; /* of the address */
 } pg_source;
 
 static pg_library pg;
@@ -49,14 +59,25 @@ static pith_status pg_find(pith_error *err) {
         void *function;
         const char *name;
     } wanted[] = {
-        { &l.connect, "PQconnectdb" },  { &l.status, "PQstatus" },
-        { &l.error, "PQerrorMessage" }, { &l.finish, "PQfinish" },
-        { &l.exec, "PQexecParams" },    { &l.result_status, "PQresultStatus" },
-        { &l.rows, "PQntuples" },       { &l.columns, "PQnfields" },
-        { &l.name, "PQfname" },         { &l.type, "PQftype" },
-        { &l.value, "PQgetvalue" },     { &l.length, "PQgetlength" },
-        { &l.is_null, "PQgetisnull" },  { &l.clear, "PQclear" },
-        { &l.database, "PQdb" },        { &l.on_notice, "PQsetNoticeProcessor" },
+        { &l.parse, "PQconninfoParse" },
+        { &l.options_free, "PQconninfoFree" },
+        { &l.memory_free, "PQfreemem" },
+        { &l.connect, "PQconnectdb" },
+        { &l.status, "PQstatus" },
+        { &l.error, "PQerrorMessage" },
+        { &l.finish, "PQfinish" },
+        { &l.exec, "PQexecParams" },
+        { &l.result_status, "PQresultStatus" },
+        { &l.rows, "PQntuples" },
+        { &l.columns, "PQnfields" },
+        { &l.name, "PQfname" },
+        { &l.type, "PQftype" },
+        { &l.value, "PQgetvalue" },
+        { &l.length, "PQgetlength" },
+        { &l.is_null, "PQgetisnull" },
+        { &l.clear, "PQclear" },
+        { &l.database, "PQdb" },
+        { &l.on_notice, "PQsetNoticeProcessor" },
     };
     if (!library)
         return pith_fail(err, PITH_ERR_NOT_FOUND,
@@ -76,31 +97,38 @@ static pith_status pg_load(pith_error *err) {
     return status;
 }
 
-static bool postgres_takes(const char *path) {
-    return !strncmp(path, "postgresql://", 13) || !strncmp(path, "postgres://", 11);
+/* The bytes of the scheme and "//", in any case, or 0. */
+static size_t postgres_scheme(const char *path) {
+    return !strncasecmp(path, "postgresql://", 13) ? 13 : !strncasecmp(path, "postgres://", 11) ? 11 : 0;
 }
 
-/* The address without what stands behind the user's name and without parameters: either may hold a password. */
-static pith_str postgres_shown(pith_arena *arena, const char *address) {
-    const char *begin = strstr(address, "//") + 2, *parameters = begin + strcspn(begin, "?");
-    const char *at = memrchr(begin, '@', (size_t)(parameters - begin)), *colon = at;
-    if (at) colon = memchr(begin, ':', (size_t)(at - begin));
-    if (!colon) colon = at;
-    if (!at) at = colon = begin;
-    return pith_arena_printf(arena, "%.*s%.*s", (int)(colon - address), address, (int)(parameters - at), at);
-}
+static bool postgres_takes(const char *path) { return postgres_scheme(path) != 0; }
 
 static void postgres_notice(void *user, const char *text) { (void)user, (void)text; }
 
-/* The last message of the server in one line. */
+static bool postgres_secret(const pg_option *o) {
+    return o->value && *o->value && (strstr(o->keyword, "password") || (o->shown && *o->shown == '*'));
+}
+
+/* Overwrites what occurs in the text. */
+static void postgres_hide(char *text, const char *secret) {
+    for (char *at = text; (at = strstr(at, secret)) != NULL;) memset(at, '*', strlen(secret));
+}
+
+/* The last message of the server in one line, without passwords. */
 static pith_status postgres_fail(pith_table_source *source, const char *path, pith_error *err) {
     const pg_source *p = source->state;
-    char text[300];
-    size_t n = 0;
-    for (const char *m = pg.error(p->connection); *m && n + 1 < sizeof text; m++) text[n++] = *m == '\n' ? ' ' : *m;
-    while (n && text[n - 1] == ' ') n--;
-    text[n] = 0;
-    return pith_fail(err, PITH_ERR_FORMAT, "%s: %s", path, text);
+    const pith_str text = pith_arena_str(source->arena, pith_str_of(pg.error(p->connection)));
+    if (!text.data) return pith_fail_memory(err, 64);
+    char *message = (char *)(uintptr_t)text.data;
+    for (const pg_option *o = p->options; o->keyword; o++)
+        if (postgres_secret(o)) postgres_hide(message, o->value);
+    size_t n = text.size;
+    for (char *m = message; *m; m++)
+        if (*m == '\n') *m = ' ';
+    while (n && message[n - 1] == ' ') n--;
+    message[n] = 0;
+    return pith_fail(err, PITH_ERR_FORMAT, "%s: %s", path, message);
 }
 
 static pith_status postgres_run(pith_table_source *source, const char *sql, const char *path, pith_error *err) {
@@ -113,23 +141,54 @@ static pith_status postgres_run(pith_table_source *source, const char *sql, cons
 
 /* What makes texts of values independent of the server's settings. */
 static const char *const postgres_settings[] = { "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
-                                                 "SET LOCAL client_encoding = 'UTF8'", "SET LOCAL timezone = 'UTC'",
+                                                 "SET LOCAL client_encoding = 'UTF8'",
+                                                 "SET LOCAL timezone = 'UTC'",
                                                  "SET LOCAL datestyle = 'ISO, YMD'",
-                                                 "SET LOCAL extra_float_digits = 3" };
+                                                 "SET LOCAL extra_float_digits = 3",
+                                                 "SET LOCAL statement_timeout = '10min'" };
 
 static void postgres_close(pith_table_source *source) {
     const pg_source *p = source->state;
     pg.finish(p->connection);
+    pg.options_free(p->options);
+}
+
+/* Takes the address apart. Messages of libpq about one that cannot be read quote it, so none is shown. */
+static pith_status postgres_parse(pg_source *p, const char *address, const char *shown, pith_error *err) {
+    const char *begin = address + postgres_scheme(address), *end = begin + strcspn(begin, "/");
+    char *message = NULL;
+    p->options = pg.parse(address, &message);
+    pg.memory_free(message);
+    /* "me:pa/ss@host": to libpq the host is me; of "me:p@ss@host" it is ss@host. */
+    bool right = p->options && !memchr(end, '@', strcspn(end, "?"));
+    for (const pg_option *o = p->options; right && o->keyword; o++)
+        if (!strcmp(o->keyword, "host") && o->value)
+            right = !strchr(o->value, '@');
+        else if (!strcmp(o->keyword, "port") && o->value)
+            right = !o->value[strspn(o->value, "0123456789,")];
+    if (right) return PITH_OK;
+    pg.options_free(p->options);
+    return pith_fail(err, PITH_ERR_FORMAT,
+                     "%s: the address cannot be read; in a user's name or a password write %% as %%25, / as %%2F, @ as "
+                     "%%40, : as %%3A and ? as %%3F",
+                     shown);
 }
 
 static pith_status postgres_open(pith_table_source *source, pith_error *err) {
     pg_source *p = pith_arena_array(source->arena, 1, sizeof *p);
-    const pith_str shown = postgres_shown(source->arena, source->path);
+    const pith_str shown = pith_source_shown(source->arena, source->path);
+    const pith_str address = pith_arena_str(source->arena, pith_str_of(source->path));
     pith_status status = PITH_OK;
-    if (!p || !shown.data) return pith_fail_memory(err, sizeof *p);
+    if (!p || !shown.data || !address.data) return pith_fail_memory(err, sizeof *p);
+    for (char *c = (char *)(uintptr_t)address.data; *c != ':'; c++)
+        *c |= 32; /* libpq knows the scheme in small letters */
     PITH_TRY(pg_load(err));
-    p->connection = pg.connect(source->path);
-    if (!p->connection) return pith_fail_memory(err, 0);
+    PITH_TRY(postgres_parse(p, address.data, shown.data, err));
+    p->connection = pg.connect(address.data);
+    if (!p->connection) {
+        pg.options_free(p->options);
+        return pith_fail_memory(err, 0);
+    }
     source->state = p;
     source->path = p->path = shown.data;
     pg.on_notice(p->connection, postgres_notice, NULL);

@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "relational/source.h"
-#include "relational/sqlite_library.h"
+#include "relational/sqlite_guard.h"
 
-enum { SQLITE_FILE_READONLY = 1, SQLITE_LIMIT_LENGTH_ID = 0, SQLITE_CELL_BYTES = 1 << 28 };
+enum { SQLITE_FILE_READONLY = 1 };
 
 typedef struct sqlite_file {
     const pith_sqlite *s;
@@ -29,7 +29,7 @@ static pith_status sqlite_open(pith_table_source *source, pith_error *err) {
         f->s->close(f->db);
         return status;
     }
-    f->s->limit(f->db, SQLITE_LIMIT_LENGTH_ID, SQLITE_CELL_BYTES);
+    pith_sqlite_protect(f->s, f->db);
     source->state = f;
     return PITH_OK;
 }
@@ -130,7 +130,9 @@ static pith_status sqlite_list(pith_source_table **tables, size_t *count, pith_t
 static pith_status sqlite_read(pith_text_table *table, pith_table_source *source, pith_str file, pith_error *err) {
     const sqlite_file *f = source->state;
     pith_text_table found;
-    PITH_TRY(sqlite_query(&found, source, "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND name = ?",
+    PITH_TRY(sqlite_query(&found, source,
+                          "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND "
+                          "name = ? AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
                           &file, err));
     if (!found.rows)
         return pith_fail(err, PITH_ERR_NOT_FOUND, "%s has no table '" PITH_STR_FMT "'", source->path,

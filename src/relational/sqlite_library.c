@@ -12,6 +12,7 @@
 #include "base/shared_library.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "relational/sqlite_guard.h"
 
 static pith_sqlite sqlite;
 static pthread_mutex_t sqlite_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -45,6 +46,10 @@ static pith_status sqlite_find(const char *what, pith_error *err) {
         { &s.stmt_readonly, "sqlite3_stmt_readonly" },
         { &s.errmsg, "sqlite3_errmsg" },
         { &s.limit, "sqlite3_limit" },
+        { &s.db_config, "sqlite3_db_config" },
+        { &s.set_authorizer, "sqlite3_set_authorizer" },
+        { &s.progress_handler, "sqlite3_progress_handler" },
+        { &s.hard_heap_limit64, "sqlite3_hard_heap_limit64" },
     };
     if (!library)
         return pith_fail(err, PITH_ERR_NOT_FOUND,
@@ -93,6 +98,8 @@ typedef struct sqlite_rows {
     pith_text_table *t;
     pith_arena *arena;
     size_t room; /* cells */
+    size_t most; /* bytes of cells and texts; 0: any */
+    size_t bytes;
 } sqlite_rows;
 
 /* %.17g with the fewest digits that are read back as the same number. */
@@ -159,6 +166,7 @@ static pith_status sqlite_cell(pith_str *cell, sqlite_rows *r, size_t c, pith_er
     }
     if (!text.size) return PITH_OK;
     *cell = pith_arena_str(r->arena, text);
+    r->bytes += text.size;
     return cell->data ? PITH_OK : pith_fail_memory(err, text.size);
 }
 
@@ -170,6 +178,10 @@ static pith_status sqlite_row(sqlite_rows *r, pith_error *err) {
     if (!pith_text_table_room(t, &r->room, r->arena)) return pith_fail_memory(err, r->room * sizeof *t->cells);
     for (size_t c = 0; c < t->columns; c++) PITH_TRY(sqlite_cell(&t->cells[used + c], r, c, err));
     t->rows++;
+    r->bytes += t->columns * sizeof *t->cells;
+    if (r->most && r->bytes > r->most)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: its first %zu rows take more than %zu MiB", t->path, t->rows,
+                         r->most >> 20);
     return PITH_OK;
 }
 
@@ -181,11 +193,11 @@ static pith_status sqlite_all(sqlite_rows *r, pith_error *err) {
     return pith_fail(err, PITH_ERR_FORMAT, "%s: after row %zu: %s", r->t->path, r->t->rows, r->s->errmsg(r->db));
 }
 
-pith_status pith_sqlite_table(pith_text_table *table, const pith_sqlite *s, void *db, const char *sql,
-                              const pith_str *parameters, int count, const char *path, pith_arena *arena,
-                              pith_error *err) {
+static pith_status sqlite_table(pith_text_table *table, size_t most, const pith_sqlite *s, void *db, const char *sql,
+                                const pith_str *parameters, int count, const char *path, pith_arena *arena,
+                                pith_error *err) {
     pith_text_table t = { .path = path };
-    sqlite_rows r = { .s = s, .db = db, .t = &t, .arena = arena };
+    sqlite_rows r = { .s = s, .db = db, .t = &t, .arena = arena, .most = most };
     PITH_TRY(pith_sqlite_prepare(&r.statement, s, db, sql, parameters, count, path, err));
     const pith_status status = sqlite_all(&r, err);
     s->finalize(r.statement);
@@ -193,6 +205,12 @@ pith_status pith_sqlite_table(pith_text_table *table, const pith_sqlite *s, void
     if (!t.cells && !(t.cells = pith_arena_array(arena, 1, sizeof *t.cells))) return pith_fail_memory(err, 16);
     *table = t;
     return PITH_OK;
+}
+
+pith_status pith_sqlite_table(pith_text_table *table, const pith_sqlite *s, void *db, const char *sql,
+                              const pith_str *parameters, int count, const char *path, pith_arena *arena,
+                              pith_error *err) {
+    return sqlite_table(table, 0, s, db, sql, parameters, count, path, arena, err);
 }
 
 static bool sqlite_begins(const char *sql, const char *word) {
@@ -209,14 +227,24 @@ static bool sqlite_alone(const pith_sqlite *s, void *db, const char *sql) {
     return right && !rest[strspn(rest, " \t\r\n;")];
 }
 
-pith_status pith_sqlite_select(pith_text_table *table, const pith_sqlite *s, void *db, const char *sql,
-                               const char *path, pith_arena *arena, pith_error *err) {
+static pith_status sqlite_guarded(pith_text_table *table, size_t most, const pith_sqlite *s, void *db, const char *sql,
+                                  const char *path, pith_arena *arena, pith_error *err) {
     void *statement;
-    sql += strspn(sql, " \t\r\n");
-    if (!sqlite_begins(sql, "SELECT") && !sqlite_begins(sql, "WITH"))
-        return pith_fail(err, PITH_ERR_FORMAT, "%s begins neither with SELECT nor with WITH", path);
     PITH_TRY(pith_sqlite_prepare(&statement, s, db, sql, NULL, 0, path, err)); /* for the message */
     s->finalize(statement);
     if (!sqlite_alone(s, db, sql)) return pith_fail(err, PITH_ERR_FORMAT, "%s is not one SELECT alone", path);
-    return pith_sqlite_table(table, s, db, sql, NULL, 0, path, arena, err);
+    return sqlite_table(table, most, s, db, sql, NULL, 0, path, arena, err);
+}
+
+pith_status pith_sqlite_select(pith_text_table *table, const pith_sqlite *s, void *db, const char *sql,
+                               const char *path, pith_arena *arena, pith_error *err) {
+    pith_sqlite_guard guard;
+    size_t most;
+    sql += strspn(sql, " \t\r\n");
+    if (!sqlite_begins(sql, "SELECT") && !sqlite_begins(sql, "WITH"))
+        return pith_fail(err, PITH_ERR_FORMAT, "%s begins neither with SELECT nor with WITH", path);
+    PITH_TRY(pith_sqlite_guard_begin(&guard, &most, s, db, path, arena, err));
+    const pith_status status = sqlite_guarded(table, most, s, db, sql, path, arena, err);
+    pith_sqlite_guard_end(&guard);
+    return status;
 }

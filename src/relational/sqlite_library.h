@@ -41,6 +41,13 @@ typedef struct pith_sqlite {
     int (*stmt_readonly)(void *statement);
     const char *(*errmsg)(void *db);
     int (*limit)(void *db, int id, int value);
+    int (*db_config)(void *db, int what, ...);
+    int (*set_authorizer)(void *db,
+                          int (*allow)(void *user, int action, const char *a, const char *b, const char *database,
+                                       const char *inner),
+                          void *user);
+    void (*progress_handler)(void *db, int steps, int (*stop)(void *user), void *user);
+    int64_t (*hard_heap_limit64)(int64_t bytes);
 } pith_sqlite;
 
 /* Loads SQLite. what: what needs it, for the message. PITH_ERR_NOT_FOUND names its package. */
@@ -54,7 +61,8 @@ pith_status pith_sqlite_prepare(void **statement, const pith_sqlite *sqlite, voi
 pith_status pith_sqlite_table(pith_text_table *table, const pith_sqlite *sqlite, void *db, const char *sql,
                               const pith_str *parameters, int count, const char *path, pith_arena *arena,
                               pith_error *err);
-/* The same for a query that a schema brings: it must be one SELECT, perhaps WITH something. */
+/* The same for a query that a schema brings: it must be one SELECT, perhaps WITH something, and runs under a guard
+ * (sqlite_guard.h). */
 pith_status pith_sqlite_select(pith_text_table *table, const pith_sqlite *sqlite, void *db, const char *sql,
                                const char *path, pith_arena *arena, pith_error *err);
 #endif

@@ -2,12 +2,14 @@
 import json
 import os
 import shutil
+import sqlite3
 import struct
 import subprocess
 import sys
 import tempfile
 import unittest
 import venv
+from contextlib import closing
 from pathlib import Path
 
 from command import PITH, SOURCE, Command
@@ -127,6 +129,89 @@ class Databases(Command):
             at = offset + size
         self.run_pith(".", "-o", "y.rdb")
         self.assertEqual(data, (self.dir / "y.rdb").read_bytes())
+
+
+class Sources(Command):
+    verb = "preprocess"
+
+    def test_hostile_database(self):
+        """Generated columns call harmless functions only; views, triggers and virtual tables are no tables."""
+        with closing(sqlite3.connect(self.dir / "t.db")) as db:
+            db.execute("PRAGMA trusted_schema = ON")
+            db.executescript("CREATE TABLE t(id INTEGER PRIMARY KEY, a AS (upper(id))); INSERT INTO t(id) VALUES(1), (2);"
+                             "CREATE VIRTUAL TABLE v USING fts4(x); CREATE VIEW w AS SELECT fts3_tokenizer('simple') AS x;"
+                             "CREATE TRIGGER g AFTER INSERT ON t BEGIN DELETE FROM t; END;")
+        self.assertEqual(list(json.loads(self.good("t.db", "--draft"))["tables"]), ["t"])
+        for name in ("v", "w", "sqlite_schema"):
+            (self.dir / "s.json").write_text(json.dumps({"tables": {"x": {"file": name, "columns": {"x": {"stype": "text"}}}}}))
+            self.bad(1, "t.db", "--schema", "s.json", "-o", "x.rdb", says=f"no table '{name}'")
+        with closing(sqlite3.connect(self.dir / "t.db")) as db:
+            db.execute("PRAGMA writable_schema = ON")
+            db.execute("UPDATE sqlite_schema SET sql = replace(sql, 'upper', 'zeroblob') WHERE name = 't'")
+            db.commit()
+        self.bad(1, "t.db", "--draft", says="zeroblob")
+
+
+class Queries(Command):
+    """SQL of a schema reads the tables of its database, and nothing else."""
+    verb = "preprocess"
+
+    def ask(self, query, code=1, says=()):
+        schema = json.loads((CASES / "schema-sql-address/schema.json").read_text())
+        schema["tasks"] = {"asked": {**schema["tasks"]["z1"], "query": query}}
+        shutil.copy(CASES / "schema-sql-address/c.csv", self.dir)
+        (self.dir / "schema.json").write_text(json.dumps(schema))
+        result = self.run_pith(".", "-o", "x.rdb")
+        self.assertEqual(result.returncode, code, result.stderr)
+        for part in says:
+            self.assertIn(part, result.stderr.decode())
+
+    def test_functions(self):
+        self.bad(1, CASES / "schema-sql-address", "-o", "x.rdb", says=("'z1'", "fts3_tokenizer"))
+        for name, call in {"fts3_tokenizer": "fts3_tokenizer('simple')", "load_extension": "load_extension('x.so')",
+                           "randomblob": "randomblob(9)", "zeroblob": "zeroblob(9)", "readfile": "readfile('c.csv')"}.items():
+            self.ask(f"SELECT 1 AS anchor, '2023-01-01' AS time, length({call}) > 3 AS target", says=("'asked'", name))
+        for table in ("fts3tokenize WHERE input = 'hello'", "pragma_database_list", "pragma_table_info('c')", "sqlite_master", "sqlite_schema",
+                      "pragma_module_list", "dbstat"):
+            for what in ("*", "1 AS anchor, '2023-01-01' AS time, count(*) > 1 AS target"):
+                self.ask(f"SELECT {what} FROM {table}", says=("'asked'",))
+        for statement in ("ATTACH 'y.db' AS y", "PRAGMA writable_schema = 1", "SELECT 1; ATTACH 'y.db' AS y", "DELETE FROM c",
+                          "WITH x AS (SELECT 1) DELETE FROM c"):
+            self.ask(statement, says=("'asked'",))
+
+    def test_cost(self):
+        """Depth, texts and what a statement becomes are bounded."""
+        row = "1 AS anchor, '2023-01-01' AS time, length({}) > 3 AS target"
+        self.ask("SELECT " + row.format("(" * 300 + "1" + ")" * 300), says=("'asked'",))
+        self.ask("SELECT " + row.format("replace(printf('%*d', 20000, 1), ' ', printf('%*d', 20000, 1))"), says=("'asked'", "too big"))
+        levels = ", ".join(f"w{i} AS (SELECT a.x FROM w{i - 1} a, w{i - 1} b)" for i in range(1, 40))
+        self.ask(f"WITH w0 AS (SELECT 1 AS x), {levels} SELECT {row.format('x')} FROM w39", says=("'asked'",))
+
+    def test_what_is_allowed(self):
+        self.ask("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3), w AS (SELECT id, t, count(*) OVER (ORDER BY t) AS k "
+                 "FROM C), none AS (SELECT 1) SELECT id AS anchor, datetime(t, '+1 day') AS time, max(k, abs(-1)) > 1 AS target FROM w "
+                 "WHERE (SELECT count(*) FROM n) = 3 AND (SELECT count(*) FROM none) = 1 AND json_extract('[1]', '$[0]') = 1 "
+                 "AND lower(trim(upper(' a '))) LIKE 'a' AND (SELECT sum(value) FROM json_each('[1,2]')) = 3 LIMIT 5", code=0)
+
+
+class Passwords(Command):
+    """No message holds a part of a password, however an address spells it."""
+    verb = "preprocess"
+
+    def test_messages(self):
+        for address in ("postgresql://me:SECRET@127.0.0.1:1/shop", "POSTGRESQL://me:SECRET@127.0.0.1:1/shop", "Postgres://me:SECRET@127.0.0.1:1/shop",
+                        "postgresql://me:SE?SECRET@127.0.0.1:1/shop", "postgresql://me:SECRET?x@127.0.0.1:1/shop", "postgresql://me:SECRET%zz@127.0.0.1:1/shop",
+                        "postgresql://me:a/SECRET@127.0.0.1:1/shop", "postgresql://me:SECRET/a@127.0.0.1:1/shop", "postgresql://me:1/SECRET@127.0.0.1:1/shop",
+                        "postgresql://me:a@SECRET@127.0.0.1:1/shop", "postgresql://me:SECRET[@127.0.0.1:1/shop", "postgresql://:SECRET@127.0.0.1:1/shop",
+                        "postgresql://127.0.0.1:1/shop?user=me&password=SECRET", "postgresql://127.0.0.1:1/shop?password=a@SECRET",
+                        "postgresql://127.0.0.1:1/shop?sslpassword=SECRET&user=a@b", "postgresql://127.0.0.1:1/shop?pass%77ord=SECRET",
+                        "postgresql://127.0.0.1:1/shop?password=%53ECRET&SECRET", "postgre://me:SECRET@127.0.0.1:1/shop", "postgresql:/me:x//me:SECRET@h/shop",
+                        "host=127.0.0.1 password=SECRET", "host=127.0.0.1 PASSWORD = 'SECRET'"):
+            with self.subTest(address):
+                for word in ("-o", "x.rdb"), ("--draft",):
+                    result = self.bad(1, address, *word)
+                    self.assertNotIn(b"SECRET", result.stderr + result.stdout)
+                    self.assertFalse((self.dir / "x.rdb").exists())
 
 
 if __name__ == "__main__":
