@@ -55,7 +55,8 @@ typedef struct pith_link_schema {
 typedef struct pith_table_schema {
     pith_str name, file, description; /* file: relative to the source */
     pith_name_list primary_key;       /* none: rows are named by their number */
-    pith_str temporal_column;         /* size 0: the rows have no time and are always there */
+    pith_str temporal_column;         /* size 0: the rows have no time of their own */
+    bool always;                      /* such rows are there even before the rows with times that they name */
     pith_column_schema *columns;
     pith_link_schema *links;
     size_t column_count, link_count;

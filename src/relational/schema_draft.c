@@ -86,7 +86,7 @@ static void draft_key(draft_table *t, pith_str name) {
     for (size_t c = t->text.columns; c-- > 0;)
         if (draft_unique(t, c) && draft_names_key(t->text.names[c], name)) t->key = c;
     const draft_column *first = &t->columns[0];
-    if (t->key == SIZE_MAX && draft_unique(t, 0) && !first->words && !first->time && (first->whole || !first->number))
+    if (t->key == SIZE_MAX && draft_unique(t, 0) && !pith_str_is(t->text.names[0], PITH_CSV_UNNAMED) && !first->words && !first->time && (first->whole || !first->number))
         t->key = 0;
 }
 
@@ -103,7 +103,7 @@ static bool draft_refers(const draft_table *t, size_t c, const draft_table *pare
     if (!named && (from->number || to->number || from->distinct < 2)) return false;
     for (size_t r = 0; r < t->text.rows; r++) {
         const pith_str cell = t->text.cells[r * t->text.columns + c];
-        found += cell.size && pith_map_get(&to->values, cell) != UINT32_MAX;
+        found += cell.size && pith_key_find(&to->values, cell) != UINT32_MAX;
     }
     return named ? found * 2 >= from->filled : found == from->filled;
 }
@@ -174,6 +174,7 @@ static pith_status draft_table_schema(pith_table_schema *s, draft_table *t, pith
         PITH_TRY(draft_look(&t->columns[c], &t->text, c, arena, err));
         s->columns[c] = (pith_column_schema){ .name = t->text.names[c],
                                               .stype = draft_stype(&t->columns[c], from->types ? from->types[c] : 0) };
+        if (!c && pith_str_is(t->text.names[c], PITH_CSV_UNNAMED)) s->columns[c].stype = PITH_STYPE_IGNORED;
         if (t->text.blobs && t->text.blobs[c]) s->columns[c].stype = PITH_STYPE_IGNORED;
         if (s->columns[c].stype == PITH_STYPE_TIMESTAMP && !s->temporal_column.size)
             s->temporal_column = t->text.names[c];

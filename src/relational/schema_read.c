@@ -195,6 +195,7 @@ static void schema_links(pith_json *j, pith_table_schema *t, size_t *room) {
 }
 
 static void schema_table(pith_json *j, pith_table_schema *t) {
+    static const char *const knowns[] = { "with_parents", "always" };
     size_t link_room = 0;
     pith_str key;
     pith_json_object(j);
@@ -207,6 +208,8 @@ static void schema_table(pith_json *j, pith_table_schema *t) {
             schema_names(j, &t->primary_key);
         else if (pith_str_is(key, "temporal_column"))
             t->temporal_column = pith_json_string(j);
+        else if (pith_str_is(key, "known"))
+            t->always = schema_word(j, "word for when rows are known", knowns, 2) == 1;
         else if (pith_str_is(key, "columns"))
             schema_columns(j, t, &link_room);
         else if (pith_str_is(key, "foreign_keys"))

@@ -110,6 +110,7 @@ static void out_table(const schema_out *o, const pith_table_schema *t) {
         out_names(o, &t->primary_key);
     }
     out_member(o, ",\n      ", "temporal_column", t->temporal_column);
+    if (t->always) out_member(o, ",\n      ", "known", PITH_STR("always"));
     out_text(o, ",\n      \"columns\": {");
     for (size_t i = 0; i < t->column_count; i++) {
         out_text(o, i ? ",\n        " : "\n        ");
