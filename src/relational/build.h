@@ -46,8 +46,12 @@ pith_status pith_build_tasks(pith_build *b, pith_error *err);
 pith_status pith_build_statistics(pith_build *b, pith_error *err);
 pith_status pith_build_vectors(pith_build *b, pith_error *err);
 
-/* Parses the cells of a column of the table into c->data, which it makes. */
-pith_status pith_build_cells(pith_build *b, pith_rdb_column *c, const pith_text_table *t, size_t at, pith_error *err);
+/* Parses the cells of a column of the table into c->data, which it makes. format: of times. */
+pith_status pith_build_cells(pith_build *b, pith_rdb_column *c, pith_time_format format, const pith_text_table *t,
+                             size_t at, pith_error *err);
+/* The form of the times in a column. Fails if there is none, or if several read all cells. */
+pith_status pith_build_format(pith_time_format *format, pith_str name, const pith_text_table *t, size_t at,
+                              pith_error *err);
 
 /* A table that a task makes: the next one of the database, with the columns asked_at, target and perhaps more.
  * pith_build_made_column makes an empty one of t->rows rows; pith_build_made_table adds the finished table, its link to

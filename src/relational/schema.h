@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/memory.h"
+#include "relational/time_format.h"
 
 typedef enum pith_stype {
     PITH_STYPE_IDENTIFIER, /* names a row; never a cell of the model */
@@ -43,6 +44,7 @@ typedef struct pith_column_schema {
     pith_str name, description; /* description: size 0 if there is none */
     pith_stype stype;
     pith_transform transform; /* of numbers */
+    pith_time_format format; /* of times */
     pith_known_at known_at;
 } pith_column_schema;
 

@@ -72,6 +72,7 @@ static void out_column(const schema_out *o, const pith_table_schema *t, const pi
         out_text(o, "\"");
     }
     if (c->transform) out_member(o, ", ", "transform", pith_str_of(pith_transform_names[c->transform]));
+    if (c->format) out_member(o, ", ", "format", pith_str_of(pith_time_format_names[c->format]));
     if (c->known_at.set) {
         out_text(o, ", \"known_at\": { ");
         out_member(o, "", "column", c->known_at.column);
