@@ -34,6 +34,11 @@ static void preprocess_progress(void *user, const char *what, size_t done, size_
     fprintf(stderr, "\r%s: %zu of %zu%s", what, done, total, done == total ? "\n" : "");
 }
 
+static void preprocess_warn(void *user, const char *text) {
+    (void)user;
+    fprintf(stderr, "pith preprocess: warning: %s\n", text);
+}
+
 static int preprocess_make(const command *c, const preprocess_settings *s, const char *source,
                            const parquet_tables *unpacked, output *out) {
     pith_database_options options = PITH_DATABASE_OPTIONS_INIT;
@@ -43,6 +48,7 @@ static int preprocess_make(const command *c, const preprocess_settings *s, const
     pith_text_embedder embedder = { s->embedder, 0, preprocess_embed, &m };
     int code = EXIT_DONE;
     options.schema = s->schema;
+    options.warn = preprocess_warn;
     if (isatty(STDERR_FILENO) == 1) options.progress = preprocess_progress;
     if (s->embedder && strcmp(s->embedder, "hash") != 0) {
         open.log = &warnings;

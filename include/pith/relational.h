@@ -39,10 +39,13 @@ typedef struct pith_database_options {
     void *user;                                                                /* for progress */
     const volatile int *cancel;      /* any thread may set it to non-zero: the call then returns PITH_ERR_CANCELLED */
     const pith_allocator *allocator; /* NULL: malloc and free */
+    /* Told of what is likely to make answers wrong, which is also among the database's warnings. The text is gone after
+     * the call; user is that of progress. NULL: nobody is. */
+    void (*warn)(void *user, const char *text);
 } pith_database_options;
 
 /* clang-format off */
-#define PITH_DATABASE_OPTIONS_INIT { sizeof(pith_database_options), NULL, NULL, NULL, NULL, NULL, NULL }
+#define PITH_DATABASE_OPTIONS_INIT { sizeof(pith_database_options), NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 /* clang-format on */
 
 /* Infers the schema of a source and writes it as JSON, which people edit and

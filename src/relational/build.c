@@ -7,12 +7,10 @@
 #include "base/error.h"
 #include "base/str.h"
 
-pith_status pith_build_warn(pith_build *b, pith_error *err, const char *format, ...) {
-    char text[400];
-    va_list args;
-    va_start(args, format);
+static pith_status build_note(pith_build *b, bool tell, const char *format, va_list args, pith_error *err) {
+    char text[600];
     vsnprintf(text, sizeof text, format, args);
-    va_end(args);
+    if (tell && b->options->warn) b->options->warn(b->options->user, text);
     if (!pith_arena_grow(PITH_BUILD_ARENA(b), (void **)&b->rdb->warnings, b->rdb->warning_count, &b->warning_room,
                          sizeof *b->rdb->warnings))
         return pith_fail_memory(err, sizeof text);
@@ -20,6 +18,22 @@ pith_status pith_build_warn(pith_build *b, pith_error *err, const char *format, 
     if (!copy.data) return pith_fail_memory(err, sizeof text);
     b->rdb->warnings[b->rdb->warning_count++] = copy;
     return PITH_OK;
+}
+
+pith_status pith_build_warn(pith_build *b, pith_error *err, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const pith_status status = build_note(b, false, format, args, err);
+    va_end(args);
+    return status;
+}
+
+pith_status pith_build_tell(pith_build *b, pith_error *err, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const pith_status status = build_note(b, true, format, args, err);
+    va_end(args);
+    return status;
 }
 
 pith_status pith_build_string(uint32_t *number, pith_build *b, pith_str text, pith_error *err) {

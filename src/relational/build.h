@@ -30,18 +30,28 @@ typedef struct pith_build {
  * depend on where its source is. */
 pith_status pith_build_warn(pith_build *b, pith_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* The same of something that is likely to make answers wrong: the caller's options.warn is told, too. */
+pith_status pith_build_tell(pith_build *b, pith_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* The number of a string, which is added if it is new. The text must outlive the database. */
 pith_status pith_build_string(uint32_t *number, pith_build *b, pith_str text, pith_error *err);
 
 /* The steps, in this order. */
 pith_status pith_build_columns(pith_build *b, pith_error *err);
 pith_status pith_build_links(pith_build *b, pith_error *err);
+/* Gives rows without a time of their own that of the newest row that they name, in turn by its own names. The links
+ * know their parents (up); their children are listed after this. */
+pith_status pith_build_times(pith_build *b, pith_error *err);
 pith_status pith_build_tasks(pith_build *b, pith_error *err);
 pith_status pith_build_statistics(pith_build *b, pith_error *err);
 pith_status pith_build_vectors(pith_build *b, pith_error *err);
 
-/* Parses the cells of a column of the table into c->data, which it makes. */
-pith_status pith_build_cells(pith_build *b, pith_rdb_column *c, const pith_text_table *t, size_t at, pith_error *err);
+/* Parses the cells of a column of the table into c->data, which it makes. format: of times. */
+pith_status pith_build_cells(pith_build *b, pith_rdb_column *c, pith_time_format format, const pith_text_table *t,
+                             size_t at, pith_error *err);
+/* The form of the times in a column. Fails if there is none, or if several read all cells. */
+pith_status pith_build_format(pith_time_format *format, pith_str name, const pith_text_table *t, size_t at,
+                              pith_error *err);
 
 /* A table that a task makes: the next one of the database, with the columns asked_at, target and perhaps more.
  * pith_build_made_column makes an empty one of t->rows rows; pith_build_made_table adds the finished table, its link to
@@ -66,6 +76,9 @@ pith_status pith_build_run(pith_rdb *rdb, const char *source, const pith_databas
  * one of them is empty. */
 pith_str pith_build_key(pith_arena *arena, const pith_text_table *t, const size_t *columns, size_t count, size_t row,
                         bool *null);
+
+/* The row of a key in a map of keys, or PITH_RDB_NONE. A whole number is found with and without ".0" behind it. */
+uint32_t pith_key_find(const pith_map *keys, pith_str key);
 
 /* Infers a schema from the tables of a source. */
 pith_status pith_schema_draft(pith_schema *schema, pith_table_source *source, pith_error *err);

@@ -1,6 +1,7 @@
 /* build_columns.c - the cells of all tables as typed columns. A cell that does not fit its column's kind is an error
  * that names the file, the row and the column. */
 #include <math.h>
+#include <stdio.h>
 
 #include "base/cancel.h"
 #include "base/error.h"
@@ -28,16 +29,61 @@ static pith_status column_numbers(pith_rdb_column *c, const pith_text_table *t, 
     return PITH_OK;
 }
 
-static pith_status column_times(pith_rdb_column *c, const pith_text_table *t, size_t at, pith_error *err) {
+/* What to write in the schema where several forms read all cells of a column. */
+static pith_status column_contradicts(pith_str name, const pith_text_table *t, pith_str cell, unsigned possible,
+                                      pith_error *err) {
+    char list[160] = "";
+    for (int f = PITH_TIME_ISO; f < PITH_TIME_FORMATS; f++)
+        if (possible & 1u << f)
+            snprintf(list + strlen(list), sizeof list - strlen(list), "%s\"format\": \"%s\"", *list ? " or " : "",
+                     pith_time_format_names[f]);
+    return pith_fail(err, PITH_ERR_FORMAT,
+                     "%s: column '" PITH_STR_FMT "': its times, as '" PITH_STR_FMT
+                     "', can be read in several ways; write %s for the column in the schema",
+                     t->path, PITH_STR_ARG(name), PITH_STR_ARG(cell), list);
+}
+
+pith_status pith_build_format(pith_time_format *format, pith_str name, const pith_text_table *t, size_t at,
+                              pith_error *err) {
+    unsigned possible = PITH_TIME_ANY;
+    pith_str some = { NULL, 0 };
+    *format = PITH_TIME_ISO;
+    for (size_t r = 0; r < t->rows; r++) {
+        const pith_str cell = t->cells[r * t->columns + at];
+        if (pith_cell_is_null(cell)) continue;
+        const unsigned before = possible;
+        possible = pith_time_formats(possible, cell);
+        some = cell;
+        if (possible) continue;
+        if (before == PITH_TIME_ANY)
+            return column_fail(t, r, name, cell,
+                               "date or time like 2023-05-30T15:13:52 from the years 1 to 9999, nor in another form that "
+                               "is recognised without a format in the schema",
+                               err);
+        for (int f = PITH_TIME_ISO; f < PITH_TIME_FORMATS; f++)
+            if (before & 1u << f) *format = (pith_time_format)f;
+        return PITH_OK; /* parsing names the cell */
+    }
+    if (!some.data) return PITH_OK;
+    *format = pith_time_format_of(possible);
+    return *format ? PITH_OK : column_contradicts(name, t, some, possible, err);
+}
+
+static pith_status column_times(pith_rdb_column *c, pith_time_format format, const pith_text_table *t, size_t at,
+                                pith_error *err) {
     int64_t *x = (int64_t *)c->data;
+    char what[120];
+    if (!format) PITH_TRY(pith_build_format(&format, c->name, t, at, err));
+    snprintf(what, sizeof what, "date or time %s%s from the years 1 to 9999",
+             format == PITH_TIME_ISO ? "like 2023-05-30T15:13:52" : "of the format ",
+             format == PITH_TIME_ISO ? "" : pith_time_format_names[format]);
     for (size_t r = 0; r < t->rows; r++) {
         const pith_str cell = t->cells[r * t->columns + at];
         x[r] = PITH_TIME_NULL;
         if (pith_cell_is_null(cell))
             c->nulls++;
-        else if (!pith_cell_time(&x[r], cell))
-            return column_fail(t, r, c->name, cell, "date or time like 2023-05-30T15:13:52 from the years 1 to 9999",
-                               err);
+        else if (!pith_time_parse(&x[r], cell, format))
+            return column_fail(t, r, c->name, cell, what, err);
     }
     return PITH_OK;
 }
@@ -93,7 +139,8 @@ static pith_status column_name_string(pith_build *b, const pith_rdb_table *t, pi
     return pith_build_string(&c->name_string, b, text, err);
 }
 
-pith_status pith_build_cells(pith_build *b, pith_rdb_column *c, const pith_text_table *t, size_t at, pith_error *err) {
+pith_status pith_build_cells(pith_build *b, pith_rdb_column *c, pith_time_format format, const pith_text_table *t,
+                             size_t at, pith_error *err) {
     c->data = pith_arena_array(PITH_BUILD_ARENA(b), t->rows + 1, pith_rdb_value_bytes(c->stype));
     if (!c->data) return pith_fail_memory(err, t->rows * pith_rdb_value_bytes(c->stype));
     if (t->blobs && t->blobs[at])
@@ -103,7 +150,7 @@ pith_status pith_build_cells(pith_build *b, pith_rdb_column *c, const pith_text_
                          t->path, t->blobs[at], PITH_STR_ARG(c->name));
     switch (c->stype) {
     case PITH_STYPE_NUMERICAL: return column_numbers(c, t, at, err);
-    case PITH_STYPE_TIMESTAMP: return column_times(c, t, at, err);
+    case PITH_STYPE_TIMESTAMP: return column_times(c, format, t, at, err);
     case PITH_STYPE_BOOLEAN: return column_booleans(c, t, at, err);
     default: return column_strings(b, c, t, at, err);
     }
@@ -139,7 +186,7 @@ static pith_status table_columns(pith_build *b, pith_rdb_table *t, const pith_ta
                                 .log = from->transform == PITH_TRANSFORM_LOG,
                                 .known_column = PITH_KNOWN_WITH_ROW };
         PITH_TRY(column_name_string(b, t, c, err));
-        PITH_TRY(pith_build_cells(b, c, text, at, err));
+        PITH_TRY(pith_build_cells(b, c, from->format, text, at, err));
         if (text->rows && c->nulls == text->rows)
             PITH_TRY(pith_build_warn(b, err, PITH_STR_FMT ": column '" PITH_STR_FMT "' holds nulls only",
                                      PITH_STR_ARG(t->name), PITH_STR_ARG(c->name)));

@@ -83,29 +83,69 @@ static bool link_same(const pith_name_list *a, const pith_name_list *b) {
     return same;
 }
 
+/* A foreign key of which no value names a row joins nothing. */
+static pith_status link_all_lost(pith_build *b, const pith_rdb_link *link, const pith_link_schema *from, pith_str cell,
+                                 pith_error *err) {
+    const pith_rdb_table *child = &b->rdb->tables[link->child], *parent = &b->rdb->tables[link->parent];
+    return pith_build_tell(b, err,
+                           PITH_STR_FMT " (" PITH_STR_FMT "): column '" PITH_STR_FMT "': none of the %llu keys, as '%.*s"
+                           "', names a row of '" PITH_STR_FMT "', so the tables are not joined; compare how both files "
+                           "write their keys",
+                           PITH_STR_ARG(child->name), PITH_STR_ARG(b->schema->tables[link->child].file),
+                           PITH_STR_ARG(from->columns.items[0]), (unsigned long long)link->dangling,
+                           (int)(cell.size < 60 ? cell.size : 60), cell.data, PITH_STR_ARG(parent->name));
+}
+
 static pith_status link_up(pith_build *b, pith_rdb_link *link, const pith_link_schema *from, const pith_map *keys,
                            pith_error *err) {
     const pith_text_table *t = &b->texts[link->child];
     pith_arena *arena = PITH_BUILD_ARENA(b);
     const size_t *places = link_places(arena, t, &from->columns);
     uint32_t *up = pith_arena_array(arena, t->rows + 1, sizeof *up);
+    size_t lost_row = 0;
     if (!places || !up) return pith_fail_memory(err, t->rows * sizeof *up);
     for (size_t r = 0; r < t->rows; r++) {
         bool null;
         const pith_arena_mark mark = pith_arena_get_mark(arena);
         const pith_str key = pith_build_key(arena, t, places, from->columns.count, r, &null);
         if (!key.data) return pith_fail_memory(err, key.size);
-        up[r] = null ? PITH_RDB_NONE : pith_map_get(keys, key);
+        up[r] = null ? PITH_RDB_NONE : pith_key_find(keys, key);
+        if (!null && up[r] == PITH_RDB_NONE && !link->dangling) lost_row = r;
         link->nulls += null;
         link->dangling += !null && up[r] == PITH_RDB_NONE;
         pith_arena_rewind(arena, mark);
     }
     link->up = up;
     if (!link->dangling) return PITH_OK;
+    if (link->dangling + link->nulls == t->rows)
+        return link_all_lost(b, link, from, t->cells[lost_row * t->columns + places[0]], err);
     return pith_build_warn(
         b, err, PITH_STR_FMT ": column '" PITH_STR_FMT "': %llu of %zu keys name no row of '" PITH_STR_FMT "'",
         PITH_STR_ARG(b->rdb->tables[link->child].name), PITH_STR_ARG(from->columns.items[0]),
         (unsigned long long)link->dangling, t->rows, PITH_STR_ARG(from->parent));
+}
+
+/* Where the ".0", ".00" … of a whole number begins, which spreadsheets and data frames write behind keys; 0: nowhere. */
+static size_t key_fraction(pith_str key) {
+    size_t i = key.size;
+    while (i && key.data[i - 1] == '0') i--;
+    if (i == key.size || i < 2 || key.data[i - 1] != '.') return 0;
+    for (size_t k = key.data[0] == '-'; k + 1 < i; k++)
+        if (key.data[k] < '0' || key.data[k] > '9') return 0;
+    return i - 1;
+}
+
+uint32_t pith_key_find(const pith_map *keys, pith_str key) {
+    char text[40];
+    const uint32_t row = pith_map_get(keys, key);
+    const size_t whole = key_fraction(key);
+    if (row != PITH_RDB_NONE) return row;
+    if (whole) return pith_map_get(keys, (pith_str){ key.data, whole });
+    if (!key.size || key.size > sizeof text - 3) return PITH_RDB_NONE;
+    memcpy(text, key.data, key.size);
+    memcpy(text + key.size, ".0", 2);
+    const pith_str decimal = { text, key.size + 2 };
+    return key_fraction(decimal) ? pith_map_get(keys, decimal) : PITH_RDB_NONE;
 }
 
 typedef struct link_row {
@@ -156,7 +196,6 @@ static pith_status link_make(pith_build *b, size_t child, const pith_link_schema
         PITH_TRY(link_keys(keys, b, parent, &from->parent_columns, err));
     }
     PITH_TRY(link_up(b, link, from, keys, err));
-    PITH_TRY(pith_build_down(b, link, err));
     b->rdb->link_count++;
     return PITH_OK;
 }
@@ -176,5 +215,7 @@ pith_status pith_build_links(pith_build *b, pith_error *err) {
     for (size_t i = 0; i < schema->table_count; i++)
         for (size_t k = 0; k < schema->tables[i].link_count; k++)
             PITH_TRY(link_make(b, i, &schema->tables[i].links[k], err));
+    PITH_TRY(pith_build_times(b, err));
+    for (uint32_t i = 0; i < b->rdb->link_count; i++) PITH_TRY(pith_build_down(b, &b->rdb->links[i], err));
     return PITH_OK;
 }

@@ -42,7 +42,8 @@ static size_t *query_places(pith_arena *arena, const pith_text_table *t, const p
     return places;
 }
 
-static int query_bind(const pith_sqlite *s, void *statement, int at, const pith_column_schema *c, pith_str cell) {
+static int query_bind(const pith_sqlite *s, void *statement, int at, const pith_column_schema *c,
+                      pith_time_format format, pith_str cell) {
     char text[PITH_TIME_CHARS];
     int64_t time;
     bool yes;
@@ -51,7 +52,7 @@ static int query_bind(const pith_sqlite *s, void *statement, int at, const pith_
     if (typed ? pith_cell_is_null(cell) : !cell.size) return s->bind_null(statement, at);
     if (cell.size > INT_MAX) return PITH_SQLITE_TOO_BIG;
     if (c->stype == PITH_STYPE_BOOLEAN && pith_cell_boolean(&yes, cell)) return s->bind_int64(statement, at, yes);
-    if (c->stype == PITH_STYPE_TIMESTAMP && pith_cell_time(&time, cell)) {
+    if (c->stype == PITH_STYPE_TIMESTAMP && pith_time_parse(&time, cell, format)) {
         pith_time_print(text, time, ' ');
         return s->bind_text(statement, at, text, -1, PITH_SQLITE_COPY);
     }
@@ -60,10 +61,17 @@ static int query_bind(const pith_sqlite *s, void *statement, int at, const pith_
 
 static pith_status query_rows(pith_build *b, const pith_sqlite *s, void *statement, const pith_table_schema *schema,
                               const pith_text_table *t, const size_t *places, pith_error *err) {
+    pith_time_format *formats = pith_arena_array(PITH_BUILD_ARENA(b), schema->column_count + 1, sizeof *formats);
+    if (!formats) return pith_fail_memory(err, schema->column_count * sizeof *formats);
+    for (size_t i = 0; i < schema->column_count; i++) {
+        formats[i] = schema->columns[i].format;
+        if (schema->columns[i].stype == PITH_STYPE_TIMESTAMP && !formats[i])
+            PITH_TRY(pith_build_format(&formats[i], schema->columns[i].name, t, places[i], err));
+    }
     for (size_t r = 0; r < t->rows; r++) {
         int code = 0;
         for (size_t i = 0; i < schema->column_count && !code; i++)
-            code = query_bind(s, statement, (int)i + 1, &schema->columns[i], t->cells[r * t->columns + places[i]]);
+            code = query_bind(s, statement, (int)i + 1, &schema->columns[i], formats[i], t->cells[r * t->columns + places[i]]);
         if (!code) code = s->step(statement);
         if (code == PITH_SQLITE_DONE) code = s->reset(statement);
         if (code)
@@ -216,7 +224,7 @@ static pith_status query_fill(pith_build *b, pith_rdb_table *t, const pith_task_
     if (places[QUERY_KNOWN] != SIZE_MAX)
         PITH_TRY(pith_build_made_column(b, t, 2, "known_at", PITH_STYPE_TIMESTAMP, err));
     for (uint32_t c = 0; c < t->column_count; c++)
-        PITH_TRY(pith_build_cells(b, &t->columns[c], result, places[QUERY_TIME + c], err));
+        PITH_TRY(pith_build_cells(b, &t->columns[c], PITH_TIME_AUTO, result, places[QUERY_TIME + c], err));
     const int64_t *times = t->columns[0].data;
     for (uint32_t r = 0; r < t->rows; r++)
         if (times[r] == PITH_TIME_NULL)

@@ -1,6 +1,7 @@
 /* build_tasks.c - the questions. A window becomes a table of its own: a row for each anchor row and time, with the
  * target, which is known when the window ends; so does a query (build_query.c). After that every question is a column
  * of a table. */
+#include <math.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -85,21 +86,49 @@ static const pith_rdb_link *window_link(const pith_build *b, uint32_t anchor, co
     return NULL;
 }
 
-/* Fills the rows: for each time all anchor rows that are there by then. */
+/* The last time of a table; PITH_TIME_NULL if it has no rows. */
+static int64_t window_last(const pith_rdb *rdb, uint32_t table) {
+    int64_t last = PITH_TIME_NULL;
+    for (uint32_t r = 0; r < rdb->tables[table].rows; r++) {
+        const int64_t time = pith_rdb_row_time(rdb, table, r);
+        if (time > last) last = time;
+    }
+    return last;
+}
+
+/* Says how many windows end after the table's last row: what they hold is not known yet. */
+static pith_status window_tell(pith_build *b, pith_rdb_task *task, const pith_rdb_table *t, uint32_t child,
+                               pith_error *err) {
+    char last[PITH_TIME_CHARS];
+    task->left_out = t->columns[1].nulls;
+    if (!task->left_out) return PITH_OK;
+    pith_time_print(last, window_last(b->rdb, child), 'T');
+    return pith_build_tell(b, err,
+                           "task '" PITH_STR_FMT "': %llu of %u questions are left out, since their windows end after "
+                           "%s, the last time in '" PITH_STR_FMT "'",
+                           PITH_STR_ARG(task->name), (unsigned long long)task->left_out, t->rows, last,
+                           PITH_STR_ARG(b->rdb->tables[child].name));
+}
+
+/* Fills the rows: for each time all anchor rows that are there by then. A window that ends after the last row of its
+ * table has no target: more rows may come. */
 static void window_fill(pith_build *b, pith_rdb_table *t, uint32_t *up, uint32_t anchor, const pith_rdb_link *link,
                         const pith_window_schema *w) {
     int64_t *times = (int64_t *)t->columns[0].data;
     const bool any = pith_str_is(w->aggregate, "any");
+    const int64_t last = window_last(b->rdb, link->child);
     uint32_t row = 0;
     for (int64_t time = w->from; time < w->until; time += w->every) {
         for (uint32_t a = 0; a < b->rdb->tables[anchor].rows; a++) {
             const int64_t begins = pith_rdb_row_time(b->rdb, anchor, a);
             if (begins == PITH_TIME_NULL || begins >= time) continue;
-            const double x = window_value(b, link, w, a, time, time + w->seconds);
+            const bool ended = time + w->seconds <= last;
+            const double x = ended ? window_value(b, link, w, a, time, time + w->seconds) : NAN;
             times[row] = time;
             up[row] = a;
+            t->columns[1].nulls += !ended;
             if (any)
-                ((uint8_t *)t->columns[1].data)[row] = x > 0;
+                ((uint8_t *)t->columns[1].data)[row] = ended ? x > 0 : 2;
             else
                 ((double *)t->columns[1].data)[row] = x;
             row++;
@@ -127,7 +156,9 @@ static pith_status task_window(pith_build *b, pith_rdb_task *task, const pith_ta
     PITH_TRY(pith_build_made_column(b, t, 1, "target", any ? PITH_STYPE_BOOLEAN : PITH_STYPE_NUMERICAL, err));
     t->columns[1].known_column = 0;
     t->columns[1].known_delay = w->seconds;
-    window_fill(b, t, up, anchor, window_link(b, anchor, w), w);
+    const pith_rdb_link *link = window_link(b, anchor, w);
+    window_fill(b, t, up, anchor, link, w);
+    PITH_TRY(window_tell(b, task, t, link->child, err));
     return pith_build_made_table(b, task, from->name, anchor, up, err);
 }
 

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/str.h"
+#include "relational/time_format.h"
 
 static bool cell_among(pith_str cell, const char *const *words, size_t count) {
     for (size_t i = 0; i < count; i++)
@@ -72,34 +73,14 @@ bool pith_cell_boolean(bool *yes, pith_str cell) {
     return *yes || AMONG(cell, falses);
 }
 
-/* n digits at *p. */
-static bool time_digits(const char **p, const char *end, int n, int *value) {
-    *value = 0;
-    for (int i = 0; i < n; i++, ++*p) {
-        if (*p == end || **p < '0' || **p > '9') return false;
-        *value = *value * 10 + (**p - '0');
-    }
-    return true;
-}
-
-static bool time_is(const char **p, const char *end, const char *any) {
-    if (*p == end || !**p || !strchr(any, **p)) return false;
-    ++*p;
-    return true;
-}
-
 static int64_t time_days(int year, int month, int day) {
     const int y = month <= 2 ? year - 1 : year, era = (y >= 0 ? y : y - 399) / 400;
     const int of_era = y - era * 400, of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
     return (int64_t)era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
 
-static bool time_date(const char **p, const char *end, int64_t *days) {
+bool pith_date_days(int64_t *days, int year, int month, int day) {
     static const int lengths[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-    int year, month, day;
-    if (!time_digits(p, end, 4, &year) || !time_is(p, end, "-") || !time_digits(p, end, 2, &month) ||
-        !time_is(p, end, "-") || !time_digits(p, end, 2, &day))
-        return false;
     if (year < 1 || month < 1 || month > 12 || day < 1) return false;
     const bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     if (day > lengths[month - 1] + (month == 2 && leap)) return false;
@@ -107,37 +88,7 @@ static bool time_date(const char **p, const char *end, int64_t *days) {
     return true;
 }
 
-/* "Z" or an offset, or nothing. */
-static bool time_zone(const char **p, const char *end, int64_t *seconds) {
-    int hours, minutes = 0;
-    *seconds = 0;
-    if (*p == end || time_is(p, end, "Zz")) return true;
-    const int sign = **p == '-' ? -1 : 1;
-    if (!time_is(p, end, "+-") || !time_digits(p, end, 2, &hours)) return false;
-    time_is(p, end, ":");
-    if (*p < end && !time_digits(p, end, 2, &minutes)) return false;
-    *seconds = sign * (hours * 3600 + minutes * 60);
-    return hours < 24 && minutes < 60;
-}
-
-bool pith_cell_time(int64_t *seconds, pith_str cell) {
-    const char *p = cell.data, *end = p + cell.size;
-    int64_t days, zone = 0;
-    int hour = 0, minute = 0, second = 0;
-    if (!time_date(&p, end, &days)) return false;
-    if (p < end) {
-        if (!time_is(&p, end, "Tt ") || !time_digits(&p, end, 2, &hour) || !time_is(&p, end, ":") ||
-            !time_digits(&p, end, 2, &minute))
-            return false;
-        if (time_is(&p, end, ":") && !time_digits(&p, end, 2, &second)) return false;
-        if (time_is(&p, end, "."))
-            while (p < end && *p >= '0' && *p <= '9') p++;
-        if (!time_zone(&p, end, &zone)) return false;
-    }
-    if (p != end || hour > 23 || minute > 59 || second > 60) return false;
-    *seconds = days * 86400 + hour * 3600 + minute * 60 + second - zone;
-    return true;
-}
+bool pith_cell_time(int64_t *seconds, pith_str cell) { return pith_time_parse(seconds, cell, PITH_TIME_ISO); }
 
 /* Source of the calendar: Hinnant, chrono-compatible low-level date algorithms. */
 size_t pith_time_print(char *text, int64_t seconds, char middle) {

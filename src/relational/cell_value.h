@@ -17,10 +17,12 @@ bool pith_cell_is_null(pith_str cell);
 bool pith_cell_number(double *number, pith_str cell);
 /* true, false, t, f, yes, no, y, n, 1, 0 in any case. */
 bool pith_cell_boolean(bool *yes, pith_str cell);
+/* Days since 1970 of a date of the years 1 to 9999; false if there is no such day. Source: Howard Hinnant,
+ * chrono-compatible low-level date algorithms, days_from_civil. */
+bool pith_date_days(int64_t *days, int year, int month, int day);
 /* Seconds since 1970 of an ISO 8601 date, or date and time with 'T' or a space between, to the minute or the second,
- * with an optional fraction (cut off) and an optional "Z" or offset. Without an offset the time is taken as UTC. Years
- * are 1 to 9999. Source of the day count: Howard Hinnant, chrono-compatible low-level date algorithms,
- * days_from_civil. */
+ * with an optional fraction (cut off) and an optional "Z", "UTC" or offset. Without an offset the time is taken as UTC.
+ * Years are 1 to 9999. time_format.h reads other forms. */
 bool pith_cell_time(int64_t *seconds, pith_str cell);
 
 /* Writes "2023-05-30T15:13:52" with the given character in the middle, and returns its length. Times outside the years

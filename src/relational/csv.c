@@ -91,6 +91,7 @@ static pith_status csv_header(pith_text_table *t, csv_scan *s, pith_error *err) 
         if (after == CSV_FAULT)
             return pith_fail(err, PITH_ERR_FORMAT, "%s: header, column %zu: %s", t->path, t->columns + 1, s->fault);
         if (after == CSV_MEMORY) return pith_fail_memory(err, name.size);
+        if (!name.size && !t->columns) name = PITH_STR(PITH_CSV_UNNAMED); /* as pandas writes its index */
         if (!name.size) return pith_fail(err, PITH_ERR_FORMAT, "%s: column %zu has no name", t->path, t->columns + 1);
         if (!pith_map_put(&seen, name, (uint32_t)t->columns, &old)) return pith_fail_memory(err, name.size);
         if (old != UINT32_MAX)
@@ -139,6 +140,22 @@ static pith_status csv_check_text(const pith_text_table *t, pith_str bytes, pith
     for (size_t i = 0; i < valid; i++) line += bytes.data[i] == '\n';
     return pith_fail(err, PITH_ERR_FORMAT,
                      "%s: line %zu: the text is not UTF-8; convert the file, for example with iconv", t->path, line);
+}
+
+char pith_csv_delimiter(pith_str bytes, char usual) {
+    static const char others[] = ";\t|";
+    bool quoted = false, there[sizeof others] = { false };
+    for (size_t i = 0; i < bytes.size; i++) {
+        const char c = bytes.data[i];
+        if (c == '"') quoted = !quoted;
+        if (quoted) continue;
+        if (c == usual) return usual;
+        if (c == '\n' || c == '\r') break;
+        for (size_t k = 0; others[k]; k++) there[k] |= c == others[k];
+    }
+    for (size_t k = 0; others[k]; k++)
+        if (there[k]) return others[k];
+    return usual;
 }
 
 pith_status pith_csv_parse(pith_text_table *table, pith_str bytes, char delimiter, const char *path, pith_arena *arena,

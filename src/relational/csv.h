@@ -26,6 +26,13 @@ typedef struct pith_text_table {
 /* Makes room in t->cells, which has `*room` cells, for one more row. False if memory is out. */
 bool pith_text_table_room(pith_text_table *t, size_t *room, pith_arena *arena);
 
+/* The name of a first column whose header is empty: the numbers of rows that pandas writes. */
+#define PITH_CSV_UNNAMED "unnamed"
+
+/* What separates the cells: `usual`, unless the header does not hold it outside of quotation marks but holds a
+ * semicolon, tab or bar. */
+char pith_csv_delimiter(pith_str bytes, char usual);
+
 /* Parses bytes of UTF-8, which must outlive the table. Everything else is in the arena. Fails with the row and the
  * column of the fault. */
 pith_status pith_csv_parse(pith_text_table *table, pith_str bytes, char delimiter, const char *path, pith_arena *arena,

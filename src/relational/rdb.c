@@ -19,7 +19,8 @@ size_t pith_rdb_value_bytes(pith_stype stype) {
 
 int64_t pith_rdb_row_time(const pith_rdb *rdb, uint32_t table, uint32_t row) {
     const pith_rdb_table *t = &rdb->tables[table];
-    return t->time_column < 0 ? PITH_TIME_ALWAYS : ((const int64_t *)t->columns[t->time_column].data)[row];
+    if (t->time_column >= 0) return ((const int64_t *)t->columns[t->time_column].data)[row];
+    return t->times ? t->times[row] : PITH_TIME_ALWAYS;
 }
 
 int64_t pith_rdb_known_at(const pith_rdb *rdb, uint32_t table, uint32_t column, uint32_t row) {

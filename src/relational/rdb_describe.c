@@ -54,6 +54,7 @@ static void describe_table(pith_json_out *j, const pith_rdb_table *t, const pith
     pith_json_key_string(j, "name", t->name);
     pith_json_key_int(j, "rows", t->rows);
     if (t->time_column >= 0) pith_json_key_string(j, "time", t->columns[t->time_column].name);
+    if (t->times) pith_json_key_string(j, "time", PITH_STR("newest row that it names"));
     pith_json_key(j, "columns");
     pith_json_open(j, "[");
     for (uint32_t c = 0; c < t->column_count; c++) describe_column(j, t, &t->columns[c], &figures[c]);
@@ -71,6 +72,7 @@ static void describe_task(pith_json_out *j, const pith_rdb *rdb, const pith_rdb_
     pith_json_key_string(j, "table", rdb->tables[task->table].name);
     pith_json_key_string(j, "target", rdb->tables[task->table].columns[task->column].name);
     for (int i = 0; i < 4; i++) pith_json_key_int(j, parts[i], counts[i]);
+    if (task->left_out) pith_json_key_int(j, "left_out", (int64_t)task->left_out);
     pith_json_close(j, "}");
 }
 

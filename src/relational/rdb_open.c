@@ -93,6 +93,9 @@ static void meta_table(pith_json *j, pith_rdb_table *t) {
             t->rows = (uint32_t)meta_int(j, 0, UINT32_MAX - 1);
         } else if (pith_str_is(key, "time_column")) {
             t->time_column = (int32_t)meta_int(j, -1, INT32_MAX);
+        } else if (pith_str_is(key, "times")) {
+            static const int64_t later;
+            t->times = pith_json_bool(j) ? &later : NULL;
         } else if (pith_str_is(key, "keys")) {
             static const uint64_t later;
             t->key_begin = pith_json_bool(j) ? &later : NULL;
@@ -154,6 +157,8 @@ static void meta_task(pith_json *j, pith_rdb_task *t) {
             t->rank = pith_json_bool(j);
         else if (pith_str_is(key, "made"))
             t->made = pith_json_bool(j);
+        else if (pith_str_is(key, "left_out"))
+            t->left_out = (uint64_t)meta_int(j, 0, UINT32_MAX);
         else
             pith_json_skip(j);
     }
@@ -252,6 +257,9 @@ static pith_status rdb_table(rdb_reading *r, uint32_t table, const double *stats
         (t->time_column >= 0 && t->columns[t->time_column].stype != PITH_STYPE_TIMESTAMP))
         return rdb_damaged(r, "a table's time is no timestamp");
     for (uint32_t c = 0; c < t->column_count; c++) PITH_TRY(rdb_column(r, table, c, stats));
+    if (t->times && t->time_column >= 0) return rdb_damaged(r, "a table has times twice");
+    if (t->times)
+        PITH_TRY(rdb_take((const void **)&t->times, r, PITH_RDB_TIMES, (uint64_t)t->rows * sizeof *t->times));
     if (!t->key_begin) return PITH_OK;
     PITH_TRY(rdb_take((const void **)&t->key_begin, r, PITH_RDB_KEY_BEGIN, ((uint64_t)t->rows + 1) * 8));
     PITH_TRY(rdb_offsets(&end, r, t->key_begin, t->rows));

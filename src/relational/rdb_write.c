@@ -61,6 +61,7 @@ static void meta_tables(pith_json_out *j, const pith_rdb *rdb) {
         pith_json_key_int(j, "rows", t->rows);
         pith_json_key_int(j, "time_column", t->time_column);
         pith_json_key_bool(j, "keys", t->key_begin != NULL);
+        if (t->times) pith_json_key_bool(j, "times", true);
         pith_json_key(j, "columns");
         pith_json_open(j, "[");
         for (uint32_t c = 0; c < t->column_count; c++) meta_column(j, &t->columns[c]);
@@ -105,6 +106,7 @@ static void meta_tasks(pith_json_out *j, const pith_rdb *rdb) {
         pith_json_key_int(j, "validation_percent", t->validation_percent);
         if (t->rank) pith_json_key_bool(j, "rank", true);
         if (t->made) pith_json_key_bool(j, "made", true);
+        if (t->left_out) pith_json_key_int(j, "left_out", (int64_t)t->left_out);
         pith_json_close(j, "}");
     }
     pith_json_close(j, "]");
@@ -153,6 +155,7 @@ static void parts_list(rdb_parts *p, const pith_rdb *rdb, const rdb_text *meta, 
         for (uint32_t c = 0; c < t->column_count; c++)
             part_add(p, PITH_RDB_COLUMN, i, c, t->columns[c].data,
                      (uint64_t)t->rows * pith_rdb_value_bytes(t->columns[c].stype));
+        if (t->times) part_add(p, PITH_RDB_TIMES, i, 0, t->times, (uint64_t)t->rows * sizeof *t->times);
         if (!t->key_begin) continue;
         part_add(p, PITH_RDB_KEY_BEGIN, i, 0, t->key_begin, ((uint64_t)t->rows + 1) * 8);
         part_add(p, PITH_RDB_KEY_BYTES, i, 0, t->key_bytes, t->key_begin[t->rows]);
@@ -197,7 +200,7 @@ static int hash_take(void *user, const void *data, size_t size) {
 
 pith_status pith_rdb_write(const pith_rdb *rdb, int (*write)(void *user, const void *data, size_t size), void *user,
                            pith_arena *arena, pith_error *err) {
-    const size_t most = 5 + (size_t)rdb->column_count + (size_t)rdb->table_count * 2 + (size_t)rdb->link_count * 3;
+    const size_t most = 5 + (size_t)rdb->column_count + (size_t)rdb->table_count * 3 + (size_t)rdb->link_count * 3;
     rdb_text meta = { .arena = arena };
     rdb_parts parts = { .sections = pith_arena_array(arena, most, sizeof *parts.sections),
                         .data = pith_arena_array(arena, most, sizeof *parts.data) };

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/memory.h"
+#include "relational/time_format.h"
 
 typedef enum pith_stype {
     PITH_STYPE_IDENTIFIER, /* names a row; never a cell of the model */
@@ -43,6 +44,7 @@ typedef struct pith_column_schema {
     pith_str name, description; /* description: size 0 if there is none */
     pith_stype stype;
     pith_transform transform; /* of numbers */
+    pith_time_format format; /* of times */
     pith_known_at known_at;
 } pith_column_schema;
 
@@ -55,7 +57,8 @@ typedef struct pith_link_schema {
 typedef struct pith_table_schema {
     pith_str name, file, description; /* file: relative to the source */
     pith_name_list primary_key;       /* none: rows are named by their number */
-    pith_str temporal_column;         /* size 0: the rows have no time and are always there */
+    pith_str temporal_column;         /* size 0: the rows have no time of their own */
+    bool always;                      /* such rows are there even before the rows with times that they name */
     pith_column_schema *columns;
     pith_link_schema *links;
     size_t column_count, link_count;

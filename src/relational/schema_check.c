@@ -33,6 +33,11 @@ static pith_status check_table(const pith_schema *s, const pith_table_schema *t,
                          PITH_STR_ARG(t->name));
     PITH_TRY(check_names(t, &t->primary_key, "primary_key", path, err));
     PITH_TRY(check_time(t, t->temporal_column, "temporal_column", path, err));
+    if (t->always && t->temporal_column.size)
+        return pith_fail(err, PITH_ERR_FORMAT,
+                         "%s: table '" PITH_STR_FMT
+                         "' has a temporal_column, which says when its rows are known, and known: always",
+                         path, PITH_STR_ARG(t->name));
     for (size_t i = 0; i < t->column_count; i++) {
         const pith_known_at *k = &t->columns[i].known_at;
         PITH_TRY(check_time(t, k->column, "known_at", path, err));

@@ -17,6 +17,7 @@ enum { DRAFT_CATEGORIES = 50, DRAFT_ROWS_EACH = 20 };
 /* What all cells of a column are. */
 typedef struct draft_column {
     bool number, whole, time, boolean, named_boolean, words; /* words: some cell holds a space */
+    unsigned formats;                                        /* of times, that read all cells */
     size_t filled, distinct;
     pith_map values;
 } draft_column;
@@ -30,13 +31,12 @@ typedef struct draft_table {
 
 static pith_status draft_look(draft_column *c, const pith_text_table *t, size_t at, pith_arena *arena,
                               pith_error *err) {
-    *c = (draft_column){ .number = true, .whole = true, .time = true, .boolean = true };
+    *c = (draft_column){ .number = true, .whole = true, .boolean = true, .formats = PITH_TIME_ANY };
     PITH_TRY(pith_map_init(&c->values, arena, 64));
     for (size_t r = 0; r < t->rows; r++) {
         const pith_str cell = t->cells[r * t->columns + at];
         uint32_t old;
         double number;
-        int64_t time;
         bool yes;
         if (!cell.size) continue;
         c->filled++;
@@ -47,19 +47,35 @@ static pith_status draft_look(draft_column *c, const pith_text_table *t, size_t 
         if (pith_cell_is_null(cell)) continue;
         c->number = c->number && pith_cell_number(&number, cell);
         c->whole = c->whole && c->number && !memchr(cell.data, '.', cell.size) && !memchr(cell.data, 'e', cell.size);
-        c->time = c->time && pith_cell_time(&time, cell);
+        c->formats = c->formats ? pith_time_formats(c->formats, cell) : 0;
+        c->time = c->formats;
         c->boolean = c->boolean && c->distinct <= 2 && pith_cell_boolean(&yes, cell);
         c->named_boolean = c->boolean && !c->number;
     }
     return PITH_OK;
 }
 
+/* Whether numbers that could be times are. Those without such a name stand behind the first column, and are not named
+ * like keys and codes. */
+static bool draft_names_time(pith_str name, size_t at) {
+    static const char *const times[] = { "time", "date", "_at", "_on", "_ts", "epoch", "stamp", "when", "created" };
+    static const char *const others[] = { "id", "key", "no", "num", "number", "code", "phone", "ref", "nr", "zip" };
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        for (size_t k = 0, n = strlen(times[i]); k + n <= name.size; k++)
+            if (!strncasecmp(name.data + k, times[i], n)) return true;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        const size_t n = strlen(others[i]);
+        if (name.size >= n && !strncasecmp(name.data + name.size - n, others[i], n)) return false;
+    }
+    return at > 0;
+}
+
 static pith_stype draft_stype(const draft_column *c, pith_declared declared) {
     if (!c->filled) return PITH_STYPE_IGNORED;
     if (c->boolean && (c->distinct == 2 || declared == PITH_DECLARED_BOOLEAN)) return PITH_STYPE_BOOLEAN;
     if (c->named_boolean) return PITH_STYPE_BOOLEAN;
-    if (c->number && declared != PITH_DECLARED_TEXT) return PITH_STYPE_NUMERICAL;
     if (c->time) return PITH_STYPE_TIMESTAMP;
+    if (c->number && declared != PITH_DECLARED_TEXT) return PITH_STYPE_NUMERICAL;
     if (c->distinct <= DRAFT_CATEGORIES || c->distinct * DRAFT_ROWS_EACH <= c->filled) return PITH_STYPE_CATEGORICAL;
     return c->words || c->distinct < c->filled ? PITH_STYPE_TEXT : PITH_STYPE_IDENTIFIER;
 }
@@ -87,7 +103,7 @@ static void draft_key(draft_table *t, pith_str name) {
     for (size_t c = t->text.columns; c-- > 0;)
         if (draft_unique(t, c) && draft_names_key(t->text.names[c], name)) t->key = c;
     const draft_column *first = &t->columns[0];
-    if (t->key == SIZE_MAX && draft_unique(t, 0) && !first->words && !first->time && (first->whole || !first->number))
+    if (t->key == SIZE_MAX && draft_unique(t, 0) && !pith_str_is(t->text.names[0], PITH_CSV_UNNAMED) && !first->words && !first->time && (first->whole || !first->number))
         t->key = 0;
 }
 
@@ -104,7 +120,7 @@ static bool draft_refers(const draft_table *t, size_t c, const draft_table *pare
     if (!named && (from->number || to->number || from->distinct < 2)) return false;
     for (size_t r = 0; r < t->text.rows; r++) {
         const pith_str cell = t->text.cells[r * t->text.columns + c];
-        found += cell.size && pith_map_get(&to->values, cell) != UINT32_MAX;
+        found += cell.size && pith_key_find(&to->values, cell) != UINT32_MAX;
     }
     return named ? found * 2 >= from->filled : found == from->filled;
 }
@@ -173,11 +189,15 @@ static pith_status draft_table_schema(pith_table_schema *s, draft_table *t, pith
     if (!t->columns || !s->columns) return pith_fail_memory(err, t->text.columns * sizeof *t->columns);
     for (size_t c = 0; c < t->text.columns; c++) {
         PITH_TRY(draft_look(&t->columns[c], &t->text, c, arena, err));
+        if (t->columns[c].number && !draft_names_time(t->text.names[c], c)) t->columns[c].time = false;
         s->columns[c] = (pith_column_schema){ .name = t->text.names[c],
                                               .stype = draft_stype(&t->columns[c], from->types ? from->types[c] : 0) };
+        if (!c && pith_str_is(t->text.names[c], PITH_CSV_UNNAMED)) s->columns[c].stype = PITH_STYPE_IGNORED;
         if (t->text.blobs && t->text.blobs[c]) s->columns[c].stype = PITH_STYPE_IGNORED;
-        if (s->columns[c].stype == PITH_STYPE_TIMESTAMP && !s->temporal_column.size)
-            s->temporal_column = t->text.names[c];
+        if (s->columns[c].stype != PITH_STYPE_TIMESTAMP) continue;
+        const pith_time_format format = pith_time_format_of(t->columns[c].formats);
+        if (format != PITH_TIME_ISO) s->columns[c].format = format;
+        if (!s->temporal_column.size) s->temporal_column = t->text.names[c];
     }
     s->column_count = t->text.columns;
     draft_key(t, s->name);

@@ -45,7 +45,7 @@ static int schema_word(pith_json *j, const char *what, const char *const *words,
     if (j->failed) return 0;
     for (int i = 0; i < count; i++)
         if (pith_str_is(word, words[i])) return i;
-    char list[200] = "";
+    char list[256] = "";
     for (int i = 0; i < count; i++) {
         if (i) strncat(list, ", ", sizeof list - strlen(list) - 1);
         strncat(list, words[i], sizeof list - strlen(list) - 1);
@@ -142,6 +142,8 @@ static void schema_column(pith_json *j, pith_table_schema *t, pith_column_schema
             c->description = pith_json_string(j);
         } else if (pith_str_is(key, "transform")) {
             c->transform = (pith_transform)schema_word(j, "transform", pith_transform_names, 3);
+        } else if (pith_str_is(key, "format")) {
+            c->format = (pith_time_format)schema_word(j, "format of times", pith_time_format_names, PITH_TIME_FORMATS);
         } else if (pith_str_is(key, "foreign_key")) {
             schema_foreign(j, t, link_room, c->name);
         } else if (pith_str_is(key, "known_at")) {
@@ -151,6 +153,8 @@ static void schema_column(pith_json *j, pith_table_schema *t, pith_column_schema
         }
     }
     if (!j->failed && !typed) pith_json_fail(j, PITH_ERR_FORMAT, "the column has no stype");
+    if (!j->failed && c->format && c->stype != PITH_STYPE_TIMESTAMP)
+        pith_json_fail(j, PITH_ERR_FORMAT, "only a column of stype timestamp has a format");
 }
 
 static void schema_columns(pith_json *j, pith_table_schema *t, size_t *link_room) {
@@ -195,6 +199,7 @@ static void schema_links(pith_json *j, pith_table_schema *t, size_t *room) {
 }
 
 static void schema_table(pith_json *j, pith_table_schema *t) {
+    static const char *const knowns[] = { "with_parents", "always" };
     size_t link_room = 0;
     pith_str key;
     pith_json_object(j);
@@ -207,6 +212,8 @@ static void schema_table(pith_json *j, pith_table_schema *t) {
             schema_names(j, &t->primary_key);
         else if (pith_str_is(key, "temporal_column"))
             t->temporal_column = pith_json_string(j);
+        else if (pith_str_is(key, "known"))
+            t->always = schema_word(j, "word for when rows are known", knowns, 2) == 1;
         else if (pith_str_is(key, "columns"))
             schema_columns(j, t, &link_room);
         else if (pith_str_is(key, "foreign_keys"))

@@ -72,6 +72,7 @@ static void out_column(const schema_out *o, const pith_table_schema *t, const pi
         out_text(o, "\"");
     }
     if (c->transform) out_member(o, ", ", "transform", pith_str_of(pith_transform_names[c->transform]));
+    if (c->format) out_member(o, ", ", "format", pith_str_of(pith_time_format_names[c->format]));
     if (c->known_at.set) {
         out_text(o, ", \"known_at\": { ");
         out_member(o, "", "column", c->known_at.column);
@@ -110,6 +111,7 @@ static void out_table(const schema_out *o, const pith_table_schema *t) {
         out_names(o, &t->primary_key);
     }
     out_member(o, ",\n      ", "temporal_column", t->temporal_column);
+    if (t->always) out_member(o, ",\n      ", "known", PITH_STR("always"));
     out_text(o, ",\n      \"columns\": {");
     for (size_t i = 0; i < t->column_count; i++) {
         out_text(o, i ? ",\n        " : "\n        ");

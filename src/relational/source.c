@@ -2,6 +2,7 @@
 #include "relational/source.h"
 
 #include <stdio.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "base/str.h"
@@ -91,7 +92,7 @@ pith_status pith_source_take_link(pith_link_schema **link, pith_source_table *to
 
 static bool source_ends(pith_str *name, const char *end) {
     const size_t n = strlen(end);
-    if (name->size <= n || memcmp(name->data + name->size - n, end, n) != 0) return false;
+    if (name->size <= n || strncasecmp(name->data + name->size - n, end, n) != 0) return false;
     name->size -= n;
     return true;
 }
@@ -119,7 +120,8 @@ pith_status pith_source_parse(pith_text_table *table, pith_str bytes, pith_str f
     else if (pith_zstandard_is(bytes))
         PITH_TRY(pith_zstandard_unpack(&bytes, bytes, path, arena, err));
     source_unpacked(&file);
-    return pith_csv_parse(table, bytes, source_ends(&file, ".tsv") ? '\t' : ',', path, arena, err);
+    const char delimiter = pith_csv_delimiter(bytes, source_ends(&file, ".tsv") ? '\t' : ',');
+    return pith_csv_parse(table, bytes, delimiter, path, arena, err);
 }
 
 pith_str pith_source_quoted(pith_arena *arena, pith_str name) {
