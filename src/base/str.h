@@ -3,14 +3,23 @@
 #define PITH_BASE_STR_H
 
 #include <stdbool.h>
+#include <limits.h>
 #include <string.h>
 
 #include "pith/types.h"
 
 #define PITH_STR_FMT "%.*s"
-/* At most 200 bytes are shown. */
-#define PITH_STR_ARG(s) (int)((s).size < 200 ? (s).size : 200), (s).data ? (s).data : ""
+/* For messages: at most 200 bytes are shown, whole characters of UTF-8. */
+#define PITH_STR_ARG(s) pith_str_shown(s), (s).data ? (s).data : ""
+/* For names that are kept: all of it, up to 2 GiB. */
+#define PITH_STR_ALL(s) (int)((s).size < INT_MAX ? (s).size : INT_MAX), (s).data ? (s).data : ""
 #define PITH_STR(literal) ((pith_str){ (literal), sizeof(literal) - 1 })
+
+static inline int pith_str_shown(pith_str s) {
+    size_t n = s.size < 200 ? s.size : 200;
+    while (s.size > n && n > 196 && ((unsigned char)s.data[n] & 0xC0) == 0x80) n--;
+    return (int)n;
+}
 
 static inline pith_str pith_str_of(const char *zero_terminated) {
     return (pith_str){ zero_terminated, strlen(zero_terminated) };

@@ -15,7 +15,7 @@ static void *made_or_none(pith_maker *m, void *made) {
 pith_value *pith_make(pith_maker *m, const char *op, pith_value *const *inputs, int count) {
     if (m->status) return NULL;
     pith_node *node = pith_graph_add_node(m->graph, m->before, "", op, inputs, count, NULL, 1);
-    pith_str name = pith_arena_printf(m->graph->arena, PITH_STR_FMT "/%s", PITH_STR_ARG(m->place), op);
+    pith_str name = pith_arena_printf(m->graph->arena, PITH_STR_FMT "/%s", PITH_STR_ALL(m->place), op);
     if (!node || !name.data) return made_or_none(m, NULL);
     node->name = name;
     m->status = pith_op_bind_node(node, m->err);

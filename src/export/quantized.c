@@ -142,7 +142,7 @@ static pith_value *quantized_constant(pith_maker *m, const pith_value *of, const
     if (m->status) return NULL;
     memcpy(t.dims, dims, (size_t)rank * sizeof *dims);
     const pith_str base = of->name.size ? of->name : m->place;
-    pith_str name = pith_arena_printf(m->graph->arena, PITH_STR_FMT "%s", PITH_STR_ARG(base), what);
+    pith_str name = pith_arena_printf(m->graph->arena, PITH_STR_FMT "%s", PITH_STR_ALL(base), what);
     pith_value *v = data && name.data ? pith_graph_add_const(m->graph, name, &t) : NULL;
     if (!v) m->status = pith_fail_memory(m->err, bytes);
     return v;
@@ -213,7 +213,7 @@ static pith_node *quantized_node(quantized_rewriter *r, const char *domain, cons
                                  int count, int outputs) {
     if (r->m.status) return NULL;
     pith_node *node = pith_graph_add_node(r->m.graph, r->m.before, domain, op, inputs, count, NULL, outputs);
-    pith_str name = pith_arena_printf(r->m.graph->arena, PITH_STR_FMT "/%s", PITH_STR_ARG(r->m.place), op);
+    pith_str name = pith_arena_printf(r->m.graph->arena, PITH_STR_FMT "/%s", PITH_STR_ALL(r->m.place), op);
     if (!node || !name.data) {
         r->m.status = pith_fail_memory(r->m.err, 0);
         return NULL;

@@ -174,7 +174,7 @@ static pith_status extract_type(pith_type *type, pith_graph *to, const pith_grap
             continue;
         }
         pith_str name = symbol >= 0 ? pith_dims_symbol_name(from->dims, symbol)
-                                    : pith_arena_printf(to->arena, PITH_STR_FMT ".%d", PITH_STR_ARG(value->name), axis);
+                                    : pith_arena_printf(to->arena, PITH_STR_FMT ".%d", PITH_STR_ALL(value->name), axis);
         dims[axis] = name.data ? pith_dim_symbol(to->dims, name) : PITH_DIM_UNKNOWN;
         if (dims[axis] == PITH_DIM_UNKNOWN) return pith_fail_memory(err, name.size);
     }

@@ -22,7 +22,7 @@ static int64_t resnet_list(pith_hf_builder *b, const char *key, const int64_t *f
 static pith_value *resnet_block(pith_hf_builder *b, const char *name, pith_value *x, int64_t in, int64_t out,
                                 int64_t kernel, int64_t stride, bool activated) {
     pith_str layer = b->layer;
-    pith_hf_set_layer(b, pith_arena_printf(b->graph->arena, PITH_STR_FMT "%s", PITH_STR_ARG(layer), name));
+    pith_hf_set_layer(b, pith_arena_printf(b->graph->arena, PITH_STR_FMT "%s", PITH_STR_ALL(layer), name));
     pith_hf_in_layer(b, "convolution");
     x = pith_hf_convolve(b, x, in, out, kernel, stride, kernel / 2, false);
     pith_hf_in_layer(b, "normalization");

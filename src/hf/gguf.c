@@ -76,15 +76,15 @@ static pith_str gguf_hf_name(pith_arena *arena, pith_str name) {
     size_t digits = 0;
     for (size_t i = 0; i < sizeof gguf_plain_names / sizeof *gguf_plain_names; i++)
         if (gguf_begins(&rest, name, gguf_plain_names[i][0]))
-            return pith_arena_printf(arena, "%s" PITH_STR_FMT, gguf_plain_names[i][1], PITH_STR_ARG(rest));
+            return pith_arena_printf(arena, "%s" PITH_STR_FMT, gguf_plain_names[i][1], PITH_STR_ALL(rest));
     if (!gguf_begins(&rest, name, "blk.")) return name;
     while (digits < rest.size && rest.data[digits] >= '0' && rest.data[digits] <= '9') digits++;
     if (!digits || digits == rest.size || rest.data[digits] != '.') return name;
     const pith_str number = { rest.data, digits }, part = { rest.data + digits + 1, rest.size - digits - 1 };
     for (size_t i = 0; i < sizeof gguf_layer_names / sizeof *gguf_layer_names; i++)
         if (gguf_begins(&end, part, gguf_layer_names[i][0]))
-            return pith_arena_printf(arena, "encoder.layer." PITH_STR_FMT ".%s" PITH_STR_FMT, PITH_STR_ARG(number),
-                                     gguf_layer_names[i][1], PITH_STR_ARG(end));
+            return pith_arena_printf(arena, "encoder.layer." PITH_STR_FMT ".%s" PITH_STR_FMT, PITH_STR_ALL(number),
+                                     gguf_layer_names[i][1], PITH_STR_ALL(end));
     return name;
 }
 

@@ -51,7 +51,7 @@ static pith_status hf_build_add_beside(pith_weights *weights, const char *name, 
     PITH_TRY(pith_weights_init(&own, arena, err));
     PITH_TRY(pith_weights_read(&own, &file, dir, wanted.data, files, err));
     for (size_t i = 0; i < own.count; i++) {
-        pith_str full = pith_arena_printf(arena, "%s." PITH_STR_FMT, name, PITH_STR_ARG(own.keys[i]));
+        pith_str full = pith_arena_printf(arena, "%s." PITH_STR_FMT, name, PITH_STR_ALL(own.keys[i]));
         if (!full.data) return pith_fail_memory(err, own.keys[i].size);
         PITH_TRY(pith_weights_put(weights, full, &own.items[i], err));
     }

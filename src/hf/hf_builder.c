@@ -88,7 +88,7 @@ void pith_hf_set_layer(pith_hf_builder *b, pith_str name) {
 void pith_hf_go_to(pith_hf_builder *b, const char *name) { b->place = pith_str_of(name); }
 
 void pith_hf_in_layer(pith_hf_builder *b, const char *name) {
-    pith_str place = pith_arena_printf(b->graph->arena, PITH_STR_FMT "%s", PITH_STR_ARG(b->layer), name);
+    pith_str place = pith_arena_printf(b->graph->arena, PITH_STR_FMT "%s", PITH_STR_ALL(b->layer), name);
     if (place.data)
         b->place = place;
     else
@@ -100,7 +100,7 @@ void pith_hf_in_layer(pith_hf_builder *b, const char *name) {
 pith_value *pith_hf_put(pith_hf_builder *b, const char *op, pith_value *const *inputs, int count) {
     if (b->status) return NULL;
     pith_node *node = pith_graph_add_node(b->graph, NULL, "", op, inputs, count, NULL, 1);
-    pith_str name = pith_arena_printf(b->graph->arena, PITH_STR_FMT "/%s", PITH_STR_ARG(b->place), op);
+    pith_str name = pith_arena_printf(b->graph->arena, PITH_STR_FMT "/%s", PITH_STR_ALL(b->place), op);
     if (!node || !name.data) return pith_hf_made(b, NULL);
     node->name = name;
     return node->outputs[0];
@@ -197,8 +197,8 @@ pith_value *pith_hf_f32s(pith_hf_builder *b, const float *items, int rank, const
 /* ---- tensors ---- */
 
 const pith_tensor *pith_hf_find(pith_hf_builder *b, const char *suffix, pith_str *name) {
-    *name = pith_arena_printf(b->graph->arena, PITH_STR_FMT PITH_STR_FMT "%s", PITH_STR_ARG(b->prefix),
-                              PITH_STR_ARG(b->place), suffix);
+    *name = pith_arena_printf(b->graph->arena, PITH_STR_FMT PITH_STR_FMT "%s", PITH_STR_ALL(b->prefix),
+                              PITH_STR_ALL(b->place), suffix);
     if (!name->data) pith_hf_made(b, NULL);
     return b->status ? NULL : pith_weights_find(b->weights, *name);
 }

@@ -200,7 +200,7 @@ pith_value *pith_row_node(pith_graph *graph, pith_str place, const char *op, pit
     for (int i = 0; i < count; i++)
         if (!inputs[i]) return NULL;
     pith_node *node = pith_graph_add_node(graph, NULL, "", op, inputs, count, NULL, 1);
-    pith_str name = pith_arena_printf(graph->arena, PITH_STR_FMT "/%s", PITH_STR_ARG(place), op);
+    pith_str name = pith_arena_printf(graph->arena, PITH_STR_FMT "/%s", PITH_STR_ALL(place), op);
     if (!node || !name.data) return NULL;
     node->name = name;
     return node->outputs[0];

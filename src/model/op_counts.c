@@ -11,7 +11,7 @@ static pith_status count_node(pith_model *m, pith_map *places, size_t *capacity,
                               pith_error *err) {
     pith_str domain = pith_str_is(node->domain, "ai.onnx") ? PITH_STR("") : node->domain;
     pith_str key =
-        pith_arena_printf(&m->arena, PITH_STR_FMT ":" PITH_STR_FMT, PITH_STR_ARG(domain), PITH_STR_ARG(node->op_type));
+        pith_arena_printf(&m->arena, PITH_STR_FMT ":" PITH_STR_FMT, PITH_STR_ALL(domain), PITH_STR_ALL(node->op_type));
     if (!key.data) return pith_fail_memory(err, node->op_type.size);
     uint32_t at = pith_map_get(places, key);
     if (at == UINT32_MAX) {

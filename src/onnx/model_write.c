@@ -75,7 +75,7 @@ static pith_status writer_name_node(model_writer *w, pith_node *node) {
     const pith_str base = node->name;
     uint32_t old = 0;
     for (size_t i = 1; base.size && old != UINT32_MAX; i++) {
-        if (i > 1) node->name = pith_arena_printf(w->arena, PITH_STR_FMT "_%zu", PITH_STR_ARG(base), w->made++);
+        if (i > 1) node->name = pith_arena_printf(w->arena, PITH_STR_FMT "_%zu", PITH_STR_ALL(base), w->made++);
         if (!node->name.data || !pith_map_put(&w->node_names, node->name, 0, &old)) return pith_fail_memory(w->err, 0);
     }
     return PITH_OK;

@@ -210,7 +210,7 @@ static pith_status read_input(pith_onnx_reader *r, pith_onnx_scope *s, pith_str 
     /* Sizes without a name are sizes of their own. */
     for (int i = 0; i < type.rank && type.dtype != PITH_SEQUENCE; i++) {
         if (type.dims[i] != PITH_DIM_UNKNOWN) continue;
-        pith_str symbol = pith_arena_printf(r->source.arena, PITH_STR_FMT "_dim%d", PITH_STR_ARG(name), i);
+        pith_str symbol = pith_arena_printf(r->source.arena, PITH_STR_FMT "_dim%d", PITH_STR_ALL(name), i);
         if (!symbol.data) return pith_onnx_no_memory(r);
         type.dims[i] = pith_dim_symbol(graph->dims, symbol);
         if (type.dims[i] == PITH_DIM_UNKNOWN) return pith_onnx_no_memory(r);
@@ -425,8 +425,8 @@ static pith_status onnx_read_read_model(pith_onnx_reader *r, pith_graph **graph,
     PITH_TRY(pith_graph_create(&s.graph, r->source.arena, NULL, r->source.err));
     s.graph->log = r->log;
     s.graph->ir_version = r->ir_version;
-    s.graph->producer = pith_arena_printf(r->source.arena, PITH_STR_FMT "%s" PITH_STR_FMT, PITH_STR_ARG(producer),
-                                          version.size ? " " : "", PITH_STR_ARG(version));
+    s.graph->producer = pith_arena_printf(r->source.arena, PITH_STR_FMT "%s" PITH_STR_FMT, PITH_STR_ALL(producer),
+                                          version.size ? " " : "", PITH_STR_ALL(version));
     if (!s.graph->producer.data) return pith_onnx_no_memory(r);
     PITH_TRY(pith_onnx_read_graph(r, &s, body));
     PITH_TRY(read_functions(r, s.graph, bytes));

@@ -2,6 +2,7 @@
  * that names the file, the row and the column. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/cancel.h"
 #include "base/error.h"
@@ -104,6 +105,20 @@ static pith_status column_booleans(pith_rdb_column *c, const pith_text_table *t,
     return PITH_OK;
 }
 
+/* All of the texts, of any size, one behind the other. */
+static pith_str column_joined(pith_arena *arena, const pith_str *parts, size_t count) {
+    size_t size = 0, n = 0;
+    for (size_t i = 0; i < count; i++) size += parts[i].size;
+    char *text = pith_arena_alloc(arena, size + 1);
+    if (!text) return (pith_str){ NULL, 0 };
+    for (size_t i = 0; i < count; i++) {
+        if (parts[i].size) memcpy(text + n, parts[i].data, parts[i].size);
+        n += parts[i].size;
+    }
+    text[n] = 0;
+    return (pith_str){ text, n };
+}
+
 /* Numbers the distinct cells of the column first, so that the text of a category is made once. */
 static pith_status column_strings(pith_build *b, pith_rdb_column *c, const pith_text_table *t, size_t at,
                                   pith_error *err) {
@@ -121,8 +136,7 @@ static pith_status column_strings(pith_build *b, pith_rdb_column *c, const pith_
         if (x[r] != PITH_RDB_NONE) continue;
         pith_str text = cell;
         if (c->stype == PITH_STYPE_CATEGORICAL)
-            text = pith_arena_printf(PITH_BUILD_ARENA(b), PITH_STR_FMT " is " PITH_STR_FMT, PITH_STR_ARG(c->name),
-                                     (int)(cell.size < 4096 ? cell.size : 4096), cell.data);
+            text = column_joined(PITH_BUILD_ARENA(b), (pith_str[]){ c->name, PITH_STR(" is "), cell }, 3);
         if (!text.data) return pith_fail_memory(err, cell.size);
         PITH_TRY(pith_build_string(&x[r], b, text, err));
         if (!pith_map_put(&seen, cell, x[r], NULL)) return pith_fail_memory(err, cell.size);
@@ -132,9 +146,8 @@ static pith_status column_strings(pith_build *b, pith_rdb_column *c, const pith_
 
 /* "price of products: price in euro" */
 static pith_status column_name_string(pith_build *b, const pith_rdb_table *t, pith_rdb_column *c, pith_error *err) {
-    const pith_str text = pith_arena_printf(PITH_BUILD_ARENA(b), PITH_STR_FMT " of " PITH_STR_FMT "%s" PITH_STR_FMT,
-                                            PITH_STR_ARG(c->name), PITH_STR_ARG(t->name),
-                                            c->description.size ? ": " : "", PITH_STR_ARG(c->description));
+    const pith_str parts[] = { c->name, PITH_STR(" of "), t->name, PITH_STR(": "), c->description };
+    const pith_str text = column_joined(PITH_BUILD_ARENA(b), parts, c->description.size ? 5 : 3);
     if (!text.data) return pith_fail_memory(err, c->description.size);
     return pith_build_string(&c->name_string, b, text, err);
 }

@@ -189,7 +189,7 @@ static pith_status link_make(pith_build *b, size_t child, const pith_link_schema
     pith_map own, *keys = &b->keys[parent];
     *link = (pith_rdb_link){ .child = (uint32_t)child, .parent = (uint32_t)parent };
     link->name = pith_arena_printf(PITH_BUILD_ARENA(b), PITH_STR_FMT "." PITH_STR_FMT,
-                                   PITH_STR_ARG(b->rdb->tables[child].name), PITH_STR_ARG(from->columns.items[0]));
+                                   PITH_STR_ALL(b->rdb->tables[child].name), PITH_STR_ALL(from->columns.items[0]));
     if (!link->name.data) return pith_fail_memory(err, 64);
     if (!link_same(&from->parent_columns, &b->schema->tables[parent].primary_key)) {
         keys = &own;

@@ -16,7 +16,7 @@ pith_status pith_build_made_column(pith_build *b, pith_rdb_table *t, uint32_t in
     pith_rdb_column *c = &t->columns[index];
     *c = (pith_rdb_column){ .name = pith_str_of(name), .stype = stype, .sd = 1, .known_column = PITH_KNOWN_WITH_ROW };
     c->data = pith_arena_array(PITH_BUILD_ARENA(b), (size_t)t->rows + 1, pith_rdb_value_bytes(stype));
-    const pith_str text = pith_arena_printf(PITH_BUILD_ARENA(b), "%s of " PITH_STR_FMT, name, PITH_STR_ARG(t->name));
+    const pith_str text = pith_arena_printf(PITH_BUILD_ARENA(b), "%s of " PITH_STR_FMT, name, PITH_STR_ALL(t->name));
     if (!c->data || !text.data) return pith_fail_memory(err, t->rows * pith_rdb_value_bytes(stype));
     return pith_build_string(&c->name_string, b, text, err);
 }

@@ -12,6 +12,7 @@ enum { SQLITE_FILE_READONLY = 1 };
 typedef struct sqlite_file {
     const pith_sqlite *s;
     void *db;
+    size_t most; /* bytes of rows as text */
 } sqlite_file;
 
 static bool sqlite_takes(const char *path) { return pith_source_begins(path, "SQLite format 3", 16); }
@@ -31,7 +32,9 @@ static pith_status sqlite_open(pith_table_source *source, pith_error *err) {
     }
     pith_sqlite_protect(f->s, f->db);
     source->state = f;
-    return PITH_OK;
+    const pith_status status = pith_sqlite_most(&f->most, f->s, f->db, source->path, source->arena, err);
+    if (status) f->s->close(f->db);
+    return status;
 }
 
 static void sqlite_close(pith_table_source *source) {
@@ -42,7 +45,7 @@ static void sqlite_close(pith_table_source *source) {
 static pith_status sqlite_query(pith_text_table *t, pith_table_source *source, const char *sql, const pith_str *name,
                                 pith_error *err) {
     const sqlite_file *f = source->state;
-    return pith_sqlite_table(t, f->s, f->db, sql, name, name ? 1 : 0, source->path, source->arena, err);
+    return pith_sqlite_table(t, f->s, f->db, sql, name, name ? 1 : 0, f->most, source->path, source->arena, err);
 }
 
 static bool sqlite_says(pith_str type, const char *word) {
@@ -151,7 +154,7 @@ static pith_status sqlite_read(pith_text_table *table, pith_table_source *source
     if (!quoted.data || !path.data || !order.data) return pith_fail_memory(err, file.size);
     const pith_str sql = pith_arena_printf(source->arena, "SELECT * FROM %s ORDER BY %s", quoted.data, order.data);
     if (!sql.data) return pith_fail_memory(err, file.size);
-    return pith_sqlite_table(table, f->s, f->db, sql.data, NULL, 0, path.data, source->arena, err);
+    return pith_sqlite_table(table, f->s, f->db, sql.data, NULL, 0, f->most, path.data, source->arena, err);
 }
 
 static pith_status sqlite_select(pith_text_table *result, pith_table_source *source, const char *sql, const char *path,

@@ -144,7 +144,7 @@ static pith_status zip_member_read(pith_str *bytes, pith_str *path, pith_table_s
                                    bool *there, pith_error *err) {
     const zip_archive *z = source->state;
     *there = false;
-    *path = pith_arena_printf(source->arena, "%s/" PITH_STR_FMT, source->path, PITH_STR_ARG(name));
+    *path = pith_arena_printf(source->arena, "%s/" PITH_STR_FMT, source->path, PITH_STR_ALL(name));
     if (!path->data) return pith_fail_memory(err, name.size);
     for (size_t i = 0; i < z->count && !*there; i++) {
         if (!pith_str_eq(z->members[i].name, name)) continue;

@@ -178,16 +178,34 @@ static pith_status guard_names(pith_map *names, const pith_sqlite_guard *g, cons
                                pith_arena *arena, pith_error *err) {
     pith_text_table t;
     PITH_TRY(pith_map_init(names, arena, 16));
-    PITH_TRY(pith_sqlite_table(&t, g->sqlite, g->db, sql, NULL, 0, path, arena, err));
+    PITH_TRY(pith_sqlite_table(&t, g->sqlite, g->db, sql, NULL, 0, SIZE_MAX, path, arena, err));
     for (size_t r = 0; r < t.rows; r++)
         if (!pith_map_put(names, t.cells[r], (uint32_t)r, NULL)) return pith_fail_memory(err, 64);
     return PITH_OK;
 }
 
-pith_status pith_sqlite_guard_begin(pith_sqlite_guard *g, size_t *most, const pith_sqlite *s, void *db,
-                                    const char *path, pith_arena *arena, pith_error *err) {
+static pith_status guard_bytes(uint64_t *bytes, const pith_sqlite *s, void *db, const char *path, pith_arena *arena,
+                               pith_error *err) {
     pith_text_table size;
-    size_t bytes = 0;
+    *bytes = 0;
+    PITH_TRY(pith_sqlite_table(&size, s, db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+                               NULL, 0, SIZE_MAX, path, arena, err));
+    for (size_t i = 0; size.rows && i < size.cells[0].size; i++)
+        *bytes = *bytes * 10 + (uint64_t)(size.cells[0].data[i] - '0');
+    return PITH_OK;
+}
+
+pith_status pith_sqlite_most(size_t *most, const pith_sqlite *s, void *db, const char *path, pith_arena *arena,
+                             pith_error *err) {
+    uint64_t bytes;
+    PITH_TRY(guard_bytes(&bytes, s, db, path, arena, err));
+    *most = ((size_t)1 << 30) + 64 * (size_t)(bytes < SIZE_MAX / 128 ? bytes : SIZE_MAX / 128);
+    return PITH_OK;
+}
+
+pith_status pith_sqlite_guard_begin(pith_sqlite_guard *g, const pith_sqlite *s, void *db, const char *path,
+                                    pith_arena *arena, pith_error *err) {
+    uint64_t bytes;
     *g = (pith_sqlite_guard){ .sqlite = s, .db = db };
     PITH_TRY(
         guard_names(&g->tables, g,
@@ -195,11 +213,7 @@ pith_status pith_sqlite_guard_begin(pith_sqlite_guard *g, size_t *most, const pi
                     "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' UNION SELECT 'json_each' UNION SELECT 'json_tree'",
                     path, arena, err));
     PITH_TRY(guard_names(&g->modules, g, "SELECT lower(name) FROM pragma_module_list", path, arena, err));
-    PITH_TRY(pith_sqlite_table(&size, s, db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
-                               NULL, 0, path, arena, err));
-    for (size_t i = 0; size.rows && i < size.cells[0].size; i++)
-        bytes = bytes * 10 + (size_t)(size.cells[0].data[i] - '0');
-    *most = ((size_t)1 << 30) + 64 * (bytes < SIZE_MAX / 128 ? bytes : SIZE_MAX / 128);
+    PITH_TRY(guard_bytes(&bytes, s, db, path, arena, err));
     g->deadline = guard_now() + GUARD_SECONDS + (double)bytes / 1e6;
     /* Their tables are declared at first use, which a query may not. */
     s->exec(db, "SELECT 1 FROM json_each('[]'), json_tree('[]')", NULL, NULL, NULL);

@@ -17,11 +17,15 @@ typedef struct pith_sqlite_guard {
  * limits; functions outside a list of harmless ones are refused, also in generated columns. */
 void pith_sqlite_protect(const pith_sqlite *sqlite, void *db);
 
+/* The bytes that rows of a database may take as text: 64 times its size, and 1 GiB. */
+pith_status pith_sqlite_most(size_t *most, const pith_sqlite *sqlite, void *db, const char *path, pith_arena *arena,
+                             pith_error *err);
+
 /* From here to pith_sqlite_guard_end a statement may read the tables of the database and call harmless functions; it is
  * interrupted 60 seconds from now, and one more for each MB of the database. SQLite takes 2 GiB of memory at most.
- * *most: the bytes that its result may have. The guard stays where it is until the end. */
-pith_status pith_sqlite_guard_begin(pith_sqlite_guard *guard, size_t *most, const pith_sqlite *sqlite, void *db,
-                                    const char *path, pith_arena *arena, pith_error *err);
+ * The guard stays where it is until the end. */
+pith_status pith_sqlite_guard_begin(pith_sqlite_guard *guard, const pith_sqlite *sqlite, void *db, const char *path,
+                                    pith_arena *arena, pith_error *err);
 void pith_sqlite_guard_end(pith_sqlite_guard *guard);
 
 #endif

@@ -98,7 +98,7 @@ typedef struct sqlite_rows {
     pith_text_table *t;
     pith_arena *arena;
     size_t room; /* cells */
-    size_t most; /* bytes of cells and texts; 0: any */
+    size_t most; /* bytes of cells and texts */
     size_t bytes;
 } sqlite_rows;
 
@@ -179,7 +179,7 @@ static pith_status sqlite_row(sqlite_rows *r, pith_error *err) {
     for (size_t c = 0; c < t->columns; c++) PITH_TRY(sqlite_cell(&t->cells[used + c], r, c, err));
     t->rows++;
     r->bytes += t->columns * sizeof *t->cells;
-    if (r->most && r->bytes > r->most)
+    if (r->bytes > r->most)
         return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: its first %zu rows take more than %zu MiB", t->path, t->rows,
                          r->most >> 20);
     return PITH_OK;
@@ -193,9 +193,9 @@ static pith_status sqlite_all(sqlite_rows *r, pith_error *err) {
     return pith_fail(err, PITH_ERR_FORMAT, "%s: after row %zu: %s", r->t->path, r->t->rows, r->s->errmsg(r->db));
 }
 
-static pith_status sqlite_table(pith_text_table *table, size_t most, const pith_sqlite *s, void *db, const char *sql,
-                                const pith_str *parameters, int count, const char *path, pith_arena *arena,
-                                pith_error *err) {
+pith_status pith_sqlite_table(pith_text_table *table, const pith_sqlite *s, void *db, const char *sql,
+                              const pith_str *parameters, int count, size_t most, const char *path, pith_arena *arena,
+                              pith_error *err) {
     pith_text_table t = { .path = path };
     sqlite_rows r = { .s = s, .db = db, .t = &t, .arena = arena, .most = most };
     PITH_TRY(pith_sqlite_prepare(&r.statement, s, db, sql, parameters, count, path, err));
@@ -205,12 +205,6 @@ static pith_status sqlite_table(pith_text_table *table, size_t most, const pith_
     if (!t.cells && !(t.cells = pith_arena_array(arena, 1, sizeof *t.cells))) return pith_fail_memory(err, 16);
     *table = t;
     return PITH_OK;
-}
-
-pith_status pith_sqlite_table(pith_text_table *table, const pith_sqlite *s, void *db, const char *sql,
-                              const pith_str *parameters, int count, const char *path, pith_arena *arena,
-                              pith_error *err) {
-    return sqlite_table(table, 0, s, db, sql, parameters, count, path, arena, err);
 }
 
 static bool sqlite_begins(const char *sql, const char *word) {
@@ -233,7 +227,7 @@ static pith_status sqlite_guarded(pith_text_table *table, size_t most, const pit
     PITH_TRY(pith_sqlite_prepare(&statement, s, db, sql, NULL, 0, path, err)); /* for the message */
     s->finalize(statement);
     if (!sqlite_alone(s, db, sql)) return pith_fail(err, PITH_ERR_FORMAT, "%s is not one SELECT alone", path);
-    return sqlite_table(table, most, s, db, sql, NULL, 0, path, arena, err);
+    return pith_sqlite_table(table, s, db, sql, NULL, 0, most, path, arena, err);
 }
 
 pith_status pith_sqlite_select(pith_text_table *table, const pith_sqlite *s, void *db, const char *sql,
@@ -243,7 +237,8 @@ pith_status pith_sqlite_select(pith_text_table *table, const pith_sqlite *s, voi
     sql += strspn(sql, " \t\r\n");
     if (!sqlite_begins(sql, "SELECT") && !sqlite_begins(sql, "WITH"))
         return pith_fail(err, PITH_ERR_FORMAT, "%s begins neither with SELECT nor with WITH", path);
-    PITH_TRY(pith_sqlite_guard_begin(&guard, &most, s, db, path, arena, err));
+    PITH_TRY(pith_sqlite_most(&most, s, db, path, arena, err));
+    PITH_TRY(pith_sqlite_guard_begin(&guard, s, db, path, arena, err));
     const pith_status status = sqlite_guarded(table, most, s, db, sql, path, arena, err);
     pith_sqlite_guard_end(&guard);
     return status;

@@ -57,9 +57,10 @@ pith_status pith_sqlite_load(const pith_sqlite **sqlite, const char *what, pith_
 pith_status pith_sqlite_prepare(void **statement, const pith_sqlite *sqlite, void *db, const char *sql,
                                 const pith_str *parameters, int count, const char *path, pith_error *err);
 /* Reads all rows of a query as text in the arena, under the names of its columns. Numbers are written so that they are
- * read back as they are; nulls and empty texts are empty. A blob is empty, and its row is noted in table->blobs. */
+ * read back as they are; nulls and empty texts are empty. A blob is empty, and its row is noted in table->blobs. Rows
+ * of more than `most` bytes, each cell counted with its text, are an error. */
 pith_status pith_sqlite_table(pith_text_table *table, const pith_sqlite *sqlite, void *db, const char *sql,
-                              const pith_str *parameters, int count, const char *path, pith_arena *arena,
+                              const pith_str *parameters, int count, size_t most, const char *path, pith_arena *arena,
                               pith_error *err);
 /* The same for a query that a schema brings: it must be one SELECT, perhaps WITH something, and runs under a guard
  * (sqlite_guard.h). */

@@ -33,7 +33,7 @@ static bool source_gguf_is_cased(pith_str token) {
 static pith_str source_gguf_token(pith_arena *scratch, pith_str stored) {
     if (source_gguf_in_brackets(stored)) return stored;
     if (stored.size >= 3 && !memcmp(stored.data, "\xE2\x96\x81", 3)) return source_gguf_part(stored, 3);
-    return pith_arena_printf(scratch, "##" PITH_STR_FMT, PITH_STR_ARG(stored));
+    return pith_arena_printf(scratch, "##" PITH_STR_FMT, PITH_STR_ALL(stored));
 }
 
 static pith_status source_gguf_vocab(gguf_tokens *t, pith_loader *loader) {

@@ -135,7 +135,7 @@ class Sources(Command):
     verb = "preprocess"
 
     def test_hostile_database(self):
-        """Generated columns call harmless functions only; views, triggers and virtual tables are no tables."""
+        """Generated columns call trusted functions only; views, triggers and virtual tables are no tables."""
         with closing(sqlite3.connect(self.dir / "t.db")) as db:
             db.execute("PRAGMA trusted_schema = ON")
             db.executescript("CREATE TABLE t(id INTEGER PRIMARY KEY, a AS (upper(id))); INSERT INTO t(id) VALUES(1), (2);"
@@ -147,9 +147,24 @@ class Sources(Command):
             self.bad(1, "t.db", "--schema", "s.json", "-o", "x.rdb", says=f"no table '{name}'")
         with closing(sqlite3.connect(self.dir / "t.db")) as db:
             db.execute("PRAGMA writable_schema = ON")
-            db.execute("UPDATE sqlite_schema SET sql = replace(sql, 'upper', 'zeroblob') WHERE name = 't'")
+            db.execute("UPDATE sqlite_schema SET sql = replace(sql, 'upper', 'fts3_tokenizer') WHERE name = 't'")
             db.commit()
-        self.bad(1, "t.db", "--draft", says="zeroblob")
+        self.bad(1, "t.db", "--draft", says="t.db: ")
+
+    def test_long_texts(self):
+        """Descriptions, names and categories are kept whole; messages cut them between characters."""
+        result = self.run_pith(CASES / "description-cut", "--embedder", SOURCE / "tests/data/modules/dense", "-o", "x.rdb")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        schema = json.loads((CASES / "description-cut/schema.json").read_text())
+        text = next(c["description"] for t in schema["tables"].values() for c in t["columns"].values() if "description" in c)
+        self.assertIn((": " + text).encode(), (self.dir / "x.rdb").read_bytes())
+        cell, name = "\u20ac" * 3000, "n" + "\u20ac" * 100
+        (self.dir / "tables").mkdir()
+        (self.dir / "tables/t.csv").write_text(f"id,{name},empty\n" + "".join(f"{i},{cell},\n" for i in range(60)))
+        self.good("tables", "-o", "y.rdb")
+        self.assertIn(f"{name} is {cell}".encode(), (self.dir / "y.rdb").read_bytes())
+        (self.dir / "s.json").write_text(json.dumps({"tables": {"t": {"file": "t.csv", "columns": {name + "x": {"stype": "text"}}}}}))
+        self.assertNotIn(b"\\x", self.bad(1, "tables", "--schema", "s.json", "-o", "z.rdb").stderr)
 
 
 class Queries(Command):
