@@ -57,10 +57,11 @@ pith_status pith_build_format(pith_time_format *format, pith_str name, const pit
         some = cell;
         if (possible) continue;
         if (before == PITH_TIME_ANY)
-            return column_fail(t, r, name, cell,
-                               "date or time like 2023-05-30T15:13:52 from the years 1 to 9999, nor in another form that "
-                               "is recognised without a format in the schema",
-                               err);
+            return column_fail(
+                t, r, name, cell,
+                "date or time like 2023-05-30T15:13:52 from the years 1 to 9999, nor in another form that "
+                "is recognised without a format in the schema",
+                err);
         for (int f = PITH_TIME_ISO; f < PITH_TIME_FORMATS; f++)
             if (before & 1u << f) *format = (pith_time_format)f;
         return PITH_OK; /* parsing names the cell */

@@ -88,7 +88,8 @@ static pith_status link_all_lost(pith_build *b, const pith_rdb_link *link, const
                                  pith_error *err) {
     const pith_rdb_table *child = &b->rdb->tables[link->child], *parent = &b->rdb->tables[link->parent];
     return pith_build_tell(b, err,
-                           PITH_STR_FMT " (" PITH_STR_FMT "): column '" PITH_STR_FMT "': none of the %llu keys, as '%.*s"
+                           PITH_STR_FMT
+                           " (" PITH_STR_FMT "): column '" PITH_STR_FMT "': none of the %llu keys, as '%.*s"
                            "', names a row of '" PITH_STR_FMT "', so the tables are not joined; compare how both files "
                            "write their keys",
                            PITH_STR_ARG(child->name), PITH_STR_ARG(b->schema->tables[link->child].file),
@@ -125,7 +126,8 @@ static pith_status link_up(pith_build *b, pith_rdb_link *link, const pith_link_s
         (unsigned long long)link->dangling, t->rows, PITH_STR_ARG(from->parent));
 }
 
-/* Where the ".0", ".00" … of a whole number begins, which spreadsheets and data frames write behind keys; 0: nowhere. */
+/* Where the ".0", ".00" … of a whole number begins, which spreadsheets and data frames write behind keys; 0: nowhere.
+ */
 static size_t key_fraction(pith_str key) {
     size_t i = key.size;
     while (i && key.data[i - 1] == '0') i--;
