@@ -192,7 +192,7 @@ static int check_output(const command *c, const named_file *output, const char *
     const bool standard = is_standard(path);
     if (!standard && !identify(&id, path)) return -1;
     for (const named_file *f = files; f < files + file_count; f++) {
-        if (f == output || (!output && !strcmp(f->path, path))) continue;
+        if (f == output || f->use == FOLDER_WRITTEN || (!output && !strcmp(f->path, path))) continue;
         bool clash = false;
         if (is_written(f))
             clash = standard ? is_standard(f->path) : identify(&other, f->path) && same(&id, &other);
