@@ -437,6 +437,8 @@ class Tokenizer {
         detail::attempt([&](pith_error *err) { return pith_tokenizer_limit(&tokens, get(), path.c_str(), err); });
         return tokens;
     }
+    /* Whether texts are cut at their beginning where pith_tokenize_options.left is 0. */
+    bool cuts_left() const noexcept { return pith_tokenizer_cuts_left(get()) != 0; }
 
   private:
     Tokens run(std::string_view text, const pith_str *pair, const pith_tokenize_options &o) const {

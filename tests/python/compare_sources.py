@@ -17,7 +17,7 @@ import types
 
 import sentencepiece
 import transformers
-from tokenizers import AddedToken
+from tokenizers import AddedToken, Regex, normalizers
 
 import compare_tokenizers
 import kinds_models
@@ -52,7 +52,12 @@ def deberta_v2(directory):
     sentencepiece_model(directory / "spm", "unigram", vocab_size=4000, pad_id=0, bos_id=1, eos_id=2, unk_id=3,
                         pad_piece="[PAD]", bos_piece="[CLS]", eos_piece="[SEP]", unk_piece="[UNK]",
                         control_symbols="[MASK]")
-    return transformers.DebertaV2Tokenizer
+    theirs = transformers.DebertaV2Tokenizer.from_pretrained(str(directory)).backend_tokenizer
+    proto = convert.import_protobuf().ModelProto.FromString((directory / "spm.model").read_bytes())
+    theirs.normalizer = normalizers.Sequence([  # of transformers 4.57; 5 leaves the model's own out
+        normalizers.Strip(), normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap),
+        normalizers.Replace(Regex(" {2,}"), " ")])
+    return theirs
 
 
 def llama(directory):
@@ -67,6 +72,7 @@ def gemma(directory):
     sentencepiece_model(directory / "tokenizer", "bpe", vocab_size=3000, byte_fallback=True, character_coverage=0.99,
                         normalization_rule_name="identity", pad_id=0, eos_id=1, bos_id=2, unk_id=3, bos_piece="<bos>",
                         eos_piece="<eos>")
+    (directory / "config.json").write_text('{"model_type": "gemma"}')  # without, it is a SentencePiece model alone
     return transformers.GemmaTokenizer
 
 
