@@ -5,6 +5,8 @@
 static const pith_hf_towers clip_towers = { .text = true, .vision = true };
 
 static const pith_hf_keys clip_keys = {
+    .text = &pith_hf_clip_text_keys,
+    .vision = &pith_hf_clip_vision_keys,
     .reads = "projection_dim text_config vision_config",
     .ignores = "logit_scale_init_value text_config_dict vision_config_dict",
 };

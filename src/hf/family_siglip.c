@@ -5,6 +5,8 @@
 static const pith_hf_towers siglip_towers = { .text = true, .vision = true };
 
 static const pith_hf_keys siglip_keys = {
+    .text = &pith_hf_siglip_text_keys,
+    .vision = &pith_hf_siglip_vision_keys,
     .reads = "text_config vision_config",
     .ignores = "logit_scale_init_value",
 };

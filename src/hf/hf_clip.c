@@ -3,6 +3,18 @@
  * A directory may have both towers or one of them. Source: modeling_clip of transformers. */
 #include "hf/hf_clip.h"
 
+const pith_hf_keys pith_hf_clip_text_keys = {
+    .reads = "hidden_size intermediate_size num_hidden_layers num_attention_heads layer_norm_eps hidden_act "
+             "vocab_size max_position_embeddings projection_dim",
+    .ignores = "attention_dropout dropout",
+};
+
+const pith_hf_keys pith_hf_clip_vision_keys = {
+    .reads = "hidden_size intermediate_size num_hidden_layers num_attention_heads layer_norm_eps hidden_act "
+             "projection_dim image_size patch_size num_channels",
+    .ignores = "attention_dropout dropout",
+};
+
 /* The defaults of CLIPTextConfig and CLIPVisionConfig. */
 static const pith_hf_tower_defaults clip_text = { .hidden = 512,
                                                   .inner = 2048,

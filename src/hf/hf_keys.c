@@ -53,21 +53,47 @@ bool pith_hf_keys_default(pith_str *value, const char *reads, pith_str key) {
     return hf_keys_find(value, reads, key) && value->size;
 }
 
+const pith_hf_keys *pith_hf_keys_of_type(pith_str model_type) {
+    for (size_t i = 0; i < pith_hf_family_count; i++) {
+        const pith_hf_family *family = pith_hf_family_table[i];
+        if (!family->takes && pith_str_is(model_type, family->model_type)) return family->keys;
+    }
+    return NULL;
+}
+
 /* ---- one key ---- */
+
+/* Names with commas between them. */
+typedef struct hf_keys_list {
+    char *text;
+    size_t size, capacity;
+} hf_keys_list;
 
 typedef struct hf_keys_check {
     const pith_hf_keys *keys;
     pith_hf_config *config;
-    pith_hf_report report;
+    hf_keys_list read, ignored, unknown;
+    pith_str code;
+    const char *section; /* before the names of keys: "text_config."; "": of the file itself */
     pith_arena *arena;
     const pith_log *log;
     pith_error *err;
 } hf_keys_check;
 
-static pith_status hf_keys_note(hf_keys_check *c, pith_str *list, pith_str key) {
-    *list = pith_arena_printf(c->arena, PITH_STR_FMT "%s" PITH_STR_FMT, PITH_STR_ARG(*list), list->size ? ", " : "",
-                              PITH_STR_ARG(key));
-    return list->data ? PITH_OK : pith_fail_memory(c->err, key.size);
+static bool hf_keys_append(hf_keys_list *list, pith_arena *arena, pith_str text) {
+    for (size_t i = 0; i < text.size; i++) {
+        void *grown = list->text;
+        if (!pith_arena_grow(arena, &grown, list->size, &list->capacity, 1)) return false;
+        list->text = grown;
+        list->text[list->size++] = text.data[i];
+    }
+    return true;
+}
+
+static pith_status hf_keys_note(hf_keys_check *c, hf_keys_list *list, pith_str key) {
+    bool done = (!list->size || hf_keys_append(list, c->arena, PITH_STR(", "))) &&
+                hf_keys_append(list, c->arena, pith_str_of(c->section)) && hf_keys_append(list, c->arena, key);
+    return done ? PITH_OK : pith_fail_memory(c->err, key.size);
 }
 
 /* Is the value at the scanner, which is consumed, this text or null? Numbers count by their value. */
@@ -111,7 +137,7 @@ static pith_status hf_keys_code(hf_keys_check *c, pith_json *j, const pith_hf_fa
         pith_str code = pith_json_copy(j, c->arena, pith_json_string(j));
         bool two_ways = hf_keys_names_code(c->keys->two_ways, code);
         c->config->both_ways |= two_ways;
-        if (network) c->report.code = code;
+        if (network) c->code = code;
         if (two_ways || hf_keys_names_code(c->keys->code, code)) continue;
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED,
                          "config.json: auto_map: " PITH_STR_FMT " is '" PITH_STR_FMT
@@ -124,42 +150,63 @@ static pith_status hf_keys_code(hf_keys_check *c, pith_json *j, const pith_hf_fa
 
 /* ---- all keys ---- */
 
+static pith_status hf_keys_take(hf_keys_check *c, pith_json *j, pith_str key, const pith_hf_family *family);
+
+/* An object whose keys have lists of their own. */
+static pith_status hf_keys_section(hf_keys_check *c, pith_json *j, pith_str key, const pith_hf_keys *keys,
+                                   const pith_hf_family *family) {
+    hf_keys_check inner = *c; /* its lists go on where these end */
+    pith_str name = pith_arena_printf(c->arena, PITH_STR_FMT ".", PITH_STR_ARG(key)), item;
+    if (!name.data) return pith_fail_memory(c->err, key.size);
+    inner.section = name.data;
+    inner.keys = keys;
+    for (pith_json_object(j); pith_json_next_key(j, &item);) PITH_TRY(hf_keys_take(&inner, j, item, family));
+    inner.section = c->section;
+    inner.keys = c->keys;
+    *c = inner;
+    return PITH_OK;
+}
+
 static pith_status hf_keys_take(hf_keys_check *c, pith_json *j, pith_str key, const pith_hf_family *family) {
     const pith_hf_keys *k = c->keys;
     pith_str value;
     if (pith_str_is(key, "auto_map") && pith_json_peek(j) == PITH_JSON_OBJECT) {
-        PITH_TRY(hf_keys_note(c, &c->report.read, key));
+        PITH_TRY(hf_keys_note(c, &c->read, key));
         return hf_keys_code(c, j, family);
     }
+    const pith_hf_keys *part = pith_str_is(key, "text_config") ? k->text : k->vision;
+    if (part && (pith_str_is(key, "text_config") || pith_str_is(key, "vision_config")) &&
+        pith_json_peek(j) == PITH_JSON_OBJECT)
+        return hf_keys_section(c, j, key, part, family);
     if (hf_keys_find(&value, k->reads, key)) {
         pith_json_skip(j);
-        return hf_keys_note(c, &c->report.read, key);
+        return hf_keys_note(c, &c->read, key);
     }
     if (hf_keys_find(&value, k->fixed, key) || hf_keys_find(&value, hf_keys_common_fixed, key)) {
-        PITH_TRY(hf_keys_note(c, &c->report.read, key));
+        PITH_TRY(hf_keys_note(c, &c->read, key));
         pith_json before = *j;
         pith_str raw = pith_json_raw(&before);
         if (hf_keys_same(j, value)) return PITH_OK;
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED,
-                         "config.json: " PITH_STR_FMT " is %.*s; only " PITH_STR_FMT " is supported", PITH_STR_ARG(key),
-                         (int)(raw.size < 80 ? raw.size : 80), raw.data, PITH_STR_ARG(value));
+                         "config.json: %s" PITH_STR_FMT " is %.*s; only " PITH_STR_FMT " is supported", c->section,
+                         PITH_STR_ARG(key), (int)(raw.size < 80 ? raw.size : 80), raw.data, PITH_STR_ARG(value));
     }
     pith_json_skip(j);
     if (hf_keys_find(&value, k->ignores, key) || hf_keys_find(&value, hf_keys_common, key))
-        return hf_keys_note(c, &c->report.ignored, key);
+        return hf_keys_note(c, &c->ignored, key);
     pith_log_write(c->log, PITH_LOG_WARNING,
-                   "config.json: '" PITH_STR_FMT "' is not known for model_type '%s' and is ignored", PITH_STR_ARG(key),
-                   family->model_type);
-    return hf_keys_note(c, &c->report.unknown, key);
+                   "config.json: '%s" PITH_STR_FMT "' is not known for model_type '%s' and is ignored", c->section,
+                   PITH_STR_ARG(key), family->model_type);
+    return hf_keys_note(c, &c->unknown, key);
 }
 
 pith_status pith_hf_keys_check(pith_hf_report *report, pith_hf_config *config, const pith_hf_family *family,
                                pith_arena *arena, const pith_log *log, pith_error *err) {
     static const pith_hf_keys none = { .reads = NULL };
-    const pith_str empty = PITH_STR("");
     hf_keys_check c = { .keys = family->keys ? family->keys : &none,
                         .config = config,
-                        .report = { empty, empty, empty, empty },
+                        .section = "",
+                        .code = PITH_STR(""),
                         .arena = arena,
                         .log = log,
                         .err = err };
@@ -170,6 +217,10 @@ pith_status pith_hf_keys_check(pith_hf_report *report, pith_hf_config *config, c
     pith_json_init(j, config->text, "config.json", arena, &fault);
     j->python = true;
     for (pith_json_object(j); pith_json_next_key(j, &key);) PITH_TRY(hf_keys_take(&c, j, key, family));
-    if (report) *report = c.report;
+    if (report)
+        *report = (pith_hf_report){ .read = { c.read.text, c.read.size },
+                                    .ignored = { c.ignored.text, c.ignored.size },
+                                    .unknown = { c.unknown.text, c.unknown.size },
+                                    .code = c.code };
     return j->failed ? pith_fail(err, fault.code, "%s", fault.message) : PITH_OK;
 }

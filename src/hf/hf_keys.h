@@ -14,7 +14,8 @@ typedef struct pith_hf_keys {
     const char *ignores; /* of training, generation, tokenizers */
     const char
         *code; /* classes that auto_map may name, because the family is they: "NewModel" or "modeling.NewModel" */
-    const char *two_ways; /* the same of classes that are the family's without its causal mask */
+    const char *two_ways;                     /* the same of classes that are the family's without its causal mask */
+    const struct pith_hf_keys *text, *vision; /* of the objects text_config and vision_config, if these are read */
 } pith_hf_keys;
 
 /* What BERT and its relatives have. Sizes are those of BERT's class. */
@@ -37,6 +38,9 @@ typedef struct pith_hf_report {
 
 /* The default of a key in a list `reads`: *value is its text. False if it has none. */
 bool pith_hf_keys_default(pith_str *value, const char *reads, pith_str key);
+
+/* The lists of the class that transformers has for a model_type; NULL if there is none. */
+const pith_hf_keys *pith_hf_keys_of_type(pith_str model_type);
 
 /* Checks the whole of config->text, warns of keys that are not known, and sets config->both_ways if auto_map names a
  * class without a causal mask. report may be NULL; its strings are in the arena. PITH_ERR_UNSUPPORTED names the key. */

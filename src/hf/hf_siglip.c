@@ -7,6 +7,19 @@
 
 #include <math.h>
 
+const pith_hf_keys pith_hf_siglip_text_keys = {
+    .reads = "hidden_size intermediate_size num_hidden_layers num_attention_heads layer_norm_eps hidden_act "
+             "vocab_size max_position_embeddings projection_size",
+    .ignores = "attention_dropout",
+};
+
+const pith_hf_keys pith_hf_siglip_vision_keys = {
+    .reads = "hidden_size intermediate_size num_hidden_layers num_attention_heads layer_norm_eps hidden_act "
+             "image_size patch_size num_channels",
+    .fixed = "vision_use_head=true",
+    .ignores = "attention_dropout",
+};
+
 /* The defaults of SiglipTextConfig and SiglipVisionConfig. */
 static const pith_hf_tower_defaults siglip_text = { .hidden = 768,
                                                     .inner = 3072,

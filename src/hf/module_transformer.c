@@ -3,6 +3,7 @@
 #include "base/dropped.h"
 #include "base/part.h"
 #include "hf/module_transformer.h"
+#include "hf/hf_keys.h"
 
 #include <string.h>
 
@@ -83,6 +84,17 @@ static void complete_text_section(pith_modules *m, pith_str model_type, int32_t 
     }
 }
 
+/* What the class of transformers has where config.json leaves it out; 0: not known. */
+static int32_t default_positions(pith_module_reader *r, pith_str model_type) {
+    const pith_hf_keys *keys = pith_hf_keys_of_type(model_type);
+    pith_error err = PITH_ERROR_INIT;
+    pith_json j;
+    pith_str value;
+    if (!keys || !pith_hf_keys_default(&value, keys->reads, PITH_STR("max_position_embeddings"))) return 0;
+    pith_json_init(&j, value, NULL, r->arena, &err);
+    return transformer_count(&j);
+}
+
 static void read_config(pith_json *j, pith_module_reader *r, void *to) {
     transformer_config *c = to;
     pith_modules *m = r->modules;
@@ -108,6 +120,7 @@ static void read_config(pith_json *j, pith_module_reader *r, void *to) {
             pith_json_skip(j);
     }
     complete_text_section(m, model_type, &pad);
+    if (!m->positions) m->positions = default_positions(r, model_type);
     c->model_type = pith_json_copy(j, r->arena, model_type);
     m->pad_token_id = pad < 0 ? 0 : pad;
     /* The families above pad with 1; MPNet's table begins there even if config.json names another id. */

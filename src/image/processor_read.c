@@ -177,6 +177,7 @@ static pith_status processor_class_by_model(const pith_processor_class **kind, c
     PITH_TRY(pith_file_open(&file, config.data, false, NULL, err));
     pith_json j;
     pith_json_init(&j, (pith_str){ (const char *)file.data, file.size }, config.data, arena, err);
+    j.python = true;
     pith_json_object(&j);
     while (pith_json_next_key(&j, &key)) {
         if (pith_str_is(key, "model_type"))
@@ -254,6 +255,7 @@ pith_status pith_processor_complete(pith_image_processor *p, const char *path, p
 static void processor_parse(processor_file *f, pith_str text, const char *path, pith_arena *arena, pith_error *err) {
     pith_str key;
     pith_json_init(f->j, text, path, arena, err);
+    f->j->python = true;
     pith_json_object(f->j);
     while (pith_json_next_key(f->j, &key)) processor_read_key(f, key);
     pith_json_finish(f->j);

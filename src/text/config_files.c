@@ -233,6 +233,7 @@ static pith_status config_parse(pith_loader *loader, const char *name, pith_str 
     pith_str key;
     if (!j) return pith_fail_memory(loader->err, sizeof *j);
     pith_json_init(j, bytes, name, loader->scratch, loader->err);
+    j->python = true;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
         pith_json_kind kind = pith_json_peek(j);
@@ -265,6 +266,7 @@ static pith_status read_model_config(pith_loader *loader, const char *name, pith
     pith_str key, class_name = { NULL, 0 };
     if (!j) return pith_fail_memory(loader->err, sizeof *j);
     pith_json_init(j, bytes, name, loader->scratch, loader->err);
+    j->python = true;
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
         if (pith_str_is(key, "tokenizer_class") && pith_json_peek(j) == PITH_JSON_STRING)

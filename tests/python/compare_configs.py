@@ -40,16 +40,33 @@ def words(text):
     return {word.partition("=")[0]: word.partition("=")[2] or None for word in text.split()}
 
 
+def key_lists():
+    """{name of a pith_hf_keys: {list: {key: default}}}"""
+    found = {}
+    for file in sorted((SOURCE / "hf").glob("*.c")):
+        if "pith_hf_keys" not in file.read_text():
+            continue
+        for name, body in re.findall(r"const pith_hf_keys (\w+) = \{(.*?)\};", preprocessed(file), re.S):
+            lists = {n: re.search(rf"\.{n}\s*=((?:\s*\"[^\"]*\")+)", body) for n in ("reads", "fixed", "ignores")}
+            found[file.stem, name] = {n: words(strings(m.group(1))) if m else {} for n, m in lists.items()}
+    return found
+
+
 def families():
     """{name: (model_type, {list: {key: default}})}"""
-    found = {}
+    found, lists = {}, key_lists()
     for file in sorted((SOURCE / "hf").glob("family_*.c")):
         text = preprocessed(file)
-        lists = {name: words(strings(re.search(rf"\.{name}\s*=((?:\s*\"[^\"]*\")+)", text).group(1)))
-                 if re.search(rf"\.{name}\s*=\s*\"", text) else {} for name in ("reads", "fixed", "ignores")}
+        keys = re.search(r"\.keys\s*=\s*&(\w+)", text).group(1)
+        own = [value for (stem, name), value in lists.items() if name == keys and stem in (file.stem, keys_file(keys))]
         model_type = re.search(r'\.model_type\s*=\s*"([^"]+)"', text).group(1)
-        found[file.stem.removeprefix("family_")] = model_type, lists
+        found[file.stem.removeprefix("family_")] = model_type, own[0]
     return found
+
+
+def keys_file(keys):
+    """Towers share the lists of hf_clip.c and hf_siglip.c."""
+    return "_".join(keys.removeprefix("pith_").split("_")[:2])
 
 
 def common():
