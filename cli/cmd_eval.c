@@ -1,11 +1,13 @@
 /* cmd_eval.c - pith eval: how well the model of a run answers. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cli/cli.h"
 #include "cli/json_out.h"
 #include "cli/relational_plots.h"
 #include "cli/relational_run.h"
+#include "cli/text_input.h"
 
 typedef struct eval_settings {
     int split;
@@ -21,6 +23,7 @@ static const int eval_parts[] = { PITH_SPLIT_OF_VALIDATION, PITH_SPLIT_OF_TEST, 
 typedef struct eval_result {
     pith_relational_metrics model, baselines[BASELINES_MOST];
     int count;
+    int64_t left_out;   /* questions without an answer */
     json_t *importance; /* NULL: not asked for */
 } eval_result;
 
@@ -72,6 +75,7 @@ static void eval_json(const relational_run *run, const char *split, const eval_r
     json_object_set_new(object, "split", json_string(split));
     json_object_set(object, "task", json_object_get(run->about, "task"));
     run_add_metrics(object, &r->model);
+    if (r->left_out) json_object_set_new(object, "left_out", json_integer(r->left_out));
     for (int i = 0; i < r->count; i++) {
         json_t *one = json_object();
         run_add_metrics(one, &r->baselines[i]);
@@ -112,6 +116,8 @@ static int eval_print(relational_run *run, const eval_settings *s, const eval_re
         return EXIT_DONE;
     }
     printf("%lld rows of %s\n", (long long)m->rows, names[s->split]);
+    if (r->left_out)
+        printf("%lld questions of all parts are left out: their windows end after the data\n", (long long)r->left_out);
     if (r->count) {
         eval_table(r);
         eval_importance(r);
@@ -128,10 +134,28 @@ static int eval_print(relational_run *run, const eval_settings *s, const eval_re
     return EXIT_DONE;
 }
 
+static void eval_take_text(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
+
+/* Questions of the task that have no answer yet, since their windows end after the data. */
+static int64_t eval_left_out(const relational_run *run) {
+    bytes text = { NULL, 0, 0 };
+    int64_t count = 0;
+    size_t i;
+    json_t *task, *database = NULL;
+    const json_t *name = json_object_get(run->about, "task");
+    if (!pith_database_describe(run->databases[0], eval_take_text, &text, NULL))
+        database = json_loadb(text.data, text.size, 0, NULL);
+    json_array_foreach(json_object_get(database, "tasks"), i, task) if (json_equal(json_object_get(task, "name"), name))
+        count = json_integer_value(json_object_get(task, "left_out"));
+    json_decref(database);
+    free(text.data);
+    return count;
+}
+
 static int eval_measure(eval_result *r, const relational_run *run, const command *c, const eval_settings *s) {
     const int part = eval_parts[s->split];
     pith_error err = PITH_ERROR_INIT;
-    *r = (eval_result){ .importance = s->importance ? json_array() : NULL };
+    *r = (eval_result){ .importance = s->importance ? json_array() : NULL, .left_out = eval_left_out(run) };
     if (pith_relational_evaluate(&r->model, run->model, part, s->threads, &err)) return fail(c, "%s", err.message);
     for (int i = 0; s->baseline && i < BASELINES_MOST && pith_baseline_name(i); i++, r->count++)
         if (pith_baseline_evaluate(&r->baselines[i], run->model, i, part, s->threads, &err))

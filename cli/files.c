@@ -196,7 +196,7 @@ static int check_output(const command *c, const named_file *output, const char *
         bool clash = false;
         if (is_written(f))
             clash = standard ? is_standard(f->path) : identify(&other, f->path) && same(&id, &other);
-        else if (!standard)
+        else if (!standard && f->use != FOLDER_WRITTEN) /* in which the verb replaces files of its own */
             clash = is_of_input(c, &id, f);
         if (clash) return refuse(c, output, path, f);
     }

@@ -139,10 +139,12 @@ static size_t key_fraction(pith_str key) {
 
 uint32_t pith_key_find(const pith_map *keys, pith_str key) {
     char text[40];
-    const uint32_t row = pith_map_get(keys, key);
+    uint32_t row = pith_map_get(keys, key);
     const size_t whole = key_fraction(key);
     if (row != PITH_RDB_NONE) return row;
-    if (whole) return pith_map_get(keys, (pith_str){ key.data, whole });
+    if (whole) key.size = whole;
+    if (whole) row = pith_map_get(keys, key);
+    if (row != PITH_RDB_NONE) return row;
     if (!key.size || key.size > sizeof text - 3) return PITH_RDB_NONE;
     memcpy(text, key.data, key.size);
     memcpy(text + key.size, ".0", 2);

@@ -71,7 +71,8 @@ static pith_status query_rows(pith_build *b, const pith_sqlite *s, void *stateme
     for (size_t r = 0; r < t->rows; r++) {
         int code = 0;
         for (size_t i = 0; i < schema->column_count && !code; i++)
-            code = query_bind(s, statement, (int)i + 1, &schema->columns[i], formats[i], t->cells[r * t->columns + places[i]]);
+            code = query_bind(s, statement, (int)i + 1, &schema->columns[i], formats[i],
+                              t->cells[r * t->columns + places[i]]);
         if (!code) code = s->step(statement);
         if (code == PITH_SQLITE_DONE) code = s->reset(statement);
         if (code)

@@ -93,10 +93,11 @@ static pith_status times_tell(pith_build *b, const bool *marked, pith_error *err
         bool first = marked[link->child];
         for (uint32_t i = 0; i < k; i++) first &= b->rdb->links[i].child != link->child;
         if (!first) continue;
-        PITH_TRY(pith_build_tell(b, err,
-                                 PITH_STR_FMT ": its rows have no time of their own; each is known when the newest row "
-                                 "that it names is. If they are known before, write \"known\": \"always\" for the table",
-                                 PITH_STR_ARG(b->rdb->tables[link->child].name)));
+        PITH_TRY(pith_build_tell(
+            b, err,
+            PITH_STR_FMT ": its rows have no time of their own; each is known when the newest row "
+                         "that it names is. If they are known before, write \"known\": \"always\" for the table",
+            PITH_STR_ARG(b->rdb->tables[link->child].name)));
     }
     return PITH_OK;
 }

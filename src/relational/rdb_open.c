@@ -258,8 +258,7 @@ static pith_status rdb_table(rdb_reading *r, uint32_t table, const double *stats
         return rdb_damaged(r, "a table's time is no timestamp");
     for (uint32_t c = 0; c < t->column_count; c++) PITH_TRY(rdb_column(r, table, c, stats));
     if (t->times && t->time_column >= 0) return rdb_damaged(r, "a table has times twice");
-    if (t->times)
-        PITH_TRY(rdb_take((const void **)&t->times, r, PITH_RDB_TIMES, (uint64_t)t->rows * sizeof *t->times));
+    if (t->times) PITH_TRY(rdb_take((const void **)&t->times, r, PITH_RDB_TIMES, (uint64_t)t->rows * sizeof *t->times));
     if (!t->key_begin) return PITH_OK;
     PITH_TRY(rdb_take((const void **)&t->key_begin, r, PITH_RDB_KEY_BEGIN, ((uint64_t)t->rows + 1) * 8));
     PITH_TRY(rdb_offsets(&end, r, t->key_begin, t->rows));

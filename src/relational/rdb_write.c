@@ -200,7 +200,8 @@ static int hash_take(void *user, const void *data, size_t size) {
 
 pith_status pith_rdb_write(const pith_rdb *rdb, int (*write)(void *user, const void *data, size_t size), void *user,
                            pith_arena *arena, pith_error *err) {
-    const size_t most = 5 + (size_t)rdb->column_count + (size_t)rdb->table_count * 3 + (size_t)rdb->link_count * 3;
+    size_t most = 5 + (size_t)rdb->column_count + (size_t)rdb->table_count * 2 + (size_t)rdb->link_count * 3;
+    for (uint32_t i = 0; i < rdb->table_count; i++) most += rdb->tables[i].times != NULL;
     rdb_text meta = { .arena = arena };
     rdb_parts parts = { .sections = pith_arena_array(arena, most, sizeof *parts.sections),
                         .data = pith_arena_array(arena, most, sizeof *parts.data) };

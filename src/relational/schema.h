@@ -44,7 +44,7 @@ typedef struct pith_column_schema {
     pith_str name, description; /* description: size 0 if there is none */
     pith_stype stype;
     pith_transform transform; /* of numbers */
-    pith_time_format format; /* of times */
+    pith_time_format format;  /* of times */
     pith_known_at known_at;
 } pith_column_schema;
 

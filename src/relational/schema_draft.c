@@ -103,7 +103,8 @@ static void draft_key(draft_table *t, pith_str name) {
     for (size_t c = t->text.columns; c-- > 0;)
         if (draft_unique(t, c) && draft_names_key(t->text.names[c], name)) t->key = c;
     const draft_column *first = &t->columns[0];
-    if (t->key == SIZE_MAX && draft_unique(t, 0) && !pith_str_is(t->text.names[0], PITH_CSV_UNNAMED) && !first->words && !first->time && (first->whole || !first->number))
+    if (t->key == SIZE_MAX && draft_unique(t, 0) && !pith_str_is(t->text.names[0], PITH_CSV_UNNAMED) && !first->words &&
+        !first->time && (first->whole || !first->number))
         t->key = 0;
 }
 

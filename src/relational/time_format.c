@@ -8,10 +8,16 @@
 
 #include "relational/cell_value.h"
 
-const char *const pith_time_format_names[PITH_TIME_FORMATS] = {
-    "auto",       "iso",           "compact",            "month/day/year",     "day/month/year",
-    "month name", "epoch_seconds", "epoch_milliseconds", "epoch_microseconds", "epoch_nanoseconds"
-};
+const char *const pith_time_format_names[PITH_TIME_FORMATS] = { "auto",
+                                                                "iso",
+                                                                "compact",
+                                                                "month/day/year",
+                                                                "day/month/year",
+                                                                "month name",
+                                                                "epoch_seconds",
+                                                                "epoch_milliseconds",
+                                                                "epoch_microseconds",
+                                                                "epoch_nanoseconds" };
 
 typedef struct time_scan {
     const char *p, *end;

@@ -25,7 +25,8 @@ typedef enum pith_time_format {
 } pith_time_format;
 extern const char *const pith_time_format_names[PITH_TIME_FORMATS];
 
-/* Reads a time that is written in this form; AUTO is ISO. False if the cell is none, or not from the years 1 to 9999. */
+/* Reads a time that is written in this form; AUTO is ISO. False if the cell is none, or not from the years 1 to 9999.
+ */
 bool pith_time_parse(int64_t *seconds, pith_str cell, pith_time_format format);
 
 /* The forms, a bit each, that a column may have; begin with PITH_TIME_ANY and take each cell that is no null. Numbers
