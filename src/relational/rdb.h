@@ -37,10 +37,10 @@ typedef struct pith_rdb_column {
 typedef struct pith_rdb_table {
     pith_str name;
     uint32_t rows, column_count;
-    int32_t time_column; /* -1: rows have no time and are always there */
+    int32_t time_column;  /* -1: rows have no time and are always there */
     const int64_t *times; /* [rows] of a table without a time column whose rows name rows with times: the newest of
                              these; else NULL */
-    uint32_t first_cell; /* columns of all earlier tables: first_cell + column numbers a column of the database */
+    uint32_t first_cell;  /* columns of all earlier tables: first_cell + column numbers a column of the database */
     pith_rdb_column *columns;
     const uint64_t *key_begin; /* [rows + 1] into key_bytes; NULL without a primary key */
     const char *key_bytes;
@@ -63,8 +63,8 @@ typedef struct pith_rdb_task {
     pith_split_kind split;
     int64_t train_until, validation_until;
     int32_t train_percent, validation_percent;
-    bool rank; /* only the order of the numbers counts */
-    bool made; /* the table is the task's own, and has one link, to the table that is asked about */
+    bool rank;         /* only the order of the numbers counts */
+    bool made;         /* the table is the task's own, and has one link, to the table that is asked about */
     uint64_t left_out; /* of a window: questions without an answer, whose windows end after the table's last row */
 } pith_rdb_task;
 
@@ -120,8 +120,8 @@ pith_status pith_rdb_write(const pith_rdb *rdb, int (*write)(void *user, const v
 pith_status pith_rdb_describe(const pith_rdb *rdb, const pith_allocator *allocator,
                               void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err);
 
-/* The time of a row: its own, or that of the newest row that it names; PITH_TIME_NULL if its table has times but the row
- * has none, INT64_MIN + 1 if its table has none and it names no row with one. */
+/* The time of a row: its own, or that of the newest row that it names; PITH_TIME_NULL if its table has times but the
+ * row has none, INT64_MIN + 1 if its table has none and it names no row with one. */
 #define PITH_TIME_ALWAYS (INT64_MIN + 1)
 int64_t pith_rdb_row_time(const pith_rdb *rdb, uint32_t table, uint32_t row);
 /* From when on a cell is known; INT64_MAX: never. */

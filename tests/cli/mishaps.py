@@ -190,7 +190,7 @@ class Outputs(Command):
         self.bad(1, "compile", source, "-o", "/dev/null", says="not a file")
         self.good("compile", source, "-q", "-o", self.dir / "m.pith")
         compiled = (self.dir / "m.pith").read_bytes()
-        self.bad(1, "compile", self.dir / "m.pith", "-o", self.dir / "m.pith", says="m.pith")
+        self.bad(2, "compile", self.dir / "m.pith", "-o", self.dir / "m.pith", says="is an input too")
         self.good("compile", source, "-q", "-o", self.dir / "m.pith")
         self.assertEqual((source.read_bytes(), (self.dir / "m.pith").read_bytes()), (before, compiled))
         self.bad(2, "compile", source, "-m", source, "-o", self.dir / "x", says="once")

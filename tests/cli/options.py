@@ -958,7 +958,7 @@ class Convert(Options):
             (self.dir / "verified" / data.name).symlink_to(data)
         self.assertIn(b"1 passed", self.good("verified", verb="verify"))
         self.bad(2, says="give one file")
-        self.bad(1, "m.txt", "-o", "m.txt", says="m.txt")
+        self.bad(2, "m.txt", "-o", "m.txt", says="is an input too")
 
     def test_to(self):
         self.write("m.txt", "g (float[2] x) => (float[2] y) { y = Relu (x) }")

@@ -273,9 +273,9 @@ class Config(Case):
         self.assertEqual(text, (self.dir / "out.config").read_text())
         _, said = self.select(SOURCE / "tests/data/hf/bert", "--ort-operators", self.dir / "none.config", code=1)
         self.assertIn("ONNX Runtime reads ONNX files only; write one with 'pith export'", said)
-        for wrong in ("-", "operators.txt"):
+        for wrong, words in (("-", "--ort-operators -"), ("operators.txt", "takes the name of a file that ends in .config")):
             _, said = self.select(model, "--ort-operators", wrong, code=2)
-            self.assertIn("takes the name of a file that ends in .config", said)
+            self.assertIn(words, said)
 
     def test_format_of_onnx_runtime(self):
         """A line is read as reduced_build_config_parser.py reads it: three parts, whose opsets are whole numbers."""
