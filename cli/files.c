@@ -192,11 +192,12 @@ static int check_output(const command *c, const named_file *output, const char *
     const bool standard = is_standard(path);
     if (!standard && !identify(&id, path)) return -1;
     for (const named_file *f = files; f < files + file_count; f++) {
+        /* In an output folder the verb replaces files of its own. */
         if (f == output || f->use == FOLDER_WRITTEN || (!output && !strcmp(f->path, path))) continue;
         bool clash = false;
         if (is_written(f))
             clash = standard ? is_standard(f->path) : identify(&other, f->path) && same(&id, &other);
-        else if (!standard && f->use != FOLDER_WRITTEN) /* in which the verb replaces files of its own */
+        else if (!standard)
             clash = is_of_input(c, &id, f);
         if (clash) return refuse(c, output, path, f);
     }
