@@ -26,12 +26,19 @@ void json_scan_begin(json_scan *s, pith_str text, string_list *decoded) {
 enum { PATH_BYTES = 255, KEY_BYTES = 200 };
 #define CUT "…"
 
+/* Bytes of a text that are shown: whole characters of UTF-8. */
+static int bytes_shown(pith_str text) {
+    size_t n = text.size < KEY_BYTES ? text.size : KEY_BYTES;
+    while (text.size > n && n > KEY_BYTES - 4 && ((unsigned char)text.data[n] & 0xC0) == 0x80) n--;
+    return (int)n;
+}
+
 /* Appends "a.b[3]" for the place. */
 static void print_path(bytes *out, const json_scan *s) {
     for (int i = 0; i < s->depth && s->open[i].started; i++) {
         pith_str key = s->open[i].key;
         if (s->open[i].is_object)
-            bytes_print(out, "%s%.*s", i ? "." : "", (int)(key.size < KEY_BYTES ? key.size : KEY_BYTES), key.data);
+            bytes_print(out, "%s%.*s", i ? "." : "", bytes_shown(key), key.data);
         else
             bytes_print(out, "[%lld]", (long long)s->open[i].index);
     }
@@ -294,7 +301,7 @@ int64_t json_scan_int(json_scan *s) {
         overflow |= __builtin_add_overflow(value, negative ? -digit : digit, &value);
     }
     if (integer && !overflow) return value;
-    json_scan_fail(s, "%.*s is %s", (int)(raw.size < KEY_BYTES ? raw.size : KEY_BYTES), raw.data,
+    json_scan_fail(s, "%.*s is %s", bytes_shown(raw), raw.data,
                    integer ? "too large" : "not a whole number");
     return 0;
 }

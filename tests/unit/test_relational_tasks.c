@@ -287,7 +287,7 @@ static void wrong_tasks(void **state) {
         { QUERY("SELECT 1 AS anchor FROM nowhere", BOOLEAN), "the query of task 't': no such table: nowhere" },
         { QUERY("SELECT 1; SELECT 2", BOOLEAN), "is not one SELECT alone" },
         { QUERY("DELETE FROM orders", BOOLEAN), "begins neither with SELECT nor with WITH" },
-        { QUERY("WITH x AS (SELECT 1) DELETE FROM orders", BOOLEAN), "is not one SELECT alone" },
+        { QUERY("WITH x AS (SELECT 1) DELETE FROM orders", BOOLEAN), "the query of task 't': not authorized" },
         { QUERY("ATTACH 'x' AS y", BOOLEAN), "begins neither with SELECT nor with WITH" },
         { QUERY("SELECT 1", ""), "has a query and needs a target_stype" },
         { QUERY("SELECT 1", "\"target_stype\": \"text\", "), "targets are boolean, numerical or categorical" },
