@@ -301,8 +301,7 @@ int64_t json_scan_int(json_scan *s) {
         overflow |= __builtin_add_overflow(value, negative ? -digit : digit, &value);
     }
     if (integer && !overflow) return value;
-    json_scan_fail(s, "%.*s is %s", bytes_shown(raw), raw.data,
-                   integer ? "too large" : "not a whole number");
+    json_scan_fail(s, "%.*s is %s", bytes_shown(raw), raw.data, integer ? "too large" : "not a whole number");
     return 0;
 }
 
