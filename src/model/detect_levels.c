@@ -47,16 +47,16 @@ static int level_count(int32_t side, int64_t window) {
     return side <= window ? 1 : 1 + (int)((side - window + window * 3 / 4 - 1) / (window * 3 / 4));
 }
 
-/* Where window i of count begins. */
-static int32_t level_begin(int32_t side, int64_t window, int i, int count) {
-    return count == 1 ? 0 : (int32_t)((side - window) * i / (count - 1));
+/* Where window i of count begins: at a cell of the network's grids, so that windows give the numbers of the whole. */
+static int32_t level_begin(int32_t side, int64_t window, int i, int count, int stride) {
+    return count == 1 ? 0 : (int32_t)level_multiple((side - window) * i / (count - 1), stride);
 }
 
 /* The part of a side that is window i's own: up to the middle of what it shares with the next. */
-static void level_part(int32_t *from, int32_t *to, int32_t side, int64_t window, int i, int count) {
-    const int64_t begin = level_begin(side, window, i, count);
-    *from = i ? (int32_t)((level_begin(side, window, i - 1, count) + window + begin) / 2) : INT32_MIN;
-    *to = i + 1 < count ? (int32_t)((begin + window + level_begin(side, window, i + 1, count)) / 2) : INT32_MAX;
+static void level_part(int32_t *from, int32_t *to, int32_t side, int64_t window, int i, int count, int stride) {
+    const int64_t begin = level_begin(side, window, i, count, stride);
+    *from = i ? (int32_t)((level_begin(side, window, i - 1, count, stride) + window + begin) / 2) : INT32_MIN;
+    *to = i + 1 < count ? (int32_t)((begin + window + level_begin(side, window, i + 1, count, stride)) / 2) : INT32_MAX;
 }
 
 static bool level_add(pith_detect_levels *l, const int32_t size[2], const int64_t *input, int stride, int32_t largest) {
@@ -70,15 +70,15 @@ static bool level_add(pith_detect_levels *l, const int32_t size[2], const int64_
         pith_detect_window *w = &l->windows[l->count++];
         *w = (pith_detect_window){ .scaled_width = size[0],
                                    .scaled_height = size[1],
-                                   .left = level_begin(size[0], wide, x, columns),
-                                   .top = level_begin(size[1], high, y, rows),
-                                   .width = size[0] < wide ? size[0] : (int32_t)wide,
-                                   .height = size[1] < high ? size[1] : (int32_t)high,
+                                   .left = level_begin(size[0], wide, x, columns, stride),
+                                   .top = level_begin(size[1], high, y, rows, stride),
                                    .whole_width = wide,
                                    .whole_height = high,
                                    .largest = largest };
-        level_part(&w->from_x, &w->to_x, size[0], wide, x, columns);
-        level_part(&w->from_y, &w->to_y, size[1], high, y, rows);
+        w->width = size[0] - w->left < wide ? size[0] - w->left : (int32_t)wide;
+        w->height = size[1] - w->top < high ? size[1] - w->top : (int32_t)high;
+        level_part(&w->from_x, &w->to_x, size[0], wide, x, columns, stride);
+        level_part(&w->from_y, &w->to_y, size[1], high, y, rows, stride);
     }
     return true;
 }

@@ -352,7 +352,8 @@ static bool detect_own(pith_candidates *found, size_t from, const pith_detect_wi
     const float largest = w->largest ? (float)w->largest : HUGE_VALF;
     const bool across = w->width < w->scaled_width, along = w->height < w->scaled_height;
     /* A face that is larger than what windows share may be cut off in each. */
-    const float shared = (float)((across && (!along || w->width < w->height) ? w->width : w->height) / 4);
+    const int64_t narrow = across && (!along || w->whole_width < w->whole_height) ? w->whole_width : w->whole_height;
+    const float shared = (float)(narrow / 5);
     size_t count = from;
     bool weak = false;
     for (size_t i = from; i < found->count; i++) {

@@ -23,8 +23,8 @@ from PIL import Image, ImageFilter
 from pasted_faces import FACES, YUNET, iou, write_ppm
 
 # Size of the picture, heights of faces.
-CASES = (((640, 480), (30, 45, 70, 110, 170, 260, 380)), ((1920, 1080), (45, 70, 150, 300, 600, 900)),
-         ((4000, 3000), (90, 130, 200, 400, 700, 1000, 1400, 2000)))
+CASES = (((640, 480), (30, 45, 70, 110, 170, 260, 380, 470)), ((1920, 1080), (30, 45, 70, 150, 300, 600, 900)),
+         ((4000, 3000), (90, 110, 130, 160, 200, 400, 700, 1000, 1400, 2000)))
 
 
 def opencv(picture, side=None):
