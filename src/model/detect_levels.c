@@ -3,7 +3,8 @@
  * YuNet's scores fall for faces of less than 30 and of more than about 400 pixels. A picture that fits into 640x640 is
  * looked at in its own size, and at half of it if there is a large face with a low score. A larger one is looked at
  * scaled to fit into 320x320, for large faces, and in its own size if that is no more than full HD, else at the size
- * that three runs of 640x640 leave. What is small at one of them is large enough at the other. */
+ * that three runs of 640x640 leave. What is small at one of them is large enough at the other.
+ * With windows, which may cut faces off, there is a size of 640x640 between them. */
 #include "model/detect_levels.h"
 
 #include <math.h>
@@ -87,13 +88,16 @@ bool pith_detect_levels_of(pith_detect_levels *levels, int32_t width, int32_t he
                            int64_t side_most) {
     const bool small = width <= LEVEL_SIDE && height <= LEVEL_SIDE;
     int32_t fine[2] = { width, height }, coarse[2] = { width > 1 ? width / 2 : 1, height > 1 ? height / 2 : 1 };
+    int32_t middle[2] = { width, height }; /* for faces that are cut off by windows */
     levels->count = 0;
     levels->weak_only = small;
     if (!small) {
         level_fine(fine, width, height, stride);
+        pith_detect_fit(middle, width, height, LEVEL_SIDE, LEVEL_SIDE);
         pith_detect_fit(coarse, width, height, LEVEL_COARSE, LEVEL_COARSE);
     }
     return fine[0] <= side_most && fine[1] <= side_most &&
            level_add(levels, fine, input, stride, small ? 0 : LEVEL_FACE_LARGEST) &&
+           (small || !input || level_add(levels, middle, input, stride, LEVEL_FACE_LARGEST)) &&
            level_add(levels, coarse, input, stride, 0);
 }

@@ -353,7 +353,7 @@ static bool detect_own(pith_candidates *found, size_t from, const pith_detect_wi
     const bool across = w->width < w->scaled_width, along = w->height < w->scaled_height;
     /* A face that is larger than what windows share may be cut off in each. */
     const int64_t narrow = across && (!along || w->whole_width < w->whole_height) ? w->whole_width : w->whole_height;
-    const float shared = (float)(narrow / 5);
+    const float shared = (float)(narrow / 4);
     size_t count = from;
     bool weak = false;
     for (size_t i = from; i < found->count; i++) {
