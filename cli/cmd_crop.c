@@ -13,11 +13,13 @@
 #include "cli/crop_picture.h"
 #include "cli/csv_out.h"
 #include "cli/message.h"
+#include "cli/name_set.h"
 #include "cli/number.h"
 #include "cli/output.h"
 #include "cli/parallel.h"
 #include "cli/picture_files.h"
 #include "cli/picture_out.h"
+#include "cli/profile_file.h"
 #include "cli/runtime_choice.h"
 
 enum { PICTURES_PER_THREAD = 2, PICTURES_MOST = 64 };
@@ -39,7 +41,7 @@ static const char *const formats[] = { NULL, "jpeg", "png", "webp" };
 static const char *const endings[] = { NULL, ".jpg", ".png", ".webp" };
 
 typedef struct crop_settings {
-    const char *model, *dir, *size, *detect_size, *fill, *naming, *list, *map, *sheet;
+    const char *model, *dir, *size, *detect_size, *fill, *naming, *list, *map, *sheet, *profile;
     int preset, position, format;
     int32_t quality, most, right, down;
     double threshold, overlap, face, sharpness;
@@ -58,7 +60,7 @@ typedef struct cropped {
 } cropped;
 
 typedef struct picture {
-    const char *path;
+    const char *path, *name; /* name: below the folder of the crops, without the face's number */
     const crop_entry *entry; /* of the map; NULL: there is no map */
     pith_faces found;
     const pith_face *faces; /* [count], the best of those that were found, or the one that the map gives */
@@ -74,6 +76,9 @@ typedef struct crop_job {
     pith_model *model; /* NULL: the map gives all boxes */
     crop_map map;
     string_list found;
+    char **names; /* [found.count] */
+    name_set written_names;
+    passed_over passed;
     picture *pictures;
     size_t count, done, failed, written, blurred;
     output list;
@@ -118,12 +123,10 @@ static void put_rule(bytes *out, const char *rule, const char *last, const char 
 }
 
 /* The name of a crop below the folder of the crops. From malloc. */
-static char *crop_name(const crop_job *j, const picture *p, size_t n) {
+static char *crop_name(crop_job *j, const picture *p, size_t n) {
     bytes out = { NULL, 0, 0 };
-    char *whole = picture_out_name(j->paths, p->path), *slash = strrchr(whole, '/');
-    const char *last = slash ? slash + 1 : whole, *dot = strrchr(last, '.');
-    const char *ending = j->s->format ? endings[j->s->format] : picture_out_format(last) ? dot : ".png";
-    if (!p->entry && slash) put_piece(&out, whole, (size_t)(slash - whole) + 1);
+    const char *slash = strrchr(p->name, '/'), *last = slash ? slash + 1 : p->name, *ending = strrchr(last, '.');
+    if (!p->entry && slash) put_piece(&out, p->name, (size_t)(slash - p->name) + 1);
     put_rule(&out, p->entry ? p->entry->name : j->s->naming, last, ending, n);
     bytes_add(&out, "", 1);
     const char *format = p->entry ? picture_out_format(out.data) : "";
@@ -132,8 +135,7 @@ static char *crop_name(const crop_job *j, const picture *p, size_t n) {
         put_piece(&out, ending, strlen(ending));
         bytes_add(&out, "", 1);
     }
-    free(whole);
-    return out.data;
+    return name_set_add(&j->written_names, out.data);
 }
 
 static bool is_there(const crop_job *j, const char *name) {
@@ -177,7 +179,10 @@ static void crop_one(void *context, size_t index) {
     read.channels = 3;
     read.max_pixels = j->s->max_pixels;
     if (p->entry && p->entry->has_box) p->faces = &p->entry->face;
-    if (pith_image_read(&image, p->path, &read, &err)) {
+    const uint64_t begin = pith_profile_now();
+    const bool there = !pith_image_read(&image, p->path, &read, &err);
+    pith_profile_phase(detect.profile, "decode", begin);
+    if (!there) {
         p->problem = strdup(err.message);
         return;
     }
@@ -186,7 +191,9 @@ static void crop_one(void *context, size_t index) {
         p->problem = grow(NULL, strlen(p->path) + strlen(said) + 3);
         sprintf(p->problem, "%s: %s", p->path, said);
     } else {
+        const uint64_t cut = pith_profile_now();
         make_crops(j, p, &image);
+        pith_profile_phase(detect.profile, "crop", cut);
     }
     pith_image_free(&image);
 }
@@ -290,11 +297,14 @@ static int crop_batches(crop_job *j) {
     j->pictures = grow(NULL, room * sizeof *j->pictures);
     for (size_t next = 0; next < j->found.count;) {
         for (j->count = 0; j->count < room && next < j->found.count; j->count++)
-            j->pictures[j->count] =
-                (picture){ .path = j->found.items[next], .entry = j->s->map ? &j->map.items[next] : NULL },
+            j->pictures[j->count] = (picture){ .path = j->found.items[next],
+                                               .name = j->names[next],
+                                               .entry = j->s->map ? &j->map.items[next] : NULL },
             next++;
         parallel_run(crop_one, j, j->count, j->s->detect.threads);
+        const uint64_t begin = pith_profile_now();
         for (size_t i = 0; i < j->count; i++) finish_picture(j, &j->pictures[i]);
+        pith_profile_phase(j->s->detect.profile, "write", begin);
     }
     free(j->pictures);
     show_progress(j, true);
@@ -306,7 +316,7 @@ static int crop_batches(crop_job *j) {
 
 /* The pictures that the arguments stand for, or those of the map. */
 static int find_pictures(crop_job *j) {
-    if (!j->s->map) return picture_files_find(&j->found, j->c, j->paths);
+    if (!j->s->map) return picture_files_find(&j->found, &j->passed, j->c, j->paths);
     for (size_t i = 0; i < j->map.count; i++) {
         const char *path = j->map.items[i].path;
         list_add(&j->found, strcpy(grow(NULL, strlen(path) + 1), path));
@@ -328,6 +338,7 @@ static int crop_files(crop_job *j) {
     static const char header[] = "file,crop,x,y,w,h,score,sharpness\n";
     int code = find_pictures(j);
     bool listed = false;
+    j->names = picture_out_names(j->paths, &j->found, endings[j->s->format], false);
     if (!code && j->s->list) {
         code = output_open(&j->list, j->c, j->s->list, &j->found);
         listed = !code;
@@ -340,6 +351,9 @@ static int crop_files(crop_job *j) {
         code = contact_sheet_close(&j->sheet, j->c, code);
     }
     if (listed) code = output_close(&j->list, j->c, begun, code);
+    if (begun) code = picture_files_tell(&j->passed, j->c, code);
+    picture_out_names_free(j->names, j->found.count);
+    name_set_free(&j->written_names);
     picture_files_free(&j->found);
     return code;
 }
@@ -391,8 +405,10 @@ static int crop_check(const command *c, crop_settings *s, const string_list *pat
     if (s->rule.face > 1000) return usage(c, "--face-height is a percentage, of at most 1000");
     if (s->size && !read_size(s->size, &s->rule.width, &s->rule.height))
         return usage(c, "--size takes WIDTHxHEIGHT, such as 512x512, of at most 10000, not '%s'", s->size);
-    if (s->detect_size && !read_size(s->detect_size, &s->detect.width, &s->detect.height))
-        return usage(c, "--detect-size takes WIDTHxHEIGHT, such as 640x640, not '%s'", s->detect_size);
+    const bool own = s->detect_size && !strcmp(s->detect_size, "original");
+    if (own) s->detect.width = s->detect.height = PITH_DETECT_OWN_SIZE;
+    if (s->detect_size && !own && !read_size(s->detect_size, &s->detect.width, &s->detect.height))
+        return usage(c, "--detect-size takes WIDTHxHEIGHT, such as 640x640, or original, not '%s'", s->detect_size);
     if (s->fill && !read_colour(s->rule.fill, s->fill))
         return usage(c, "--fill takes a colour such as #ffffff, not '%s'", s->fill);
     if (strchr(s->naming, '/') || !strstr(s->naming, "{stem}") || !strstr(s->naming, "{n}"))
@@ -407,18 +423,25 @@ static int open_detector(crop_job *j, crop_settings *s) {
     s->open.log = &warnings;
     runtime_choice_apply(&s->open, &s->runtime, 1);
     if (pith_model_open(&j->model, s->model, &s->open, &err)) return fail_model(j->c, &err, s->model);
+    telemetry_model(j->model);
     return pith_detect(NULL, j->model, NULL, 0, &s->detect, &err) ? fail(j->c, "%s: %s", s->model, err.message)
                                                                   : EXIT_DONE;
 }
 
 static int crop_open(const command *c, crop_settings *s, const string_list *paths) {
     crop_job j = { .c = c, .s = s, .paths = paths, .progress = isatty(STDERR_FILENO) == 1 };
-    int code = s->map ? crop_map_read(&j.map, c, s->map) : EXIT_DONE;
+    pith_profile *profile;
+    int code = profile_open(&profile, c, s->profile, paths);
+    if (!code) code = telemetry_begin(&profile, c, s->runtime.telemetry, s->detect.threads);
+    if (code) return code;
+    s->open.profile = s->detect.profile = profile;
+    code = s->map ? crop_map_read(&j.map, c, s->map) : EXIT_DONE;
     if (!code) code = open_detector(&j, s);
     if (!code) code = crop_files(&j);
     pith_model_close(j.model);
     crop_map_free(&j.map);
-    return code;
+    telemetry_end(&profile);
+    return profile_close(profile, c, code);
 }
 
 static int crop_run(int argc, char **argv) {
@@ -462,9 +485,11 @@ static const option options[] = {
     AT(list_crop, list),
     AT(contact_sheet, sheet),
     AT(resume_crop, resume),
+    AT(profile, profile),
     OPTION_SECTION("work"),
     AT(threads, detect.threads),
     OPTIONS_RUNTIME(crop_settings, runtime),
+    AT(telemetry, runtime.telemetry),
     OPTION_CONFIG,
     OPTION_END,
 };

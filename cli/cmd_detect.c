@@ -39,7 +39,7 @@ typedef struct detect_settings {
 } detect_settings;
 
 typedef struct picture {
-    const char *path;
+    const char *path, *name; /* name: of the annotated picture */
     pith_image image;
     pith_faces faces;
     char *problem; /* why there are no faces; NULL: there are */
@@ -51,6 +51,8 @@ typedef struct detect_job {
     const string_list *paths;
     pith_model *model;
     string_list found;
+    char **names; /* [found.count], of annotated pictures */
+    passed_over passed;
     picture *pictures; /* of the batch */
     size_t count, room, failed;
     output out;
@@ -160,20 +162,11 @@ static void detect_faces(detect_job *j) {
     free(faces);
 }
 
-/* A picture of a format that is not written becomes a PNG, with another ending. */
 static int write_annotated(detect_job *j, picture *p) {
     pith_image_encode_options options = PITH_IMAGE_ENCODE_OPTIONS_INIT;
-    char *name = picture_out_name(j->paths, p->path);
-    const char *format = picture_out_format(name);
-    if (!format) {
-        name = grow(name, strlen(name) + 5);
-        strcat(name, ".png");
-    }
-    options.format = format ? format : "png";
+    options.format = picture_out_format(p->name);
     annotate_faces(&p->image, &p->faces);
-    int code = picture_out_write(j->c, &p->image, j->s->annotate, name, &options, &j->found);
-    free(name);
-    return code;
+    return picture_out_write(j->c, &p->image, j->s->annotate, p->name, &options, &j->found);
 }
 
 static void put_result(detect_job *j, const picture *p) {
@@ -203,7 +196,7 @@ static int detect_batches(detect_job *j) {
     if (j->s->format == FORMAT_CSV) output_header(&j->out, CSV_HEADER, sizeof CSV_HEADER - 1);
     while (good && next < j->found.count) {
         for (j->count = 0; j->count < j->room && next < j->found.count; j->count++)
-            j->pictures[j->count] = (picture){ .path = j->found.items[next++] };
+            j->pictures[j->count] = (picture){ .path = j->found.items[next], .name = j->names[next] }, next++;
         parallel_run(read_picture, j, j->count, j->s->detect.threads);
         detect_faces(j);
         for (size_t i = 0; i < j->count; i++) finish_picture(j, &j->pictures[i]);
@@ -253,18 +246,28 @@ static int detect_files(detect_job *j, const string_list *paths) {
     pith_cpu_report(&cpu, NULL);
     j->room = (size_t)(j->s->detect.threads ? j->s->detect.threads : cpu.threads) * PICTURES_PER_THREAD;
     if (j->room > PICTURES_MOST) j->room = PICTURES_MOST;
-    int code = picture_files_find(&j->found, j->c, paths);
+    int code = picture_files_find(&j->found, &j->passed, j->c, paths);
+    j->names = picture_out_names(paths, &j->found, NULL, true);
     if (!code) code = output_open(&j->out, j->c, j->s->output, &j->found);
     if (!code) {
         j->pictures = grow(NULL, j->room * sizeof *j->pictures);
         code = output_close(&j->out, j->c, true, detect_batches(j));
+        code = picture_files_tell(&j->passed, j->c, code);
     }
+    picture_out_names_free(j->names, j->found.count);
     picture_files_free(&j->found);
     free(j->pictures);
     return code;
 }
 
 /* ---- the command ---- */
+
+/* "original": the picture's own. */
+static bool take_own_size(detect_settings *s) {
+    if (!s->size || strcmp(s->size, "original") != 0) return false;
+    s->detect.width = s->detect.height = PITH_DETECT_OWN_SIZE;
+    return true;
+}
 
 /* "640x480", or "640" for a square; text NULL leaves them as they are. */
 static int take_size(const command *c, int32_t *width, int32_t *height, const char *text, const char *name) {
@@ -291,7 +294,7 @@ static int detect_check(const command *c, detect_settings *s, const string_list 
     s->detect.score_threshold = (float)s->threshold;
     s->detect.nms_threshold = (float)s->overlap;
     s->detect.score = s->score;
-    int code = take_size(c, &s->detect.width, &s->detect.height, s->size, "size");
+    int code = take_own_size(s) ? EXIT_DONE : take_size(c, &s->detect.width, &s->detect.height, s->size, "size");
     return code ? code : take_size(c, &s->raw_width, &s->raw_height, s->raw, "raw");
 }
 

@@ -24,6 +24,7 @@ typedef struct picture {
 typedef struct images_job {
     embed_images *e;
     string_list found; /* the pictures of e->paths; their names are the job's own */
+    passed_over passed;
     size_t next;
     text_batch batch; /* paths from stdin */
     picture *pictures;
@@ -227,8 +228,8 @@ int embed_images_run(embed_images *e, const char *path, bool resume) {
     j.batch.in.separator = e->null ? 0 : '\n';
     j.batch.keeps = e->field && e->objects;
     double began = now_seconds();
-    int code = picture_files_find(&j.found, e->c, e->paths);
-    if (!code) code = write_images(&j, path, resume);
+    int code = picture_files_find(&j.found, &j.passed, e->c, e->paths);
+    if (!code) code = picture_files_tell(&j.passed, e->c, write_images(&j, path, resume));
     e->seconds = now_seconds() - began;
     text_batch_close(&j.batch);
     picture_files_free(&j.found);

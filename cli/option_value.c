@@ -132,6 +132,19 @@ void option_range(char *range, size_t size, const option_row *row) {
     }
 }
 
+/* A number where a name is wanted: NULL, or the option --NAME-threshold if the command has it. */
+static const char *option_threshold(const command *c, const option_row *row, const char *text) {
+    char *end;
+    if (row->kind != OPTION_CHOICE || !row->name) return NULL;
+    strtod(text, &end);
+    const size_t length = strlen(row->name);
+    for (const option *o = c->options; end != text && !*end && (o->row || o->heading); o++)
+        if (o->row && o->row->name && !strncmp(o->row->name, row->name, length) &&
+            !strcmp(o->row->name + length, "-threshold"))
+            return o->row->name;
+    return NULL;
+}
+
 int option_store(const command *c, const char *label, const option *o, void *settings, const char *text) {
     char range[200];
     union {
@@ -146,5 +159,7 @@ int option_store(const command *c, const char *label, const option *o, void *set
     if (ignored && o->row->kind == OPTION_LIST) free(unused.list.items);
     if (good) return -1;
     option_range(range, sizeof range, o->row);
+    const char *threshold = option_threshold(c, o->row, text);
+    if (threshold) return usage(c, "%s %s, not '%s'; a threshold is given by --%s", label, range, text, threshold);
     return usage(c, "%s %s, not '%s'", label, range, text);
 }

@@ -8,20 +8,77 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "cli/name_set.h"
 #include "cli/output.h"
 
-char *picture_out_name(const string_list *paths, const char *found) {
-    const char *name = strrchr(found, '/') ? strrchr(found, '/') + 1 : found;
+/* Its length without slashes at its end. */
+static size_t folder_size(const char *path) {
+    size_t size = strlen(path);
+    while (size > 1 && path[size - 1] == '/') size--;
+    return size;
+}
+
+/* Where the folder's own name begins; NULL if it has none to be used. */
+static const char *folder_name(const char *path) {
+    const size_t size = folder_size(path);
+    size_t begin = size;
+    while (begin && path[begin - 1] != '/') begin--;
+    const size_t length = size - begin;
+    const bool dots = (length == 1 && path[begin] == '.') || (length == 2 && !strncmp(path + begin, "..", 2));
+    return length && !dots ? path + begin : NULL;
+}
+
+/* From malloc. */
+static char *name_below(const string_list *paths, bool several, const char *found) {
+    const char *name = strrchr(found, '/') ? strrchr(found, '/') + 1 : found, *before = NULL;
+    size_t before_size = 0;
     for (size_t i = 0; i < paths->count; i++) {
-        size_t size = strlen(paths->items[i]);
-        while (size > 1 && paths->items[i][size - 1] == '/') size--;
-        if (!strncmp(found, paths->items[i], size) && found[size] == '/') {
-            name = found + size + strspn(found + size, "/");
-            break;
-        }
+        const size_t size = folder_size(paths->items[i]);
+        if (strncmp(found, paths->items[i], size) != 0 || found[size] != '/') continue;
+        name = found + size + strspn(found + size, "/");
+        before = several ? folder_name(paths->items[i]) : NULL;
+        before_size = before ? (size_t)(paths->items[i] + size - before) : 0;
+        break;
     }
-    char *copy = grow(NULL, strlen(name) + 1);
-    return strcpy(copy, name);
+    char *copy = grow(NULL, before_size + strlen(name) + 2);
+    sprintf(copy, "%.*s%s%s", (int)before_size, before ? before : "", before ? "/" : "", name);
+    return copy;
+}
+
+/* The name with the ending of what is written. From malloc. */
+static char *with_ending(char *name, const char *ending, bool after) {
+    char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name, *dot = strrchr(last, '.');
+    if (!ending && picture_out_format(name)) return name;
+    if (!after && dot && dot > last) *dot = 0;
+    name = grow(name, strlen(name) + strlen(ending ? ending : ".png") + 1);
+    return strcat(name, ending ? ending : ".png");
+}
+
+char **picture_out_names(const string_list *paths, const string_list *found, const char *ending, bool after) {
+    char **names = grow(NULL, found->count * sizeof *names);
+    bool *settled = grow(NULL, found->count * sizeof *settled);
+    name_set set = { 0 };
+    size_t folders = 0;
+    struct stat info;
+    for (size_t i = 0; i < paths->count; i++) folders += !stat(paths->items[i], &info) && S_ISDIR(info.st_mode);
+    /* A picture that has its name already keeps it. */
+    for (size_t i = 0; i < found->count; i++) {
+        char *own = name_below(paths, folders > 1, found->items[i]);
+        names[i] = with_ending(strcpy(grow(NULL, strlen(own) + 1), own), ending, after);
+        settled[i] = !strcmp(own, names[i]) && !name_set_has(&set, own);
+        if (settled[i]) names[i] = name_set_add(&set, names[i]);
+        free(own);
+    }
+    for (size_t i = 0; i < found->count; i++)
+        if (!settled[i]) names[i] = name_set_add(&set, names[i]);
+    name_set_free(&set);
+    free(settled);
+    return names;
+}
+
+void picture_out_names_free(char **names, size_t count) {
+    for (size_t i = 0; names && i < count; i++) free(names[i]);
+    free(names);
 }
 
 const char *picture_out_format(const char *name) {

@@ -43,6 +43,9 @@ typedef enum pith_face_score {
     PITH_FACE_SCORE_PRODUCT = 1 /* their product, as in the evaluation of YuNet's authors */
 } pith_face_score;
 
+/* As width and height of pith_detect_options: pictures keep their size, as in OpenCV's FaceDetectorYN. */
+#define PITH_DETECT_OWN_SIZE (-1)
+
 typedef struct pith_detect_options {
     size_t size;
     float score_threshold; /* faces with a lower score are left out; 0 to 1 */
@@ -50,8 +53,10 @@ typedef struct pith_detect_options {
                               the lower score is left out; 0 to 1 */
     int32_t top_k;         /* the most candidates that are compared with each other, those with the best scores */
     int32_t score;         /* a pith_face_score */
-    int32_t width, height; /* the picture is scaled, in its proportions, to fit into so many pixels. Both 0: it keeps
-                              its size. In both cases zeros fill it on the right and below to multiples of 32. */
+    int32_t width, height; /* the picture is scaled, in its proportions, to fit into so many pixels. Both 0: YuNet looks
+                              at it at up to two sizes, for faces of any size; MTCNN does so by itself. Both
+                              PITH_DETECT_OWN_SIZE: it keeps its size. Zeros fill it on the right and below to multiples
+                              of 32. */
     int32_t threads;       /* number of threads; 0: all CPUs the process may use */
     const volatile int *cancel;      /* non-zero: the call returns PITH_ERR_CANCELLED; NULL: it cannot be cancelled */
     pith_profile *profile;           /* records steps and phases; NULL: nothing is recorded */
@@ -66,10 +71,13 @@ typedef struct pith_detect_options {
 /* Finds the faces of pictures: faces[count], which the caller frees one by one. The model is any file of YuNet, with
  * outputs cls_8 to kps_32, or a directory with the three networks of MTCNN (docs/faces.md). A picture may have any
  * size, whatever the file declares, and 1, 3 or 4 channels; alpha is dropped. Its faces do not depend on the other
- * pictures or on the number of threads. With options NULL the result is that of OpenCV's FaceDetectorYN: thresholds 0.9
- * and 0.3, boxes rounded towards zero when they are compared.
+ * pictures or on the number of threads. Thresholds, and the rounding of boxes when they are compared, are those of
+ * OpenCV's FaceDetectorYN; with PITH_DETECT_OWN_SIZE the faces are its faces too.
+ *   - By default a picture that fits into 640x640 is looked at in its own size, and at half of it if a large face has a
+ *     low score. A larger one is looked at scaled to fit into 320x320, and in its own size if that is no more than full
+ *     HD (1920x1080), else as large as three runs of 640x640 in all allow. Where boxes overlap, the best score decides.
  *   - A model that was opened with PITH_OPEN_STRICT_SHAPES takes the size only that its file declares.
- *   - On ONNX Runtime, which takes declared sizes only, pictures are scaled to that size if no other is given.
+ *   - ONNX Runtime takes declared sizes only; the sizes above are then put together from windows of the declared size.
  * After an error no faces are held. An error names the picture by its index. PITH_ERR_UNSUPPORTED: the model is no
  * detector that is known. */
 PITH_API pith_status pith_detect(pith_faces *faces, const pith_model *model, const pith_image *images, size_t count,

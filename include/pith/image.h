@@ -124,7 +124,8 @@ PITH_API pith_status pith_image_center_crop(pith_image *cropped, const pith_imag
 /* What a preprocessor_config.json says: how pictures are resized, cropped, rescaled and normalised. Immutable. */
 typedef struct pith_image_processor pith_image_processor;
 
-/* path: a folder with preprocessor_config.json, or the file itself. The steps are those of the class that the file
+/* path: a folder with preprocessor_config.json, or with processor_config.json whose image_processor wins over it, as in
+ * transformers 5; or one of these files. The steps are those of the class that the file
  * names in image_processor_type, in its form that uses Pillow. Where no class is named, config.json of the same folder
  * tells the model and so the class. A class that is not known, and a key that none of the known classes has, are errors
  * that name it. allocator: NULL is the library's own; must outlive the processor. */

@@ -84,7 +84,8 @@ static const char *const models[][2] = {
 };
 
 const pith_processor_class *pith_processor_class_find(pith_str name) {
-    static const char *const endings[] = { "ImageProcessorFast", "ImageProcessor", "FeatureExtractor" };
+    static const char *const endings[] = { "ImageProcessorFast", "ImageProcessorPil", "ImageProcessor",
+                                           "FeatureExtractor" };
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
         size_t n = strlen(endings[i]);
         if (name.size <= n || memcmp(name.data + name.size - n, endings[i], n)) continue;

@@ -1,7 +1,10 @@
-/* processor_read.c - preprocessor_config.json → the steps.
+/* processor_read.c - preprocessor_config.json, or image_processor of processor_config.json → the steps.
  *
+ * transformers 5 writes the second, and where both are there, takes it.
  * Keys that a class does not have are ignored if another class has them, since transformers ignores them. A key that no
  * class here has may come from a newer class or from code of the model: unless it is null or false, it is refused. */
+#include <string.h>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -10,6 +13,8 @@
 #include "image/resize.h"
 
 #define CONFIG "preprocessor_config.json"
+#define WHOLE_CONFIG "processor_config.json"
+#define WHOLE_KEY "image_processor"
 
 /* What the file says before the class is known; the class may be named after its settings. */
 typedef struct processor_file {
@@ -17,7 +22,8 @@ typedef struct processor_file {
     pith_image_processor *p;
     pith_str type;
     bool size_given, crop_given, mean_given, std_given, pct_given, resample_given, factor_given;
-    bool size_number;                                                       /* size is one number, in size.shortest */
+    bool within, found; /* the steps are in an object of the file; whether it was there */
+    bool size_number;   /* size is one number, in size.shortest */
     int do_resize, do_crop, do_rescale, do_normalize, do_flip, offset, top; /* -1: not said */
 } processor_file;
 
@@ -257,15 +263,27 @@ static void processor_parse(processor_file *f, pith_str text, const char *path, 
     pith_json_init(f->j, text, path, arena, err);
     f->j->python = true;
     pith_json_object(f->j);
-    while (pith_json_next_key(f->j, &key)) processor_read_key(f, key);
+    while (pith_json_next_key(f->j, &key)) {
+        if (!f->within) {
+            processor_read_key(f, key);
+        } else if (!pith_str_is(key, WHOLE_KEY) || pith_json_peek(f->j) != PITH_JSON_OBJECT) {
+            pith_json_skip(f->j);
+        } else {
+            f->found = true;
+            pith_json_object(f->j);
+            while (pith_json_next_key(f->j, &key)) processor_read_key(f, key);
+        }
+    }
     pith_json_finish(f->j);
 }
 
-static pith_status processor_read_text(pith_image_processor *p, pith_str text, const char *path, pith_arena *arena,
-                                       pith_error *err) {
+/* *found: NULL for a file that has the steps themselves; else whether there is the object that has them. */
+static pith_status processor_read_text(pith_image_processor *p, bool *found, pith_str text, const char *path,
+                                       pith_arena *arena, pith_error *err) {
     pith_json j;
     processor_file f = { .j = &j,
                          .p = p,
+                         .within = found != NULL,
                          .do_resize = -1,
                          .do_crop = -1,
                          .do_rescale = -1,
@@ -275,6 +293,8 @@ static pith_status processor_read_text(pith_image_processor *p, pith_str text, c
                          .top = -1 };
     processor_parse(&f, text, path, arena, err);
     if (j.failed) return err->code;
+    if (found) *found = f.found;
+    if (found && !f.found) return PITH_OK;
     if (!f.type.size) {
         PITH_TRY(processor_class_by_model(&p->kind, path, arena, err));
     } else if (!(p->kind = pith_processor_class_find(f.type))) {
@@ -287,17 +307,35 @@ static pith_status processor_read_text(pith_image_processor *p, pith_str text, c
     return pith_processor_complete(p, path, err);
 }
 
+static pith_status processor_read_file(pith_image_processor *p, bool *found, const char *path, pith_arena *arena,
+                                       pith_error *err) {
+    pith_file file;
+    PITH_TRY(pith_file_open(&file, path, false, NULL, err));
+    pith_status status =
+        processor_read_text(p, found, (pith_str){ (const char *)file.data, file.size }, path, arena, err);
+    pith_file_close(&file);
+    return status;
+}
+
+static bool processor_is_whole(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return !strcmp(slash ? slash + 1 : path, WHOLE_CONFIG);
+}
+
 pith_status pith_processor_read(pith_image_processor *p, const char *path, pith_arena *arena, pith_error *err) {
     pith_error own = PITH_ERROR_INIT;
     if (!err) err = &own; /* the JSON scanner keeps its failure there */
     pith_str name = pith_str_of(path);
-    if (pith_dir_exists(path)) PITH_TRY(pith_path_join(&name, arena, path, PITH_STR(CONFIG), err));
-    pith_file file;
-    PITH_TRY(pith_file_open(&file, name.data, false, NULL, err));
-    pith_status status =
-        processor_read_text(p, (pith_str){ (const char *)file.data, file.size }, name.data, arena, err);
-    pith_file_close(&file);
-    return status;
+    bool found = false;
+    const bool folder = pith_dir_exists(path);
+    if (folder) PITH_TRY(pith_path_join(&name, arena, path, PITH_STR(WHOLE_CONFIG), err));
+    if (processor_is_whole(name.data) && (!folder || pith_file_exists(name.data))) {
+        PITH_TRY(processor_read_file(p, &found, name.data, arena, err));
+        if (found) return PITH_OK;
+        if (!folder) return pith_fail(err, PITH_ERR_FORMAT, "%s: it has no object " WHOLE_KEY, path);
+    }
+    if (folder) PITH_TRY(pith_path_join(&name, arena, path, PITH_STR(CONFIG), err));
+    return processor_read_file(p, NULL, name.data, arena, err);
 }
 
 pith_status pith_processor_open(pith_image_processor **processor, const char *path, const pith_allocator *allocator,

@@ -4,6 +4,7 @@
  * otherwise all threads share the work on each. */
 #include "model/detection.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -20,11 +21,14 @@
 #include "image/planes.h"
 #include "image/resize.h"
 #include "model/cascade.h"
+#include "model/detect_levels.h"
 #include "model/open.h"
 
 enum { DETECT_THREADS_MOST = 512 };
 /* The most pixels along a side of the network's input. */
 enum { DETECT_SIDE_MOST = 1 << 16 };
+/* A face of more pixels may have a low score at this size, and a good one at half of it. */
+enum { DETECT_LARGE = 300 };
 
 typedef struct detect_worker {
     pith_runner runners[PITH_DETECTOR_NETWORKS];
@@ -122,34 +126,22 @@ static pith_status detect_get(pith_detection **detection, const pith_model *mode
 
 /* ---- one picture ---- */
 
-/* The size that the picture is scaled to, and that of the input around it. */
-typedef struct detect_size {
-    int32_t width, height;
-    int64_t whole_width, whole_height;
-} detect_size;
-
 static int64_t detect_multiple(int64_t x, int64_t of) { return (x + of - 1) / of * of; }
 
-static pith_status detect_size_of(detect_size *s, const detect_call *c, const pith_image *image, pith_error *err) {
+/* The whole picture as one window: at its own size, or at the one that the options give. */
+static pith_status detect_whole(pith_detect_window *w, const detect_call *c, const pith_image *image, pith_error *err) {
     const pith_detect_options *o = c->options;
-    const int64_t *declared = c->detection->dims;
     const pith_detector *d = c->detection->head->detector;
     const int stride = d->find ? 1 : d->stride;
-    int64_t width = o->width, height = o->height;
-    /* Such a runtime takes no other size than the declared one. */
-    if (!width && !d->find && c->m->runtime->as_written && declared[0] > 0 && declared[1] > 0)
-        width = declared[1], height = declared[0];
-    s->width = image->width;
-    s->height = image->height;
-    if (width) { /* the side that fits tighter decides */
-        bool wide = (int64_t)image->width * height > (int64_t)image->height * width;
-        int64_t other = wide ? image->height * width / image->width : image->width * height / image->height;
-        s->width = (int32_t)(wide ? width : other > 0 ? other : 1);
-        s->height = (int32_t)(wide ? other > 0 ? other : 1 : height);
-    }
-    s->whole_width = detect_multiple(width ? width : s->width, stride);
-    s->whole_height = detect_multiple(height ? height : s->height, stride);
-    if (s->whole_width <= DETECT_SIDE_MOST && s->whole_height <= DETECT_SIDE_MOST) return PITH_OK;
+    int32_t size[2] = { image->width, image->height };
+    if (o->width > 0) pith_detect_fit(size, image->width, image->height, o->width, o->height);
+    *w = (pith_detect_window){ .scaled_width = size[0],
+                               .scaled_height = size[1],
+                               .width = size[0],
+                               .height = size[1],
+                               .whole_width = detect_multiple(o->width > 0 ? o->width : size[0], stride),
+                               .whole_height = detect_multiple(o->width > 0 ? o->height : size[1], stride) };
+    if (w->whole_width <= DETECT_SIDE_MOST && w->whole_height <= DETECT_SIDE_MOST) return PITH_OK;
     return pith_fail(err, PITH_ERR_ARGUMENT,
                      "the picture has %dx%d pixels; sides are at most %d, so have it scaled (--size)", image->width,
                      image->height, DETECT_SIDE_MOST);
@@ -157,7 +149,7 @@ static pith_status detect_size_of(detect_size *s, const detect_call *c, const pi
 
 /* A picture on its way to the input. Its rows are shared out to threads. */
 typedef struct detect_rows {
-    const detect_size *size;
+    const pith_detect_window *size;
     const pith_image *image;
     const int *order;
     const pith_allocator *allocator;
@@ -169,7 +161,7 @@ typedef struct detect_rows {
 } detect_rows;
 
 static void detect_lay_row(const detect_rows *d, const uint8_t *pixels, int32_t y) {
-    const detect_size *s = d->size;
+    const pith_detect_window *s = d->size;
     const size_t channels = (size_t)d->image->channels, plane = (size_t)(s->whole_height * s->whole_width);
     const size_t used = y < s->height ? (size_t)s->width : 0;
     float *rows[3];
@@ -181,13 +173,14 @@ static void detect_lay_row(const detect_rows *d, const uint8_t *pixels, int32_t 
 /* Some rows of the scaled picture, and of the input; the last part also has the rows below the picture. */
 static void detect_rows_part(void *context, size_t part, int worker) {
     detect_rows *d = context;
-    const detect_size *s = d->size;
+    const pith_detect_window *s = d->size;
     const int32_t begin = (int32_t)((size_t)s->height * part / d->parts);
     const int32_t end = (int32_t)((size_t)s->height * (part + 1) / d->parts);
     const uint8_t *pixels = d->image->pixels;
     (void)worker;
     if (d->scaled) {
-        const pith_resize_window window = { s->width, s->height, 0, begin, s->width, end - begin };
+        const pith_resize_window window = { s->scaled_width, s->scaled_height, s->left,
+                                            s->top + begin,  s->width,         end - begin };
         uint8_t *made = d->scaled + (size_t)begin * (size_t)s->width * (size_t)d->image->channels;
         pixels = d->scaled;
         d->status[part] = pith_resize_run(made, d->image, &window, PITH_IMAGE_BILINEAR, PITH_IMAGE_MAX_PIXELS,
@@ -202,9 +195,10 @@ static void detect_rows_part(void *context, size_t part, int worker) {
 enum { DETECT_BYTES_SHARED = 1 << 18 };
 
 /* The picture's pixels at the size of the input, with as many channels as it has, and as planes if there are any. */
-static pith_status detect_prepare(const uint8_t **pixels, float *planes, const detect_size *s, const detect_call *c,
-                                  const pith_image *image, pith_arena *arena, pith_error *err) {
-    const bool scales = s->width != image->width || s->height != image->height;
+static pith_status detect_prepare(const uint8_t **pixels, float *planes, const pith_detect_window *s,
+                                  const detect_call *c, const pith_image *image, pith_arena *arena, pith_error *err) {
+    const bool scales = s->scaled_width != image->width || s->scaled_height != image->height ||
+                        s->width != image->width || s->height != image->height;
     const size_t bytes = (size_t)image->width * (size_t)image->height * (size_t)image->channels;
     detect_rows d = { s, image, c->detection->head->detector->planes, arena->allocator, NULL, planes, 1, NULL, NULL };
     *pixels = image->pixels;
@@ -227,8 +221,8 @@ static pith_status detect_prepare(const uint8_t **pixels, float *planes, const d
     return PITH_OK;
 }
 
-static pith_status detect_input(pith_tensor *input, const detect_size *s, const detect_call *c, const pith_image *image,
-                                pith_arena *arena, pith_error *err) {
+static pith_status detect_input(pith_tensor *input, const pith_detect_window *s, const detect_call *c,
+                                const pith_image *image, pith_arena *arena, pith_error *err) {
     const uint8_t *pixels;
     *input = (pith_tensor){ .dtype = PITH_F32, .rank = 4, .dims = { 1, 3, s->whole_height, s->whole_width } };
     const size_t plane = (size_t)(s->whole_height * s->whole_width); /* both at most DETECT_SIDE_MOST */
@@ -239,13 +233,20 @@ static pith_status detect_input(pith_tensor *input, const detect_size *s, const 
     return detect_prepare(&pixels, data, s, c, image, arena, err);
 }
 
-/* Back to pixels of the picture. */
-static void detect_scale_back(pith_candidates *found, const detect_size *s, const pith_image *image) {
-    const float sx = (float)((double)image->width / s->width), sy = (float)((double)image->height / s->height);
-    for (size_t i = 0; i < found->count; i++) {
+/* Faces from index `from` on: back to pixels of the picture. */
+static void detect_scale_back(pith_candidates *found, size_t from, const pith_detect_window *s,
+                              const pith_image *image) {
+    const float sx = (float)((double)image->width / s->scaled_width),
+                sy = (float)((double)image->height / s->scaled_height);
+    for (size_t i = from; i < found->count; i++) {
         pith_face *f = &found->items[i];
+        f->box[0] += (float)s->left;
+        f->box[1] += (float)s->top;
         for (int k = 0; k < 4; k++) f->box[k] *= k % 2 ? sy : sx;
-        for (int k = 0; k < PITH_FACE_LANDMARKS; k++) f->landmarks[k][0] *= sx, f->landmarks[k][1] *= sy;
+        for (int k = 0; k < PITH_FACE_LANDMARKS; k++) {
+            f->landmarks[k][0] = (f->landmarks[k][0] + (float)s->left) * sx;
+            f->landmarks[k][1] = (f->landmarks[k][1] + (float)s->top) * sy;
+        }
     }
 }
 
@@ -293,8 +294,8 @@ static pith_status detect_network(pith_detector_outputs *o, detect_call *c, dete
 
 /* ---- one network ---- */
 
-static pith_status detect_once(pith_candidates *found, detect_call *c, detect_worker *w, const detect_size *size,
-                               const pith_image *image, pith_error *err) {
+static pith_status detect_once(pith_candidates *found, detect_call *c, detect_worker *w, const pith_detect_window *size,
+                               const pith_image *image, const pith_detect_options *options, pith_error *err) {
     pith_lane *lane = pith_profile_lane(c->options->profile);
     pith_detector_outputs outputs;
     pith_tensor input;
@@ -305,7 +306,7 @@ static pith_status detect_once(pith_candidates *found, detect_call *c, detect_wo
     pith_lane_phase(lane, "picture", begin, 1);
     PITH_TRY(detect_network(&outputs, c, w, 0, &input, err));
     begin = pith_clock_ns();
-    pith_status status = c->detection->head->detector->decode(found, &outputs, c->options, err);
+    pith_status status = c->detection->head->detector->decode(found, &outputs, options, err);
     pith_lane_phase(lane, c->detection->head->phase, begin, (int64_t)found->count);
     return status;
 }
@@ -325,8 +326,8 @@ static pith_status detect_cascade_run(pith_detector_run *self, pith_detector_out
     return detect_network(outputs, d->call, d->worker, network, input, err);
 }
 
-static pith_status detect_cascaded(pith_candidates *found, detect_call *c, detect_worker *w, const detect_size *size,
-                                   const pith_image *image, pith_error *err) {
+static pith_status detect_cascaded(pith_candidates *found, detect_call *c, detect_worker *w,
+                                   const pith_detect_window *size, const pith_image *image, pith_error *err) {
     pith_image scaled = *image;
     const uint8_t *pixels;
     PITH_TRY(detect_prepare(&pixels, NULL, size, c, image, &w->arena, err));
@@ -343,19 +344,84 @@ static pith_status detect_cascaded(pith_candidates *found, detect_call *c, detec
     return c->detection->head->detector->find(found, &d.run, err);
 }
 
+/* ---- levels ---- */
+
+/* Of the faces from index `from` on, in pixels of the window: those that are the window's own stay. Returns whether
+ * there is a large one whose score is below the threshold; it does not stay. */
+static bool detect_own(pith_candidates *found, size_t from, const pith_detect_window *w, float threshold) {
+    const float largest = w->largest ? (float)w->largest : HUGE_VALF;
+    const bool across = w->width < w->scaled_width, along = w->height < w->scaled_height;
+    /* A face that is larger than what windows share may be cut off in each. */
+    const int64_t narrow = across && (!along || w->whole_width < w->whole_height) ? w->whole_width : w->whole_height;
+    const float shared = (float)(narrow / 4);
+    size_t count = from;
+    bool weak = false;
+    for (size_t i = from; i < found->count; i++) {
+        const pith_face *f = &found->items[i];
+        const float x = (float)w->left + f->box[0] + f->box[2] / 2, y = (float)w->top + f->box[1] + f->box[3] / 2;
+        const float side = f->box[2] > f->box[3] ? f->box[2] : f->box[3];
+        if (f->score < threshold) {
+            weak = weak || side > DETECT_LARGE;
+            continue;
+        }
+        if (side > largest || ((across || along) && side > shared)) continue;
+        if (across && (x < (float)w->from_x || x >= (float)w->to_x)) continue;
+        if (along && (y < (float)w->from_y || y >= (float)w->to_y)) continue;
+        found->items[count++] = *f;
+    }
+    found->count = count;
+    return weak;
+}
+
+/* The picture at several sizes; where boxes of two of them overlap, the better score decides. */
+static pith_status detect_at_levels(pith_candidates *found, detect_call *c, detect_worker *w, const pith_image *image,
+                                    pith_error *err) {
+    const pith_detection *d = c->detection;
+    const bool fixed = c->m->runtime->as_written && d->dims[0] > 0 && d->dims[1] > 0;
+    pith_detect_options options = *c->options;
+    pith_detect_levels levels;
+    bool weak = false;
+    if (!pith_detect_levels_of(&levels, image->width, image->height, fixed ? d->dims : NULL, d->head->detector->stride,
+                               DETECT_SIDE_MOST))
+        return pith_fail(err, PITH_ERR_ARGUMENT,
+                         "the picture has %dx%d pixels, which is too narrow to be looked at; have it scaled (--size)",
+                         image->width, image->height);
+    if (levels.weak_only) options.score_threshold /= 3;
+    for (int i = 0; i < levels.count; i++) {
+        const pith_detect_window *window = &levels.windows[i];
+        const size_t from = found->count;
+        if (i + 1 == levels.count && levels.weak_only && !weak) break;
+        PITH_TRY(detect_once(found, c, w, window, image, &options, err));
+        weak = detect_own(found, from, window, c->options->score_threshold) || weak;
+        detect_scale_back(found, from, window, image);
+    }
+    return pith_candidates_choose(found, c->options->nms_threshold, (size_t)c->options->top_k, err);
+}
+
+/* The picture at one size. */
+static pith_status detect_at_size(pith_candidates *found, detect_call *c, detect_worker *w, const pith_image *image,
+                                  pith_error *err) {
+    pith_detect_window size;
+    PITH_TRY(detect_whole(&size, c, image, err));
+    if (c->detection->head->detector->find)
+        PITH_TRY(detect_cascaded(found, c, w, &size, image, err));
+    else
+        PITH_TRY(detect_once(found, c, w, &size, image, c->options, err));
+    PITH_TRY(pith_candidates_choose(found, c->options->nms_threshold, (size_t)c->options->top_k, err));
+    detect_scale_back(found, 0, &size, image);
+    return PITH_OK;
+}
+
 static pith_status detect_picture(detect_call *c, detect_worker *w, size_t index, pith_error *err) {
     const pith_image *image = &c->images[index];
     const pith_detect_options *o = c->options;
-    const pith_detector *d = c->detection->head->detector;
     pith_candidates found = { .arena = &w->arena };
-    detect_size size;
     if (pith_is_cancelled(o->cancel)) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
     PITH_TRY(pith_picture_check(image, err));
     pith_arena_reset(&w->arena);
-    PITH_TRY(detect_size_of(&size, c, image, err));
-    PITH_TRY((d->find ? detect_cascaded : detect_once)(&found, c, w, &size, image, err));
-    PITH_TRY(pith_candidates_choose(&found, o->nms_threshold, (size_t)o->top_k, err));
-    detect_scale_back(&found, &size, image);
+    const bool any =
+        !o->width && !c->detection->head->detector->find && !(c->m->options.flags & PITH_OPEN_STRICT_SHAPES);
+    PITH_TRY((any ? detect_at_levels : detect_at_size)(&found, c, w, image, err));
     return detect_give(&c->faces[index], &found, o->allocator, err);
 }
 
@@ -380,9 +446,11 @@ static pith_status detect_check(const pith_detect_options *o, pith_error *err) {
     if (o->top_k < 1) return pith_fail(err, PITH_ERR_ARGUMENT, "top_k must be at least 1");
     if (o->score != PITH_FACE_SCORE_ROOT && o->score != PITH_FACE_SCORE_PRODUCT)
         return pith_fail(err, PITH_ERR_ARGUMENT, "score is %d, which is not a PITH_FACE_SCORE_* value", o->score);
-    if (o->width < 0 || o->height < 0 || o->width > DETECT_SIDE_MOST || o->height > DETECT_SIDE_MOST ||
-        !o->width != !o->height)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "width and height must both be 0, or both from 1 to %d",
+    const bool own = o->width == PITH_DETECT_OWN_SIZE && o->height == PITH_DETECT_OWN_SIZE;
+    if (!own && (o->width < 0 || o->height < 0 || o->width > DETECT_SIDE_MOST || o->height > DETECT_SIDE_MOST ||
+                 !o->width != !o->height))
+        return pith_fail(err, PITH_ERR_ARGUMENT,
+                         "width and height must both be 0, both PITH_DETECT_OWN_SIZE, or both from 1 to %d",
                          DETECT_SIDE_MOST);
     if (o->threads < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "threads must not be negative");
     return PITH_OK;

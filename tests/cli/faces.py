@@ -65,7 +65,8 @@ class Parity(Detect):
         made, paths = self.write(200, seed=2)
         outputs = [dict(zip(names, session.run(None, {"input": network_input(p)}))) for p in made]
         for threshold, overlap, rule in ((0.9, 0.3, "root"), (0.6, 0.5, "root"), (0.5, 0.3, "product")):
-            lines = self.lines(*paths, "--score-threshold", threshold, "--nms-threshold", overlap, "--score", rule)
+            lines = self.lines(*paths, "--score-threshold", threshold, "--nms-threshold", overlap, "--score", rule,
+                               "--size", "original")
             self.assertEqual([line["file"] for line in lines], [str(p) for p in paths])
             for i, (line, picture) in enumerate(zip(lines, made)):
                 self.assertEqual((line["height"], line["width"]), picture.shape[:2])
@@ -80,7 +81,7 @@ class Parity(Detect):
     def test_opencv(self):
         stored = json.loads((FACES / "opencv.json").read_text())
         _, paths = self.write(len(stored))
-        lines = self.lines(*paths, "--score-threshold", 0.6)
+        lines = self.lines(*paths, "--score-threshold", 0.6, "--size", "original")
         for line, wanted in zip(lines, stored, strict=True):
             faults, _, left_out = differences(rows_of(line), np.array(wanted).reshape(-1, 15), 0.6)
             self.assertEqual((faults, left_out), ([], 0))
@@ -94,14 +95,22 @@ class Parity(Detect):
         self.assertEqual(together, [line for p in paths for line in self.lines(p)])
 
     def test_runtime(self):
-        """ONNX Runtime, which takes the declared size only, gets pictures scaled to it."""
+        """ONNX Runtime, which takes the declared size only, gets windows of it, and finds the same faces."""
         result = self.run_pith("--json", self.face, "--runtime", "ort", "--ort-library", "absent.so")
         self.assertEqual(result.returncode, 0)
         self.assertIn(b"builtin runtime runs the model instead of ort", result.stderr)
-        ort = self.lines(self.face, "--runtime", "ort", "--runtime-strict", "--ort-python", sys.prefix)
-        scaled = self.lines(self.face, "--size", "640x640")
-        faults, _, _ = differences(rows_of(ort[0]), rows_of(scaled[0]), 0.9)
-        self.assertEqual((faults, len(scaled[0]["faces"])), ([], 1))
+        large = read_png(FACES / "face_2.png").repeat(7, 0).repeat(7, 1)
+        wide = np.full((900, 1800, 3), 128, np.uint8)
+        for i, side in enumerate((60, 110, 200, 380)):
+            paste(wide, read_png(FACES / "face_2.png"), (180 + 420 * i, 450), side, 0)
+        write_ppm(self.dir / "large.ppm", large)
+        write_ppm(self.dir / "wide.ppm", wide)
+        for path, count in ((self.face, 1), ("large.ppm", 1), ("wide.ppm", 4)):
+            (ort,) = self.lines(path, "--runtime", "ort", "--runtime-strict", "--ort-python", sys.prefix)
+            (own,) = self.lines(path)
+            self.assertEqual((len(ort["faces"]), len(own["faces"])), (count, count), path)
+            for face in ort["faces"]:
+                self.assertGreater(max(iou(np.array(face["box"]), np.array(f["box"])) for f in own["faces"]), 0.85, path)
 
 
 class Mtcnn(Detect):

@@ -67,7 +67,7 @@ class Comparison:
 
     def own_size(self, paths, made):
         for threshold, overlap in THRESHOLDS:
-            for i, (line, picture) in enumerate(zip(self.lines(paths, threshold, overlap), made, strict=True)):
+            for i, (line, picture) in enumerate(zip(self.lines(paths, threshold, overlap, "--size", "original"), made, strict=True)):
                 self.add(f"picture {i}, {threshold}, {overlap}", line, opencv_faces(picture, self.model, threshold, overlap), threshold)
 
     def fitted(self, paths, made):
