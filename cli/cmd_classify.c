@@ -17,7 +17,7 @@ typedef struct classify_settings {
     const char *model, *output, *field, *pair_field;
     bool null, jsonl, raw;
     int32_t top;
-    int invalid;
+    int invalid, errors;
     work_settings work;
     pith_open_options open;
     runtime_choice runtime;
@@ -60,7 +60,7 @@ static void print_labels(bytes *out, const pith_model *model, ranked *labels, si
 }
 
 /* A line per text of the batch. */
-static bool write_batch(output *out, bytes *line, const pith_model *model, const text_batch *b, const float *scores,
+static bool write_batch(output *out, bytes *line, const pith_model *model, text_batch *b, const float *scores,
                         size_t top) {
     const size_t count = pith_label_count(model);
     ranked *labels = grow(NULL, count * sizeof *labels);
@@ -74,10 +74,10 @@ static bool write_batch(output *out, bytes *line, const pith_model *model, const
         }
         print_labels(line, model, labels, count, top);
         bytes_print(line, b->keeps ? "}\n" : "\n");
-        good = output_write(out, line->data, line->size);
+        good = bad_lines_write(&b->bad, out, i) && output_write(out, line->data, line->size);
     }
     free(labels);
-    return good && output_flush(out);
+    return good && bad_lines_write(&b->bad, out, SIZE_MAX) && output_flush(out);
 }
 
 static int classify_batches(const classify_settings *s, const pith_model *model, text_batch *b, output *out) {
@@ -110,11 +110,13 @@ static int classify_files(const classify_settings *s, const pith_model *model, c
     text_batch_open(&b, files, s->jsonl ? s->field ? s->field : "text" : NULL, s->pair_field);
     b.in.separator = s->null ? 0 : '\n';
     b.in.replace = s->invalid == 1;
+    b.bad.report = s->errors == ERRORS_REPORT;
     b.keeps = s->jsonl;
     b.json.added = "labels";
     code = classify_batches(s, model, &b, &out);
+    code = bad_lines_end(b.bad.total, &command_classify, output_close(&out, &command_classify, true, code));
     text_batch_close(&b);
-    return output_close(&out, &command_classify, true, code);
+    return code;
 }
 
 static int classify_run(int argc, char **argv) {
@@ -154,6 +156,7 @@ static const option options[] = {
     AT(field, field),
     AT(pair_field, pair_field),
     AT(invalid, invalid),
+    AT(errors, errors),
     OPTION_SECTION("output"),
     AT(output, output),
     AT(top_k, top),

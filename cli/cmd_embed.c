@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/bad_lines.h"
 #include "cli/cli.h"
 #include "cli/embed_chunks.h"
 #include "cli/embed_images.h"
@@ -57,6 +58,7 @@ typedef struct window {
     uint64_t *hashes; /* [count + 1] of all inputs before each text */
     bytes kept;       /* of JSON objects that vectors are added to, what stands before the vector */
     size_t *kept_begins;
+    bad_lines bad; /* the reader's, then the writer's */
     float *vectors;
 } window;
 
@@ -66,7 +68,7 @@ typedef struct job {
     json_t *pictures; /* what is told of pictures; or NULL */
     pith_embed_options options;
     size_t dim;
-    bool jsonl, progress, refuses_long;
+    bool jsonl, progress, refuses_long, reports;
     const char *field;
     text_input in;
     json_line json;
@@ -84,6 +86,7 @@ typedef struct job {
     double budget;      /* what a slice may cost; 0: no slice has been measured */
     size_t length_max;  /* bytes of a text that count; 0: all */
     uint64_t rows;      /* the writer's count, and when it was shown */
+    uint64_t bad;       /* bad lines of all windows */
     double shown;
     pthread_mutex_t lock; /* of states and what follows */
     pthread_cond_t changed;
@@ -136,29 +139,32 @@ static int next_line(job *j, bytes *text, bool *cut) {
     size_t from = text->size;
     for (;;) {
         int state = text_input_next(&j->in, text, cut);
-        if (state < 0) note_failure(j, j->in.message);
+        if (state < 0 && !(j->reports && j->in.bad)) note_failure(j, j->in.message);
         if (state <= 0 || !j->jsonl) return state;
         if (!json_line_blank((pith_str){ text->data + from, text->size - from })) return 1;
         text->size = from;
     }
 }
 
-/* Replaces the line at the end of w->text by the text in its field, and keeps the object. */
-static bool take_object(job *j, window *w, bool too_long) {
+/* Notes a bad line, of which the window keeps nothing else; false: it ends the command. */
+static bool pass_bad(job *j, window *w, const char *why) {
     char message[1400];
+    w->text.size = w->begins[w->count];
+    w->kept.size = w->kept_begins[w->count];
+    if (bad_lines_add(&w->bad, w->count, &j->in, why, NULL)) return true;
+    snprintf(message, sizeof message, "%s: %s", text_input_place(&j->in), why);
+    note_failure(j, message);
+    return false;
+}
+
+/* Replaces the line at the end of w->text by the text in its field, and keeps the object. NULL, or what is wrong. */
+static const char *take_object(job *j, window *w, bool too_long) {
     size_t from = w->begins[w->count];
     pith_str line = { w->text.data + from, w->text.size - from }, text;
-    const char *why = NULL;
-    if (too_long)
-        why = "the object is longer than 64 MiB";
-    else if (!json_line_texts(&j->json, &text, line, &j->field, 1,
-                              j->writer.layout.format == FORMAT_JSONL ? &w->kept : NULL))
-        why = j->json.message;
-    if (why) {
-        snprintf(message, sizeof message, "%s: %s", text_input_place(&j->in), why);
-        note_failure(j, message);
-        return false;
-    }
+    if (too_long) return "the object is longer than 64 MiB";
+    if (!json_line_texts(&j->json, &text, line, &j->field, 1,
+                         j->writer.layout.format == FORMAT_JSONL ? &w->kept : NULL))
+        return j->json.message;
     bytes_print(&w->kept, "\"embedding\":");
     w->kept_begins[w->count + 1] = w->kept.size;
     if (text.size > LINE_BYTES) {
@@ -168,7 +174,7 @@ static bool take_object(job *j, window *w, bool too_long) {
     }
     if (text.size) memmove(w->text.data + from, text.data, text.size); /* it may be a part of the line */
     w->text.size = from + text.size;
-    return true;
+    return NULL;
 }
 
 /* Adds an input to the hash; false if an earlier call had others, which is noted. */
@@ -196,21 +202,31 @@ static bool skip_done(job *j) {
     return state > 0;
 }
 
+/* Reads a text into the window, or a bad line that is noted; false when there is none, or it ends the command. */
+static bool read_text(job *j, window *w) {
+    bool cut = false;
+    w->begins[w->count] = w->text.size;
+    int state = next_line(j, &w->text, &cut);
+    if (state < 0 && j->reports && j->in.bad) return pass_bad(j, w, j->in.message);
+    if (state <= 0) return false;
+    if (!take_hash(j, w->text.data + w->begins[w->count], w->text.size - w->begins[w->count])) return false;
+    const char *why = j->jsonl ? take_object(j, w, cut) : NULL;
+    if (why) return pass_bad(j, w, why);
+    w->cut += cut;
+    w->begins[++w->count] = w->text.size;
+    w->hashes[w->count] = j->hash;
+    return true;
+}
+
 /* Fills a window; returns false when nothing comes after it. */
 static bool read_window(job *j, window *w) {
     w->text.size = w->kept.size = w->count = w->cut = 0;
+    bad_lines_clear(&w->bad);
     w->hashes[0] = j->hash;
-    while (w->count < WINDOW_TEXTS && w->text.size + w->kept.size < WINDOW_BYTES) {
-        bool cut = false;
+    while (w->count < WINDOW_TEXTS && w->text.size + w->kept.size + w->bad.objects.size < WINDOW_BYTES) {
         if (is_set(j, &j->stop)) return false;
-        if (w->count && !text_input_ready(&j->in)) return true;
-        w->begins[w->count] = w->text.size;
-        if (next_line(j, &w->text, &cut) <= 0) return false;
-        if (!take_hash(j, w->text.data + w->begins[w->count], w->text.size - w->begins[w->count])) return false;
-        w->hashes[w->count + 1] = j->hash;
-        if (j->jsonl && !take_object(j, w, cut)) return false;
-        w->cut += cut;
-        w->begins[++w->count] = w->text.size;
+        if (w->count + w->bad.count && !text_input_ready(&j->in)) return true;
+        if (!read_text(j, w)) return false;
     }
     return true;
 }
@@ -241,7 +257,7 @@ static void show_progress(job *j, bool last) {
     j->shown = now_seconds();
 }
 
-static bool write_rows(job *j, const window *w, size_t from, size_t end) {
+static bool write_rows(job *j, window *w, size_t from, size_t end) {
     const uint64_t most = j->files.rows ? j->files.rows : UINT64_MAX;
     while (from < end) {
         size_t n = end - from;
@@ -250,12 +266,21 @@ static bool write_rows(job *j, const window *w, size_t from, size_t end) {
             if (!split_files_next(&j->files, &j->writer, &j->record, j->c)) return false;
         }
         if (n > most - j->writer.rows) n = (size_t)(most - j->writer.rows);
+        if (!bad_lines_write(&w->bad, j->writer.out, from)) return false;
+        if (n > bad_lines_next(&w->bad) - from) n = bad_lines_next(&w->bad) - from;
         if (!vector_writer_rows(&j->writer, w->vectors + from * j->dim, n, j->jsonl ? w->kept.data : NULL,
                                 w->kept_begins + from))
             return false;
         from += n;
     }
     return output_flush(j->writer.out);
+}
+
+/* Writes the objects of bad lines behind the last row of a window. */
+static void write_bad(job *j, window *w) {
+    j->bad += w->bad.count;
+    if (!w->bad.count || (bad_lines_write(&w->bad, j->writer.out, SIZE_MAX) && output_flush(j->writer.out))) return;
+    note_write_failure(j);
 }
 
 /* Writes the rows that are there and not written yet; true when the window is done with. */
@@ -272,6 +297,7 @@ static bool write_some(job *j, window *w) {
         pith_profile_phase(j->options.profile, "write", begin);
         j->rows += end - from;
     }
+    if (done && good) write_bad(j, w);
     show_progress(j, done && w->last);
     if (done) w->embedded = w->written = 0;
     return done;
@@ -384,6 +410,7 @@ static void make_windows(job *j) {
         w->begins = grow(NULL, (WINDOW_TEXTS + 1) * sizeof *w->begins);
         w->kept_begins = grow(NULL, (WINDOW_TEXTS + 1) * sizeof *w->kept_begins);
         w->kept_begins[0] = 0;
+        w->bad.report = j->reports;
         w->hashes = grow(NULL, (WINDOW_TEXTS + 1) * sizeof *w->hashes);
         w->texts = grow(NULL, WINDOW_TEXTS * sizeof *w->texts);
         w->vectors = grow(NULL, WINDOW_TEXTS * j->dim * sizeof *w->vectors);
@@ -397,6 +424,7 @@ static void free_windows(job *j) {
         free(w->kept.data);
         free(w->begins);
         free(w->kept_begins);
+        bad_lines_free(&w->bad);
         free(w->hashes);
         free(w->texts);
         free(w->vectors);
@@ -452,7 +480,8 @@ static int embed_job(job *j, const command *c, output *out, pith_embed_stats *st
                  out->temporary, (unsigned long long)j->done + 1);
     if (j->message[0] && out->resumable)
         note("the finished part is in %s; run the same command again to go on", out->temporary);
-    return split_files_close(&j->files, out, &j->writer, &j->record, c, code);
+    code = split_files_close(&j->files, out, &j->writer, &j->record, c, code);
+    return bad_lines_end(j->bad, c, code);
 }
 
 /* Opens the model and checks that it makes what is asked for under these options. */
@@ -476,6 +505,7 @@ static int embed_dense(job *j, const command *c, const embed_settings *s, const 
     text_input_open(&j->in, files);
     j->in.separator = s->null ? 0 : '\n';
     j->in.replace = s->invalid == 1;
+    j->reports = s->errors == ERRORS_REPORT;
     j->in.limit = j->jsonl ? JSON_LINE_BYTES : LINE_BYTES;
     json_line_init(&j->json, j->in.replace);
     keep_members_set(&j->json, s->keep, false);
@@ -515,10 +545,12 @@ static int embed_others(job *j, const command *c, const embed_settings *s, const
     text_batch_open(&b, files, s->jsonl ? j->field : NULL, NULL);
     b.in.separator = s->null ? 0 : '\n';
     b.in.replace = s->invalid == 1;
+    b.bad.report = s->errors == ERRORS_REPORT;
     b.keeps = s->jsonl && s->layout.format == FORMAT_JSONL;
     keep_members_set(&b.json, s->keep, s->longs.result == CHUNKS_ROWS);
     int code = chunked ? embed_chunks_run(&chunks, &b, files) : embed_kinds_run(&kinds, &b, files);
     if (chunked) j->options.stats->truncated += chunks.cut;
+    code = bad_lines_end(b.bad.total, c, code);
     keep_members_free(&b.json);
     text_batch_close(&b);
     return code;
@@ -534,6 +566,7 @@ static int embed_pictures(job *j, const command *c, const embed_settings *s, con
                        .null = s->null,
                        .objects = s->jsonl,
                        .progress = j->progress,
+                       .reports = s->errors == ERRORS_REPORT,
                        .max_pixels = s->max_pixels };
     e.options.threads = j->options.threads;
     e.options.pooling = j->options.pooling;
@@ -633,6 +666,7 @@ static const option options[] = {
     AT(field, field),
     AT(keep, keep),
     AT(invalid, invalid),
+    AT(errors, errors),
     AT(long, longs.action),
     AT(chunk_tokens, longs.tokens),
     AT(overlap, longs.overlap),

@@ -21,7 +21,7 @@ typedef struct rerank_settings {
     const char *model, *query, *output, *field;
     bool null, jsonl, raw, documents;
     int32_t top;
-    int invalid;
+    int invalid, errors;
     work_settings work;
     pith_open_options open;
     runtime_choice runtime;
@@ -37,6 +37,7 @@ typedef struct ranked {
 typedef struct question {
     pith_str query;
     const pith_str *documents;
+    const size_t *indices; /* of the documents; NULL: 0, 1, ... */
     size_t count;
     int64_t number; /* of the query; -1: there is only one */
 } question;
@@ -55,7 +56,7 @@ static bool write_ranked(output *out, bytes *line, const rerank_settings *s, con
     line->size = 0;
     bytes_add(line, "{", 1);
     if (q->number >= 0) bytes_print(line, "\"query\": %lld, ", (long long)q->number);
-    bytes_print(line, "\"index\": %zu, \"score\": ", r->index);
+    bytes_print(line, "\"index\": %zu, \"score\": ", q->indices ? q->indices[r->index] : r->index);
     if (isfinite(r->score))
         bytes_add(line, number, number_print(number, r->score));
     else
@@ -94,24 +95,32 @@ static int answer(const rerank_settings *s, const pith_model *model, const quest
 /* All texts of the input are documents of one query. */
 static int answer_query(const rerank_settings *s, const pith_model *model, text_batch *b, output *out) {
     bytes text = { NULL, 0, 0 };
-    size_t count = 0, *ends = NULL;
+    size_t count = 0, bad = 0, *ends = NULL, *indices = NULL;
     int state, code;
-    while ((state = text_batch_next(b, BATCH_TEXTS)) > 0)
+    while ((state = text_batch_next(b, BATCH_TEXTS)) > 0) {
+        size_t at = 0;
         for (size_t i = 0; i < b->count; i++) {
             bytes_add(&text, b->texts[0][i].data, b->texts[0][i].size);
             ends = grow_for(ends, count, sizeof *ends);
+            indices = grow_for(indices, count, sizeof *indices);
+            for (; at < b->bad.count && b->bad.lines[at].row <= i; at++) bad++;
+            indices[count] = count + bad;
             ends[count++] = text.size;
         }
+        bad += b->bad.count - at;
+        bad_lines_write(&b->bad, out, SIZE_MAX);
+    }
     pith_str *documents = grow(NULL, (count + 1) * sizeof *documents);
     for (size_t i = 0, begin = 0; i < count; begin = ends[i++])
         documents[i] = (pith_str){ text.data + begin, ends[i] - begin };
     bytes query = { NULL, 0, 0 };
     bytes_add(&query, s->query, strlen(s->query));
     if (s->invalid == 1) bytes_replace_invalid(&query, 0);
-    const question q = { { query.data, query.size }, documents, count, -1 };
+    const question q = { { query.data, query.size }, documents, indices, count, -1 };
     code = state < 0 ? fail(&command_rerank, "%s", b->message) : answer(s, model, &q, NULL, out);
     free(query.data);
     free(documents);
+    free(indices);
     free(ends);
     free(text.data);
     return code;
@@ -143,30 +152,39 @@ static json_t *read_object(bytes line, const char **why, json_error_t *fault) {
     return object;
 }
 
+/* Writes an object in place of the answers to a question; false: the line ends the command. */
+static bool pass_bad(bad_lines *bad, const text_input *in, const char *why, int64_t number, output *out) {
+    char query[40];
+    snprintf(query, sizeof query, "\"query\": %lld, ", (long long)number);
+    bad_lines_clear(bad);
+    if ((why == in->message && !in->bad) || !bad_lines_add(bad, 0, in, why, query)) return false;
+    if (bad_lines_write(bad, out, SIZE_MAX)) output_flush(out);
+    return true;
+}
+
 /* Each line has a query and its documents. */
-static int answer_lines(const rerank_settings *s, const pith_model *model, text_input *in, output *out) {
+static int answer_lines(const rerank_settings *s, const pith_model *model, text_input *in, bad_lines *bad,
+                        output *out) {
     const command *c = &command_rerank;
     bytes line = { NULL, 0, 0 };
     pith_str *documents = NULL;
     question q = { .number = 0 };
     int code = EXIT_DONE, state = 0;
     bool cut;
-    while (!code && !out->error && (state = text_input_next(in, &line, &cut)) > 0) {
+    for (; !code && !out->error && (state = text_input_next(in, &line, &cut)) != 0; line.size = 0) {
         json_error_t fault;
         json_t *object = NULL;
-        const char *why = cut ? "the line is longer than 64 MiB" : NULL;
-        if (!why && json_line_blank((pith_str){ line.data, line.size })) {
-            line.size = 0;
-            continue;
-        }
+        const char *why = state < 0 ? in->message : cut ? "the line is longer than 64 MiB" : NULL;
+        if (!why && json_line_blank((pith_str){ line.data, line.size })) continue;
         if (!why) object = read_object(line, &why, &fault);
         if (!why) why = take_question(&q, &documents, object);
-        code = why ? fail(c, "%s: %s", text_input_place(in), why) : answer(s, model, &q, text_input_place(in), out);
+        if (!why)
+            code = answer(s, model, &q, text_input_place(in), out);
+        else if (!pass_bad(bad, in, why, q.number, out))
+            code = fail(c, "%s%s%s", state < 0 ? "" : text_input_place(in), state < 0 ? "" : ": ", why);
         json_decref(object);
         q.number++;
-        line.size = 0;
     }
-    if (!code && state < 0) code = fail(c, "%s", in->message);
     free(documents);
     free(line.data);
     return code;
@@ -180,10 +198,12 @@ static int rerank_files(const rerank_settings *s, const pith_model *model, const
     text_batch_open(&b, files, s->jsonl ? s->field ? s->field : "text" : NULL, NULL);
     b.in.separator = s->null ? 0 : '\n';
     b.in.replace = s->invalid == 1;
+    b.bad.report = s->errors == ERRORS_REPORT;
     if (!s->query) b.in.limit = JSON_LINE_BYTES;
-    code = s->query ? answer_query(s, model, &b, &out) : answer_lines(s, model, &b.in, &out);
+    code = s->query ? answer_query(s, model, &b, &out) : answer_lines(s, model, &b.in, &b.bad, &out);
+    code = bad_lines_end(b.bad.total, &command_rerank, output_close(&out, &command_rerank, true, code));
     text_batch_close(&b);
-    return output_close(&out, &command_rerank, true, code);
+    return code;
 }
 
 static int rerank_run(int argc, char **argv) {
@@ -227,6 +247,7 @@ static const option options[] = {
     AT(jsonl_rerank, jsonl),
     AT(field_rerank, field),
     AT(invalid, invalid),
+    AT(errors, errors),
     OPTION_SECTION("output"),
     AT(output, output),
     AT(top_k_rerank, top),

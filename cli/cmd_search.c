@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/bad_lines.h"
 #include "cli/cli.h"
 #include "cli/json_out.h"
 #include "cli/message.h"
@@ -32,7 +33,7 @@ typedef struct search_settings {
     vector_reading reading;
     int32_t dim, hits;
     bool null;
-    int metric, first_pass, invalid;
+    int metric, first_pass, invalid, errors;
     const char *model;
     work_settings work;
     pith_open_options open;
@@ -50,17 +51,26 @@ typedef struct search_work {
     pith_search_index *index;
     size_t k;       /* hits of a query that there are */
     uint64_t asked; /* queries so far */
+    bad_lines bad;  /* of the batch, by the numbers that they have as queries */
     output out;
     bytes line;
 } search_work;
 
 /* ---- results ---- */
 
+/* Writes the objects of bad lines whose turn it is as queries. */
+static bool print_bad(search_work *w) {
+    for (; bad_lines_next(&w->bad) <= w->asked; w->asked++)
+        if (!bad_lines_write(&w->bad, &w->out, (size_t)w->asked)) return false;
+    return true;
+}
+
 /* {"query": 0, "hits": [{"index": 3, "score": 0.8, "text": "…"}]} */
 static bool print_hits(search_work *w, const pith_hit *hits, size_t k) {
     bytes *line = &w->line;
     char number[NUMBER_CHARS];
     line->size = 0;
+    if (!print_bad(w)) return false;
     bytes_print(line, "{\"query\": %llu, \"hits\": [", (unsigned long long)w->asked++);
     for (size_t i = 0; i < k; i++) {
         bytes_print(line, "%s{\"index\": %lld, \"score\": ", i ? ", " : "", (long long)hits[i].index);
@@ -189,19 +199,29 @@ static int answer_listed(search_work *w, const pith_model *model) {
     return code;
 }
 
+/* Notes a line that is not UTF-8 as a query of its own; false: it ends the command. */
+static bool pass_bad(search_work *w, const text_input *in, size_t count) {
+    char number[40];
+    const size_t row = (size_t)w->asked + count + w->bad.count;
+    snprintf(number, sizeof number, "\"query\": %zu, ", row);
+    return in->bad && bad_lines_add(&w->bad, row, in, in->message, number);
+}
+
 /* Reads a batch of lines: 1 there are some, 0 there are none, -1 message in in. */
-static int read_batch(text_input *in, bytes *text, pith_str *texts, size_t *count) {
+static int read_batch(search_work *w, text_input *in, bytes *text, pith_str *texts, size_t *count) {
     size_t ends[BATCH_QUERIES];
     int state = 1;
     text->size = *count = 0;
-    while (*count < BATCH_QUERIES && (!*count || text_input_ready(in))) {
+    bad_lines_clear(&w->bad);
+    while (*count + w->bad.count < BATCH_QUERIES && (!(*count + w->bad.count) || text_input_ready(in))) {
         state = text_input_next(in, text, NULL);
+        if (state < 0 && pass_bad(w, in, *count)) continue;
         if (state <= 0) break;
         ends[(*count)++] = text->size;
     }
     for (size_t i = 0, begin = 0; i < *count; begin = ends[i++])
         texts[i] = (pith_str){ text->data + begin, ends[i] - begin };
-    return state < 0 ? -1 : *count > 0;
+    return state < 0 && !(w->bad.report && in->bad) ? -1 : *count + w->bad.count > 0;
 }
 
 static int answer_files(search_work *w, const pith_model *model, const string_list *files) {
@@ -211,11 +231,13 @@ static int answer_files(search_work *w, const pith_model *model, const string_li
     size_t count;
     int code = EXIT_DONE, state;
     text_input_open(&in, files);
+    w->bad.report = w->s->errors == ERRORS_REPORT;
     in.separator = w->s->null ? 0 : '\n';
     in.replace = w->s->invalid == 1;
     in.limit = LINE_BYTES;
-    while (!code && (state = read_batch(&in, &text, texts, &count)) != 0) {
+    while (!code && (state = read_batch(w, &in, &text, texts, &count)) != 0) {
         if (count) code = answer_texts(w, model, texts, count); /* those before a line that cannot be read */
+        if (!code && w->bad.count && !(print_bad(w) && output_flush(&w->out))) code = UNWANTED;
         if (!code && state < 0) code = fail(w->c, "%s", in.message);
     }
     free(text.data);
@@ -314,7 +336,8 @@ static int search_files(const command *c, search_settings *s, const string_list 
     if (!code) {
         code = s->query_vectors ? answer_vectors(&w) : answer_with_model(&w, files);
         if (code == UNWANTED) code = EXIT_DONE;
-        code = output_close(&w.out, c, code == EXIT_DONE, code);
+        code = bad_lines_end(w.bad.total, c, output_close(&w.out, c, code == EXIT_DONE, code));
+        bad_lines_free(&w.bad);
     }
     close_index(&w);
     free(inputs.items);
@@ -365,6 +388,7 @@ static const option options[] = {
     AT(query_vectors, query_vectors),
     AT(null, null),
     AT(invalid, invalid),
+    AT(errors, errors),
     OPTION_SECTION("model"),
     AT(model, model),
     AT(prompt_name, embed.prompt_name),

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/bad_lines.h"
 #include "cli/cli.h"
 #include "cli/json_line.h"
 #include "cli/output.h"
@@ -27,7 +28,7 @@ typedef struct tokenize_settings {
     const char *model, *output;
     bool null, jsonl, no_specials, raw, characters, overflow;
     int32_t max_length; /* -1: what the model's files say */
-    int invalid, side;
+    int invalid, errors, side;
 } tokenize_settings;
 
 static void print_int(bytes *out, int64_t value) {
@@ -129,6 +130,7 @@ typedef struct batch {
     pith_tokens tokens;
     bytes result;
     uint64_t total;
+    bad_lines bad;
     char message[1400]; /* why gathering ended; "": nothing wrong */
 } batch;
 
@@ -168,14 +170,24 @@ static bool split_at_tab(batch *b, place *p, const text_input *in) {
     return true;
 }
 
+/* Takes back what a bad line has left, and notes the line; false: it ends the command, message says why. */
+static bool pass_bad(batch *b, size_t begin, const text_input *in) {
+    b->text.size = begin;
+    if (!bad_lines_add(&b->bad, b->count, in, b->message, NULL)) return false;
+    b->message[0] = 0;
+    return true;
+}
+
 /* Lines as long as there are any without waiting. False: it was the end, or message says what was wrong. */
 static bool gather(batch *b, const tokenize_settings *s, json_line *json, text_input *in) {
     b->text.size = b->count = 0;
+    bad_lines_clear(&b->bad);
     do {
         place p = { .begin = b->text.size };
         bool cut;
         int state = text_input_next(in, &b->text, &cut);
         if (state < 0) snprintf(b->message, sizeof b->message, "%s", in->message);
+        if (state < 0 && in->bad && pass_bad(b, p.begin, in)) continue;
         if (state <= 0) return false;
         if (s->field && json_line_blank((pith_str){ b->text.data + p.begin, b->text.size - p.begin })) {
             b->text.size = p.begin;
@@ -184,9 +196,11 @@ static bool gather(batch *b, const tokenize_settings *s, json_line *json, text_i
         p.pair = p.end = b->text.size;
         p.path = in->path_at;
         p.line = in->line;
-        if (s->field ? !take_fields(b, &p, s, json, in, cut) : s->pair && !split_at_tab(b, &p, in)) return false;
-        b->places[b->count++] = p;
-    } while (b->count < BATCH_TEXTS && b->text.size < BATCH_BYTES && text_input_ready(in));
+        if (s->field ? take_fields(b, &p, s, json, in, cut) : !s->pair || split_at_tab(b, &p, in))
+            b->places[b->count++] = p;
+        else if (!pass_bad(b, p.begin, in))
+            return false;
+    } while (b->count < BATCH_TEXTS && b->text.size + b->bad.objects.size < BATCH_BYTES && text_input_ready(in));
     return true;
 }
 
@@ -200,6 +214,13 @@ static void find_texts(batch *b, const tokenize_settings *s) {
     }
 }
 
+/* The line of text i, behind the objects of the bad lines before it. */
+static void tokenize_print(batch *b, const tokenize_settings *s, size_t i, size_t begin, size_t end) {
+    const pith_str objects = bad_lines_take(&b->bad, i);
+    bytes_add(&b->result, objects.data, objects.size);
+    tokenize_print_text(&b->result, s, &b->tokens, begin, end);
+}
+
 /* One by one: the texts before the one that fails are written. */
 static int tokenize_singly(batch *b, const tokenize_settings *s, text_input *in) {
     pith_error err = PITH_ERROR_INIT;
@@ -210,7 +231,7 @@ static int tokenize_singly(batch *b, const tokenize_settings *s, text_input *in)
             return fail(&command_tokenize, "%s: %s", text_input_place(in), err.message);
         }
         b->total += b->tokens.count;
-        if (!s->total) tokenize_print_text(&b->result, s, &b->tokens, 0, b->tokens.count);
+        if (!s->total) tokenize_print(b, s, i, 0, b->tokens.count);
     }
     return EXIT_DONE;
 }
@@ -222,18 +243,19 @@ static int tokenize(batch *b, const tokenize_settings *s, text_input *in) {
                             &s->options, NULL))
         return tokenize_singly(b, s, in);
     b->total += b->tokens.count;
-    for (size_t i = 0; i < b->count && !s->total; i++)
-        tokenize_print_text(&b->result, s, &b->tokens, i ? b->ends[i - 1] : 0, b->ends[i]);
+    for (size_t i = 0; i < b->count && !s->total; i++) tokenize_print(b, s, i, i ? b->ends[i - 1] : 0, b->ends[i]);
     return EXIT_DONE;
 }
 
-static int tokenize_all(const tokenize_settings *s, json_line *json, text_input *in, output *out) {
+static int tokenize_all(uint64_t *bad, const tokenize_settings *s, json_line *json, text_input *in, output *out) {
     batch *b = grow(NULL, sizeof *b);
     int code = EXIT_DONE;
-    *b = (batch){ .tokens = PITH_TOKENS_INIT };
+    *b = (batch){ .tokens = PITH_TOKENS_INIT, .bad.report = s->errors == ERRORS_REPORT };
     for (bool more = true; more && !code;) {
         more = gather(b, s, json, in);
         code = tokenize(b, s, in);
+        const pith_str objects = bad_lines_take(&b->bad, SIZE_MAX);
+        bytes_add(&b->result, objects.data, objects.size);
         if (!code && b->message[0]) code = fail(&command_tokenize, "%s", b->message);
         if (!output_write(out, b->result.data, b->result.size)) break;
         if (more && !text_input_ready(in) && !output_flush(out)) break;
@@ -244,7 +266,9 @@ static int tokenize_all(const tokenize_settings *s, json_line *json, text_input 
         bytes_add(&b->result, "\n", 1);
         output_write(out, b->result.data, b->result.size);
     }
+    *bad = b->bad.total;
     pith_tokens_free(&b->tokens);
+    bad_lines_free(&b->bad);
     free(b->text.data);
     free(b->result.data);
     free(b);
@@ -257,6 +281,7 @@ static int tokenize_check(const command *c, const tokenize_settings *s) {
     if (s->pair_field && !s->pair) return usage(c, "--pair-field goes with --pair");
     if (s->characters && !s->full) return usage(c, "--characters goes with --full");
     if (s->jsonl && s->null) return usage(c, "--jsonl and -0 do not go together");
+    if (s->total && s->errors == ERRORS_REPORT) return usage(c, "--errors report does not go with --total");
     return EXIT_DONE;
 }
 
@@ -264,6 +289,7 @@ static int tokenize_files(const command *c, const tokenize_settings *s, const st
     output out;
     text_input in;
     json_line json;
+    uint64_t bad;
     int code = output_open(&out, c, s->output, files);
     if (code) return code;
     const bool left = s->side ? s->side == 2 : pith_tokenizer_cuts_left(s->tokenizer);
@@ -273,10 +299,10 @@ static int tokenize_files(const command *c, const tokenize_settings *s, const st
     in.replace = s->invalid == 1;
     in.limit = s->jsonl ? JSON_LINE_BYTES : !cut_off ? WHOLE_BYTES : LINE_BYTES;
     json_line_init(&json, in.replace);
-    code = tokenize_all(s, &json, &in, &out);
+    code = tokenize_all(&bad, s, &json, &in, &out);
     json_line_free(&json);
     text_input_close(&in);
-    return output_close(&out, c, true, code);
+    return bad_lines_end(bad, c, output_close(&out, c, true, code));
 }
 
 static int tokenize_run(int argc, char **argv) {
@@ -321,6 +347,7 @@ static const option options[] = {
     AT(field, field),
     AT(pair_field_tokenize, pair_field),
     AT(invalid, invalid),
+    AT(errors, errors),
     OPTION_SECTION("tokens"),
     AT(max_length_tokenize, max_length),
     AT(overflow, overflow),

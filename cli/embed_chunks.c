@@ -22,7 +22,7 @@ typedef struct waiting_chunk {
 
 typedef struct chunk_job {
     const embed_chunks *e;
-    const text_batch *b;
+    text_batch *b;
     vector_writer writer;
     size_t dim, count; /* chunks that wait */
     uint64_t before;   /* texts before this batch */
@@ -37,8 +37,9 @@ typedef struct chunk_job {
 
 /* A row of the result; chunk NULL: of a whole text. False: it could not be written. */
 static bool chunks_put(chunk_job *j, const float *vector, const waiting_chunk *w, bool row_of_chunk) {
-    const text_batch *b = j->b;
+    text_batch *b = j->b;
     j->prefix.size = 0;
+    if (!bad_lines_write(&b->bad, j->writer.out, w->text)) return false;
     if (b->keeps)
         bytes_add(&j->prefix, b->kept.data + b->kept_begins[w->text],
                   b->kept_begins[w->text + 1] - b->kept_begins[w->text]);
@@ -121,6 +122,7 @@ static int chunks_batches(chunk_job *j, embed_chunks *e, text_batch *b) {
     while (!code && !j->stopped && (state = text_batch_next(b, BATCH_TEXTS)) > 0) {
         for (size_t i = 0; i < b->count && !code && !j->stopped; i++) code = chunks_text(j, i);
         if (!code && !j->stopped) code = chunks_flush(j);
+        if (!code && !j->stopped) j->stopped = !bad_lines_write(&b->bad, j->writer.out, SIZE_MAX);
         if (!code) j->stopped |= !output_flush(j->writer.out);
         j->before += b->count;
         e->cut += b->cut;

@@ -158,8 +158,15 @@ static void finish_batch(images_job *j) {
 
 static bool write_batch(images_job *j, bytes *prefixes, size_t *begins) {
     if (j->e->objects) make_prefixes(j, prefixes, begins);
-    return vector_writer_rows(&j->writer, j->vectors, j->count, j->e->objects ? prefixes->data : NULL, begins) &&
-           output_flush(j->writer.out);
+    bool good = true;
+    for (size_t from = 0, n; good && from < j->count; from += n) {
+        good = bad_lines_write(&j->batch.bad, j->writer.out, from);
+        n = j->count - from;
+        if (n > bad_lines_next(&j->batch.bad) - from) n = bad_lines_next(&j->batch.bad) - from;
+        good = good && vector_writer_rows(&j->writer, j->vectors + from * j->e->layout.dim, n,
+                                          j->e->objects ? prefixes->data : NULL, begins + from);
+    }
+    return good && bad_lines_write(&j->batch.bad, j->writer.out, SIZE_MAX) && output_flush(j->writer.out);
 }
 
 /* ---- the whole ---- */
@@ -170,8 +177,8 @@ static int embed_batches(images_job *j) {
     uint64_t skip = j->writer.rows;
     bool good = true;
     int code = EXIT_DONE;
-    while (good && (good = next_paths(j)) && j->count) {
-        if (skip >= j->count) { /* an earlier call has written them */
+    while (good && (good = next_paths(j)) && j->count + j->batch.bad.count) {
+        if (skip && skip >= j->count) { /* an earlier call has written them */
             skip -= j->count;
             for (size_t i = 0; i < j->count; i++) free(j->pictures[i].path);
             continue;
@@ -227,10 +234,12 @@ int embed_images_run(embed_images *e, const char *path, bool resume) {
     text_batch_open(&j.batch, e->paths, e->field, NULL);
     j.batch.in.separator = e->null ? 0 : '\n';
     j.batch.keeps = e->field && e->objects;
+    j.batch.bad.report = e->reports;
     double began = now_seconds();
     int code = picture_files_find(&j.found, &j.passed, e->c, e->paths);
     if (!code) code = picture_files_tell(&j.passed, e->c, write_images(&j, path, resume));
     e->seconds = now_seconds() - began;
+    code = bad_lines_end(j.batch.bad.total, e->c, code);
     text_batch_close(&j.batch);
     picture_files_free(&j.found);
     free(j.pictures);

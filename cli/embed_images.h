@@ -15,7 +15,7 @@ typedef struct embed_images {
     const char *field;        /* of JSON objects from stdin, the member with the path; NULL: lines are paths */
     bool null;                /* paths from stdin end with NUL */
     bool objects;             /* a line is an object with "path" and "embedding" */
-    bool progress;
+    bool progress, reports;   /* reports: --errors report, for the lines from stdin */
     uint64_t max_pixels;
     vector_layout layout;
     uint64_t done, failed; /* pictures */

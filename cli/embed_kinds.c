@@ -67,7 +67,7 @@ static void print_result(bytes *out, const pith_encoded *e, uint32_t what, size_
     bytes_add(out, "}", 1);
 }
 
-static bool write_lines(output *out, bytes *line, const text_batch *b, const pith_encoded *e, uint32_t what) {
+static bool write_lines(output *out, bytes *line, text_batch *b, const pith_encoded *e, uint32_t what) {
     for (size_t i = 0; i < b->count; i++) {
         line->size = 0;
         if (b->keeps) {
@@ -76,9 +76,9 @@ static bool write_lines(output *out, bytes *line, const text_batch *b, const pit
         }
         print_result(line, e, what, i);
         bytes_print(line, b->keeps ? "}\n" : "\n");
-        if (!output_write(out, line->data, line->size)) return false;
+        if (!bad_lines_write(&b->bad, out, i) || !output_write(out, line->data, line->size)) return false;
     }
-    return output_flush(out);
+    return bad_lines_write(&b->bad, out, SIZE_MAX) && output_flush(out);
 }
 
 /* ---- arrays ---- */

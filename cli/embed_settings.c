@@ -78,6 +78,15 @@ static int check_kinds(const command *c, const embed_settings *s) {
     return EXIT_DONE;
 }
 
+/* Objects among the results need lines of JSON, and rows that are not counted by files of earlier calls. */
+static int check_errors(const command *c, const embed_settings *s) {
+    if (s->errors != ERRORS_REPORT) return EXIT_DONE;
+    if (s->layout.format != FORMAT_JSONL) return usage(c, "--errors report goes with --format jsonl");
+    if (s->resume || s->rows_per_file)
+        return usage(c, "--errors report does not go with --resume and --rows-per-file, which count rows");
+    return EXIT_DONE;
+}
+
 /* Pictures have dense vectors, and no tokens. */
 static int check_images(const command *c, const embed_settings *s) {
     if (s->max_pixels && !s->images) return usage(c, "--max-pixels goes with --images");
@@ -99,5 +108,6 @@ int embed_settings_check(const command *c, const embed_settings *s) {
     int code = vector_layout_check(c, &s->layout);
     if (!code) code = check_long(c, s);
     if (!code) code = check_kinds(c, s);
+    if (!code) code = check_errors(c, s);
     return code ? code : check_images(c, s);
 }

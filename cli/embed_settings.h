@@ -2,6 +2,7 @@
 #ifndef PITH_CLI_EMBED_SETTINGS_H
 #define PITH_CLI_EMBED_SETTINGS_H
 
+#include "cli/bad_lines.h"
 #include "cli/embed_bm25.h"
 #include "cli/long_texts.h"
 #include "cli/runtime_choice.h"
@@ -12,7 +13,7 @@ typedef struct embed_settings {
     const char *model, *output, *field, *keep;
     bool images, null, jsonl, resume, progress, pin;
     bool dense, sparse, multi_vector, tokens;
-    int invalid, role;
+    int invalid, errors, role;
     int32_t rows_per_file;
     size_t max_pixels;
     bm25_settings bm25;

@@ -18,6 +18,7 @@ void text_batch_open(text_batch *b, const string_list *files, const char *field,
 void text_batch_close(text_batch *b) {
     text_input_close(&b->in);
     json_line_free(&b->json);
+    bad_lines_free(&b->bad);
     free(b->data.data);
     free(b->kept.data);
     free(b->kept_begins);
@@ -60,7 +61,14 @@ static bool take_fields(text_batch *b, size_t from, bool too_long) {
     return true;
 }
 
-/* 1: a text was added; 0: there is none; -1: message says why. */
+/* Takes back what a bad line has left, and notes the line. 1, or -1 if it ends the command. */
+static int pass_bad(text_batch *b) {
+    b->data.size = b->begins[b->count * (b->width ? b->width : 1)];
+    b->kept.size = b->kept_begins[b->count];
+    return bad_lines_add(&b->bad, b->count, &b->in, b->message, NULL) ? 1 : -1;
+}
+
+/* 1: a text was added, or a bad line was noted; 0: there is none; -1: message says why. */
 static int take_line(text_batch *b) {
     const size_t from = b->data.size, width = b->width ? b->width : 1;
     bool cut;
@@ -73,10 +81,11 @@ static int take_line(text_batch *b) {
         b->data.size = from;
         state = text_input_next(&b->in, &b->data, &cut);
         if (state < 0) snprintf(b->message, sizeof b->message, "%s", b->in.message);
+        if (state < 0 && b->in.bad) return pass_bad(b);
         if (state <= 0) return state;
     } while (b->width && json_line_blank((pith_str){ b->data.data + from, b->data.size - from }));
     b->begins[b->count * width + 1] = b->data.size;
-    if (b->width && !take_fields(b, from, cut)) return -1;
+    if (b->width && !take_fields(b, from, cut)) return pass_bad(b);
     b->cut += !b->width && cut;
     b->count++;
     return 1;
@@ -86,8 +95,9 @@ int text_batch_next(text_batch *b, size_t most) {
     const size_t width = b->width ? b->width : 1;
     int state = !b->ended;
     b->data.size = b->kept.size = b->count = b->cut = 0;
-    while (state > 0 && b->count < most && b->data.size + b->kept.size < BATCH_BYTES) {
-        if (b->count && !text_input_ready(&b->in)) break;
+    bad_lines_clear(&b->bad);
+    while (state > 0 && b->count < most && b->data.size + b->kept.size + b->bad.objects.size < BATCH_BYTES) {
+        if (b->count + b->bad.count && !text_input_ready(&b->in)) break;
         state = take_line(b);
     }
     if (state < 0) return -1;
@@ -100,5 +110,5 @@ int text_batch_next(text_batch *b, size_t most) {
         }
     }
     if (b->count) b->kept_begins[b->count] = b->kept.size;
-    return b->count > 0;
+    return b->count + b->bad.count > 0;
 }

@@ -2,11 +2,13 @@
 #ifndef PITH_CLI_TEXT_BATCH_H
 #define PITH_CLI_TEXT_BATCH_H
 
+#include "cli/bad_lines.h"
 #include "cli/json_line.h"
 
 typedef struct text_batch {
     text_input in; /* separator, replace and limit may be set between open and the first batch */
     json_line json;
+    bad_lines bad;         /* of the batch; bad.report may be set as `in` may */
     const char *fields[2]; /* of JSON objects: the text, and the second text of a pair */
     size_t width;          /* 1: texts, 2: pairs; 0: lines are texts */
     bool keeps;            /* the objects are kept */
@@ -29,7 +31,7 @@ typedef struct text_batch {
 void text_batch_open(text_batch *b, const string_list *files, const char *field, const char *pair);
 void text_batch_close(text_batch *b);
 /* Reads the next texts: up to `most` of them, fewer if the next line is not there yet and a text is. 1: there are some,
- * 0: none are left; -1: message says why. */
+ * or bad lines alone; 0: none are left; -1: message says why. */
 int text_batch_next(text_batch *b, size_t most);
 
 #endif

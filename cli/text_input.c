@@ -56,6 +56,8 @@ void text_input_close(text_input *in) {
 
 static const char *path_of(const text_input *in) { return in->paths[in->path_at]; }
 
+const char *text_input_path(const text_input *in) { return strcmp(path_of(in), "-") ? path_of(in) : NULL; }
+
 const char *text_input_place(const text_input *in) {
     static char place[300];
     if (!strcmp(path_of(in), "-"))
@@ -211,6 +213,7 @@ static int copy_line(text_input *in, bytes *out, size_t from, bool *over) {
 int text_input_next(text_input *in, bytes *out, bool *cut) {
     size_t from = out->size;
     bool over = false;
+    in->bad = false;
     if (!in->path_count) return 0;
     int state = copy_line(in, out, from, &over);
     if (state <= 0) return state;
@@ -228,5 +231,6 @@ int text_input_next(text_input *in, bytes *out, bool *cut) {
     snprintf(in->message, sizeof in->message, "%s: not UTF-8 at byte %zu (--invalid replace puts U+FFFD in its place)",
              text_input_place(in), valid + 1);
     out->size = from;
+    in->bad = true;
     return -1;
 }

@@ -12,6 +12,7 @@ typedef struct text_input {
     bool replace;   /* invalid UTF-8 becomes U+FFFD; else it is an error */
     int fd;         /* -1: none open */
     bool ended;     /* read to its end */
+    bool bad;       /* the last failure is one line's: the next call goes on behind it */
     uint64_t line;  /* of the current file, from 1: the one read last */
     char *buffer;
     size_t begin, end;
@@ -41,5 +42,7 @@ int text_input_next(text_input *in, bytes *out, bool *cut);
 bool text_input_ready(text_input *in);
 /* "file:12" or "line 12" for messages; valid until the next call. */
 const char *text_input_place(const text_input *in);
+/* The file of the line read last; NULL: standard input. */
+const char *text_input_path(const text_input *in);
 
 #endif
