@@ -2,7 +2,7 @@
 """Runs the tests whose results could depend on the machine on other machines than this one, without building anything.
 
 usage: machines.py BUILD [--jobs N] [--whole] [--only TEXT] [--list]
---whole: every quick test, not only those with the label `machine`. --only: machines with TEXT in their names.
+--whole: every quick test, not only those with the label `machine`, and all of these. --only: machines with TEXT in their names.
 A machine that cannot be played here is named with the reason. $PITH_PYTHON is a Python with tests/requirements.txt.
 """
 import argparse
@@ -27,6 +27,14 @@ NOBODY = 65534
 LEFT_OUT = re.compile(r"CMakeFiles$|Testing$|\.(o|a|ninja|log)$|/tests/(test_\w+|install|extending|subproject|select_\w+)$")
 # These have the paths of data and build compiled in, so a copy of the build would test nothing of its place.
 COMPILED_PATHS = "^(test_|cpp|far$)"
+
+
+# Tests of the files with the label `machine` that take half of their time, and ask nothing of the machine that others do not.
+LONG_ONES = """Models.test_calibrate Models.test_precision Models.test_bench Embed.test_memory_limit Interrupted.test_kills
+Interrupted.test_slow_model Objects.test_large Queries.test_cost Windows.test_beyond_the_data LongTexts.test_resume LongTexts.test_mean
+LongTexts.test_rows LongTexts.test_more_chunks_than_a_call Types.test_types Types.test_resume Effects.test_memory_prediction
+Presets.test_each Tables.test_export OfOneCommand.test_tokens_of_bench OfOneCommand.test_chunks_of_bench
+Effects.test_profile_of_bench"""
 
 
 class NotHere(Exception):
@@ -207,6 +215,8 @@ def run(name, play, build, arguments):
         except NotHere as why:
             print(f"machines: {name}: not played: {why}", flush=True)
             return True
+        if not arguments.whole:
+            machine.environment["PITH_TEST_LEAVE_OUT"] = " ".join(LONG_ONES.split())
         chosen = ["-LE", "^(long|build)$"] if arguments.whole else ["-L", "^machine$", "-LE", "^(long|build)$"]
         if machine.leave_out:
             chosen += ["-E", machine.leave_out]

@@ -1,5 +1,5 @@
-/* A library for LD_PRELOAD: a machine of $PLAYED_PROCESSORS processors, whatever this one has. Threads may be pinned to any
- * of them, and are told so when they ask; where they really run is left to the kernel. */
+/* A library for LD_PRELOAD: a machine of $PLAYED_PROCESSORS processors, whatever this one has. Threads may be pinned to
+ * any of them, and are told so when they ask; where they really run is left to the kernel. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
