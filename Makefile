@@ -5,7 +5,7 @@ T      ?= 60
 CMAKE   = cmake -G Ninja
 SHELL  := /bin/bash
 
-.PHONY: dev all help setup model run test test-relational test-relational-real pretrain-relational test-images test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind poison neon mutate fuzz bench bench-models bench-faces bench-relational bench-options bench-quantizers size install clean
+.PHONY: dev all help setup model run test test-one test-build test-machines test-docs test-relational test-relational-real pretrain-relational test-images test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind poison neon mutate fuzz bench bench-models bench-faces bench-relational bench-options bench-quantizers size install clean
 
 all: build/build.ninja          ## build/pith, build/libpith.a, build/libpith.so
 	@cmake --build build -j $(JOBS)
@@ -38,9 +38,24 @@ dev: setup setup-test build-test/build.ninja model ## install what development n
 	@tools/setup.sh long
 	@cmake --build build-test -j $(JOBS)
 
-test: build-test/build.ninja model  ## build with warnings as errors and run every quick test
+# Labels of tests: long (hours, in all), build (compile the library anew), select (selective builds), machine (the result
+# could depend on the machine), unsanitized (nothing that a sanitizer could see).
+test: build-test/build.ninja model  ## build with warnings as errors and run every quick test (5 minutes on two processors)
 	@cmake --build build-test -j $(JOBS)
-	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -j $(JOBS) -LE long
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -j $(JOBS) -LE "^(long|build)$$"
+
+# make test-one T=test_search, T='^cases_', T='search|scores'
+test-one: build-test/build.ninja model ## build what the tests need whose names match T, and run them (make test-one T=test_search)
+	@$(if $(filter file,$(origin T)),echo "say which: make test-one T=regex; 'ctest --test-dir build-test -N' lists the tests" >&2; exit 2)
+	@PITH_PYTHON="$$(tools/test_python.sh)" $(PYTHON) tests/one.py build-test "$(T)" $(JOBS)
+
+test-build: build-test/build.ninja model ## tests that compile the library again: installed, in another project, extended (5 minutes)
+	@cmake --build build-test -j $(JOBS)
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -L "^build$$" --no-tests=error
+
+test-machines: build-test/build.ninja model ## tests that could depend on the machine, on others: processors, locale, umask, paths … (8 minutes)
+	@cmake --build build-test -j $(JOBS)
+	@PITH_PYTHON="$$(tools/test_python.sh)" $(PYTHON) tests/machines.py build-test --jobs $(JOBS)
 
 test-relational: build-test/build.ninja  ## databases and their models: what they reach on tests/data/shop (5 minutes)
 	@tools/setup.sh relational
@@ -64,14 +79,15 @@ test-long: test                 ## also the slow ones: every ISA limit, poison, 
 	@tools/setup.sh long relational
 	@$(CMAKE) -S . -B build-test >/dev/null
 	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -L long
-	@$(MAKE) --no-print-directory poison asan-ubsan tsan valgrind
+	@PITH_PYTHON="$$(tools/test_python.sh)" $(PYTHON) tests/machines.py build-test --jobs $(JOBS) --whole
+	@$(MAKE) --no-print-directory test-build poison asan-ubsan tsan valgrind
 
 # $(1): name, $(2): what -fsanitize gets
 define sanitized
 	@tools/setup.sh build test
 	@$(CMAKE) -S . -B build-$(1) -DPITH_TESTS=ON -DPITH_SANITIZE=$(2) >/dev/null
 	@cmake --build build-$(1) -j $(JOBS)
-	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-$(1) --output-on-failure -LE "long|unsanitized"
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-$(1) --output-on-failure -j $(JOBS) -LE "^(long|build|unsanitized)$$"
 endef
 asan: model                     ## the tests under the address sanitizer
 	$(call sanitized,asan,address)

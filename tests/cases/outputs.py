@@ -114,7 +114,7 @@ class Pairs(Command):
         self.good("t", "-o", "/dev/null", "--profile", "/dev/null", "--stats-file", "/dev/null")
         for _ in range(2):
             self.good("t", "-o", "out", "--stats-file", "told", "--profile", "steps")
-        subprocess.run(f"'{PITH}' embed t -o /dev/stdout | grep -q . && '{PITH}' embed < t > out2", shell=True, check=True, cwd=self.dir)
+        subprocess.run(["sh", "-c", '"$1" embed t -o /dev/stdout | grep -q . && "$1" embed <t >out2', "sh", PITH], check=True, cwd=self.dir)
         self.assertEqual((self.dir / "out").read_bytes(), (self.dir / "out2").read_bytes())
         (self.dir / "in").write_text("one\n")
         with open(self.dir / "in", "rb") as file:

@@ -30,6 +30,8 @@ def pith(*arguments, stdin=b"", env=None, **keywords):
 
 class Command(unittest.TestCase):
     def setUp(self):
+        if ".".join(self.id().split(".")[-2:]) in os.environ.get("PITH_TEST_LEAVE_OUT", "").split():  # tests/machines.py
+            self.skipTest("on another machine it would show nothing new, and take long")
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.dir = Path(folder.name)

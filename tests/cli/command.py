@@ -1,5 +1,6 @@
 """What tests of the command share: each test has a folder of its own, in which the command runs."""
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,8 @@ class Command(unittest.TestCase):
     stdin = b""  # of calls that do not say
 
     def setUp(self):
+        if ".".join(self.id().split(".")[-2:]) in os.environ.get("PITH_TEST_LEAVE_OUT", "").split():  # tests/machines.py
+            self.skipTest("on another machine it would show nothing new, and take long")
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.dir = Path(folder.name)

@@ -244,9 +244,8 @@ class Search(Command):
 
     def test_lost_reader(self):
         self.save("v.npy", RNG.standard_normal((2000, 8)).astype(np.float32))
-        self.assertEqual(subprocess.run(f"'{PITH}' search --index v.npy --query-vectors v.npy -k 100 | head -n 1 | wc -l; "
-                                        "echo ${PIPESTATUS[0]}", shell=True, cwd=self.dir, capture_output=True,
-                                        executable="/bin/bash", check=True).stdout.split()[0], b"1")
+        self.assertEqual(subprocess.run(["sh", "-c", '"$1" search --index v.npy --query-vectors v.npy -k 100 | head -n 1 | wc -l',
+                                         "sh", PITH], cwd=self.dir, capture_output=True, check=True).stdout.split()[0], b"1")
         result = self.run_pith("--index", "v.npy", "--query-vectors", "v.npy", "-o", "/dev/full")
         self.assertEqual(result.returncode, 1)
         self.assertIn("No space left", result.stderr.decode())

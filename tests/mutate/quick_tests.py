@@ -11,8 +11,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MEMORY, FILE_SIZE = 16 << 30, 4 << 30
-# Builds of their own, or programs of the installed library: they do not take what was linked apart.
-LEFT_OUT = {"install", "extending", "onnx_dirs", "mutants"}
+# They do not take what was linked apart.
+LEFT_OUT = {"onnx_dirs", "mutants"}
 # The folder of the build is an argument, and this is what they load from it.
 LOADED = {"compare_tokenizers": "tests/libtext_probe.so", "compare_random": "tests/libtext_probe.so"}
 
@@ -46,7 +46,7 @@ def quick_tests(made):
     tests = []
     for entry in json.loads(shown.stdout)["tests"]:
         properties = {p["name"]: p["value"] for p in entry["properties"]}
-        if "long" in properties.get("LABELS", []) or entry["name"] in LEFT_OUT:
+        if {"long", "build"} & set(properties.get("LABELS", [])) or entry["name"] in LEFT_OUT:
             continue
         named = re.findall(re.escape(str(made.folder)) + r"/([\w./-]+)", " ".join(entry["command"]))
         needs = [n for n in named if (made.folder / n).is_file()] + [LOADED[n] for n in [entry["name"]] if n in LOADED]
