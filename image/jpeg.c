@@ -12,8 +12,12 @@
 
 #include "codec.h"
 
-/* Scans of a progressive file. Encoders write about ten; each may cost as much time as the whole picture. */
-enum { MAX_SCANS = 100 };
+/* Scans of a progressive file. Encoders write about ten; each may cost as much time as the whole picture, so a large
+ * one may have fewer. */
+enum { MAX_SCANS = 100, SURE_SCANS = 30, SCANNED_PIXELS = 1500000000 };
+
+/* Markers that jpeglib.h does not name. */
+enum { JPEG_TEM = 0x01, JPEG_SOS = 0xDA };
 
 typedef struct jpeg_state {
     struct jpeg_error_mgr errors; /* first: libjpeg hands out pointers to it */
@@ -23,7 +27,8 @@ typedef struct jpeg_state {
     pith_image_call *call;
     pith_image_outcome outcome;
     uint8_t *row; /* of CMYK */
-    int at_end;   /* the source has given its last byte */
+    int most_scans;
+    int at_end; /* the source has given its last byte */
     jmp_buf leave;
 } jpeg_state;
 
@@ -48,10 +53,15 @@ static void jpeg_emit_message(j_common_ptr info, int level) {
 
 static void jpeg_output_message(j_common_ptr info) { (void)info; }
 
+static int jpeg_most_scans(uint64_t pixels) {
+    const uint64_t scans = SCANNED_PIXELS / pixels;
+    return scans > MAX_SCANS ? MAX_SCANS : scans < SURE_SCANS ? SURE_SCANS : (int)scans;
+}
+
 static void jpeg_monitor(j_common_ptr info) {
     jpeg_state *s = (jpeg_state *)(void *)info->err;
-    if (s->jpeg.input_scan_number > MAX_SCANS)
-        jpeg_leave(s, pith_codec_fail(s->call, PITH_IMAGE_UNKNOWN, "it has more than %d scans", MAX_SCANS));
+    if (s->jpeg.input_scan_number > s->most_scans)
+        jpeg_leave(s, pith_codec_fail(s->call, PITH_IMAGE_UNKNOWN, "it has more than %d scans", s->most_scans));
 }
 
 static void jpeg_source_nothing(j_decompress_ptr jpeg) { (void)jpeg; }
@@ -86,9 +96,27 @@ static void jpeg_row_from_cmyk(uint8_t *rgb, const uint8_t *cmyk, uint32_t width
     }
 }
 
-static uint32_t jpeg_orientation(const struct jpeg_decompress_struct *jpeg) {
-    for (jpeg_saved_marker_ptr m = jpeg->marker_list; m; m = m->next)
-        if (m->data_length > 6 && !memcmp(m->data, "Exif\0", 6)) return pith_exif_orientation(m->data, m->data_length);
+/* Of the first EXIF block before the first scan, found without libjpeg, which keeps markers in a list that it walks for
+ * each further one. A segment is 0xFF, a marker and a length of two bytes; bytes between segments are passed over. */
+static uint32_t jpeg_orientation(const pith_image_call *call) {
+    const uint8_t *p = call->data + 2, *end = call->data + call->size;
+    while (end - p >= 4) {
+        const uint8_t marker = p[1];
+        if (*p != 0xFF || marker == 0xFF || marker == 0) {
+            p++;
+            continue;
+        }
+        if (marker == JPEG_SOS || marker == JPEG_EOI) break;
+        if (marker == JPEG_TEM || (marker >= JPEG_RST0 && marker <= JPEG_EOI)) {
+            p += 2;
+            continue;
+        }
+        const size_t size = (size_t)p[2] << 8 | p[3];
+        if (size < 2 || size > (size_t)(end - p) - 2) break;
+        if (marker == JPEG_APP0 + 1 && size - 2 > 6 && !memcmp(p + 4, "Exif\0", 6))
+            return pith_exif_orientation(p + 4, size - 2);
+        p += 2 + size;
+    }
     return 0;
 }
 
@@ -97,16 +125,16 @@ static void jpeg_run(jpeg_state *s) {
     jpeg_create_decompress(jpeg);
     jpeg->src = &s->source;
     jpeg->progress = &s->progress;
-    jpeg_save_markers(jpeg, JPEG_APP0 + 1, 0xFFFF);
     jpeg_read_header(jpeg, TRUE);
     int ink = jpeg->jpeg_color_space == JCS_CMYK || jpeg->jpeg_color_space == JCS_YCCK;
     int grey = jpeg->jpeg_color_space == JCS_GRAYSCALE;
     jpeg->out_color_space = ink ? JCS_CMYK : grey ? JCS_GRAYSCALE : JCS_RGB;
     uint32_t channels = grey ? 1 : 3;
-    pith_image_header header = { jpeg->image_width, jpeg->image_height, channels, channels, jpeg_orientation(jpeg) };
+    pith_image_header header = { jpeg->image_width, jpeg->image_height, channels, channels, jpeg_orientation(s->call) };
     uint8_t *to = s->call->begin(s->call, &header);
     if (!to) jpeg_leave(s, PITH_IMAGE_REFUSED);
     if (ink && !(s->row = malloc((size_t)header.width * 4))) jpeg_leave(s, PITH_IMAGE_NO_MEMORY);
+    s->most_scans = jpeg_most_scans((uint64_t)header.width * header.height);
     jpeg_start_decompress(jpeg);
     while (jpeg->output_scanline < jpeg->output_height) {
         JSAMPROW row = ink ? s->row : to;

@@ -1,17 +1,15 @@
 /* jpeg2000.c - JPEG 2000 by OpenJPEG: JP2 files and bare codestreams; grey, RGB and sYCC, with or without alpha, up to
  * 16 bits, components of half width or height.
  *
- * OpenJPEG takes memory by the counts of components and tiles that the codestream declares, before anything is decoded.
- * So its SIZ marker is read here first. */
+ * OpenJPEG takes memory by the counts that the codestream declares, before anything is decoded; jpeg2000_cost.c counts
+ * first. */
 #include <stdlib.h>
 #include <string.h>
 
 #include <openjpeg.h>
 
 #include "codec.h"
-
-/* A tile costs OpenJPEG about 10 KB. Real tiles have 64 x 64 pixels and more. */
-enum { PIXELS_PER_TILE = 1024, FREE_TILES = 64, MAX_COMPONENTS = 4 };
+#include "jpeg2000_cost.h"
 
 typedef struct jpeg2000_state {
     pith_image_call *call;
@@ -66,26 +64,6 @@ static const uint8_t *jpeg2000_codestream(const pith_image_call *call) {
         p += length;
     }
     return NULL;
-}
-
-/* ISO/IEC 15444-1, A.5.1: the marker SIZ comes first; after its length and capabilities there are eight numbers and the
- * count of components. */
-static pith_image_outcome jpeg2000_check(pith_image_call *call) {
-    const uint8_t *siz = jpeg2000_codestream(call);
-    if (!siz || call->size - (size_t)(siz - call->data) < 42 || memcmp(siz, "\xFF\x4F\xFF\x51", 4))
-        return pith_codec_fail(call, PITH_IMAGE_DAMAGED, "it has no codestream");
-    uint32_t n[8];
-    for (int i = 0; i < 8; i++) n[i] = jpeg2000_u32(siz + 8 + 4 * i);
-    uint32_t width = n[0] - n[2], height = n[1] - n[3], components = (uint32_t)siz[40] << 8 | siz[41];
-    if (n[0] <= n[2] || n[1] <= n[3] || !n[4] || !n[5] || n[6] > n[2] || n[7] > n[3])
-        return pith_codec_fail(call, PITH_IMAGE_DAMAGED, "its sizes are impossible");
-    uint64_t tiles = (((uint64_t)n[0] - n[6] - 1) / n[4] + 1) * (((uint64_t)n[1] - n[7] - 1) / n[5] + 1);
-    if (components < 1 || components > MAX_COMPONENTS)
-        return pith_codec_fail(call, PITH_IMAGE_UNKNOWN, "it has %u components; 1 to %d are supported", components,
-                               MAX_COMPONENTS);
-    if (tiles > FREE_TILES + (uint64_t)width * height / PIXELS_PER_TILE)
-        return pith_codec_fail(call, PITH_IMAGE_UNKNOWN, "its tiles are smaller than %d pixels", PIXELS_PER_TILE);
-    return PITH_IMAGE_DECODED;
 }
 
 /* Sample of a component at a pixel of the picture as a byte. */
@@ -151,7 +129,7 @@ static pith_image_outcome jpeg2000_run(pith_image_call *call, opj_codec_t *codec
 pith_image_outcome pith_jpeg2000_decode(pith_image_call *call) {
     jpeg2000_state state = { call, 0 };
     opj_image_t *image = NULL;
-    pith_image_outcome outcome = jpeg2000_check(call);
+    pith_image_outcome outcome = pith_jpeg2000_cost(call, jpeg2000_codestream(call), call->data + call->size);
     if (outcome) return outcome;
     opj_codec_t *codec = opj_create_decompress(call->data[0] == 0xFF ? OPJ_CODEC_J2K : OPJ_CODEC_JP2);
     opj_stream_t *stream = opj_stream_default_create(OPJ_TRUE);

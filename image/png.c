@@ -40,6 +40,12 @@ static uint32_t png_orientation(png_state *s) {
     return png_get_eXIf_1(s->png, s->info, &size, &exif) ? pith_exif_orientation(exif, size) : 0;
 }
 
+/* Chunks with texts, profiles and palettes are passed over: 8 KB of them unpack to 8 MB, and nothing reads them. */
+static void png_pass_over(png_structp png) {
+    static const png_byte chunks[] = "iCCP\0iTXt\0sPLT\0tEXt\0zTXt";
+    png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, chunks, sizeof chunks / 5);
+}
+
 /* To 8 bits grey, RGB or RGBA; returns the channels. */
 static uint32_t png_transform(png_state *s) {
     int type = png_get_color_type(s->png, s->info);
@@ -53,6 +59,7 @@ static uint32_t png_transform(png_state *s) {
 static void png_run(png_state *s) {
     png_set_read_fn(s->png, s, png_on_read);
     png_set_user_limits(s->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
+    png_pass_over(s->png);
     png_read_info(s->png, s->info);
     uint32_t channels = png_transform(s);
     pith_image_header header = { png_get_image_width(s->png, s->info), png_get_image_height(s->png, s->info), channels,

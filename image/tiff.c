@@ -14,6 +14,10 @@
 /* Samples per pixel: CMYK with alpha has 5. More would let a small file ask for large strips. */
 enum { MAX_SAMPLES = 8 };
 
+/* The bytes that strips and tiles may have in all, for each byte of the file and each pixel; the pixels a tile may have
+ * for each of the picture's, and what it may have in any case. */
+enum { PACKED_PER_BYTE = 4, PACKED_PER_PIXEL = 16, PIXELS_OF_TILE = 8, FREE_TILE = 1 << 20 };
+
 typedef struct tiff_state {
     pith_image_call *call;
     uint64_t at;
@@ -110,6 +114,26 @@ static void tiff_order_bytes(uint8_t *pixels, uint64_t count) {
     }
 }
 
+/* Strips and tiles may lie over each other, and each may hold bytes that give no pixel. All of them together may be as
+ * large as the file and the pixels, some times over. libtiff takes memory for a whole tile. */
+static pith_image_outcome tiff_check(pith_image_call *call, TIFF *tiff, const pith_image_header *header) {
+    const uint64_t pixels = (uint64_t)header->width * header->height;
+    const uint64_t most = PACKED_PER_BYTE * (uint64_t)call->size + PACKED_PER_PIXEL * pixels;
+    uint32_t width = 0, height = 0, count = TIFFIsTiled(tiff) ? TIFFNumberOfTiles(tiff) : TIFFNumberOfStrips(tiff);
+    TIFFGetField(tiff, TIFFTAG_TILEWIDTH, &width);
+    TIFFGetField(tiff, TIFFTAG_TILELENGTH, &height);
+    if (TIFFIsTiled(tiff) && (uint64_t)width * height > FREE_TILE + PIXELS_OF_TILE * pixels)
+        return pith_codec_fail(call, PITH_IMAGE_UNKNOWN, "its tiles of %u x %u pixels are larger than the picture",
+                               width, height);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < count && sum <= most; i++) {
+        const uint64_t bytes = TIFFGetStrileByteCount(tiff, i);
+        sum += bytes < call->size ? bytes : call->size;
+    }
+    if (sum <= most) return PITH_IMAGE_DECODED;
+    return pith_codec_fail(call, PITH_IMAGE_UNKNOWN, "its %u strips or tiles lie over each other in the file", count);
+}
+
 static pith_image_outcome tiff_page(pith_image_call *call, TIFF *tiff) {
     uint16_t samples = 1;
     char text[1024] = "";
@@ -120,6 +144,8 @@ static pith_image_outcome tiff_page(pith_image_call *call, TIFF *tiff) {
                                MAX_SAMPLES);
     if (!TIFFRGBAImageOK(tiff, text)) return pith_codec_fail(call, PITH_IMAGE_UNKNOWN, "%s", text);
     pith_image_header header = tiff_header(tiff, samples);
+    pith_image_outcome outcome = tiff_check(call, tiff, &header);
+    if (outcome) return outcome;
     uint8_t *to = call->begin(call, &header);
     if (!to) return PITH_IMAGE_REFUSED;
     if (!TIFFRGBAImageBegin(&image, tiff, 1, text)) return pith_codec_fail(call, PITH_IMAGE_DAMAGED, "%s", text);
