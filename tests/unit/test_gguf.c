@@ -266,7 +266,7 @@ static void test_lone_refused(void **state) {
     refused_model(copy, PITH_ERR_FORMAT, "no usable setting 'bert.embedding_length'");
     memcpy(copy, whole.data, whole.size);
     find(copy, "general.architecture")[20 + 4 + 8] = 'X';
-    refused_model(copy, PITH_ERR_UNSUPPORTED, "architecture 'Xert'; GGUF is read for bert only");
+    refused_model(copy, PITH_ERR_UNSUPPORTED, "architecture 'Xert'; GGUF is read for bert, nomic-bert");
     memcpy(copy, whole.data, whole.size);
     find(copy, "bert.pooling_type")[17 + 4] = 4;
     refused_model(copy, PITH_ERR_UNSUPPORTED, "bert.pooling_type 4");
