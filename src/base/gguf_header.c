@@ -99,8 +99,7 @@ static pith_status gguf_number(pith_gguf *g, pith_gguf_entry *e, uint32_t type) 
 
 double pith_gguf_number(const pith_gguf_entry *e, uint64_t i) {
     const int size = gguf_sizes[e->item];
-    const bool has_sign =
-        e->item == TYPE_I8 || e->item == TYPE_I16 || e->item == TYPE_I32 || e->item == TYPE_I64;
+    const bool has_sign = e->item == TYPE_I8 || e->item == TYPE_I16 || e->item == TYPE_I32 || e->item == TYPE_I64;
     uint64_t bits = 0;
     memcpy(&bits, e->text.data + i * (size_t)size, (size_t)size);
     if (e->item == TYPE_F32) {

@@ -75,7 +75,8 @@ static pith_status gguf_data(gguf *g, pith_tensor *tensor, const gguf_tensor *t,
 }
 
 /* One matrix for query, key and value, where the architecture has three: its rows in this order. */
-static pith_status gguf_add_parts(gguf *g, const gguf_tensor *t, const pith_tensor *whole, size_t prefix, pith_str end) {
+static pith_status gguf_add_parts(gguf *g, const gguf_tensor *t, const pith_tensor *whole, size_t prefix,
+                                  pith_str end) {
     static const char *const letters[] = { "q", "k", "v" };
     const uint64_t heads = pith_gguf_setting_count(&g->settings, "attention.head_count", 0);
     const uint64_t shared = pith_gguf_setting_count(&g->settings, "attention.head_count_kv", heads);

@@ -34,8 +34,9 @@ static const pith_gguf_name nomic_plain[] = {
     END,
 };
 static const pith_gguf_name nomic_layer[] = {
-    { "attn_qkv.", "attn.Wqkv." },    { "attn_output.", "attn.out_proj." }, { "attn_output_norm.", "norm1." },
-    { "ffn_up.", "mlp.fc11." },       { "ffn_gate.", "mlp.fc12." },         { "ffn_down.", "mlp.fc2." },
+    { "attn_qkv.", "attn.Wqkv." },      { "attn_output.", "attn.out_proj." },
+    { "attn_output_norm.", "norm1." },  { "ffn_up.", "mlp.fc11." },
+    { "ffn_gate.", "mlp.fc12." },       { "ffn_down.", "mlp.fc2." },
     { "layer_output_norm.", "norm2." }, END,
 };
 
@@ -48,7 +49,9 @@ static const pith_gguf_name decoder_plain[] = {
     { "attn_norm.", "input_layernorm." }, { "attn_q.", "self_attn.q_proj." }, { "attn_k.", "self_attn.k_proj." },      \
         { "attn_v.", "self_attn.v_proj." }, { "attn_output.", "self_attn.o_proj." },                                   \
         { "attn_q_norm.", "self_attn.q_norm." }, { "attn_k_norm.", "self_attn.k_norm." },                              \
-        { "ffn_gate.", "mlp.gate_proj." }, { "ffn_up.", "mlp.up_proj." }, { "ffn_down.", "mlp.down_proj." }
+        { "ffn_gate.", "mlp.gate_proj." }, { "ffn_up.", "mlp.up_proj." }, {                                            \
+        "ffn_down.", "mlp.down_proj."                                                                                  \
+    }
 static const pith_gguf_name decoder_layer[] = { DECODER_LAYER, { "ffn_norm.", "post_attention_layernorm." }, END };
 static const pith_gguf_name gemma_layer[] = {
     DECODER_LAYER,

@@ -14,12 +14,12 @@ typedef struct pith_gguf_name {
 } pith_gguf_name;
 
 typedef struct pith_gguf_arch {
-    const char *name;       /* general.architecture */
-    const char *model_type; /* of config.json */
-    const char *layer;      /* "encoder.layer.": a layer's tensors in Hugging Face's files */
+    const char *name;                       /* general.architecture */
+    const char *model_type;                 /* of config.json */
+    const char *layer;                      /* "encoder.layer.": a layer's tensors in Hugging Face's files */
     const pith_gguf_name *plain, *in_layer; /* the last one has no names */
-    bool decoder;      /* RMS norms, heads of keys that others share, no table of positions */
-    bool rotary;       /* rotary positions */
+    bool decoder;                           /* RMS norms, heads of keys that others share, no table of positions */
+    bool rotary;                            /* rotary positions */
     bool whole_gains;  /* of norms: 1 is in the file's numbers, and config.json's family would add it */
     bool windows;      /* layers with a window, which reaches as far to either side; never causal */
     const char *reads; /* keys behind "<name>." that only this one has, with spaces between */

@@ -101,7 +101,9 @@ static void blocks_q6_k(float *to, const char *block) {
 }
 
 /* Two bits of element i of 256, and which of 16 scales it has: 64 bytes hold four elements each. */
-static int blocks_two(const uint8_t *codes, int i) { return codes[i / 128 * BLOCK + i % BLOCK] >> i % 128 / BLOCK * 2 & 3; }
+static int blocks_two(const uint8_t *codes, int i) {
+    return codes[i / 128 * BLOCK + i % BLOCK] >> i % 128 / BLOCK * 2 & 3;
+}
 
 /* 16 scales with their least values, 4 bits each, codes, d, m. */
 static void blocks_q2_k(float *to, const char *block) {

@@ -71,8 +71,7 @@ static pith_status config_scaling(pith_str *json, const gguf_config *c) {
         return config_refuse(c, "rope.scaling.type", "is none of none, linear and yarn, which are supported");
     if (!yarn && attention != 1) return config_refuse(c, "rope.scaling.attn_factor", "is supported with yarn only");
     if ((type && pith_str_is(type->text, "none")) || !(factor > 0) || (!yarn && factor == 1)) return PITH_OK;
-    if (yarn && !(positions > 0))
-        return config_refuse(c, "rope.scaling.original_context_length", "is needed for yarn");
+    if (yarn && !(positions > 0)) return config_refuse(c, "rope.scaling.original_context_length", "is needed for yarn");
     if (yarn) /* llama.cpp's factor goes on top of the one that follows from the scaling */
         *json = pith_arena_printf(c->arena,
                                   ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":%.17g,"
@@ -103,10 +102,10 @@ static pith_status config_pattern(pith_str *json, const gguf_config *c) {
     *json = pith_arena_printf(c->arena, ",\"_sliding_window_pattern\":%llu", (unsigned long long)every);
     if (list && list->count < (uint64_t)c->layers) return config_refuse(c, key, "is shorter than block_count");
     for (int i = 0; list && i < c->layers && json->data; i++)
-        *json = pith_arena_printf(c->arena, PITH_STR_FMT "%s\"%s\"%s", PITH_STR_ALL(*json),
-                                  i ? "," : ",\"layer_types\":[",
-                                  pith_gguf_number(list, (uint64_t)i) != 0 ? "sliding_attention" : "full_attention",
-                                  i + 1 == c->layers ? "]" : "");
+        *json =
+            pith_arena_printf(c->arena, PITH_STR_FMT "%s\"%s\"%s", PITH_STR_ALL(*json), i ? "," : ",\"layer_types\":[",
+                              pith_gguf_number(list, (uint64_t)i) != 0 ? "sliding_attention" : "full_attention",
+                              i + 1 == c->layers ? "]" : "");
     return json->data ? PITH_OK : pith_fail_memory(c->s->err, 64);
 }
 
@@ -137,9 +136,10 @@ static pith_status config_decoder(pith_str *json, const gguf_config *c) {
         c->arena,
         "{\"model_type\":\"%s\",\"num_hidden_layers\":%d,\"hidden_size\":%d,\"intermediate_size\":%d,"
         "\"num_attention_heads\":%d,\"num_key_value_heads\":%d,\"head_dim\":%d,\"rms_norm_eps\":%.17g,"
-        "\"max_position_embeddings\":%d,\"vocab_size\":%lld,\"attention_bias\":%s,\"is_causal\":%s" PITH_STR_FMT PITH_STR_FMT "}",
-        c->s->arch->model_type, c->layers, c->hidden, c->inner, c->heads, c->shared, c->size, eps,
-        positions, config_rows(c, "embed_tokens.weight"), config_has(c, "layers.0.self_attn.o_proj.bias"),
+        "\"max_position_embeddings\":%d,\"vocab_size\":%lld,\"attention_bias\":%s,\"is_causal\":%s" PITH_STR_FMT
+            PITH_STR_FMT "}",
+        c->s->arch->model_type, c->layers, c->hidden, c->inner, c->heads, c->shared, c->size, eps, positions,
+        config_rows(c, "embed_tokens.weight"), config_has(c, "layers.0.self_attn.o_proj.bias"),
         causal ? "true" : "false", PITH_STR_ALL(rotary), PITH_STR_ALL(windows));
     return json->data ? PITH_OK : pith_fail_memory(c->s->err, 256);
 }
@@ -165,8 +165,8 @@ static pith_status config_encoder(pith_str *json, const gguf_config *c) {
                               c->s->arch->rotary ? (long long)pith_gguf_setting_count(c->s, "context_length", 2048)
                                                  : config_rows(c, "embeddings.position_embeddings.weight"),
                               config_rows(c, "embeddings.token_type_embeddings.weight"),
-                              config_rows(c, "embeddings.word_embeddings.weight"),
-                              c->s->arch->rotary ? "silu" : "gelu", eps, PITH_STR_ALL(rotary));
+                              config_rows(c, "embeddings.word_embeddings.weight"), c->s->arch->rotary ? "silu" : "gelu",
+                              eps, PITH_STR_ALL(rotary));
     return json->data ? PITH_OK : pith_fail_memory(c->s->err, 256);
 }
 

@@ -8,9 +8,17 @@
 
 /* Behind "<architecture>.": they say nothing that the tensors do not say, or are about generating text. */
 static const char *const settings_harmless[] = {
-    "vocab_size", "tensor_data_layout", "final_logit_softcapping", "embedding_length_out", "classifier.output_labels",
-    "classifier.pooling_type", "decoder_start_token_id", "expert_gating_func", "n_deepstack_layers",
-    "rope.scaling.finetuned", "use_parallel_residual",
+    "vocab_size",
+    "tensor_data_layout",
+    "final_logit_softcapping",
+    "embedding_length_out",
+    "classifier.output_labels",
+    "classifier.pooling_type",
+    "decoder_start_token_id",
+    "expert_gating_func",
+    "n_deepstack_layers",
+    "rope.scaling.finetuned",
+    "use_parallel_residual",
 };
 
 /* Behind "<architecture>.": refused unless they have this value. */

@@ -68,8 +68,8 @@ static pith_status text_modules_keys(pith_model *m, pith_error *err) {
     for (size_t i = 0; i < count; i++)
         for (int fate = 0; fate < PITH_KEY_FATES; fate++)
             if (reports[i].keys[fate].size)
-                PITH_TRY(pith_modules_note(&m->modules, what[fate], reports[i].keys[fate], reports[i].file, &m->arena,
-                                           err));
+                PITH_TRY(
+                    pith_modules_note(&m->modules, what[fate], reports[i].keys[fate], reports[i].file, &m->arena, err));
     return PITH_OK;
 }
 

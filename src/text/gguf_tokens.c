@@ -143,9 +143,12 @@ pith_status pith_gguf_load_unigram(pith_loader *loader, const pith_gguf_tokens *
         gguf_charsmap(&j, t->charsmap.text);
     else
         gguf_json_text(&j, "null");
-    gguf_json_text(&j, ",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"WhitespaceSplit\"},"
-                       "{\"type\":\"Metaspace\",\"replacement\":\"" MARK "\",\"prepend_scheme\":\"always\",\"split\":true}]},\"decoder\":{\"type\":\"Metaspace\",\"replacement\":\"" MARK
-                       "\",\"prepend_scheme\":\"always\",\"split\":true},\"model\":{\"type\":\"Unigram\",\"unk_id\":");
+    gguf_json_text(
+        &j,
+        ",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"WhitespaceSplit\"},"
+        "{\"type\":\"Metaspace\",\"replacement\":\"" MARK "\","
+        "\"prepend_scheme\":\"always\",\"split\":true}]},\"decoder\":{\"type\":\"Metaspace\",\"replacement\":\"" MARK
+        "\",\"prepend_scheme\":\"always\",\"split\":true},\"model\":{\"type\":\"Unigram\",\"unk_id\":");
     snprintf(number, sizeof number, "%lld", (long long)(t->unk >= 0 ? t->unk : 2));
     gguf_json_text(&j, number);
     gguf_json_text(&j, ",\"byte_fallback\":false,\"vocab\":[");
@@ -180,8 +183,7 @@ typedef struct gguf_pre {
     bool bos, sep, strips;    /* usual flags; the mask token takes the space before it */
 } gguf_pre;
 
-#define QWEN2                                                                                                          \
-    SPLIT(CONTRACTIONS "|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}|" LINES), .composes = true
+#define QWEN2 SPLIT(CONTRACTIONS "|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}|" LINES), .composes = true
 #define LLAMA3                                                                                                         \
     SPLIT(CONTRACTIONS "|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}{1,3}|" LINES), .whole = true, .bos = true
 
@@ -214,8 +216,9 @@ static pith_status gguf_find_pre(const gguf_pre **pre, pith_loader *loader, cons
 static pith_status gguf_put_merges(gguf_json *j, pith_loader *loader, const pith_gguf_tokens *t) {
     pith_gguf at = t->merges.texts;
     if (t->merges.kind != PITH_GGUF_TEXTS)
-        return pith_fail(loader->err, PITH_ERR_FORMAT, "GGUF: a tokenizer of the kind gpt2 without "
-                                                       "'tokenizer.ggml.merges'");
+        return pith_fail(loader->err, PITH_ERR_FORMAT,
+                         "GGUF: a tokenizer of the kind gpt2 without "
+                         "'tokenizer.ggml.merges'");
     gguf_json_text(j, "\"merges\":[");
     for (uint64_t i = 0; i < t->merges.count; i++) {
         pith_str merge;
@@ -302,9 +305,9 @@ pith_status pith_gguf_load_pieces(pith_loader *loader, const pith_gguf_tokens *t
                                  PITH_STR("{\"type\":\"Metaspace\",\"replacement\":\"" MARK
                                           "\",\"prepend_scheme\":\"first\",\"split\":false}")));
     else
-        PITH_TRY(pith_loader_add(loader, "normalizer",
-                                 PITH_STR("{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"" MARK
-                                          "\"}")));
+        PITH_TRY(pith_loader_add(
+            loader, "normalizer",
+            PITH_STR("{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"" MARK "\"}")));
     for (size_t i = 0; i < sizeof decoders / sizeof *decoders; i++)
         PITH_TRY(pith_loader_add(loader, "decoder", pith_str_of(decoders[i])));
     PITH_TRY(pith_gguf_add_tokens(loader, t, false));

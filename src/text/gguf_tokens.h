@@ -19,12 +19,12 @@ enum {
 };
 
 typedef struct pith_gguf_tokens {
-    pith_str model, pre;         /* tokenizer.ggml.model and .pre; "" if they are not said */
-    pith_str *tokens;            /* [count], spans of the file in UTF-8 */
-    uint8_t *types;              /* [count] */
+    pith_str model, pre;                                   /* tokenizer.ggml.model and .pre; "" if they are not said */
+    pith_str *tokens;                                      /* [count], spans of the file in UTF-8 */
+    uint8_t *types;                                        /* [count] */
     pith_gguf_entry list, scores, kinds, merges, charsmap; /* kind is PITH_GGUF_OTHER: not there */
     size_t count;
-    int64_t unk, sep, pad, cls, mask, bos, eos;                         /* ids; -1: not said */
+    int64_t unk, sep, pad, cls, mask, bos, eos;                          /* ids; -1: not said */
     int64_t add_bos, add_eos, add_sep, add_space, trims, lower, accents; /* -1: not said */
 } pith_gguf_tokens;
 

@@ -23,9 +23,9 @@ static bool source_gguf_in_brackets(pith_str s) { return s.size > 2 && s.data[0]
 
 /* They are about generating text, or repeat what the tokens say. */
 static const char *const harmless[] = {
-    KEY "eot_token_id",     KEY "eom_token_id",     KEY "fim_pre_token_id", KEY "fim_suf_token_id",
-    KEY "fim_mid_token_id", KEY "fim_pad_token_id", KEY "fim_rep_token_id", KEY "fim_sep_token_id",
-    KEY "prefix_token_id",  KEY "suffix_token_id",  KEY "middle_token_id",  KEY "token_type_count",
+    KEY "eot_token_id",     KEY "eom_token_id",     KEY "fim_pre_token_id",       KEY "fim_suf_token_id",
+    KEY "fim_mid_token_id", KEY "fim_pad_token_id", KEY "fim_rep_token_id",       KEY "fim_sep_token_id",
+    KEY "prefix_token_id",  KEY "suffix_token_id",  KEY "middle_token_id",        KEY "token_type_count",
     KEY "suppress_tokens",  "tokenizer.rwkv.world", "tokenizer.huggingface.json",
 };
 
@@ -40,20 +40,13 @@ static bool source_gguf_take(pith_gguf_tokens *t, const pith_gguf_entry *e) {
         const char *key;
         int64_t *number;
     } numbers[] = {
-        { KEY "unknown_token_id", &t->unk },
-        { KEY "seperator_token_id", &t->sep },
-        { KEY "padding_token_id", &t->pad },
-        { KEY "bos_token_id", &t->bos },
-        { KEY "eos_token_id", &t->eos },
-        { KEY "mask_token_id", &t->mask },
-        { KEY "cls_token_id", &t->cls },
-        { KEY "add_bos_token", &t->add_bos },
-        { KEY "add_eos_token", &t->add_eos },
-        { KEY "add_sep_token", &t->add_sep },
-        { KEY "add_space_prefix", &t->add_space },
-        { KEY "remove_extra_whitespaces", &t->trims },
-        { KEY "normalizer.lowercase", &t->lower },
-        { KEY "normalizer.strip_accents", &t->accents },
+        { KEY "unknown_token_id", &t->unk },       { KEY "seperator_token_id", &t->sep },
+        { KEY "padding_token_id", &t->pad },       { KEY "bos_token_id", &t->bos },
+        { KEY "eos_token_id", &t->eos },           { KEY "mask_token_id", &t->mask },
+        { KEY "cls_token_id", &t->cls },           { KEY "add_bos_token", &t->add_bos },
+        { KEY "add_eos_token", &t->add_eos },      { KEY "add_sep_token", &t->add_sep },
+        { KEY "add_space_prefix", &t->add_space }, { KEY "remove_extra_whitespaces", &t->trims },
+        { KEY "normalizer.lowercase", &t->lower }, { KEY "normalizer.strip_accents", &t->accents },
     };
     const struct {
         const char *key;
@@ -155,7 +148,10 @@ static pith_status source_gguf_words(pith_loader *loader, pith_gguf_tokens *t) {
     static const char *const keys[] = { "unknown", "seperator", "padding", "bos", "mask" };
     /* llama.cpp's, where the file says nothing */
     const int64_t ids[] = { t->unk >= 0 ? t->unk : 100, t->sep >= 0 ? t->sep : 102, t->pad >= 0 ? t->pad : 0,
-                            t->bos >= 0 ? t->bos : t->cls >= 0 ? t->cls : 101, t->mask >= 0 ? t->mask : 103 };
+                            t->bos >= 0   ? t->bos
+                            : t->cls >= 0 ? t->cls
+                                          : 101,
+                            t->mask >= 0 ? t->mask : 103 };
     pith_str *const tokens[] = { &c->unk_token, &c->sep_token, &c->pad_token, &c->cls_token, &c->mask_token };
     enum { TOKENS = sizeof tokens / sizeof *tokens };
     pith_vocab_builder vocab = { .scratch = loader->scratch };
@@ -170,8 +166,8 @@ static pith_status source_gguf_words(pith_loader *loader, pith_gguf_tokens *t) {
     for (size_t i = 0; i < TOKENS; i++) {
         if (ids[i] >= (int64_t)vocab.count)
             return pith_fail(loader->err, PITH_ERR_FORMAT,
-                             "GGUF: '" KEY "%s_token_id' is %lld, but there are %zu tokens", keys[i],
-                             (long long)ids[i], vocab.count);
+                             "GGUF: '" KEY "%s_token_id' is %lld, but there are %zu tokens", keys[i], (long long)ids[i],
+                             vocab.count);
         const pith_vocab_entry *e = &vocab.entries[ids[i]];
         *tokens[i] = pith_arena_str(loader->arena, (pith_str){ e->text, e->size });
         if (!tokens[i]->data) return pith_fail_memory(loader->err, e->size);

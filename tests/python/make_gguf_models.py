@@ -7,6 +7,7 @@ usage: make_gguf_models.py LLAMA_CPP OUT [NAME...]   LLAMA_CPP: a checkout of ll
                                                      KEEP=FOLDER in the environment keeps what transformers wrote there
        make_gguf_models.py --nomic OUT KEPT          then, with tests/references_5.txt: the vectors of NomicBERT, which is
                                                      transformers' own from version 5 on; KEPT: FOLDER/nomic
+EuroBERT is made in that environment too, where the first form must be run with its name.
 """
 import io
 import json
@@ -76,11 +77,11 @@ def xlmr(out):
     return done
 
 
-def byte_level(out, roberta=False):
-    t = Tokenizer(models.BPE())
-    t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False) if roberta else pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(QWEN), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+def byte_level(out, roberta=False, regex=QWEN):
+    t = Tokenizer(models.BPE(ignore_merges=regex != QWEN))
+    t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False) if roberta else pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(regex), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"] if roberta else ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-    if not roberta:
+    if not roberta and regex == QWEN:
         t.normalizer = normalizers.NFC()
     t.train_from_iterator(CORPUS, trainers.BpeTrainer(vocab_size=420, special_tokens=specials if roberta else [], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
     t.decoder = decoders.ByteLevel()
@@ -92,7 +93,7 @@ def byte_level(out, roberta=False):
         t.add_tokens([AddedToken("<think>", special=False, normalized=False)])
         end = t.token_to_id("<|endoftext|>")
         t.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), processors.TemplateProcessing("$A <|endoftext|>", "$A $B <|endoftext|>", [("<|endoftext|>", end)])])
-        done = hf.Qwen2TokenizerFast(tokenizer_object=t, eos_token="<|im_end|>", pad_token="<|endoftext|>")
+        done = (hf.Qwen2TokenizerFast if regex == QWEN else hf.PreTrainedTokenizerFast)(tokenizer_object=t, eos_token="<|im_end|>", pad_token="<|endoftext|>")
     done.save_pretrained(out)
     return done
 
@@ -161,6 +162,10 @@ def make_qwen3(out):
     pooling(out, "lasttoken", 32)
 
 
+def make_qwen3_fused(out):
+    make_qwen3(out)
+
+
 def make_qwen3_yarn(out):
     t = byte_level(out)
     scaling = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}
@@ -172,6 +177,13 @@ def make_qwen2(out):
     t = byte_level(out)
     scaling = {"rope_type": "linear", "factor": 2.0}
     randomise(hf.Qwen2Model(hf.Qwen2Config(**encoder(len(t), num_key_value_heads=2, rope_theta=10000, rope_scaling=scaling))), 6).save_pretrained(out)
+    pooling(out, "mean_tokens", 32)
+
+
+def make_eurobert(out):
+    t = byte_level(out, regex=QWEN.replace("|\\p{N}|", "|\\p{N}{1,3}|"))
+    config = hf.EuroBertConfig(**encoder(len(t), num_key_value_heads=2, max_position_embeddings=128, rms_norm_eps=1e-5, pad_token_id=0, bos_token_id=None, eos_token_id=None, classifier_pooling="mean", rope_parameters={"rope_type": "default", "rope_theta": 250000.0}))
+    randomise(hf.EuroBertModel(config), 9).save_pretrained(out)
     pooling(out, "mean_tokens", 32)
 
 
@@ -215,7 +227,7 @@ def make_nomic(out):
     pooling(out, "mean_tokens", 32)
 
 
-PRE = {"qwen3": "qwen2", "qwen3-yarn": "qwen2", "qwen2": "qwen2", "roberta": "roberta-bpe", "bert-cased": "jina-v2-en", "nomic": "nomic-bert"}
+PRE = {"eurobert": "llama-bpe", "qwen3-fused": "qwen2", "qwen3": "qwen2", "qwen3-yarn": "qwen2", "qwen2": "qwen2", "roberta": "roberta-bpe", "bert-cased": "jina-v2-en", "nomic": "nomic-bert"}
 
 
 def convert(name, folder, file):
@@ -225,7 +237,7 @@ def convert(name, folder, file):
     if hasattr(kind, "module_paths"):
         kind.module_paths, kind.dense_features_dims = [], {}
     with torch.inference_mode():
-        made = kind(folder, gguf.LlamaFileType.ALL_F32, file, sentence_transformers_dense_modules=True)
+        made = kind(folder, gguf.LlamaFileType.ALL_F32, file, sentence_transformers_dense_modules=True, fuse_qkv=name.endswith("-fused"))
         made.write()
 
 
@@ -258,7 +270,7 @@ def main():
         return nomic(Path(sys.argv[2]))
     wanted = sys.argv[3:]
     for name, make in [(k[5:].replace("_", "-"), v) for k, v in globals().items() if k.startswith("make_")]:
-        if wanted and name not in wanted:
+        if (wanted and name not in wanted) or (name == "eurobert" and not hasattr(hf, "EuroBertConfig")):
             continue
         out = Path(sys.argv[2]) / name
         shutil.rmtree(out, ignore_errors=True)
