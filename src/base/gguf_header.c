@@ -97,6 +97,25 @@ static pith_status gguf_number(pith_gguf *g, pith_gguf_entry *e, uint32_t type) 
     return PITH_OK;
 }
 
+double pith_gguf_number(const pith_gguf_entry *e, uint64_t i) {
+    const int size = gguf_sizes[e->item];
+    const bool has_sign = e->item == TYPE_I8 || e->item == TYPE_I16 || e->item == TYPE_I32 || e->item == TYPE_I64;
+    uint64_t bits = 0;
+    memcpy(&bits, e->text.data + i * (size_t)size, (size_t)size);
+    if (e->item == TYPE_F32) {
+        float f;
+        memcpy(&f, &bits, sizeof f);
+        return f;
+    }
+    if (e->item == TYPE_F64) {
+        double d;
+        memcpy(&d, &bits, sizeof d);
+        return d;
+    }
+    const uint64_t sign = (uint64_t)1 << (size * 8 - 1);
+    return has_sign ? (double)(int64_t)((bits ^ sign) - sign) : (double)bits;
+}
+
 pith_status pith_gguf_next(pith_gguf *g, pith_gguf_entry *e) {
     uint32_t type, items;
     *e = (pith_gguf_entry){ .kind = PITH_GGUF_OTHER };
@@ -113,7 +132,13 @@ pith_status pith_gguf_next(pith_gguf *g, pith_gguf_entry *e) {
     PITH_TRY(pith_gguf_take(g, &e->count, sizeof e->count));
     e->texts = *g;
     if (items == TYPE_STRING) e->kind = PITH_GGUF_TEXTS;
-    return gguf_skip_array(g, items, e->count, 0);
+    const char *begin = g->p;
+    PITH_TRY(gguf_skip_array(g, items, e->count, 0));
+    if (!gguf_sizes[items]) return PITH_OK;
+    e->kind = PITH_GGUF_NUMBERS;
+    e->item = items;
+    e->text = (pith_str){ begin, (size_t)(g->p - begin) };
+    return PITH_OK;
 }
 
 bool pith_gguf_is(pith_str bytes) { return bytes.size >= 4 && !memcmp(bytes.data, "GGUF", 4); }

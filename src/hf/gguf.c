@@ -8,85 +8,25 @@
 #include "base/gguf_header.h"
 #include "base/str.h"
 #include "hf/gguf_blocks.h"
+#include "hf/gguf_settings.h"
 
 enum { DIMS_MAX = 4, ALIGNMENT = 32, ALIGNMENT_MOST = 1 << 20 };
 
 typedef struct gguf {
     pith_gguf at;
+    pith_gguf_settings settings;
     pith_weights *weights;
     pith_error *err;
     uint64_t alignment, used; /* used: bytes of data that tensors take; more than there are means that they overlap */
-    bool bert;
 } gguf;
 
 /* One tensor as the header describes it. */
 typedef struct gguf_tensor {
-    pith_str name; /* Hugging Face's */
+    pith_str stored, name; /* in the file, and Hugging Face's */
     uint64_t dims[DIMS_MAX];
     uint32_t rank, type;
     uint64_t offset;
 } gguf_tensor;
-
-/* ---- settings ---- */
-
-static pith_status gguf_setting(gguf *g, const pith_gguf_entry *e) {
-    if (pith_str_is(e->key, "general.architecture") && e->kind == PITH_GGUF_TEXT) {
-        g->bert = pith_str_is(e->text, "bert");
-        if (g->bert) return PITH_OK;
-        return pith_fail(g->err, PITH_ERR_UNSUPPORTED,
-                         "%s: architecture '" PITH_STR_FMT "'; GGUF is read for bert only", g->at.name,
-                         PITH_STR_ARG(e->text));
-    }
-    if (!pith_str_is(e->key, "general.alignment") || e->kind != PITH_GGUF_COUNT) return PITH_OK;
-    if (!e->count || e->count > ALIGNMENT_MOST || (e->count & (e->count - 1)))
-        return pith_gguf_fail(&g->at, "an impossible alignment");
-    g->alignment = e->count;
-    return PITH_OK;
-}
-
-/* ---- names ---- */
-
-static const char *const gguf_plain_names[][2] = {
-    { "token_embd.", "embeddings.word_embeddings." },
-    { "token_types.", "embeddings.token_type_embeddings." },
-    { "position_embd.", "embeddings.position_embeddings." },
-    { "token_embd_norm.", "embeddings.LayerNorm." },
-};
-static const char *const gguf_layer_names[][2] = {
-    { "attn_q.", "attention.self.query." },
-    { "attn_k.", "attention.self.key." },
-    { "attn_v.", "attention.self.value." },
-    { "attn_output.", "attention.output.dense." },
-    { "attn_output_norm.", "attention.output.LayerNorm." },
-    { "ffn_up.", "intermediate.dense." },
-    { "ffn_down.", "output.dense." },
-    { "layer_output_norm.", "output.LayerNorm." },
-};
-
-static bool gguf_begins(pith_str *rest, pith_str name, const char *with) {
-    const size_t n = strlen(with);
-    if (name.size < n || memcmp(name.data, with, n)) return false;
-    *rest = (pith_str){ name.data + n, name.size - n };
-    return true;
-}
-
-/* "blk.3.attn_q.weight" to "encoder.layer.3.attention.self.query.weight"; other names stay. */
-static pith_str gguf_hf_name(pith_arena *arena, pith_str name) {
-    pith_str rest, end;
-    size_t digits = 0;
-    for (size_t i = 0; i < sizeof gguf_plain_names / sizeof *gguf_plain_names; i++)
-        if (gguf_begins(&rest, name, gguf_plain_names[i][0]))
-            return pith_arena_printf(arena, "%s" PITH_STR_FMT, gguf_plain_names[i][1], PITH_STR_ALL(rest));
-    if (!gguf_begins(&rest, name, "blk.")) return name;
-    while (digits < rest.size && rest.data[digits] >= '0' && rest.data[digits] <= '9') digits++;
-    if (!digits || digits == rest.size || rest.data[digits] != '.') return name;
-    const pith_str number = { rest.data, digits }, part = { rest.data + digits + 1, rest.size - digits - 1 };
-    for (size_t i = 0; i < sizeof gguf_layer_names / sizeof *gguf_layer_names; i++)
-        if (gguf_begins(&end, part, gguf_layer_names[i][0]))
-            return pith_arena_printf(arena, "encoder.layer." PITH_STR_FMT ".%s" PITH_STR_FMT, PITH_STR_ALL(number),
-                                     gguf_layer_names[i][1], PITH_STR_ALL(end));
-    return name;
-}
 
 /* ---- tensors ---- */
 
@@ -98,7 +38,8 @@ static pith_status gguf_describe(gguf *g, gguf_tensor *t) {
     PITH_TRY(pith_gguf_take(&g->at, t->dims, t->rank * sizeof *t->dims));
     PITH_TRY(pith_gguf_take(&g->at, &t->type, sizeof t->type));
     PITH_TRY(pith_gguf_take(&g->at, &t->offset, sizeof t->offset));
-    t->name = gguf_hf_name(g->weights->arena, name);
+    t->stored = name;
+    t->name = pith_gguf_arch_hf_name(g->settings.arch, name, g->weights->arena);
     return t->name.data ? PITH_OK : pith_fail_memory(g->err, name.size);
 }
 
@@ -133,32 +74,74 @@ static pith_status gguf_data(gguf *g, pith_tensor *tensor, const gguf_tensor *t,
     return PITH_OK;
 }
 
+/* One matrix for query, key and value, where the architecture has three: its rows in this order. */
+static pith_status gguf_add_parts(gguf *g, const gguf_tensor *t, const pith_tensor *whole, size_t prefix,
+                                  pith_str end) {
+    static const char *const letters[] = { "q", "k", "v" };
+    const uint64_t heads = pith_gguf_setting_count(&g->settings, "attention.head_count", 0);
+    const uint64_t shared = pith_gguf_setting_count(&g->settings, "attention.head_count_kv", heads);
+    const uint64_t all = heads + 2 * shared, rows = (uint64_t)whole->dims[0], at[] = { 0, heads, heads + shared, all };
+    if (!heads || heads > INT32_MAX || shared > INT32_MAX || rows % all)
+        return pith_fail(g->err, PITH_ERR_FORMAT, "%llu rows are no queries, keys and values of %llu and %llu heads",
+                         (unsigned long long)rows, (unsigned long long)heads, (unsigned long long)shared);
+    for (int i = 0; i < 3; i++) {
+        pith_tensor part = *whole;
+        const size_t row = whole->bytes / (size_t)rows, size = (size_t)(rows / all);
+        const pith_str name =
+            pith_arena_printf(g->weights->arena, PITH_STR_FMT "attn_%s." PITH_STR_FMT,
+                              PITH_STR_ALL(((pith_str){ t->stored.data, prefix })), letters[i], PITH_STR_ALL(end));
+        if (!name.data) return pith_fail_memory(g->err, t->stored.size);
+        part.dims[0] = (int64_t)((at[i + 1] - at[i]) * size);
+        part.bytes = row * (size_t)part.dims[0];
+        PITH_TRY(pith_weights_place(&part, (const char *)whole->data + row * (size_t)at[i] * size, g->weights->arena,
+                                    g->err));
+        const pith_str hf = pith_gguf_arch_hf_name(g->settings.arch, name, g->weights->arena);
+        if (!hf.data) return pith_fail_memory(g->err, name.size);
+        PITH_TRY(pith_weights_put(g->weights, hf, &part, g->err));
+    }
+    return PITH_OK;
+}
+
+/* Where "attn_qkv." is in a name that stayed as it was; 0: nowhere. */
+static size_t gguf_joined(const gguf_tensor *t) {
+    static const char part[] = "attn_qkv.";
+    const size_t size = sizeof part - 1;
+    if (t->name.data != t->stored.data || t->stored.size <= size || memcmp(t->stored.data, "blk.", 4) != 0) return 0;
+    for (size_t i = 4; i + size < t->stored.size; i++)
+        if (!memcmp(t->stored.data + i, part, size)) return i;
+    return 0;
+}
+
 static pith_status gguf_add(gguf *g, const gguf_tensor *t, pith_str data) {
     const pith_gguf_form *form = pith_gguf_form_find(t->type);
-    if (!form) return pith_fail(g->err, PITH_ERR_UNSUPPORTED, "type %u; " PITH_GGUF_FORMS " are read", t->type);
+    if (!form)
+        return pith_fail(g->err, PITH_ERR_UNSUPPORTED,
+                         "type %u (%s); " PITH_GGUF_FORMS " are read; take a file of one of these", t->type,
+                         pith_gguf_form_name(t->type));
     pith_tensor tensor = { .dtype = form->dtype, .rank = (int)t->rank };
+    const size_t joined = gguf_joined(t);
     PITH_TRY(gguf_shape(g, &tensor, t, form));
     PITH_TRY(gguf_data(g, &tensor, t, form, data));
-    return pith_weights_put(g->weights, t->name, &tensor, g->err);
+    if (!joined || tensor.dims[0] < 1) return pith_weights_put(g->weights, t->name, &tensor, g->err);
+    return gguf_add_parts(g, t, &tensor, joined,
+                          (pith_str){ t->stored.data + joined + 9, t->stored.size - joined - 9 });
 }
 
 /* ---- the file ---- */
 
 static pith_status gguf_header(gguf *g, pith_str bytes, const char *file_name) {
-    pith_gguf_entry e;
-    PITH_TRY(pith_gguf_begin(&g->at, bytes, file_name, g->err));
-    while (g->at.entries) {
-        PITH_TRY(pith_gguf_next(&g->at, &e));
-        PITH_TRY(gguf_setting(g, &e));
-    }
-    if (!g->bert)
-        return pith_fail(g->err, PITH_ERR_UNSUPPORTED, "%s: the file does not say that its architecture is bert",
-                         file_name);
+    PITH_TRY(pith_gguf_settings_read(&g->settings, bytes, file_name, g->weights->arena, g->err));
+    g->at = g->settings.at;
+    const uint64_t alignment = pith_gguf_setting_count(&g->settings, "general.alignment", ALIGNMENT);
+    if (!alignment || alignment > ALIGNMENT_MOST || (alignment & (alignment - 1)))
+        return pith_gguf_fail(&g->at, "an impossible alignment");
+    g->alignment = alignment;
+    g->weights->whole_gains = g->settings.arch->whole_gains;
     return PITH_OK;
 }
 
 pith_status pith_gguf_read(pith_weights *weights, pith_str bytes, const char *file_name, pith_error *err) {
-    gguf g = { .weights = weights, .err = err, .alignment = ALIGNMENT };
+    gguf g = { .weights = weights, .err = err };
     gguf_tensor t;
     PITH_TRY(gguf_header(&g, bytes, file_name));
     const char *list = g.at.p;

@@ -1,9 +1,8 @@
 /* gguf.h - the tensors of a GGUF file, under the names that Hugging Face gives them.
  *
- * F32, F16 and BF16 tensors stay spans of the mapped file; blocks (gguf_blocks.h) are decoded to f32 in the arena. Only
- * BERT's architecture is known: names of tensors depend on it. Settings and tokenizer are those of the directory, not
- * of the file. Source: ggml, docs/gguf.md (versions 2 and 3), and ggml-common.h for the blocks; llama.cpp's
- * gguf-py/gguf/tensor_mapping.py for the names. */
+ * F32, F16 and BF16 tensors stay spans of the mapped file; blocks (gguf_blocks.h) are decoded to f32 in the arena.
+ * Names of tensors depend on the architecture (gguf_arch.h). Settings and tokenizer are those of the directory, not of
+ * the file. Source: ggml, docs/gguf.md (versions 2 and 3), and ggml-common.h for the blocks. */
 #ifndef PITH_HF_GGUF_H
 #define PITH_HF_GGUF_H
 

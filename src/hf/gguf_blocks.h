@@ -17,7 +17,9 @@ typedef struct pith_gguf_form {
 
 /* NULL: a type that is not read. */
 const pith_gguf_form *pith_gguf_form_find(uint32_t type);
+/* The name of a type that is not read, for messages. */
+const char *pith_gguf_form_name(uint32_t type);
 /* The names of the types that are read, for messages. */
-#define PITH_GGUF_FORMS "F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K and Q6_K"
+#define PITH_GGUF_FORMS "F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL and IQ4_XS"
 
 #endif

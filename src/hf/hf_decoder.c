@@ -107,7 +107,7 @@ static void hf_decoder_read(pith_hf_builder *b, decoder *d, const pith_hf_decode
                     .size = pith_hf_int(b, "head_dim", size, 1, 1 << 16),
                     .shared = pith_hf_int(b, "num_key_value_heads", heads, 1, heads),
                     .eps = pith_hf_real(b, "rms_norm_eps", 1e-6),
-                    .plus = layout->gemma ? 1 : 0,
+                    .plus = layout->gemma && !b->weights->whole_gains ? 1 : 0,
                     .projection_bias = bias || layout->projection_bias,
                     .out_bias = bias,
                     .mlp_bias = pith_hf_bool(b, "mlp_bias", false),

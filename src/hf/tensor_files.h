@@ -16,6 +16,7 @@ typedef struct pith_weights {
     pith_str *keys;
     pith_tensor *items;
     size_t count, capacity, key_capacity;
+    bool whole_gains; /* of norms: 1 is in the numbers already, where config.json's family counts them from 1 */
 } pith_weights;
 
 pith_status pith_weights_init(pith_weights *weights, pith_arena *arena, pith_error *err);

@@ -11,6 +11,7 @@
 #include "model/lone_tokenizer.h"
 #include "model/open.h"
 #include "ragged/ragged.h"
+#include "text/key_report.h"
 
 /* Faults of the modules are kept for pith_embed, unless they are the caller's. */
 static pith_status text_modules_of_directory(pith_model *m, pith_error *err) {
@@ -57,6 +58,21 @@ static pith_str within_directory(const pith_model *m, pith_str path) {
     return within ? (pith_str){ path.data + n + 1, path.size - n - 1 } : path;
 }
 
+/* What became of the keys of the tokenizer's files. */
+static pith_status text_modules_keys(pith_model *m, pith_error *err) {
+    static const char *const what[PITH_KEY_FATES] = { [PITH_KEY_READ] = "tokenizer settings read",
+                                                      [PITH_KEY_IGNORED] = "tokenizer settings ignored",
+                                                      [PITH_KEY_UNKNOWN] = "tokenizer settings not known" };
+    size_t count;
+    const pith_key_report *reports = pith_tokenizer_key_reports(m->tokenizer, &count);
+    for (size_t i = 0; i < count; i++)
+        for (int fate = 0; fate < PITH_KEY_FATES; fate++)
+            if (reports[i].keys[fate].size)
+                PITH_TRY(
+                    pith_modules_note(&m->modules, what[fate], reports[i].keys[fate], reports[i].file, &m->arena, err));
+    return PITH_OK;
+}
+
 /* Notes what was decided about texts when all is known. */
 static pith_status text_modules_note(pith_model *m, pith_error *err) {
     pith_modules *s = &m->modules;
@@ -73,6 +89,7 @@ static pith_status text_modules_note(pith_model *m, pith_error *err) {
     if (!value.data || !from.data) return pith_fail_memory(err, 0);
     PITH_TRY(pith_modules_note(s, "max length", value, length ? from : PITH_STR(""), &m->arena, err));
     if (!s->normalize) PITH_TRY(pith_modules_note(s, "normalize", PITH_STR("no"), PITH_STR(""), &m->arena, err));
+    PITH_TRY(text_modules_keys(m, err));
     if (!file.data) return PITH_OK;
     return pith_modules_note(s, "tokenizer", within_directory(m, file), PITH_STR(""), &m->arena, err);
 }

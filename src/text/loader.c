@@ -465,7 +465,7 @@ static pith_status loader_load(pith_tokenizer **tokenizer, const char *path, uns
     pith_arena scratch;
     pith_loader loader = { .arena = arena, .scratch = &scratch, .err = &own, .path = path, .frozen = frozen };
     loader.allocator = options && options->allocator ? options->allocator : &pith_allocator_default;
-    loader.log = options && path ? options->log : NULL;
+    loader.log = options && !frozen.data ? options->log : NULL;
     pith_arena_init(&scratch, loader.allocator);
     pith_status status = loader_prepare(&loader);
     if (!status && path) status = load_path(&loader, path, how, options && options->flags & PITH_OPEN_COPY);

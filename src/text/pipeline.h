@@ -299,6 +299,8 @@ struct pith_tokenizer {
     struct pith_encoding_pool *calls;
     pith_setting *settings; /* everything but the model and added tokens, in the order of reading */
     size_t setting_count, setting_capacity;
+    struct pith_key_report *keys; /* key_report.h */
+    size_t key_count, key_capacity;
     pith_str file;      /* that it was read from; data NULL: none */
     int32_t unknown_id; /* tokens of this id have the text they were found as, in the peer too; -1: there is none */
     bool begins_alone;  /* see prefix.h */

@@ -4,15 +4,14 @@
  * (spm_family.h) or, if no file names one, from the name of the file and the special pieces. Field numbers are those
  * of sentencepiece_model.proto; fields not named here are skipped. A BPE file has no merges: a piece can be made from
  * every two pieces it can be cut into, the best score first. */
-#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/map.h"
 #include "text/bpe.h"
 #include "text/bytes.h"
 #include "text/sources.h"
 #include "text/spm_family.h"
+#include "text/spm_pairs.h"
 #include "text/token_class.h"
 #include "text/unigram.h"
 
@@ -233,54 +232,20 @@ static pith_status lay_out(spm *s) {
     return PITH_OK;
 }
 
-typedef struct scored {
-    float score;
-    uint32_t piece;
-} scored;
-
-static int source_sentencepiece_by_score(const void *a, const void *b) {
-    const scored *x = a, *y = b;
-    if (x->score != y->score) return x->score > y->score ? -1 : 1;
-    return x->piece < y->piece ? -1 : x->piece > y->piece;
-}
-
-/* The pieces, best score first: what merges go by. Scores that are no numbers count as the least. */
-static scored *sort_pieces(const spm *s) {
-    scored *order = pith_arena_array(s->loader->scratch, s->count, sizeof *order);
-    for (size_t i = 0; order && i < s->count; i++)
-        order[i] = (scored){ s->scores[i] >= -FLT_MAX ? s->scores[i] : -FLT_MAX, (uint32_t)i };
-    if (order) qsort(order, s->count, sizeof *order, source_sentencepiece_by_score);
-    return order;
-}
-
 static pith_status build_pairs(const spm *s, const void **model) {
     pith_bpe_spec spec = { .vocab.scratch = s->loader->scratch, .fuse_unk = true, .byte_fallback = true };
-    pith_map ids;
-    const scored *order = sort_pieces(s);
-    if (!order) return pith_fail_memory(s->loader->err, s->count * sizeof *order);
+    bool *merges = NULL;
     if (!s->family->no_unknown) spec.unk_token = s->pieces[s->unk_id];
-    PITH_TRY(pith_map_init(&ids, s->loader->scratch, s->count));
-    for (size_t i = 0; i < s->count; i++)
-        if (!pith_map_put(&ids, s->pieces[i], (uint32_t)i, NULL) ||
-            !pith_vocab_add(&spec.vocab, s->pieces[i], (int32_t)i))
-            return pith_fail_memory(s->loader->err, s->count);
-    const bool plain = s->family->plain;
-    if (plain) {
+    if (s->family->plain) {
         spec.byte_fallback = s->byte_fallback;
-        for (size_t i = 0; i < s->count; i++) spec.ignore_merges |= s->types[i] == USER_DEFINED;
-    }
-    for (size_t i = 0; i < s->count; i++) {
-        pith_str piece = s->pieces[order[i].piece];
-        if (plain && s->types[order[i].piece] != NORMAL) continue;
-        for (const char *p = piece.data, *end = p + piece.size; p < end;) {
-            pith_utf8_next(&p);
-            pith_str left = { piece.data, (size_t)(p - piece.data) }, right = { p, (size_t)(end - p) };
-            const uint32_t l = pith_map_get(&ids, left), r = pith_map_get(&ids, right);
-            if (!right.size || l == UINT32_MAX || r == UINT32_MAX) continue;
-            if (plain && (s->types[l] != NORMAL || s->types[r] != NORMAL)) continue;
-            if (!pith_bpe_add_merge(&spec, left, right)) return pith_fail_memory(s->loader->err, spec.merge_count);
+        merges = pith_arena_array(s->loader->scratch, s->count, sizeof *merges);
+        if (!merges) return pith_fail_memory(s->loader->err, s->count);
+        for (size_t i = 0; i < s->count; i++) {
+            spec.ignore_merges |= s->types[i] == USER_DEFINED;
+            merges[i] = s->types[i] == NORMAL;
         }
     }
+    PITH_TRY(pith_spm_pairs(&spec, s->loader, s->pieces, s->scores, merges, s->count));
     return pith_bpe_build(model, &spec, s->loader);
 }
 

@@ -34,8 +34,13 @@ pith_status pith_source_frame(pith_loader *loader, const pith_str *tokens, const
     const pith_tokenizer *t = loader->tokenizer;
     pith_str singles = frame_pieces(loader->scratch, frame->single, frame->single_types), names = PITH_STR("");
     pith_str pairs = frame_pieces(loader->scratch, frame->pair, frame->pair_types);
-    for (const char *p = frame->single; *p && names.data; p++) {
-        if (*p >= 'A') continue;
+    for (const char *p = frame->single, *other = frame->pair; names.data; p++) {
+        if (!*p && other) {
+            p = other;
+            other = NULL;
+        }
+        if (!*p) break;
+        if (*p >= 'A' || (!other && strchr(frame->single, *p))) continue;
         int32_t id = t->model->id(t->model_self, tokens[*p - '0']);
         if (id < 0) return PITH_OK;
         names =

@@ -4,6 +4,7 @@ safetensors with the numbers that this package decodes. Run by hand:
 
 usage: make_gguf.py SOURCE_DIR             needs gguf, safetensors and NumPy; tokenizer and settings are those of
                                            tests/data/modules/dense-plain
+       make_gguf.py --kinds SOURCE_DIR      the tensors of each type alone
        make_gguf.py --lone MODEL_DIR FILE  a BERT of Hugging Face as one file of F16, with settings and tokenizer, as
                                            llama.cpp's converter writes it
 """
@@ -93,7 +94,8 @@ def names(layers):
 def kinds(data):
     """A tensor of each type with random blocks, and the numbers that the package decodes."""
     draw, writer, decoded = np.random.default_rng(2), gguf.GGUFWriter(data / "gguf/kinds.gguf", "bert"), {}
-    for name, scales in (("Q4_0", (0,)), ("Q4_1", (0, 2)), ("Q5_0", (0,)), ("Q5_1", (0, 2)), ("Q8_0", (0,)), ("Q4_K", (0, 2)), ("Q5_K", (0, 2)), ("Q6_K", (208,))):
+    for name, scales in (("Q4_0", (0,)), ("Q4_1", (0, 2)), ("Q5_0", (0,)), ("Q5_1", (0, 2)), ("Q8_0", (0,)), ("Q4_K", (0, 2)), ("Q5_K", (0, 2)), ("Q6_K", (208,)),
+                         ("Q2_K", (80, 82)), ("Q3_K", (108,)), ("IQ4_NL", (0,)), ("IQ4_XS", (0,))):
         kind = gguf.GGMLQuantizationType[name]
         elements, size = gguf.GGML_QUANT_SIZES[kind]
         blocks = draw.integers(0, 256, (3, 2, size), dtype=np.uint8)
@@ -120,6 +122,8 @@ def lone(model, out):
 def main():
     if sys.argv[1] == "--lone":
         return lone(Path(sys.argv[2]), Path(sys.argv[3]))
+    if sys.argv[1] == "--kinds":
+        return kinds(Path(sys.argv[2]) / "tests/data")
     data = Path(sys.argv[1]) / "tests/data"
     out, plain = data / "gguf/blocks", data / "gguf/decoded"
     for folder in (out, plain):
@@ -140,13 +144,12 @@ def main():
     write(writer)
     save_file(decoded, plain / "model.safetensors")
     kinds(data)
-    (data / "gguf/ORIGIN.md").write_text("""# A BERT in GGUF
+    print("""ORIGIN.md should say:
 `blocks/model.gguf` has random weights as Q4_0 (matmuls), Q8_0 (words), F16 (positions) and F32, and settings and tokenizer as
 llama.cpp's converter writes them; it was written by the PyPI package gguf 0.19 (`tests/python/make_gguf.py`).
 `decoded/model.safetensors` has the numbers that this package decodes. Tokenizer and settings are those of
 `tests/data/modules/dense-plain`. `kinds.gguf` has a tensor of each type, of random blocks; `kinds.safetensors` has the package's
-numbers. All numbers are random, so no licence but Pith's own applies.
-""")
+numbers. All numbers are random, so no licence but Pith's own applies.""")
 
 
 if __name__ == "__main__":

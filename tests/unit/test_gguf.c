@@ -85,7 +85,7 @@ static void test_kinds(void **state) {
     assert_int_equal(pith_weights_init(&wanted, &arena, &err), PITH_OK);
     assert_int_equal(pith_weights_read(&ours, &file, FOLDER, "kinds.gguf", &files, &err), PITH_OK);
     assert_int_equal(pith_weights_read(&wanted, &file, FOLDER, "kinds.safetensors", &files, &err), PITH_OK);
-    assert_int_equal(ours.count, 8);
+    assert_int_equal(ours.count, 12);
     for (size_t i = 0; i < ours.count; i++) {
         const pith_tensor *a = &ours.items[i], *b = pith_weights_find(&wanted, ours.keys[i]);
         assert_non_null(b);
@@ -266,7 +266,7 @@ static void test_lone_refused(void **state) {
     refused_model(copy, PITH_ERR_FORMAT, "no usable setting 'bert.embedding_length'");
     memcpy(copy, whole.data, whole.size);
     find(copy, "general.architecture")[20 + 4 + 8] = 'X';
-    refused_model(copy, PITH_ERR_UNSUPPORTED, "architecture 'Xert'; GGUF is read for bert only");
+    refused_model(copy, PITH_ERR_UNSUPPORTED, "architecture 'Xert'; GGUF is read for bert, nomic-bert");
     memcpy(copy, whole.data, whole.size);
     find(copy, "bert.pooling_type")[17 + 4] = 4;
     refused_model(copy, PITH_ERR_UNSUPPORTED, "bert.pooling_type 4");
@@ -282,6 +282,41 @@ static void test_lone_refused(void **state) {
     memcpy(copy, whole.data, whole.size);
     find(copy, "bert.block_count")[16 + 4] = 3;
     refused_model(copy, PITH_ERR_NOT_FOUND, "encoder.layer.2.attention.self.query.weight");
+}
+
+/* The same of other architectures and tokenizers, at some places of their settings. */
+static void test_others_changed(void **state) {
+    (void)state;
+    static const char *const names[] = { "bge-m3", "qwen3-fused", "gemma", "nomic", "roberta" };
+    static const unsigned char bytes[] = { 0, 0xFF };
+    static char copy[1 << 19];
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+        char path[512];
+        snprintf(path, sizeof path, FOLDER "models/%s/model.gguf", names[n]);
+        FILE *f = fopen(path, "rb");
+        assert_non_null(f);
+        const size_t size = fread(copy, 1, sizeof copy, f);
+        fclose(f);
+        size_t refused = 0;
+        for (size_t i = 8; i < 12000; i += i < 2400 ? 5 : 61)
+            for (size_t b = 0; b < sizeof bytes; b++) {
+                pith_error err = PITH_ERROR_INIT;
+                const char was = copy[i];
+                copy[i] = (char)bytes[b];
+                refused += use_bytes(copy, size, NULL, &err) != PITH_OK;
+                copy[i] = was;
+            }
+        assert_true(refused > 100);
+        for (long at = 1; at < 3000; at += 97) {
+            counter c = { .fail_at = at };
+            const pith_allocator allocator = { count_alloc, count_free, &c };
+            pith_error err = PITH_ERROR_INIT;
+            const pith_status status = use_bytes(copy, size, &allocator, &err);
+            assert_int_equal(c.live, 0);
+            if (c.calls < at) break;
+            assert_int_equal(status, PITH_ERR_MEMORY);
+        }
+    }
 }
 
 static void test_lone_memory(void **state) {
@@ -315,7 +350,7 @@ int main(void) {
         cmocka_unit_test(test_vectors),      cmocka_unit_test(test_cut),         cmocka_unit_test(test_changed),
         cmocka_unit_test(test_edges),        cmocka_unit_test(test_refused),     cmocka_unit_test(test_memory),
         cmocka_unit_test(test_lone),         cmocka_unit_test(test_kinds),       cmocka_unit_test(test_lone_changed),
-        cmocka_unit_test(test_lone_refused), cmocka_unit_test(test_lone_memory),
+        cmocka_unit_test(test_lone_refused), cmocka_unit_test(test_lone_memory), cmocka_unit_test(test_others_changed),
     };
     return cmocka_run_group_tests(tests, read_whole, NULL);
 }
