@@ -30,27 +30,3 @@ pith_image_outcome pith_codec_fail(pith_image_call *call, pith_image_outcome out
     while (length && call->message[length - 1] == ' ') call->message[--length] = 0;
     return outcome;
 }
-
-enum { EXIF_ORIENTATION = 0x112, EXIF_SHORT = 3 };
-
-static uint32_t exif_number(const uint8_t *p, int bytes, int big) {
-    uint32_t n = 0;
-    for (int i = 0; i < bytes; i++) n = n << 8 | p[big ? i : bytes - 1 - i];
-    return n;
-}
-
-uint32_t pith_exif_orientation(const uint8_t *exif, size_t size) {
-    if (size >= 6 && !memcmp(exif, "Exif\0", 6)) exif += 6, size -= 6;
-    if (size < 8 || (memcmp(exif, "II*\0", 4) && memcmp(exif, "MM\0*", 4))) return 0;
-    int big = exif[0] == 'M';
-    size_t at = exif_number(exif + 4, 4, big);
-    if (at > size - 2) return 0;
-    uint32_t count = exif_number(exif + at, 2, big);
-    at += 2;
-    for (; count && size - at >= 12; count--, at += 12) {
-        if (exif_number(exif + at, 2, big) != EXIF_ORIENTATION) continue;
-        uint32_t value = exif_number(exif + at + 8, 2, big);
-        return exif_number(exif + at + 2, 2, big) == EXIF_SHORT && value >= 1 && value <= 8 ? value : 0;
-    }
-    return 0;
-}

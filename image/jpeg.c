@@ -22,7 +22,8 @@ typedef struct jpeg_state {
     struct jpeg_decompress_struct jpeg;
     pith_image_call *call;
     pith_image_outcome outcome;
-    uint8_t *row; /* of CMYK */
+    uint8_t *row;     /* of CMYK */
+    JOCTET *profile;  /* from malloc */
     int at_end;   /* the source has given its last byte */
     jmp_buf leave;
 } jpeg_state;
@@ -86,10 +87,26 @@ static void jpeg_row_from_cmyk(uint8_t *rgb, const uint8_t *cmyk, uint32_t width
     }
 }
 
-static uint32_t jpeg_orientation(const struct jpeg_decompress_struct *jpeg) {
+/* JFIF's resolution counts before that of EXIF. */
+static void jpeg_details(pith_image_header *header, jpeg_state *s) {
+    struct jpeg_decompress_struct *jpeg = &s->jpeg;
+    unsigned size = 0;
+    if (jpeg->saw_JFIF_marker && (jpeg->density_unit == 1 || jpeg->density_unit == 2)) {
+        const double unit = jpeg->density_unit == 1 ? 1 : 2.54;
+        header->dots[0] = jpeg->X_density * unit;
+        header->dots[1] = jpeg->Y_density * unit;
+    }
     for (jpeg_saved_marker_ptr m = jpeg->marker_list; m; m = m->next)
-        if (m->data_length > 6 && !memcmp(m->data, "Exif\0", 6)) return pith_exif_orientation(m->data, m->data_length);
-    return 0;
+        if (m->data_length > 6 && !memcmp(m->data, "Exif\0", 6)) {
+            pith_exif_read(header, m->data, m->data_length);
+            break;
+        }
+    for (jpeg_saved_marker_ptr m = jpeg->marker_list; m; m = m->next)
+        if (m->data_length >= 14 && !memcmp(m->data, "ICC_PROFILE", 12)) header->colours = "its colour profile is damaged";
+    if (!header->colours || !jpeg_read_icc_profile(jpeg, &s->profile, &size)) return;
+    header->colours = NULL;
+    header->profile = s->profile;
+    header->profile_size = size;
 }
 
 static void jpeg_run(jpeg_state *s) {
@@ -97,13 +114,17 @@ static void jpeg_run(jpeg_state *s) {
     jpeg_create_decompress(jpeg);
     jpeg->src = &s->source;
     jpeg->progress = &s->progress;
-    jpeg_save_markers(jpeg, JPEG_APP0 + 1, 0xFFFF);
+    jpeg_save_markers(jpeg, JPEG_APP0 + 1, 0xFFFF); /* EXIF */
+    jpeg_save_markers(jpeg, JPEG_APP0 + 2, 0xFFFF); /* the profile */
     jpeg_read_header(jpeg, TRUE);
     int ink = jpeg->jpeg_color_space == JCS_CMYK || jpeg->jpeg_color_space == JCS_YCCK;
     int grey = jpeg->jpeg_color_space == JCS_GRAYSCALE;
     jpeg->out_color_space = ink ? JCS_CMYK : grey ? JCS_GRAYSCALE : JCS_RGB;
     uint32_t channels = grey ? 1 : 3;
-    pith_image_header header = { jpeg->image_width, jpeg->image_height, channels, channels, jpeg_orientation(jpeg) };
+    pith_image_header header = {
+        .width = jpeg->image_width, .height = jpeg->image_height, .channels = channels, .meaning = channels
+    };
+    jpeg_details(&header, s);
     uint8_t *to = s->call->begin(s->call, &header);
     if (!to) jpeg_leave(s, PITH_IMAGE_REFUSED);
     if (ink && !(s->row = malloc((size_t)header.width * 4))) jpeg_leave(s, PITH_IMAGE_NO_MEMORY);
@@ -139,6 +160,7 @@ pith_image_outcome pith_jpeg_decode(pith_image_call *call) {
     jpeg_destroy_decompress(&s->jpeg);
     pith_image_outcome outcome = s->outcome;
     free(s->row);
+    free(s->profile);
     free(s);
     return outcome;
 }

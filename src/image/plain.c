@@ -27,7 +27,7 @@ static pith_image_outcome bmp_decode(pith_image_call *call) {
     if (!bottom_up) height = -height;
     if (width < 1 || height < 1) return plain_fail(call, PITH_IMAGE_DAMAGED, "its size is not positive");
     int64_t step = (width * bits / 8 + 3) & ~(int64_t)3, left = (int64_t)call->size - offset;
-    pith_image_header header = { (uint32_t)width, (uint32_t)height, 3, 3, 0 };
+    pith_image_header header = { .width = (uint32_t)width, .height = (uint32_t)height, .channels = 3, .meaning = 3 };
     uint8_t *to = call->begin(call, &header);
     if (!to) return PITH_IMAGE_REFUSED;
     if (left < 0 || step > left / height) return plain_fail(call, PITH_IMAGE_DAMAGED, "it is cut off");
@@ -62,7 +62,9 @@ static pith_image_outcome pnm_decode(pith_image_call *call) {
     if (width < 1 || height < 1 || width > INT32_MAX || height > INT32_MAX)
         return plain_fail(call, PITH_IMAGE_DAMAGED, "its size is not a positive number below 2^31");
     if (most != 255) return plain_fail(call, PITH_IMAGE_UNKNOWN, "only pictures of 8 bits (maximum 255) are supported");
-    pith_image_header header = { (uint32_t)width, (uint32_t)height, channels, channels, 0 };
+    pith_image_header header = {
+        .width = (uint32_t)width, .height = (uint32_t)height, .channels = channels, .meaning = channels
+    };
     uint8_t *to = call->begin(call, &header);
     if (!to) return PITH_IMAGE_REFUSED;
     uint64_t bytes = (uint64_t)width * (uint64_t)height * channels;

@@ -225,7 +225,7 @@ static void test_modules(void **state) {
     rmdir(dir);
     expect_module_error(PITH_BINARY_DIR "/libpith.so", PITH_ERR_UNSUPPORTED, "not a module of libpith");
     expect_module_error(PITH_BINARY_DIR "/tests/odd_image_module.so", PITH_ERR_UNSUPPORTED,
-                        "the module has interface 3, this library needs 2; install the module of libpith");
+                        "the module has interface 4, this library needs 3; install the module of libpith");
     pith_image image;
     pith_error err = PITH_ERROR_INIT;
     assert_int_equal(pith_image_read(&image, IMAGES "rgb.ppm", NULL, &err), 0); /* needs no module */
