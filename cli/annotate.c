@@ -16,8 +16,7 @@ static void fill(pith_image *image, double x0, double y0, double x1, double y1, 
     const int32_t top = (int32_t)(y0 > 0 ? y0 < h ? y0 : h : 0), bottom = (int32_t)(y1 > 0 ? y1 < h ? y1 : h : 0);
     for (int32_t y = top; y < bottom; y++)
         for (int32_t x = left; x < right; x++) {
-            uint8_t *to =
-                image->pixels + ((size_t)y * (size_t)image->width + (size_t)x) * (size_t)image->channels;
+            uint8_t *to = image->pixels + ((size_t)y * (size_t)image->width + (size_t)x) * (size_t)image->channels;
             memcpy(to, colour, 3);
             if (image->channels == 4) to[3] = 255;
         }

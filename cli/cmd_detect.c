@@ -187,7 +187,9 @@ static int write_annotated(detect_job *j, picture *p) {
     const char *lost = picture_details_lost(&p->details, &fitted);
     options.details = &fitted;
     code = picture_out_write(j->c, &p->image, j->s->annotate, p->name, &options, &j->found);
-    if (lost) note("pith detect: %s: %s; the picture with boxes is written without it: convert it to sRGB first", p->path, lost);
+    if (lost)
+        note("pith detect: %s: %s; the picture with boxes is written without it: convert it to sRGB first", p->path,
+             lost);
     return code;
 }
 
@@ -219,9 +221,8 @@ static int detect_batches(detect_job *j) {
     if (j->s->format == FORMAT_CSV) output_header(&j->out, CSV_HEADER, sizeof CSV_HEADER - 1);
     while (good && next < j->found.count) {
         for (j->count = 0; j->count < j->room && next < j->found.count; j->count++)
-            j->pictures[j->count] = (picture){ .path = j->found.items[next],
-                                               .name = j->names[next],
-                                               .details = PITH_IMAGE_DETAILS_INIT },
+            j->pictures[j->count] =
+                (picture){ .path = j->found.items[next], .name = j->names[next], .details = PITH_IMAGE_DETAILS_INIT },
             next++;
         parallel_run(read_picture, j, j->count, j->s->detect.threads);
         detect_faces(j);

@@ -102,8 +102,7 @@ pith_status crop_picture(pith_image *crop, const pith_image *image, const crop_p
 }
 
 static double crop_grey(const pith_image *image, int32_t x, int32_t y) {
-    const uint8_t *p =
-        image->pixels + ((size_t)y * (size_t)image->width + (size_t)x) * (size_t)image->channels;
+    const uint8_t *p = image->pixels + ((size_t)y * (size_t)image->width + (size_t)x) * (size_t)image->channels;
     return 0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2]; /* ITU-R 601-2 */
 }
 

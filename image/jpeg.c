@@ -22,9 +22,9 @@ typedef struct jpeg_state {
     struct jpeg_decompress_struct jpeg;
     pith_image_call *call;
     pith_image_outcome outcome;
-    uint8_t *row;     /* of CMYK */
-    JOCTET *profile;  /* from malloc */
-    int at_end;   /* the source has given its last byte */
+    uint8_t *row;    /* of CMYK */
+    JOCTET *profile; /* from malloc */
+    int at_end;      /* the source has given its last byte */
     jmp_buf leave;
 } jpeg_state;
 
@@ -102,7 +102,8 @@ static void jpeg_details(pith_image_header *header, jpeg_state *s) {
             break;
         }
     for (jpeg_saved_marker_ptr m = jpeg->marker_list; m; m = m->next)
-        if (m->data_length >= 14 && !memcmp(m->data, "ICC_PROFILE", 12)) header->colours = "its colour profile is damaged";
+        if (m->data_length >= 14 && !memcmp(m->data, "ICC_PROFILE", 12))
+            header->colours = "its colour profile is damaged";
     if (!header->colours || !jpeg_read_icc_profile(jpeg, &s->profile, &size)) return;
     header->colours = NULL;
     header->profile = s->profile;

@@ -130,10 +130,9 @@ static pith_image_outcome jpeg2000_run(pith_image_call *call, opj_codec_t *codec
     if (!opj_setup_decoder(codec, &parameters) || !opj_read_header(stream, codec, image)) return PITH_IMAGE_DAMAGED;
     const opj_image_t *read = *image;
     uint32_t count = read->numcomps, channels = count == 1 ? 1 : count == 3 ? 3 : 4;
-    pith_image_header header = { .width = read->x1 - read->x0,
-                                 .height = read->y1 - read->y0,
-                                 .channels = channels,
-                                 .meaning = channels };
+    pith_image_header header = {
+        .width = read->x1 - read->x0, .height = read->y1 - read->y0, .channels = channels, .meaning = channels
+    };
     if (read->icc_profile_len) { /* 0: what is there are numbers of CIELab */
         header.profile = read->icc_profile_buf;
         header.profile_size = read->icc_profile_len;

@@ -42,9 +42,9 @@ pith_image_outcome pith_webp_encode(pith_image_encode_call *call) {
     if (!size) return PITH_IMAGE_NO_MEMORY;
     const int dots = call->dots[0] > 0 && call->dots[1] > 0;
     const WebPData bare = { file, size };
-    pith_image_outcome outcome = call->profile || dots            ? webp_wrap(call, &bare, dots)
+    pith_image_outcome outcome = call->profile || dots           ? webp_wrap(call, &bare, dots)
                                  : call->write(call, file, size) ? PITH_IMAGE_REFUSED
-                                                                  : PITH_IMAGE_DECODED;
+                                                                 : PITH_IMAGE_DECODED;
     WebPFree(file);
     return outcome;
 }

@@ -63,8 +63,8 @@ typedef struct pith_image_options {
                                  library (or of the program that contains it), in ../lib from there, and in the folder
                                  that libraries were installed to */
     const pith_allocator *allocator; /* of pixels, must outlive the pictures; NULL: the library's own */
-    pith_image_details *details;     /* receives the profile and the resolution; pith_image_details_free frees it. If the
-                                        call fails, there is nothing in it. NULL: they are not wanted */
+    pith_image_details *details; /* receives the profile and the resolution; pith_image_details_free frees it. If the
+                                    call fails, there is nothing in it. NULL: they are not wanted */
 } pith_image_options;
 
 #define PITH_IMAGE_OPTIONS_INIT                                                                                        \
@@ -88,9 +88,9 @@ PITH_API pith_status pith_image_read(pith_image *image, const char *path, const 
 
 typedef struct pith_image_encode_options {
     size_t size;
-    const char *format;      /* "jpeg", "png" or "webp" */
-    int32_t quality;         /* of JPEG and WebP, 1 to 100; 100 is WebP without loss. 0: 90 */
-    const char *module_path; /* as in pith_image_options */
+    const char *format;                /* "jpeg", "png" or "webp" */
+    int32_t quality;                   /* of JPEG and WebP, 1 to 100; 100 is WebP without loss. 0: 90 */
+    const char *module_path;           /* as in pith_image_options */
     const pith_image_details *details; /* its profile and dots are written; NULL: none are */
 } pith_image_encode_options;
 

@@ -1,5 +1,5 @@
-/* details.c - see details.h. The header of a profile is in ICC.1:2022, 7.2: its size comes first, the colour space is at
- * byte 16, the signature "acsp" at byte 36. */
+/* details.c - see details.h. The header of a profile is in ICC.1:2022, 7.2: its size comes first, the colour space is
+ * at byte 16, the signature "acsp" at byte 36. */
 #include "image/details.h"
 
 #include <math.h>

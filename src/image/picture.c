@@ -92,8 +92,7 @@ static uint8_t *decode_begin(pith_image_call *call, const pith_image_header *hea
     d->meaning = (int)header->meaning;
     d->orientation = d->options->keep_orientation || header->orientation < 2 ? 1 : (int)header->orientation;
     if (!d->status && d->options->details)
-        d->status =
-            pith_details_take(d->options->details, header, d->orientation > 4, d->options->allocator, d->err);
+        d->status = pith_details_take(d->options->details, header, d->orientation > 4, d->options->allocator, d->err);
     return d->status ? NULL : d->read.pixels;
 }
 
