@@ -548,7 +548,7 @@ const command command_crop = {
     .summary = "cut the faces out of pictures",
     .forms = "-m MODEL -o DIR [options] IMAGE...\n-o DIR --map FILE [options]",
     .takes = "FILE",
-    .reads = "jpg|jpeg|png|webp|tif|tiff|jp2|j2k|bmp|ppm|pgm|pnm",
+    .reads = "jpg|jpeg|png|webp|tif|tiff|jp2|j2k|heic|heif|avif|gif|bmp|ppm|pgm|pnm",
     .description =
         "Finds faces as pith detect does, and writes each as a picture of its own. The crop's height follows from the "
         "face's height in it, its width from the size of the result.\n"

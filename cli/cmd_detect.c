@@ -406,7 +406,7 @@ const command command_detect = {
     .summary = "find the faces in pictures",
     .forms = "-m MODEL [options] IMAGE...",
     .takes = "FILE",
-    .reads = "jpg|jpeg|png|webp|tif|tiff|jp2|j2k|bmp|ppm|pgm|pnm",
+    .reads = "jpg|jpeg|png|webp|tif|tiff|jp2|j2k|heic|heif|avif|gif|bmp|ppm|pgm|pnm",
     .description =
         "Finds faces with the network YuNet, or with MTCNN: box, five landmarks (right eye, left eye, nose, right and "
         "left "

@@ -13,9 +13,10 @@
 
 static const char *const read_endings[] = { ".jpg",  ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".tif",
                                             ".tiff", ".jp2",  ".jpf", ".jpx",  ".j2k", ".j2c",  ".jpc",
-                                            ".bmp",  ".dib",  ".gif", ".ppm",  ".pgm", ".pnm" };
+                                            ".bmp",  ".dib",  ".gif", ".ppm",  ".pgm", ".pnm",
+                                            ".heic", ".heif", ".hif", ".avif" };
 /* Of formats that are not read; those of cameras' raw pictures among them. */
-static const char *const other_endings[] = { ".gif", ".heic", ".heif", ".hif", ".avif", ".jxl",   ".jxr",
+static const char *const other_endings[] = { ".jxl",   ".jxr",
                                              ".svg", ".psd",  ".psb",  ".ico", ".tga",  ".pcx",   ".pbm",
                                              ".pam", ".pfm",  ".exr",  ".hdr", ".dds",  ".xbm",   ".xpm",
                                              ".dng", ".cr2",  ".cr3",  ".nef", ".nrw",  ".arw",   ".orf",

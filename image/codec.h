@@ -1,4 +1,4 @@
-/* codec.h - the decoders of the module, and what they share. */
+/* codec.h - the decoders of the modules, and what they share. */
 #ifndef PITH_IMAGE_CODEC_H
 #define PITH_IMAGE_CODEC_H
 
@@ -9,6 +9,7 @@ pith_image_outcome pith_png_decode(pith_image_call *call);
 pith_image_outcome pith_webp_decode(pith_image_call *call);
 pith_image_outcome pith_tiff_decode(pith_image_call *call);
 pith_image_outcome pith_jpeg2000_decode(pith_image_call *call);
+pith_image_outcome pith_gif_decode(pith_image_call *call);
 
 pith_image_outcome pith_jpeg_encode(pith_image_encode_call *call);
 pith_image_outcome pith_png_encode(pith_image_encode_call *call);

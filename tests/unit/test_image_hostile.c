@@ -220,7 +220,7 @@ static void test_modules(void **state) {
     FILE *f = fopen(path, "w");
     fputs("this is a text, not a module\n", f);
     fclose(f);
-    expect_module_error(dir, PITH_ERR_UNSUPPORTED, "cannot be loaded; build or install libpith_image.so again");
+    expect_module_error(dir, PITH_ERR_UNSUPPORTED, "cannot be loaded; build or install it again");
     unlink(path);
     rmdir(dir);
     expect_module_error(PITH_BINARY_DIR "/libpith.so", PITH_ERR_UNSUPPORTED, "not a module of libpith");
