@@ -2,13 +2,13 @@
  * module of its own, so that all others work where libheif is not installed.
  *
  * libheif turns pictures by their boxes irot and imir; an orientation in EXIF has no meaning there. The size that the
- * file states is told before anything is decoded. */
+ * file states is told before anything is decoded; then those in its streams are held to the limit (heif_check.c). */
 #include <stdlib.h>
 #include <string.h>
 
 #include <libheif/heif.h>
 
-#include "codec.h"
+#include "heif_check.h"
 
 typedef struct heif_state {
     pith_image_call *call;
@@ -113,6 +113,8 @@ static pith_image_outcome heif_run(heif_state *s) {
     heif_details(&header, s);
     uint8_t *to = s->call->begin(s->call, &header);
     if (!to) return PITH_IMAGE_REFUSED;
+    pith_image_outcome outcome = pith_heif_check(s->call);
+    if (outcome) return outcome;
     if (!(s->options = heif_decoding_options_alloc())) return PITH_IMAGE_NO_MEMORY;
     s->options->convert_hdr_to_8bit = 1;
     s->options->strict_decoding = 1;

@@ -16,10 +16,13 @@ import tempfile
 import warnings
 
 import numpy as np
+import pillow_heif
 import transformers
 from PIL import Image, ImageOps
 
 from make_images import exif, save, scene
+
+pillow_heif.register_heif_opener()
 
 
 class Error(ctypes.Structure):
@@ -117,7 +120,12 @@ def files(width, height, seed):
     yield from each("TIFF", "L RGB", 2, {"compression": "jpeg"})
     yield from each("JPEG2000", "L LA RGB RGBA", 0, {}, {"no_jp2": True}, {"tile_size": (64, 64)})
     yield from each("JPEG2000", "L RGB", 2, {"irreversible": True, "quality_mode": "rates", "quality_layers": [4]})
-    yield from each("BMP", "RGB", 0, {})
+    yield from each("BMP", "1 L P RGB RGBA", 0, {})
+    yield from each("GIF", "1 L P RGB", 0, {}, {"interlace": 0}, {"save_all": True, "append_images": [rgb.rotate(180)]})
+    yield from each("GIF", "P", 0, {"transparency": 3})
+    yield from each("HEIF", "RGB RGBA", 0, {"quality": -1, "chroma": 444})
+    yield from each("HEIF", "RGB RGBA", 2, {"quality": 60})
+    yield from each("AVIF", "RGB RGBA", 2, {"quality": 90, "subsampling": "4:4:4"})
     yield from each("PPM", "L RGB", 0, {})
     for kind, tolerance, o in (("JPEG", 2, {"quality": 95}), ("PNG", 0, {}), ("WEBP", 0, {"lossless": True}), ("TIFF", 0, {})):
         for orientation in range(1, 9):

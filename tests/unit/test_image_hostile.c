@@ -35,6 +35,9 @@ static void test_too_many_pixels(void **state) {
         { "large.webp", "the WebP picture has 16384 x 16384 = 268435456 pixels" },
         { "large.tif", "the TIFF picture has 40000 x 25000 = 1000000000 pixels" },
         { "large.j2k", "the JPEG 2000 picture has 40000 x 25000 = 1000000000 pixels" },
+        { "large.gif", "the GIF picture has 40000 x 25000 = 1000000000 pixels" },
+        { "large.heic", "the HEIC picture has 40000 x 25000 = 1000000000 pixels" },
+        { "large.avif", "the AVIF picture has 40000 x 25000 = 1000000000 pixels" },
         { "large.bmp", "the BMP picture has 40000 x 25000 = 1000000000 pixels" },
         { "large.ppm", "the PNM picture has 40000 x 25000 = 1000000000 pixels" },
     };
@@ -69,7 +72,7 @@ static void test_odd_files(void **state) {
         pith_status code;
         const char *message;
     } files[] = {
-        { "gif.jpg", PITH_ERR_UNSUPPORTED, "GIF is not a format that is decoded; use JPEG" },
+        { "film.jpg", PITH_ERR_UNSUPPORTED, "a film, or a picture in a file of another kind, is not a format that is" },
         { "tiny_tiles.j2k", PITH_ERR_UNSUPPORTED, "its tiles are smaller than 1024 pixels" },
         { "components.j2k", PITH_ERR_UNSUPPORTED, "it has 16384 components; 1 to 4 are supported" },
         { "cases.txt", PITH_ERR_UNSUPPORTED, "what the bytes hold is not a format that is decoded" },
@@ -110,6 +113,17 @@ static const char *const kinds[] = { "rgb.jpg",
                                      "lossy.j2k",
                                      "tiles.jp2",
                                      "rgb.bmp",
+                                     "palette4.bmp",
+                                     "runs4.bmp",
+                                     "runs8.bmp",
+                                     "masks32.bmp",
+                                     "os2.bmp",
+                                     "interlaced.gif",
+                                     "transparent.gif",
+                                     "part.gif",
+                                     "rgb.heic",
+                                     "alpha.heic",
+                                     "alpha.avif",
                                      "rgb.ppm" };
 
 /* A picture cut anywhere decodes to the same pixels, if nothing but its end marker is missing, or is an error. */
