@@ -18,7 +18,7 @@ import warnings
 import numpy as np
 import pillow_heif
 import transformers
-from PIL import Image, ImageOps
+from PIL import Image, ImageCms, ImageOps
 
 from make_images import exif, save, scene
 
@@ -36,7 +36,14 @@ class Picture(ctypes.Structure):
 
 class DecodeOptions(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("channels", ctypes.c_int32), ("keep_orientation", ctypes.c_int32),
-                ("max_pixels", ctypes.c_uint64), ("module_path", ctypes.c_char_p), ("allocator", ctypes.c_void_p)]
+                ("max_pixels", ctypes.c_uint64), ("module_path", ctypes.c_char_p), ("allocator", ctypes.c_void_p),
+                ("details", ctypes.c_void_p)]
+
+
+class Details(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("channels", ctypes.c_int32), ("profile", ctypes.POINTER(ctypes.c_uint8)),
+                ("profile_size", ctypes.c_size_t), ("profile_channels", ctypes.c_int32), ("dots", ctypes.c_double * 2),
+                ("colours", ctypes.c_char * 128), ("allocator", ctypes.c_void_p)]
 
 
 class ResizeOptions(ctypes.Structure):
@@ -67,6 +74,16 @@ class Pith:
         picture, options = Picture(), DecodeOptions(ctypes.sizeof(DecodeOptions), channels)
         self.call("pith_image_decode", ctypes.byref(picture), data, ctypes.c_size_t(len(data)), ctypes.byref(options))
         return self.taken(picture)
+
+    def details(self, data):
+        details = Details(ctypes.sizeof(Details))
+        picture, options = Picture(), DecodeOptions(ctypes.sizeof(DecodeOptions), 0, 0, 0, None, None, ctypes.addressof(details))
+        self.call("pith_image_decode", ctypes.byref(picture), data, ctypes.c_size_t(len(data)), ctypes.byref(options))
+        self.library.pith_image_free(ctypes.byref(picture))
+        profile = bytes(details.profile[:details.profile_size])
+        dots, colours = tuple(details.dots), details.colours.decode()
+        self.library.pith_image_details_free(ctypes.byref(details))
+        return profile, dots, colours
 
     def resize(self, a, width, height, filter):
         resized, options = Picture(), ResizeOptions(ctypes.sizeof(ResizeOptions), width, height, 0, 0, filter)
@@ -152,6 +169,25 @@ def compare_decoding(pith, draw, count):
     return wrong
 
 
+def compare_details(pith, draw, count):
+    """Colour profile and resolution, where Pillow writes them."""
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    rgb, wrong = Image.fromarray(scene(64, 48, 3, draw.randint(0, 1 << 30))), 0
+    for kind, icc, dots in (("JPEG", True, True), ("PNG", True, True), ("TIFF", True, True), ("WEBP", True, False), ("HEIF", True, False),
+                            ("AVIF", True, False), ("JPEG2000", False, False), ("BMP", False, True), ("GIF", False, False)):
+        for with_icc in {False, icc}:
+            for dpi in {None, (300, 150) if dots else None}:
+                more = ({"icc_profile": profile} if with_icc else {}) | ({"dpi": dpi} if dpi else {})
+                got, found, colours = pith.details(save(rgb, kind, **more))
+                # BMP from Pillow states 96 per inch unless something else is asked for.
+                wanted = dpi or ((96, 96) if kind == "BMP" else (0, 0))
+                if got != (profile if with_icc else b"") or np.abs(np.array(found) - wanted).max() > 0.02 or colours:
+                    wrong += 1
+                    print(f"details {kind} {more.keys()}: profile of {len(got)} bytes, {found} per inch, {colours!r}")
+    print(f"details: {wrong} differ")
+    return wrong
+
+
 def compare_resizing(pith, draw, count):
     wrong = 0
     for i in range(count):
@@ -231,7 +267,7 @@ def main():
     transformers.logging.set_verbosity_error()
     print(f"seed {args.seed}")
     pith, draw = Pith(args.library), random.Random(args.seed)
-    wrong = sum(compare(pith, draw, args.count) for compare in (compare_decoding, compare_resizing, compare_processors))
+    wrong = sum(compare(pith, draw, args.count) for compare in (compare_decoding, compare_details, compare_resizing, compare_processors))
     sys.exit(1 if wrong else 0)
 
 

@@ -211,6 +211,11 @@ def large():
         at = boxes.index(b"ispe")
         boxes[at + 8 : at + 16] = struct.pack(">II", 40000, 25000)
         yield name, bytes(boxes)
+    for name, kind, how in (("stream.heic", "HEIF", {"quality": 10}), ("stream.avif", "AVIF", {"quality": 10, "speed": 10})):
+        boxes = bytearray(save(Image.new("RGB", (2000, 2000), (10, 20, 30)), kind, **how))
+        at = boxes.index(b"ispe")
+        boxes[at + 8 : at + 16] = struct.pack(">II", 16, 16)  # what is compressed is larger
+        yield name, bytes(boxes)
     yield "large.bmp", b"BM" + struct.pack("<IIIIiiHHIIIIII", 100, 0, 54, 40, 40000, 25000, 1, 24, 0, 0, 0, 0, 0, 0) + bytes(50)
     yield "large.ppm", b"P6 40000 25000 255\n" + bytes(50)
 
