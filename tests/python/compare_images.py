@@ -11,6 +11,7 @@ import ctypes
 import io
 import json
 import random
+import struct
 import sys
 import tempfile
 import warnings
@@ -169,6 +170,15 @@ def compare_decoding(pith, draw, count):
     return wrong
 
 
+def jp2_with(data, profile):
+    """A JP2 file with a profile in place of its colour space, and 300 by 150 dots per inch (ISO/IEC 15444-1, annex I)."""
+    head, colour = data.index(b"jp2h") - 4, data.index(b"colr") - 4
+    size, old = (struct.unpack(">I", data[at:at + 4])[0] for at in (head, colour))
+    box = struct.pack(">I", 11 + len(profile)) + b"colr\2\0\0" + profile
+    box += struct.pack(">I4sI4s4H2B", 26, b"res ", 18, b"resc", 5906, 1, 11811, 1, 0, 0)
+    return (data[:head] + struct.pack(">I", size - old + len(box)) + data[head + 4:colour] + box + data[colour + old:])
+
+
 def compare_details(pith, draw, count):
     """Colour profile and resolution, where Pillow writes them."""
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
@@ -184,6 +194,11 @@ def compare_details(pith, draw, count):
                 if got != (profile if with_icc else b"") or np.abs(np.array(found) - wanted).max() > 0.02 or colours:
                     wrong += 1
                     print(f"details {kind} {more.keys()}: profile of {len(got)} bytes, {found} per inch, {colours!r}")
+    data = jp2_with(save(rgb, "JPEG2000"), profile)
+    got, found, colours = pith.details(data)
+    if got != profile or np.abs(np.array(found) - (300, 150)).max() > 0.02 or colours:
+        wrong += 1
+        print(f"details JPEG2000: profile of {len(got)} bytes, {found} per inch, {colours!r}")
     print(f"details: {wrong} differ")
     return wrong
 
