@@ -121,11 +121,11 @@ static pith_image_outcome av1_sequence(pith_image_call *call, const uint8_t *dat
 }
 
 pith_image_outcome pith_heif_check_av1(pith_image_call *call, const uint8_t *data, size_t size) {
-    enum { SEQUENCE = 1, TILES = 8, PADDING = 15, EXTENDED = 4, SIZED = 2 };
+    enum { SEQUENCE = 1, LAST_KIND = 7, PADDING = 15, EXTENDED = 4, SIZED = 2 };
     for (size_t at = 0; at < size;) {
         const int head = data[at++], kind = head >> 3 & 15;
         uint64_t unit = 0;
-        if (head & 0x80 || (kind > TILES && kind < PADDING) || !kind)
+        if (head & 0x80 || (kind > LAST_KIND && kind < PADDING) || !kind)
             return pith_codec_fail(call, PITH_IMAGE_DAMAGED, "its stream has units of an unknown kind");
         if (head & EXTENDED) at++;
         for (int i = 0, more = head & SIZED; more && i < 8; i++) {

@@ -26,6 +26,33 @@ INK = PROFILE[:12] + b"prtrCMYK" + PROFILE[20:]
 DOTS = (300, 150)
 
 
+class Formats(Command):
+    """The same pixels in other files give the same vector, or nearly; a folder's pictures of these formats are read."""
+    options = ("-m", SOURCE / "tests/data/vision/vit", "--images")
+
+    def test_vectors(self):
+        images = SOURCE / "tests/data/images"
+        rows = np.array(self.rows(*(images / n for n in ("rgb.png", "rgb.bmp", "rgb.heic", "rgb.avif"))))
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        np.testing.assert_array_equal(rows[0], rows[1])
+        self.assertGreater(min(rows[2:] @ rows[0]), 0.999)  # YCbCr of 8 bits loses one in some pixels
+
+    def test_folder(self):
+        for name in ("rgb.heic", "rgb.avif", "rgb.gif", "runs8.bmp", "grid.heic"):
+            (self.dir / "p").mkdir(exist_ok=True)
+            shutil.copy(SOURCE / "tests/data/images" / name, self.dir / "p" / name)
+        self.assertEqual(len(self.rows("--jsonl", "p")), 5)
+
+    def test_crop(self):
+        """A crop of what is not written is a PNG."""
+        self.options = ()
+        for name in ("grid.heic", "rgb.gif"):
+            (self.dir / "map.csv").write_text(f"file,name,x,y,w,h\n{SOURCE}/tests/data/images/{name},{name},2,2,9,9\n")
+            result = self.run_pith("--map", "map.csv", "-o", "out", verb="crop")
+            self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual([read_png(p.read_bytes()).shape for p in sorted((self.dir / "out").iterdir())], [(512, 512, 3)] * 2)
+
+
 class Details(Command):
     verb = "crop"
 

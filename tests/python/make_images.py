@@ -102,6 +102,52 @@ def run_lengths(a, bits):
     return out[:-2] + b"\0\1"
 
 
+def box(name, *parts, full=None):
+    body = b"".join(parts)
+    if full is not None:
+        body = struct.pack(">I", full) + body
+    return struct.pack(">I4s", 8 + len(body), name) + body
+
+
+def boxes_of(data):
+    at = 0
+    while at < len(data):
+        size, name = struct.unpack(">I4s", data[at : at + 8])
+        yield name, data[at + 8 : at + size]
+        at += size
+
+
+def grid_heic(left, right):
+    """Two pictures of 64 x 64 side by side as tiles, as cameras store large ones: the grid's settings are in idat."""
+    parts = []
+    for image in (left, right):
+        boxes = dict(boxes_of(save(image, "HEIF", quality=-1, chroma=444)))
+        properties = list(boxes_of(dict(boxes_of(dict(boxes_of(boxes[b"meta"][4:]))[b"iprp"]))[b"ipco"]))
+        parts.append((dict(properties)[b"hvcC"], boxes[b"mdat"]))
+    settings = parts[0][0]
+    assert settings == parts[1][0]
+    items = [box(b"infe", struct.pack(">HH4sB", i, 0, kind, 0), full=2 << 24) for i, kind in ((1, b"grid"), (2, b"hvc1"), (3, b"hvc1"))]
+
+    def meta(first):
+        at = [first, first + len(parts[0][1])]
+        places = struct.pack(">HH", 0x4400, 3) + struct.pack(">HHHHII", 1, 1, 0, 1, 0, 8)
+        for i in (0, 1):
+            places += struct.pack(">HHHHII", 2 + i, 0, 0, 1, at[i], len(parts[i][1]))
+        return box(
+            b"meta", box(b"hdlr", bytes(4), b"pict", bytes(13), full=0), box(b"pitm", struct.pack(">H", 1), full=0),
+            box(b"iinf", struct.pack(">H", 3), *items, full=0),
+            box(b"iref", box(b"dimg", struct.pack(">HHHH", 1, 2, 2, 3)), full=0),
+            box(b"iprp", box(b"ipco", box(b"hvcC", settings), box(b"ispe", struct.pack(">II", 64, 64), full=0),
+                             box(b"ispe", struct.pack(">II", 128, 64), full=0)),
+                box(b"ipma", struct.pack(">I", 3) + struct.pack(">HBB", 1, 1, 3) + b"".join(
+                    struct.pack(">HBBB", i, 2, 0x81, 2) for i in (2, 3)), full=0)),
+            box(b"iloc", places, full=1 << 24), box(b"idat", struct.pack(">BBBBHH", 0, 0, 0, 1, 128, 64)), full=0)
+
+    head = box(b"ftyp", b"heic", bytes(4), b"mif1heic")
+    first = len(head) + len(meta(0)) + 8
+    return head + meta(first) + box(b"mdat", parts[0][1], parts[1][1])
+
+
 def bitmaps(rgb, rgba):
     yield "bits.bmp", save(rgb.convert("1"), "BMP"), 0
     yield "palette.bmp", save(rgb.quantize(200), "BMP"), 0
@@ -166,6 +212,7 @@ def pictures():
     yield "alpha.heic", save(rgba, "HEIF", quality=-1, chroma=444), 0
     yield "lossy.heic", save(rgb, "HEIF", quality=60), 2
     yield "turned6.heic", save(rgb, "HEIF", quality=-1, chroma=444, exif=exif(6)), 0
+    yield "grid.heic", grid_heic(*(Image.fromarray(scene(64, 64, 3, seed)) for seed in (1, 2))), 0
     yield "rgb.avif", save(rgb, "AVIF", quality=100, subsampling="4:4:4"), 2
     yield "alpha.avif", save(rgba, "AVIF", quality=100, subsampling="4:4:4"), 2
     yield "rgb.gif", save(rgb.quantize(60), "GIF"), 0

@@ -145,6 +145,7 @@ static const char *const kinds[] = { "rgb.jpg",
                                      "part.gif",
                                      "rgb.heic",
                                      "alpha.heic",
+                                     "grid.heic",
                                      "alpha.avif",
                                      "rgb.ppm" };
 
