@@ -54,7 +54,8 @@ static pith_image_outcome gif_find(gif_state *s) {
     for (;;) {
         GifRecordType kind;
         if (DGifGetRecordType(s->gif, &kind) == GIF_ERROR) return gif_fail(s);
-        if (kind == TERMINATE_RECORD_TYPE) return pith_codec_fail(s->call, PITH_IMAGE_DAMAGED, "there is no picture in it");
+        if (kind == TERMINATE_RECORD_TYPE)
+            return pith_codec_fail(s->call, PITH_IMAGE_DAMAGED, "there is no picture in it");
         if (kind == IMAGE_DESC_RECORD_TYPE)
             return DGifGetImageDesc(s->gif) == GIF_ERROR ? gif_fail(s) : PITH_IMAGE_DECODED;
         if (kind == EXTENSION_RECORD_TYPE && !gif_extension(s)) return gif_fail(s);

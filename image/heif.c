@@ -38,7 +38,8 @@ static const char *heif_nclx(const struct heif_image_handle *handle) {
     if (heif_image_handle_get_nclx_color_profile(handle, &n).code || !n) return NULL;
     const int primaries = (int)n->color_primaries, transfer = (int)n->transfer_characteristics;
     heif_nclx_color_profile_free(n);
-    const int usual = (primaries == 1 || primaries == 2) && (transfer == 1 || transfer == 2 || transfer == 6 || transfer == 13);
+    const int usual =
+        (primaries == 1 || primaries == 2) && (transfer == 1 || transfer == 2 || transfer == 6 || transfer == 13);
     return usual ? NULL : "its colours are not those of sRGB, by nclx";
 }
 
@@ -99,7 +100,8 @@ static pith_image_outcome heif_copy(heif_state *s, uint8_t *to, const pith_image
 static pith_image_outcome heif_run(heif_state *s) {
     struct heif_error error;
     /* No edge is longer than the picture may have pixels. */
-    heif_context_set_maximum_image_size_limit(s->context, s->call->max_pixels < 65535 ? (int)s->call->max_pixels : 65535);
+    heif_context_set_maximum_image_size_limit(s->context,
+                                              s->call->max_pixels < 65535 ? (int)s->call->max_pixels : 65535);
     heif_context_set_max_decoding_threads(s->context, 0);
     error = heif_context_read_from_memory_without_copy(s->context, s->call->data, s->call->size, NULL);
     if (!error.code) error = heif_context_get_primary_image_handle(s->context, &s->handle);

@@ -1,4 +1,5 @@
-/* heif_check.c - see heif_check.h. A file is boxes in boxes (ISO/IEC 14496-12; the items of pictures are in 23008-12). */
+/* heif_check.c - see heif_check.h. A file is boxes in boxes (ISO/IEC 14496-12; the items of pictures are in 23008-12).
+ */
 #include "heif_check.h"
 
 #include <stdlib.h>
@@ -75,7 +76,8 @@ static pith_image_outcome check_properties(check *c, span s) {
         if (!is(kind, "ipco")) continue;
         while (!outcome && span_box(&body, kind, &inner)) {
             if (is(kind, "hvcC")) outcome = check_hevc_settings(c, inner);
-            if (is(kind, "av1C") && inner.size > 4) outcome = pith_heif_check_av1(c->call, inner.data + 4, inner.size - 4);
+            if (is(kind, "av1C") && inner.size > 4)
+                outcome = pith_heif_check_av1(c->call, inner.data + 4, inner.size - 4);
         }
     }
     return outcome;
@@ -170,7 +172,8 @@ static pith_image_outcome check_places(check *c) {
     if (f.offset > 8 || f.length > 8 || f.base > 8 || f.index > 8)
         return pith_codec_fail(c->call, PITH_IMAGE_DAMAGED, "the places of its items are no numbers");
     const uint64_t count = span_take(&s, f.version < 2 ? 2 : 4);
-    if (count > ITEMS_MOST) return pith_codec_fail(c->call, PITH_IMAGE_UNKNOWN, "it has more than %d items", ITEMS_MOST);
+    if (count > ITEMS_MOST)
+        return pith_codec_fail(c->call, PITH_IMAGE_UNKNOWN, "it has more than %d items", ITEMS_MOST);
     for (uint64_t i = 0; i < count && s.size && !outcome; i++) outcome = check_place(c, &s, &f);
     return outcome;
 }

@@ -57,8 +57,8 @@ typedef struct jpeg2000_boxes {
     const uint8_t *at, *end;
 } jpeg2000_boxes;
 
-/* The next box of a file or of a box: its type, and its contents up to *end. A box is its length and its type; length 1:
- * a length of 8 bytes follows, 0: up to the end. ISO/IEC 15444-1, annex I. NULL: there is none. */
+/* The next box of a file or of a box: its type, and its contents up to *end. A box is its length and its type; length
+ * 1: a length of 8 bytes follows, 0: up to the end. ISO/IEC 15444-1, annex I. NULL: there is none. */
 static const uint8_t *jpeg2000_box(jpeg2000_boxes *b, const uint8_t **type, const uint8_t **end) {
     if (b->end - b->at < 16) return NULL;
     const uint8_t *p = b->at;
@@ -85,7 +85,8 @@ static const uint8_t *jpeg2000_codestream(const pith_image_call *call) {
 /* Numerators and denominators down and across, then powers of ten; per metre. */
 static void jpeg2000_dots(pith_image_header *header, const uint8_t *p) {
     for (int i = 0; i < 2; i++) {
-        const unsigned above = (unsigned)p[4 - 4 * i] << 8 | p[5 - 4 * i], below = (unsigned)p[6 - 4 * i] << 8 | p[7 - 4 * i];
+        const unsigned above = (unsigned)p[4 - 4 * i] << 8 | p[5 - 4 * i],
+                       below = (unsigned)p[6 - 4 * i] << 8 | p[7 - 4 * i];
         int power = (int8_t)p[9 - i];
         double dots = below ? (double)above / below : 0;
         for (; power > 0; power--) dots *= 10;

@@ -7,8 +7,8 @@
  *     pith_image_process(pixel_values, processor, &picture, &err);
  *
  * The rules of pith.h hold here too. All functions may be called by several threads at once.
- * JPEG, PNG, WebP, TIFF, JPEG 2000 and GIF are decoded by a module, libpith_image.so, that is loaded when the first such
- * picture is decoded; HEIC and AVIF by libpith_heif.so, which needs libheif. BMP and PNM need no module. */
+ * JPEG, PNG, WebP, TIFF, JPEG 2000 and GIF are decoded by a module, libpith_image.so, that is loaded when the first
+ * such picture is decoded; HEIC and AVIF by libpith_heif.so, which needs libheif. BMP and PNM need no module. */
 #ifndef PITH_IMAGE_H
 #define PITH_IMAGE_H
 
@@ -59,9 +59,9 @@ typedef struct pith_image_options {
     int32_t channels;         /* 1, 3, 4: what is wanted; 0: 1 if the file is grey, 4 if it has transparency, else 3 */
     int32_t keep_orientation; /* 0: the picture is turned upright by its EXIF or TIFF tag; 1: it is left as it is */
     uint64_t max_pixels;      /* width * height may not be larger; 0: PITH_IMAGE_MAX_PIXELS */
-    const char *module_path;  /* libpith_image.so, or the folder it is in; libpith_heif.so lies beside it. NULL: they are
-                                 searched in the folder of the library (or of the program that contains it), in ../lib
-                                 from there, and in the folder that libraries were installed to */
+    const char *module_path; /* libpith_image.so, or the folder it is in; libpith_heif.so lies beside it. NULL: they are
+                                searched in the folder of the library (or of the program that contains it), in ../lib
+                                from there, and in the folder that libraries were installed to */
     const pith_allocator *allocator; /* of pixels, must outlive the pictures; NULL: the library's own */
     pith_image_details *details; /* receives the profile and the resolution; pith_image_details_free frees it. If the
                                     call fails, there is nothing in it. NULL: they are not wanted */

@@ -1,7 +1,7 @@
-/* bmp.c - BMP: palettes of 1, 4 and 8 bits, also run-length coded, and 16, 24 and 32 bits with masks or without; headers
- * of 12 (OS/2) to 124 bytes. Source: Microsoft's bitmap structures. As in Pillow, colours that the palette lacks and
- * pixels that run-length coding leaves out are black and colour 0, and the fourth byte of 32 bits without masks has no
- * meaning. */
+/* bmp.c - BMP: palettes of 1, 4 and 8 bits, also run-length coded, and 16, 24 and 32 bits with masks or without;
+ * headers of 12 (OS/2) to 124 bytes. Source: Microsoft's bitmap structures. As in Pillow, colours that the palette
+ * lacks and pixels that run-length coding leaves out are black and colour 0, and the fourth byte of 32 bits without
+ * masks has no meaning. */
 #include "image/bmp.h"
 
 #include <stdbool.h>
@@ -30,11 +30,14 @@ static uint32_t bmp_u16(const uint8_t *p) { return p[0] | (uint32_t)p[1] << 8; }
 
 static uint32_t bmp_u32(const uint8_t *p) { return bmp_u16(p) | bmp_u16(p + 2) << 16; }
 
-static pith_image_outcome bmp_cut_off(const bmp_file *b) { return bmp_fail(b->call, PITH_IMAGE_DAMAGED, "it is cut off"); }
+static pith_image_outcome bmp_cut_off(const bmp_file *b) {
+    return bmp_fail(b->call, PITH_IMAGE_DAMAGED, "it is cut off");
+}
 
 static bool bmp_known(const bmp_file *b) {
     switch (b->packed) {
-    case BMP_RGB: return b->bits == 1 || b->bits == 4 || b->bits == 8 || b->bits == 16 || b->bits == 24 || b->bits == 32;
+    case BMP_RGB:
+        return b->bits == 1 || b->bits == 4 || b->bits == 8 || b->bits == 16 || b->bits == 24 || b->bits == 32;
     case BMP_RLE8: return b->bits == 8;
     case BMP_RLE4: return b->bits == 4;
     case BMP_FIELDS:
@@ -59,10 +62,11 @@ static pith_image_outcome bmp_header(bmp_file *b) {
     b->bottom_up = b->height > 0;
     if (!b->bottom_up) b->height = -b->height;
     if (!bmp_known(b))
-        return bmp_fail(b->call, PITH_IMAGE_UNKNOWN,
-                        b->packed == BMP_JPEG || b->packed == BMP_PNG
-                            ? "it holds a JPEG or PNG picture for printers"
-                            : "1, 4, 8, 16, 24 and 32 bits are known, run-length coding of 4 and 8, and masks of 16 and 32");
+        return bmp_fail(
+            b->call, PITH_IMAGE_UNKNOWN,
+            b->packed == BMP_JPEG || b->packed == BMP_PNG
+                ? "it holds a JPEG or PNG picture for printers"
+                : "1, 4, 8, 16, 24 and 32 bits are known, run-length coding of 4 and 8, and masks of 16 and 32");
     if (b->width < 1 || b->height < 1) return bmp_fail(b->call, PITH_IMAGE_DAMAGED, "its size is not positive");
     return PITH_IMAGE_DECODED;
 }

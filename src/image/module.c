@@ -54,8 +54,7 @@ static pith_status module_load(const pith_image_module **module, const module_ki
     const char *why = handle ? NULL : dlerror();
     const pith_image_module *found = handle ? dlsym(handle, MODULE_SYMBOL) : NULL;
     errno = saved;
-    if (why)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: cannot be loaded; %s (%s)", path, kind->library, why);
+    if (why) return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: cannot be loaded; %s (%s)", path, kind->library, why);
     if (!found)
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
                          "%s: not a module of libpith, it has no symbol " MODULE_SYMBOL "; give the path of %s", path,

@@ -156,9 +156,10 @@ pith_status pith_picture_decode(pith_image *image, const uint8_t *data, size_t s
     if (options->channels != 0 && options->channels != 1 && options->channels != 3 && options->channels != 4)
         return pith_fail(err, PITH_ERR_ARGUMENT, "channels is %d; it must be 0, 1, 3 or 4", options->channels);
     if (!decodes)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "%s%s is not a format that is decoded; use JPEG, PNG, WebP, TIFF, JPEG 2000, HEIC, AVIF, GIF, BMP or PNM",
-                         size ? "" : "the file is empty: ", format ? format : "what the bytes hold");
+        return pith_fail(
+            err, PITH_ERR_UNSUPPORTED,
+            "%s%s is not a format that is decoded; use JPEG, PNG, WebP, TIFF, JPEG 2000, HEIC, AVIF, GIF, BMP or PNM",
+            size ? "" : "the file is empty: ", format ? format : "what the bytes hold");
     const pith_image_codec *codec = pith_plain_codec(format);
     if (!codec) PITH_TRY(pith_picture_codec(&codec, format, options->module_path, err));
     decode d = {

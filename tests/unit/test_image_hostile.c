@@ -268,7 +268,8 @@ static void test_modules(void **state) {
     fputs("this is a text, not a module\n", f);
     fclose(f);
     expect_module_error(dir, PITH_ERR_UNSUPPORTED, "cannot be loaded; build or install it again");
-    expect_heif_error(dir, PITH_ERR_NOT_FOUND, "/libpith_heif.so: there is no module; give the path of libpith_heif.so");
+    expect_heif_error(dir, PITH_ERR_NOT_FOUND,
+                      "/libpith_heif.so: there is no module; give the path of libpith_heif.so");
     expect_heif_error(path, PITH_ERR_NOT_FOUND, "/libpith_heif.so: there is no module");
     unlink(path);
     snprintf(path, sizeof path, "%s/libpith_heif.so", dir);
@@ -351,9 +352,11 @@ static void test_resize_limits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_too_many_pixels), cmocka_unit_test(test_large_streams), cmocka_unit_test(test_odd_files),     cmocka_unit_test(test_cut_off),
-        cmocka_unit_test(test_wrong_bytes),     cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_modules),
-        cmocka_unit_test(test_search),          cmocka_unit_test(test_resize_limits),
+        cmocka_unit_test(test_too_many_pixels), cmocka_unit_test(test_large_streams),
+        cmocka_unit_test(test_odd_files),       cmocka_unit_test(test_cut_off),
+        cmocka_unit_test(test_wrong_bytes),     cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_modules),         cmocka_unit_test(test_search),
+        cmocka_unit_test(test_resize_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
