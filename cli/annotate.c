@@ -1,6 +1,8 @@
 /* annotate.c - see annotate.h. */
 #include "cli/annotate.h"
 
+#include <string.h>
+
 /* Lines are one pixel wide for this many pixels of the shorter side, and two at least. */
 enum { PIXELS_PER_WIDTH = 250, WIDTH_LEAST = 2 };
 
@@ -13,9 +15,11 @@ static void fill(pith_image *image, double x0, double y0, double x1, double y1, 
     const int32_t left = (int32_t)(x0 > 0 ? x0 < w ? x0 : w : 0), right = (int32_t)(x1 > 0 ? x1 < w ? x1 : w : 0);
     const int32_t top = (int32_t)(y0 > 0 ? y0 < h ? y0 : h : 0), bottom = (int32_t)(y1 > 0 ? y1 < h ? y1 : h : 0);
     for (int32_t y = top; y < bottom; y++)
-        for (int32_t x = left; x < right; x++)
-            for (int c = 0; c < 3; c++)
-                image->pixels[((size_t)y * (size_t)image->width + (size_t)x) * 3 + (size_t)c] = colour[c];
+        for (int32_t x = left; x < right; x++) {
+            uint8_t *to = image->pixels + ((size_t)y * (size_t)image->width + (size_t)x) * (size_t)image->channels;
+            memcpy(to, colour, 3);
+            if (image->channels == 4) to[3] = 255;
+        }
 }
 
 void annotate_faces(pith_image *image, const pith_faces *faces) {

@@ -17,6 +17,7 @@
 #include "cli/number.h"
 #include "cli/output.h"
 #include "cli/parallel.h"
+#include "cli/picture_details.h"
 #include "cli/picture_files.h"
 #include "cli/picture_out.h"
 #include "cli/profile_file.h"
@@ -66,7 +67,9 @@ typedef struct picture {
     const pith_face *faces; /* [count], the best of those that were found, or the one that the map gives */
     cropped *crops;         /* [count] */
     size_t count;
-    char *problem; /* why there are no faces; NULL: there are */
+    pith_image_details details;
+    const char *lost; /* what of its colours the crops do not have; NULL: nothing */
+    char *problem;    /* why there are no faces; NULL: there are */
 } picture;
 
 typedef struct crop_job {
@@ -168,29 +171,47 @@ static void make_crops(crop_job *j, picture *p, const pith_image *image) {
     }
 }
 
+/* As RGB, in which faces are looked for. */
+static bool read_picture(pith_image *image, crop_job *j, picture *p) {
+    pith_error err = PITH_ERROR_INIT;
+    pith_image_options read = PITH_IMAGE_OPTIONS_INIT;
+    read.channels = 3;
+    read.max_pixels = j->s->max_pixels;
+    read.details = &p->details;
+    const uint64_t begin = pith_profile_now();
+    const bool there = !pith_image_read(image, p->path, &read, &err);
+    pith_profile_phase(j->s->detect.profile, "decode", begin);
+    if (!there) p->problem = strdup(err.message);
+    return there;
+}
+
+/* The same with its alpha, of which crops are made. */
+static bool read_alpha(pith_image *image, crop_job *j, picture *p) {
+    pith_error err = PITH_ERROR_INIT;
+    pith_image_options read = PITH_IMAGE_OPTIONS_INIT;
+    if (p->details.channels != 4) return true;
+    read.channels = 4;
+    read.max_pixels = j->s->max_pixels;
+    pith_image_free(image);
+    if (!pith_image_read(image, p->path, &read, &err)) return true;
+    p->problem = strdup(err.message);
+    return false;
+}
+
 static void crop_one(void *context, size_t index) {
     crop_job *j = context;
     picture *p = &j->pictures[index];
     pith_error err = PITH_ERROR_INIT;
     pith_image image = { 0 };
-    pith_image_options read = PITH_IMAGE_OPTIONS_INIT;
     pith_detect_options detect = j->s->detect;
     detect.threads = 1;
-    read.channels = 3;
-    read.max_pixels = j->s->max_pixels;
     if (p->entry && p->entry->has_box) p->faces = &p->entry->face;
-    const uint64_t begin = pith_profile_now();
-    const bool there = !pith_image_read(&image, p->path, &read, &err);
-    pith_profile_phase(detect.profile, "decode", begin);
-    if (!there) {
-        p->problem = strdup(err.message);
-        return;
-    }
+    if (!read_picture(&image, j, p)) return;
     if (!p->faces && pith_detect(&p->found, j->model, &image, 1, &detect, &err)) {
         const char *said = strncmp(err.message, "picture 0: ", 11) ? err.message : err.message + 11;
         p->problem = grow(NULL, strlen(p->path) + strlen(said) + 3);
         sprintf(p->problem, "%s: %s", p->path, said);
-    } else {
+    } else if (read_alpha(&image, j, p)) {
         const uint64_t cut = pith_profile_now();
         make_crops(j, p, &image);
         pith_profile_phase(detect.profile, "crop", cut);
@@ -242,13 +263,21 @@ static void leave_out(crop_job *j, const picture *p, size_t i) {
     free(why.data);
 }
 
-static void write_crop(crop_job *j, picture *p, size_t i) {
-    cropped *crop = &p->crops[i];
-    char *name = crop_name(j, p, i + 1);
+/* Writes the crop's file; returns an exit code, after a message. */
+static int write_file(crop_job *j, picture *p, pith_image *crop, const char *name) {
     pith_image_encode_options options = PITH_IMAGE_ENCODE_OPTIONS_INIT;
     options.format = picture_out_format(name) ? picture_out_format(name) : j->s->format ? formats[j->s->format] : "png";
     if (!p->entry && j->s->format) options.format = formats[j->s->format];
     options.quality = j->s->quality;
+    const pith_image_details fitted = picture_details_fit(crop, &p->details, options.format, j->s->rule.fill);
+    options.details = &fitted;
+    if (!p->lost) p->lost = picture_details_lost(&p->details, &fitted);
+    return picture_out_write(j->c, crop, j->s->dir, name, &options, &j->found);
+}
+
+static void write_crop(crop_job *j, picture *p, size_t i) {
+    cropped *crop = &p->crops[i];
+    char *name = crop_name(j, p, i + 1);
     if (crop->problem) {
         bytes text = { NULL, 0, 0 };
         bytes_print(&text, "%s: face %zu: %s", p->path, i + 1, crop->problem);
@@ -260,8 +289,7 @@ static void write_crop(crop_job *j, picture *p, size_t i) {
     } else if (crop->sharpness < j->s->sharpness) {
         leave_out(j, p, i);
         j->blurred++;
-    } else if (!(j->s->resume && is_there(j, name)) &&
-               picture_out_write(j->c, &crop->image, j->s->dir, name, &options, &j->found)) {
+    } else if (!(j->s->resume && is_there(j, name)) && write_file(j, p, &crop->image, name)) {
         j->failed++;
     } else {
         j->written++;
@@ -269,6 +297,15 @@ static void write_crop(crop_job *j, picture *p, size_t i) {
         sheet_crop(j, p, i, name);
     }
     free(name);
+}
+
+static void tell_lost(crop_job *j, const picture *p) {
+    bytes text = { NULL, 0, 0 };
+    if (!p->lost) return;
+    bytes_print(&text, "%s: %s; its crops are written without it: convert the picture to sRGB first", p->path, p->lost);
+    bytes_add(&text, "", 1);
+    tell(j, text.data);
+    free(text.data);
 }
 
 static void finish_picture(crop_job *j, picture *p) {
@@ -282,7 +319,9 @@ static void finish_picture(crop_job *j, picture *p) {
         pith_image_free(&p->crops[i].image);
         free(p->crops[i].problem);
     }
+    tell_lost(j, p);
     free(p->crops);
+    pith_image_details_free(&p->details);
     pith_faces_free(&p->found);
     free(p->problem);
     j->done++;
@@ -299,6 +338,7 @@ static int crop_batches(crop_job *j) {
         for (j->count = 0; j->count < room && next < j->found.count; j->count++)
             j->pictures[j->count] = (picture){ .path = j->found.items[next],
                                                .name = j->names[next],
+                                               .details = PITH_IMAGE_DETAILS_INIT,
                                                .entry = j->s->map ? &j->map.items[next] : NULL },
             next++;
         parallel_run(crop_one, j, j->count, j->s->detect.threads);
@@ -508,7 +548,7 @@ const command command_crop = {
     .summary = "cut the faces out of pictures",
     .forms = "-m MODEL -o DIR [options] IMAGE...\n-o DIR --map FILE [options]",
     .takes = "FILE",
-    .reads = "jpg|jpeg|png|webp|tif|tiff|jp2|j2k|bmp|ppm|pgm|pnm",
+    .reads = "jpg|jpeg|png|webp|tif|tiff|jp2|j2k|heic|heif|avif|gif|bmp|ppm|pgm|pnm",
     .description =
         "Finds faces as pith detect does, and writes each as a picture of its own. The crop's height follows from the "
         "face's height in it, its width from the size of the result.\n"

@@ -17,6 +17,7 @@
 #include "cli/number.h"
 #include "cli/output.h"
 #include "cli/parallel.h"
+#include "cli/picture_details.h"
 #include "cli/picture_files.h"
 #include "cli/picture_out.h"
 #include "cli/profile_file.h"
@@ -41,6 +42,7 @@ typedef struct detect_settings {
 typedef struct picture {
     const char *path, *name; /* name: of the annotated picture */
     pith_image image;
+    pith_image_details details; /* if annotated pictures are written */
     pith_faces faces;
     char *problem; /* why there are no faces; NULL: there are */
 } picture;
@@ -137,6 +139,7 @@ static void read_picture(void *context, size_t index) {
     uint64_t begin = pith_profile_now();
     options.channels = 3;
     options.max_pixels = j->s->max_pixels;
+    options.details = j->s->annotate ? &p->details : NULL;
     if (pith_image_read(&p->image, p->path, &options, &err)) p->problem = strdup(err.message);
     pith_profile_phase(j->s->detect.profile, "decode", begin);
 }
@@ -162,11 +165,32 @@ static void detect_faces(detect_job *j) {
     free(faces);
 }
 
+/* With alpha, if the file has it. */
+static int read_again(detect_job *j, picture *p) {
+    pith_error err = PITH_ERROR_INIT;
+    pith_image_options options = PITH_IMAGE_OPTIONS_INIT;
+    if (p->details.channels != 4) return EXIT_DONE;
+    options.channels = 4;
+    options.max_pixels = j->s->max_pixels;
+    pith_image_free(&p->image);
+    return pith_image_read(&p->image, p->path, &options, &err) ? fail(j->c, "%s", err.message) : EXIT_DONE;
+}
+
 static int write_annotated(detect_job *j, picture *p) {
+    static const uint8_t black[3] = { 0, 0, 0 };
     pith_image_encode_options options = PITH_IMAGE_ENCODE_OPTIONS_INIT;
+    int code = read_again(j, p);
+    if (code) return code;
     options.format = picture_out_format(p->name);
     annotate_faces(&p->image, &p->faces);
-    return picture_out_write(j->c, &p->image, j->s->annotate, p->name, &options, &j->found);
+    const pith_image_details fitted = picture_details_fit(&p->image, &p->details, options.format, black);
+    const char *lost = picture_details_lost(&p->details, &fitted);
+    options.details = &fitted;
+    code = picture_out_write(j->c, &p->image, j->s->annotate, p->name, &options, &j->found);
+    if (lost)
+        note("pith detect: %s: %s; the picture with boxes is written without it: convert it to sRGB first", p->path,
+             lost);
+    return code;
 }
 
 static void put_result(detect_job *j, const picture *p) {
@@ -187,6 +211,7 @@ static void finish_picture(detect_job *j, picture *p) {
     if (!p->problem && j->s->annotate && write_annotated(j, p)) j->failed++;
     pith_faces_free(&p->faces);
     pith_image_free(&p->image);
+    pith_image_details_free(&p->details);
     free(p->problem);
 }
 
@@ -196,7 +221,9 @@ static int detect_batches(detect_job *j) {
     if (j->s->format == FORMAT_CSV) output_header(&j->out, CSV_HEADER, sizeof CSV_HEADER - 1);
     while (good && next < j->found.count) {
         for (j->count = 0; j->count < j->room && next < j->found.count; j->count++)
-            j->pictures[j->count] = (picture){ .path = j->found.items[next], .name = j->names[next] }, next++;
+            j->pictures[j->count] =
+                (picture){ .path = j->found.items[next], .name = j->names[next], .details = PITH_IMAGE_DETAILS_INIT },
+            next++;
         parallel_run(read_picture, j, j->count, j->s->detect.threads);
         detect_faces(j);
         for (size_t i = 0; i < j->count; i++) finish_picture(j, &j->pictures[i]);
@@ -379,7 +406,7 @@ const command command_detect = {
     .summary = "find the faces in pictures",
     .forms = "-m MODEL [options] IMAGE...",
     .takes = "FILE",
-    .reads = "jpg|jpeg|png|webp|tif|tiff|jp2|j2k|bmp|ppm|pgm|pnm",
+    .reads = "jpg|jpeg|png|webp|tif|tiff|jp2|j2k|heic|heif|avif|gif|bmp|ppm|pgm|pnm",
     .description =
         "Finds faces with the network YuNet, or with MTCNN: box, five landmarks (right eye, left eye, nose, right and "
         "left "

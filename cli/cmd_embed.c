@@ -711,7 +711,7 @@ const command command_embed = {
     .summary = "turn texts into vectors, one per line",
     .forms = "[-m MODEL] [options] [FILE...]",
     .takes = "FILE",
-    .reads = "jpg|jpeg|png|webp|tif|tiff|jp2|j2k|bmp|ppm|pgm|pnm",
+    .reads = "jpg|jpeg|png|webp|tif|tiff|jp2|j2k|heic|heif|avif|gif|bmp|ppm|pgm|pnm",
     .description =
         "Each line of the files, or of standard input, is a text, or with --images a picture is a file. Each text "
         "becomes one vector, or what the "

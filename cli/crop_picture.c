@@ -33,27 +33,41 @@ crop_place crop_place_of(const pith_face *face, const crop_rule *rule) {
 
 static const uint8_t *pixel_at(const pith_image *image, int64_t x, int64_t y, const uint8_t *fill) {
     if (x < 0 || y < 0 || x >= image->width || y >= image->height) return fill;
-    return image->pixels + ((size_t)y * (size_t)image->width + (size_t)x) * 3;
+    return image->pixels + ((size_t)y * (size_t)image->width + (size_t)x) * (size_t)image->channels;
 }
 
-/* Between the middles of four pixels. */
+/* Between the middles of four pixels. Colours count as much as they are opaque. */
 static void pixel_between(uint8_t *to, const pith_image *image, double x, double y, const uint8_t *fill) {
-    const double fx = floor(x), fy = floor(y), a = x - fx, b = y - fy;
-    const int64_t ix = (int64_t)fx, iy = (int64_t)fy;
-    const uint8_t *p[] = { pixel_at(image, ix, iy, fill), pixel_at(image, ix + 1, iy, fill),
-                           pixel_at(image, ix, iy + 1, fill), pixel_at(image, ix + 1, iy + 1, fill) };
-    for (int c = 0; c < 3; c++)
-        to[c] = (uint8_t)((p[0][c] * (1 - a) + p[1][c] * a) * (1 - b) + (p[2][c] * (1 - a) + p[3][c] * a) * b + 0.5);
+    const int64_t ix = (int64_t)floor(x), iy = (int64_t)floor(y);
+    const double a = x - (double)ix, b = y - (double)iy;
+    const uint8_t *p[4] = { pixel_at(image, ix, iy, fill), pixel_at(image, ix + 1, iy, fill),
+                            pixel_at(image, ix, iy + 1, fill), pixel_at(image, ix + 1, iy + 1, fill) };
+    if (image->channels == 3) {
+        for (int c = 0; c < 3; c++)
+            to[c] =
+                (uint8_t)((p[0][c] * (1 - a) + p[1][c] * a) * (1 - b) + (p[2][c] * (1 - a) + p[3][c] * a) * b + 0.5);
+        return;
+    }
+    const double part[4] = { (1 - a) * (1 - b) * p[0][3], a * (1 - b) * p[1][3], (1 - a) * b * p[2][3],
+                             a * b * p[3][3] };
+    const double alpha = part[0] + part[1] + part[2] + part[3];
+    for (int c = 0; c < 3; c++) {
+        const double sum = part[0] * p[0][c] + part[1] * p[1][c] + part[2] * p[2][c] + part[3] * p[3][c];
+        to[c] = alpha > 0 ? (uint8_t)(sum / alpha + 0.5) : p[0][c];
+    }
+    to[3] = (uint8_t)(alpha + 0.5);
 }
 
-static void crop_take(pith_image *crop, const pith_image *image, const crop_place *p, const uint8_t *fill) {
+static void crop_take(pith_image *crop, const pith_image *image, const crop_place *p, const uint8_t *colour) {
     const bool turned = p->sine != 0;
+    const size_t channels = (size_t)image->channels;
+    const uint8_t fill[4] = { colour[0], colour[1], colour[2], 255 };
     const int64_t left = (int64_t)floor(p->left + 0.5), top = (int64_t)floor(p->top + 0.5);
     for (int32_t y = 0; y < crop->height; y++)
         for (int32_t x = 0; x < crop->width; x++) {
-            uint8_t *to = crop->pixels + ((size_t)y * (size_t)crop->width + (size_t)x) * 3;
+            uint8_t *to = crop->pixels + ((size_t)y * (size_t)crop->width + (size_t)x) * channels;
             if (!turned) {
-                memcpy(to, pixel_at(image, left + x, top + y, fill), 3);
+                memcpy(to, pixel_at(image, left + x, top + y, fill), channels);
                 continue;
             }
             const double u = x + 0.5, v = y + 0.5;
@@ -74,8 +88,8 @@ pith_status crop_picture(pith_image *crop, const pith_image *image, const crop_p
                  height = place->height < 1 ? 1 : floor(place->height + 0.5);
     if (!(width <= CROP_SIDE_MOST && height <= CROP_SIDE_MOST && fabs(place->left) < 1e9 && fabs(place->top) < 1e9))
         return crop_refuse(err, PITH_ERR_ARGUMENT, "the crop is too large; give a larger --face-height");
-    pith_image taken = { .width = (int32_t)width, .height = (int32_t)height, .channels = 3 };
-    taken.pixels = malloc((size_t)taken.width * (size_t)taken.height * 3);
+    pith_image taken = { .width = (int32_t)width, .height = (int32_t)height, .channels = image->channels };
+    taken.pixels = malloc((size_t)taken.width * (size_t)taken.height * (size_t)taken.channels);
     if (!taken.pixels) return crop_refuse(err, PITH_ERR_MEMORY, "out of memory");
     crop_take(&taken, image, place, rule->fill);
     pith_image_resize_options resize = PITH_IMAGE_RESIZE_OPTIONS_INIT;
@@ -88,7 +102,7 @@ pith_status crop_picture(pith_image *crop, const pith_image *image, const crop_p
 }
 
 static double crop_grey(const pith_image *image, int32_t x, int32_t y) {
-    const uint8_t *p = image->pixels + ((size_t)y * (size_t)image->width + (size_t)x) * 3;
+    const uint8_t *p = image->pixels + ((size_t)y * (size_t)image->width + (size_t)x) * (size_t)image->channels;
     return 0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2]; /* ITU-R 601-2 */
 }
 

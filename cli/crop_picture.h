@@ -27,7 +27,7 @@ typedef struct crop_place {
 } crop_place;
 
 crop_place crop_place_of(const pith_face *face, const crop_rule *rule);
-/* Makes the crop of an RGB picture, which the caller frees. */
+/* Makes the crop of a picture, RGB or RGB and alpha, which the caller frees. The fill is opaque. */
 pith_status crop_picture(pith_image *crop, const pith_image *image, const crop_place *place, const crop_rule *rule,
                          pith_error *err);
 /* The variance of the Laplacian of the picture's grey: high where it is sharp. Source: Pech-Pacheco et al., "Diatom

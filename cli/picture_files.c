@@ -11,16 +11,15 @@
 
 #include "cli/text_input.h"
 
-static const char *const read_endings[] = { ".jpg",  ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".tif",
-                                            ".tiff", ".jp2",  ".jpf", ".jpx",  ".j2k", ".j2c",  ".jpc",
-                                            ".bmp",  ".dib",  ".gif", ".ppm",  ".pgm", ".pnm" };
+static const char *const read_endings[] = { ".jpg", ".jpeg", ".jpe", ".jfif", ".png",  ".webp", ".tif", ".tiff",
+                                            ".jp2", ".jpf",  ".jpx", ".j2k",  ".j2c",  ".jpc",  ".bmp", ".dib",
+                                            ".gif", ".ppm",  ".pgm", ".pnm",  ".heic", ".heif", ".hif", ".avif" };
 /* Of formats that are not read; those of cameras' raw pictures among them. */
-static const char *const other_endings[] = { ".gif", ".heic", ".heif", ".hif", ".avif", ".jxl",   ".jxr",
-                                             ".svg", ".psd",  ".psb",  ".ico", ".tga",  ".pcx",   ".pbm",
-                                             ".pam", ".pfm",  ".exr",  ".hdr", ".dds",  ".xbm",   ".xpm",
-                                             ".dng", ".cr2",  ".cr3",  ".nef", ".nrw",  ".arw",   ".orf",
-                                             ".raf", ".rw2",  ".pef",  ".srw", ".raw",  ".xcf",   ".eps",
-                                             ".wmf", ".emf",  ".jls",  ".qoi", ".apng", ".heics", ".avifs" };
+static const char *const other_endings[] = { ".jxl", ".jxr", ".svg",  ".psd",   ".psb",  ".ico", ".tga", ".pcx",
+                                             ".pbm", ".pam", ".pfm",  ".exr",   ".hdr",  ".dds", ".xbm", ".xpm",
+                                             ".dng", ".cr2", ".cr3",  ".nef",   ".nrw",  ".arw", ".orf", ".raf",
+                                             ".rw2", ".pef", ".srw",  ".raw",   ".xcf",  ".eps", ".wmf", ".emf",
+                                             ".jls", ".qoi", ".apng", ".heics", ".avifs" };
 enum { OTHER_ENDINGS = sizeof other_endings / sizeof *other_endings };
 _Static_assert(OTHER_ENDINGS <= sizeof((passed_over *)0)->counts / sizeof(size_t), "passed_over has a count for each");
 

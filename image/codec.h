@@ -1,4 +1,4 @@
-/* codec.h - the decoders of the module, and what they share. */
+/* codec.h - the decoders of the modules, and what they share. */
 #ifndef PITH_IMAGE_CODEC_H
 #define PITH_IMAGE_CODEC_H
 
@@ -9,6 +9,7 @@ pith_image_outcome pith_png_decode(pith_image_call *call);
 pith_image_outcome pith_webp_decode(pith_image_call *call);
 pith_image_outcome pith_tiff_decode(pith_image_call *call);
 pith_image_outcome pith_jpeg2000_decode(pith_image_call *call);
+pith_image_outcome pith_gif_decode(pith_image_call *call);
 
 pith_image_outcome pith_jpeg_encode(pith_image_encode_call *call);
 pith_image_outcome pith_png_encode(pith_image_encode_call *call);
@@ -18,8 +19,11 @@ pith_image_outcome pith_webp_encode(pith_image_encode_call *call);
 pith_image_outcome pith_codec_fail(pith_image_call *call, pith_image_outcome outcome, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The orientation of an EXIF block (a TIFF header and what follows), 1 to 8; 0 if it has none. */
-uint32_t pith_exif_orientation(const uint8_t *exif, size_t size);
+/* The orientation of an EXIF block (a TIFF header and what follows) and, where the header has none, its resolution. */
+void pith_exif_read(pith_image_header *header, const uint8_t *exif, size_t size);
+/* An EXIF block that says nothing but a resolution. Returns its size. */
+enum { PITH_EXIF_DOTS = 66 };
+size_t pith_exif_of_dots(uint8_t exif[PITH_EXIF_DOTS], const double dots[2]);
 
 /* a * b / 255 for bytes, rounded to nearest. */
 static inline uint32_t pith_mul255(uint32_t a, uint32_t b) {

@@ -1,8 +1,4 @@
-/* codecs.c - the module's table of decoders, and what decoders share. */
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
+/* codecs.c - the table of libpith_image.so. */
 #include "codec.h"
 
 enum { GREY = 1u << 1, RGB = 1u << 3, RGBA = 1u << 4 };
@@ -13,44 +9,9 @@ static const pith_image_codec codecs[] = {
     { "WebP", pith_webp_decode, pith_webp_encode, RGB | RGBA },
     { "TIFF", pith_tiff_decode, NULL, 0 },
     { "JPEG 2000", pith_jpeg2000_decode, NULL, 0 },
+    { "GIF", pith_gif_decode, NULL, 0 },
 };
 
 __attribute__((visibility("default")))
 const pith_image_module pith_image_codecs = { PITH_IMAGE_MODULE_ABI, PITH_IMAGE_VERSION, codecs,
                                               sizeof codecs / sizeof codecs[0] };
-
-pith_image_outcome pith_codec_fail(pith_image_call *call, pith_image_outcome outcome, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(call->message, sizeof call->message, format, args);
-    va_end(args);
-    size_t length = strlen(call->message);
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)call->message[i] < ' ' || (unsigned char)call->message[i] > '~') call->message[i] = ' ';
-    while (length && call->message[length - 1] == ' ') call->message[--length] = 0;
-    return outcome;
-}
-
-enum { EXIF_ORIENTATION = 0x112, EXIF_SHORT = 3 };
-
-static uint32_t exif_number(const uint8_t *p, int bytes, int big) {
-    uint32_t n = 0;
-    for (int i = 0; i < bytes; i++) n = n << 8 | p[big ? i : bytes - 1 - i];
-    return n;
-}
-
-uint32_t pith_exif_orientation(const uint8_t *exif, size_t size) {
-    if (size >= 6 && !memcmp(exif, "Exif\0", 6)) exif += 6, size -= 6;
-    if (size < 8 || (memcmp(exif, "II*\0", 4) && memcmp(exif, "MM\0*", 4))) return 0;
-    int big = exif[0] == 'M';
-    size_t at = exif_number(exif + 4, 4, big);
-    if (at > size - 2) return 0;
-    uint32_t count = exif_number(exif + at, 2, big);
-    at += 2;
-    for (; count && size - at >= 12; count--, at += 12) {
-        if (exif_number(exif + at, 2, big) != EXIF_ORIENTATION) continue;
-        uint32_t value = exif_number(exif + at + 8, 2, big);
-        return exif_number(exif + at + 2, 2, big) == EXIF_SHORT && value >= 1 && value <= 8 ? value : 0;
-    }
-    return 0;
-}

@@ -26,7 +26,8 @@ typedef struct jpeg_state {
     struct jpeg_decompress_struct jpeg;
     pith_image_call *call;
     pith_image_outcome outcome;
-    uint8_t *row; /* of CMYK */
+    uint8_t *row;     /* of CMYK */
+    uint8_t *profile; /* from malloc */
     int most_scans;
     int at_end; /* the source has given its last byte */
     jmp_buf leave;
@@ -96,28 +97,86 @@ static void jpeg_row_from_cmyk(uint8_t *rgb, const uint8_t *cmyk, uint32_t width
     }
 }
 
-/* Of the first EXIF block before the first scan, found without libjpeg, which keeps markers in a list that it walks for
- * each further one. A segment is 0xFF, a marker and a length of two bytes; bytes between segments are passed over. */
-static uint32_t jpeg_orientation(const pith_image_call *call) {
-    const uint8_t *p = call->data + 2, *end = call->data + call->size;
-    while (end - p >= 4) {
-        const uint8_t marker = p[1];
+/* The segments in front of the first scan, found without libjpeg, which keeps markers in a list that it walks for each
+ * further one. A segment is 0xFF, a marker and a length of two bytes; bytes between segments are passed over. */
+typedef struct jpeg_segments {
+    const uint8_t *at, *end;
+} jpeg_segments;
+
+/* What the next segment with this marker holds; NULL: there is none. */
+static const uint8_t *jpeg_segment(jpeg_segments *s, uint8_t wanted, size_t *size) {
+    while (s->end - s->at >= 4) {
+        const uint8_t *p = s->at, marker = p[1];
         if (*p != 0xFF || marker == 0xFF || marker == 0) {
-            p++;
+            s->at++;
             continue;
         }
         if (marker == JPEG_SOS || marker == JPEG_EOI) break;
         if (marker == JPEG_TEM || (marker >= JPEG_RST0 && marker <= JPEG_EOI)) {
-            p += 2;
+            s->at += 2;
             continue;
         }
-        const size_t size = (size_t)p[2] << 8 | p[3];
-        if (size < 2 || size > (size_t)(end - p) - 2) break;
-        if (marker == JPEG_APP0 + 1 && size - 2 > 6 && !memcmp(p + 4, "Exif\0", 6))
-            return pith_exif_orientation(p + 4, size - 2);
-        p += 2 + size;
+        *size = (size_t)p[2] << 8 | p[3];
+        if (*size < 2 || *size > (size_t)(s->end - p) - 2) break;
+        s->at += 2 + *size;
+        *size -= 2;
+        if (marker == wanted) return p + 4;
     }
-    return 0;
+    return NULL;
+}
+
+static jpeg_segments jpeg_segments_of(const pith_image_call *call) {
+    return (jpeg_segments){ call->data + 2, call->data + call->size };
+}
+
+/* The profile out of its pieces, which are numbered from 1: ICC.1:2022, annex B.4. */
+static void jpeg_profile(pith_image_header *header, jpeg_state *s) {
+    jpeg_segments segments = jpeg_segments_of(s->call);
+    struct {
+        const uint8_t *data;
+        size_t size;
+    } pieces[256] = { { NULL, 0 } };
+    size_t size, total = 0;
+    unsigned found = 0, count = 0;
+    for (const uint8_t *p; (p = jpeg_segment(&segments, JPEG_APP0 + 2, &size));) {
+        if (size < 14 || memcmp(p, "ICC_PROFILE", 12) != 0) continue;
+        header->colours = "its colour profile is damaged";
+        const unsigned number = p[12];
+        if (!number || number > p[13] || (found && p[13] != count) || pieces[number].data) return;
+        count = p[13];
+        pieces[number].data = p + 14;
+        pieces[number].size = size - 14;
+        total += size - 14;
+        found++;
+    }
+    if (!total || found != count) return;
+    s->profile = malloc(total);
+    if (!s->profile) jpeg_leave(s, PITH_IMAGE_NO_MEMORY);
+    header->profile = s->profile;
+    header->profile_size = 0;
+    for (unsigned i = 1; i <= count; i++) {
+        memcpy(s->profile + header->profile_size, pieces[i].data, pieces[i].size);
+        header->profile_size += pieces[i].size;
+    }
+    header->colours = NULL;
+}
+
+/* JFIF's resolution counts before that of EXIF, of which the first block counts. */
+static void jpeg_details(pith_image_header *header, jpeg_state *s) {
+    const struct jpeg_decompress_struct *jpeg = &s->jpeg;
+    jpeg_segments segments = jpeg_segments_of(s->call);
+    size_t size;
+    if (jpeg->saw_JFIF_marker && (jpeg->density_unit == 1 || jpeg->density_unit == 2)) {
+        const double unit = jpeg->density_unit == 1 ? 1 : 2.54;
+        header->dots[0] = jpeg->X_density * unit;
+        header->dots[1] = jpeg->Y_density * unit;
+    }
+    for (const uint8_t *p; (p = jpeg_segment(&segments, JPEG_APP0 + 1, &size));)
+        if (size > 6 && !memcmp(p, "Exif\0", 6)) {
+            pith_exif_read(header, p, size);
+            break;
+        }
+    jpeg_profile(header, s);
 }
 
 static void jpeg_run(jpeg_state *s) {
@@ -130,7 +189,10 @@ static void jpeg_run(jpeg_state *s) {
     int grey = jpeg->jpeg_color_space == JCS_GRAYSCALE;
     jpeg->out_color_space = ink ? JCS_CMYK : grey ? JCS_GRAYSCALE : JCS_RGB;
     uint32_t channels = grey ? 1 : 3;
-    pith_image_header header = { jpeg->image_width, jpeg->image_height, channels, channels, jpeg_orientation(s->call) };
+    pith_image_header header = {
+        .width = jpeg->image_width, .height = jpeg->image_height, .channels = channels, .meaning = channels
+    };
+    jpeg_details(&header, s);
     uint8_t *to = s->call->begin(s->call, &header);
     if (!to) jpeg_leave(s, PITH_IMAGE_REFUSED);
     if (ink && !(s->row = malloc((size_t)header.width * 4))) jpeg_leave(s, PITH_IMAGE_NO_MEMORY);
@@ -167,6 +229,7 @@ pith_image_outcome pith_jpeg_decode(pith_image_call *call) {
     jpeg_destroy_decompress(&s->jpeg);
     pith_image_outcome outcome = s->outcome;
     free(s->row);
+    free(s->profile);
     free(s);
     return outcome;
 }

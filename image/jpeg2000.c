@@ -51,19 +51,67 @@ static uint32_t jpeg2000_u32(const uint8_t *p) {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-/* Where the codestream begins: a file without boxes is one; else the box jp2c holds it. A box is its length and its
- * type; length 1: a length of 8 bytes follows, 0: up to the end. ISO/IEC 15444-1, annex I. */
+typedef struct jpeg2000_boxes {
+    const uint8_t *at, *end;
+} jpeg2000_boxes;
+
+/* The next box of a file or of a box: its type, and its contents up to *end. A box is its length and its type; length
+ * 1: a length of 8 bytes follows, 0: up to the end. ISO/IEC 15444-1, annex I. NULL: there is none. */
+static const uint8_t *jpeg2000_box(jpeg2000_boxes *b, const uint8_t **type, const uint8_t **end) {
+    if (b->end - b->at < 16) return NULL;
+    const uint8_t *p = b->at;
+    uint64_t length = jpeg2000_u32(p), header = length == 1 ? 16 : 8;
+    if (length == 1) length = (uint64_t)jpeg2000_u32(p + 8) << 32 | jpeg2000_u32(p + 12);
+    if (!length) length = (uint64_t)(b->end - p);
+    *type = p + 4;
+    const int broken = length < header || length > (uint64_t)(b->end - p);
+    *end = broken ? b->end : p + length;
+    b->at = *end;
+    return broken && memcmp(p + 4, "jp2c", 4) != 0 ? NULL : p + header;
+}
+
+/* Where the codestream begins: a file without boxes is one; else the box jp2c holds it. */
 static const uint8_t *jpeg2000_codestream(const pith_image_call *call) {
-    const uint8_t *p = call->data, *end = p + call->size;
+    jpeg2000_boxes file = { call->data, call->data + call->size };
+    const uint8_t *type, *end, *p = call->data;
     if (p[0] == 0xFF) return p;
-    while (end - p >= 16) {
-        uint64_t length = jpeg2000_u32(p), header = length == 1 ? 16 : 8;
-        if (!memcmp(p + 4, "jp2c", 4)) return p + header;
-        if (length == 1) length = (uint64_t)jpeg2000_u32(p + 8) << 32 | jpeg2000_u32(p + 12);
-        if (length < header || length > (uint64_t)(end - p)) break;
-        p += length;
-    }
+    while ((p = jpeg2000_box(&file, &type, &end)))
+        if (!memcmp(type, "jp2c", 4)) return p;
     return NULL;
+}
+
+/* Numerators and denominators down and across, then powers of ten; per metre. */
+static void jpeg2000_dots(pith_image_header *header, const uint8_t *p) {
+    for (int i = 0; i < 2; i++) {
+        const unsigned above = (unsigned)p[4 - 4 * i] << 8 | p[5 - 4 * i],
+                       below = (unsigned)p[6 - 4 * i] << 8 | p[7 - 4 * i];
+        int power = (int8_t)p[9 - i];
+        double dots = below ? (double)above / below : 0;
+        for (; power > 0; power--) dots *= 10;
+        for (; power < 0; power++) dots /= 10;
+        header->dots[i] = dots * 0.0254;
+    }
+}
+
+/* The box jp2h has boxes with the profile (colr, of method 2 or 3) and with the resolution (res, and in it resc). */
+static void jpeg2000_details(pith_image_header *header, const pith_image_call *call) {
+    jpeg2000_boxes file = { call->data, call->data + call->size }, inner, res;
+    const uint8_t *type, *end, *p, *q;
+    if (call->data[0] == 0xFF) return;
+    while ((p = jpeg2000_box(&file, &type, &end))) {
+        if (memcmp(type, "jp2h", 4) != 0) continue;
+        inner = (jpeg2000_boxes){ p, end };
+        while ((p = jpeg2000_box(&inner, &type, &end)))
+            if (!memcmp(type, "colr", 4) && end - p > 3 && (p[0] == 2 || p[0] == 3) && !header->profile) {
+                header->profile = p + 3;
+                header->profile_size = (size_t)(end - p - 3);
+            } else if (!memcmp(type, "res ", 4)) {
+                res = (jpeg2000_boxes){ p, end };
+                while ((q = jpeg2000_box(&res, &type, &end)))
+                    if (!memcmp(type, "res", 3) && end - q >= 10) jpeg2000_dots(header, q);
+            }
+        return;
+    }
 }
 
 /* Sample of a component at a pixel of the picture as a byte. */
@@ -108,7 +156,10 @@ static pith_image_outcome jpeg2000_run(pith_image_call *call, opj_codec_t *codec
     if (!opj_setup_decoder(codec, &parameters) || !opj_read_header(stream, codec, image)) return PITH_IMAGE_DAMAGED;
     const opj_image_t *read = *image;
     uint32_t count = read->numcomps, channels = count == 1 ? 1 : count == 3 ? 3 : 4;
-    pith_image_header header = { read->x1 - read->x0, read->y1 - read->y0, channels, channels, 0 };
+    pith_image_header header = {
+        .width = read->x1 - read->x0, .height = read->y1 - read->y0, .channels = channels, .meaning = channels
+    };
+    jpeg2000_details(&header, call);
     uint8_t *to = call->begin(call, &header);
     if (!to) return PITH_IMAGE_REFUSED;
     if (!opj_decode(codec, stream, *image)) return PITH_IMAGE_DAMAGED;

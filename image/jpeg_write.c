@@ -11,6 +11,9 @@
 
 #include "codec.h"
 
+/* A profile is cut into so many markers of so many bytes. */
+enum { PROFILE_MOST = 255 * 65519 };
+
 typedef struct jpeg_writer {
     struct jpeg_error_mgr errors; /* first: libjpeg hands out pointers to it */
     struct jpeg_compress_struct jpeg;
@@ -44,7 +47,13 @@ static void jpeg_write_run(jpeg_writer *s) {
     jpeg_set_quality(&s->jpeg, call->quality, TRUE);
     if (call->quality >= 90 && call->channels == 3)
         s->jpeg.comp_info[0].h_samp_factor = s->jpeg.comp_info[0].v_samp_factor = 1;
+    if (call->dots[0] > 0 && call->dots[1] > 0 && call->dots[0] < 65535 && call->dots[1] < 65535) {
+        s->jpeg.density_unit = 1;
+        s->jpeg.X_density = (UINT16)(call->dots[0] + 0.5);
+        s->jpeg.Y_density = (UINT16)(call->dots[1] + 0.5);
+    }
     jpeg_start_compress(&s->jpeg, TRUE);
+    if (call->profile) jpeg_write_icc_profile(&s->jpeg, call->profile, (unsigned)call->profile_size);
     while (s->jpeg.next_scanline < call->height) {
         JSAMPROW row =
             (JSAMPROW)(uintptr_t)(call->pixels + (size_t)s->jpeg.next_scanline * call->width * call->channels);
@@ -54,6 +63,10 @@ static void jpeg_write_run(jpeg_writer *s) {
 }
 
 pith_image_outcome pith_jpeg_encode(pith_image_encode_call *call) {
+    if (call->profile_size > PROFILE_MOST) {
+        snprintf(call->message, sizeof call->message, "its colour profile is larger than %d bytes", PROFILE_MOST);
+        return PITH_IMAGE_UNKNOWN;
+    }
     jpeg_writer *s = calloc(1, sizeof *s);
     if (!s) return PITH_IMAGE_NO_MEMORY;
     s->call = call;

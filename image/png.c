@@ -15,7 +15,8 @@ typedef struct png_state {
     png_infop info;
     pith_image_call *call;
     pith_image_outcome outcome;
-    size_t at; /* bytes of call->data that were read */
+    size_t at;       /* bytes of call->data that were read */
+    int bad_profile; /* libpng found fault with it */
     jmp_buf leave;
 } png_state;
 
@@ -25,7 +26,10 @@ static void png_on_error(png_structp png, png_const_charp text) {
     longjmp(s->leave, 1);
 }
 
-static void png_on_warning(png_structp png, png_const_charp text) { (void)png, (void)text; }
+static void png_on_warning(png_structp png, png_const_charp text) {
+    png_state *s = png_get_error_ptr(png);
+    if (!strncmp(text, "iCCP", 4)) s->bad_profile = 1;
+}
 
 static void png_on_read(png_structp png, png_bytep to, size_t count) {
     png_state *s = png_get_io_ptr(png);
@@ -34,10 +38,35 @@ static void png_on_read(png_structp png, png_bytep to, size_t count) {
     s->at += count;
 }
 
-static uint32_t png_orientation(png_state *s) {
-    png_bytep exif;
-    png_uint_32 size;
-    return png_get_eXIf_1(s->png, s->info, &size, &exif) ? pith_exif_orientation(exif, size) : 0;
+/* Whether gAMA and cHRM say something else than sRGB does. */
+static int png_other_colours(png_state *s) {
+    static const png_fixed_point usual[8] = { 31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000 };
+    png_fixed_point gamma, n[8];
+    int other = 0;
+    if (png_get_gAMA_fixed(s->png, s->info, &gamma)) other = abs(gamma - 45455) > 500;
+    if (png_get_cHRM_fixed(s->png, s->info, &n[0], &n[1], &n[2], &n[3], &n[4], &n[5], &n[6], &n[7]))
+        for (int i = 0; i < 8; i++) other |= abs(n[i] - usual[i]) > 500;
+    return other;
+}
+
+static void png_details(pith_image_header *header, png_state *s) {
+    png_bytep exif, profile;
+    png_charp name;
+    png_uint_32 size, across, down;
+    int kind;
+    if (png_get_pHYs(s->png, s->info, &across, &down, &kind) && kind == PNG_RESOLUTION_METER) {
+        header->dots[0] = across * 0.0254;
+        header->dots[1] = down * 0.0254;
+    }
+    if (png_get_eXIf_1(s->png, s->info, &size, &exif)) pith_exif_read(header, exif, size);
+    if (png_get_iCCP(s->png, s->info, &name, &kind, &profile, &size)) {
+        header->profile = profile;
+        header->profile_size = size;
+    } else if (s->bad_profile) {
+        header->colours = "its colour profile is damaged";
+    } else if (!png_get_valid(s->png, s->info, PNG_INFO_sRGB) && png_other_colours(s)) {
+        header->colours = "its colours are not those of sRGB, by gAMA or cHRM";
+    }
 }
 
 /* Chunks with texts, profiles and palettes are passed over: 8 KB of them unpack to 8 MB, and nothing reads them. */
@@ -62,8 +91,11 @@ static void png_run(png_state *s) {
     png_pass_over(s->png);
     png_read_info(s->png, s->info);
     uint32_t channels = png_transform(s);
-    pith_image_header header = { png_get_image_width(s->png, s->info), png_get_image_height(s->png, s->info), channels,
-                                 channels, png_orientation(s) };
+    pith_image_header header = { .width = png_get_image_width(s->png, s->info),
+                                 .height = png_get_image_height(s->png, s->info),
+                                 .channels = channels,
+                                 .meaning = channels };
+    png_details(&header, s);
     uint8_t *to = s->call->begin(s->call, &header);
     if (!to) {
         s->outcome = PITH_IMAGE_REFUSED;

@@ -103,6 +103,22 @@ static pith_image_header tiff_header(TIFF *tiff, uint16_t samples) {
     return header;
 }
 
+static void tiff_details(pith_image_header *header, TIFF *tiff) {
+    float across = 0, down = 0;
+    uint16_t unit = RESUNIT_INCH;
+    uint32_t size = 0;
+    void *profile = NULL;
+    TIFFGetFieldDefaulted(tiff, TIFFTAG_RESOLUTIONUNIT, &unit);
+    if (unit != RESUNIT_NONE && TIFFGetField(tiff, TIFFTAG_XRESOLUTION, &across) &&
+        TIFFGetField(tiff, TIFFTAG_YRESOLUTION, &down)) {
+        header->dots[0] = (double)across * (unit == RESUNIT_CENTIMETER ? 2.54 : 1);
+        header->dots[1] = (double)down * (unit == RESUNIT_CENTIMETER ? 2.54 : 1);
+    }
+    if (!TIFFGetField(tiff, TIFFTAG_ICCPROFILE, &size, &profile)) return;
+    header->profile = profile;
+    header->profile_size = size;
+}
+
 static void tiff_order_bytes(uint8_t *pixels, uint64_t count) {
     for (uint64_t i = 0; i < count; i++, pixels += 4) {
         uint32_t pixel;
@@ -146,6 +162,7 @@ static pith_image_outcome tiff_page(pith_image_call *call, TIFF *tiff) {
     pith_image_header header = tiff_header(tiff, samples);
     pith_image_outcome outcome = tiff_check(call, tiff, &header);
     if (outcome) return outcome;
+    tiff_details(&header, tiff);
     uint8_t *to = call->begin(call, &header);
     if (!to) return PITH_IMAGE_REFUSED;
     if (!TIFFRGBAImageBegin(&image, tiff, 1, text)) return pith_codec_fail(call, PITH_IMAGE_DAMAGED, "%s", text);

@@ -7,16 +7,20 @@
 
 #include "codec.h"
 
-static uint32_t webp_orientation(const WebPData *data) {
+/* Chunks lie in the file's bytes, so they stay when the demuxer goes. */
+static void webp_details(pith_image_header *header, const WebPData *data) {
     WebPDemuxer *demuxer = WebPDemux(data);
     WebPChunkIterator chunk;
-    uint32_t orientation = 0;
     if (demuxer && WebPDemuxGetChunk(demuxer, "EXIF", 1, &chunk)) {
-        orientation = pith_exif_orientation(chunk.chunk.bytes, chunk.chunk.size);
+        pith_exif_read(header, chunk.chunk.bytes, chunk.chunk.size);
+        WebPDemuxReleaseChunkIterator(&chunk);
+    }
+    if (demuxer && WebPDemuxGetChunk(demuxer, "ICCP", 1, &chunk)) {
+        header->profile = chunk.chunk.bytes;
+        header->profile_size = chunk.chunk.size;
         WebPDemuxReleaseChunkIterator(&chunk);
     }
     WebPDemuxDelete(demuxer);
-    return orientation;
 }
 
 static pith_image_outcome webp_fail(pith_image_call *call, VP8StatusCode status) {
@@ -50,8 +54,11 @@ pith_image_outcome pith_webp_decode(pith_image_call *call) {
     WebPData data = { call->data, call->size };
     int animated = config.input.has_animation;
     uint32_t channels = animated || config.input.has_alpha ? 4 : 3;
-    pith_image_header header = { (uint32_t)config.input.width, (uint32_t)config.input.height, channels,
-                                 config.input.has_alpha ? 4 : 3, webp_orientation(&data) };
+    pith_image_header header = { .width = (uint32_t)config.input.width,
+                                 .height = (uint32_t)config.input.height,
+                                 .channels = channels,
+                                 .meaning = config.input.has_alpha ? 4 : 3 };
+    webp_details(&header, &data);
     uint8_t *to = call->begin(call, &header);
     if (!to) return PITH_IMAGE_REFUSED;
     size_t row = (size_t)header.width * channels, size = row * header.height;

@@ -1,10 +1,29 @@
-/* webp_write.c - WebP by libwebp: lossy, and lossless with quality 100. */
+/* webp_write.c - WebP by libwebp: lossy, and lossless with quality 100; colour profile, and the resolution as EXIF. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <webp/encode.h>
+#include <webp/mux.h>
 
 #include "codec.h"
+
+/* The file as a container of the picture, its profile and its resolution. The chunks are not copied. */
+static pith_image_outcome webp_wrap(pith_image_encode_call *call, const WebPData *file, int dots) {
+    uint8_t exif[PITH_EXIF_DOTS];
+    WebPData profile = { call->profile, call->profile_size }, block = { exif, 0 }, whole = { NULL, 0 };
+    WebPMux *mux = WebPMuxNew();
+    int good = mux && WebPMuxSetImage(mux, file, 0) == WEBP_MUX_OK;
+    if (dots) block.size = pith_exif_of_dots(exif, call->dots);
+    if (good && profile.bytes) good = WebPMuxSetChunk(mux, "ICCP", &profile, 0) == WEBP_MUX_OK;
+    if (good && dots) good = WebPMuxSetChunk(mux, "EXIF", &block, 0) == WEBP_MUX_OK;
+    good = good && WebPMuxAssemble(mux, &whole) == WEBP_MUX_OK;
+    pith_image_outcome outcome = !good                                        ? PITH_IMAGE_NO_MEMORY
+                                 : call->write(call, whole.bytes, whole.size) ? PITH_IMAGE_REFUSED
+                                                                              : PITH_IMAGE_DECODED;
+    WebPDataClear(&whole);
+    WebPMuxDelete(mux);
+    return outcome;
+}
 
 pith_image_outcome pith_webp_encode(pith_image_encode_call *call) {
     uint8_t *file = NULL;
@@ -21,7 +40,11 @@ pith_image_outcome pith_webp_encode(pith_image_encode_call *call) {
         size = call->channels == 3 ? WebPEncodeRGB(call->pixels, w, h, row, (float)call->quality, &file)
                                    : WebPEncodeRGBA(call->pixels, w, h, row, (float)call->quality, &file);
     if (!size) return PITH_IMAGE_NO_MEMORY;
-    pith_image_outcome outcome = call->write(call, file, size) ? PITH_IMAGE_REFUSED : PITH_IMAGE_DECODED;
+    const int dots = call->dots[0] > 0 && call->dots[1] > 0;
+    const WebPData bare = { file, size };
+    pith_image_outcome outcome = call->profile || dots           ? webp_wrap(call, &bare, dots)
+                                 : call->write(call, file, size) ? PITH_IMAGE_REFUSED
+                                                                 : PITH_IMAGE_DECODED;
     WebPFree(file);
     return outcome;
 }

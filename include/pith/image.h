@@ -7,8 +7,8 @@
  *     pith_image_process(pixel_values, processor, &picture, &err);
  *
  * The rules of pith.h hold here too. All functions may be called by several threads at once.
- * JPEG, PNG, WebP, TIFF and JPEG 2000 are decoded by a module, libpith_image.so, that is loaded when the first such
- * picture is decoded. BMP and PNM need no module. */
+ * JPEG, PNG, WebP, TIFF, JPEG 2000 and GIF are decoded by a module, libpith_image.so, that is loaded when the first
+ * such picture is decoded; HEIC and AVIF by libpith_heif.so, which needs libheif. BMP and PNM need no module. */
 #ifndef PITH_IMAGE_H
 #define PITH_IMAGE_H
 
@@ -33,30 +33,55 @@ PITH_API void pith_image_free(pith_image *image);
 
 #define PITH_IMAGE_MAX_PIXELS 100000000
 
+/* What a file says of its picture beside the pixels. Pixels are never changed by it. */
+typedef struct pith_image_details {
+    size_t size;
+    int32_t channels; /* of the file: 1 grey, 3 RGB, 4 with alpha; whatever was asked for */
+    uint8_t *profile; /* [profile_size], the ICC colour profile as it is stored; NULL: there is none */
+    size_t profile_size;
+    int32_t profile_channels; /* of pixels that the profile is for: 1 grey, 3 RGB (with alpha or without); 0: others, as
+                                 CMYK, which no decoded picture has */
+    double dots[2];           /* per inch, along the picture's width and height; 0: not said */
+    char colours[128];        /* what the file says of its colours in another way than by a profile, or "its colour
+                                 profile is damaged"; "": nothing */
+    const pith_allocator *allocator; /* of profile; NULL: the library's own */
+} pith_image_details;
+
+/* clang-format off */
+#define PITH_IMAGE_DETAILS_INIT { sizeof(pith_image_details), 0, NULL, 0, 0, { 0, 0 }, "", NULL }
+/* clang-format on */
+
+/* Frees the profile that the library filled in; the rest becomes that of PITH_IMAGE_DETAILS_INIT. NULL is allowed. */
+PITH_API void pith_image_details_free(pith_image_details *details);
+
 typedef struct pith_image_options {
     size_t size;
     int32_t channels;         /* 1, 3, 4: what is wanted; 0: 1 if the file is grey, 4 if it has transparency, else 3 */
     int32_t keep_orientation; /* 0: the picture is turned upright by its EXIF or TIFF tag; 1: it is left as it is */
     uint64_t max_pixels;      /* width * height may not be larger; 0: PITH_IMAGE_MAX_PIXELS */
-    const char *module_path;  /* libpith_image.so, or the folder it is in. NULL: it is searched in the folder of the
-                                 library (or of the program that contains it), in ../lib from there, and in the folder
-                                 that libraries were installed to */
+    const char *module_path; /* libpith_image.so, or the folder it is in; libpith_heif.so lies beside it. NULL: they are
+                                searched in the folder of the library (or of the program that contains it), in ../lib
+                                from there, and in the folder that libraries were installed to */
     const pith_allocator *allocator; /* of pixels, must outlive the pictures; NULL: the library's own */
+    pith_image_details *details; /* receives the profile and the resolution; pith_image_details_free frees it. If the
+                                    call fails, there is nothing in it. NULL: they are not wanted */
 } pith_image_options;
 
 #define PITH_IMAGE_OPTIONS_INIT                                                                                        \
-    { sizeof(pith_image_options), 0, 0, 0, NULL, NULL }
+    { sizeof(pith_image_options), 0, 0, 0, NULL, NULL, NULL }
 
-/* Decodes a picture. The format is told by the contents: JPEG, PNG, WebP, TIFF, JPEG 2000, BMP or PNM.
+/* Decodes a picture. The format is told by the contents: JPEG, PNG, WebP, TIFF, JPEG 2000, GIF, HEIC,
+ * AVIF, BMP or PNM.
  *   - 16 bits per channel become the upper 8. (Pillow cuts 16-bit grey off at 255 instead.) Palettes are looked up.
- *     CMYK becomes RGB without a colour profile; profiles are ignored.
+ *     CMYK becomes RGB without a colour profile. Profiles are handed out in options->details and change no pixel.
  *   - Converted to RGB, a picture loses its alpha. Grey is ITU-R 601-2 luma. Both are as in Pillow.
  *   - Of a picture with several frames or pages the first is decoded.
  *   - The size is checked before memory for pixels is taken. While they work, decoders take up to 8 bytes per pixel of
- *     their own, that of JPEG 2000 up to 32.
+ *     their own, those of JPEG 2000, HEIC and AVIF up to 32.
+ *   - HEIC and AVIF are turned by boxes of their own, whatever keep_orientation says.
  * PITH_ERR_ARGUMENT: more pixels than max_pixels. PITH_ERR_FORMAT: damaged or cut off. PITH_ERR_UNSUPPORTED: another
  * format, or a kind of it that the decoder does not know, or a module that cannot be used. PITH_ERR_NOT_FOUND: there is
- * no module; the message says where it was searched. */
+ * no module; the message says where it was searched and what to install. */
 PITH_API pith_status pith_image_decode(pith_image *image, const void *data, size_t size,
                                        const pith_image_options *options, pith_error *err);
 /* The same from a file. */
@@ -65,18 +90,19 @@ PITH_API pith_status pith_image_read(pith_image *image, const char *path, const 
 
 typedef struct pith_image_encode_options {
     size_t size;
-    const char *format;      /* "jpeg", "png" or "webp" */
-    int32_t quality;         /* of JPEG and WebP, 1 to 100; 100 is WebP without loss. 0: 90 */
-    const char *module_path; /* as in pith_image_options */
+    const char *format;                /* "jpeg", "png" or "webp" */
+    int32_t quality;                   /* of JPEG and WebP, 1 to 100; 100 is WebP without loss. 0: 90 */
+    const char *module_path;           /* as in pith_image_options */
+    const pith_image_details *details; /* its profile and dots are written; NULL: none are */
 } pith_image_encode_options;
 
 #define PITH_IMAGE_ENCODE_OPTIONS_INIT                                                                                 \
-    { sizeof(pith_image_encode_options), "png", 0, NULL }
+    { sizeof(pith_image_encode_options), "png", 0, NULL, NULL }
 
 /* Writes a picture as a file of this format. write receives its bytes in order, in any number of calls on the calling
- * thread; if it returns non-zero, the call ends with PITH_ERR_IO. JPEG loses alpha; grey becomes RGB in WebP. Neither
- * orientation nor a colour profile is written. PITH_ERR_UNSUPPORTED: the format, or a picture that is too large for it.
- */
+ * thread; if it returns non-zero, the call ends with PITH_ERR_IO. JPEG loses alpha; grey becomes RGB in WebP. No
+ * orientation is written. WebP has the resolution as EXIF. PITH_ERR_UNSUPPORTED: the format, or a picture that is too
+ * large for it. PITH_ERR_ARGUMENT: a profile for other channels than those that are written. */
 PITH_API pith_status pith_image_encode(const pith_image *image, const pith_image_encode_options *options,
                                        int (*write)(void *user, const void *data, size_t size), void *user,
                                        pith_error *err);

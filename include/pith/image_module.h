@@ -14,13 +14,19 @@ extern "C" {
 #endif
 
 /* Raised when anything in this header changes. libpith takes modules of its own number only. */
-#define PITH_IMAGE_MODULE_ABI 2
+#define PITH_IMAGE_MODULE_ABI 3
 
 typedef struct pith_image_header {
     uint32_t width, height;
     uint32_t channels;    /* of the rows that follow: 1 grey, 3 RGB, 4 RGB and alpha that is not premultiplied */
     uint32_t meaning;     /* channels that say something: 1 or 3 if rows of 4 channels repeat grey or have no alpha */
     uint32_t orientation; /* as in EXIF, 1 to 8; 0 if the file has none */
+    /* What else the file says; zeros if it says nothing. The memory is the decoder's, and is read before begin returns.
+     */
+    const uint8_t *profile; /* [profile_size], the ICC profile as it is stored */
+    size_t profile_size;
+    double dots[2];      /* per inch, along the stored rows and across them */
+    const char *colours; /* what it says of its colours in another way than by a profile: "its ..."; NULL: nothing */
 } pith_image_header;
 
 typedef enum pith_image_outcome {
@@ -45,8 +51,11 @@ typedef struct pith_image_call {
 typedef struct pith_image_encode_call {
     const uint8_t *pixels; /* [height, width, channels] without gaps */
     uint32_t width, height;
-    uint32_t channels; /* one of the codec's */
-    int32_t quality;   /* 1 to 100, of formats that lose something */
+    uint32_t channels;      /* one of the codec's */
+    int32_t quality;        /* 1 to 100, of formats that lose something */
+    const uint8_t *profile; /* [profile_size], an ICC profile for so many channels; NULL: none */
+    size_t profile_size;
+    double dots[2]; /* per inch, across and down; 0: not said */
     /* Takes the next bytes of the file; non-zero ends the call with PITH_IMAGE_REFUSED. */
     int (*write)(struct pith_image_encode_call *call, const void *data, size_t size);
     void *user;

@@ -476,6 +476,24 @@ class TextStream {
 
 /* ---- pictures ---- */
 
+/* The colour profile and the resolution of a picture: options.details = details.fill() before it is read, and
+ * options.details = &details.get() before it is written. */
+class ImageDetails {
+  public:
+    ImageDetails() = default;
+    ImageDetails(const ImageDetails &) = delete;
+    ImageDetails &operator=(const ImageDetails &) = delete;
+    ~ImageDetails() { pith_image_details_free(&details_); }
+    pith_image_details *fill() noexcept {
+        pith_image_details_free(&details_);
+        return &details_;
+    }
+    const pith_image_details &get() const noexcept { return details_; }
+
+  private:
+    pith_image_details details_ = PITH_IMAGE_DETAILS_INIT;
+};
+
 class Image {
   public:
     Image() = default;

@@ -1,5 +1,6 @@
 /* api_image.c - the public functions of pith/image.h. */
 #include "api/entry.h"
+#include "image/details.h"
 #include "image/module.h"
 #include "image/picture.h"
 #include "image/pictures.h"
@@ -7,6 +8,7 @@
 #include "model/picture_vectors.h"
 
 void pith_image_free(pith_image *image) { pith_picture_free(image); }
+void pith_image_details_free(pith_image_details *details) { pith_details_free(details); }
 
 pith_status pith_image_decode(pith_image *image, const void *data, size_t size, const pith_image_options *options,
                               pith_error *err) {

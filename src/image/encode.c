@@ -3,6 +3,7 @@
 
 #include "base/caller_options.h"
 #include "base/error.h"
+#include "image/details.h"
 #include "image/module.h"
 #include "image/picture.h"
 #include "image/pictures.h"
@@ -38,6 +39,23 @@ static uint32_t encode_channels(const pith_image_codec *codec, const pith_image 
     return codec->encodes & 1u << image->channels ? (uint32_t)image->channels : 3;
 }
 
+static pith_status encode_details(pith_image_encode_call *call, const pith_image_details *details, pith_error *err) {
+    if (!details) return PITH_OK;
+    memcpy(call->dots, details->dots, sizeof call->dots);
+    if (!details->profile) return PITH_OK;
+    const int channels = pith_profile_channels(details->profile, details->profile_size);
+    if (channels != (call->channels == 1 ? 1 : 3))
+        return pith_fail(err, PITH_ERR_ARGUMENT, "the colour profile is %s; the picture has %u channels",
+                         channels < 0    ? "damaged"
+                         : channels == 1 ? "for grey"
+                         : channels == 3 ? "for RGB"
+                                         : "for other colours than grey and RGB",
+                         call->channels);
+    call->profile = details->profile;
+    call->profile_size = details->profile_size;
+    return PITH_OK;
+}
+
 static pith_status encode_run(const pith_image_codec *codec, encode *e, pith_error *err) {
     switch (codec->encode(&e->call)) {
     case PITH_IMAGE_DECODED: return PITH_OK;
@@ -60,20 +78,21 @@ pith_status pith_pictures_encode(const pith_image *image, const pith_image_encod
     if (o.quality < 0 || o.quality > 100)
         return pith_fail(err, PITH_ERR_ARGUMENT, "quality is %d; it must be from 1 to 100", o.quality);
     PITH_TRY(encode_find(&codec, &o, err));
-    const uint32_t channels = encode_channels(codec, image);
-    if (channels != (uint32_t)image->channels) {
-        PITH_TRY(pith_picture_alloc(&converted, image->width, image->height, (int32_t)channels, NULL, err));
-        pith_picture_convert(converted.pixels, (int)channels, image->pixels, image->channels,
-                             (size_t)image->width * (size_t)image->height);
-    }
-    encode e = { .call = { .pixels = converted.pixels ? converted.pixels : image->pixels,
+    encode e = { .call = { .pixels = image->pixels,
                            .width = (uint32_t)image->width,
                            .height = (uint32_t)image->height,
-                           .channels = channels,
+                           .channels = encode_channels(codec, image),
                            .quality = o.quality ? o.quality : 90,
                            .write = encode_write },
                  .write = write,
                  .user = user };
+    PITH_TRY(encode_details(&e.call, o.details, err));
+    if (e.call.channels != (uint32_t)image->channels) {
+        PITH_TRY(pith_picture_alloc(&converted, image->width, image->height, (int32_t)e.call.channels, NULL, err));
+        pith_picture_convert(converted.pixels, (int)e.call.channels, image->pixels, image->channels,
+                             (size_t)image->width * (size_t)image->height);
+        e.call.pixels = converted.pixels;
+    }
     pith_status status = encode_run(codec, &e, err);
     pith_picture_free(&converted);
     return status;

@@ -1,4 +1,4 @@
-/* module.c - libpith_image.so is loaded when the first picture needs it, and stays.
+/* module.c - libpith_image.so is loaded when the first picture needs it, and stays; so is libpith_heif.so.
  *
  * Without a path it is searched in the folder of the file that contains this code (libpith.so or a program), in that
  * folder's neighbour lib, as the two are installed, and in the folder libraries were installed to. The first file that
@@ -18,11 +18,24 @@
 #include "base/file.h"
 #include "base/str.h"
 
-#define MODULE_FILE "libpith_image.so"
 #define MODULE_SYMBOL "pith_image_codecs"
 enum { PLACES = 3 };
 
-static const pith_image_module *_Atomic module_known;
+typedef struct module_kind {
+    const char *file, *build, *library; /* what it takes to build it, and what it needs when it is loaded */
+} module_kind;
+
+enum { MODULE_IMAGE, MODULE_HEIF, MODULES };
+static const module_kind kinds[MODULES] = {
+    { "libpith_image.so", "build it with make", "build or install it again" },
+    { "libpith_heif.so", "install the Debian package libheif-dev and build it with make",
+      "install the Debian package libheif1" },
+};
+static const pith_image_module *_Atomic module_known[MODULES];
+
+static int module_of(const char *format) {
+    return !strcmp(format, "HEIC") || !strcmp(format, "AVIF") ? MODULE_HEIF : MODULE_IMAGE;
+}
 
 static pith_status module_check(const pith_image_module *module, const char *path, pith_error *err) {
     if (module->abi != PITH_IMAGE_MODULE_ABI)
@@ -34,35 +47,47 @@ static pith_status module_check(const pith_image_module *module, const char *pat
 }
 
 /* The handle is never closed: decoders may be running. */
-static pith_status module_load(const pith_image_module **module, const char *path, pith_error *err) {
+static pith_status module_load(const pith_image_module **module, const module_kind *kind, const char *path,
+                               pith_error *err) {
     int saved = errno;
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const char *why = handle ? NULL : dlerror();
     const pith_image_module *found = handle ? dlsym(handle, MODULE_SYMBOL) : NULL;
     errno = saved;
-    if (why)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: cannot be loaded; build or install " MODULE_FILE " again (%s)",
-                         path, why);
+    if (why) return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: cannot be loaded; %s (%s)", path, kind->library, why);
     if (!found)
-        return pith_fail(
-            err, PITH_ERR_UNSUPPORTED,
-            "%s: not a module of libpith, it has no symbol " MODULE_SYMBOL "; give the path of " MODULE_FILE, path);
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "%s: not a module of libpith, it has no symbol " MODULE_SYMBOL "; give the path of %s", path,
+                         kind->file);
     PITH_TRY(module_check(found, path, err));
     *module = found;
     return PITH_OK;
 }
 
-static pith_status module_load_given(const pith_image_module **module, const char *path, pith_error *err) {
+/* The file that module_path stands for: in that folder; or that file, or beside it, if it is that of another kind. */
+static bool module_given(char *file, size_t size, const module_kind *kind, const char *path) {
+    const char *slash = strrchr(path, '/');
+    int length;
+    if (pith_dir_exists(path))
+        length = snprintf(file, size, "%s/%s", path, kind->file);
+    else if (kind == &kinds[MODULE_HEIF] && strcmp(slash ? slash + 1 : path, kind->file) != 0)
+        length = snprintf(file, size, "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, kind->file);
+    else
+        length = snprintf(file, size, "%s", path);
+    return length >= 0 && (size_t)length < size;
+}
+
+static pith_status module_load_given(const pith_image_module **module, const module_kind *kind, const char *path,
+                                     pith_error *err) {
     char file[4096];
-    int length = snprintf(file, sizeof file, "%s%s", path, pith_dir_exists(path) ? "/" MODULE_FILE : "");
-    if (length < 0 || (size_t)length >= sizeof file)
+    if (!module_given(file, sizeof file, kind, path))
         return pith_fail(err, PITH_ERR_ARGUMENT, "module_path is longer than %zu bytes", sizeof file - 1);
     /* Without a slash dlopen would search the system's folders. */
     if (!pith_file_exists(file))
-        return pith_fail(err, PITH_ERR_NOT_FOUND, "%s: there is no module; give the path of " MODULE_FILE, file);
+        return pith_fail(err, PITH_ERR_NOT_FOUND, "%s: there is no module; give the path of %s", file, kind->file);
     char here[sizeof file + 2];
     snprintf(here, sizeof here, "%s%s", strchr(file, '/') ? "" : "./", file);
-    return module_load(module, here, err);
+    return module_load(module, kind, here, err);
 }
 
 typedef struct module_self {
@@ -101,40 +126,41 @@ static bool module_own_folder(char *folder, size_t size) {
 }
 
 /* The i-th place to look in; false if there is none. */
-static bool module_place(char *file, size_t size, int i) {
+static bool module_place(char *path, size_t size, const module_kind *kind, int i) {
     static const char *const beside[] = { "", PITH_LIBDIR_BESIDE "/" };
     char folder[4096];
     int length;
     if (i == PLACES - 1)
-        length = snprintf(file, size, "%s", PITH_LIBDIR "/" MODULE_FILE);
+        length = snprintf(path, size, "%s/%s", PITH_LIBDIR, kind->file);
     else if (module_own_folder(folder, sizeof folder))
-        length = snprintf(file, size, "%s/%s" MODULE_FILE, folder, beside[i]);
+        length = snprintf(path, size, "%s/%s%s", folder, beside[i], kind->file);
     else
         return false;
     return length > 0 && (size_t)length < size;
 }
 
-static pith_status module_search(const pith_image_module **module, const char *format, pith_error *err) {
+static pith_status module_search(const pith_image_module **module, const module_kind *kind, const char *format,
+                                 pith_error *err) {
     char file[4096], all[PITH_ERROR_MESSAGE_SIZE] = "";
     for (int i = 0; i < PLACES; i++) {
-        if (!module_place(file, sizeof file, i)) continue;
-        if (pith_file_exists(file)) return module_load(module, file, err);
+        if (!module_place(file, sizeof file, kind, i)) continue;
+        if (pith_file_exists(file)) return module_load(module, kind, file, err);
         size_t used = strlen(all);
         snprintf(all + used, sizeof all - used, "%s%.250s", used ? ", " : "", file);
     }
     return pith_fail(err, PITH_ERR_NOT_FOUND,
-                     "%s pictures need the module " MODULE_FILE
-                     ", which is not there: %s; build it with make, or set module_path",
-                     format, all);
+                     "%s pictures need the module %s, which is not there: %s; %s, or set module_path", format,
+                     kind->file, all, kind->build);
 }
 
 pith_status pith_picture_codec(const pith_image_codec **codec, const char *format, const char *path, pith_error *err) {
     const pith_image_module *module = NULL;
+    const int kind = module_of(format);
     if (path) {
-        PITH_TRY(module_load_given(&module, path, err));
-    } else if (!(module = atomic_load(&module_known))) {
-        PITH_TRY(module_search(&module, format, err));
-        atomic_store(&module_known, module);
+        PITH_TRY(module_load_given(&module, &kinds[kind], path, err));
+    } else if (!(module = atomic_load(&module_known[kind]))) {
+        PITH_TRY(module_search(&module, &kinds[kind], format, err));
+        atomic_store(&module_known[kind], module);
     }
     for (size_t i = 0; i < module->codec_count; i++) {
         if (strcmp(module->codecs[i].format, format)) continue;
@@ -146,6 +172,6 @@ pith_status pith_picture_codec(const pith_image_codec **codec, const char *forma
 
 pith_status pith_picture_module_set(const pith_image_module *module, pith_error *err) {
     if (module) PITH_TRY(module_check(module, "pith_image_register", err));
-    atomic_store(&module_known, module);
+    atomic_store(&module_known[MODULE_IMAGE], module);
     return PITH_OK;
 }

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "image/details.h"
 #include "image/format.h"
 #include "image/module.h"
 #include "image/plain.h"
@@ -90,6 +91,8 @@ static uint8_t *decode_begin(pith_image_call *call, const pith_image_header *hea
                                        (int32_t)header->channels, d->options->allocator, d->err);
     d->meaning = (int)header->meaning;
     d->orientation = d->options->keep_orientation || header->orientation < 2 ? 1 : (int)header->orientation;
+    if (!d->status && d->options->details)
+        d->status = pith_details_take(d->options->details, header, d->orientation > 4, d->options->allocator, d->err);
     return d->status ? NULL : d->read.pixels;
 }
 
@@ -135,6 +138,7 @@ static pith_status decode_finish(pith_image *image, decode *d) {
 
 static pith_status decode_fail(decode *d, pith_image_outcome outcome) {
     pith_picture_free(&d->read);
+    pith_details_free(d->options->details);
     if (d->status) return d->status;
     if (outcome == PITH_IMAGE_NO_MEMORY)
         return pith_fail(d->err, PITH_ERR_MEMORY, "out of memory in the decoder of %s pictures", d->format);
@@ -148,12 +152,14 @@ pith_status pith_picture_decode(pith_image *image, const uint8_t *data, size_t s
                                 pith_error *err) {
     bool decodes;
     const char *format = pith_picture_format(&decodes, data, size);
+    if (options->details) *options->details = (pith_image_details)PITH_IMAGE_DETAILS_INIT;
     if (options->channels != 0 && options->channels != 1 && options->channels != 3 && options->channels != 4)
         return pith_fail(err, PITH_ERR_ARGUMENT, "channels is %d; it must be 0, 1, 3 or 4", options->channels);
     if (!decodes)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "%s%s is not a format that is decoded; use JPEG, PNG, WebP, TIFF, JPEG 2000, BMP or PNM",
-                         size ? "" : "the file is empty: ", format ? format : "what the bytes hold");
+        return pith_fail(
+            err, PITH_ERR_UNSUPPORTED,
+            "%s%s is not a format that is decoded; use JPEG, PNG, WebP, TIFF, JPEG 2000, HEIC, AVIF, GIF, BMP or PNM",
+            size ? "" : "the file is empty: ", format ? format : "what the bytes hold");
     const pith_image_codec *codec = pith_plain_codec(format);
     if (!codec) PITH_TRY(pith_picture_codec(&codec, format, options->module_path, err));
     decode d = {
@@ -167,5 +173,7 @@ pith_status pith_picture_decode(pith_image *image, const uint8_t *data, size_t s
     };
     pith_image_outcome outcome = codec->decode(&d.call);
     if (outcome) return decode_fail(&d, outcome);
-    return decode_finish(image, &d);
+    pith_status status = decode_finish(image, &d);
+    if (status) pith_details_free(options->details);
+    return status;
 }

@@ -45,5 +45,5 @@ const pith_op pith_op_ImageDecoder = {
     .flags = PITH_OP_LATE,
     .infer = image_decoder_infer,
     .run = image_decoder_run,
-    .note = "JPEG, PNG, WebP, TIFF and JPEG 2000 need the module libpith_image.so",
+    .note = "JPEG, PNG, WebP, TIFF, JPEG 2000 and GIF need the module libpith_image.so, HEIC and AVIF libpith_heif.so",
 };

@@ -120,29 +120,29 @@ class PassedOver(Faces):
         """Counted by ending in the last line, and in the exit status."""
         (self.dir / "p/below").mkdir(parents=True)
         shutil.copy(FACES / "face_1.png", self.dir / "p/a.png")
-        for name in ("IMG_0001.HEIC", "c.avif", "below/d.heic", "notes.txt", ".hidden.heic"):
+        for name in ("IMG_0001.NEF", "c.jxl", "below/d.nef", "notes.txt", ".hidden.nef"):
             (self.dir / "p" / name).write_bytes(b"x")
         for verb, more in (("detect", ()), ("crop", ("-o", "out"))):
             result = self.run_pith(*more, "p", verb=verb)
             self.assertEqual(result.returncode, 1)
-            self.assertIn("3 files passed over: 2 .heic, 1 .avif", result.stderr.decode().splitlines()[-1])
+            self.assertIn("3 files passed over: 1 .jxl, 2 .nef", result.stderr.decode().splitlines()[-1])
         self.assertEqual(self.files("out"), ["a_1.png"])
         (self.dir / "p/a.png").unlink()
         self.bad(1, "p", says=("passed over", "no picture in this folder"), verb="detect")
 
     def test_embed(self):
         shutil.copytree(CASES / "clip-processor-config", self.dir / "p")
-        (self.dir / "p/b.heic").write_bytes(b"x")
+        (self.dir / "p/b.jxl").write_bytes(b"x")
         self.options = ("-m", CASES / "clip-processor-config")
         result = self.run_pith("--images", "--jsonl", "p", verb="embed")
         self.assertEqual((result.returncode, len(result.stdout.splitlines())), (1, 1))
-        self.assertIn(b"1 file passed over: 1 .heic", result.stderr)
+        self.assertIn(b"1 file passed over: 1 .jxl", result.stderr)
 
     def test_named(self):
-        for name in ("a.heic", "b.avif"):
-            (self.dir / name).write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0")
-        result = self.run_pith("a.heic", "b.avif", verb="detect")
-        self.assertEqual((result.returncode, result.stderr.count(b"AVIF or HEIF")), (1, 2))
+        (self.dir / "a.psd").write_bytes(b"8BPS\0\1")
+        (self.dir / "b.mov").write_bytes(b"\0\0\0\x14ftypqt  \0\0\0\0qt  ")
+        result = self.run_pith("a.psd", "b.mov", verb="detect")
+        self.assertEqual((result.returncode, result.stderr.count(b"is not a format that is decoded")), (1, 2))
 
 
 class Settings(Command):

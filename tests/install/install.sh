@@ -49,6 +49,7 @@ int main(int argc, char **argv) {
 EOF
 gcc -std=c11 -Wall -Werror "$work/picture.c" -o "$work/picture" $(pkg-config --cflags --libs pith)
 "$work/picture" "$source/tests/data/images/rgb.jpg" || fail "the library does not find the module"
+"$work/picture" "$source/tests/data/images/rgb.heic" || fail "the library does not find the module for HEIC"
 node=$("$source/tests/conformance/node_tests.sh" "$build")
 "$prefix/bin/pith" verify "$node/test_image_decoder_decode_png_rgb" >/dev/null || fail "the command does not find the module"
 

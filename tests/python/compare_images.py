@@ -11,15 +11,19 @@ import ctypes
 import io
 import json
 import random
+import struct
 import sys
 import tempfile
 import warnings
 
 import numpy as np
+import pillow_heif
 import transformers
-from PIL import Image, ImageOps
+from PIL import Image, ImageCms, ImageOps
 
 from make_images import exif, save, scene
+
+pillow_heif.register_heif_opener()
 
 
 class Error(ctypes.Structure):
@@ -33,7 +37,14 @@ class Picture(ctypes.Structure):
 
 class DecodeOptions(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("channels", ctypes.c_int32), ("keep_orientation", ctypes.c_int32),
-                ("max_pixels", ctypes.c_uint64), ("module_path", ctypes.c_char_p), ("allocator", ctypes.c_void_p)]
+                ("max_pixels", ctypes.c_uint64), ("module_path", ctypes.c_char_p), ("allocator", ctypes.c_void_p),
+                ("details", ctypes.c_void_p)]
+
+
+class Details(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("channels", ctypes.c_int32), ("profile", ctypes.POINTER(ctypes.c_uint8)),
+                ("profile_size", ctypes.c_size_t), ("profile_channels", ctypes.c_int32), ("dots", ctypes.c_double * 2),
+                ("colours", ctypes.c_char * 128), ("allocator", ctypes.c_void_p)]
 
 
 class ResizeOptions(ctypes.Structure):
@@ -64,6 +75,16 @@ class Pith:
         picture, options = Picture(), DecodeOptions(ctypes.sizeof(DecodeOptions), channels)
         self.call("pith_image_decode", ctypes.byref(picture), data, ctypes.c_size_t(len(data)), ctypes.byref(options))
         return self.taken(picture)
+
+    def details(self, data):
+        details = Details(ctypes.sizeof(Details))
+        picture, options = Picture(), DecodeOptions(ctypes.sizeof(DecodeOptions), 0, 0, 0, None, None, ctypes.addressof(details))
+        self.call("pith_image_decode", ctypes.byref(picture), data, ctypes.c_size_t(len(data)), ctypes.byref(options))
+        self.library.pith_image_free(ctypes.byref(picture))
+        profile = bytes(details.profile[:details.profile_size])
+        dots, colours = tuple(details.dots), details.colours.decode()
+        self.library.pith_image_details_free(ctypes.byref(details))
+        return profile, dots, colours
 
     def resize(self, a, width, height, filter):
         resized, options = Picture(), ResizeOptions(ctypes.sizeof(ResizeOptions), width, height, 0, 0, filter)
@@ -117,7 +138,12 @@ def files(width, height, seed):
     yield from each("TIFF", "L RGB", 2, {"compression": "jpeg"})
     yield from each("JPEG2000", "L LA RGB RGBA", 0, {}, {"no_jp2": True}, {"tile_size": (64, 64)})
     yield from each("JPEG2000", "L RGB", 2, {"irreversible": True, "quality_mode": "rates", "quality_layers": [4]})
-    yield from each("BMP", "RGB", 0, {})
+    yield from each("BMP", "1 L P RGB RGBA", 0, {})
+    yield from each("GIF", "1 L P RGB", 0, {}, {"interlace": 0}, {"save_all": True, "append_images": [rgb.rotate(180)]})
+    yield from each("GIF", "P", 0, {"transparency": 3})
+    yield from each("HEIF", "RGB RGBA", 0, {"quality": -1, "chroma": 444})
+    yield from each("HEIF", "RGB RGBA", 2, {"quality": 60})
+    yield from each("AVIF", "RGB RGBA", 2, {"quality": 90, "subsampling": "4:4:4"})
     yield from each("PPM", "L RGB", 0, {})
     for kind, tolerance, o in (("JPEG", 2, {"quality": 95}), ("PNG", 0, {}), ("WEBP", 0, {"lossless": True}), ("TIFF", 0, {})):
         for orientation in range(1, 9):
@@ -141,6 +167,39 @@ def compare_decoding(pith, draw, count):
                     wrong += 1
                     print(f"decode {name}: {width} x {height}, {channels} channels: differs by {difference}")
     print(f"decoding: {checked} pictures, lossless ones differ by {worst[0]} at most, lossy ones by {worst[2]}")
+    return wrong
+
+
+def jp2_with(data, profile):
+    """A JP2 file with a profile in place of its colour space, and 300 by 150 dots per inch (ISO/IEC 15444-1, annex I)."""
+    head, colour = data.index(b"jp2h") - 4, data.index(b"colr") - 4
+    size, old = (struct.unpack(">I", data[at:at + 4])[0] for at in (head, colour))
+    box = struct.pack(">I", 11 + len(profile)) + b"colr\2\0\0" + profile
+    box += struct.pack(">I4sI4s4H2B", 26, b"res ", 18, b"resc", 5906, 1, 11811, 1, 0, 0)
+    return (data[:head] + struct.pack(">I", size - old + len(box)) + data[head + 4:colour] + box + data[colour + old:])
+
+
+def compare_details(pith, draw, count):
+    """Colour profile and resolution, where Pillow writes them."""
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    rgb, wrong = Image.fromarray(scene(64, 48, 3, draw.randint(0, 1 << 30))), 0
+    for kind, icc, dots in (("JPEG", True, True), ("PNG", True, True), ("TIFF", True, True), ("WEBP", True, False), ("HEIF", True, False),
+                            ("AVIF", True, False), ("JPEG2000", False, False), ("BMP", False, True), ("GIF", False, False)):
+        for with_icc in {False, icc}:
+            for dpi in {None, (300, 150) if dots else None}:
+                more = ({"icc_profile": profile} if with_icc else {}) | ({"dpi": dpi} if dpi else {})
+                got, found, colours = pith.details(save(rgb, kind, **more))
+                # BMP from Pillow states 96 per inch unless something else is asked for.
+                wanted = dpi or ((96, 96) if kind == "BMP" else (0, 0))
+                if got != (profile if with_icc else b"") or np.abs(np.array(found) - wanted).max() > 0.02 or colours:
+                    wrong += 1
+                    print(f"details {kind} {more.keys()}: profile of {len(got)} bytes, {found} per inch, {colours!r}")
+    data = jp2_with(save(rgb, "JPEG2000"), profile)
+    got, found, colours = pith.details(data)
+    if got != profile or np.abs(np.array(found) - (300, 150)).max() > 0.02 or colours:
+        wrong += 1
+        print(f"details JPEG2000: profile of {len(got)} bytes, {found} per inch, {colours!r}")
+    print(f"details: {wrong} differ")
     return wrong
 
 
@@ -223,7 +282,7 @@ def main():
     transformers.logging.set_verbosity_error()
     print(f"seed {args.seed}")
     pith, draw = Pith(args.library), random.Random(args.seed)
-    wrong = sum(compare(pith, draw, args.count) for compare in (compare_decoding, compare_resizing, compare_processors))
+    wrong = sum(compare(pith, draw, args.count) for compare in (compare_decoding, compare_details, compare_resizing, compare_processors))
     sys.exit(1 if wrong else 0)
 
 

@@ -18,8 +18,11 @@ import sys
 import zlib
 
 import numpy as np
+import pillow_heif
 import transformers
 from PIL import Image, ImageOps
+
+pillow_heif.register_heif_opener()
 
 
 def scene(width, height, channels, seed=0):
@@ -61,6 +64,114 @@ def save(image, kind, **options):
     return out.getvalue()
 
 
+def part_gif(image):
+    """The picture at 3, 2 on a canvas of 30 x 20."""
+    data = bytearray(save(image, "GIF", interlace=0))
+    at = data.index(b"\x2c\0\0\0\0")
+    data[6:10] = struct.pack("<HH", 30, 20)
+    data[at + 1 : at + 5] = struct.pack("<HH", 3, 2)
+    return bytes(data)
+
+
+def bmp(width, height, bits, rows, packed=0, palette=b"", more=b"", head=40):
+    """more: what follows the first 40 bytes of the header."""
+    offset = 14 + head + max(0, len(more) - (head - 40)) + len(palette)
+    info = struct.pack("<IiiHHIIiiII", head, width, height, 1, bits, packed, len(rows), 3937, 2000, len(palette) // 4, 0)
+    return b"BM" + struct.pack("<IHHI", offset + len(rows), 0, 0, offset) + info + more.ljust(head - 40, b"\0") + palette + rows
+
+
+def run_lengths(a, bits):
+    """Runs, pixels as they are, and moves; what colour 0 is at a row's end is left out."""
+    out = b""
+    for row in a[::-1]:
+        row, x = list(row), 0
+        while row and not row[-1]:
+            row.pop()
+        while x < len(row):
+            same = next((i for i in range(x, len(row)) if row[i] != row[x]), len(row)) - x
+            if row[x] == 0 and same > 2:
+                out += bytes([0, 2, same, 0])
+            elif same > 1 or len(row) - x < 3:
+                out += bytes([same, row[x] if bits == 8 else row[x] * 17])
+            else:
+                same = min(5, len(row) - x)
+                part = row[x : x + same] + [0] * (-same % (2 if bits == 8 else 4))
+                out += bytes([0, same]) + (bytes(part) if bits == 8 else bytes(h * 16 + l for h, l in zip(part[::2], part[1::2])))
+            x += same
+        out += b"\0\0"
+    return out[:-2] + b"\0\1"
+
+
+def box(name, *parts, full=None):
+    body = b"".join(parts)
+    if full is not None:
+        body = struct.pack(">I", full) + body
+    return struct.pack(">I4s", 8 + len(body), name) + body
+
+
+def boxes_of(data):
+    at = 0
+    while at < len(data):
+        size, name = struct.unpack(">I4s", data[at : at + 8])
+        yield name, data[at + 8 : at + size]
+        at += size
+
+
+def grid_heic(left, right):
+    """Two pictures of 64 x 64 side by side as tiles, as cameras store large ones: the grid's settings are in idat."""
+    parts = []
+    for image in (left, right):
+        boxes = dict(boxes_of(save(image, "HEIF", quality=-1, chroma=444)))
+        properties = list(boxes_of(dict(boxes_of(dict(boxes_of(boxes[b"meta"][4:]))[b"iprp"]))[b"ipco"]))
+        parts.append((dict(properties)[b"hvcC"], boxes[b"mdat"]))
+    settings = parts[0][0]
+    assert settings == parts[1][0]
+    items = [box(b"infe", struct.pack(">HH4sB", i, 0, kind, 0), full=2 << 24) for i, kind in ((1, b"grid"), (2, b"hvc1"), (3, b"hvc1"))]
+
+    def meta(first):
+        at = [first, first + len(parts[0][1])]
+        places = struct.pack(">HH", 0x4400, 3) + struct.pack(">HHHHII", 1, 1, 0, 1, 0, 8)
+        for i in (0, 1):
+            places += struct.pack(">HHHHII", 2 + i, 0, 0, 1, at[i], len(parts[i][1]))
+        return box(
+            b"meta", box(b"hdlr", bytes(4), b"pict", bytes(13), full=0), box(b"pitm", struct.pack(">H", 1), full=0),
+            box(b"iinf", struct.pack(">H", 3), *items, full=0),
+            box(b"iref", box(b"dimg", struct.pack(">HHHH", 1, 2, 2, 3)), full=0),
+            box(b"iprp", box(b"ipco", box(b"hvcC", settings), box(b"ispe", struct.pack(">II", 64, 64), full=0),
+                             box(b"ispe", struct.pack(">II", 128, 64), full=0)),
+                box(b"ipma", struct.pack(">I", 3) + struct.pack(">HBB", 1, 1, 3) + b"".join(
+                    struct.pack(">HBBB", i, 2, 0x81, 2) for i in (2, 3)), full=0)),
+            box(b"iloc", places, full=1 << 24), box(b"idat", struct.pack(">BBBBHH", 0, 0, 0, 1, 128, 64)), full=0)
+
+    head = box(b"ftyp", b"heic", bytes(4), b"mif1heic")
+    first = len(head) + len(meta(0)) + 8
+    return head + meta(first) + box(b"mdat", parts[0][1], parts[1][1])
+
+
+def bitmaps(rgb, rgba):
+    yield "bits.bmp", save(rgb.convert("1"), "BMP"), 0
+    yield "palette.bmp", save(rgb.quantize(200), "BMP"), 0
+    yield "rgba.bmp", save(rgba, "BMP"), 0
+    yield "grey.bmp", save(rgb.convert("L"), "BMP"), 0
+    few = rgb.quantize(16)
+    a, colours = np.array(few), np.array(few.getpalette()[:48], np.uint8).reshape(16, 3)
+    palette = np.column_stack([colours[:, ::-1], np.zeros(16, np.uint8)]).tobytes()
+    nibbles = b"".join(bytes(int(r[i]) * 16 + int(r[i + 1]) for i in range(0, 24, 2)) for r in a[::-1])
+    yield "palette4.bmp", bmp(24, 17, 4, nibbles, palette=palette), 0
+    yield "runs4.bmp", bmp(24, 17, 4, run_lengths(a, 4), 2, palette), 0
+    yield "runs8.bmp", bmp(24, 17, 8, run_lengths(a, 8), 1, palette), 0
+    wide = np.array(rgb).astype(int)
+    five = (wide[..., 0] >> 3 << 10 | wide[..., 1] >> 3 << 5 | wide[..., 2] >> 3)[::-1].astype("<u2")
+    six = (wide[..., 0] >> 3 << 11 | wide[..., 1] >> 2 << 5 | wide[..., 2] >> 3)[::-1].astype("<u2")
+    yield "bits16.bmp", bmp(24, 17, 16, five.tobytes()), 0
+    yield "masks16.bmp", bmp(24, 17, 16, six.tobytes(), 3, more=struct.pack("<III", 0xF800, 0x7E0, 0x1F)), 0
+    four = np.array(rgba).astype("<u4")
+    swapped = four[..., 0] << 24 | four[..., 1] << 16 | four[..., 2] << 8 | four[..., 3]
+    yield "masks32.bmp", bmp(24, -17, 32, swapped.tobytes(), 3, more=struct.pack("<IIII", 0xFF000000, 0xFF0000, 0xFF00, 0xFF), head=56), 0
+    old = b"BM" + struct.pack("<IHHI", 0, 0, 0, 26 + 48) + struct.pack("<IHHHH", 12, 24, 17, 1, 4) + colours[:, ::-1].tobytes() + nibbles
+    yield "os2.bmp", old, 0
+
+
 def pictures():
     """name → (bytes, tolerance): other releases of the same libraries may round lossy formats otherwise."""
     rgb, rgba = Image.fromarray(scene(24, 17, 3)), Image.fromarray(scene(24, 17, 4))
@@ -97,6 +208,19 @@ def pictures():
     yield "lossy.j2k", save(rgba, "JPEG2000", no_jp2=True, irreversible=True, quality_mode="rates", quality_layers=[3]), 2
     yield "tiles.jp2", save(rgb, "JPEG2000", tile_size=(8, 8)), 0
     yield "rgb.bmp", save(rgb, "BMP"), 0
+    yield "rgb.heic", save(rgb, "HEIF", quality=-1, chroma=444), 0
+    yield "alpha.heic", save(rgba, "HEIF", quality=-1, chroma=444), 0
+    yield "lossy.heic", save(rgb, "HEIF", quality=60), 2
+    yield "turned6.heic", save(rgb, "HEIF", quality=-1, chroma=444, exif=exif(6)), 0
+    yield "grid.heic", grid_heic(*(Image.fromarray(scene(64, 64, 3, seed)) for seed in (1, 2))), 0
+    yield "rgb.avif", save(rgb, "AVIF", quality=100, subsampling="4:4:4"), 2
+    yield "alpha.avif", save(rgba, "AVIF", quality=100, subsampling="4:4:4"), 2
+    yield "rgb.gif", save(rgb.quantize(60), "GIF"), 0
+    yield "interlaced.gif", save(rgb.quantize(20), "GIF", interlace=1), 0
+    yield "transparent.gif", save(rgb.quantize(20), "GIF", transparency=3), 0
+    yield "animated.gif", save(rgb.quantize(20), "GIF", save_all=True, append_images=[rgb.rotate(180).quantize(20)]), 0
+    yield "part.gif", part_gif(rgb.quantize(20)), 0
+    yield from bitmaps(rgb, rgba)
     yield "grey.pgm", save(grey, "PPM"), 0
     yield "rgb.ppm", save(rgb, "PPM"), 0
 
@@ -126,6 +250,19 @@ def large():
     jp2 = bytearray(save(rgb, "JPEG2000", no_jp2=True))
     jp2[40:42] = struct.pack(">H", 16384)
     yield "components.j2k", bytes(jp2)
+    gif = bytearray(save(rgb.quantize(20), "GIF"))
+    gif[6:10] = struct.pack("<HH", 40000, 25000)
+    yield "large.gif", bytes(gif)
+    for name, kind in (("large.heic", "HEIF"), ("large.avif", "AVIF")):
+        boxes = bytearray(save(Image.fromarray(scene(64, 64, 3)), kind))
+        at = boxes.index(b"ispe")
+        boxes[at + 8 : at + 16] = struct.pack(">II", 40000, 25000)
+        yield name, bytes(boxes)
+    for name, kind, how in (("stream.heic", "HEIF", {"quality": 10}), ("stream.avif", "AVIF", {"quality": 10, "speed": 10})):
+        boxes = bytearray(save(Image.new("RGB", (2000, 2000), (10, 20, 30)), kind, **how))
+        at = boxes.index(b"ispe")
+        boxes[at + 8 : at + 16] = struct.pack(">II", 16, 16)  # what is compressed is larger
+        yield name, bytes(boxes)
     yield "large.bmp", b"BM" + struct.pack("<IIIIiiHHIIIIII", 100, 0, 54, 40, 40000, 25000, 1, 24, 0, 0, 0, 0, 0, 0) + bytes(50)
     yield "large.ppm", b"P6 40000 25000 255\n" + bytes(50)
 
@@ -187,7 +324,7 @@ def main():
         a = process(config, Image.open(io.BytesIO(files["rgb.ppm"])))
         case(f"process rgb.ppm {a.shape[1]} {a.shape[2]} {json.dumps(config)}", a)
     files |= dict(large())
-    files["gif.jpg"] = save(Image.fromarray(scene(24, 17, 1)[:, :, 0]), "GIF")
+    files["film.jpg"] = struct.pack(">I4s4sI4s", 20, b"ftyp", b"qt  ", 0, b"qt  ") + bytes(20)
     for name, data in files.items():
         (folder / name).write_bytes(data)
     (folder / "cases.txt").write_text("\n".join(lines) + "\n")

@@ -119,7 +119,92 @@ static void refused(void **unused) {
     free(wide.pixels);
 }
 
+/* A profile that says for what it is, and no more: enough for JPEG and WebP, which do not look into it. */
+static void make_profile(uint8_t profile[160], const char *space) {
+    memset(profile, 0, 160);
+    profile[3] = 160;
+    memcpy(profile + 16, space, 4);
+    memcpy(profile + 36, "acsp", 4);
+}
+
+static void profiles(void **unused) {
+    (void)unused;
+    static const struct {
+        const char *space, *format, *message;
+        int channels;
+    } cases[] = {
+        { "RGB ", "jpeg", NULL, 3 },
+        { "RGB ", "webp", NULL, 4 },
+        { "GRAY", "jpeg", NULL, 1 },
+        { "GRAY", "jpeg", "the colour profile is for grey; the picture has 3 channels", 3 },
+        { "GRAY", "webp", "the colour profile is for grey; the picture has 3 channels", 1 },
+        { "RGB ", "png", "the colour profile is for RGB; the picture has 1 channels", 1 },
+        { "CMYK", "jpeg", "the colour profile is for other colours than grey and RGB", 3 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint8_t profile[160];
+        pith_image_details details = PITH_IMAGE_DETAILS_INIT, found = PITH_IMAGE_DETAILS_INIT;
+        pith_image image = make_picture(20, 10, cases[i].channels), back;
+        pith_image_encode_options o = as(cases[i].format, 90);
+        pith_image_options read = PITH_IMAGE_OPTIONS_INIT;
+        pith_error err = PITH_ERROR_INIT;
+        file f = { .most = SIZE_MAX };
+        make_profile(profile, cases[i].space);
+        details.profile = profile;
+        details.profile_size = sizeof profile;
+        details.dots[0] = 72;
+        details.dots[1] = 150;
+        o.details = &details;
+        read.module_path = PITH_BINARY_DIR;
+        read.details = &found;
+        pith_status status = pith_image_encode(&image, &o, take, &f, &err);
+        if (cases[i].message) {
+            assert_int_equal(status, PITH_ERR_ARGUMENT);
+            assert_non_null(strstr(err.message, cases[i].message));
+        } else {
+            assert_int_equal(status, PITH_OK);
+            assert_int_equal(pith_image_decode(&back, f.bytes, f.size, &read, &err), PITH_OK);
+            assert_int_equal(found.profile_size, sizeof profile);
+            assert_memory_equal(found.profile, profile, sizeof profile);
+            assert_int_equal(found.channels, cases[i].channels);
+            assert_int_equal(found.profile_channels, cases[i].channels == 1 ? 1 : 3);
+            assert_true(found.dots[0] == 72 && found.dots[1] == 150);
+            pith_image_free(&back);
+            pith_image_details_free(&found);
+            assert_null(found.profile);
+            assert_int_equal(pith_image_decode(&back, f.bytes, f.size / 4, &read, &err), PITH_ERR_FORMAT);
+            assert_null(found.profile);
+        }
+        free(image.pixels);
+        free(f.bytes);
+    }
+}
+
+/* What libpng finds fault with is an error, not a file without it. */
+static void bad_profile(void **unused) {
+    (void)unused;
+    uint8_t profile[160];
+    pith_image_details details = PITH_IMAGE_DETAILS_INIT;
+    pith_image image = make_picture(20, 10, 3);
+    pith_image_encode_options png = as("png", 0), jpeg = as("jpeg", 0);
+    pith_error err = PITH_ERROR_INIT;
+    file f = { .most = SIZE_MAX };
+    make_profile(profile, "RGB ");
+    details.profile = profile;
+    details.profile_size = sizeof profile;
+    png.details = jpeg.details = &details;
+    assert_int_equal(pith_image_encode(&image, &png, take, &f, &err), PITH_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "its colour profile is damaged"));
+    profile[36] = 'x';
+    assert_int_equal(pith_image_encode(&image, &jpeg, take, &f, &err), PITH_ERR_ARGUMENT);
+    assert_non_null(strstr(err.message, "the colour profile is damaged"));
+    pith_image_details_free(NULL);
+    free(image.pixels);
+    free(f.bytes);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(round_trips), cmocka_unit_test(refused) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(round_trips), cmocka_unit_test(refused),
+                                        cmocka_unit_test(profiles), cmocka_unit_test(bad_profile) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

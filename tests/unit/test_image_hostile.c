@@ -35,6 +35,9 @@ static void test_too_many_pixels(void **state) {
         { "large.webp", "the WebP picture has 16384 x 16384 = 268435456 pixels" },
         { "large.tif", "the TIFF picture has 40000 x 25000 = 1000000000 pixels" },
         { "large.j2k", "the JPEG 2000 picture has 40000 x 25000 = 1000000000 pixels" },
+        { "large.gif", "the GIF picture has 40000 x 25000 = 1000000000 pixels" },
+        { "large.heic", "the HEIC picture has 40000 x 25000 = 1000000000 pixels" },
+        { "large.avif", "the AVIF picture has 40000 x 25000 = 1000000000 pixels" },
         { "large.bmp", "the BMP picture has 40000 x 25000 = 1000000000 pixels" },
         { "large.ppm", "the PNM picture has 40000 x 25000 = 1000000000 pixels" },
     };
@@ -55,6 +58,28 @@ static void test_too_many_pixels(void **state) {
     }
 }
 
+/* The streams of these say 2000 x 2000, the files 16 x 16. */
+static void test_large_streams(void **state) {
+    (void)state;
+    static const char *const names[] = { "stream.heic", "stream.avif" };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        pith_image image;
+        pith_error err = PITH_ERROR_INIT;
+        pith_image_options options = PITH_IMAGE_OPTIONS_INIT;
+        size_t size;
+        uint8_t *bytes = image_bytes(&size, names[i]);
+        options.module_path = MODULE;
+        options.max_pixels = 1 << 20;
+        assert_int_equal(pith_image_decode(&image, bytes, size, &options, &err), PITH_ERR_UNSUPPORTED);
+        if (!strstr(err.message, "a part of it has 2000 x 2000 pixels, which is more than max_pixels"))
+            fail_msg("%s: %s", names[i], err.message);
+        options.max_pixels = 0;
+        assert_int_equal(pith_image_decode(&image, bytes, size, &options, &err), PITH_ERR_FORMAT);
+        if (!strstr(err.message, "it has another size than it says")) fail_msg("%s: %s", names[i], err.message);
+        free(bytes);
+    }
+}
+
 static void expect_error(const void *bytes, size_t size, pith_status code, const char *message) {
     pith_image image;
     pith_error err = PITH_ERROR_INIT;
@@ -69,7 +94,7 @@ static void test_odd_files(void **state) {
         pith_status code;
         const char *message;
     } files[] = {
-        { "gif.jpg", PITH_ERR_UNSUPPORTED, "GIF is not a format that is decoded; use JPEG" },
+        { "film.jpg", PITH_ERR_UNSUPPORTED, "a film, or a picture in a file of another kind, is not a format that is" },
         { "tiny_tiles.j2k", PITH_ERR_UNSUPPORTED, "its tiles are smaller than 1024 pixels" },
         { "components.j2k", PITH_ERR_UNSUPPORTED, "it has 16384 components; 1 to 4 are supported" },
         { "cases.txt", PITH_ERR_UNSUPPORTED, "what the bytes hold is not a format that is decoded" },
@@ -110,6 +135,18 @@ static const char *const kinds[] = { "rgb.jpg",
                                      "lossy.j2k",
                                      "tiles.jp2",
                                      "rgb.bmp",
+                                     "palette4.bmp",
+                                     "runs4.bmp",
+                                     "runs8.bmp",
+                                     "masks32.bmp",
+                                     "os2.bmp",
+                                     "interlaced.gif",
+                                     "transparent.gif",
+                                     "part.gif",
+                                     "rgb.heic",
+                                     "alpha.heic",
+                                     "grid.heic",
+                                     "alpha.avif",
                                      "rgb.ppm" };
 
 /* A picture cut anywhere decodes to the same pixels, if nothing but its end marker is missing, or is an error. */
@@ -210,6 +247,16 @@ static void expect_module_error(const char *path, pith_status code, const char *
     if (status != code || !strstr(err.message, message)) fail_msg("%d %s, not: %s", status, err.message, message);
 }
 
+/* HEIC and AVIF have a module of their own, which lies beside the other. */
+static void expect_heif_error(const char *path, pith_status code, const char *message) {
+    pith_image image;
+    pith_error err = PITH_ERROR_INIT;
+    pith_image_options options = PITH_IMAGE_OPTIONS_INIT;
+    options.module_path = path;
+    pith_status status = pith_image_read(&image, IMAGES "rgb.heic", &options, &err);
+    if (status != code || !strstr(err.message, message)) fail_msg("%d %s, not: %s", status, err.message, message);
+}
+
 static void test_modules(void **state) {
     (void)state;
     char dir[] = "/tmp/pith-module-XXXXXX", path[64];
@@ -220,12 +267,21 @@ static void test_modules(void **state) {
     FILE *f = fopen(path, "w");
     fputs("this is a text, not a module\n", f);
     fclose(f);
-    expect_module_error(dir, PITH_ERR_UNSUPPORTED, "cannot be loaded; build or install libpith_image.so again");
+    expect_module_error(dir, PITH_ERR_UNSUPPORTED, "cannot be loaded; build or install it again");
+    expect_heif_error(dir, PITH_ERR_NOT_FOUND,
+                      "/libpith_heif.so: there is no module; give the path of libpith_heif.so");
+    expect_heif_error(path, PITH_ERR_NOT_FOUND, "/libpith_heif.so: there is no module");
+    unlink(path);
+    snprintf(path, sizeof path, "%s/libpith_heif.so", dir);
+    f = fopen(path, "w");
+    fputs("this is a text, not a module\n", f);
+    fclose(f);
+    expect_heif_error(dir, PITH_ERR_UNSUPPORTED, "cannot be loaded; install the Debian package libheif1");
     unlink(path);
     rmdir(dir);
     expect_module_error(PITH_BINARY_DIR "/libpith.so", PITH_ERR_UNSUPPORTED, "not a module of libpith");
     expect_module_error(PITH_BINARY_DIR "/tests/odd_image_module.so", PITH_ERR_UNSUPPORTED,
-                        "the module has interface 3, this library needs 2; install the module of libpith");
+                        "the module has interface 4, this library needs 3; install the module of libpith");
     pith_image image;
     pith_error err = PITH_ERROR_INIT;
     assert_int_equal(pith_image_read(&image, IMAGES "rgb.ppm", NULL, &err), 0); /* needs no module */
@@ -254,6 +310,9 @@ static void test_search(void **state) {
     assert_non_null(
         strstr(err.message, "rgb.png: PNG pictures need the module libpith_image.so, which is not there: /"));
     assert_non_null(strstr(err.message, "build it with make, or set module_path"));
+    assert_int_equal(pith_image_read(&image, IMAGES "rgb.avif", NULL, &err), PITH_ERR_NOT_FOUND);
+    assert_non_null(strstr(err.message, "AVIF pictures need the module libpith_heif.so, which is not there: /"));
+    assert_non_null(strstr(err.message, "install the Debian package libheif-dev and build it with make"));
 }
 
 /* Sizes that fit in no memory are refused, whatever the picture. */
@@ -293,9 +352,11 @@ static void test_resize_limits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_too_many_pixels), cmocka_unit_test(test_odd_files),     cmocka_unit_test(test_cut_off),
-        cmocka_unit_test(test_wrong_bytes),     cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_modules),
-        cmocka_unit_test(test_search),          cmocka_unit_test(test_resize_limits),
+        cmocka_unit_test(test_too_many_pixels), cmocka_unit_test(test_large_streams),
+        cmocka_unit_test(test_odd_files),       cmocka_unit_test(test_cut_off),
+        cmocka_unit_test(test_wrong_bytes),     cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_modules),         cmocka_unit_test(test_search),
+        cmocka_unit_test(test_resize_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
