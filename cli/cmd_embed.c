@@ -138,7 +138,7 @@ static int next_line(job *j, bytes *text, bool *cut) {
         int state = text_input_next(&j->in, text, cut);
         if (state < 0) note_failure(j, j->in.message);
         if (state <= 0 || !j->jsonl) return state;
-        if (!json_line_blank((pith_str){ text->data + from, text->size - from })) return 1;
+        if (!json_line_blank(bytes_text(text, from, text->size))) return 1;
         text->size = from;
     }
 }
@@ -147,7 +147,7 @@ static int next_line(job *j, bytes *text, bool *cut) {
 static bool take_object(job *j, window *w, bool too_long) {
     char message[1400];
     size_t from = w->begins[w->count];
-    pith_str line = { w->text.data + from, w->text.size - from }, text;
+    pith_str line = bytes_text(&w->text, from, w->text.size), text;
     const char *why = NULL;
     if (too_long)
         why = "the object is longer than 64 MiB";
@@ -206,7 +206,9 @@ static bool read_window(job *j, window *w) {
         if (w->count && !text_input_ready(&j->in)) return true;
         w->begins[w->count] = w->text.size;
         if (next_line(j, &w->text, &cut) <= 0) return false;
-        if (!take_hash(j, w->text.data + w->begins[w->count], w->text.size - w->begins[w->count])) return false;
+        if (!take_hash(j, bytes_text(&w->text, w->begins[w->count], w->text.size).data,
+                       w->text.size - w->begins[w->count]))
+            return false;
         w->hashes[w->count + 1] = j->hash;
         if (j->jsonl && !take_object(j, w, cut)) return false;
         w->cut += cut;
@@ -328,8 +330,7 @@ static bool refuse_long(job *j, const window *w, size_t at, size_t n, uint64_t f
 static bool embed_window(job *j, window *w, uint64_t first) {
     pith_error err = PITH_ERROR_INIT;
     char message[1400];
-    for (size_t i = 0; i < w->count; i++)
-        w->texts[i] = (pith_str){ w->text.data + w->begins[i], w->begins[i + 1] - w->begins[i] };
+    for (size_t i = 0; i < w->count; i++) w->texts[i] = bytes_text(&w->text, w->begins[i], w->begins[i + 1]);
     for (size_t at = 0, n; at < w->count; at += n) {
         double cost, begin = now_seconds();
         if (is_set(j, &j->write_failed)) return false;

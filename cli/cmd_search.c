@@ -199,8 +199,7 @@ static int read_batch(text_input *in, bytes *text, pith_str *texts, size_t *coun
         if (state <= 0) break;
         ends[(*count)++] = text->size;
     }
-    for (size_t i = 0, begin = 0; i < *count; begin = ends[i++])
-        texts[i] = (pith_str){ text->data + begin, ends[i] - begin };
+    for (size_t i = 0, begin = 0; i < *count; begin = ends[i++]) texts[i] = bytes_text(text, begin, ends[i]);
     return state < 0 ? -1 : *count > 0;
 }
 
