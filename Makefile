@@ -5,7 +5,7 @@ T      ?= 60
 CMAKE   = cmake -G Ninja
 SHELL  := /bin/bash
 
-.PHONY: dev all help setup model run test test-one test-build test-machines test-docs test-relational test-relational-real pretrain-relational test-images test-long lint docs fmt asan ubsan asan-ubsan tsan valgrind poison neon mutate fuzz bench bench-models bench-faces bench-relational bench-options bench-quantizers size install clean
+.PHONY: dev all help setup model run test test-one test-build test-machines test-relational test-relational-real pretrain-relational test-images test-long lint docs fmt asan ubsan asan-ubsan asan-ubsan-long tsan valgrind poison neon mutate fuzz bench bench-models bench-faces bench-relational bench-options bench-quantizers size install clean
 
 all: build/build.ninja          ## build/pith, build/libpith.a, build/libpith.so
 	@cmake --build build -j $(JOBS)
@@ -38,11 +38,10 @@ dev: setup setup-test build-test/build.ninja model ## install what development n
 	@tools/setup.sh long
 	@cmake --build build-test -j $(JOBS)
 
-# Labels of tests: long (hours, in all), build (compile the library anew), select (selective builds), machine (the result
-# could depend on the machine), unsanitized (nothing that a sanitizer could see).
+# What the labels mean says docs/testing.md.
 test: build-test/build.ninja model  ## build with warnings as errors and run every quick test (5 minutes on two processors)
 	@cmake --build build-test -j $(JOBS)
-	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -j $(JOBS) -LE "^(long|build)$$"
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -j $(JOBS) -LE "^(long|build|apart)$$"
 
 # make test-one T=test_search, T='^cases_', T='search|scores'
 test-one: build-test/build.ninja model ## build what the tests need whose names match T, and run them (make test-one T=test_search)
@@ -80,22 +79,24 @@ test-long: test                 ## also the slow ones: every ISA limit, poison, 
 	@$(CMAKE) -S . -B build-test >/dev/null
 	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -L long
 	@PITH_PYTHON="$$(tools/test_python.sh)" $(PYTHON) tests/machines.py build-test --jobs $(JOBS) --whole
-	@$(MAKE) --no-print-directory test-build poison asan-ubsan tsan valgrind
+	@$(MAKE) --no-print-directory test-build poison asan-ubsan-long tsan valgrind
 
-# $(1): name, $(2): what -fsanitize gets
+# $(1): name, $(2): what -fsanitize gets, $(3): compilers
 define sanitized
 	@tools/setup.sh build test
-	@$(CMAKE) -S . -B build-$(1) -DPITH_TESTS=ON -DPITH_SANITIZE=$(2) >/dev/null
+	@$(3) $(CMAKE) -S . -B build-$(1) -DPITH_TESTS=ON -DPITH_SANITIZE=$(2) >/dev/null
 	@cmake --build build-$(1) -j $(JOBS)
-	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-$(1) --output-on-failure -j $(JOBS) -LE "^(long|build|unsanitized)$$"
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-$(1) --output-on-failure -j $(JOBS) -LE "^(long|build|apart|unsanitized)$$"
 endef
 asan: model                     ## the tests under the address sanitizer
 	$(call sanitized,asan,address)
 ubsan: model                    ## the tests under the undefined behaviour sanitizer
 	$(call sanitized,ubsan,undefined)
 comma := ,
-asan-ubsan: model               ## both at once, and minutes of broken models
-	$(call sanitized,asan-ubsan,address$(comma)undefined)
+# clang's also finds arithmetic on NULL.
+asan-ubsan: model               ## both at once, with clang (an hour on two processors)
+	$(call sanitized,asan-ubsan,address$(comma)undefined,CC=clang CXX=clang++)
+asan-ubsan-long: asan-ubsan     ## and hours of broken models
 	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-asan-ubsan --output-on-failure -R "flips|op_mutants_all|mutants_long"
 poison: model                   ## node and model tests, activations overwritten as soon as they are dead
 	@tools/setup.sh build test

@@ -135,7 +135,7 @@ static int make_loads(bench *b, const string_list *names, const char *path) {
         w->texts = grow(NULL, w->count * sizeof *w->texts);
         for (size_t t = 0; t < w->count; t++) {
             size_t begin = t ? w->ends[t - 1] : 0;
-            w->texts[t] = (pith_str){ w->text.data + begin, w->ends[t] - begin };
+            w->texts[t] = bytes_text(&w->text, begin, w->ends[t]);
         }
     }
     return code;

@@ -141,7 +141,7 @@ static int next_line(job *j, bytes *text, bool *cut) {
         int state = text_input_next(&j->in, text, cut);
         if (state < 0 && !(j->reports && j->in.bad)) note_failure(j, j->in.message);
         if (state <= 0 || !j->jsonl) return state;
-        if (!json_line_blank((pith_str){ text->data + from, text->size - from })) return 1;
+        if (!json_line_blank(bytes_text(text, from, text->size))) return 1;
         text->size = from;
     }
 }
@@ -160,7 +160,7 @@ static bool pass_bad(job *j, window *w, const char *why) {
 /* Replaces the line at the end of w->text by the text in its field, and keeps the object. NULL, or what is wrong. */
 static const char *take_object(job *j, window *w, bool too_long) {
     size_t from = w->begins[w->count];
-    pith_str line = { w->text.data + from, w->text.size - from }, text;
+    pith_str line = bytes_text(&w->text, from, w->text.size), text;
     if (too_long) return "the object is longer than 64 MiB";
     if (!json_line_texts(&j->json, &text, line, &j->field, 1,
                          j->writer.layout.format == FORMAT_JSONL ? &w->kept : NULL))
@@ -209,7 +209,8 @@ static bool read_text(job *j, window *w) {
     int state = next_line(j, &w->text, &cut);
     if (state < 0 && j->reports && j->in.bad) return pass_bad(j, w, j->in.message);
     if (state <= 0) return false;
-    if (!take_hash(j, w->text.data + w->begins[w->count], w->text.size - w->begins[w->count])) return false;
+    const pith_str line = bytes_text(&w->text, w->begins[w->count], w->text.size);
+    if (!take_hash(j, line.data, line.size)) return false;
     const char *why = j->jsonl ? take_object(j, w, cut) : NULL;
     if (why) return pass_bad(j, w, why);
     w->cut += cut;
@@ -354,8 +355,7 @@ static bool refuse_long(job *j, const window *w, size_t at, size_t n, uint64_t f
 static bool embed_window(job *j, window *w, uint64_t first) {
     pith_error err = PITH_ERROR_INIT;
     char message[1400];
-    for (size_t i = 0; i < w->count; i++)
-        w->texts[i] = (pith_str){ w->text.data + w->begins[i], w->begins[i + 1] - w->begins[i] };
+    for (size_t i = 0; i < w->count; i++) w->texts[i] = bytes_text(&w->text, w->begins[i], w->begins[i + 1]);
     for (size_t at = 0, n; at < w->count; at += n) {
         double cost, begin = now_seconds();
         if (is_set(j, &j->write_failed)) return false;

@@ -111,8 +111,7 @@ static int answer_query(const rerank_settings *s, const pith_model *model, text_
         bad_lines_write(&b->bad, out, SIZE_MAX);
     }
     pith_str *documents = grow(NULL, (count + 1) * sizeof *documents);
-    for (size_t i = 0, begin = 0; i < count; begin = ends[i++])
-        documents[i] = (pith_str){ text.data + begin, ends[i] - begin };
+    for (size_t i = 0, begin = 0; i < count; begin = ends[i++]) documents[i] = bytes_text(&text, begin, ends[i]);
     bytes query = { NULL, 0, 0 };
     bytes_add(&query, s->query, strlen(s->query));
     if (s->invalid == 1) bytes_replace_invalid(&query, 0);

@@ -219,8 +219,7 @@ static int read_batch(search_work *w, text_input *in, bytes *text, pith_str *tex
         if (state <= 0) break;
         ends[(*count)++] = text->size;
     }
-    for (size_t i = 0, begin = 0; i < *count; begin = ends[i++])
-        texts[i] = (pith_str){ text->data + begin, ends[i] - begin };
+    for (size_t i = 0, begin = 0; i < *count; begin = ends[i++]) texts[i] = bytes_text(text, begin, ends[i]);
     return state < 0 && !(w->bad.report && in->bad) ? -1 : *count + w->bad.count > 0;
 }
 

@@ -138,7 +138,7 @@ typedef struct batch {
 static bool take_fields(batch *b, place *p, const tokenize_settings *s, json_line *json, const text_input *in,
                         bool too_long) {
     const char *fields[2] = { s->field, s->pair_field };
-    pith_str texts[2] = { { NULL, 0 }, { NULL, 0 } }, line = { b->text.data + p->begin, b->text.size - p->begin };
+    pith_str texts[2] = { { NULL, 0 }, { NULL, 0 } }, line = bytes_text(&b->text, p->begin, b->text.size);
     const char *why = too_long ? "the object is longer than 64 MiB" : NULL;
     if (!why && !json_line_texts(json, texts, line, fields, s->pair ? 2 : 1, NULL)) why = json->message;
     if (why) {
@@ -159,7 +159,7 @@ static bool take_fields(batch *b, place *p, const tokenize_settings *s, json_lin
 }
 
 static bool split_at_tab(batch *b, place *p, const text_input *in) {
-    const char *begin = b->text.data + p->begin,
+    const char *begin = bytes_text(&b->text, p->begin, p->begin).data,
                *tab = p->end > p->begin ? memchr(begin, '\t', p->end - p->begin) : NULL;
     if (!tab) {
         snprintf(b->message, sizeof b->message, "%s: there is no tab between two texts", text_input_place(in));
@@ -189,7 +189,7 @@ static bool gather(batch *b, const tokenize_settings *s, json_line *json, text_i
         if (state < 0) snprintf(b->message, sizeof b->message, "%s", in->message);
         if (state < 0 && in->bad && pass_bad(b, p.begin, in)) continue;
         if (state <= 0) return false;
-        if (s->field && json_line_blank((pith_str){ b->text.data + p.begin, b->text.size - p.begin })) {
+        if (s->field && json_line_blank(bytes_text(&b->text, p.begin, b->text.size))) {
             b->text.size = p.begin;
             continue;
         }

@@ -119,7 +119,7 @@ static int eval_read_pairs(eval_texts *t, const command *c, const char *path) {
     t->texts = grow(NULL, (t->count + 1) * sizeof *t->texts);
     for (size_t i = 0; i < t->count; i++) {
         const size_t end = i + 1 < t->count ? r.places[i + 1] : t->kept.size;
-        t->texts[i] = (pith_str){ (const char *)t->kept.data + r.places[i], end - r.places[i] };
+        t->texts[i] = bytes_text(&t->kept, r.places[i], end);
     }
     free(r.places);
     return code;

@@ -38,7 +38,7 @@ static pith_str cut_text(text_batch *b, pith_str text) {
 
 /* Replaces the line, which begins at `from` in data, by the texts in its fields. */
 static bool take_fields(text_batch *b, size_t from, bool too_long) {
-    pith_str line = { b->data.data + from, b->data.size - from }, texts[2];
+    pith_str line = bytes_text(&b->data, from, b->data.size), texts[2];
     b->json.replace = b->in.replace;
     const char *why = NULL;
     if (too_long)
@@ -83,7 +83,7 @@ static int take_line(text_batch *b) {
         if (state < 0) snprintf(b->message, sizeof b->message, "%s", b->in.message);
         if (state < 0 && b->in.bad) return pass_bad(b);
         if (state <= 0) return state;
-    } while (b->width && json_line_blank((pith_str){ b->data.data + from, b->data.size - from }));
+    } while (b->width && json_line_blank(bytes_text(&b->data, from, b->data.size)));
     b->begins[b->count * width + 1] = b->data.size;
     if (b->width && !take_fields(b, from, cut)) return pass_bad(b);
     b->cut += !b->width && cut;
@@ -106,7 +106,7 @@ int text_batch_next(text_batch *b, size_t most) {
         b->texts[i] = grow(b->texts[i], (b->count + 1) * sizeof *b->texts[i]);
         for (size_t k = 0; k < b->count; k++) {
             const size_t *begin = &b->begins[k * width + i];
-            b->texts[i][k] = (pith_str){ b->data.data + begin[0], begin[1] - begin[0] };
+            b->texts[i][k] = bytes_text(&b->data, begin[0], begin[1]);
         }
     }
     if (b->count) b->kept_begins[b->count] = b->kept.size;

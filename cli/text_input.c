@@ -31,6 +31,10 @@ void bytes_add(bytes *b, const void *data, size_t size) {
     b->size += size;
 }
 
+pith_str bytes_text(const bytes *b, size_t begin, size_t end) {
+    return (pith_str){ b->data ? b->data + begin : "", end - begin };
+}
+
 void bytes_print(bytes *b, const char *format, ...) {
     va_list list;
     va_start(list, format);
@@ -151,7 +155,7 @@ static size_t invalid_length(const unsigned char *s, size_t size) {
 
 void bytes_replace_invalid(bytes *b, size_t from) {
     bytes good = { NULL, 0, 0 };
-    const char *p = b->data + from;
+    const char *p = bytes_text(b, from, from).data;
     size_t left = b->size - from;
     while (left) {
         size_t n = pith_text_valid((pith_str){ p, left });
@@ -222,7 +226,7 @@ int text_input_next(text_input *in, bytes *out, bool *cut) {
     else if (in->separator == '\n' && out->size > from && out->data[out->size - 1] == '\r')
         out->size--;
     if (cut) *cut = over;
-    size_t valid = pith_text_valid((pith_str){ out->data + from, out->size - from });
+    size_t valid = pith_text_valid(bytes_text(out, from, out->size));
     if (valid == out->size - from) return 1;
     if (in->replace) {
         bytes_replace_invalid(out, from);

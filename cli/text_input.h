@@ -27,6 +27,8 @@ typedef struct bytes {
 
 void bytes_reserve(bytes *b, size_t more);
 void bytes_add(bytes *b, const void *data, size_t size);
+/* Those at `begin` to before `end`; where there are none yet, the text is "", not NULL. */
+pith_str bytes_text(const bytes *b, size_t begin, size_t end);
 /* Puts U+FFFD in the place of what is not UTF-8 behind `from`, one for each maximal part of a character. */
 void bytes_replace_invalid(bytes *b, size_t from);
 void bytes_print(bytes *b, const char *format, ...) __attribute__((format(printf, 2, 3)));

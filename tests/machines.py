@@ -26,7 +26,7 @@ NOBODY = 65534
 # What the tests of a copied build need none of: objects, and builds that other tests made.
 LEFT_OUT = re.compile(r"CMakeFiles$|Testing$|\.(o|a|ninja|log)$|/tests/(test_\w+|install|extending|subproject|select_\w+)$")
 # These have the paths of data and build compiled in, so a copy of the build would test nothing of its place.
-COMPILED_PATHS = "^(test_|cpp|far$)"
+COMPILED_PATHS = "^(test_|cpp|far$|many_threads)"
 
 
 # Tests of the files with the label `machine` that take half of their time, and ask nothing of the machine that others do not.
@@ -217,7 +217,7 @@ def run(name, play, build, arguments):
             return True
         if not arguments.whole:
             machine.environment["PITH_TEST_LEAVE_OUT"] = " ".join(LONG_ONES.split())
-        chosen = ["-LE", "^(long|build)$"] if arguments.whole else ["-L", "^machine$", "-LE", "^(long|build)$"]
+        chosen = ["-LE", "^(long|build|apart)$"] if arguments.whole else ["-L", "^machine$", "-LE", "^(long|build|apart)$"]
         if machine.leave_out:
             chosen += ["-E", machine.leave_out]
         done = subprocess.run([*machine.prefix, "ctest", "--test-dir", machine.build, "--output-on-failure", "--no-tests=error",

@@ -30,7 +30,8 @@ static void sums_shift_row(const pith_sums_shift *s, int64_t i) {
     const vi p = vi_set1((int32_t)zero), q = vi_set1((int32_t)((uint32_t)sum - (uint32_t)s->k * zero));
     int64_t j = 0;
     for (; s->n - j >= 16; j += 16)
-        vi_store(c + j, sums_shifted(s, vi_load(c + j), s->column_sums + j, s->column_zeros + j, p, q));
+        vi_store(c + j, sums_shifted(s, vi_load(c + j), s->column_sums + j,
+                                     s->column_zeros ? s->column_zeros + j : NULL, p, q));
     if (j == s->n) return;
     const size_t bytes = (size_t)(s->n - j) * sizeof *c;
     memcpy(rest[0], c + j, bytes);

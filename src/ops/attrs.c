@@ -156,7 +156,7 @@ static bool is_alternative(pith_str alternatives, pith_str value) {
 
 /* "expected 1 to 5", "expected a, b or c". */
 static const char *expected_text(const pith_attr_rule *rule, char *text, size_t size) {
-    const char *p = rule->allowed.data, *end = p + rule->allowed.size, *between = "";
+    const char *p = rule->allowed.data, *end = p ? p + rule->allowed.size : NULL, *between = "";
     pith_text_out out = pith_text_begin(text, size);
     pith_text_put(&out, "expected ");
     if (!rule->allowed.size) {

@@ -181,7 +181,8 @@ static const float *table_row(const work *w, int t, int64_t row, int worker) {
     int64_t id = id_at(w->ids[t], at);
     if (id < 0) id += w->table[t]->dims[0];
     const small_table *small = &w->s->small[t];
-    float *own = w->wide + worker * (TABLES_MAX + 1) * w->row.n, *wide = own + t * w->row.n;
+    float *own = w->wide ? w->wide + worker * (TABLES_MAX + 1) * w->row.n : NULL,
+          *wide = own ? own + t * w->row.n : NULL;
     if (embed_norm_is_narrow(w->table[t]->dtype) && !small->rows) {
         embed_norm_read_floats(wide, w->table[t], id * w->row.n, w->row.n, own + TABLES_MAX * w->row.n);
         return wide;

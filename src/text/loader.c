@@ -225,7 +225,7 @@ pith_status pith_loader_replace(pith_loader *loader, const char *kind, pith_str 
 
 static pith_status load_tokenizer_json(pith_loader *loader, const char *path, pith_str bytes) {
     const char *slash = strrchr(path, '/');
-    pith_json *j = pith_arena_alloc(loader->scratch, 2 * sizeof *j), *added = j + 1;
+    pith_json *j = pith_arena_alloc(loader->scratch, 2 * sizeof *j), *added = j ? j + 1 : NULL;
     bool has_added = false;
     pith_str key;
     if (!j) return pith_fail_memory(loader->err, 2 * sizeof *j);

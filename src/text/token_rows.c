@@ -50,8 +50,9 @@ bool pith_tokens_reserve(pith_tokens *tokens, const pith_allocator *allocator, s
     if (need <= tokens->capacity) return true;
     size_t capacity = need + need / 2 + 64;
     if (pith_mul_overflows(capacity, pith_tokens_row_bytes(), &bytes)) return false;
-    char *block = pith_memory_alloc(allocator, BLOCK_HEAD + bytes, BLOCK_HEAD), *data = block + BLOCK_HEAD;
+    char *block = pith_memory_alloc(allocator, BLOCK_HEAD + bytes, BLOCK_HEAD);
     if (!block) return false;
+    char *data = block + BLOCK_HEAD;
     pith_tokens old = *tokens;
     memcpy(block, allocator, sizeof *allocator);
     for (size_t c = 0; c < COLUMNS; c++) {

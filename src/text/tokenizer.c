@@ -78,7 +78,7 @@ static pith_status tokenizer_encode_framed(pith_tokens *tokens, pith_encoding *e
         status = tokenizer_encode_texts(&split, enc, texts, count, SIZE_MAX, !o->no_offsets);
     const size_t first = tokens->count;
     if (!status) status = pith_frame(tokens, enc, texts, pair ? split : enc->count, pair != NULL, &t, o);
-    if (!status && enc->tokenizer->untyped && !o->raw)
+    if (!status && enc->tokenizer->untyped && !o->raw && tokens->count > first)
         memset(tokens->type_ids + first, 0, (tokens->count - first) * sizeof *tokens->type_ids);
     if (enc->out_of_memory) status = pith_fail_memory(enc->err, text.size);
     return status == PITH_ERR_MEMORY ? pith_fail_at(enc->err, status, "a text of %zu bytes: ", text.size) : status;

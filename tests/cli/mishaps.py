@@ -53,7 +53,7 @@ class Interrupted(Command):
 
     def test_kills(self):
         """Killed again and again, whenever: the file that comes out is the same to the byte."""
-        texts, objects = self.many(400)
+        texts, objects = self.many(150)
         out = self.dir / "out"
         for seed, (format, source) in enumerate((("npy", texts), ("csv", texts), ("jsonl", objects))):
             random.seed(seed)

@@ -46,7 +46,7 @@ def quick_tests(made):
     tests = []
     for entry in json.loads(shown.stdout)["tests"]:
         properties = {p["name"]: p["value"] for p in entry["properties"]}
-        if {"long", "build"} & set(properties.get("LABELS", [])) or entry["name"] in LEFT_OUT:
+        if {"long", "build", "apart"} & set(properties.get("LABELS", [])) or entry["name"] in LEFT_OUT:
             continue
         named = re.findall(re.escape(str(made.folder)) + r"/([\w./-]+)", " ".join(entry["command"]))
         needs = [n for n in named if (made.folder / n).is_file()] + [LOADED[n] for n in [entry["name"]] if n in LOADED]

@@ -212,6 +212,7 @@ class Results(Quantized):
         self.assertLess(off[()], 1e-5)
         self.assertGreater(off["--no-rows",], 1e-4)
 
+    @unittest.skipUnless(os.environ.get("PITH_TEST_LONG"), "takes long: make test-long")
     def test_calibrate(self):
         """On texts that were not among those of the calibration, MiniLM of 4 bits comes much nearer."""
         lines = (DATA / "sts/stsb-en-dev.csv").read_text().splitlines()

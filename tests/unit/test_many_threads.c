@@ -12,7 +12,7 @@ enum { THREADS = 64, PARTS = 4, TEXTS = 48, LENGTHS = 3, SESSION_TOKENS = 12, SE
 static golden g;
 static pith_model *model;
 static pith_session_pool *pool;
-static double seconds = 8;
+static double seconds = 3;
 static const int32_t lengths[LENGTHS] = { 0, 16, 7 }; /* max_length */
 
 /* What one thread got, before the others began. */
