@@ -3,6 +3,7 @@
 #include "base/dropped.h"
 #include "base/part.h"
 #include "hf/module_transformer.h"
+#include "hf/adapter.h"
 #include "hf/hf_keys.h"
 
 #include <string.h>
@@ -497,13 +498,34 @@ static pith_status transformer_features(pith_module_reader *r, pith_str model_ty
         PITH_STR_ARG(model_type));
 }
 
+/* config.json of the folder, or of the network that the adapter in the folder belongs to. */
+static pith_status transformer_config_read(pith_module_reader *r, pith_str folder, transformer_config *c) {
+    pith_module_reader of_base = *r;
+    pith_modules_source source = *r->source;
+    pith_str dir = pith_str_of(source.dir), base;
+    bool adapted, there;
+    if (folder.size) PITH_TRY(pith_path_join(&dir, r->arena, source.dir, folder, r->err));
+    PITH_TRY(pith_adapter_base(&base, &adapted, dir.data, r->arena, r->err));
+    if (base.data == dir.data) {
+        PITH_TRY(pith_module_json(&there, r, folder, "config.json", read_config, c));
+        return adapted
+                   ? pith_module_decide(r, "adapter", folder, "adapter_config.json", "added to the weights beside it")
+                   : PITH_OK;
+    }
+    source.dir = base.data;
+    of_base.source = &source;
+    PITH_TRY(pith_module_json(&there, &of_base, PITH_STR(""), "config.json", read_config, c));
+    r->layered = of_base.layered;
+    return pith_module_decide(r, "adapter", folder, "adapter_config.json", "added to the weights of " PITH_STR_FMT,
+                              PITH_STR_ARG(base));
+}
+
 pith_status pith_module_transformer_read(pith_module_reader *r, pith_str folder, bool *causal) {
     transformer_config c = { .causal = true, .model_type = PITH_STR("") };
-    bool there;
     PITH_TRY(pith_module_needs(r, PITH_STAGE_TEXT));
     r->stage = PITH_STAGE_ROWS;
     r->modules->folder = folder;
-    PITH_TRY(pith_module_json(&there, r, folder, "config.json", read_config, &c));
+    PITH_TRY(transformer_config_read(r, folder, &c));
     PITH_TRY(read_limits(r, folder));
     if (c.classifier && r->alone) r->task = PITH_TASK_CLASSIFY;
     *causal = c.causal_name && c.causal;
