@@ -86,8 +86,8 @@ pith_status pith_hf_build_weights(pith_graph **graph, const pith_hf_config *conf
 }
 
 pith_status pith_hf_build_from(pith_graph **graph, pith_hf_report *report, const char *dir, const char *wanted,
-                               const pith_judge *judge, pith_files *files, pith_arena *arena, const pith_log *log,
-                               pith_error *err) {
+                               const pith_judge *judge, pith_str task, pith_files *files, pith_arena *arena,
+                               const pith_log *log, pith_error *err) {
     pith_hf_config config;
     const pith_hf_family *family;
     pith_weights weights;
@@ -100,6 +100,7 @@ pith_status pith_hf_build_from(pith_graph **graph, pith_hf_report *report, const
     PITH_TRY(hf_build_find_family(&family, &config, arena, err));
     if (family->keys) PITH_TRY(pith_hf_config_complete(&config, family->keys->reads, err));
     PITH_TRY(pith_hf_keys_check(report, &config, family, arena, log, err));
+    config.task = task;
     config.judge = judge && judge->answers ? judge : NULL;
     PITH_TRY(pith_weights_init(&weights, arena, err));
     PITH_TRY(pith_weights_read(&weights, &weights_name, base.data, wanted, files, err));
@@ -111,5 +112,5 @@ pith_status pith_hf_build_from(pith_graph **graph, pith_hf_report *report, const
 
 pith_status pith_hf_build(pith_graph **graph, const char *dir, pith_files *files, pith_arena *arena,
                           const pith_log *log, pith_error *err) {
-    return pith_hf_build_from(graph, NULL, dir, NULL, NULL, files, arena, log, err);
+    return pith_hf_build_from(graph, NULL, dir, NULL, NULL, PITH_STR(""), files, arena, log, err);
 }

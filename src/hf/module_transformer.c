@@ -34,6 +34,7 @@ static bool positions_follow_padding(pith_str model_type) {
 typedef struct transformer_config {
     bool causal_name, causal, classifier;
     pith_str model_type; /* "" if it is not given */
+    pith_str task;       /* default_task; "" if it is not given */
 } transformer_config;
 
 static bool name_ends_in(pith_str name, const char *suffix) {
@@ -96,6 +97,22 @@ static int32_t default_positions(pith_module_reader *r, pith_str model_type) {
     return transformer_count(&j);
 }
 
+/* lora_adaptations: the tasks of a network, by number. */
+static void read_tasks(pith_json *j, pith_module_reader *r) {
+    pith_modules *m = r->modules;
+    pith_str *tasks = NULL;
+    size_t n = 0, capacity = 0;
+    for (pith_json_array(j); pith_json_next_item(j);) {
+        if (!pith_arena_grow(r->arena, (void **)&tasks, n, &capacity, sizeof *tasks)) {
+            pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+            return;
+        }
+        tasks[n++] = pith_json_copy(j, r->arena, pith_json_string(j));
+    }
+    m->tasks = tasks;
+    m->task_count = n;
+}
+
 static void read_config(pith_json *j, pith_module_reader *r, void *to) {
     transformer_config *c = to;
     pith_modules *m = r->modules;
@@ -115,11 +132,17 @@ static void read_config(pith_json *j, pith_module_reader *r, void *to) {
             read_architectures(j, c);
         else if (pith_str_is(key, "output_hidden_states") && pith_json_peek(j) == PITH_JSON_BOOL)
             r->layered = pith_json_bool(j);
+        else if (pith_str_is(key, "lora_adaptations") && pith_json_peek(j) == PITH_JSON_ARRAY)
+            read_tasks(j, r);
+        else if (pith_str_is(key, "default_task") && pith_json_peek(j) == PITH_JSON_STRING)
+            c->task = pith_json_copy(j, r->arena, pith_json_string(j));
         else if (pith_str_is(key, "is_causal") && pith_json_peek(j) == PITH_JSON_BOOL)
             c->causal = pith_json_bool(j);
         else
             pith_json_skip(j);
     }
+    for (size_t i = 0; i < m->task_count; i++)
+        if (pith_str_eq(m->tasks[i], c->task)) m->task = (int32_t)i;
     complete_text_section(m, model_type, &pad);
     if (!m->positions) m->positions = default_positions(r, model_type);
     c->model_type = pith_json_copy(j, r->arena, model_type);
@@ -521,7 +544,7 @@ static pith_status transformer_config_read(pith_module_reader *r, pith_str folde
 }
 
 pith_status pith_module_transformer_read(pith_module_reader *r, pith_str folder, bool *causal) {
-    transformer_config c = { .causal = true, .model_type = PITH_STR("") };
+    transformer_config c = { .causal = true, .model_type = PITH_STR(""), .task = PITH_STR("") };
     PITH_TRY(pith_module_needs(r, PITH_STAGE_TEXT));
     r->stage = PITH_STAGE_ROWS;
     r->modules->folder = folder;
