@@ -92,6 +92,20 @@ class Modules(Command):
         self.bad(1, "-m", other, says=("adapter_model.safetensors", "encoder.layer.7", "base_model_name_or_path"))
         self.good("-m", folder)
 
+    def test_every_module_is_known(self):
+        """Each class that the pinned sentence-transformers has is a line of modules.def: it is run, or refused by name."""
+        listed = (SOURCE / "tests/data/cases/module-classes.txt").read_text().split()
+        shutil.copytree(CASES / "transformer-arguments", self.dir / "m")
+        for name in listed:
+            modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models." + name}]
+            (self.dir / "m/modules.json").write_text(json.dumps(modules))
+            said = self.run_pith("-m", "m").stderr.decode()
+            self.assertNotIn("supported are", said, name)
+        self.assertGreater(len(listed), 20)
+        modules[0]["type"] = "sentence_transformers.models.Unheard"
+        (self.dir / "m/modules.json").write_text(json.dumps(modules))
+        self.bad(1, "-m", "m", says=("Unheard", "supported are"))
+
     def test_clip_methods(self):
         """A Transformer with get_text_features is the folder without modules.json: text_embeds."""
         folder = self.copy("st6-clip-methods")
