@@ -55,7 +55,8 @@ typedef struct pith_open_options {
                                See pith/runtime.h */
     const char *model_file; /* name of the file to open in a directory: "onnx/model_fp16.onnx", "pytorch_model.bin";
                                NULL: the best one there, see docs/cli.md */
-    const char *route;      /* which route of a Router module to take: "query"; NULL: the model's default */
+    const char *route; /* which route of a Router module to take: "query"; or which task of a network with a part for
+                          each (lora_adaptations in config.json): "retrieval.query"; NULL: the model's default */
     /* Freed buffers that are kept for later calls. They count as held by the model, but not against a request: the pool
      * is freed before the memory limit refuses one. pith_model_trim frees it too. */
     int32_t pool_blocks; /* the most buffers; 0: 32; -1: none are kept. At most 4096 */

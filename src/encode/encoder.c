@@ -68,6 +68,20 @@ static int64_t encoder_choose_chunk(const pith_graph *graph) {
     return fitting > CHUNK_TOKENS_MAX ? CHUNK_TOKENS_MAX : fitting;
 }
 
+/* The number of the task for which the model was opened. */
+static pith_status encoder_take_task(pith_encoder *e, const pith_modules *m, pith_error *err) {
+    pith_str list = PITH_STR("");
+    e->feed.task = m->task;
+    if (m->task >= 0 && (size_t)m->task < m->task_count) return PITH_OK;
+    for (size_t i = 0; i < m->task_count && list.data; i++)
+        list = pith_arena_printf(&e->arena, "%s%s" PITH_STR_FMT, list.data, i ? ", " : "", PITH_STR_ALL(m->tasks[i]));
+    if (!list.data) return pith_fail_memory(err, 0);
+    return pith_fail(err, PITH_ERR_UNSUPPORTED, "the network's input 'task_id' needs a task, %s%s",
+                     m->task_count ? "which --route (pith_open_options.route) names; config.json has "
+                                   : "but config.json has no list of them (lora_adaptations)",
+                     list.data);
+}
+
 static pith_status encoder_init(pith_encoder *e, pith_error *err) {
     const pith_encoder_parts *parts = &e->parts;
     const pith_graph *graph = parts->program.graph;
@@ -76,6 +90,7 @@ static pith_status encoder_init(pith_encoder *e, pith_error *err) {
         PITH_TRY(encoder_read_output(e, i, err));
     }
     PITH_TRY(pith_feed_init(&e->feed, graph, parts->ragged, parts->modules->pad_token_id, &e->arena, err));
+    if (e->feed.tasked) PITH_TRY(encoder_take_task(e, parts->modules, err));
     e->dropped = parts->modules->dropped.size ? pith_tokenizer_id(parts->tokenizer, parts->modules->dropped)
                                               : parts->modules->dropped_id;
     e->token_characters = parts->modules->cuts_characters ? pith_text_median_token(parts->tokenizer) : 0;

@@ -20,12 +20,15 @@ typedef struct pith_feed {
     bool ragged;          /* texts are packed: [tokens]; else one text: [1, tokens] */
     bool typed;           /* the graph has token type ids */
     bool masked;          /* it has a mask */
+    bool tasked;          /* it has the number of a task */
+    int32_t task;         /* that number; set after pith_feed_init, which makes it 0 */
     int64_t fixed_length; /* the sequence length the graph was exported for, texts are padded to it; 0: any */
     int32_t pad_token_id;
 } pith_feed;
 
-/* Finds the role of each input. Returns PITH_ERR_UNSUPPORTED, with the input's name, if an input cannot be made from
- * text. */
+/* Finds the role of each input. Inputs of a cache of earlier tokens (past_key_values.*) get no tokens, and those that
+ * say whether there is a cache get false. Returns PITH_ERR_UNSUPPORTED, with the input's name, if an input cannot be
+ * made from text. */
 pith_status pith_feed_init(pith_feed *feed, const pith_graph *graph, bool ragged, int32_t pad_token_id,
                            pith_arena *arena, pith_error *err);
 

@@ -21,7 +21,7 @@ static const pith_hf_encoder_layout jina_xlm_layout = { .layer = "encoder.layers
                                                         .has_types = true };
 
 static void jina_xlm_choose_task(pith_hf_builder *b) {
-    pith_str task = pith_hf_string(b, "default_task", "");
+    pith_str task = b->config->task.size ? b->config->task : pith_hf_string(b, "default_task", "");
     pith_str *tasks = pith_hf_strings(b, "lora_adaptations", ADAPTERS_MAX, &b->adapters);
     for (int64_t i = 0; i < b->adapters && task.size; i++)
         if (pith_str_eq(tasks[i], task)) b->adapter = i + 1;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/used.h"
 #include "base/str.h"
+#include "hf/adapter.h"
 #include "hf/hf.h"
 #include "hf/family.h"
 #include "hf/hf_keys.h"
@@ -58,17 +59,6 @@ static pith_status hf_build_add_beside(pith_weights *weights, const char *name, 
     return PITH_OK;
 }
 
-/* transformers adds an adapter that lies beside the weights; without it the vectors are those of another model. */
-static pith_status hf_build_refuse_adapter(const char *dir, pith_arena *arena, pith_error *err) {
-    bool there;
-    pith_str path;
-    PITH_TRY(pith_file_find(&there, &path, arena, dir, "adapter_config.json", err));
-    if (!there) return PITH_OK;
-    return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                     "adapter_config.json: the adapter beside the weights is not supported; merge it into them with "
-                     "merge_and_unload() of the package peft and save the model again, or remove the file");
-}
-
 static pith_status hf_build_family(pith_graph **graph, const pith_hf_family *family, pith_hf_config *config,
                                    const pith_weights *weights, const char *weights_name, pith_arena *arena,
                                    const pith_log *log, pith_error *err) {
@@ -96,22 +86,25 @@ pith_status pith_hf_build_weights(pith_graph **graph, const pith_hf_config *conf
 }
 
 pith_status pith_hf_build_from(pith_graph **graph, pith_hf_report *report, const char *dir, const char *wanted,
-                               const pith_judge *judge, pith_files *files, pith_arena *arena, const pith_log *log,
-                               pith_error *err) {
+                               const pith_judge *judge, pith_str task, pith_files *files, pith_arena *arena,
+                               const pith_log *log, pith_error *err) {
     pith_hf_config config;
     const pith_hf_family *family;
     pith_weights weights;
     const char *weights_name;
-    pith_str text;
-    PITH_TRY(open_in(&text, files, dir, PITH_STR("config.json"), arena, err));
+    pith_str text, base;
+    bool adapted;
+    PITH_TRY(pith_adapter_base(&base, &adapted, dir, arena, err));
+    PITH_TRY(open_in(&text, files, base.data, PITH_STR("config.json"), arena, err));
     PITH_TRY(pith_hf_config_read(&config, text, "config.json", arena, err));
     PITH_TRY(hf_build_find_family(&family, &config, arena, err));
     if (family->keys) PITH_TRY(pith_hf_config_complete(&config, family->keys->reads, err));
     PITH_TRY(pith_hf_keys_check(report, &config, family, arena, log, err));
+    config.task = task;
     config.judge = judge && judge->answers ? judge : NULL;
-    PITH_TRY(hf_build_refuse_adapter(dir, arena, err));
     PITH_TRY(pith_weights_init(&weights, arena, err));
-    PITH_TRY(pith_weights_read(&weights, &weights_name, dir, wanted, files, err));
+    PITH_TRY(pith_weights_read(&weights, &weights_name, base.data, wanted, files, err));
+    if (adapted) PITH_TRY(pith_adapter_apply(&weights, dir, files, err));
     PITH_TRY(hf_build_add_beside(&weights, "sparse_linear", dir, files, arena, err));
     PITH_TRY(hf_build_add_beside(&weights, "colbert_linear", dir, files, arena, err));
     return hf_build_family(graph, family, &config, &weights, weights_name, arena, log, err);
@@ -119,5 +112,5 @@ pith_status pith_hf_build_from(pith_graph **graph, pith_hf_report *report, const
 
 pith_status pith_hf_build(pith_graph **graph, const char *dir, pith_files *files, pith_arena *arena,
                           const pith_log *log, pith_error *err) {
-    return pith_hf_build_from(graph, NULL, dir, NULL, NULL, files, arena, log, err);
+    return pith_hf_build_from(graph, NULL, dir, NULL, NULL, PITH_STR(""), files, arena, log, err);
 }

@@ -14,6 +14,7 @@ typedef struct pith_hf_config {
     bool flash;                     /* use_flash_attn is there: a setting of code beside weights */
     bool classifier;                /* an architecture is one for sequence classification */
     bool both_ways;                 /* not in the file: a decoder's tokens see those behind them too */
+    pith_str task;                  /* not in the file: which entry of lora_adaptations is taken; size 0: as it says */
     const char *reads;              /* not in the file: keys and defaults of the family (hf_keys.h); NULL: none */
     pith_arena *arena;              /* of what was read */
     const char *name;               /* for messages */

@@ -3,6 +3,7 @@
 #include "base/dropped.h"
 #include "base/part.h"
 #include "hf/module_transformer.h"
+#include "hf/adapter.h"
 #include "hf/hf_keys.h"
 
 #include <string.h>
@@ -33,6 +34,7 @@ static bool positions_follow_padding(pith_str model_type) {
 typedef struct transformer_config {
     bool causal_name, causal, classifier;
     pith_str model_type; /* "" if it is not given */
+    pith_str task;       /* default_task; "" if it is not given */
 } transformer_config;
 
 static bool name_ends_in(pith_str name, const char *suffix) {
@@ -95,6 +97,22 @@ static int32_t default_positions(pith_module_reader *r, pith_str model_type) {
     return transformer_count(&j);
 }
 
+/* lora_adaptations: the tasks of a network, by number. */
+static void read_tasks(pith_json *j, pith_module_reader *r) {
+    pith_modules *m = r->modules;
+    pith_str *tasks = NULL;
+    size_t n = 0, capacity = 0;
+    for (pith_json_array(j); pith_json_next_item(j);) {
+        if (!pith_arena_grow(r->arena, (void **)&tasks, n, &capacity, sizeof *tasks)) {
+            pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+            return;
+        }
+        tasks[n++] = pith_json_copy(j, r->arena, pith_json_string(j));
+    }
+    m->tasks = tasks;
+    m->task_count = n;
+}
+
 static void read_config(pith_json *j, pith_module_reader *r, void *to) {
     transformer_config *c = to;
     pith_modules *m = r->modules;
@@ -114,11 +132,17 @@ static void read_config(pith_json *j, pith_module_reader *r, void *to) {
             read_architectures(j, c);
         else if (pith_str_is(key, "output_hidden_states") && pith_json_peek(j) == PITH_JSON_BOOL)
             r->layered = pith_json_bool(j);
+        else if (pith_str_is(key, "lora_adaptations") && pith_json_peek(j) == PITH_JSON_ARRAY)
+            read_tasks(j, r);
+        else if (pith_str_is(key, "default_task") && pith_json_peek(j) == PITH_JSON_STRING)
+            c->task = pith_json_copy(j, r->arena, pith_json_string(j));
         else if (pith_str_is(key, "is_causal") && pith_json_peek(j) == PITH_JSON_BOOL)
             c->causal = pith_json_bool(j);
         else
             pith_json_skip(j);
     }
+    for (size_t i = 0; i < m->task_count; i++)
+        if (pith_str_eq(m->tasks[i], c->task)) m->task = (int32_t)i;
     complete_text_section(m, model_type, &pad);
     if (!m->positions) m->positions = default_positions(r, model_type);
     c->model_type = pith_json_copy(j, r->arena, model_type);
@@ -497,13 +521,34 @@ static pith_status transformer_features(pith_module_reader *r, pith_str model_ty
         PITH_STR_ARG(model_type));
 }
 
+/* config.json of the folder, or of the network that the adapter in the folder belongs to. */
+static pith_status transformer_config_read(pith_module_reader *r, pith_str folder, transformer_config *c) {
+    pith_module_reader of_base = *r;
+    pith_modules_source source = *r->source;
+    pith_str dir = pith_str_of(source.dir), base;
+    bool adapted, there;
+    if (folder.size) PITH_TRY(pith_path_join(&dir, r->arena, source.dir, folder, r->err));
+    PITH_TRY(pith_adapter_base(&base, &adapted, dir.data, r->arena, r->err));
+    if (base.data == dir.data) {
+        PITH_TRY(pith_module_json(&there, r, folder, "config.json", read_config, c));
+        return adapted
+                   ? pith_module_decide(r, "adapter", folder, "adapter_config.json", "added to the weights beside it")
+                   : PITH_OK;
+    }
+    source.dir = base.data;
+    of_base.source = &source;
+    PITH_TRY(pith_module_json(&there, &of_base, PITH_STR(""), "config.json", read_config, c));
+    r->layered = of_base.layered;
+    return pith_module_decide(r, "adapter", folder, "adapter_config.json", "added to the weights of " PITH_STR_FMT,
+                              PITH_STR_ARG(base));
+}
+
 pith_status pith_module_transformer_read(pith_module_reader *r, pith_str folder, bool *causal) {
-    transformer_config c = { .causal = true, .model_type = PITH_STR("") };
-    bool there;
+    transformer_config c = { .causal = true, .model_type = PITH_STR(""), .task = PITH_STR("") };
     PITH_TRY(pith_module_needs(r, PITH_STAGE_TEXT));
     r->stage = PITH_STAGE_ROWS;
     r->modules->folder = folder;
-    PITH_TRY(pith_module_json(&there, r, folder, "config.json", read_config, &c));
+    PITH_TRY(transformer_config_read(r, folder, &c));
     PITH_TRY(read_limits(r, folder));
     if (c.classifier && r->alone) r->task = PITH_TASK_CLASSIFY;
     *causal = c.causal_name && c.causal;

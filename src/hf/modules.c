@@ -215,6 +215,25 @@ static pith_status modules_default(pith_module_reader *r) {
                               causal ? "lasttoken" : "mean");
 }
 
+/* A network with a part for each of several tasks is opened for one, as for a route. */
+static pith_status modules_task(pith_module_reader *r) {
+    pith_modules *m = r->modules;
+    pith_str list = PITH_STR(""), wanted = pith_str_of(r->source->route ? r->source->route : "");
+    if (m->route.size || !m->task_count || !r->source->route) {
+        if (m->task < 0) return PITH_OK;
+        return pith_module_decide(r, "task", PITH_STR(""), "config.json", PITH_STR_FMT,
+                                  PITH_STR_ARG(m->tasks[m->task]));
+    }
+    m->task = -1;
+    for (size_t i = 0; i < m->task_count; i++) {
+        if (pith_str_eq(m->tasks[i], wanted)) m->task = (int32_t)i;
+        list = pith_arena_printf(r->arena, "%s%s" PITH_STR_FMT, list.data, i ? ", " : "", PITH_STR_ALL(m->tasks[i]));
+        if (!list.data) return pith_fail_memory(r->err, 0);
+    }
+    if (m->task >= 0) return pith_module_decide(r, "task", PITH_STR(""), NULL, PITH_STR_FMT, PITH_STR_ARG(wanted));
+    return pith_fail(r->err, PITH_ERR_ARGUMENT, "the model has no task '%s'; it has %s", r->source->route, list.data);
+}
+
 pith_status pith_modules_read(pith_modules *modules, const pith_modules_source *source, pith_arena *arena,
                               pith_error *err) {
     *modules = (pith_modules)PITH_MODULES_INIT;
@@ -237,7 +256,8 @@ pith_status pith_modules_read(pith_modules *modules, const pith_modules_source *
     if (list.count && r.stage == PITH_STAGE_ROWS) modules->pooling = 0;
     modules_finish(modules);
     PITH_TRY(modules_settings(&r));
-    if (!source->route || modules->route.size) return PITH_OK;
+    PITH_TRY(modules_task(&r));
+    if (!source->route || modules->route.size || modules->task_count) return PITH_OK;
     return pith_fail(err, PITH_ERR_ARGUMENT, "the model has no routes, so there is none of the name '%s'",
                      source->route);
 }

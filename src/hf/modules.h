@@ -139,6 +139,9 @@ typedef struct pith_modules {
     pith_str route;                /* of the Router module; size 0: there is none */
     const pith_route_name *routes; /* [route_count] */
     size_t route_count;
+    const pith_str *tasks; /* [task_count] of config.json (lora_adaptations), by the numbers that a network takes */
+    size_t task_count;
+    int32_t task;            /* the one that is taken; -1: none */
     pith_vector_step *steps; /* between pooling and normalisation */
     size_t step_count, step_capacity;
     pith_decision *decisions;
@@ -155,7 +158,7 @@ typedef struct pith_modules {
 
 #define PITH_MODULES_INIT                                                                                              \
     {                                                                                                                  \
-        .pooling = PITH_POOL_MEAN, .include_prompt = true, .dropped_id = -1, .judge = PITH_JUDGE_INIT,                 \
+        .pooling = PITH_POOL_MEAN, .include_prompt = true, .dropped_id = -1, .task = -1, .judge = PITH_JUDGE_INIT,     \
         .folder = PITH_STR("")                                                                                         \
     }
 

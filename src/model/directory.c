@@ -199,6 +199,9 @@ pith_status pith_readers_directory(pith_model *m, pith_error *err) {
     PITH_TRY(open_named(&done, m, dir.data, false, err));
     if (!done && m->modules.folder.size) PITH_TRY(open_named(&done, m, m->dir.data, true, err));
     if (done) return PITH_OK;
+    PITH_TRY(pith_file_find(&done, &path, &m->arena, dir.data, "adapter_config.json", err));
+    if (done) PITH_TRY(note_file(m, path, err));
+    if (done) return open_directory(m, dir.data, NULL, err);
     const pith_cascade_part *cascades = pith_part_find("cascades");
     PITH_TRY(cascades ? cascades->find(m, dir.data, err) : directory_check_cascades(err));
     if (m->cascade) {

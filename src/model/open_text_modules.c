@@ -23,7 +23,7 @@ static pith_status text_modules_of_directory(pith_model *m, pith_error *err) {
     if (!status) return PITH_OK;
     if (status == PITH_ERR_MEMORY || status == PITH_ERR_ARGUMENT) return pith_fail(err, status, "%s", fault.message);
     m->no_text = fault;
-    m->modules = (pith_modules){ .folder = PITH_STR("") };
+    m->modules = (pith_modules){ .folder = PITH_STR(""), .task = -1 };
     return PITH_OK;
 }
 

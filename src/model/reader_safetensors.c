@@ -26,7 +26,9 @@ static pith_status reader_safetensors_read(pith_model *m, const pith_source *sou
     m->from_safetensors = true;
     if (!input->build || m->options.model_file) {
         pith_hf_report report;
-        PITH_TRY(pith_hf_build_from(&m->graph, &report, source->folder, m->weights_file, &m->modules.judge, &m->files,
+        const pith_modules *modules = &m->modules;
+        PITH_TRY(pith_hf_build_from(&m->graph, &report, source->folder, m->weights_file, &m->modules.judge,
+                                    modules->task < 0 ? PITH_STR("") : modules->tasks[modules->task], &m->files,
                                     &m->arena, m->options.log, err));
         return reader_safetensors_note(m, &report, err);
     }

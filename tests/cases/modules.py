@@ -39,12 +39,72 @@ class Modules(Command):
             self.good("-m", folder)
 
     def test_adapter(self):
-        """sentence-transformers 5.7 with peft 0.21 applies the adapter; it is refused by name here."""
+        """The value is that of sentence-transformers 5.7 with peft 0.21."""
         folder = self.copy("adapter-beside-weights")
-        self.bad(1, "-m", folder, says=("adapter_config.json", "merge_and_unload"))
+        row = self.rows("-m", folder)[0]
+        np.testing.assert_allclose(row[:3], [-0.029898, 0.054464, -0.332872], atol=1e-6)
+        self.assertIn("added to the weights beside it", self.good("-m", folder, verb="inspect", stdin=b"").decode())
         (folder / "adapter_config.json").unlink()
         row = self.rows("-m", folder)[0]
         np.testing.assert_allclose(row[:3], [-0.086477, 0.392054, -0.049031], atol=1e-6)
+
+    def adapted(self, name, alone):
+        """A folder with one of the adapters of make_adapter_cases.py, beside the weights or with them in folder base."""
+        folder = self.dir / f"{name}{alone}"
+        shutil.copytree(CASES / "adapter-beside-weights", folder)
+        for file in (CASES / "lora" / name).iterdir():
+            shutil.copy(file, folder)
+        if alone:
+            base = self.dir / "base"
+            base.mkdir(exist_ok=True)
+            for file in ("config.json", "model.safetensors"):
+                shutil.move(folder / file, base / file)
+        return folder
+
+    def test_adapters(self):
+        """rslora, tables of vectors, ranks of layers and whole tensors, as peft 0.21 applies them."""
+        for name, expected in json.loads((CASES / "lora/expected.json").read_text()).items():
+            for alone in (True, False):
+                with self.subTest(name=name, alone=alone):
+                    row = self.rows("-m", self.adapted(name, alone))[0]
+                    np.testing.assert_allclose(row, expected, atol=2e-6)
+
+    def test_adapters_that_are_refused(self):
+        folder = self.copy("adapter-beside-weights")
+        for key, value in {"use_dora": True, "bias": "all", "alpha_pattern": {"query": 2}, "peft_type": "IA3",
+                           "init_lora_weights": "pissa", "lora_bias": True, "fan_in_fan_out": True,
+                           "layer_replication": [[0, 1]], "trainable_token_indices": [3], "a_new_key": 1}.items():
+            before = (folder / "adapter_config.json").read_text()
+            self.change(folder, "adapter_config.json", **{key: value})
+            self.bad(1, "-m", folder, says=("adapter_config.json", f"'{key}'", "merge_and_unload"))
+            (folder / "adapter_config.json").write_text(before)
+        alone = self.adapted("ranks", True)
+        shutil.rmtree(self.dir / "base")
+        self.bad(1, "-m", alone, says=("adapter_config.json", "base", "base_model_name_or_path"))
+        (folder / "adapter_model.safetensors").unlink()
+        self.bad(1, "-m", folder, says="adapter_model")
+
+    def test_adapter_of_another_network(self):
+        folder = self.copy("adapter-beside-weights")
+        other = self.adapted("rslora", False)
+        weights = other / "adapter_model.safetensors"
+        weights.write_bytes(weights.read_bytes().replace(b"encoder.layer.0", b"encoder.layer.7"))
+        self.bad(1, "-m", other, says=("adapter_model.safetensors", "encoder.layer.7", "base_model_name_or_path"))
+        self.good("-m", folder)
+
+    def test_every_module_is_known(self):
+        """Each class that the pinned sentence-transformers has is a line of modules.def: it is run, or refused by name."""
+        listed = (SOURCE / "tests/data/cases/module-classes.txt").read_text().split()
+        shutil.copytree(CASES / "transformer-arguments", self.dir / "m")
+        for name in listed:
+            modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models." + name}]
+            (self.dir / "m/modules.json").write_text(json.dumps(modules))
+            said = self.run_pith("-m", "m").stderr.decode()
+            self.assertNotIn("supported are", said, name)
+        self.assertGreater(len(listed), 20)
+        modules[0]["type"] = "sentence_transformers.models.Unheard"
+        (self.dir / "m/modules.json").write_text(json.dumps(modules))
+        self.bad(1, "-m", "m", says=("Unheard", "supported are"))
 
     def test_clip_methods(self):
         """A Transformer with get_text_features is the folder without modules.json: text_embeds."""
