@@ -398,6 +398,7 @@ static void write_dropped(trim *t, const char *levels) {
                 if (left >> d & 1) write_hash(to, piece_kind_names[k], known->items[i].name, piece_dtypes[d]);
             if (kept || k == PIECE_KERNELS) continue;
             name_of(name, known->items[i].name);
+            if (k == PIECE_PASSES) write_hash(to, "passes", name, ""); /* for options that ask for one */
             if (k == PIECE_PASSES || k == PIECE_RAGGED)
                 fprintf(to, "DROPPED_SPEED(\"%s %s\")\n", piece_kind_names[k], known->items[i].name);
             else if (is_small((piece_kind)k))
@@ -435,40 +436,58 @@ static void write_isas(const trim *t, const char *levels) {
     if (!count) die("isas: none of the target's is left; it has %s", levels);
 }
 
-typedef struct verb_kernels {
+typedef struct verb_lacks {
     const trim *t;
     const char *verb;
-} verb_kernels;
+    char text[LINE_MOST]; /* lines to add to the list, as messages of the library have them; "": the verb works */
+} verb_lacks;
 
-/* False if the verb cannot work without the family, which is not there. */
-static bool verb_has(void *user, const char *kind, const char *piece, const char *family) {
-    const verb_kernels *v = user;
-    return strcmp(kind, "verbs") || strcmp(piece, v->verb) || wants(v->t, PIECE_KERNELS, family);
+static void verb_note(verb_lacks *v, const char *before, const char *piece, const char *kind) {
+    const size_t used = strlen(v->text);
+    snprintf(v->text + used, sizeof v->text - used, "%s'- %s' under '%s:'", used ? before : "", piece, kind);
 }
 
-static bool verb_works(const trim *t, const char *verb) {
-    verb_kernels kernels = { t, verb };
-    if (!strcmp(verb, "select")) return !t->wanted.kinds[PIECE_OPERATORS].listed; /* it would miss what is left out */
-    if (!for_needs(t, "KERNELS", verb_has, &kernels)) return false;
-    for (size_t i = 0; i < sizeof verb_needs / sizeof *verb_needs; i++) {
-        const piece_names *names = &t->wanted.kinds[verb_needs[i].kind];
-        if (strcmp(verb_needs[i].verb, verb) || !names->listed) continue;
-        bool any = !verb_needs[i].pieces && names->count;
-        char piece[NAME_MOST];
-        for (const char *at = verb_needs[i].pieces; at && sscanf(at, "%255s", piece) == 1;) {
-            any |= piece_list_find(&t->wanted, verb_needs[i].kind, piece) != NULL;
-            at = strchr(at + 1, ' ');
-        }
-        if (!any) return false;
-    }
+/* Notes a family that the verb cannot work without and that is not there. */
+static bool verb_has(void *user, const char *kind, const char *piece, const char *family) {
+    verb_lacks *v = user;
+    if (!strcmp(kind, "verbs") && !strcmp(piece, v->verb) && !wants(v->t, PIECE_KERNELS, family))
+        verb_note(v, ", ", family, "kernels");
     return true;
+}
+
+/* Notes the pieces that would do, if none of them is there. */
+static void verb_check(verb_lacks *v, piece_kind kind, const char *pieces) {
+    const piece_names *names = &v->t->wanted.kinds[kind];
+    char piece[NAME_MOST];
+    if (!names->listed || (!pieces && names->count)) return;
+    for (const char *at = pieces; at && sscanf(at, "%255s", piece) == 1; at = strchr(at + 1, ' '))
+        if (piece_list_find(&v->t->wanted, kind, piece)) return;
+    if (!pieces) verb_note(v, ", ", "NAME", piece_kind_names[kind]);
+    for (const char *at = pieces; at && sscanf(at, "%255s", piece) == 1; at = strchr(at + 1, ' '))
+        verb_note(v, at > pieces ? " or " : ", ", piece, piece_kind_names[kind]);
+}
+
+/* A line LEFT_OUT for what verbs.def has of a verb that lacks something. */
+static bool verb_works(verb_lacks *v) {
+    v->text[0] = 0;
+    for_needs(v->t, "KERNELS", verb_has, v);
+    for (size_t i = 0; i < sizeof verb_needs / sizeof *verb_needs; i++)
+        if (!strcmp(verb_needs[i].verb, v->verb)) verb_check(v, verb_needs[i].kind, verb_needs[i].pieces);
+    if (!strcmp(v->verb, "select") && v->t->wanted.kinds[PIECE_OPERATORS].listed) /* it would miss what is left out */
+        snprintf(v->text, sizeof v->text, "all pieces, because it lists which of them a model uses");
+    return !v->text[0];
 }
 
 static void write_verbs(const trim *t, const char *from_folder, const char *to_folder) {
     char line[LINE_MOST], verb[NAME_MOST];
     FILE *from = open_list(from_folder, "verbs", "r"), *to = open_list(to_folder, "verbs", "w");
-    while (fgets(line, sizeof line, from))
-        if (sscanf(line, "VERB(%255[a-z])", verb) != 1 || verb_works(t, verb)) fputs(line, to);
+    while (fgets(line, sizeof line, from)) {
+        verb_lacks v = { .t = t, .verb = verb };
+        if (sscanf(line, "VERB(%255[a-z])", verb) != 1 || verb_works(&v))
+            fputs(line, to);
+        else
+            fprintf(to, "LEFT_OUT(%s, \"%s\")\n", verb, v.text);
+    }
     fclose(from);
     if (fclose(to)) die("%s/verbs.def cannot be written", to_folder);
 }

@@ -61,11 +61,15 @@ static const char *dropped_next(const char *at, const char *kind) {
 }
 
 pith_status pith_piece_check(const char *kind, pith_str name, pith_error *err) {
+    return pith_piece_check_for(kind, name, "", err);
+}
+
+pith_status pith_piece_check_for(const char *kind, pith_str name, const char *place, pith_error *err) {
     pith_lacks lacks = { .count = 0 };
-    if (pith_piece_is_dropped(kind, name)) pith_lacks_note(&lacks, kind, name, "");
+    if (pith_piece_is_dropped(kind, name)) pith_lacks_note(&lacks, kind, name, place);
     for (const char *at = pith_dropped_names; (at = dropped_next(at, kind)); at += strlen(at) + 1) {
         const char *listed = at + strlen(kind) + 1;
-        if (dropped_is(listed, name)) pith_lacks_note(&lacks, kind, pith_str_of(listed), "");
+        if (dropped_is(listed, name)) pith_lacks_note(&lacks, kind, pith_str_of(listed), place);
     }
     return pith_lacks_check(&lacks, err);
 }

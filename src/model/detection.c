@@ -452,7 +452,7 @@ static pith_status detect_check(const pith_detect_options *o, pith_error *err) {
         return pith_fail(err, PITH_ERR_ARGUMENT,
                          "width and height must both be 0, both PITH_DETECT_OWN_SIZE, or both from 1 to %d",
                          DETECT_SIDE_MOST);
-    if (o->threads < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "threads must not be negative");
+    PITH_TRY(pith_threads_check(o->threads, err));
     return PITH_OK;
 }
 
