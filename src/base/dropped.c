@@ -31,12 +31,15 @@ void pith_lacks_note(pith_lacks *lacks, const char *kind, pith_str name, const c
         lacks->unnamed++;
 }
 
+#define LACKS "this selective build lacks pieces; add to its list, and build again: "
+
+bool pith_error_is_lack(const pith_error *err) { return pith_dropped_count && strstr(err->message, LACKS); }
+
 pith_status pith_lacks_check(const pith_lacks *lacks, pith_error *err) {
     char more[64] = "";
     if (!lacks->count) return PITH_OK;
     if (lacks->unnamed) snprintf(more, sizeof more, " and %zu more", lacks->unnamed);
-    return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                     "this selective build lacks pieces; add to its list, and build again: %s%s", lacks->text, more);
+    return pith_fail(err, PITH_ERR_UNSUPPORTED, LACKS "%s%s", lacks->text, more);
 }
 
 static char dropped_plain(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }

@@ -45,4 +45,7 @@ pith_status pith_piece_check_for(const char *kind, pith_str name, const char *pl
  * made without, since it may be any of them; else PITH_OK. */
 pith_status pith_piece_check_any(const char *kind, pith_error *err);
 
+/* Whether an error is one of these, also behind other words. */
+bool pith_error_is_lack(const pith_error *err);
+
 #endif

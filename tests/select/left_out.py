@@ -213,7 +213,7 @@ def add_kind(kind):
                     silent.append(name)
         print(f"{kind}: {len(self.all[kind])} pieces; no model here needs {' '.join(sorted(n for n in self.all[kind] if not self.models[kind, n]))}; "
               f"models do without {' '.join(silent)}", file=sys.stderr)
-        self.assertEqual(found, [])
+        self.assertEqual(found, [], "\n".join(map(str, found)))
     setattr(Pieces, f"test_{kind}", test)
 
 
