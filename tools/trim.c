@@ -561,8 +561,7 @@ static bool add_own_kernels(void *user, const char *kind, const char *piece, con
 
 static bool add_parts(void *user, const char *kind, const char *piece, const char *part) {
     trim *t = user;
-    if (piece_list_find(&t->wanted, piece_kind_find(kind, strlen(kind)), piece))
-        keep(&t->wanted, PIECE_PARTS, part, 0);
+    if (piece_list_find(&t->wanted, piece_kind_find(kind, strlen(kind)), piece)) keep(&t->wanted, PIECE_PARTS, part, 0);
     return true;
 }
 

@@ -63,7 +63,8 @@ static bool hf_tasks_any(const char *words, pith_str name, pith_hf_builder *b) {
 
 static void hf_tasks_refuse(pith_hf_builder *b, const char *task, const char *output) {
     pith_error lacks = PITH_ERROR_INIT;
-    if (pith_piece_check_for("tasks", pith_str_of(task), output, &lacks)) pith_hf_fail(b, lacks.code, "%s", lacks.message);
+    if (pith_piece_check_for("tasks", pith_str_of(task), output, &lacks))
+        pith_hf_fail(b, lacks.code, "%s", lacks.message);
 }
 
 /* An output that is missing would be taken for a model that has none, or its readers would take another one. */

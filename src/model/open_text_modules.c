@@ -13,8 +13,8 @@
 #include "model/open.h"
 #include "ragged/ragged.h"
 
-/* Faults of the modules are kept for pith_embed, unless they are the caller's, or those of a build that was made without
- * a module: the graph would have other outputs. */
+/* Faults of the modules are kept for pith_embed, unless they are the caller's, or those of a build that was made
+ * without a module: the graph would have other outputs. */
 static pith_status text_modules_of_directory(pith_model *m, pith_error *err) {
     const pith_modules_source source = { m->dir.data, m->options.route, &m->files, m->options.log,
                                          &m->account.allocator };

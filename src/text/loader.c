@@ -285,11 +285,11 @@ static pith_status check_left_out(pith_loader *loader, const char *dir, const pi
         const char *list, *file;
         int rank;
     } files[] = {
-        { "tokenizer_json", "tokenizer.json", 0 },        { "sentencepiece", "sentencepiece.bpe.model", 20 },
-        { "sentencepiece", "spiece.model", 20 },          { "sentencepiece", "tokenizer.model", 20 },
-        { "sentencepiece", "spm.model", 20 },             { "sentencepiece", "sentencepiece.model", 20 },
-        { "bpe_files", "vocab.json", 30 },                { "vocab_txt", "vocab.txt", 40 },
-        { "tiktoken", "tokenizer.tiktoken", 50 },         { "gguf", "model.gguf", 60 },
+        { "tokenizer_json", "tokenizer.json", 0 }, { "sentencepiece", "sentencepiece.bpe.model", 20 },
+        { "sentencepiece", "spiece.model", 20 },   { "sentencepiece", "tokenizer.model", 20 },
+        { "sentencepiece", "spm.model", 20 },      { "sentencepiece", "sentencepiece.model", 20 },
+        { "bpe_files", "vocab.json", 30 },         { "vocab_txt", "vocab.txt", 40 },
+        { "tiktoken", "tokenizer.tiktoken", 50 },  { "gguf", "model.gguf", 60 },
     };
     for (size_t i = 0; pith_dropped_names[0] && i < sizeof files / sizeof *files; i++) {
         pith_str path;
