@@ -38,6 +38,21 @@ static const char *split_devices(runtime_choice *choice) {
     return alone;
 }
 
+int runtime_choice_check(const command *c, const runtime_choice *choice) {
+    const struct {
+        const char *flag;
+        const void *place;
+    } flags[] = { { "runtime-strict", &choice->strict }, { "ort-library", &choice->library },
+                  { "ort-python", &choice->python },     { "ort-level", &choice->level },
+                  { "ort-config", &choice->entries },    { "ort-profile", &choice->profile } };
+    if (choice->name) return EXIT_DONE;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (option_by_flag(flags[i].place)) return usage(c, "--%s goes with --runtime ort or auto", flags[i].flag);
+    if (choice->devices && strchr(choice->devices, ':') && option_by_flag(&choice->devices))
+        return usage(c, "--ep: settings of a device, NAME:KEY=VALUE, go with --runtime ort or auto");
+    return EXIT_DONE;
+}
+
 void runtime_choice_apply(pith_open_options *open, runtime_choice *choice, int32_t threads) {
     pith_runtime_options options = PITH_RUNTIME_OPTIONS_INIT;
     options.strict = choice->strict;
