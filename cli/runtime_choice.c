@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/message.h"
+
 static const char *const runtime_names[] = { "builtin", "ort", "auto" };
 
 /* A variable that is set and not empty. */
@@ -49,7 +51,7 @@ int runtime_choice_check(const command *c, const runtime_choice *choice) {
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (option_by_flag(flags[i].place)) return usage(c, "--%s goes with --runtime ort or auto", flags[i].flag);
     if (choice->devices && strchr(choice->devices, ':') && option_by_flag(&choice->devices))
-        return usage(c, "--ep: settings of a device, NAME:KEY=VALUE, go with --runtime ort or auto");
+        note("warning: --ep: settings of a device, NAME:KEY=VALUE, are ONNX Runtime's; the builtin runtime reads none");
     return EXIT_DONE;
 }
 

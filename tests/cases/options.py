@@ -79,8 +79,7 @@ class Silence(Command):
                             (("--tokens", "--normalize", "-m", CHAIN), "--normalize goes with dense vectors"),
                             (("--no-stemming", "-m", CHAIN), "--no-stemming goes with --bm25"),
                             (("--bm25-k", "2", "-m", CHAIN), "--bm25-k goes with --bm25, and with --sparse of miniCOIL"),
-                            (("--bm42-alpha", "1", "-m", CHAIN), "--bm42-alpha goes with --sparse of BM42"),
-                            (("--ep", "cpu:a=1", "-m", CHAIN), "--ep: settings of a device")):
+                            (("--bm42-alpha", "1", "-m", CHAIN), "--bm42-alpha goes with --sparse of BM42")):
             self.bad(2, *words, says=says)
         for words, says in ((("--sparse", "--bm42-alpha", "0.9", "-m", SPARSE), "alpha (--bm42-alpha) is of BM42, which the model is not"),
                             (("--sparse", "--bm25-b", "0.5", "-m", SPARSE), "--bm25-avg-len) are of miniCOIL, which the model is not"),
@@ -103,6 +102,8 @@ class Silence(Command):
         said = self.embed("-m", CHAIN, "--max-length", "100000")[2]
         self.assertEqual(said, f"warning: --max-length 100000 is above what the model takes; texts are cut at {positions} tokens\n")
         self.assertEqual(self.embed("-m", CHAIN, "--max-length", str(positions))[2], "")
+        said = self.embed("-m", CHAIN, "--ep", "cpu:a=1")[2]
+        self.assertIn("warning: --ep: settings of a device, NAME:KEY=VALUE, are ONNX Runtime's; the builtin runtime reads none\n", said)
         said = self.embed("-m", "chain.pith", "--optimization", "1")[2]
         self.assertIn("the file was compiled with optimization 3, which it keeps; 1 changes nothing", said)
         for flag, name in (("--inter-op-threads=2", "inter_op_threads"), ("--no-arena", "--no-arena"), ("--no-plan-reuse", "--no-plan-reuse"),
