@@ -72,7 +72,7 @@ function(pith_select_command out)
     set(compiler ${CMAKE_C_COMPILER})
   endif()
   set(arguments -DPITH_BUILD_SHARED=OFF -DPITH_BUILD_STATIC=OFF -DPITH_BUILD_IMAGE=OFF -DPITH_BUILD_COMMAND=ON
-    -DCMAKE_BUILD_TYPE=Release)
+    -DCMAKE_BUILD_TYPE=Release -DPITH_SELECT_ISAS=scalar) # lists are the same on every level, and two need not be compiled
   if(compiler)
     list(APPEND arguments -DCMAKE_C_COMPILER=${compiler})
   endif()

@@ -2,7 +2,7 @@
 """Selective builds with one option and nothing else set, from the configuration to the right numbers.
 
 usage: alone.py PITH SOURCE_DIR WORK_DIR [unittest arguments]
-One build folder serves all, configured again for each option, as a user would who tries them.
+Model is for make test-select, Others for the long tests. One build folder serves all, configured again for each option, as a user would who tries them.
 """
 import json
 import os
@@ -41,7 +41,7 @@ def numbers(pith, model, texts=(DATA / "modules/texts.txt").read_text()):
     return np.array([[float(n) for n in line.split(",")] for line in run(pith, "embed", "-m", model, "--format", "csv", input=texts, cwd=SOURCE).splitlines()])
 
 
-class Alone(unittest.TestCase):
+class Case(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         shutil.rmtree(SMALL, ignore_errors=True)
@@ -59,7 +59,9 @@ class Alone(unittest.TestCase):
         said = run(pith, "run", UNION / model, "-i", f"a={WORK / 'a.npy'}", "-i", f"b={WORK / 'b.npy'}", "-o", WORK / "out", code=1)
         self.assertIn(f"'- {operator}' under 'operators:'", said)
 
-    def test_1_model(self):
+
+class Model(Case):
+    def test_model(self):
         """No complete command is named, so one is built; the vectors are those of sentence-transformers."""
         pith = build(f"PITH_SELECT_OPS_MODEL={CHAIN}")
         self.assertTrue((SMALL / "pith_select_host/pith").exists())
@@ -69,6 +71,8 @@ class Alone(unittest.TestCase):
         np.testing.assert_array_equal(found, numbers(PITH, CHAIN))
         self.assertIn("'search'; add to its list", run(pith, "search", code=1))
 
+
+class Others(Case):
     def test_2_model_and_uses(self):
         pith = build(f"PITH_SELECT_OPS_MODEL={CHAIN}", "PITH_SELECT_USE=embed,search")
         run(PITH, "embed", "-m", CHAIN, "--format", "npy", "-o", WORK / "index.npy", input="a cat\na dog\ntwo\n", cwd=SOURCE)

@@ -2,7 +2,7 @@
 """Small commands for single models: the same bits as the complete command, and a named error for each line that is taken out.
 
 usage: pieces.py PITH SOURCE_DIR BUILD_DIR WORK_DIR [unittest arguments]
-Short is for make test, Lines for make test-select, Models for the long tests.
+Short is for make test, Lines and Models are for the long tests.
 """
 import copy
 import json
