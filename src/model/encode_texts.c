@@ -276,8 +276,9 @@ static pith_status encoding_check_hybrid(const encoding *c, pith_error *err) {
     if (o->alpha != none.alpha && c->m->hybrid.kind != PITH_HYBRID_BM42)
         return pith_fail(err, PITH_ERR_ARGUMENT, "alpha (--bm42-alpha) is of BM42, which the model is not");
     if ((o->k != none.k || o->b != none.b || o->avg_len != none.avg_len) && c->m->hybrid.kind != PITH_HYBRID_MINICOIL)
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "k, b and avg_len (--bm25-k, --bm25-b, --bm25-avg-len) are of miniCOIL, which the model is not");
+        return pith_fail(
+            err, PITH_ERR_ARGUMENT,
+            "k, b and avg_len (--bm25-k, --bm25-b, --bm25-avg-len) are of miniCOIL, which the model is not");
     return PITH_OK;
 }
 

@@ -235,7 +235,8 @@ pith_status pith_model_load(pith_model *m, pith_str file, pith_error *err) {
     PITH_TRY(pith_saved_read_settings(m, sections[PITH_SECTION_MODEL], err));
     if (wanted_level != SAVED_LEVEL_DEFAULT && wanted_level != m->options.optimization)
         pith_log_write(m->options.log, PITH_LOG_WARNING,
-                       "the file was compiled with optimization %d, which it keeps; %d changes nothing: compile it again",
+                       "the file was compiled with optimization %d, which it keeps; %d changes nothing: compile it "
+                       "again",
                        m->options.optimization, wanted_level);
     if (sections[PITH_SECTION_NETWORKS].data) PITH_TRY(load_detector(m, err));
     if (m->texts) PITH_TRY(m->texts->load(m, &weights, err));
