@@ -33,7 +33,9 @@ void pith_lacks_note(pith_lacks *lacks, const char *kind, pith_str name, const c
 
 #define LACKS "this selective build lacks pieces; add to its list, and build again: "
 
-bool pith_error_is_lack(const pith_error *err) { return pith_dropped_count && strstr(err->message, LACKS); }
+bool pith_error_is_lack(const pith_error *err) {
+    return (pith_dropped_count || pith_dropped_names[0]) && strstr(err->message, LACKS);
+}
 
 pith_status pith_lacks_check(const pith_lacks *lacks, pith_error *err) {
     char more[64] = "";
