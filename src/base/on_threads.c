@@ -2,7 +2,6 @@
 #include "base/threads.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 
 #include "base/dropped.h"
 
@@ -17,11 +16,9 @@ static const pith_threads_part *on_threads_part(void) {
 }
 
 pith_status pith_threads_check(int threads, pith_error *err) {
-    char place[32];
     if (threads < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "threads must not be negative");
     if (threads <= 1 || on_threads_part()) return PITH_OK;
-    snprintf(place, sizeof place, "threads %d", threads);
-    return pith_piece_check_for("parts", PITH_STR("threads"), place, err);
+    return pith_piece_check_for("parts", PITH_STR("threads"), "threads", err);
 }
 
 void pith_threads_run(pith_task *task, void *context, size_t parts, int threads) {

@@ -24,7 +24,7 @@ static pith_status lone_engine_fail(const pith_model *m, pith_status status, con
     pith_error lacks = PITH_ERROR_INIT;
     if (!m->engine.is_auto || status != PITH_ERR_UNSUPPORTED) return pith_fail(err, status, "%s", reason);
     const bool left_out = pith_piece_check("runtimes", PITH_STR("ort"), &lacks);
-    return pith_fail(err, status, "%s; ONNX Runtime, which runtime auto would take, is not in this build: %s", reason,
+    return pith_fail(err, status, "%s; ONNX Runtime, which auto takes, is not in this build: %s", reason,
                      left_out ? lacks.message : "build with PITH_WITH_RUNTIME_ORT");
 }
 

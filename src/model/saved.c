@@ -235,15 +235,13 @@ pith_status pith_model_load(pith_model *m, pith_str file, pith_error *err) {
     PITH_TRY(pith_saved_read_settings(m, sections[PITH_SECTION_MODEL], err));
     if (wanted_level != SAVED_LEVEL_DEFAULT && wanted_level != m->options.optimization)
         pith_log_write(m->options.log, PITH_LOG_WARNING,
-                       "the file was compiled with optimization %d, which it keeps; %d changes nothing: compile it "
-                       "again",
+                       "the file keeps the optimization %d that it was compiled with; %d changes nothing",
                        m->options.optimization, wanted_level);
     if (sections[PITH_SECTION_NETWORKS].data) PITH_TRY(load_detector(m, err));
     if (m->texts) PITH_TRY(m->texts->load(m, &weights, err));
     const bool routed = sections[PITH_SECTION_ROUTES].data || !m->texts || !m->options.route;
     if (!routed && !pith_str_is(m->modules.route, m->options.route))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the file has no routes, so there is none of the name '%s'",
-                         m->options.route);
+        return pith_fail(err, PITH_ERR_ARGUMENT, "the file has no route '%s'", m->options.route);
     if (wanted_precision && wanted_precision != m->options.precision) {
         static const char *const names[] = { "auto", "f32", "int8", "bf16" };
         return pith_fail(

@@ -84,7 +84,7 @@ class Silence(Command):
         for words, says in ((("--sparse", "--bm42-alpha", "0.9", "-m", SPARSE), "alpha (--bm42-alpha) is of BM42, which the model is not"),
                             (("--sparse", "--bm25-b", "0.5", "-m", SPARSE), "--bm25-avg-len) are of miniCOIL, which the model is not"),
                             (("--sparse", "--bm25-b", "0.5", "-m", DATA / "hybrid/bm42"), "are of miniCOIL, which the model is not"),
-                            (("-m", "chain.pith", "--route", "query"), "the file has no routes, so there is none of the name 'query'")):
+                            (("-m", "chain.pith", "--route", "query"), "the file has no route 'query'")):
             self.bad(1, *words, says=says, stdin=TEXT)
         for verb, words in (("embed", ("-m", CHAIN)), ("similarity", ("-m", CHAIN, "a", "b")), ("rerank", ("-m", CROSS, "--query", "a")),
                             ("classify", ("-m", CROSS)), ("run", (self.onnx / "model.onnx", "-i", "input_ids=x.npy")), ("detect", ("-m", DATA / "mtcnn", "x.png")),
@@ -105,7 +105,7 @@ class Silence(Command):
         said = self.embed("-m", CHAIN, "--ep", "cpu:a=1")[2]
         self.assertIn("warning: --ep: settings of a device, NAME:KEY=VALUE, are ONNX Runtime's; the builtin runtime reads none\n", said)
         said = self.embed("-m", "chain.pith", "--optimization", "1")[2]
-        self.assertIn("the file was compiled with optimization 3, which it keeps; 1 changes nothing", said)
+        self.assertIn("the file keeps the optimization 3 that it was compiled with; 1 changes nothing", said)
         for flag, name in (("--inter-op-threads=2", "inter_op_threads"), ("--no-arena", "--no-arena"), ("--no-plan-reuse", "--no-plan-reuse"),
                            ("--optimization=0", "optimization"), ("--check", "--check")):
             said = self.embed(*self.modes["ort"], flag)[2]

@@ -119,13 +119,13 @@ class Options(unittest.TestCase):
         self.lacks(self.pith, (("ort", "runtimes"),), "embed", "-m", CHAIN, "--runtime", "ort")
         self.assertIn("for inter_op_threads", self.lacks(self.pith, (("branches", "parts"),), "embed", "-m", CHAIN, "--inter-op-threads", "2"))
         alone = limited("alone", parts=("texts", "text_modules"))
-        self.assertIn("for threads 2", self.lacks(alone, (("threads", "parts"),), "embed", "-m", CHAIN, "--threads", "2"))
+        self.assertIn("for threads", self.lacks(alone, (("threads", "parts"),), "embed", "-m", CHAIN, "--threads", "2"))
         for threads in ((), ("--threads", "1")):
             self.assertEqual(run(alone, "embed", "-m", CHAIN, *threads).stdout, run(PITH, "embed", "-m", CHAIN).stdout)
         self.lacks(self.pith, (("checks", "parts"),), "embed", "-m", CHAIN, "--check")
         owned = limited("owned", readers=("onnx",), parts=())
         said = run(owned, "run", "--runtime", "auto", DATA / "control/if.onnx", "-i", "cond=x.npy").stderr.decode()
-        self.assertIn("ONNX Runtime, which runtime auto would take, is not in this build: ", said)
+        self.assertIn("ONNX Runtime, which auto takes, is not in this build: ", said)
         self.assertIn("'- ort' under 'runtimes:'", said)
 
     def test_passes(self):
