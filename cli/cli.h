@@ -115,8 +115,10 @@ typedef struct command {
 } command;
 
 #define VERB(name) extern const command command_##name;
+#define LEFT_OUT(name, lines)
 #include "cli/verbs.def"
 #undef VERB
+#undef LEFT_OUT
 
 /* Every verb, in the order of verbs.def; NULL ends the list. */
 extern const command *const verbs[];

@@ -15,6 +15,7 @@
 #include "cli/profile_file.h"
 #include "cli/step_times.h"
 #include "cli/synthetic.h"
+#include "cli/work_options.h"
 
 /* How long the peak-FMA loop runs before each workload. Longer steadies the peak; shorter leaves less time for the
  * clock to change between the loop and the workload. */
@@ -383,6 +384,7 @@ static int bench_work(bench *b, bool as_json, const char *profile_path) {
         return fail_model(b->command, &err, b->path);
     }
     b->open.profile = NULL;
+    work_tell_max_length(b->model, &b->embed.max_length);
     if (bench_measure(b, profile, &err))
         code = fail(b->command, "%s", err.message);
     else if (as_json)

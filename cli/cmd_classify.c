@@ -136,6 +136,7 @@ static int classify_run(int argc, char **argv) {
     if (s.raw) s.score.activation = PITH_ACTIVATION_NONE;
     code = work_open(&w);
     if (code) return code;
+    work_tell_max_length(w.model, &s.score.max_length);
     if (pith_classify(NULL, w.model, NULL, NULL, 0, &s.score, &err))
         code = fail(c, "%s", err.message);
     else

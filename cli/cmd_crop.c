@@ -460,6 +460,8 @@ static int open_detector(crop_job *j, crop_settings *s) {
     pith_error err = PITH_ERROR_INIT;
     if (s->map && !j->map.unknown) return EXIT_DONE;
     if (!s->model) return usage(j->c, "some rows of %s have no box; give a model with -m that finds the faces", s->map);
+    const int code = runtime_choice_check(j->c, &s->runtime);
+    if (code) return code;
     s->open.log = &warnings;
     runtime_choice_apply(&s->open, &s->runtime, 1);
     if (pith_model_open(&j->model, s->model, &s->open, &err)) return fail_model(j->c, &err, s->model);

@@ -329,7 +329,8 @@ static int detect_open(const command *c, detect_settings *s, const string_list *
     pith_error err = PITH_ERROR_INIT;
     pith_profile *profile;
     detect_job j = { .c = c, .s = s, .paths = paths };
-    int code = profile_open(&profile, c, s->profile, paths);
+    int code = runtime_choice_check(c, &s->runtime);
+    if (!code) code = profile_open(&profile, c, s->profile, paths);
     if (!code) code = telemetry_begin(&profile, c, s->runtime.telemetry, s->detect.threads);
     if (code) return code;
     s->open.log = &warnings;

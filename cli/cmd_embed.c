@@ -487,12 +487,14 @@ static int embed_job(job *j, const command *c, output *out, pith_embed_stats *st
 /* Opens the model and checks that it makes what is asked for under these options. */
 static int open_model(job *j, const command *c, embed_settings *s) {
     pith_error err = PITH_ERROR_INIT;
-    int code = work_begin(c, &s->work, &s->open);
+    int code = runtime_choice_check(c, &s->runtime);
+    if (!code) code = work_begin(c, &s->work, &s->open);
     if (code) return code;
     s->open.profile = j->options.profile;
     runtime_choice_apply(&s->open, &s->runtime, s->embed.threads);
     pith_pin_threads(s->pin);
     if (pith_model_open(&j->model, s->model, &s->open, &err)) return fail_model(c, &err, s->model);
+    if (!s->images) work_tell_max_length(j->model, &s->embed.max_length);
     /* embed_kinds.c and embed_pictures check the rest */
     if (embed_settings_what(s) != PITH_ENCODE_DENSE || s->images) return EXIT_DONE;
     j->dim = pith_embed_dim(j->model, &j->options);

@@ -16,6 +16,12 @@
 #include "cli/select_uses.h"
 #include "cli/select_why.h"
 
+/* What came of the uses that were asked for. */
+typedef struct select_trial {
+    unsigned done;
+    char fault[4096 + PITH_ERROR_MESSAGE_SIZE]; /* of the first that a model could not be put to; "": none */
+} select_trial;
+
 typedef struct select_settings {
     const char *output, *isas, *ort_operators, *why;
     const char *cost; /* the archive; "": the one beside the command; NULL: nothing is weighed */
@@ -23,6 +29,7 @@ typedef struct select_settings {
     pith_open_options open;
     string_list uses;
     bool merge, quiet, unfused, all;
+    select_trial *trial;
 } select_settings;
 
 /* ---- the list ---- */
@@ -44,26 +51,30 @@ static void select_take_piece(void *user, const pith_build_piece *piece) {
     }
 }
 
-/* Opens the model with these options, and uses it. */
-static int select_model_once(const char *path, const pith_open_options *open, unsigned uses) {
+/* Opens the model with these options, and uses it. Of several models each may do a part of what is asked for. */
+static int select_model_once(const char *path, const pith_open_options *open, unsigned uses, select_trial *trial) {
     pith_error err = PITH_ERROR_INIT;
     pith_model *model;
+    unsigned done = 0;
     pith_status status = pith_model_open(&model, path, open, &err);
     if (status) return fail_model(&command_select, &err, path);
-    status = select_use(model, uses, &err);
+    status = select_use(model, uses, &done, &err);
     pith_model_close(model);
-    return status ? fail(&command_select, "%s: %s", path, err.message) : EXIT_DONE;
+    trial->done |= done;
+    if (status && !done) return fail(&command_select, "%s: %s", path, err.message);
+    if (status && !trial->fault[0]) snprintf(trial->fault, sizeof trial->fault, "%s: %s", path, err.message);
+    return EXIT_DONE;
 }
 
 /* Adds what one model needs. */
 static int select_model(piece_list *list, const char *path, const select_settings *s, unsigned uses) {
     pith_error err = PITH_ERROR_INIT;
     if (pith_pieces_record(&err)) return fail(&command_select, "%s", err.message);
-    int code = select_model_once(path, &s->open, uses);
+    int code = select_model_once(path, &s->open, uses, s->trial);
     for (int level = 0; s->unfused && !code && level < s->open.optimization; level++) {
         pith_open_options open = s->open;
         open.optimization = level;
-        code = select_model_once(path, &open, uses);
+        code = select_model_once(path, &open, uses, s->trial);
     }
     if (pith_pieces_read(select_take_piece, list, &err)) return fail(&command_select, "%s", err.message);
     if (!code && s->ort) code = ort_config_add_model(s->ort, path, &s->open, &command_select);
@@ -147,6 +158,10 @@ static int select_models(piece_list *list, const string_list *paths, const selec
         }
         if (select_unite(list, &next, !i)) return EXIT_FAILED;
     }
+    const unsigned missing = uses & ~s->trial->done;
+    if (missing && s->trial->fault[0])
+        return fail(&command_select, "no model can be used for '%s': %s", select_use_name(missing), s->trial->fault);
+    if (s->trial->fault[0]) fprintf(stderr, "pith select: warning: %s\n", s->trial->fault);
     return EXIT_DONE;
 }
 
@@ -168,12 +183,19 @@ static int select_merge(piece_list *list, const string_list *paths, int *unread)
 
 /* ---- the command ---- */
 
+/* Each --use may name several, with commas between them. */
 static int select_read_uses(unsigned *uses, const select_settings *s) {
-    for (size_t i = 0; i < s->uses.count; i++) {
-        const unsigned use = select_use_of(s->uses.items[i]);
-        if (!use) return usage(&command_select, "--use '%s' is unknown; it is %s", s->uses.items[i], select_use_names);
-        *uses |= use;
-    }
+    for (size_t i = 0; i < s->uses.count; i++)
+        for (const char *at = s->uses.items[i];; at++) {
+            char name[32];
+            const size_t size = strcspn(at, ",");
+            snprintf(name, sizeof name, "%.*s", (int)(size < sizeof name ? size : sizeof name), at);
+            const unsigned use = select_use_of(name);
+            if (!use) return usage(&command_select, "--use '%s' is unknown; it is %s", name, select_use_names);
+            *uses |= use;
+            at += size;
+            if (!*at) break;
+        }
     return EXIT_DONE;
 }
 
@@ -273,7 +295,8 @@ static int select_do(const select_settings *s, const string_list *rest, unsigned
 
 static int select_run(int argc, char **argv) {
     const command *c = &command_select;
-    select_settings s = { .open = PITH_OPEN_OPTIONS_INIT };
+    select_trial trial = { .done = 0 };
+    select_settings s = { .open = PITH_OPEN_OPTIONS_INIT, .trial = &trial };
     string_list rest = { NULL, 0 };
     unsigned uses = 0;
     char archive[4096];
@@ -315,6 +338,7 @@ static const option options[] = {
 static const example examples[] = {
     { "pith select all-MiniLM-L6-v2 -o ops.yaml", "what one model needs" },
     { "pith select models/ face.onnx -o ops.yaml", "several models, and all models of a directory" },
+    { "pith select all-MiniLM-L6-v2 --use embed,search -o ops.yaml", "for a program that embeds and searches" },
     { "pith select --merge a.yaml b.yaml -o ops.yaml", "the union of two lists" },
     { "pith select required_operators.config -o ops.yaml", "the operators of an ONNX Runtime build" },
     { "pith select model.onnx -o ops.yaml --ort-operators required_operators.config", "and a list for one" },

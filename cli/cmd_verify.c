@@ -405,6 +405,7 @@ static int verify_run(int argc, char **argv) {
     int code = take_options(c, &s, argc, argv, &dirs);
     if (code >= 0) return code;
     code = verify_check(c, &s, &dirs);
+    if (!code) code = runtime_choice_check(c, &j->runtime);
     if (code) return code;
     j->runtime.strict = true; /* a test says what passed */
     runtime_choice_apply(&j->open, &j->runtime, 1);

@@ -59,6 +59,28 @@ static int check_long(const command *c, const embed_settings *s) {
     return EXIT_DONE;
 }
 
+/* Numbers of one kind of vectors, where another is made. */
+static int check_numbers(const command *c, const embed_settings *s) {
+    const bool dense = embed_settings_what(s) & PITH_ENCODE_DENSE, words = s->bm25.language || s->sparse;
+    const struct {
+        const char *flag, *goes;
+        const void *place;
+        bool fits;
+    } flags[] = { { "pooling", "dense vectors", &s->embed.pooling, dense },
+                  { "normalize", "dense vectors", &s->embed.normalize, dense },
+                  { "dim", "dense vectors", &s->embed.dim, dense },
+                  { "bm25-k", "--bm25, and with --sparse of miniCOIL", &s->bm25.k, words },
+                  { "bm25-b", "--bm25, and with --sparse of miniCOIL", &s->bm25.b, words },
+                  { "bm25-avg-len", "--bm25, and with --sparse of miniCOIL", &s->bm25.avg_len, words },
+                  { "bm42-alpha", "--sparse of BM42", &s->bm25.alpha, s->sparse && !s->bm25.language },
+                  { "bm25-max-word", "--bm25", &s->bm25.token_max_length, s->bm25.language != NULL },
+                  { "no-stemming", "--bm25", &s->bm25.no_stemming, s->bm25.language != NULL } };
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (!flags[i].fits && option_by_flag(flags[i].place))
+            return usage(c, "--%s goes with %s", flags[i].flag, flags[i].goes);
+    return EXIT_DONE;
+}
+
 static int check_kinds(const command *c, const embed_settings *s) {
     const uint32_t what = embed_settings_what(s);
     if (s->role && !s->multi_vector && !s->sparse && !s->bm25.language)
@@ -107,6 +129,7 @@ int embed_settings_check(const command *c, const embed_settings *s) {
         return usage(c, "--rows-per-file goes with one dense vector per text");
     int code = vector_layout_check(c, &s->layout);
     if (!code) code = check_long(c, s);
+    if (!code) code = check_numbers(c, s);
     if (!code) code = check_kinds(c, s);
     if (!code) code = check_errors(c, s);
     return code ? code : check_images(c, s);

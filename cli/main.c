@@ -13,9 +13,23 @@
 
 const command *const verbs[] = {
 #define VERB(name) &command_##name,
+#define LEFT_OUT(name, lines)
 #include "cli/verbs.def"
 #undef VERB
+#undef LEFT_OUT
     NULL,
+};
+
+/* Verbs that a selective build is without, and what they need; tools/trim.c writes these lines. */
+static const struct {
+    const char *name, *lines;
+} left_out[] = {
+#define VERB(name)
+#define LEFT_OUT(name, lines) { #name, lines },
+#include "cli/verbs.def"
+#undef VERB
+#undef LEFT_OUT
+    { NULL, NULL },
 };
 
 typedef struct program_settings {
@@ -61,6 +75,12 @@ static const command *find_verb(const char *name) {
 static int unknown_command(const char *name) {
     const char *near = NULL;
     size_t best = SIZE_MAX;
+    for (size_t i = 0; left_out[i].name; i++)
+        if (!strcmp(name, left_out[i].name)) {
+            note("pith: this selective build leaves out the command '%s'; add to its list, and build again: %s", name,
+                 left_out[i].lines);
+            return EXIT_FAILED;
+        }
     for (const command *const *verb = verbs; *verb; verb++)
         if (is_near(name, (*verb)->name, &best)) near = (*verb)->name;
     note("pith: unknown command '%s'%s%s%s", name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");

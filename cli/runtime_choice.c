@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/message.h"
+
 static const char *const runtime_names[] = { "builtin", "ort", "auto" };
 
 /* A variable that is set and not empty. */
@@ -36,6 +38,21 @@ static const char *split_devices(runtime_choice *choice) {
     }
     *end = 0;
     return alone;
+}
+
+int runtime_choice_check(const command *c, const runtime_choice *choice) {
+    const struct {
+        const char *flag;
+        const void *place;
+    } flags[] = { { "runtime-strict", &choice->strict }, { "ort-library", &choice->library },
+                  { "ort-python", &choice->python },     { "ort-level", &choice->level },
+                  { "ort-config", &choice->entries },    { "ort-profile", &choice->profile } };
+    if (choice->name) return EXIT_DONE;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (option_by_flag(flags[i].place)) return usage(c, "--%s goes with --runtime ort or auto", flags[i].flag);
+    if (choice->devices && strchr(choice->devices, ':') && option_by_flag(&choice->devices))
+        note("warning: --ep: settings of a device, NAME:KEY=VALUE, are ONNX Runtime's; the builtin runtime reads none");
+    return EXIT_DONE;
 }
 
 void runtime_choice_apply(pith_open_options *open, runtime_choice *choice, int32_t threads) {

@@ -27,6 +27,9 @@ typedef struct runtime_choice {
         OPTION_PLACE(ep, settings, member.devices), OPTION_PLACE(ort_level, settings, member.level),                   \
         OPTION_PLACE(ort_config, settings, member.entries), OPTION_PLACE(ort_profile, settings, member.profile)
 
+/* EXIT_DONE, or EXIT_USAGE after a message: a flag of ONNX Runtime was given, and the builtin runtime alone runs the
+ * model. */
+int runtime_choice_check(const command *c, const runtime_choice *choice);
 /* Puts the choice into the options of opening; threads: those of the runs that follow, 0 for all. The choice must
  * outlive the call that opens. $ORT_DYLIB_PATH and $VIRTUAL_ENV are read here, unless the program runs with the rights
  * of another user. */

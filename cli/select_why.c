@@ -53,12 +53,13 @@ static int why_open(pith_model **model, const why *w, const pith_open_options *o
 
 static int why_record(why *w, const char *when, pith_model **model) {
     pith_error err = PITH_ERROR_INIT;
+    unsigned done = 0;
     int code = EXIT_DONE;
     w->when = when;
     if (pith_pieces_record(&err)) return fail(w->c, "%s", err.message);
     if (!*model)
         code = why_open(model, w, &w->open);
-    else if (select_use(*model, w->uses, &err))
+    else if (select_use(*model, w->uses, &done, &err))
         code = fail(w->c, "%s: %s", w->path, err.message);
     if (pith_pieces_read(why_hear_piece, w, &err)) return fail(w->c, "%s", err.message);
     return code;

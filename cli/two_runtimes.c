@@ -13,11 +13,23 @@ void two_runtimes_prepare(two_runtimes *t, pith_open_options *open, runtime_choi
     for (int i = 0; i < RUNTIMES; i++) t->reports[i] = (pith_runtime_report)PITH_RUNTIME_REPORT_INIT;
 }
 
+/* What only the builtin runtime takes is meant for it alone. */
+static pith_open_options two_runtimes_options(const pith_open_options *open, const char *runtime) {
+    static const pith_open_options none = PITH_OPEN_OPTIONS_INIT;
+    pith_open_options own = *open;
+    own.runtime = runtime;
+    if (!strcmp(runtime, "builtin")) return own;
+    if (!(own.flags & PITH_OPEN_INNER)) own.optimization = none.optimization;
+    own.inter_op_threads = none.inter_op_threads;
+    own.flags &= ~(uint32_t)(PITH_OPEN_NO_ARENA | PITH_OPEN_NO_PLAN_REUSE);
+    return own;
+}
+
 int two_runtimes_open_one(two_runtimes *t, const command *c, const char *model, pith_open_options *open, int i) {
     pith_error err = PITH_ERROR_INIT;
-    open->runtime = t->names[i];
+    const pith_open_options own = two_runtimes_options(open, t->names[i]);
     double began = now_seconds();
-    if (pith_model_open(&t->models[i], model, open, &err)) return fail_model(c, &err, model);
+    if (pith_model_open(&t->models[i], model, &own, &err)) return fail_model(c, &err, model);
     t->open_seconds[i] = now_seconds() - began;
     if (pith_model_runtime(&t->reports[i], t->models[i], &err) ||
         pith_session_create(&t->sessions[i], t->models[i], &err))

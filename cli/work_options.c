@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/message.h"
 #include "cli/output.h"
 #include "cli/profile_file.h"
 
@@ -79,7 +80,8 @@ int work_stats(const command *c, const work_settings *w, json_t *first, const pi
 
 int work_open(work_model *w) {
     pith_error err = PITH_ERROR_INIT;
-    int code = work_begin(w->c, w->work, w->open);
+    int code = runtime_choice_check(w->c, w->runtime);
+    if (!code) code = work_begin(w->c, w->work, w->open);
     if (!code) code = profile_open(w->profile, w->c, w->work->profile, w->inputs);
     if (!code) code = telemetry_begin(w->profile, w->c, w->runtime->telemetry, w->threads);
     if (code) return code;
@@ -93,6 +95,16 @@ int work_open(work_model *w) {
     telemetry_model(w->model);
     w->began = now_seconds();
     return EXIT_DONE;
+}
+
+void work_tell_max_length(const pith_model *model, const int32_t *max_length) {
+    pith_embed_options options = PITH_EMBED_OPTIONS_INIT;
+    if (!option_by_flag(max_length)) return;
+    options.max_length = *max_length;
+    const size_t most = pith_embed_max_length(model, &options);
+    if (most && most < (size_t)*max_length)
+        note("warning: --max-length %d is above what the model takes; texts are cut at %zu tokens", (int)*max_length,
+             most);
 }
 
 int work_tell(const work_model *w, int code) {

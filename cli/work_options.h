@@ -65,6 +65,9 @@ typedef struct work_model {
 
 /* EXIT_DONE, or an exit code after a message; then nothing is open. */
 int work_open(work_model *w);
+/* Warns if the flag at this place, which holds --max-length, names more tokens than the model takes. */
+void work_tell_max_length(const pith_model *model, const int32_t *max_length);
+
 /* Tells what --stats asks for. code: of the work; returns it, or EXIT_FAILED after a message. */
 int work_tell(const work_model *w, int code);
 /* Closes the model and writes the profile. code as above. */

@@ -259,10 +259,14 @@ static bool for_needs(const trim *t, const char *macro,
     return good;
 }
 
+/* Whether the line of needs.def speaks of no piece, but of code that is always there, or of what a verb takes. */
+static bool is_library(const char *kind) { return !strcmp(kind, "library") || !strcmp(kind, "vectors"); }
+
 static bool add_kernels(void *user, const char *kind, const char *piece, const char *family) {
     trim *t = user;
-    const bool library = !strcmp(kind, "library");
-    if (!strcmp(kind, "verbs")) return true;
+    const bool library = is_library(kind);
+    const piece_names *heads = &t->wanted.kinds[PIECE_HEADS];
+    if (!strcmp(kind, "verbs") || (!strcmp(kind, "vectors") && heads->listed && !heads->count)) return true;
     const piece_kind k = library ? PIECE_KINDS : piece_kind_find(kind, strlen(kind));
     if (!library && !wants(t, k, piece)) return true;
     const piece_item *item = library ? NULL : piece_list_find(&t->wanted, k, piece);
@@ -353,7 +357,7 @@ static void write_dropped_levels(FILE *to, const trim *t, const char *levels) {
 /* Notes a family that a piece of the build asks for. */
 static bool note_asked(void *user, const char *kind, const char *piece, const char *family) {
     trim *t = user;
-    const bool other = !strcmp(kind, "library") || !strcmp(kind, "verbs");
+    const bool other = is_library(kind) || !strcmp(kind, "verbs");
     if (other || wants(t, piece_kind_find(kind, strlen(kind)), piece)) keep(&t->asked, PIECE_KERNELS, family, 0);
     return true;
 }
@@ -394,6 +398,7 @@ static void write_dropped(trim *t, const char *levels) {
                 if (left >> d & 1) write_hash(to, piece_kind_names[k], known->items[i].name, piece_dtypes[d]);
             if (kept || k == PIECE_KERNELS) continue;
             name_of(name, known->items[i].name);
+            if (k == PIECE_PASSES) write_hash(to, "passes", name, ""); /* for options that ask for one */
             if (k == PIECE_PASSES || k == PIECE_RAGGED)
                 fprintf(to, "DROPPED_SPEED(\"%s %s\")\n", piece_kind_names[k], known->items[i].name);
             else if (is_small((piece_kind)k))
@@ -431,40 +436,58 @@ static void write_isas(const trim *t, const char *levels) {
     if (!count) die("isas: none of the target's is left; it has %s", levels);
 }
 
-typedef struct verb_kernels {
+typedef struct verb_lacks {
     const trim *t;
     const char *verb;
-} verb_kernels;
+    char text[LINE_MOST]; /* lines to add to the list, as messages of the library have them; "": the verb works */
+} verb_lacks;
 
-/* False if the verb cannot work without the family, which is not there. */
-static bool verb_has(void *user, const char *kind, const char *piece, const char *family) {
-    const verb_kernels *v = user;
-    return strcmp(kind, "verbs") || strcmp(piece, v->verb) || wants(v->t, PIECE_KERNELS, family);
+static void verb_note(verb_lacks *v, const char *before, const char *piece, const char *kind) {
+    const size_t used = strlen(v->text);
+    snprintf(v->text + used, sizeof v->text - used, "%s'- %s' under '%s:'", used ? before : "", piece, kind);
 }
 
-static bool verb_works(const trim *t, const char *verb) {
-    verb_kernels kernels = { t, verb };
-    if (!strcmp(verb, "select")) return !t->wanted.kinds[PIECE_OPERATORS].listed; /* it would miss what is left out */
-    if (!for_needs(t, "KERNELS", verb_has, &kernels)) return false;
-    for (size_t i = 0; i < sizeof verb_needs / sizeof *verb_needs; i++) {
-        const piece_names *names = &t->wanted.kinds[verb_needs[i].kind];
-        if (strcmp(verb_needs[i].verb, verb) || !names->listed) continue;
-        bool any = !verb_needs[i].pieces && names->count;
-        char piece[NAME_MOST];
-        for (const char *at = verb_needs[i].pieces; at && sscanf(at, "%255s", piece) == 1;) {
-            any |= piece_list_find(&t->wanted, verb_needs[i].kind, piece) != NULL;
-            at = strchr(at + 1, ' ');
-        }
-        if (!any) return false;
-    }
+/* Notes a family that the verb cannot work without and that is not there. */
+static bool verb_has(void *user, const char *kind, const char *piece, const char *family) {
+    verb_lacks *v = user;
+    if (!strcmp(kind, "verbs") && !strcmp(piece, v->verb) && !wants(v->t, PIECE_KERNELS, family))
+        verb_note(v, ", ", family, "kernels");
     return true;
+}
+
+/* Notes the pieces that would do, if none of them is there. */
+static void verb_check(verb_lacks *v, piece_kind kind, const char *pieces) {
+    const piece_names *names = &v->t->wanted.kinds[kind];
+    char piece[NAME_MOST];
+    if (!names->listed || (!pieces && names->count)) return;
+    for (const char *at = pieces; at && sscanf(at, "%255s", piece) == 1; at = strchr(at + 1, ' '))
+        if (piece_list_find(&v->t->wanted, kind, piece)) return;
+    if (!pieces) verb_note(v, ", ", "NAME", piece_kind_names[kind]);
+    for (const char *at = pieces; at && sscanf(at, "%255s", piece) == 1; at = strchr(at + 1, ' '))
+        verb_note(v, at > pieces ? " or " : ", ", piece, piece_kind_names[kind]);
+}
+
+/* A line LEFT_OUT for what verbs.def has of a verb that lacks something. */
+static bool verb_works(verb_lacks *v) {
+    v->text[0] = 0;
+    for_needs(v->t, "KERNELS", verb_has, v);
+    for (size_t i = 0; i < sizeof verb_needs / sizeof *verb_needs; i++)
+        if (!strcmp(verb_needs[i].verb, v->verb)) verb_check(v, verb_needs[i].kind, verb_needs[i].pieces);
+    if (!strcmp(v->verb, "select") && v->t->wanted.kinds[PIECE_OPERATORS].listed) /* it would miss what is left out */
+        snprintf(v->text, sizeof v->text, "all pieces, because it lists which of them a model uses");
+    return !v->text[0];
 }
 
 static void write_verbs(const trim *t, const char *from_folder, const char *to_folder) {
     char line[LINE_MOST], verb[NAME_MOST];
     FILE *from = open_list(from_folder, "verbs", "r"), *to = open_list(to_folder, "verbs", "w");
-    while (fgets(line, sizeof line, from))
-        if (sscanf(line, "VERB(%255[a-z])", verb) != 1 || verb_works(t, verb)) fputs(line, to);
+    while (fgets(line, sizeof line, from)) {
+        verb_lacks v = { .t = t, .verb = verb };
+        if (sscanf(line, "VERB(%255[a-z])", verb) != 1 || verb_works(&v))
+            fputs(line, to);
+        else
+            fprintf(to, "LEFT_OUT(%s, \"%s\")\n", verb, v.text);
+    }
     fclose(from);
     if (fclose(to)) die("%s/verbs.def cannot be written", to_folder);
 }
@@ -474,7 +497,11 @@ static void write_verbs(const trim *t, const char *from_folder, const char *to_f
 static void take_file(trim *t, const char *path, bool first) {
     char message[LINE_MOST];
     piece_list next = { 0 };
-    if (!piece_file_read(first ? &t->wanted : &next, path, message, sizeof message)) die("%s", message);
+    piece_list *read = first ? &t->wanted : &next;
+    if (!piece_file_read(read, path, message, sizeof message)) die("%s", message);
+    bool limits = false;
+    for (int k = 0; k < PIECE_KINDS; k++) limits = limits || read->kinds[k].listed;
+    if (!limits) die("%s: the list names no kind of piece, so it would leave nothing out; write what it limits", path);
     if (!first && !piece_list_unite(&t->wanted, &next)) die("out of memory");
     piece_list_free(&next);
 }
@@ -495,24 +522,74 @@ static uint32_t take_dtypes(char *name) {
     return facts;
 }
 
-/* Operators by name, added to what files list; they bring their kernels. */
-static void take_operators(trim *t, char *names, bool alone) {
-    piece_list own = { 0 };
-    for (char *name = strtok(names, ",; "); name; name = strtok(NULL, ",; ")) {
-        if (!strncmp(name, "ai.onnx::", 9)) name += 9;
-        keep(&own, PIECE_OPERATORS, name, take_dtypes(name));
+/* A name of OPS_LIST: an operator, or a piece of another kind with the kind before it, such as parts:branches. */
+static void take_name(piece_list *own, char *name) {
+    const size_t size = strcspn(name, ":");
+    piece_kind kind = PIECE_OPERATORS;
+    if (name[size] == ':' && name[size + 1] != ':') {
+        kind = piece_kind_find(name, size);
+        if (kind == PIECE_KINDS || kind == PIECE_ISAS)
+            die("'%s': '%.*s' is no kind of piece; write an operator, or a kind and a piece such as parts:branches",
+                name, (int)size, name);
+        name += size + 1;
     }
-    if (!own.kinds[PIECE_OPERATORS].count) die("the list of operators is empty; name some, or leave it out");
-    trim derived = { .source = t->source, .wanted = own, .known = t->known };
-    check_wanted(&derived);
-    derive_kernels(&derived);
-    for (size_t i = 0; i < own.kinds[PIECE_OPERATORS].count; i++)
-        if (alone || t->wanted.kinds[PIECE_OPERATORS].listed)
-            keep(&t->wanted, PIECE_OPERATORS, own.kinds[PIECE_OPERATORS].items[i].name,
-                 own.kinds[PIECE_OPERATORS].items[i].facts);
-    const piece_names *kernels = &derived.wanted.kinds[PIECE_KERNELS];
-    for (size_t i = 0; i < kernels->count && t->wanted.kinds[PIECE_KERNELS].listed; i++)
-        keep(&t->wanted, PIECE_KERNELS, kernels->items[i].name, kernels->items[i].facts);
+    if (!strncmp(name, "ai.onnx::", 9)) name += 9;
+    keep(own, kind, name, kind == PIECE_OPERATORS || kind == PIECE_KERNELS ? take_dtypes(name) : 0);
+}
+
+/* What a build for operators alone holds beside them and what needs.def says of them: it runs ONNX files and compiled
+ * ones. */
+static void limit_to_runs(trim *t) {
+    static const struct {
+        piece_kind kind;
+        const char *name;
+    } held[] = { { PIECE_READERS, "compiled" },
+                 { PIECE_READERS, "onnx" },
+                 { PIECE_RUNTIMES, "builtin" },
+                 { PIECE_PARTS, "tails" },
+                 { PIECE_PARTS, "threads" } };
+    for (int k = 0; k < PIECE_KINDS; k++) {
+        const bool derived = k == PIECE_KERNELS || k == PIECE_PASSES;
+        t->wanted.kinds[k].listed = !derived && k != PIECE_ISAS;
+    }
+    for (size_t i = 0; i < sizeof held / sizeof *held; i++) keep(&t->wanted, held[i].kind, held[i].name, 0);
+}
+
+static bool add_own_kernels(void *user, const char *kind, const char *piece, const char *family) {
+    return strcmp(kind, "operators") != 0 || add_kernels(user, kind, piece, family);
+}
+
+static bool add_parts(void *user, const char *kind, const char *piece, const char *part) {
+    trim *t = user;
+    if (piece_list_find(&t->wanted, piece_kind_find(kind, strlen(kind)), piece)) keep(&t->wanted, PIECE_PARTS, part, 0);
+    return true;
+}
+
+/* What OPS_LIST names, added to what files list. The operators bring their kernels and parts. Pieces of other kinds go
+ * to *more. alone: there are no files. */
+static void take_operators(trim *t, char *names, bool alone, piece_list *more) {
+    trim own = { .source = t->source, .known = t->known };
+    for (char *name = strtok(names, ",; "); name; name = strtok(NULL, ",; ")) take_name(&own.wanted, name);
+    bool any = false;
+    for (int k = 0; k < PIECE_KINDS; k++) any = any || own.wanted.kinds[k].count;
+    if (!any || (alone && !own.wanted.kinds[PIECE_OPERATORS].count))
+        die("the list of operators is empty; name some, or leave it out");
+    check_wanted(&own);
+    if (alone) limit_to_runs(t);
+    for (size_t i = 0; i < own.wanted.kinds[PIECE_OPERATORS].count; i++) {
+        const piece_item *item = &own.wanted.kinds[PIECE_OPERATORS].items[i];
+        keep(&t->wanted, PIECE_OPERATORS, item->name, item->facts);
+    }
+    for_needs(t, "KERNELS", add_own_kernels, &own);
+    for_needs(t, "PARTS", add_parts, &own);
+    *more = own.wanted;
+}
+
+/* A kind that is not limited has them already. */
+static void add_more(trim *t, const piece_list *more) {
+    for (int k = PIECE_KERNELS; k < PIECE_KINDS; k++)
+        for (size_t i = 0; i < more->kinds[k].count && t->wanted.kinds[k].listed; i++)
+            keep(&t->wanted, (piece_kind)k, more->kinds[k].items[i].name, more->kinds[k].items[i].facts);
 }
 
 int main(int argc, char **argv) {
@@ -547,7 +624,8 @@ int main(int argc, char **argv) {
     }
     if (!t.source || !t.output) die("trim: --source and --output are needed");
     read_known(&t);
-    if (operators) take_operators(&t, operators, !files);
+    piece_list more = { 0 };
+    if (operators) take_operators(&t, operators, !files, &more);
     for (char *isa = isas ? strtok(isas, ",; ") : NULL; isa; isa = strtok(NULL, ",; "))
         keep(&t.wanted, PIECE_ISAS, isa, 0);
     check_wanted(&t);
@@ -555,6 +633,7 @@ int main(int argc, char **argv) {
     derive_kernels(&t);
     derive_makers(&t, PIECE_PASSES);
     derive_makers(&t, PIECE_RAGGED);
+    add_more(&t, &more);
     for (int i = 0; i < SOURCES; i++)
         if (!i || strcmp(sources[i].file, sources[i - 1].file)) write_list(&t, sources[i].file);
     write_dropped(&t, levels);

@@ -79,7 +79,7 @@ typedef struct pith_open_options {
     int32_t inter_op_threads; /* threads that work on independent branches of the graph at the same time, out of those
                                  of the run; branches run side by side only where an estimate says that it saves time.
                                  The results have the same bits. Their activations share no memory. 0 and 1: one step
-                                 at a time. At most 512 */
+                                 at a time. At most 512; more than 1 needs the part `branches` */
 } pith_open_options;
 
 /* clang-format off */

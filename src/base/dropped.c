@@ -31,12 +31,17 @@ void pith_lacks_note(pith_lacks *lacks, const char *kind, pith_str name, const c
         lacks->unnamed++;
 }
 
+#define LACKS "this selective build lacks pieces; add to its list, and build again: "
+
+bool pith_error_is_lack(const pith_error *err) {
+    return (pith_dropped_count || pith_dropped_names[0]) && strstr(err->message, LACKS);
+}
+
 pith_status pith_lacks_check(const pith_lacks *lacks, pith_error *err) {
     char more[64] = "";
     if (!lacks->count) return PITH_OK;
     if (lacks->unnamed) snprintf(more, sizeof more, " and %zu more", lacks->unnamed);
-    return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                     "this selective build lacks pieces; add to its list, and build again: %s%s", lacks->text, more);
+    return pith_fail(err, PITH_ERR_UNSUPPORTED, LACKS "%s%s", lacks->text, more);
 }
 
 static char dropped_plain(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
@@ -61,11 +66,15 @@ static const char *dropped_next(const char *at, const char *kind) {
 }
 
 pith_status pith_piece_check(const char *kind, pith_str name, pith_error *err) {
+    return pith_piece_check_for(kind, name, "", err);
+}
+
+pith_status pith_piece_check_for(const char *kind, pith_str name, const char *place, pith_error *err) {
     pith_lacks lacks = { .count = 0 };
-    if (pith_piece_is_dropped(kind, name)) pith_lacks_note(&lacks, kind, name, "");
+    if (pith_piece_is_dropped(kind, name)) pith_lacks_note(&lacks, kind, name, place);
     for (const char *at = pith_dropped_names; (at = dropped_next(at, kind)); at += strlen(at) + 1) {
         const char *listed = at + strlen(kind) + 1;
-        if (dropped_is(listed, name)) pith_lacks_note(&lacks, kind, pith_str_of(listed), "");
+        if (dropped_is(listed, name)) pith_lacks_note(&lacks, kind, pith_str_of(listed), place);
     }
     return pith_lacks_check(&lacks, err);
 }

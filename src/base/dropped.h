@@ -39,8 +39,13 @@ pith_status pith_lacks_check(const pith_lacks *lacks, pith_error *err);
 /* The error for one piece, if the build was made without it; else PITH_OK. Of the small kinds, name may be what models
  * write, such as "xlm-roberta" or "CLIPModel": '-', '_' and capitals make no difference. */
 pith_status pith_piece_check(const char *kind, pith_str name, pith_error *err);
+/* The same with what needs the piece, such as an option; place as in pith_lacks_note. */
+pith_status pith_piece_check_for(const char *kind, pith_str name, const char *place, pith_error *err);
 /* Where only the content of a file says which piece it takes: the error for all pieces of the kind that the build was
  * made without, since it may be any of them; else PITH_OK. */
 pith_status pith_piece_check_any(const char *kind, pith_error *err);
+
+/* Whether an error is one of these, also behind other words. */
+bool pith_error_is_lack(const pith_error *err);
 
 #endif

@@ -3,6 +3,8 @@
 
 #include <stdatomic.h>
 
+#include "base/dropped.h"
+
 /* Looked up once: operators ask for each of their parallel runs. */
 static const pith_threads_part *on_threads_part(void) {
     static _Atomic(const pith_threads_part *) found;
@@ -11,6 +13,12 @@ static const pith_threads_part *on_threads_part(void) {
     part = pith_part_find("threads");
     atomic_store_explicit(&found, part, memory_order_relaxed);
     return part;
+}
+
+pith_status pith_threads_check(int threads, pith_error *err) {
+    if (threads < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "threads must not be negative");
+    if (threads <= 1 || on_threads_part()) return PITH_OK;
+    return pith_piece_check_for("parts", PITH_STR("threads"), "threads", err);
 }
 
 void pith_threads_run(pith_task *task, void *context, size_t parts, int threads) {

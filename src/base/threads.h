@@ -12,10 +12,14 @@
 #include <stddef.h>
 
 #include "base/cpu.h"
+#include "base/error.h"
 #include "base/part.h"
 
 /* part is from 0 to parts - 1. worker is from 0 to threads - 1; no two parts that run at the same time share one. */
 typedef void pith_task(void *context, size_t part, int worker);
+
+/* An error if the number of threads that a caller asks for is negative, or more than one in a build without threads. */
+pith_status pith_threads_check(int threads, pith_error *err);
 
 /* Runs task for every part on up to `threads` threads, including the caller, and returns when all parts are done. Any
  * thread may take any part, so results must not depend on which one did. */

@@ -292,6 +292,7 @@ static void encode_count_window(const encode_call *c) {
 static pith_status encode_check_job(const pith_encoder *e, const pith_encode_job *job, pith_error *err) {
     if (job->threads < 0 || job->max_length < 0 || job->batch_tokens < 0)
         return pith_fail(err, PITH_ERR_ARGUMENT, "threads, max_length and batch_tokens must not be negative");
+    PITH_TRY(pith_threads_check(job->threads, err));
     const size_t framed = job->frame ? job->frame->before_count + job->frame->after_count : 0;
     const int32_t limit = pith_encoder_max_length(e, job->max_length);
     if (framed && limit && framed >= (size_t)limit)

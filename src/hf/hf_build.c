@@ -18,6 +18,25 @@ static pith_status open_in(pith_str *bytes, pith_files *files, const char *dir, 
     return pith_files_open(bytes, files, path.data, err);
 }
 
+/* Families that take some models of another one's model_type, if this build was made without them; their conditions
+ * are those of their files. */
+static pith_status hf_build_check_left_out(const pith_hf_config *c, pith_error *err) {
+    const bool native = !pith_hf_config_has(c, "n_embd") && !pith_hf_config_has(c, "rotary_emb_fraction") &&
+                        !pith_hf_config_has(c, "auto_map");
+    const struct {
+        const char *family, *model_type;
+        bool takes;
+    } variants[] = {
+        { "jina_bert", "bert", pith_str_is(c->position_embedding_type, "alibi") },
+        { "jina_xlm_roberta", "xlm-roberta", pith_str_is(c->position_embedding_type, "rotary") || c->flash },
+        { "nomic_native", "nomic_bert", native },
+    };
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
+        if (variants[i].takes && pith_str_is(c->model_type, variants[i].model_type))
+            PITH_TRY(pith_piece_check("families", pith_str_of(variants[i].family), err));
+    return PITH_OK;
+}
+
 static pith_status hf_build_find_family(const pith_hf_family **family, const pith_hf_config *config, pith_arena *arena,
                                         pith_error *err) {
     pith_str known = PITH_STR(""), model_type = config->model_type;
@@ -26,6 +45,7 @@ static pith_status hf_build_find_family(const pith_hf_family **family, const pit
         if ((*family)->takes && pith_str_is(model_type, (*family)->model_type) && (*family)->takes(config))
             return PITH_OK;
     }
+    PITH_TRY(hf_build_check_left_out(config, err));
     for (size_t i = 0; i < pith_hf_family_count; i++) {
         *family = pith_hf_family_table[i];
         if ((*family)->takes) continue;

@@ -1,6 +1,9 @@
 /* hf_tasks.c - finds the tasks of a checkpoint, and builds what they share. */
 #include <string.h>
 
+#include "base/dropped.h"
+#include "base/error.h"
+#include "base/str.h"
 #include "base/used.h"
 #include "hf/task.h"
 
@@ -23,6 +26,62 @@ static bool hf_tasks_names(const pith_hf_task *task, const pith_str *classes, in
     return plain;
 }
 
+/* Tasks that this build may have been made without: which checkpoints have them. The tests compare this with the files
+ * of the tasks. model_types: NULL: all; tensors: one of them is in the file; NULL: none is needed. */
+static const struct hf_left_out {
+    const char *task, *suffix, *output;
+    bool unnamed;
+    const char *model_types, *tensors;
+} hf_left_out[] = {
+    { "bge_m3_colbert", "Model", "pith.colbert_vecs", false, NULL, "colbert_linear" },
+    { "bge_m3_sparse", "Model", "sparse_vecs", false, NULL, "sparse_linear" },
+    { "colbert", "HF_ColBERT", "token_embeddings", false, NULL, "linear" },
+    { "masked_lm", "ForMaskedLM", "logits", false,
+      "albert bert camembert deberta-v2 distilbert electra modernbert mpnet new roberta xlm-roberta",
+      "predictions.dense cls.predictions.transform.dense lm_head.dense vocab_transform generator_predictions.dense "
+      "head.dense" },
+    { "sequence_classification", "ForSequenceClassification", "logits", true,
+      "albert bert camembert deberta-v2 distilbert electra ernie gemma gemma2 gemma3_text gte jina_embeddings_v3 llama "
+      "mistral modernbert mpnet new nomic_bert qwen2 qwen3 roberta xlm-roberta",
+      "classifier classifier.out_proj score" },
+    { "token_classification", "ForTokenClassification", "logits", false,
+      "albert bert camembert deberta-v2 distilbert electra modernbert mpnet new qwen2 qwen3 roberta xlm-roberta",
+      "classifier score" },
+};
+
+/* Whether one of the words is the name, or, with a builder, has a matrix in the file. */
+static bool hf_tasks_any(const char *words, pith_str name, pith_hf_builder *b) {
+    for (const char *at = words; at && *at;) {
+        const pith_str word = { at, strcspn(at, " ") };
+        if (!b && pith_str_eq(word, name)) return true;
+        const pith_str full = b ? pith_arena_printf(b->graph->arena, PITH_STR_FMT ".weight", PITH_STR_ARG(word)) : word;
+        if (b && full.data && pith_weights_find(b->weights, full)) return true;
+        at += word.size + (at[word.size] != 0);
+    }
+    return !words;
+}
+
+static void hf_tasks_refuse(pith_hf_builder *b, const char *task, const char *output) {
+    pith_error lacks = PITH_ERROR_INIT;
+    if (pith_piece_check_for("tasks", pith_str_of(task), output, &lacks))
+        pith_hf_fail(b, lacks.code, "%s", lacks.message);
+}
+
+/* An output that is missing would be taken for a model that has none, or its readers would take another one. */
+static void hf_tasks_check_left_out(pith_hf_builder *b, const pith_str *classes, int64_t count) {
+    for (size_t i = 0; pith_dropped_names[0] && i < sizeof hf_left_out / sizeof *hf_left_out && !b->status; i++) {
+        const struct hf_left_out *l = &hf_left_out[i];
+        const pith_hf_task task = { .suffix = l->suffix, .unnamed = l->unnamed };
+        if (hf_tasks_names(&task, classes, count) && hf_tasks_any(l->model_types, b->config->model_type, NULL) &&
+            hf_tasks_any(l->tensors, PITH_STR(""), b))
+            hf_tasks_refuse(b, l->task, l->output);
+    }
+    static const pith_hf_task causal = { .suffix = "ForCausalLM" };
+    if (pith_dropped_names[0] && b->config->judge && hf_tasks_names(&causal, classes, count) &&
+        hf_tasks_any("gemma3_text qwen2 qwen3", b->config->model_type, NULL))
+        hf_tasks_refuse(b, "causal_answer", "logits");
+}
+
 void pith_hf_add_tasks(pith_hf_builder *b, pith_value *x) {
     int64_t count;
     const pith_str *classes = pith_hf_strings(b, "architectures", ARCHITECTURES_MAX, &count);
@@ -33,6 +92,7 @@ void pith_hf_add_tasks(pith_hf_builder *b, pith_value *x) {
         pith_hf_made(b, NULL);
         return;
     }
+    hf_tasks_check_left_out(b, classes, count);
     memcpy(outputs, b->graph->outputs, b->graph->output_count * sizeof *outputs);
     b->graph->outputs = outputs;
     b->adapter = 0;

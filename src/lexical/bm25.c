@@ -289,7 +289,7 @@ pith_status pith_lexical_encode(pith_bm25_rows *rows, const pith_bm25 *bm25, con
     pith_bm25 *b = (pith_bm25 *)(uintptr_t)bm25; /* but for idle workers, behind a lock, it does not change */
     if (role != PITH_ROLE_DOCUMENT && role != PITH_ROLE_QUERY)
         return pith_fail(err, PITH_ERR_ARGUMENT, "role is %d, which is not a PITH_ROLE_* value", role);
-    if (threads < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "threads must not be negative");
+    PITH_TRY(pith_threads_check(threads, err));
     if (!threads) threads = pith_cpu_get()->threads;
     if (threads > BM25_THREADS) threads = BM25_THREADS;
     bm25_call c = { .b = b, .texts = texts, .count = count, .query = role == PITH_ROLE_QUERY };

@@ -529,7 +529,12 @@ static pith_status check_open_checked(pith_model **model, const pith_origin *ori
         pith_model_destroy(c.reference);
     }
     o.flags &= ~(uint32_t)PITH_OPEN_CHECK;
-    return status ? status : pith_model_open_limited(model, origin, &o, &limits, err);
+    if (!status) status = pith_model_open_limited(model, origin, &o, &limits, err);
+    if (!status && (*model)->runtime->as_written)
+        pith_log_write(o.log, PITH_LOG_WARNING,
+                       "the passes of the builtin runtime were checked (--check); %s runs the file as it is",
+                       (*model)->runtime->name);
+    return status;
 }
 
 const pith_part pith_part_checks = { "checks", &(const pith_check_part){ check_open_checked } };

@@ -71,10 +71,21 @@ static pith_status detect_make_network(pith_detection *d, int index, const pith_
                                   (pith_counters *)&m->account.counters, &d->arena, err);
 }
 
+/* Detectors that this build was made without. */
+static pith_status detect_check_left_out(pith_error *err) {
+    static const char *const names[] = { "mtcnn", "yunet" };
+    pith_error one = PITH_ERROR_INIT;
+    pith_lacks lacks = { .count = 0 };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (pith_piece_check("heads", pith_str_of(names[i]), &one))
+            pith_lacks_note(&lacks, "heads", pith_str_of(names[i]), "");
+    return pith_lacks_check(&lacks, err);
+}
+
 static pith_status detect_make(pith_detection *d, const pith_model *m, pith_error *err) {
     const pith_graph *graph = m->graph;
     d->head = detect_find(m);
-    if (!d->head) PITH_TRY(pith_piece_check("heads", PITH_STR("yunet"), err));
+    if (!d->head) PITH_TRY(detect_check_left_out(err));
     if (!d->head)
         return pith_fail(err, PITH_ERR_UNSUPPORTED,
                          "the model is no detector that is known: YuNet has an input [batch, 3, height, width] of "
@@ -452,7 +463,7 @@ static pith_status detect_check(const pith_detect_options *o, pith_error *err) {
         return pith_fail(err, PITH_ERR_ARGUMENT,
                          "width and height must both be 0, both PITH_DETECT_OWN_SIZE, or both from 1 to %d",
                          DETECT_SIDE_MOST);
-    if (o->threads < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "threads must not be negative");
+    PITH_TRY(pith_threads_check(o->threads, err));
     return PITH_OK;
 }
 

@@ -110,6 +110,33 @@ static pith_status suggest(pith_model *m, const char *dir, pith_status status, p
                      copy.message, path.data);
 }
 
+/* Files of readers that this build was made without, of a rank below that of the one that was found: another file may
+ * hold other numbers. */
+static pith_status check_left_out(pith_model *m, const char *dir, bool files_only, int rank, pith_error *err) {
+    static const struct {
+        const char *reader, *file, *beside;
+        int rank;
+    } files[] = {
+        { "onnx", "model.onnx", NULL, 10 },
+        { "onnx", "onnx/model.onnx", NULL, 10 },
+        { "safetensors", "model.safetensors", "config.json", 20 },
+        { "safetensors", "model.safetensors.index.json", "config.json", 20 },
+        { "safetensors", "pytorch_model.bin", "config.json", 20 },
+        { "safetensors", "pytorch_model.bin.index.json", "config.json", 20 },
+        { "safetensors", "model.gguf", "config.json", 20 },
+    };
+    for (size_t i = 0; pith_dropped_names[0] && i < sizeof files / sizeof *files; i++) {
+        pith_str path;
+        bool there, beside = true;
+        if (files[i].rank >= rank || (files_only && files[i].beside)) continue;
+        PITH_TRY(pith_file_find(&there, &path, &m->arena, dir, files[i].file, err));
+        if (there && files[i].beside) PITH_TRY(pith_file_find(&beside, &path, &m->arena, dir, files[i].beside, err));
+        if (there && beside)
+            PITH_TRY(pith_piece_check_for("readers", pith_str_of(files[i].reader), files[i].file, err));
+    }
+    return PITH_OK;
+}
+
 /* The files that readers name, in one directory. *done: one was there. */
 static pith_status open_named(bool *done, pith_model *m, const char *dir, bool files_only, pith_error *err) {
     for (const pith_reader *r = pith_reader_after(INT_MIN); r; r = pith_reader_after(r->rank)) {
@@ -119,13 +146,14 @@ static pith_status open_named(bool *done, pith_model *m, const char *dir, bool f
         for (int i = 0; there && i < PITH_READER_FILES && r->files[i]; i++) {
             PITH_TRY(pith_file_find(done, &path, &m->arena, dir, r->files[i], err));
             if (!*done) continue;
+            PITH_TRY(check_left_out(m, dir, files_only, r->rank, err));
             PITH_TRY(note_file(m, path, err));
             if (r->takes) return pith_readers_file(m, path, err);
             m->weights_file = r->files[i];
             return suggest(m, dir, pith_reader_open(m, r, (pith_source){ { NULL, 0 }, dir, NULL }, err), err);
         }
     }
-    return PITH_OK;
+    return check_left_out(m, dir, files_only, INT_MAX, err);
 }
 
 static const pith_reader *directory_reader(void) {

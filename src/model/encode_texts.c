@@ -269,6 +269,19 @@ static pith_status encoding_check_numbers(const pith_encode_options *o, pith_err
     return encoding_check_number(o->avg_len, 0, DBL_MAX, true, "avg_len", err);
 }
 
+/* Numbers that the model does not take would change nothing. */
+static pith_status encoding_check_hybrid(const encoding *c, pith_error *err) {
+    static const pith_encode_options none = PITH_ENCODE_OPTIONS_INIT;
+    const pith_encode_options *o = &c->options;
+    if (o->alpha != none.alpha && c->m->hybrid.kind != PITH_HYBRID_BM42)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "alpha (--bm42-alpha) is of BM42, which the model is not");
+    if ((o->k != none.k || o->b != none.b || o->avg_len != none.avg_len) && c->m->hybrid.kind != PITH_HYBRID_MINICOIL)
+        return pith_fail(
+            err, PITH_ERR_ARGUMENT,
+            "k, b and avg_len (--bm25-k, --bm25-b, --bm25-avg-len) are of miniCOIL, which the model is not");
+    return PITH_OK;
+}
+
 static pith_status encoding_options(encoding *c, const pith_encode_options *given, pith_error *err) {
     c->options = (pith_encode_options)PITH_ENCODE_OPTIONS_INIT;
     c->embed = (pith_embed_options)PITH_EMBED_OPTIONS_INIT;
@@ -280,6 +293,7 @@ static pith_status encoding_options(encoding *c, const pith_encode_options *give
     if (c->options.role != PITH_ROLE_DOCUMENT && c->options.role != PITH_ROLE_QUERY)
         return pith_fail(err, PITH_ERR_ARGUMENT, "role is %d, which is not a PITH_ROLE_* value", c->options.role);
     PITH_TRY(encoding_check_numbers(&c->options, err));
+    PITH_TRY(encoding_check_hybrid(c, err));
     for (int kind = 0; kind < KINDS; kind++) {
         if (!(c->options.what & 1u << kind)) continue;
         PITH_TRY(encoding_find(&c->heads[kind], &c->outputs[kind], c->m, kind, err));

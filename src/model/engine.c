@@ -111,12 +111,32 @@ static pith_status engine_take_over(pith_model *m, const pith_error *reason, pit
     return pith_fail(err, reason->code, "%s; ONNX Runtime cannot run it either: %s", reason->message, fault.message);
 }
 
+/* What the caller asked of the builtin runtime changes nothing where another one runs the file as it is. */
+static void engine_tell_unused(const pith_model *m) {
+    static const pith_open_options none = PITH_OPEN_OPTIONS_INIT;
+    const pith_open_options *o = &m->options;
+    const struct {
+        const char *name;
+        bool given;
+    } options[] = { { "optimization", o->optimization != none.optimization && !(o->flags & PITH_OPEN_INNER) },
+                    { "inter_op_threads", o->inter_op_threads > 1 },
+                    { "PITH_OPEN_NO_ARENA (--no-arena)", o->flags & PITH_OPEN_NO_ARENA },
+                    { "PITH_OPEN_NO_PLAN_REUSE (--no-plan-reuse)", o->flags & PITH_OPEN_NO_PLAN_REUSE } };
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].given)
+            pith_log_write(o->log, PITH_LOG_WARNING, "%s is the builtin runtime's; %s runs the file as it is",
+                           options[i].name, m->runtime->name);
+}
+
 static pith_status engine_choose(pith_model *m, pith_status known, const pith_error *reason, pith_error *err) {
     pith_error fault = PITH_ERROR_INIT;
     if (known) engine_declare(m);
     if (!m->runtime->as_written) return known ? engine_take_over(m, reason, err) : PITH_OK;
     if (known && known != PITH_ERR_UNSUPPORTED) return pith_fail(err, known, "%s", reason->message);
-    if (!engine_open_program(m, &fault)) return PITH_OK;
+    if (!engine_open_program(m, &fault)) {
+        engine_tell_unused(m);
+        return PITH_OK;
+    }
     PITH_TRY(engine_fall_back(m, &fault, err));
     return known ? pith_fail(err, known, "%s", reason->message) : PITH_OK;
 }

@@ -4,8 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/dropped.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/str.h"
+#include "base/text_out.h"
 #include "model/open.h"
 
 /* Passes that do not run, up to a kind: those whose results are for Pith's own kernels run for none. ONNX Runtime's
@@ -58,6 +61,28 @@ static const char *fused_maker_of(const pith_fused *f, const pith_node *node) {
     return NULL;
 }
 
+/* Passes that this build was made without would have fused more. without: those that do not run anyway. */
+static void fused_tell_left_out(const pith_model *m, const char *const *without, size_t count) {
+    static const char kind[] = "passes ";
+    char names[500];
+    pith_text_out out = pith_text_begin(names, sizeof names);
+    bool any = false;
+    for (const char *at = pith_dropped_speed; *at; at += strlen(at) + 1) {
+        const char *name = at + sizeof kind - 1;
+        size_t i = 0;
+        if (strncmp(at, kind, sizeof kind - 1) != 0) continue;
+        while (i < count && strcmp(without[i], name) != 0) i++;
+        if (i < count) continue;
+        pith_text_put(&out, "%s'- %s'", any ? ", " : "", name);
+        any = true;
+    }
+    if (any)
+        pith_log_write(m->options.log, PITH_LOG_WARNING,
+                       "this selective build lacks passes, so fewer operators are fused; add to its list, and build "
+                       "again: %s under 'passes:'",
+                       names);
+}
+
 pith_status pith_fused_run(pith_fused *f, pith_model *model, bool *again, pith_error *err) {
     const char *without[FUSED_PASSES];
     size_t count = 0;
@@ -69,6 +94,7 @@ pith_status pith_fused_run(pith_fused *f, pith_model *model, bool *again, pith_e
             without[count++] = fused_passes[i].pass;
     pith_opt opt = pith_model_optimizer(model, model->graph, err);
     const pith_opt_limits limits = { .runs = SIZE_MAX, .without = without, .without_count = count };
+    if (!f->failures) fused_tell_left_out(model, without, count);
     f->lines = (pith_report){ .arena = &model->arena };
     opt.level = f->level;
     opt.limits = &limits;

@@ -1,6 +1,7 @@
 /* lone_engine.c - the choice of a runtime where this build has but one; where it has more, engine.c chooses. */
 #include <string.h>
 
+#include "base/dropped.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "model/engine.h"
@@ -18,13 +19,25 @@ pith_status pith_engine_begin(pith_model *m, pith_error *err) {
     return PITH_OK;
 }
 
+/* "auto" takes ONNX Runtime for what the builtin runtime cannot run; this build is without it. */
+static pith_status lone_engine_fail(const pith_model *m, pith_status status, const char *reason, pith_error *err) {
+    pith_error lacks = PITH_ERROR_INIT;
+    if (!m->engine.is_auto || status != PITH_ERR_UNSUPPORTED) return pith_fail(err, status, "%s", reason);
+    const bool left_out = pith_piece_check("runtimes", PITH_STR("ort"), &lacks);
+    return pith_fail(err, status, "%s; ONNX Runtime, which auto takes, is not in this build: %s", reason,
+                     left_out ? lacks.message : "build with PITH_WITH_RUNTIME_ORT");
+}
+
 pith_status pith_engine_choose(pith_model *m, pith_status known, const pith_error *reason, pith_error *err) {
     if (pith_engine_used) return pith_engine_used->choose(m, known, reason, err);
-    return known ? pith_fail(err, known, "%s", reason->message) : PITH_OK;
+    return known ? lone_engine_fail(m, known, reason->message, err) : PITH_OK;
 }
 
 pith_status pith_engine_rescue(pith_model *m, pith_status status, pith_error *err) {
-    return pith_engine_used ? pith_engine_used->rescue(m, status, err) : status;
+    if (pith_engine_used) return pith_engine_used->rescue(m, status, err);
+    if (!status || !err) return status;
+    const pith_error reason = *err;
+    return lone_engine_fail(m, status, reason.message, err);
 }
 
 pith_program_source pith_model_program_source(const pith_model *m, const pith_graph *graph) {

@@ -59,6 +59,8 @@ static pith_status complete_options(pith_open_options *o, pith_error *err) {
     PITH_TRY(check_range("session_idle_ms", o->session_idle_ms, 0, INT32_MAX, err));
     PITH_TRY(check_range("inter_op_threads", o->inter_op_threads, 0, 512, err));
     PITH_TRY(check_range("pressure_percent", o->pressure_percent, -1, 100, err));
+    if (o->inter_op_threads > 1 && !pith_part_find("branches"))
+        PITH_TRY(pith_piece_check_for("parts", PITH_STR("branches"), "inter_op_threads", err));
     if (!o->pool_blocks) o->pool_blocks = PITH_POOL_BLOCKS;
     if (o->pool_blocks < 0) o->pool_blocks = 0;
     if (!o->pool_bytes) o->pool_bytes = PITH_POOL_BYTES;

@@ -2,6 +2,7 @@
  * directory, the output that becomes vectors, its tokenizer's files, and the graph for packed texts. */
 #include <string.h>
 
+#include "base/dropped.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "base/used.h"
@@ -13,7 +14,8 @@
 #include "ragged/ragged.h"
 #include "text/key_report.h"
 
-/* Faults of the modules are kept for pith_embed, unless they are the caller's. */
+/* Faults of the modules are kept for pith_embed, unless they are the caller's, or those of a build that was made
+ * without a module: the graph would have other outputs. */
 static pith_status text_modules_of_directory(pith_model *m, pith_error *err) {
     const pith_modules_source source = { m->dir.data, m->options.route, &m->files, m->options.log,
                                          &m->account.allocator };
@@ -21,7 +23,8 @@ static pith_status text_modules_of_directory(pith_model *m, pith_error *err) {
     m->modules_read = true;
     pith_status status = pith_modules_read(&m->modules, &source, &m->arena, &fault);
     if (!status) return PITH_OK;
-    if (status == PITH_ERR_MEMORY || status == PITH_ERR_ARGUMENT) return pith_fail(err, status, "%s", fault.message);
+    if (status == PITH_ERR_MEMORY || status == PITH_ERR_ARGUMENT || pith_error_is_lack(&fault))
+        return pith_fail(err, status, "%s", fault.message);
     m->no_text = fault;
     m->modules = (pith_modules){ .folder = PITH_STR(""), .task = -1 };
     return PITH_OK;

@@ -1,5 +1,6 @@
 /* open_written.c - what becomes of a graph that a file holds as it was written: operators, types, passes. Compiled
  * files have that behind them. */
+#include "base/dropped.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "model/engine.h"
@@ -14,7 +15,21 @@ static pith_opt written_optimizer(pith_model *m, pith_error *err) {
     return o;
 }
 
+/* Dense layers in another precision take a pass, and kernels that a list made for f32 does not have. */
+static pith_status written_check_precision(const pith_model *m, pith_error *err) {
+    const bool int8 = m->options.precision == PITH_PRECISION_INT8;
+    const pith_str kernel = int8 ? PITH_STR("gemm i8") : PITH_STR("gemm bf16");
+    const char *place = int8 ? "precision int8" : "precision bf16";
+    pith_lacks lacks = { .count = 0 };
+    if (m->options.precision <= PITH_PRECISION_F32 || !pith_piece_is_dropped("passes", PITH_STR("precision")))
+        return PITH_OK;
+    pith_lacks_note(&lacks, "passes", PITH_STR("precision"), place);
+    if (pith_piece_is_dropped("kernels", kernel)) pith_lacks_note(&lacks, "kernels", kernel, place);
+    return pith_lacks_check(&lacks, err);
+}
+
 static pith_status written_optimize(pith_model *m, pith_error *err) {
+    PITH_TRY(written_check_precision(m, err));
     pith_opt o = written_optimizer(m, err);
     return m->options.optimization ? pith_opt_run(&o, m->options.stop_after) : PITH_OK;
 }

@@ -168,7 +168,7 @@ static pith_status picture_begin(picture_call *c, pith_embed_images_options *o, 
                                  const pith_embed_images_options *given, pith_error *err) {
     *o = (pith_embed_images_options)PITH_EMBED_IMAGES_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(*o, given, err);
-    if (o->threads < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "threads must not be negative");
+    PITH_TRY(pith_threads_check(o->threads, err));
     *c = (picture_call){ .m = m, .options = o, .executor = pith_model_executor_options(m) };
     atomic_init(&c->failed, SIZE_MAX);
     PITH_TRY(pith_picture_view_get(&c->view, m, o->pooling != PITH_POOLING_MODEL, err));

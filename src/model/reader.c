@@ -2,6 +2,7 @@
 #include "model/reader.h"
 
 #include <limits.h>
+#include <string.h>
 
 #include "base/dropped.h"
 #include "base/error.h"
@@ -17,13 +18,28 @@ const pith_reader *pith_reader_after(int rank) {
     return next;
 }
 
+/* The ONNX reader takes what no other one does, so files of other formats are told by their first bytes. */
+static pith_status reader_check_left_out(pith_str bytes, pith_error *err) {
+    static const struct {
+        const char *reader;
+        pith_str begins;
+    } formats[] = { { "compiled", { "\x89PITH\r\n\x1a", 8 } }, { "gguf", { "GGUF", 4 } } };
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        const pith_str begins = formats[i].begins;
+        if (bytes.size >= begins.size && !memcmp(bytes.data, begins.data, begins.size))
+            PITH_TRY(pith_piece_check("readers", pith_str_of(formats[i].reader), err));
+    }
+    return PITH_OK;
+}
+
 static pith_status reader_for(const pith_reader **reader, pith_str bytes, pith_error *err) {
+    PITH_TRY(reader_check_left_out(bytes, err));
     for (const pith_reader *r = pith_reader_after(INT_MIN); r; r = pith_reader_after(r->rank)) {
         if (!r->takes || !r->takes(bytes)) continue;
         *reader = r;
         return PITH_OK;
     }
-    PITH_TRY(pith_piece_check_any("readers", err));
+    PITH_TRY(pith_piece_check("readers", PITH_STR("onnx"), err));
     return pith_fail(err, PITH_ERR_UNSUPPORTED, "this build has no reader for the file's format");
 }
 

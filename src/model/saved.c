@@ -16,6 +16,7 @@
 
 /* ---- saving ---- */
 
+enum { SAVED_LEVEL_DEFAULT = 3 }; /* of pith_open_options.optimization */
 enum { SAVER_SECTIONS = PITH_SECTION_COUNT * PITH_COMPILED_ROUTES };
 
 typedef struct saver {
@@ -237,10 +238,17 @@ pith_status pith_model_load(pith_model *m, pith_str file, pith_error *err) {
             return pith_fail(err, PITH_ERR_FORMAT, "section '%s' is missing", pith_section_name(wanted[i]));
     PITH_TRY(pith_weights_open(&weights, sections[PITH_SECTION_WEIGHTS], err));
     PITH_TRY(pith_model_load_graph(&m->graph, m, PITH_SECTION_GRAPH, &weights, err));
-    int32_t wanted_precision = m->options.precision;
+    const int32_t wanted_precision = m->options.precision, wanted_level = m->options.optimization;
     PITH_TRY(pith_saved_read_settings(m, sections[PITH_SECTION_MODEL], err));
+    if (wanted_level != SAVED_LEVEL_DEFAULT && wanted_level != m->options.optimization)
+        pith_log_write(m->options.log, PITH_LOG_WARNING,
+                       "the file keeps the optimization %d that it was compiled with; %d changes nothing",
+                       m->options.optimization, wanted_level);
     if (sections[PITH_SECTION_NETWORKS].data) PITH_TRY(load_detector(m, err));
     if (m->texts) PITH_TRY(m->texts->load(m, &weights, err));
+    const bool routed = sections[PITH_SECTION_ROUTES].data || !m->texts || !m->options.route;
+    if (!routed && !pith_str_is(m->modules.route, m->options.route))
+        return pith_fail(err, PITH_ERR_ARGUMENT, "the file has no route '%s'", m->options.route);
     if (wanted_precision && wanted_precision != m->options.precision) {
         static const char *const names[] = { "auto", "f32", "int8", "bf16" };
         return pith_fail(

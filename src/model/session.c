@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/caller_options.h"
 #include "base/text_out.h"
+#include "base/threads.h"
 #include "exec/profile.h"
 #include "exec/target.h"
 #include "model/fed.h"
@@ -192,7 +193,7 @@ pith_status pith_model_run_session(pith_session *session, pith_tensor *outputs, 
                                    pith_error *err) {
     pith_run_options o = PITH_RUN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
-    if (o.threads < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "threads must not be negative");
+    PITH_TRY(pith_threads_check(o.threads, err));
     PITH_TRY(take_inputs(session, names, inputs, input_count, err));
     int threads = o.threads ? o.threads : pith_cpu_get()->threads;
     pith_lane *lane = pith_profile_lane(o.profile);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/dropped.h"
 #include "base/used.h"
 #include "base/text_out.h"
 #include "opt/pass.h"
@@ -70,6 +71,7 @@ static pith_status check_name(const pith_opt *o, const char *name) {
         if (pith_str_is(pith_str_of(pith_pass_table[i]->name), name)) return PITH_OK;
         pith_text_put(&out, "%s%s", i ? ", " : "", pith_pass_table[i]->name);
     }
+    PITH_TRY(pith_piece_check("passes", pith_str_of(name), o->err));
     return pith_fail(o->err, PITH_ERR_ARGUMENT, "there is no pass '%s'; the passes are %s", name, names);
 }
 

@@ -21,6 +21,8 @@ pith_status pith_runtime_find(const pith_runtime **runtime, const char *name, pi
         pith_text_put(&out, "%s%s", i ? ", " : "", pith_runtime_table[i]->name);
     }
     PITH_TRY(pith_piece_check("runtimes", pith_str_of(name ? name : "builtin"), err));
+    if (name && !strcmp(name, "ort"))
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "this build is without 'ort'; build with PITH_WITH_RUNTIME_ORT");
     return pith_fail(err, PITH_ERR_ARGUMENT, "there is no runtime '%s'; this build has %s", name ? name : "", list);
 }
 

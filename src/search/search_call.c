@@ -182,7 +182,7 @@ static pith_status call_documents(search_call *c, const float *queries, size_t c
 static pith_status call_check(const pith_search_index *x, const pith_search_options *o, const float *queries,
                               size_t count, size_t k, pith_error *err) {
     size_t last = count, bytes;
-    if (o->threads < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "threads must not be negative");
+    PITH_TRY(pith_threads_check(o->threads, err));
     if (o->rescore < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "rescore must not be negative");
     if (o->query_offsets && x->metric != PITH_METRIC_MAXSIM)
         return pith_fail(err, PITH_ERR_ARGUMENT, "query_offsets are for the metric maxsim only");

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/error.h"
+#include "base/threads.h"
 #include "kernels/small.h"
 #include "search/search.h"
 
@@ -33,7 +34,7 @@ static pith_status index_check_options(const pith_search_index_options *o, pith_
     if (o->first_pass && (o->metric == PITH_METRIC_MAXSIM || (o->dtype != PITH_F32 && o->dtype != PITH_F16)))
         return pith_fail(err, PITH_ERR_ARGUMENT,
                          "a first pass is for rows of float32 and float16, with the metrics cosine, dot and l2");
-    if (o->threads < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "threads must not be negative");
+    PITH_TRY(pith_threads_check(o->threads, err));
     if ((o->metric == PITH_METRIC_MAXSIM) != (o->offsets != NULL))
         return pith_fail(err, PITH_ERR_ARGUMENT,
                          o->offsets ? "offsets are for the metric maxsim only"

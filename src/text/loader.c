@@ -2,6 +2,7 @@
  *
  * tokenizer.json is one source among others (select/tokenizers.def lists them). Every source ends in the same list of
  * steps. The file is not needed after loading: tables are copies in the tokenizer's arena. */
+#include "base/dropped.h"
 #include "base/used.h"
 #include "text/added.h"
 #include "text/config_files.h"
@@ -277,6 +278,30 @@ static bool has_suffix(const pith_tokenizer_source *source, const char *path) {
     return false;
 }
 
+/* Files of sources that this build was made without, if they would have gone before the one that was found (NULL: none
+ * was): another one's tokens are not theirs. */
+static pith_status check_left_out(pith_loader *loader, const char *dir, const pith_tokenizer_source *found) {
+    static const struct {
+        const char *list, *file;
+        int rank;
+    } files[] = {
+        { "tokenizer_json", "tokenizer.json", 0 }, { "sentencepiece", "sentencepiece.bpe.model", 20 },
+        { "sentencepiece", "spiece.model", 20 },   { "sentencepiece", "tokenizer.model", 20 },
+        { "sentencepiece", "spm.model", 20 },      { "sentencepiece", "sentencepiece.model", 20 },
+        { "bpe_files", "vocab.json", 30 },         { "vocab_txt", "vocab.txt", 40 },
+        { "tiktoken", "tokenizer.tiktoken", 50 },  { "gguf", "model.gguf", 60 },
+    };
+    for (size_t i = 0; pith_dropped_names[0] && i < sizeof files / sizeof *files; i++) {
+        pith_str path;
+        bool there;
+        if (found && files[i].rank >= found->rank) continue;
+        PITH_TRY(pith_file_find(&there, &path, loader->scratch, dir, files[i].file, loader->err));
+        if (!there) continue;
+        PITH_TRY(pith_piece_check_for("tokenizer_sources", pith_str_of(files[i].list), files[i].file, loader->err));
+    }
+    return PITH_OK;
+}
+
 /* The source of the lowest rank one of whose files lies in the directory. */
 static pith_status find_in_dir(const pith_tokenizer_source **found, pith_str *path, pith_loader *loader,
                                const char *dir) {
@@ -296,6 +321,7 @@ static pith_status find_in_dir(const pith_tokenizer_source **found, pith_str *pa
             *path = candidate;
         }
     }
+    PITH_TRY(check_left_out(loader, dir, *found));
     if (*found) return PITH_OK;
     pith_error lacks = PITH_ERROR_INIT;
     const char *between = pith_piece_check_any("tokenizer_sources", &lacks) ? "; " : "";

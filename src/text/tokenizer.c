@@ -42,6 +42,7 @@ static pith_status take_options(pith_tokenize_options *o, const pith_tokenize_op
     memcpy(o, options, options->size < sizeof *o ? options->size : sizeof *o);
     if (o->max_length < 0 || o->stride < 0 || o->threads < 0)
         return pith_fail(err, PITH_ERR_ARGUMENT, "max_length, stride and threads must not be negative");
+    PITH_TRY(pith_threads_check(o->threads, err));
     if (o->left < -1 || o->left > 1)
         return pith_fail(err, PITH_ERR_ARGUMENT, "left is %d, which is none of -1, 0 and 1", o->left);
     if (o->cut < PITH_CUT_LONGEST || o->cut > PITH_CUT_SECOND)

@@ -72,9 +72,9 @@ class Tables(unittest.TestCase):
     def test_needs_names_what_exists(self):
         operators, families = set(entries("ops", "OP")), set(entries("kernels", "KERNEL", "PLAIN"))
         known = {"operators": operators, "passes": set(entries("passes", "PASS")), "ragged": set(entries("ragged", "RAGGED")),
-                 "heads": set(entries("heads", "HEAD")), "library": None,
+                 "heads": set(entries("heads", "HEAD")), "library": None, "vectors": None,
                  "verbs": set(re.findall(r"^VERB\((\w+)\)", (SOURCE / "cli/verbs.def").read_text(), re.M))}
-        for macro, words in (("KERNELS", families), ("MAKES", operators)):
+        for macro, words in (("KERNELS", families), ("MAKES", operators), ("PARTS", set(entries("parts", "PART")))):
             for kind, pieces in needs(macro).items():
                 self.assertIn(kind, known)
                 for piece, wanted in pieces.items():
@@ -88,6 +88,11 @@ class Tables(unittest.TestCase):
         self.assertEqual(set(entries("heads", "HEAD")) - set(kernels["heads"]), set(), "add KERNELS(heads, …) to src/select/needs.def")
         named = set().union(*(words for pieces in kernels.values() for words in pieces.values()))
         self.assertEqual(set(entries("kernels", "KERNEL", "PLAIN")) - named, set(), "say in src/select/needs.def who needs these kernels")
+        owners = {name for path in (SOURCE / "src/ops").glob("op_*.c")
+                  for name, body in re.findall(r"^const pith_op pith_op_(\w+) = {(.*?)^}?[^\n]*};", path.read_text(), re.M | re.S)
+                  if re.search(r'\.attrs = "(?:[^"]*; )?\w+ graph\b', body)}
+        self.assertGreater(len(owners), 5)
+        self.assertEqual(owners, set(needs("PARTS")["operators"]), "add PARTS(operators, …, subgraphs) to src/select/needs.def")
 
     def test_passes_make_what_they_name(self):
         """The operators that a pass writes as text are those of its line."""
@@ -117,7 +122,7 @@ class Used(unittest.TestCase):
                 found = small.read(done.stdout)
                 operators = {symbol(o) for o in found["operators"]}
                 seen |= operators
-                said = set().union(*kernels["library"].values(), *(kernels["operators"].get(o, ()) for o in operators),
+                said = set().union(*kernels["library"].values(), *kernels["vectors"].values(), *(kernels["operators"].get(o, ()) for o in operators),
                                    *(kernels["heads"].get(h, ()) for h in found["heads"]))
                 faults |= {(family, " ".join(sorted(operators)[:4]), str(call[-1])) for family in set(found["kernels"]) - said}
         self.assertEqual(faults, set(), "kernels that no line of src/select/needs.def promises to these operators")

@@ -3,6 +3,8 @@
 
 usage: options.py PITH SOURCE_DIR WORK_DIR [unittest arguments]
 """
+import itertools
+import re
 import subprocess
 import sys
 import unittest
@@ -90,7 +92,11 @@ class Options(unittest.TestCase):
 
     def test_files(self):
         self.refused("c.yaml:1: the first line must be 'pith: 1'", f"PITH_SELECT_OPS_YAML={write('c.yaml', 'operators:' + chr(10))}")
-        self.refused("none.yaml: No such file", f"PITH_SELECT_OPS_YAML={WORK / 'none.yaml'}")
+        self.refused(f"PITH_SELECT_OPS_YAML: there is no file '{WORK / 'none.yaml'}'; 'pith select MODEL -o FILE' writes one",
+                     f"PITH_SELECT_OPS_YAML={WORK / 'none.yaml'}")
+        self.refused("PITH_SELECT_OPS_YAML: there is no file", f"PITH_SELECT_OPS_YAML={WORK}")
+        self.refused("the list names no kind of piece, so it would leave nothing out", f"PITH_SELECT_OPS_YAML={write('empty.yaml', 'pith: 1' + chr(10))}")
+        self.refused("PITH_SELECT_OPS_YAML takes one list; unite several with 'pith select --merge'", "PITH_SELECT_OPS_YAML=a.yaml;b.yaml")
         self.refused("PITH_SELECT_OPS_MODEL: pith select: no model 'no-such-model'", "PITH_SELECT_OPS_MODEL=no-such-model")
         y = write("ort.yaml", "pith: 1\nruntimes:\n  - ort\n")
         self.refused("PITH_WITH_RUNTIME_ORT is OFF, but", "PITH_WITH_RUNTIME_ORT=OFF", f"PITH_SELECT_OPS_YAML={y}")
@@ -98,8 +104,92 @@ class Options(unittest.TestCase):
         self.assertIn("RUNTIME(builtin)\nRUNTIME(ort)", lists["runtimes"])
         self.refused("compile", "PITH_HOST_CC=/bin/false", "PITH_SELECT_OPS_LIST=Add") if not (WORK / "pith_select_tool/trim").exists() else None
 
+    def test_paths(self):
+        """Absolute, relative to where cmake is started, and with blanks; of a list and of models."""
+        folder = WORK / "a folder"
+        folder.mkdir(exist_ok=True)
+        onnx = (SOURCE / "tests/data/cases/selected-union/add.onnx").read_bytes()
+        for name in ("add model.onnx", "add.onnx"):
+            (folder / name).write_bytes(onnx)
+        (WORK / "add.onnx").write_bytes(onnx)
+        listed = write("a folder/my ops.yaml", "pith: 1\noperators:\n  - Add f32\n")
+        for option in (f"PITH_SELECT_OPS_YAML={listed}", "PITH_SELECT_OPS_YAML=a folder/my ops.yaml", f"PITH_SELECT_OPS_MODEL={folder / 'add model.onnx'}",
+                       "PITH_SELECT_OPS_MODEL=a folder/add model.onnx", "PITH_SELECT_OPS_MODEL=add.onnx", f"PITH_SELECT_OPS_MODEL=add.onnx;{folder / 'add.onnx'}"):
+            lists, _ = self.accepted(option)
+            self.assertEqual(re.findall(r"^OP\((\w+)\)", lists["ops"], re.M), ["Add"], option)
+        self.refused("PITH_SELECT_OPS_MODEL: pith select: no model 'none.onnx'", "PITH_SELECT_OPS_MODEL=none.onnx")
+        self.refused("PITH_SELECT_OPS_MODEL: pith select: no model 'none.onnx'", "PITH_SELECT_OPS_MODEL=add.onnx;none.onnx")
+
+    def test_each_option_alone_and_in_pairs(self):
+        """Nothing else is set: each option either makes lists, or says what it needs or excludes."""
+        y = write("pair.yaml", "pith: 1\noperators:\n  - Add f32\nparts: []\n")
+        c, d = (SOURCE / "examples/selective_build/advanced" / name for name in ("op_soft_threshold.c", "operators.def"))
+        given = {"ALL": "PITH_SELECT_ALL=ON", "LIST": "PITH_SELECT_OPS_LIST=Mul/f32", "YAML": f"PITH_SELECT_OPS_YAML={y}",
+                 "MODEL": f"PITH_SELECT_OPS_MODEL={SOURCE / 'tests/data/cases/selected-union/mulsub.onnx'}", "USE": "PITH_SELECT_USE=run",
+                 "DTYPE": "PITH_DTYPE_SELECTIVE=ON", "ISAS": "PITH_SELECT_ISAS=avx2,scalar", "EXTRA": f"PITH_EXTRA_OPS={c};{d}"}
+        excluded = {frozenset(pair.split()) for pair in ("ALL LIST", "ALL YAML", "ALL MODEL", "LIST MODEL", "YAML MODEL", "ALL DTYPE")}
+        needs = {"USE": {"MODEL"}, "DTYPE": {"LIST", "YAML", "MODEL"}}
+        operators = {"LIST": {"Mul"}, "YAML": {"Add"}, "MODEL": {"Mul", "Sub"}}
+        every = set(re.findall(r"^OP\((\w+)\)", (SOURCE / "src/select/ops.def").read_text(), re.M))
+        for names in [{a} for a in given] + [{a, b} for a, b in itertools.combinations(given, 2)]:
+            done = configure(*(given[n] for n in names))
+            said = " ".join(done.stderr.split())
+            if names in excluded:
+                self.assertIn("exclude each other", said, names)
+            elif any(n in names and not wanted & names for n, wanted in needs.items()):
+                self.assertRegex(said, "needs dtypes|USE says what programs do", names)
+            else:
+                self.assertEqual((done.returncode, done.stderr), (0, ""), names)
+                folder = WORK / "pith_select_pith/select"
+                found = set(re.findall(r"^OP\((\w+)\)", (folder / "ops.def").read_text(), re.M))
+                want = set().union(*(operators.get(n, set()) for n in names)) or every
+                self.assertEqual(found, want, names)
+                self.assertEqual("SoftThreshold" in (folder / "extra_ops.def").read_text(), names in ({"EXTRA"}, {"EXTRA", "ALL"}, {"EXTRA", "ISAS"}))
+                self.assertEqual("levels: scalar;avx2\n" in done.stdout, "ISAS" in names)
+
+    def test_operators_by_name(self):
+        """A build holds what the lists name, their kernels and parts, and what opens ONNX files; no texts, and no search."""
+        lists, _ = self.accepted("PITH_SELECT_OPS_LIST=Add/f32,If", "PITH_DTYPE_SELECTIVE=ON")
+        entries = {name: re.findall(r"^(?!DROPPED)[A-Z_]+\((.*)\)$", text, re.M) for name, text in lists.items()}
+        self.assertEqual(entries["kernels"], ["add, f32", "narrow, f16", "widen, f16"])
+        self.assertEqual(entries["readers"], ["compiled", "onnx"])
+        self.assertEqual(entries["runtimes"], ["builtin"])
+        self.assertEqual(entries["parts"], ["subgraphs", "tails", "threads"])
+        for name in ("families", "tasks", "modules", "heads", "tokenizers", "ragged"):
+            self.assertEqual(entries[name], [], name)
+        lists, _ = self.accepted("PITH_SELECT_OPS_LIST=Add/f32,parts:branches,kernels:scores_dot/f32,readers:gguf", "PITH_DTYPE_SELECTIVE=ON")
+        self.assertIn("PART(branches)", lists["parts"])
+        self.assertIn("READER(gguf)", lists["readers"])
+        self.assertIn("KERNEL(scores_dot, f32)", lists["kernels"])
+        self.assertNotIn("scores_l2", lists["kernels"])
+        for wrong, says in (("Add,part:branches", "'part:branches': 'part' is no kind of piece; write an operator, or a kind and a piece such as parts:branches"),
+                            ("Add,parts:branch", "parts: this Pith has no 'branch'; the nearest are branches"),
+                            ("parts:branches", "the list of operators is empty; name some, or leave it out")):
+            self.refused(says, f"PITH_SELECT_OPS_LIST={wrong}")
+        union = SOURCE / "tests/data/cases/selected-union"
+        lists, _ = self.accepted("PITH_SELECT_OPS_LIST=Mul/f32,Sub/f32", f"PITH_SELECT_OPS_YAML={union / 'add.yaml'}", "PITH_DTYPE_SELECTIVE=ON")
+        alone, _ = self.accepted(f"PITH_SELECT_OPS_YAML={union / 'both.yaml'}", "PITH_DTYPE_SELECTIVE=ON")
+        self.assertEqual(lists, alone)
+        names = write("kinds.yaml", "pith: 1\noperators:\n  - Add f32\nheads: []\n")
+        lists, _ = self.accepted("PITH_SELECT_OPS_LIST=Mul/f32", f"PITH_SELECT_OPS_YAML={names}")
+        self.assertNotIn("KERNEL(scores_", lists["kernels"])
+        self.assertIn("FAMILY(bert)", lists["families"])  # a kind that the list does not name is not limited
+
+    def test_use(self):
+        model = f"PITH_SELECT_OPS_MODEL={SOURCE / 'tests/data/modules/chain'}"
+        lists, _ = self.accepted(model, "PITH_SELECT_USE=embed,search")
+        self.assertIn("KERNEL(scores_dot, f32)", lists["kernels"])
+        self.assertIn("HEAD(dense)", lists["heads"])
+        lists, _ = self.accepted(model)
+        self.assertNotIn("KERNEL(scores_dot", lists["kernels"])
+        self.accepted("CALL=OPS_MODEL;" + str(SOURCE / "tests/data/modules/chain") + ";USE;embed;search", name="own")
+        self.refused("PITH_SELECT_OPS_MODEL: pith select: --use 'sing' is unknown", model, "PITH_SELECT_USE=embed,sing")
+        self.refused("no model can be used for 'rerank'", model, "PITH_SELECT_USE=embed,rerank")
+
     def test_calls(self):
-        self.refused("'OPS_FILE;x' is no option of a selective build; options are OPS_LIST, OPS_YAML, OPS_MODEL, INCLUDE_ALL_OPS, DTYPE_SELECTIVE, ISAS and EXTRA_OPS",
+        for option in ("OPS_LIST", "OPS_YAML", "OPS_MODEL", "USE", "ISAS", "EXTRA_OPS"):
+            self.refused(f"{option} has no value, perhaps because a variable is empty", f"CALL={option};INCLUDE_ALL_OPS")
+        self.refused("'OPS_FILE;x' is no option of a selective build; options are OPS_LIST, OPS_YAML, OPS_MODEL, USE, INCLUDE_ALL_OPS, DTYPE_SELECTIVE, ISAS and EXTRA_OPS",
                      "CALL=OPS_FILE;x")
         self.refused("INCLUDE_ALL_OPS and OPS_LIST exclude each other", "CALL=INCLUDE_ALL_OPS;OPS_LIST;Add")
         self.refused("OPS_MODEL and OPS_YAML exclude each other", "CALL=OPS_MODEL;a.onnx;OPS_YAML;a.yaml")

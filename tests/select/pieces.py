@@ -2,7 +2,7 @@
 """Small commands for single models: the same bits as the complete command, and a named error for each line that is taken out.
 
 usage: pieces.py PITH SOURCE_DIR BUILD_DIR WORK_DIR [unittest arguments]
-Short is for make test, Lines for make test-select, Models for the long tests.
+Short is for make test, Lines and Models are for the long tests.
 """
 import copy
 import json
@@ -195,9 +195,9 @@ class Short(Case):
         chain = DATA / "modules/chain"
         kinds = small.read(select(chain, "beside", "--inter-op-threads", "2").read_text())
         self.assertIn("branches", kinds["parts"])
-        beside = small.run(self.without(kinds, "parts", "branches"), "bench", "-m", chain, "--inter-op-threads", "2", "--threads", "2", "--rounds", "1",
-                           "--count", "8")
-        self.assertEqual(beside.returncode, 0, beside.stderr)
+        without = self.without(kinds, "parts", "branches")
+        self.names_it(without, (*USES["embed"], "--inter-op-threads", "2"), chain, "parts", "branches")
+        self.assertEqual(use(without, USES["embed"], chain).stdout, use(PITH, USES["embed"], chain).stdout)
 
     def test_expressions(self):
         """PCRE2 is there for expressions that have no scanner of their own, and not for those that have."""

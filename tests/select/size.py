@@ -14,7 +14,8 @@ from pathlib import Path
 
 import small
 
-# name: source, list, instruction sets, linked statically. Those "-for-size" have all but their kernels compiled again by FOR_SIZE.
+# name: source, list, instruction sets, linked statically. Those "-for-size" have all but their kernels compiled again by FOR_SIZE. A list with
+# "+ names" is joined by the operators of PITH_SELECT_OPS_LIST; without a list these stand alone.
 PROGRAMS = {
     "core": ("core", "core", "scalar", False),
     "core-for-size": ("core", "core", "scalar", False),
@@ -25,6 +26,9 @@ PROGRAMS = {
     "embed-minilm-pith-static-for-size": ("embed", "minilm-pith", "avx2", True),
     "detect-yunet": ("detect", "yunet", "avx2", False),
     "detect-yunet-for-size": ("detect", "yunet", "avx2", False),
+    "run-three-operators": ("run_model", "selected-union/both", None, False),
+    "run-three-operators-united": ("run_model", "selected-union/add + Mul/f32,Sub/f32", None, False),
+    "run-three-operators-by-name": ("run_model", "+ Add/f32,Mul/f32,Sub/f32", None, False),
 }
 FOR_SIZE = ["-Os", "-DNDEBUG", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-flto=1", "-fno-fat-lto-objects", "-Wl,-z,pack-relative-relocs"]
 SLACK = 1.02  # of the budget: compilers differ
@@ -52,18 +56,28 @@ class Programs:
         assert done.returncode == 0, done.stderr
         self.empty = {static: sum(sizes(self.link(["empty"], f"empty{static}", static))) for static in (False, True)}
 
+    def program(self, name):
+        return self.source / (f"examples/selective_build/basic/{name}.c" if name == "run_model" else f"tests/select/programs/{name}.c")
+
+    def listing(self, words):
+        """The options of tools/trim.c for a list and names of operators."""
+        path, _, names = words.partition("+")
+        folder = "data/cases" if "/" in path else "select"
+        listed = ["--list", self.source / f"tests/{folder}/{path.strip()}.yaml"] if path.strip() else []
+        return [*listed, *(["--operators", names.strip()] if names else [])]
+
     def link(self, sources, name, static, objects=(), *more):
         libraries = ["-lpcre2-8", "-pthread", "-ldl", "-lm"]
         out = self.work / name
         done = small.run("cc", "-O2", "-ffunction-sections", "-fdata-sections", *(["-static"] if static else []), f"-I{self.source / 'include'}",
-                         *[self.source / f"tests/select/programs/{s}.c" for s in sources], *objects, *self.folder.flags, *more, "-o", out,
+                         *[self.program(s) for s in sources], *objects, *self.folder.flags, *more, "-o", out,
                          *([self.library, *libraries] if objects else []))
         assert done.returncode == 0, done.stderr
         return out
 
     def make(self, name):
         program, listed, isas, static = PROGRAMS[name]
-        done = self.folder.lists(name, "--list", self.source / f"tests/select/{listed}.yaml", "--dtypes", "ON", "--isas", isas)
+        done = self.folder.lists(name, *self.listing(listed), "--dtypes", "ON", *(["--isas", isas] if isas else []))
         assert done.returncode == 0, done.stderr
         objects = [self.folder._compile("src/select/tables.c", self.work / name)]
         if program == "core":
@@ -173,7 +187,8 @@ def main():
     if args.report:
         compare(source, build)
     for name in PROGRAMS if args.report else ():
-        report(programs, source, build, name)
+        if PROGRAMS[name][0] != "run_model":
+            report(programs, source, build, name)
     sys.exit(1 if faults else 0)
 
 
