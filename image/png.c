@@ -69,8 +69,8 @@ static void png_details(pith_image_header *header, png_state *s) {
     }
 }
 
-/* Chunks with texts and palettes are passed over: 8 KB of them unpack to 8 MB, and nothing reads them. Of profiles libpng
- * reads the first, up to 8 MB. */
+/* Chunks with texts and palettes are passed over: 8 KB of them unpack to 8 MB, and nothing reads them. Of profiles
+ * libpng reads the first, up to 8 MB. */
 static void png_pass_over(png_structp png) {
     static const png_byte chunks[] = "iTXt\0sPLT\0tEXt\0zTXt";
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, chunks, sizeof chunks / 5);
