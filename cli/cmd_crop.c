@@ -416,7 +416,8 @@ static int crop_check(const command *c, crop_settings *s, const string_list *pat
     if (!s->dir) return usage(c, "give a folder for the crops with -o");
     if (s->map && paths->count) return usage(c, "--map names the pictures; give no others");
     if (!s->map && !paths->count) return usage(c, "give it pictures, or a folder of them");
-    if (s->threshold > 1 || s->overlap > 1) return usage(c, "thresholds are from 0 to 1");
+    if (s->threshold > 1) return usage(c, "--score-threshold is from 0 to 1, not %g", s->threshold);
+    if (s->overlap > 1) return usage(c, "--nms-threshold is from 0 to 1, not %g", s->overlap);
     make_rule(s);
     if (s->rule.face > 1000) return usage(c, "--face-height is a percentage, of at most 1000");
     if (s->size && !read_size(s->size, &s->rule.width, &s->rule.height))

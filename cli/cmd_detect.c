@@ -320,7 +320,8 @@ static int detect_check(const command *c, detect_settings *s, const string_list 
     if (!paths->count && !s->raw) return usage(c, "give it pictures, or a folder of them");
     if (s->raw && (paths->count || s->annotate))
         return usage(c, "--raw reads frames from standard input, and nothing else");
-    if (s->threshold > 1 || s->overlap > 1) return usage(c, "thresholds are from 0 to 1");
+    if (s->threshold > 1) return usage(c, "--score-threshold is from 0 to 1, not %g", s->threshold);
+    if (s->overlap > 1) return usage(c, "--nms-threshold is from 0 to 1, not %g", s->overlap);
     if (s->json && s->format) return usage(c, "--json and --format do not go together");
     if (s->json) s->format = FORMAT_JSON;
     s->detect.score_threshold = (float)s->threshold;

@@ -67,6 +67,10 @@ class AnySize(Faces):
 
     def test_score(self):
         self.bad(2, "--score", "0.6", "x.jpg", says=("root|product", "--score-threshold"), verb="detect")
+        for verb, more in (("detect", ()), ("crop", ("-o", "out"))):
+            self.bad(2, *more, "--score-threshold", "90", "x.jpg", says="--score-threshold is from 0 to 1, not 90", verb=verb)
+            self.bad(2, *more, "--nms-threshold", "1.5", "x.jpg", says="--nms-threshold is from 0 to 1, not 1.5", verb=verb)
+            self.bad(2, *more, "--score-threshold", "high", "x.jpg", says="takes a number that is not negative, not 'high'", verb=verb)
 
 
 class Names(Faces):
