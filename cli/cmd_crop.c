@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/contact_sheet.h"
 #include "cli/crop_map.h"
+#include "cli/crop_name.h"
 #include "cli/crop_picture.h"
 #include "cli/csv_out.h"
 #include "cli/message.h"
@@ -21,7 +22,7 @@
 #include "cli/picture_files.h"
 #include "cli/picture_out.h"
 #include "cli/profile_file.h"
-#include "cli/runtime_choice.h"
+#include "cli/work_options.h"
 
 enum { PICTURES_PER_THREAD = 2, PICTURES_MOST = 64 };
 
@@ -52,6 +53,7 @@ typedef struct crop_settings {
     pith_open_options open;
     pith_detect_options detect;
     runtime_choice runtime;
+    work_settings work;
 } crop_settings;
 
 typedef struct cropped {
@@ -83,7 +85,8 @@ typedef struct crop_job {
     name_set written_names;
     passed_over passed;
     picture *pictures;
-    size_t count, done, failed, written, blurred;
+    size_t count, done, failed, faces, written, blurred;
+    double began; /* seconds */
     output list;
     contact_sheet sheet;
     bool progress;
@@ -107,38 +110,10 @@ static void tell(crop_job *j, const char *text) {
 
 /* ---- names ---- */
 
-static void put_piece(bytes *out, const char *text, size_t size) { bytes_add(out, text, size); }
-
-/* Puts the rule for names in, with {stem}, {n} and {ext}, for face n (from 1) of a picture. */
-static void put_rule(bytes *out, const char *rule, const char *last, const char *ending, size_t n) {
-    const char *dot = strrchr(last, '.');
-    const size_t stem = dot && dot > last ? (size_t)(dot - last) : strlen(last);
-    while (*rule) {
-        if (!strncmp(rule, "{stem}", 6))
-            put_piece(out, last, stem), rule += 6;
-        else if (!strncmp(rule, "{n}", 3))
-            bytes_print(out, "%zu", n), rule += 3;
-        else if (!strncmp(rule, "{ext}", 5))
-            put_piece(out, ending, strlen(ending)), rule += 5;
-        else
-            put_piece(out, rule++, 1);
-    }
-}
-
-/* The name of a crop below the folder of the crops. From malloc. */
-static char *crop_name(crop_job *j, const picture *p, size_t n) {
-    bytes out = { NULL, 0, 0 };
-    const char *slash = strrchr(p->name, '/'), *last = slash ? slash + 1 : p->name, *ending = strrchr(last, '.');
-    if (!p->entry && slash) put_piece(&out, p->name, (size_t)(slash - p->name) + 1);
-    put_rule(&out, p->entry ? p->entry->name : j->s->naming, last, ending, n);
-    bytes_add(&out, "", 1);
-    const char *format = p->entry ? picture_out_format(out.data) : "";
-    if (!format || (p->entry && j->s->format && strcmp(format, formats[j->s->format]) != 0)) {
-        out.size--;
-        put_piece(&out, ending, strlen(ending));
-        bytes_add(&out, "", 1);
-    }
-    return name_set_add(&j->written_names, out.data);
+/* The name of a crop, which no other has. From malloc. */
+static char *name_of(crop_job *j, const picture *p, size_t n) {
+    const char *rule = p->entry ? p->entry->name : j->s->naming;
+    return name_set_add(&j->written_names, crop_name(p->name, rule, p->entry != NULL, formats[j->s->format], n));
 }
 
 static bool is_there(const crop_job *j, const char *name) {
@@ -277,7 +252,7 @@ static int write_file(crop_job *j, picture *p, pith_image *crop, const char *nam
 
 static void write_crop(crop_job *j, picture *p, size_t i) {
     cropped *crop = &p->crops[i];
-    char *name = crop_name(j, p, i + 1);
+    char *name = name_of(j, p, i + 1);
     if (crop->problem) {
         bytes text = { NULL, 0, 0 };
         bytes_print(&text, "%s: face %zu: %s", p->path, i + 1, crop->problem);
@@ -313,6 +288,7 @@ static void finish_picture(crop_job *j, picture *p) {
         tell(j, p->problem);
         j->failed++;
     }
+    j->faces += p->count;
     if (!p->count) contact_sheet_leave_out(&j->sheet, p->path, p->problem ? p->problem : "no face");
     for (size_t i = 0; i < p->count; i++) {
         write_crop(j, p, i);
@@ -440,7 +416,8 @@ static int crop_check(const command *c, crop_settings *s, const string_list *pat
     if (!s->dir) return usage(c, "give a folder for the crops with -o");
     if (s->map && paths->count) return usage(c, "--map names the pictures; give no others");
     if (!s->map && !paths->count) return usage(c, "give it pictures, or a folder of them");
-    if (s->threshold > 1 || s->overlap > 1) return usage(c, "thresholds are from 0 to 1");
+    if (s->threshold > 1) return usage(c, "--score-threshold is from 0 to 1, not %g", s->threshold);
+    if (s->overlap > 1) return usage(c, "--nms-threshold is from 0 to 1, not %g", s->overlap);
     make_rule(s);
     if (s->rule.face > 1000) return usage(c, "--face-height is a percentage, of at most 1000");
     if (s->size && !read_size(s->size, &s->rule.width, &s->rule.height))
@@ -470,6 +447,14 @@ static int open_detector(crop_job *j, crop_settings *s) {
                                                                   : EXIT_DONE;
 }
 
+/* The numbers of --stats. */
+static int crop_stats(crop_job *j, int code) {
+    json_t *told = json_pack("{s:I, s:I, s:I, s:I, s:I, s:f}", "pictures", (json_int_t)j->done, "faces",
+                             (json_int_t)j->faces, "crops", (json_int_t)j->written, "not_sharp", (json_int_t)j->blurred,
+                             "failed", (json_int_t)j->failed, "seconds", now_seconds() - j->began);
+    return work_stats(j->c, &j->s->work, told, j->model, j->paths, code);
+}
+
 static int crop_open(const command *c, crop_settings *s, const string_list *paths) {
     crop_job j = { .c = c, .s = s, .paths = paths, .progress = isatty(STDERR_FILENO) == 1 };
     pith_profile *profile;
@@ -479,7 +464,8 @@ static int crop_open(const command *c, crop_settings *s, const string_list *path
     s->open.profile = s->detect.profile = profile;
     code = s->map ? crop_map_read(&j.map, c, s->map) : EXIT_DONE;
     if (!code) code = open_detector(&j, s);
-    if (!code) code = crop_files(&j);
+    j.began = now_seconds();
+    if (!code) code = crop_stats(&j, crop_files(&j));
     pith_model_close(j.model);
     crop_map_free(&j.map);
     telemetry_end(&profile);
@@ -488,7 +474,9 @@ static int crop_open(const command *c, crop_settings *s, const string_list *path
 
 static int crop_run(int argc, char **argv) {
     const command *c = &command_crop;
-    crop_settings s = { .open = PITH_OPEN_OPTIONS_INIT, .detect = PITH_DETECT_OPTIONS_INIT };
+    crop_settings s = { .open = PITH_OPEN_OPTIONS_INIT,
+                        .detect = PITH_DETECT_OPTIONS_INIT,
+                        .work = WORK_SETTINGS_INIT };
     string_list paths = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &paths);
     if (code >= 0) return code;
@@ -527,6 +515,8 @@ static const option options[] = {
     AT(list_crop, list),
     AT(contact_sheet, sheet),
     AT(resume_crop, resume),
+    AT(stats, work.stats),
+    AT(stats_file, work.stats_file),
     AT(profile, profile),
     OPTION_SECTION("work"),
     AT(threads, detect.threads),

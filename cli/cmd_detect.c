@@ -21,7 +21,7 @@
 #include "cli/picture_files.h"
 #include "cli/picture_out.h"
 #include "cli/profile_file.h"
-#include "cli/runtime_choice.h"
+#include "cli/work_options.h"
 
 /* Pictures that are in memory at once, for each thread. */
 enum { PICTURES_PER_THREAD = 2, PICTURES_MOST = 256 };
@@ -37,6 +37,7 @@ typedef struct detect_settings {
     pith_open_options open;
     pith_detect_options detect;
     runtime_choice runtime;
+    work_settings work;
 } detect_settings;
 
 typedef struct picture {
@@ -57,6 +58,8 @@ typedef struct detect_job {
     passed_over passed;
     picture *pictures; /* of the batch */
     size_t count, room, failed;
+    size_t done, face_count; /* pictures that were told, faces in them */
+    double began;            /* seconds */
     output out;
     bytes text;
 } detect_job;
@@ -194,6 +197,8 @@ static int write_annotated(detect_job *j, picture *p) {
 }
 
 static void put_result(detect_job *j, const picture *p) {
+    j->done++;
+    j->face_count += p->faces.count;
     if (p->problem) {
         note("pith detect: %s", p->problem);
         j->failed++;
@@ -315,7 +320,8 @@ static int detect_check(const command *c, detect_settings *s, const string_list 
     if (!paths->count && !s->raw) return usage(c, "give it pictures, or a folder of them");
     if (s->raw && (paths->count || s->annotate))
         return usage(c, "--raw reads frames from standard input, and nothing else");
-    if (s->threshold > 1 || s->overlap > 1) return usage(c, "thresholds are from 0 to 1");
+    if (s->threshold > 1) return usage(c, "--score-threshold is from 0 to 1, not %g", s->threshold);
+    if (s->overlap > 1) return usage(c, "--nms-threshold is from 0 to 1, not %g", s->overlap);
     if (s->json && s->format) return usage(c, "--json and --format do not go together");
     if (s->json) s->format = FORMAT_JSON;
     s->detect.score_threshold = (float)s->threshold;
@@ -323,6 +329,14 @@ static int detect_check(const command *c, detect_settings *s, const string_list 
     s->detect.score = s->score;
     int code = take_own_size(s) ? EXIT_DONE : take_size(c, &s->detect.width, &s->detect.height, s->size, "size");
     return code ? code : take_size(c, &s->raw_width, &s->raw_height, s->raw, "raw");
+}
+
+/* The numbers of --stats. */
+static int detect_stats(detect_job *j, int code) {
+    json_t *told =
+        json_pack("{s:I, s:I, s:I, s:f}", "pictures", (json_int_t)j->done, "faces", (json_int_t)j->face_count, "failed",
+                  (json_int_t)j->failed, "seconds", now_seconds() - j->began);
+    return work_stats(j->c, &j->s->work, told, j->model, j->paths, code);
 }
 
 static int detect_open(const command *c, detect_settings *s, const string_list *paths) {
@@ -342,10 +356,11 @@ static int detect_open(const command *c, detect_settings *s, const string_list *
         return fail_model(c, &err, s->model);
     }
     telemetry_model(j.model);
+    j.began = now_seconds();
     if (pith_detect(NULL, j.model, NULL, 0, &s->detect, &err))
         code = fail(c, "%s: %s", s->model, err.message);
     else
-        code = s->raw ? detect_frames(&j) : detect_files(&j, paths);
+        code = detect_stats(&j, s->raw ? detect_frames(&j) : detect_files(&j, paths));
     free(j.text.data);
     pith_model_close(j.model);
     telemetry_end(&profile);
@@ -354,7 +369,9 @@ static int detect_open(const command *c, detect_settings *s, const string_list *
 
 static int detect_run(int argc, char **argv) {
     const command *c = &command_detect;
-    detect_settings s = { .open = PITH_OPEN_OPTIONS_INIT, .detect = PITH_DETECT_OPTIONS_INIT };
+    detect_settings s = { .open = PITH_OPEN_OPTIONS_INIT,
+                          .detect = PITH_DETECT_OPTIONS_INIT,
+                          .work = WORK_SETTINGS_INIT };
     string_list paths = { NULL, 0 };
     int code = take_options(c, &s, argc, argv, &paths);
     if (code >= 0) return code;
@@ -381,6 +398,8 @@ static const option options[] = {
     AT(json_detect, json),
     AT(output, output),
     AT(annotate, annotate),
+    AT(stats, work.stats),
+    AT(stats_file, work.stats_file),
     AT(profile, profile),
     OPTION_SECTION("work"),
     AT(optimization, open.optimization),

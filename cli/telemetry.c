@@ -18,7 +18,7 @@ static const struct {
 } stages[] = {
     { "open", "open" },          { "read inputs", "decode" }, { "decode", "decode" },     { "picture", "preprocess" },
     { "tokenise", "tokenize" },  { "run", "infer" },          { "faces", "postprocess" }, { "pool", "postprocess" },
-    { "scores", "postprocess" }, { "sparse", "postprocess" }, { "write", "write" },
+    { "scores", "postprocess" }, { "sparse", "postprocess" }, { "crop", "postprocess" },  { "write", "write" },
 };
 
 typedef struct line {

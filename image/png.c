@@ -49,6 +49,22 @@ static int png_other_colours(png_state *s) {
     return other;
 }
 
+/* Whether cICP says something else than sRGB does: primaries 1, transfer function 13 (ITU-T H.273). */
+static int png_coded_colours(png_state *s) {
+#ifdef PNG_cICP_SUPPORTED
+    png_byte primaries, transfer, matrix, range;
+    if (!png_get_cICP(s->png, s->info, &primaries, &transfer, &matrix, &range)) return 0;
+    return primaries != 1 || transfer != 13;
+#else
+    png_unknown_chunkp chunks;
+    const int count = png_get_unknown_chunks(s->png, s->info, &chunks);
+    for (int i = 0; i < count; i++)
+        if (!memcmp(chunks[i].name, "cICP", 4) && chunks[i].size >= 2)
+            return chunks[i].data[0] != 1 || chunks[i].data[1] != 13;
+    return 0;
+#endif
+}
+
 static void png_details(pith_image_header *header, png_state *s) {
     png_bytep exif, profile;
     png_charp name;
@@ -67,6 +83,7 @@ static void png_details(pith_image_header *header, png_state *s) {
     } else if (!png_get_valid(s->png, s->info, PNG_INFO_sRGB) && png_other_colours(s)) {
         header->colours = "its colours are not those of sRGB, by gAMA or cHRM";
     }
+    if (png_coded_colours(s)) header->colours = "its colours are not those of sRGB, by cICP";
 }
 
 /* Chunks with texts and palettes are passed over: 8 KB of them unpack to 8 MB, and nothing reads them. Of profiles
@@ -90,6 +107,9 @@ static void png_run(png_state *s) {
     png_set_read_fn(s->png, s, png_on_read);
     png_set_user_limits(s->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
     png_pass_over(s->png);
+#ifndef PNG_cICP_SUPPORTED
+    png_set_keep_unknown_chunks(s->png, PNG_HANDLE_CHUNK_ALWAYS, (png_const_bytep) "cICP", 1);
+#endif
     png_read_info(s->png, s->info);
     uint32_t channels = png_transform(s);
     pith_image_header header = { .width = png_get_image_width(s->png, s->info),

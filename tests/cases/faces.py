@@ -67,6 +67,10 @@ class AnySize(Faces):
 
     def test_score(self):
         self.bad(2, "--score", "0.6", "x.jpg", says=("root|product", "--score-threshold"), verb="detect")
+        for verb, more in (("detect", ()), ("crop", ("-o", "out"))):
+            self.bad(2, *more, "--score-threshold", "90", "x.jpg", says="--score-threshold is from 0 to 1, not 90", verb=verb)
+            self.bad(2, *more, "--nms-threshold", "1.5", "x.jpg", says="--nms-threshold is from 0 to 1, not 1.5", verb=verb)
+            self.bad(2, *more, "--score-threshold", "high", "x.jpg", says="takes a number that is not negative, not 'high'", verb=verb)
 
 
 class Names(Faces):
@@ -188,6 +192,24 @@ class Telemetry(Faces):
         stages = {json.loads(line)["stage"] for line in result.stderr.decode().splitlines() if line.startswith("{")}
         self.assertLessEqual({"open", "decode", "infer", "write"}, stages)
         self.assertIn("crop", (self.dir / "p.json").read_text())
+        self.assertIn("postprocess", stages)
+
+    def test_stats(self):
+        picture = CASES / "crop-names/cam1/IMG_0001.jpg"
+        (self.dir / "bad.jpg").write_bytes(b"x")
+        result = self.run_pith("--stats-file", "d.json", picture, "bad.jpg", verb="detect")
+        told = json.loads((self.dir / "d.json").read_text())
+        self.assertEqual((result.returncode, told["pictures"], told["faces"], told["failed"]), (1, 2, 3, 1))
+        self.assertGreater(told["statistics"]["runs"], 0)
+        result = self.run_pith("-o", "out", "--stats", "--sharpness", "1e9", picture, verb="crop")
+        told = json.loads(result.stderr.decode().splitlines()[-1])
+        self.assertEqual([told[k] for k in ("pictures", "faces", "crops", "not_sharp", "failed")], [1, 3, 0, 3, 0])
+        self.assertGreater(told["seconds"], 0)
+        (self.dir / "map.csv").write_text(f"file,name,x,y,w,h\n{picture},a.png,10,10,50,50\n")
+        self.options = ()
+        self.run_pith("-o", "out", "--map", "map.csv", "--stats-file", "m.json", verb="crop")
+        told = json.loads((self.dir / "m.json").read_text())
+        self.assertEqual((told["crops"], "statistics" in told), (1, False))
 
 
 if __name__ == "__main__":

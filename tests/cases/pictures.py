@@ -189,11 +189,17 @@ class Details(Command):
                 self.check(got, ".png", None, None)
 
     def test_gamma(self):
-        """Colours of PNG that are said by gAMA are told where they are not those of sRGB."""
+        """Colours of PNG that are said by gAMA or cICP are told where they are not those of sRGB."""
         def gamma(n):
             body = b"gAMA" + struct.pack(">I", n)
             return struct.pack(">I", 4) + body + struct.pack(">I", zlib.crc32(body))
 
+        def coded(*numbers):
+            body = b"cICP" + bytes(numbers)
+            return struct.pack(">I", 4) + body + struct.pack(">I", zlib.crc32(body))
+
+        self.crop("g.png", png(self.face, more=coded(1, 13, 0, 1)), ".png")
+        self.crop("g.png", png(self.face, more=coded(9, 16, 0, 1)), ".png", says=("g.png: its colours are not those of sRGB, by cICP",))
         self.crop("g.png", png(self.face, more=gamma(45455)), ".png")
         self.crop("g.png", png(self.face, more=gamma(100000)), ".png", says=("g.png: its colours are not those of sRGB, by gAMA",))
 

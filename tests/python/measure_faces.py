@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Recall, false boxes and work of pith detect beside OpenCV's FaceDetectorYN: portraits scaled and pasted on backgrounds.
 
-usage: measure_faces.py PITH [--portraits FILE...] [--count N] [--ort-python FOLDER]; needs NumPy, Pillow and
-opencv-python-headless (tests/faces.txt). Prints the table of docs/faces.md. Heights of faces are drawn so that every factor
+usage: measure_faces.py PITH [--portraits FILE...] [--count N] [--workers N] [--ort-python FOLDER]; needs
+NumPy, Pillow and opencv-python-headless (tests/faces.txt). Prints the table of docs/faces.md. Heights of faces are drawn so that every factor
 is as likely; a face is found if a box has an IoU of at least 0.7 with it, and a box is false if no face has 0.3 with it.
 Pith has default options; OpenCV looks at the picture's own size, and at the picture scaled to fit into 640x640. The right
 boxes are OpenCV's in the portraits at 320x320. With --ort-python, the folder of a Python that has onnxruntime, ONNX Runtime
@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -101,28 +102,37 @@ def ort_faults(a, path, boxes):
     return abs(len(found) - len(boxes)) + sum(max((iou(b, o) for o in found), default=0) < 0.7 for b in boxes)
 
 
+def look(a, folder, faces, size, borders, says_first, i):
+    """Picture i of a size: the face's height and box, the boxes of the three, and the faces that differ with ONNX Runtime."""
+    random = np.random.default_rng([size[0], i])
+    least = borders[0] if says_first or i % 8 == 0 else borders[1]
+    most = borders[1] if least == borders[0] and not says_first else borders[-1]
+    tall = float(np.exp(random.uniform(np.log(least), np.log(most))))
+    picture, right = with_face(random, size, *faces[i % len(faces)], tall)
+    path = Path(folder) / f"{size[0]}_{i}.ppm"
+    write_ppm(path, picture)
+    own = pith(a, [path])[0]
+    faults = ort_faults(a, path, own) if a.ort_python else 0
+    path.unlink()
+    return tall, right, (own, opencv(picture), opencv(picture, 640)), faults
+
+
 def recall(a, folder):
     """Pith and OpenCV at the two sizes, over all that the page says; and the faces that differ with ONNX Runtime."""
     faces, sums, faults = list(portraits(a.portraits)), [Tally() for _ in range(3)], 0
     print("| picture | face | Pith | OpenCV, own size | OpenCV, 640x640 |\n|---|---|---|---|---|")
     for size, borders, says_first in CASES:
-        random = np.random.default_rng(size[0])
         ranges = list(zip(borders, borders[1:]))
         tallies = [[Tally() for _ in range(3)] for _ in ranges]
-        for i in range(a.count):
-            least = borders[0] if says_first or i % 8 == 0 else borders[1]
-            most = borders[1] if least == borders[0] and not says_first else borders[-1]
-            tall = float(np.exp(random.uniform(np.log(least), np.log(most))))
-            picture, right = with_face(random, size, *faces[i % len(faces)], tall)
-            path = Path(folder) / "a.ppm"
-            write_ppm(path, picture)
-            own = pith(a, [path])[0]
-            where = max(k for k, (low, _) in enumerate(ranges) if tall >= low)
-            for k, boxes in enumerate((own, opencv(picture), opencv(picture, 640))):
-                tallies[where][k].add(boxes, right)
-                if says_first or where:
-                    sums[k].add(boxes, right)
-            faults += ort_faults(a, path, own) if a.ort_python else 0
+        with ThreadPoolExecutor(a.workers) as pool:
+            looked = pool.map(lambda i: look(a, folder, faces, size, borders, says_first, i), range(a.count))
+            for tall, right, found, other in looked:
+                faults += other
+                where = max(k for k, (low, _) in enumerate(ranges) if tall >= low)
+                for k, boxes in enumerate(found):
+                    tallies[where][k].add(boxes, right)
+                    if says_first or where:
+                        sums[k].add(boxes, right)
         for (low, high), rows in zip(ranges, tallies):
             said = "" if says_first or low != borders[0] else ", smaller than said above"
             print(f"| {size[0]}x{size[1]} | {low} to {high}{said} |", " | ".join(map(str, rows)), "|", flush=True)
@@ -169,7 +179,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("pith")
     parser.add_argument("--portraits", nargs="+", default=sorted(FACES.glob("portrait_*.jpg")))
-    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--count", type=int, default=48)
+    parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--ort-python")
     a = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
