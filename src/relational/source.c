@@ -108,6 +108,8 @@ pith_str pith_source_table_name(pith_str file) {
     return file;
 }
 
+const char *const pith_source_packings[PITH_SOURCE_PACKINGS] = { "", ".gz", ".zst" };
+
 bool pith_source_is_table(pith_str file) {
     source_unpacked(&file);
     return source_ends(&file, ".csv") || source_ends(&file, ".tsv");

@@ -28,7 +28,15 @@ static pith_status directory_list(pith_source_table **tables, size_t *count, pit
 
 static pith_status directory_read(pith_text_table *table, pith_table_source *source, pith_str file, pith_error *err) {
     pith_str path, bytes;
-    PITH_TRY(pith_path_join(&path, source->arena, source->path, file, err));
+    bool there = false;
+    for (size_t i = 0; !there && i < PITH_SOURCE_PACKINGS; i++) {
+        const pith_str name = pith_arena_printf(source->arena, PITH_STR_FMT "%s", PITH_STR_ALL(file),
+                                                pith_source_packings[i]);
+        if (!name.data) return pith_fail_memory(err, file.size);
+        PITH_TRY(pith_path_join(&path, source->arena, source->path, name, err));
+        PITH_TRY(pith_file_there(&there, path.data, err));
+    }
+    if (!there) PITH_TRY(pith_path_join(&path, source->arena, source->path, file, err));
     PITH_TRY(pith_files_open(&bytes, &source->files, path.data, err));
     return pith_source_parse(table, bytes, file, path.data, source->arena, err);
 }

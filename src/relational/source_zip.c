@@ -156,8 +156,13 @@ static pith_status zip_member_read(pith_str *bytes, pith_str *path, pith_table_s
 
 static pith_status zip_read(pith_text_table *table, pith_table_source *source, pith_str file, pith_error *err) {
     pith_str path, bytes;
-    bool there;
-    PITH_TRY(zip_member_read(&bytes, &path, source, file, &there, err));
+    bool there = false;
+    for (size_t i = 0; !there && i < PITH_SOURCE_PACKINGS; i++) {
+        const pith_str name = pith_arena_printf(source->arena, PITH_STR_FMT "%s", PITH_STR_ALL(file),
+                                                pith_source_packings[i]);
+        if (!name.data) return pith_fail_memory(err, file.size);
+        PITH_TRY(zip_member_read(&bytes, &path, source, name, &there, err));
+    }
     if (!there)
         return pith_fail(err, PITH_ERR_NOT_FOUND, "%s has no member '" PITH_STR_FMT "'", source->path,
                          PITH_STR_ARG(file));

@@ -363,6 +363,7 @@ pith_status pith_trainer_create(pith_relational **model, const pith_trainer_ques
 void pith_trainer_free(pith_relational *r) {
     if (!r) return;
     const pith_allocator allocator = r->allocator;
+    pith_trainer_answer_by(r, NULL);
     for (int i = 0; i < r->worker_count; i++) pith_arena_free(&r->workers[i].arena);
     pith_arena_free(&r->arena);
     pith_memory_free(&allocator, r);
