@@ -221,7 +221,7 @@ pith_status pith_baseline_load(pith_baseline *b, const pith_rdb *rdb, const pith
     pith_arena_init(&b->arena, allocator);
     PITH_TRY(baseline_header_check(&h, bytes, size, err));
     PITH_TRY(pith_baseline_begin(b, rdb, task, (pith_baseline_kind)h.kind, threads, allocator, err));
-    if (h.database != rdb->checksum || h.loss != (uint32_t)b->loss || h.outputs != (uint32_t)b->target->outputs)
+    if ((h.database != rdb->checksum && !rdb->followed) || h.loss != (uint32_t)b->loss || h.outputs != (uint32_t)b->target->outputs)
         return pith_fail(err, PITH_ERR_ARGUMENT,
                          "the baseline was trained on another database, or on this one before it was made anew");
     in.left -= sizeof(uint64_t);

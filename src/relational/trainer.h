@@ -2,6 +2,7 @@
 #ifndef PITH_RELATIONAL_TRAINER_H
 #define PITH_RELATIONAL_TRAINER_H
 
+#include "base/map.h"
 #include "pith/relational.h"
 #include "relational/network.h"
 
@@ -76,6 +77,7 @@ struct pith_relational {
     int64_t step;
     uint64_t cells;
     pith_answerer answerer; /* answer is NULL: the network */
+    pith_map *keys;         /* rows by key; its slots are NULL until the first key is looked up */
     pith_trainer_worker workers[PITH_TRAINER_THREADS];
     int worker_count;
 };

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "relational/build.h"
 #include "relational/measure.h"
 #include "relational/trainer.h"
 
@@ -46,6 +47,19 @@ pith_status pith_trainer_predict(float *answers, pith_relational *r, const uint3
     return status;
 }
 
+/* Lists the rows of a table by their keys. */
+static pith_status find_keys(pith_map *keys, const pith_rdb_table *t, pith_arena *arena, pith_error *err) {
+    pith_map all;
+    uint32_t old;
+    PITH_TRY(pith_map_init(&all, arena, t->rows));
+    for (uint32_t i = t->rows; i-- > 0;) { /* of equal keys the first counts */
+        const pith_str key = { t->key_bytes + t->key_begin[i], (size_t)(t->key_begin[i + 1] - t->key_begin[i]) };
+        if (!pith_map_put(&all, key, i, &old)) return pith_fail_memory(err, key.size);
+    }
+    *keys = all;
+    return PITH_OK;
+}
+
 pith_status pith_trainer_find(uint32_t *row, const pith_relational *r, pith_str key, pith_error *err) {
     const pith_rdb_table *t = &r->rdb->tables[r->task->table];
     if (!t->key_begin) {
@@ -55,13 +69,9 @@ pith_status pith_trainer_find(uint32_t *row, const pith_relational *r, pith_str 
             return PITH_OK;
         }
     }
-    for (uint32_t i = 0; t->key_begin && i < t->rows; i++) {
-        if (t->key_begin[i + 1] - t->key_begin[i] == key.size &&
-            !memcmp(t->key_bytes + t->key_begin[i], key.data, key.size)) {
-            *row = i;
-            return PITH_OK;
-        }
-    }
+    if (t->key_begin && !r->keys->slots) PITH_TRY(find_keys(r->keys, t, &((pith_relational *)r)->arena, err));
+    *row = t->key_begin ? pith_key_find(r->keys, key) : PITH_RDB_NONE;
+    if (*row != PITH_RDB_NONE) return PITH_OK;
     return pith_fail(err, PITH_ERR_NOT_FOUND, "table '" PITH_STR_FMT "' has no row '" PITH_STR_FMT "'",
                      PITH_STR_ARG(t->name), PITH_STR_ARG(key));
 }
