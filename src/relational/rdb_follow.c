@@ -44,8 +44,6 @@ static pith_status follow_column(const pith_rdb *rdb, const pith_rdb *kept, uint
                  pith_stype_names[its->stype]);
         return follow_differs(t, its->name, how, err);
     }
-    if (mine->known_column != its->known_column || mine->known_delay != its->known_delay)
-        return follow_differs(t, its->name, "has another known_at", err);
     if (!pith_str_eq(follow_text(rdb, mine->name_string), follow_text(kept, its->name_string)))
         return follow_differs(t, its->name, "has another description", err);
     return PITH_OK;
@@ -163,6 +161,17 @@ static pith_status follow_task(pith_rdb *rdb, const pith_rdb *kept, pith_error *
     return follow_classes(rdb, mine, kept, err);
 }
 
+/* After the task, since a target is known from the time of its row where the schema says nothing. */
+static pith_status follow_known(const pith_rdb *rdb, const pith_rdb *kept, pith_error *err) {
+    for (uint32_t t = 0; t < rdb->table_count; t++)
+        for (uint32_t c = 0; c < rdb->tables[t].column_count; c++) {
+            const pith_rdb_column *mine = &rdb->tables[t].columns[c], *its = &kept->tables[t].columns[c];
+            if (mine->known_column != its->known_column || mine->known_delay != its->known_delay)
+                return follow_differs(&rdb->tables[t], its->name, "has another known_at", err);
+        }
+    return PITH_OK;
+}
+
 pith_status pith_rdb_follow(pith_rdb *rdb, const pith_rdb *kept, pith_error *err) {
     if (!kept->kept || kept->task_count != 1)
         return pith_fail(err, PITH_ERR_ARGUMENT, "this is not what a model keeps of its database");
@@ -170,6 +179,7 @@ pith_status pith_rdb_follow(pith_rdb *rdb, const pith_rdb *kept, pith_error *err
     PITH_TRY(follow_links(rdb, kept, err));
     PITH_TRY(follow_vectors(rdb, kept, err));
     PITH_TRY(follow_task(rdb, kept, err));
+    PITH_TRY(follow_known(rdb, kept, err));
     for (uint32_t t = 0; t < rdb->table_count; t++)
         for (uint32_t c = 0; c < rdb->tables[t].column_count; c++) {
             const pith_rdb_column *its = &kept->tables[t].columns[c];
