@@ -20,8 +20,8 @@ typedef struct train_settings {
     int32_t early_stopping; /* -1: the run decides; 0: all steps are taken */
     int model;              /* TRAIN_TRANSFORMER, TRAIN_AUTO */
     bool compare;
-    bool keep;         /* best.bin; decided by the run */
-    int64_t batch;     /* of the configuration */
+    bool keep;     /* best.bin; decided by the run */
+    int64_t batch; /* of the configuration */
 } train_settings;
 
 enum { TRAIN_TRANSFORMER, TRAIN_AUTO };
@@ -311,8 +311,8 @@ static int train_own_loss(double *loss, bool *numbers, const relational_run *run
     bool there = false;
     kept.model = NULL;
     int code = s->keep ? run_load(&kept, c, "best.bin", &there) : EXIT_DONE;
-    if (!code && pith_relational_evaluate(&metrics, there ? kept.model : run->model, PITH_SPLIT_OF_VALIDATION,
-                                          s->threads, &err))
+    if (!code &&
+        pith_relational_evaluate(&metrics, there ? kept.model : run->model, PITH_SPLIT_OF_VALIDATION, s->threads, &err))
         code = fail(c, "%s", err.message);
     pith_relational_close(kept.model);
     if (code) return code;
@@ -333,14 +333,12 @@ static int train_compare(relational_run *run, const command *c, const train_sett
     if (isnan(least))
         return s->model == TRAIN_AUTO ? fail(c, "--model auto: the task has no validation rows to choose by")
                                       : EXIT_DONE;
-    json_t *losses =
-        json_pack("{s:s, s:f}", "loss", numbers ? "mae" : "logloss", "transformer", least);
+    json_t *losses = json_pack("{s:s, s:f}", "loss", numbers ? "mae" : "logloss", "transformer", least);
     for (size_t i = 0; !code && i < sizeof compared / sizeof *compared; i++)
         code = train_baseline(losses, &least, &best, run, c, s, compared[i]);
     json_object_set_new(run->about, "validation", losses);
     json_object_del(run->about, "answers");
-    if (s->model == TRAIN_AUTO)
-        json_object_set_new(run->about, "answers", json_string(best ? best : RUN_TRANSFORMER));
+    if (s->model == TRAIN_AUTO) json_object_set_new(run->about, "answers", json_string(best ? best : RUN_TRANSFORMER));
     if (!code) code = run_write_about(run, c);
     if (!code && s->model == TRAIN_AUTO)
         note("pith train: '%s' answers: %s %.4f on the validation rows", best ? best : RUN_TRANSFORMER,
@@ -443,9 +441,10 @@ const command command_train = {
     .description =
         "Trains a relational transformer to answer the question of a task, on rows of the training part alone. The "
         "model has the same bits whatever the number of threads, and whether or not the training was interrupted. Of "
-        "several databases, the first is the one whose validation rows are answered. Of one database, the step with the "
-        "least loss on the validation rows is kept. Then simpler predictors are trained on the same rows, and if one of "
-        "them does better on the validation rows a line says so.",
+        "several databases, the first is the one whose validation rows are answered. Of one database, the step with "
+        "the "
+        "least loss on the validation rows is kept. Then simpler predictors are trained on the same rows, and if one "
+        "of them does better on the validation rows a line says so.",
     .examples = examples,
     .options = options,
     .run = train_run,

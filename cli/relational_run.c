@@ -208,7 +208,8 @@ int run_open_databases(relational_run *run, const command *c, const char *folder
 /* Makes a database file of a source, opens it and removes its name. */
 static int run_open_source(relational_run *run, const command *c, const char *source, const database_making *how) {
     const char *folder = getenv("TMPDIR");
-    char *own = run_file(run->path, "schema.json"), *path = run_file(folder && *folder ? folder : "/tmp", "pith-XXXXXX");
+    char *own = run_file(run->path, "schema.json"),
+         *path = run_file(folder && *folder ? folder : "/tmp", "pith-XXXXXX");
     database_making making = *how;
     output out;
     if (!making.schema && !access(own, R_OK)) making.schema = own;
@@ -228,16 +229,16 @@ static int run_open_source(relational_run *run, const command *c, const char *so
     return code;
 }
 
-/* Gives the database what the model of the run keeps of its own. Of runs of earlier versions there is no such file: then
- * the database must be the run's. */
+/* Gives the database what the model of the run keeps of its own. Of runs of earlier versions there is no such file:
+ * then the database must be the run's. */
 static int run_follow(relational_run *run, const command *c, const char *database) {
     char *path = run_file(run->path, "kept.rdb");
     pith_error err = PITH_ERROR_INIT;
     pith_database *kept = NULL;
     int code = EXIT_DONE;
     if (access(path, F_OK))
-        note("pith %s: warning: %s is not there, so %s must be the database of the training; `pith train` with the same "
-             "arguments writes it",
+        note("pith %s: warning: %s is not there, so %s must be the database of the training; `pith train` with the "
+             "same arguments writes it",
              c->name, path, database);
     else if (pith_database_open(&kept, path, NULL, &err) || pith_database_follow(run->databases[0], kept, &err))
         code = fail(c, "%s: %s", database, err.message);
@@ -260,9 +261,9 @@ const char *run_answers(const relational_run *run) {
 }
 
 int run_needs_network(const relational_run *run, const command *c, const char *what) {
-    return run_answers(run) ? fail(c, "%s is about the transformer, and in this run '%s' answers", what,
-                                   run_answers(run))
-                            : EXIT_DONE;
+    return run_answers(run)
+               ? fail(c, "%s is about the transformer, and in this run '%s' answers", what, run_answers(run))
+               : EXIT_DONE;
 }
 
 /* The baseline that answers. */

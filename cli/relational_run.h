@@ -29,8 +29,8 @@ char *run_file(const char *run, const char *name);
 char *run_relative(const char *run, const char *file);
 /* Whether two strings, or arrays of strings, name the same files. */
 bool run_same_files(const char *run, const json_t *a, const json_t *b);
-/* Opens the databases named by a string or an array of strings. folder: what the names are relative to; NULL: the current
- * directory. */
+/* Opens the databases named by a string or an array of strings. folder: what the names are relative to; NULL: the
+ * current directory. */
 int run_open_databases(relational_run *run, const command *c, const char *folder, const json_t *names);
 /* The bytes of a model file, or of the best or else the last model of a run, from malloc; NULL with errno. */
 void *run_model_bytes(const char *path, size_t *size);

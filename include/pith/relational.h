@@ -72,8 +72,8 @@ PITH_API pith_status pith_database_describe(const pith_database *database,
                                             void (*write)(void *user, const char *text, size_t size), void *user,
                                             pith_error *err);
 
-/* The schema that the database was made with, as JSON without spaces, which belongs to the database; size is 0 if it was
- * inferred, or if an earlier version made the file. */
+/* The schema that the database was made with, as JSON without spaces, which belongs to the database; size is 0 if it
+ * was inferred, or if an earlier version made the file. */
 PITH_API pith_str pith_database_schema(const pith_database *database);
 
 /* ---- models ---- */

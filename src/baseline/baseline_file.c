@@ -1,6 +1,6 @@
 /* baseline_file.c - what a baseline has learned as bytes: a header, then the answer without anything else, then by kind
- * nothing, the group of labels with its weight, or bins and trees, and a checksum of all that. Categories are written as
- * their texts, since another database numbers them otherwise. */
+ * nothing, the group of labels with its weight, or bins and trees, and a checksum of all that. Categories are written
+ * as their texts, since another database numbers them otherwise. */
 #include <math.h>
 #include <string.h>
 
@@ -205,7 +205,7 @@ static pith_status baseline_header_check(const baseline_header *h, const void *b
     if (size < sizeof *h + sizeof hash || memcmp(h->magic, BASELINE_MAGIC, sizeof h->magic) != 0)
         return pith_fail(err, PITH_ERR_FORMAT, "this is no baseline that pith train has saved");
     if (h->version != BASELINE_VERSION || h->order != 0x01020304 || h->kind >= PITH_BASELINE_COUNT)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "the baseline was written by another version of Pith; train it anew");
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "the baseline was written by another version; train it anew");
     memcpy(&hash, (const uint8_t *)bytes + size - sizeof hash, sizeof hash);
     if (hash != pith_hash_of(bytes, size - sizeof hash))
         return pith_fail(err, PITH_ERR_FORMAT, "the baseline is damaged: its checksum is wrong");
@@ -221,7 +221,8 @@ pith_status pith_baseline_load(pith_baseline *b, const pith_rdb *rdb, const pith
     pith_arena_init(&b->arena, allocator);
     PITH_TRY(baseline_header_check(&h, bytes, size, err));
     PITH_TRY(pith_baseline_begin(b, rdb, task, (pith_baseline_kind)h.kind, threads, allocator, err));
-    if ((h.database != rdb->checksum && !rdb->followed) || h.loss != (uint32_t)b->loss || h.outputs != (uint32_t)b->target->outputs)
+    if ((h.database != rdb->checksum && !rdb->followed) || h.loss != (uint32_t)b->loss ||
+        h.outputs != (uint32_t)b->target->outputs)
         return pith_fail(err, PITH_ERR_ARGUMENT,
                          "the baseline was trained on another database, or on this one before it was made anew");
     in.left -= sizeof(uint64_t);

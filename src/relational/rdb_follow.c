@@ -18,11 +18,10 @@ static pith_str follow_text(const pith_rdb *rdb, uint32_t string) {
 
 /* Says how the databases differ. What is named: a table, and a column of it or nothing. */
 static pith_status follow_differs(const pith_rdb_table *t, pith_str column, const char *how, pith_error *err) {
-    return pith_fail(err, PITH_ERR_ARGUMENT,
-                     "the schema is not the one that the model was trained with: table '" PITH_STR_FMT "'%s" PITH_STR_FMT
-                     "%s %s",
-                     PITH_STR_ARG(t->name), column.size ? ", column '" : "", PITH_STR_ARG(column),
-                     column.size ? "'" : "", how);
+    return pith_fail(
+        err, PITH_ERR_ARGUMENT,
+        "the schema is not the one that the model was trained with: table '" PITH_STR_FMT "'%s" PITH_STR_FMT "%s %s",
+        PITH_STR_ARG(t->name), column.size ? ", column '" : "", PITH_STR_ARG(column), column.size ? "'" : "", how);
 }
 
 static const pith_rdb_column *follow_find(const pith_rdb_table *t, pith_str name) {
@@ -63,7 +62,8 @@ static pith_status follow_table(const pith_rdb *rdb, const pith_rdb *kept, uint3
     if (!mine->times != !its->times)
         return follow_differs(mine, none, "has rows that are known from another time on (\"known\")", err);
     if (!mine->key_begin != !its->key_begin)
-        return follow_differs(mine, none, its->key_begin ? "has no primary key" : "has a primary key and had none", err);
+        return follow_differs(mine, none, its->key_begin ? "has no primary key" : "has a primary key and had none",
+                              err);
     return PITH_OK;
 }
 

@@ -158,8 +158,8 @@ static pith_status zip_read(pith_text_table *table, pith_table_source *source, p
     pith_str path, bytes;
     bool there = false;
     for (size_t i = 0; !there && i < PITH_SOURCE_PACKINGS; i++) {
-        const pith_str name = pith_arena_printf(source->arena, PITH_STR_FMT "%s", PITH_STR_ALL(file),
-                                                pith_source_packings[i]);
+        const pith_str name =
+            pith_arena_printf(source->arena, PITH_STR_FMT "%s", PITH_STR_ALL(file), pith_source_packings[i]);
         if (!name.data) return pith_fail_memory(err, file.size);
         PITH_TRY(zip_member_read(&bytes, &path, source, name, &there, err));
     }

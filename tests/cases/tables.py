@@ -126,6 +126,8 @@ class Events(Tables):
         subprocess.run([PITH, "preprocess", "src", "--schema", cls.schema, "-o", "t.rdb"], cwd=cls.place, check=True)
         cls.told_by = {}
         for name, words in (("run", ()), ("chosen", ("--model", "auto"))):
+            if words:
+                shutil.copytree(cls.place / "run", cls.place / name)  # is trained: what answers is chosen
             done = subprocess.run([PITH, "train", "t.rdb", "--task", "yes", "-o", name, *words], cwd=cls.place, check=True, capture_output=True)
             cls.told_by[name] = done.stderr.decode()
         with open(cls.place / "src/events.csv", newline="") as f:

@@ -583,7 +583,7 @@ class Tables(Options):
         self.write("model.json", '{"batch": 8, "cells": 60, "width": 8, "steps": 60}')
         for place, threads in (("one", "1"), ("two", "2")):
             result = self.run_pith(*both, "--task", "returned", "--config", "model.json", "--threads", threads, "-o", place, "--save-every", "7",
-                                   verb="train")
+                                   "--no-compare", verb="train")
             self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual((self.dir / "one/model.bin").read_bytes(), (self.dir / "two/model.bin").read_bytes())
         self.assertEqual(json.loads(self.good("one", "--json", verb="eval"))["rows"], 101)
