@@ -333,6 +333,53 @@ class Windows(Tables):
         self.assertAlmostEqual(told["base_rate"], 0.5758, 4)
 
 
+    def late(self, column):
+        """Two shops whose parcels cost something that is known late; only what is known after day 60 differs."""
+        said = []
+        for place, word in (("past", 0), ("changed", 1)):
+            draw = random.Random(3)
+            rows = []
+            for i in range(400):
+                day = i // 4
+                seen, other, cost = day + draw.randrange(1, 20), 61 + draw.randrange(40), draw.randrange(50)
+                if word and (seen > 60 or i % 10 == 3):  # the others are never known
+                    seen, cost = other, 1000 - cost
+                rows.append(f"{i},{i % 9},{self.day(day)},{'' if i % 10 == 3 else self.day(seen)},{cost}")
+            self.write(f"{place}/shops.csv", "id,size", *[f"{i},{i * i}" for i in range(9)])
+            self.write(f"{place}/parcels.csv", "id,shop,at,seen,cost", *rows)
+            key, stamp = {"stype": "identifier"}, {"stype": "timestamp"}
+            schema = {"name": "late", "tables": {
+                "shops": {"file": "shops.csv", "primary_key": "id", "columns": {"id": key, "size": {"stype": "numerical"}}},
+                "parcels": {"file": "parcels.csv", "primary_key": "id", "temporal_column": "at", "columns": {
+                    "id": key, "shop": {**key, "foreign_key": "shops.id"}, "at": stamp, "seen": {**stamp, **column},
+                    "cost": {"stype": "numerical", "known_at": {"column": "seen"}}}}},
+                "tasks": {"costs": {"anchor_table": "shops", "window": {
+                    "table": "parcels", "aggregate": "sum", "column": "cost", "seconds": 5 * 86400, "every_seconds": 2 * 86400,
+                    "from": self.day(5), "until": self.day(90)}, "split": {"kind": "time", "train_until": self.day(40), "validation_until": self.day(55)}}}}
+            self.write(f"{place}/schema.json", json.dumps(schema))
+            self.warned = self.make(place, f"{place}.rdb")
+            shutil.rmtree(self.dir / f"{place}-run", ignore_errors=True)
+            self.trained(f"{place}.rdb", f"{place}-run", "costs", "--steps", "10")
+            said.append(self.asked(f"{place}-run", [f"{shop}\t{self.day(59)}T00:00:00" for shop in range(9)]))
+        return said
+
+    @staticmethod
+    def day(n):
+        return (datetime.date(2024, 1, 1) + datetime.timedelta(days=n)).isoformat()
+
+    def test_late_numbers(self):
+        """A sum is known when all its numbers are; those that are never known are in no sum and no mean."""
+        self.assertEqual(*self.late({"known_at": {"column": "seen"}}))
+        self.assertNotIn("'seen'", self.warned)
+
+    def test_early_times(self):
+        """A time that says when a number is known tells what comes, unless it is known no earlier: that is a warning."""
+        self.late({})
+        self.assertIn("parcels: column 'seen' says when 'cost' is known", self.warned)
+        self.late({"known_at": {"delay_seconds": 0}})
+        self.assertNotIn("'seen'", self.warned)
+
+
 class Times(Tables):
     """Forms of times."""
 
