@@ -133,7 +133,7 @@ PITH_API pith_status pith_relational_keep(const pith_relational *model,
  * pith_relational_load opens the model over it. The database must have the schema and the embedder of the model's
  * (PITH_ERR_ARGUMENT names the first difference), and is for models of that database alone from then on; no model of it
  * may be open. Entities and categories that training has not seen are read as what they are: rows without known
- * labels, texts. The caller closes both; kept may be closed first. */
+ * labels, texts; labels of other classes are in no part. The caller closes both; kept may be closed first. */
 PITH_API pith_status pith_database_follow(pith_database *database, const pith_database *kept, pith_error *err);
 
 /* Where training stands. */

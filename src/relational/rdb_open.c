@@ -312,6 +312,8 @@ static pith_status rdb_labels(rdb_reading *r, uint32_t index) {
     pith_rdb_task *task = &r->rdb->tasks[index];
     const pith_stype stype = r->rdb->tables[task->table].columns[task->column].stype;
     const uint32_t classes = task->class_count, labels = task->label_count;
+    if (labels && (!r->rdb->kept || r->rdb->tables[task->table].rows))
+        return rdb_damaged(r, "a database with rows keeps labels");
     if ((classes && (stype != PITH_STYPE_CATEGORICAL || labels != classes)) ||
         (labels && !classes && !(stype == PITH_STYPE_NUMERICAL && task->rank)))
         return rdb_damaged(r, "a task keeps labels of another kind");
