@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "relational/schema.h"
+#include "relational/source.h"
 
 /* The bytes of the string that begins at text.data[at], with both quotation marks. */
 static size_t compact_string(pith_str text, size_t at) {
@@ -12,14 +12,9 @@ static size_t compact_string(pith_str text, size_t at) {
     return (end < text.size ? end + 1 : text.size) - at;
 }
 
-/* The bytes of a string without the ending of a packed file in it; what is left out is in front of the last mark. */
+/* The bytes of the name of a file, in its quotation marks, without its ending and the last mark. */
 static size_t compact_plain(pith_str string) {
-    static const char *const endings[] = { ".gz\"", ".zst\"" };
-    for (size_t i = 0; i < 2; i++) {
-        const size_t n = strlen(endings[i]);
-        if (string.size > n + 1 && !memcmp(string.data + string.size - n, endings[i], n)) return string.size - n;
-    }
-    return string.size;
+    return 1 + pith_source_plain((pith_str){ string.data + 1, string.size - 2 }).size;
 }
 
 pith_status pith_schema_compact(pith_str *compact, pith_str text, pith_arena *arena, pith_error *err) {
@@ -42,7 +37,7 @@ pith_status pith_schema_compact(pith_str *compact, pith_str text, pith_arena *ar
         const size_t size = file ? compact_plain(string) : string.size;
         memcpy(out + n, string.data, size);
         n += size;
-        if (size < string.size) out[n++] = '"';
+        if (file) out[n++] = '"';
         before = string;
         value = false;
         i += string.size;

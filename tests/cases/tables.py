@@ -216,11 +216,13 @@ class NewRows(Events):
         self.assertEqual(new[:len(old)], old)
         self.trained("new.rdb", "zero", "yes", "--from", self.place / "run", "--steps", "0")
         self.assertEqual(self.asked("zero", [*self.KEYS, "4000"]), new)
-        for source in (("src",), self.packed()):
-            self.assertEqual(self.asked(self.place / "run", [*self.KEYS, "4000"], "--database", *source), new)
+        for source in ("src", self.packed()):
+            self.assertEqual(self.asked(self.place / "run", [*self.KEYS, "4000"], "--database", source), new)
+        shutil.copy(self.dir / "src/events.csv", self.dir / "src/events.tsv")
+        self.bad(1, self.place / "run", "--database", "src", "--rows", "-", verb="predict", stdin=b"5", says=("events.csv", "events.tsv"))
 
     def packed(self):
-        """The same tables in an SQLite file; keys in another form."""
+        """The same tables in an SQLite file."""
         db = sqlite3.connect(self.dir / "new.sqlite")
         for name in ("things", "events"):
             with open(self.dir / f"src/{name}.csv", newline="") as f:
@@ -229,11 +231,7 @@ class NewRows(Events):
             db.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(head))})", rows)
         db.commit()
         db.close()
-        schema = json.loads(self.schema.read_text())
-        for name, table in schema["tables"].items():
-            table["file"] = name
-        self.write("sqlite.json", json.dumps(schema))
-        return "new.sqlite", "--schema", "sqlite.json"
+        return "new.sqlite"
 
     def test_unknown_keys(self):
         """One unknown key is an error in its line, and the exit code; the other answers are there."""
