@@ -285,8 +285,15 @@ class NewRows(Events):
         self.write("far/away/run/run.json", json.dumps(about))
         (self.dir / "far/away/t.rdb").unlink()
         self.assertEqual(self.asked("far/away/run", self.KEYS[:4]), old)
+        # A run of an earlier version keeps nothing of its database, until it is given to train again.
+        (self.dir / "far/away/run/kept.rdb").unlink()
+        self.assertEqual(self.asked("far/away/run", self.KEYS[:4], "--database", self.place / "t.rdb"), old)
+        self.add(["4000", "2020-06-01 10:00:00", "3", "a", "new row", ""])
+        self.bad(1, "far/away/run", "--database", "new.rdb", "--rows", "-", verb="predict", stdin=b"5", says=("kept.rdb", "another database"))
+        log = (self.dir / "far/away/run/log.jsonl").read_text()
         self.trained(self.place / "t.rdb", "far/away/run", "yes")  # is done: nothing is trained
-        self.assertEqual(self.asked("far/away/run", self.KEYS[:4]), old)
+        self.assertEqual((self.dir / "far/away/run/log.jsonl").read_text(), log)
+        self.assertEqual(self.asked("far/away/run", self.KEYS[:4], "--database", "new.rdb"), old)
 
     def test_other_schemas(self):
         """A schema that is another one is refused, and the difference is named."""
@@ -369,6 +376,29 @@ class Windows(Tables):
         """A sum is known when all its numbers are; those that are never known are in no sum and no mean."""
         self.assertEqual(*self.late({"known_at": {"column": "seen"}}))
         self.assertNotIn("'seen'", self.warned)
+
+    def test_late_answers(self):
+        """When the answer of a query is known is itself known no earlier."""
+        said = []
+        for place, later in (("past", 0), ("changed", 25)):
+            rows = []
+            for i in range(400):
+                paid = i // 4 + i * 7 % 23
+                rows.append(f"{i},{i % 9},{self.day(i // 4)},{self.day(paid + later if paid > 60 else paid)},{'yes' if paid % 3 else 'no'}")
+            self.write(f"{place}/orders.csv", "id,shop,at,paid,late", *rows)
+            self.write(f"{place}/shops.csv", "id,size", *[f"{i},{i * i}" for i in range(9)])
+            key, stamp = {"stype": "identifier"}, {"stype": "timestamp"}
+            paid = {"known_at": {"column": "paid"}}
+            self.write(f"{place}/schema.json", json.dumps({"name": "paid", "tables": {
+                "shops": {"file": "shops.csv", "primary_key": "id", "columns": {"id": key, "size": {"stype": "numerical"}}},
+                "orders": {"file": "orders.csv", "primary_key": "id", "temporal_column": "at", "columns": {
+                    "id": key, "shop": {**key, "foreign_key": "shops.id"}, "at": stamp, "paid": {**stamp, **paid}, "late": {"stype": "boolean", **paid}}}},
+                "tasks": {"late": {"anchor_table": "orders", "target_stype": "boolean", "query": "SELECT id AS anchor, at AS time, late AS target, paid AS known_at FROM orders",
+                                   "split": {"kind": "time", "train_until": self.day(40), "validation_until": self.day(55)}}}}))
+            self.make(place, f"{place}.rdb")
+            self.trained(f"{place}.rdb", f"{place}-run", "late", "--steps", "10")
+            said.append(self.asked(f"{place}-run", [f"{i}\t{self.day(i // 4)}T00:00:00" for i in range(200, 244)]))
+        self.assertEqual(*said)
 
     def test_early_times(self):
         """A time that says when a number is known tells what comes, unless it is known no earlier: that is a warning."""
