@@ -74,6 +74,7 @@ static void eval_json(const relational_run *run, const char *split, const eval_r
     json_t *object = json_object(), *baselines = json_object();
     json_object_set_new(object, "split", json_string(split));
     json_object_set(object, "task", json_object_get(run->about, "task"));
+    if (run_answers(run)) json_object_set_new(object, "answers", json_string(run_answers(run)));
     run_add_metrics(object, &r->model);
     if (r->left_out) json_object_set_new(object, "left_out", json_integer(r->left_out));
     for (int i = 0; i < r->count; i++) {
@@ -116,6 +117,7 @@ static int eval_print(relational_run *run, const eval_settings *s, const eval_re
         return EXIT_DONE;
     }
     printf("%lld rows of %s\n", (long long)m->rows, names[s->split]);
+    if (run_answers(run)) printf("'%s' answers\n", run_answers(run));
     if (r->left_out)
         printf("%lld questions of all parts are left out: their windows end after the data\n", (long long)r->left_out);
     if (r->count) {
@@ -184,6 +186,8 @@ static int eval_run(int argc, char **argv) {
     if (rest.count != 1) return usage(c, "give one directory of a run");
     if (s.json) json_failures();
     code = run_open(&run, c, rest.items[0]);
+    if (!code && s.importance) code = run_needs_network(&run, c, "--importance");
+    if (!code) run_tell_better(&run, c);
     if (!code) code = eval_measure(&result, &run, c, &s);
     if (!code && s.plots) code = eval_plots(&run, c, &s, &result);
     if (!code) code = eval_print(&run, &s, &result);

@@ -1090,6 +1090,15 @@ class Database {
             [&](pith_error *err) { return pith_database_describe(get(), detail::Collector::write, &text, err); });
         return text.take();
     }
+    /* The schema that it was made with, as JSON; empty if that is not known. */
+    std::string schema() const {
+        const pith_str text = pith_database_schema(get());
+        return text.size ? std::string(text.data, text.size) : std::string();
+    }
+    /* Takes the statistics, the split and the classes of what a model keeps: see Relational::keep. */
+    void follow(const Database &kept) {
+        detail::attempt([&](pith_error *err) { return pith_database_follow(get(), kept.get(), err); });
+    }
 
   private:
     detail::Handle<pith_database, pith_database_close> handle_;
@@ -1161,6 +1170,12 @@ class Relational {
             return pith_relational_save(get(), detail::Collector::put, user, err);
         });
     }
+    /* What the model keeps of its database, as the bytes of a database file: a later database follows it. */
+    std::string keep() const {
+        return detail::collect([&](void *user, pith_error *err) {
+            return pith_relational_keep(get(), detail::Collector::put, user, err);
+        });
+    }
     pith_relational_state state() const {
         pith_relational_state s;
         pith_relational_get_state(&s, get());
@@ -1228,6 +1243,20 @@ class Relational {
         detail::attempt(
             [&](pith_error *err) { return pith_baseline_evaluate(&m, get(), baseline, split, threads, err); });
         return m;
+    }
+    /* Trains a baseline, which answers from then on; -1: the network does. */
+    void answer_by(std::int32_t baseline, std::int32_t threads = 0) {
+        detail::attempt([&](pith_error *err) { return pith_relational_answer_by(get(), baseline, threads, err); });
+    }
+    std::string save_baseline() const {
+        return detail::collect([&](void *user, pith_error *err) {
+            return pith_relational_save_baseline(get(), detail::Collector::put, user, err);
+        });
+    }
+    void load_baseline(std::string_view bytes, std::int32_t threads = 0) {
+        detail::attempt([&](pith_error *err) {
+            return pith_relational_load_baseline(get(), bytes.data(), bytes.size(), threads, err);
+        });
     }
     /* The network as the bytes of an ONNX file. */
     std::string export_onnx() const {

@@ -72,6 +72,10 @@ PITH_API pith_status pith_database_describe(const pith_database *database,
                                             void (*write)(void *user, const char *text, size_t size), void *user,
                                             pith_error *err);
 
+/* The schema that the database was made with, as JSON without spaces, which belongs to the database; size is 0 if it
+ * was inferred, or if an earlier version made the file. */
+PITH_API pith_str pith_database_schema(const pith_database *database);
+
 /* ---- models ---- */
 
 /* A model of one task of a database, with what its training needs to go on. One thread may use it at a time. */
@@ -120,6 +124,18 @@ typedef enum pith_relational_target {
     PITH_TARGET_CLASS = 3    /* a probability for each class */
 } pith_relational_target;
 
+/* Hands what a model keeps of its database to write: a database file without rows. With it the model can be opened over
+ * a later database, whose rows were not there at training. */
+PITH_API pith_status pith_relational_keep(const pith_relational *model,
+                                          int (*write)(void *user, const void *data, size_t size), void *user,
+                                          pith_error *err);
+/* Gives a database the statistics of its columns, the split and the classes that a model keeps, so that
+ * pith_relational_load opens the model over it. The database must have the schema and the embedder of the model's
+ * (PITH_ERR_ARGUMENT names the first difference), and is for models of that database alone from then on; no model of it
+ * may be open. Entities and categories that training has not seen are read as what they are: rows without known
+ * labels, texts; labels of other classes are in no part. The caller closes both; kept may be closed first. */
+PITH_API pith_status pith_database_follow(pith_database *database, const pith_database *kept, pith_error *err);
+
 /* Where training stands. */
 typedef struct pith_relational_state {
     int64_t step, steps;      /* done, and planned by the configuration */
@@ -167,6 +183,18 @@ PITH_API const char *pith_baseline_name(int32_t baseline);
 /* Trains a baseline for the model's task and measures it on a part of the rows. */
 PITH_API pith_status pith_baseline_evaluate(pith_relational_metrics *metrics, const pith_relational *model,
                                             int32_t baseline, int32_t split, int32_t threads, pith_error *err);
+
+/* Trains a baseline, which from then on answers in the place of the network: in pith_relational_predict and
+ * pith_relational_evaluate. -1: the network answers again. */
+PITH_API pith_status pith_relational_answer_by(pith_relational *model, int32_t baseline, int32_t threads,
+                                               pith_error *err);
+/* Hands the baseline that answers to write, and lets a saved one answer: of the same task and the same database, or of
+ * one that follows it. bytes are copied. */
+PITH_API pith_status pith_relational_save_baseline(const pith_relational *model,
+                                                   int (*write)(void *user, const void *data, size_t size), void *user,
+                                                   pith_error *err);
+PITH_API pith_status pith_relational_load_baseline(pith_relational *model, const void *bytes, size_t size,
+                                                   int32_t threads, pith_error *err);
 
 /* Sets *row to the row of the task's table that has this primary key; several columns are joined with U+001F. Without a
  * primary key it is the row's number, from 0. */

@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "baseline/baseline.h"
 #include "relational/database.h"
+#include "relational/rdb_keep.h"
 #include "relational/trainer.h"
 #include "relational_onnx/relational_onnx.h"
 
@@ -28,6 +29,17 @@ pith_status pith_database_describe(const pith_database *database,
                                    void (*write)(void *user, const char *text, size_t size), void *user,
                                    pith_error *err) {
     PITH_ENTRY(pith_rdb_describe(&database->rdb, &database->allocator, write, user, err));
+}
+
+pith_str pith_database_schema(const pith_database *database) { return database->rdb.schema; }
+
+pith_status pith_database_follow(pith_database *database, const pith_database *kept, pith_error *err) {
+    PITH_ENTRY(pith_rdb_follow(&database->rdb, &kept->rdb, err));
+}
+
+pith_status pith_relational_keep(const pith_relational *model, int (*write)(void *user, const void *data, size_t size),
+                                 void *user, pith_error *err) {
+    PITH_ENTRY(pith_trainer_keep(model, write, user, err));
 }
 
 static pith_str relational_text(const char *text) { return text ? pith_str_of(text) : (pith_str){ NULL, 0 }; }
@@ -130,6 +142,70 @@ pith_status pith_baseline_evaluate(pith_relational_metrics *metrics, const pith_
                                    int32_t split, int32_t threads, pith_error *err) {
     PITH_ENTRY(
         pith_baseline_measure(metrics, model->rdb, model->task, baseline, split, threads, &model->allocator, err));
+}
+
+/* A baseline that answers for a model. */
+typedef struct baseline_answerer {
+    pith_baseline baseline;
+    pith_allocator allocator;
+} baseline_answerer;
+
+static pith_status answerer_answer(double *answers, void *state, const uint32_t *rows, size_t count, pith_error *err) {
+    return pith_baseline_answer(answers, &((baseline_answerer *)state)->baseline, rows, count, err);
+}
+
+static void answerer_close(void *state) {
+    baseline_answerer *a = state;
+    const pith_allocator allocator = a->allocator;
+    pith_baseline_free(&a->baseline);
+    pith_memory_free(&allocator, a);
+}
+
+/* Learns a baseline, or with bytes reads it, and lets it answer for the model. */
+static pith_status answerer_make(pith_relational *model, int32_t baseline, const void *bytes, size_t size,
+                                 int32_t threads, pith_error *err) {
+    baseline_answerer *a = pith_memory_alloc(&model->allocator, sizeof *a, 64);
+    if (!a) return pith_fail_memory(err, sizeof *a);
+    a->allocator = model->allocator;
+    const pith_status status =
+        bytes ? pith_baseline_load(&a->baseline, model->rdb, model->task, bytes, size, threads, &a->allocator, err)
+              : pith_baseline_fit(&a->baseline, model->rdb, model->task, (pith_baseline_kind)baseline, threads,
+                                  &a->allocator, err);
+    if (status)
+        answerer_close(a);
+    else
+        pith_trainer_answer_by(model, &(pith_answerer){ answerer_answer, answerer_close, a });
+    return status;
+}
+
+static pith_status answer_by_run(pith_relational *model, int32_t baseline, int32_t threads, pith_error *err) {
+    if (baseline >= PITH_BASELINE_COUNT) return pith_fail(err, PITH_ERR_ARGUMENT, "there is no baseline %d", baseline);
+    if (baseline >= 0) return answerer_make(model, baseline, NULL, 0, threads, err);
+    pith_trainer_answer_by(model, NULL);
+    return PITH_OK;
+}
+
+pith_status pith_relational_answer_by(pith_relational *model, int32_t baseline, int32_t threads, pith_error *err) {
+    PITH_ENTRY(answer_by_run(model, baseline, threads, err));
+}
+
+static pith_status save_baseline_run(const pith_relational *model,
+                                     int (*write)(void *user, const void *data, size_t size), void *user,
+                                     pith_error *err) {
+    const baseline_answerer *a = model->answerer.state;
+    if (!a) return pith_fail(err, PITH_ERR_ARGUMENT, "the network answers, and no baseline");
+    return pith_baseline_save(&a->baseline, write, user, err);
+}
+
+pith_status pith_relational_save_baseline(const pith_relational *model,
+                                          int (*write)(void *user, const void *data, size_t size), void *user,
+                                          pith_error *err) {
+    PITH_ENTRY(save_baseline_run(model, write, user, err));
+}
+
+pith_status pith_relational_load_baseline(pith_relational *model, const void *bytes, size_t size, int32_t threads,
+                                          pith_error *err) {
+    PITH_ENTRY(answerer_make(model, 0, bytes, size, threads, err));
 }
 
 pith_str pith_relational_class(const pith_relational *model, int32_t index) {

@@ -103,6 +103,19 @@ static bool entity_values(double **values, pith_baseline *b, const pith_feature_
     return true;
 }
 
+pith_status pith_baseline_entity_take(pith_baseline *b, const pith_feature_list *list, size_t group, double weight,
+                                      pith_error *err) {
+    const size_t outputs = (size_t)b->target->outputs;
+    b->features = *list;
+    b->features.group_count = outputs;
+    b->features.groups = pith_arena_array(&b->arena, outputs, sizeof *list->groups);
+    if (!b->features.groups) return baseline_memory(b, err);
+    memcpy(b->features.groups, list->groups + group, outputs * sizeof *list->groups);
+    b->entity = group;
+    b->weight = weight;
+    return PITH_OK;
+}
+
 /* Tries one group of labels with several weights; keeps what has the least loss. */
 static bool entity_try(pith_baseline *b, double *least, const pith_feature_list *list, const pith_feature_group *g,
                        const uint32_t *rows, size_t count) {
@@ -125,13 +138,7 @@ static bool entity_try(pith_baseline *b, double *least, const pith_feature_list 
     }
     pith_arena_rewind(&b->arena, mark);
     if (kept <= 0) return true;
-    b->features = *list;
-    b->features.group_count = outputs;
-    b->features.groups = pith_arena_array(&b->arena, outputs, sizeof *g);
-    if (!b->features.groups) return false;
-    memcpy(b->features.groups, g, outputs * sizeof *g);
-    b->weight = kept;
-    return true;
+    return !pith_baseline_entity_take(b, list, (size_t)(g - list->groups), kept, NULL);
 }
 
 static pith_status entity_fit(pith_baseline *b, pith_error *err) {
@@ -203,28 +210,35 @@ static bool matrix_make(baseline_matrix *m, pith_baseline *b, const pith_feature
     return !failed;
 }
 
-static bool trees_prepare(pith_baseline *b) {
+static int baseline_level(pith_baseline_kind kind) {
+    return kind == PITH_BASELINE_ROW       ? PITH_FEATURE_ROW
+           : kind == PITH_BASELINE_PARENTS ? PITH_FEATURE_PARENTS
+                                           : PITH_FEATURE_AGGREGATES;
+}
+
+pith_status pith_baseline_trees_begin(pith_baseline *b, pith_error *err) {
+    PITH_TRY(pith_features_list(&b->features, b->target, baseline_level(b->kind), &b->arena, err));
     const size_t features = (size_t)b->features.count;
     b->bins = pith_arena_array(&b->arena, features + 1, sizeof *b->bins);
     b->category = pith_arena_array(&b->arena, features + 1, sizeof *b->category);
-    if (!b->bins || !b->category) return false;
+    if (!b->bins || !b->category) return baseline_memory(b, err);
     for (size_t f = 0; f < features; f++)
-        if (!(b->bins[f].cuts = pith_arena_array(&b->arena, PITH_BINS, sizeof(double)))) return false;
+        if (!(b->bins[f].cuts = pith_arena_array(&b->arena, PITH_BINS, sizeof(double)))) return baseline_memory(b, err);
     for (size_t i = 0; i < b->features.group_count; i++) {
         const pith_feature_group *g = &b->features.groups[i];
         for (int k = 0; k < g->count; k++) b->category[g->first + k] = g->category[k];
     }
-    return true;
+    return PITH_OK;
 }
 
-static pith_status trees_fit(pith_baseline *b, int level, pith_error *err) {
+static pith_status trees_fit(pith_baseline *b, pith_error *err) {
     const size_t n = b->train_count + b->validation_count;
     baseline_matrix matrix;
     pith_feature_seeds seeds;
-    PITH_TRY(pith_features_list(&b->features, b->target, level, &b->arena, err));
+    PITH_TRY(pith_baseline_trees_begin(b, err));
     uint32_t *rows = pith_arena_array(&b->arena, n + 1, sizeof *rows);
     double *truths = pith_arena_array(&b->arena, n + 1, sizeof *truths);
-    if (!rows || !truths || !trees_prepare(b)) return baseline_memory(b, err);
+    if (!rows || !truths) return baseline_memory(b, err);
     memcpy(rows, b->train, b->train_count * sizeof *rows);
     memcpy(rows + b->train_count, b->validation, b->validation_count * sizeof *rows);
     for (size_t i = 0; i < n; i++) truths[i] = baseline_truth(b, rows[i]);
@@ -245,8 +259,9 @@ static pith_status trees_fit(pith_baseline *b, int level, pith_error *err) {
 
 /* ---- all of them ---- */
 
-pith_status pith_baseline_fit(pith_baseline *b, const pith_rdb *rdb, const pith_rdb_task *task, pith_baseline_kind kind,
-                              int32_t threads, const pith_allocator *allocator, pith_error *err) {
+pith_status pith_baseline_begin(pith_baseline *b, const pith_rdb *rdb, const pith_rdb_task *task,
+                                pith_baseline_kind kind, int32_t threads, const pith_allocator *allocator,
+                                pith_error *err) {
     *b = (pith_baseline){ .kind = kind, .rdb = rdb, .task = task, .allocator = allocator };
     pith_arena_init(&b->arena, allocator);
     b->threads = threads > 0 ? threads : pith_cpu_get()->threads;
@@ -256,17 +271,18 @@ pith_status pith_baseline_fit(pith_baseline *b, const pith_rdb *rdb, const pith_
     b->loss = b->target->kind == PITH_TARGET_BOOLEAN ? PITH_FOREST_BOOLEAN
               : b->target->kind == PITH_TARGET_CLASS ? PITH_FOREST_CLASSES
                                                      : PITH_FOREST_NUMBER;
+    return PITH_OK;
+}
+
+pith_status pith_baseline_fit(pith_baseline *b, const pith_rdb *rdb, const pith_rdb_task *task, pith_baseline_kind kind,
+                              int32_t threads, const pith_allocator *allocator, pith_error *err) {
+    PITH_TRY(pith_baseline_begin(b, rdb, task, kind, threads, allocator, err));
     b->train = baseline_rows(&b->train_count, b, PITH_TRAIN);
     b->validation = baseline_rows(&b->validation_count, b, PITH_VALIDATION);
     if (!b->train || !b->validation || !baseline_constant(b)) return baseline_memory(b, err);
     if (!b->train_count) return pith_fail(err, PITH_ERR_ARGUMENT, "the task has no rows to train on");
-    switch (kind) {
-    case PITH_BASELINE_ENTITY: return entity_fit(b, err);
-    case PITH_BASELINE_ROW: return trees_fit(b, PITH_FEATURE_ROW, err);
-    case PITH_BASELINE_PARENTS: return trees_fit(b, PITH_FEATURE_PARENTS, err);
-    case PITH_BASELINE_AGGREGATES: return trees_fit(b, PITH_FEATURE_AGGREGATES, err);
-    default: return PITH_OK;
-    }
+    if (kind == PITH_BASELINE_CONSTANT) return PITH_OK;
+    return kind == PITH_BASELINE_ENTITY ? entity_fit(b, err) : trees_fit(b, err);
 }
 
 void pith_baseline_free(pith_baseline *b) { pith_arena_free(&b->arena); }

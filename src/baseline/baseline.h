@@ -34,6 +34,7 @@ typedef struct pith_baseline {
     const uint32_t *train, *validation;
     size_t train_count, validation_count;
     pith_feature_list features; /* of the entity: the groups that are read, one for each output */
+    size_t entity;              /* of the entity: the first of these among all groups of aggregates */
     double weight;              /* of the entity: earlier labels that the constant counts as much as */
     pith_bins *bins;            /* [features.count] */
     bool *category;             /* [features.count] */
@@ -51,6 +52,22 @@ void pith_baseline_free(pith_baseline *baseline);
  * anew from the database. */
 pith_status pith_baseline_answer(double *answers, pith_baseline *baseline, const uint32_t *rows, size_t count,
                                  pith_error *err);
+/* What a baseline has learned, as bytes. */
+pith_status pith_baseline_save(const pith_baseline *baseline, int (*write)(void *user, const void *data, size_t size),
+                               void *user, pith_error *err);
+/* Opens them for a task of the same database, or of one that follows it (relational/rdb_keep.h). *baseline is the
+ * caller's, who frees it whatever comes. */
+pith_status pith_baseline_load(pith_baseline *baseline, const pith_rdb *rdb, const pith_rdb_task *task,
+                               const void *bytes, size_t size, int32_t threads, const pith_allocator *allocator,
+                               pith_error *err);
+/* For the two that make a baseline: an empty one with its target, and for trees its features and places for bins. */
+pith_status pith_baseline_begin(pith_baseline *baseline, const pith_rdb *rdb, const pith_rdb_task *task,
+                                pith_baseline_kind kind, int32_t threads, const pith_allocator *allocator,
+                                pith_error *err);
+pith_status pith_baseline_trees_begin(pith_baseline *baseline, pith_error *err);
+/* Reads the labels of the group with this number, and of those behind it one for each other output. */
+pith_status pith_baseline_entity_take(pith_baseline *baseline, const pith_feature_list *list, size_t group,
+                                      double weight, pith_error *err);
 /* Learns, answers the rows of a part and measures the answers. */
 pith_status pith_baseline_measure(pith_relational_metrics *metrics, const pith_rdb *rdb, const pith_rdb_task *task,
                                   int32_t kind, int32_t split, int32_t threads, const pith_allocator *allocator,

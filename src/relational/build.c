@@ -67,7 +67,10 @@ static pith_status build_schema_text(pith_str *text, pith_build *b, pith_error *
 static pith_status build_schema(pith_schema *schema, pith_build *b, pith_error *err) {
     pith_str text;
     PITH_TRY(build_schema_text(&text, b, err));
-    if (text.data) return pith_schema_read(schema, text, b->schema_path, PITH_BUILD_ARENA(b), err);
+    if (text.data) {
+        PITH_TRY(pith_schema_read(schema, text, b->schema_path, PITH_BUILD_ARENA(b), err));
+        return pith_schema_compact(&b->rdb->schema, text, PITH_BUILD_ARENA(b), err);
+    }
     b->schema_path = b->source.path;
     PITH_TRY(pith_schema_draft(schema, &b->source, err));
     return pith_build_warn(b, err, "the schema was inferred; `pith preprocess --draft` writes it for you to check");

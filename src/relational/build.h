@@ -58,6 +58,9 @@ pith_status pith_build_format(pith_time_format *format, pith_str name, const pit
  * the anchor table (up: [rows]), and keys: that of the anchor row, U+001F and the time. */
 pith_status pith_build_made_column(pith_build *b, pith_rdb_table *t, uint32_t index, const char *name, pith_stype stype,
                                    pith_error *err);
+/* The column known_at, which says when the target is known and is itself known then: before it would tell what comes.
+ */
+pith_status pith_build_made_known(pith_build *b, pith_rdb_table *t, pith_error *err);
 pith_status pith_build_made_table(pith_build *b, pith_rdb_task *task, pith_str name, uint32_t anchor,
                                   const uint32_t *up, pith_error *err);
 /* The question of a query. */

@@ -185,6 +185,26 @@ static int32_t table_column(const pith_rdb_table *t, pith_str name) {
     return -1;
 }
 
+/* A time that says when another cell is known often is written no earlier itself, and then tells what comes. */
+static pith_status columns_early(pith_build *b, const pith_table_schema *t, pith_error *err) {
+    for (size_t i = 0; i < t->column_count; i++) {
+        const size_t at = pith_schema_column(t, t->columns[i].known_at.column);
+        bool first = at != SIZE_MAX && at != i && !t->columns[at].known_at.set &&
+                     !pith_str_eq(t->columns[at].name, t->temporal_column);
+        for (size_t k = 0; k < i; k++)
+            first &= !pith_str_eq(t->columns[k].known_at.column, t->columns[i].known_at.column);
+        if (!first) continue;
+        PITH_TRY(pith_build_tell(b, err,
+                                 PITH_STR_FMT ": column '" PITH_STR_FMT "' says when '" PITH_STR_FMT
+                                              "' is known, and is itself known with its row; if it is written when it "
+                                              "has come, give it \"known_at\": {\"column\": \"" PITH_STR_FMT
+                                              "\"}, if it is planned, {\"delay_seconds\": 0}",
+                                 PITH_STR_ARG(t->name), PITH_STR_ARG(t->columns[at].name),
+                                 PITH_STR_ARG(t->columns[i].name), PITH_STR_ARG(t->columns[at].name)));
+    }
+    return PITH_OK;
+}
+
 static pith_status table_columns(pith_build *b, pith_rdb_table *t, const pith_table_schema *schema,
                                  const pith_text_table *text, pith_error *err) {
     for (size_t i = 0; i < schema->column_count; i++) {
@@ -252,6 +272,7 @@ pith_status pith_build_columns(pith_build *b, pith_error *err) {
         if (!t->columns) return pith_fail_memory(err, from->column_count * sizeof *t->columns);
         PITH_TRY(table_columns(b, t, from, &b->texts[i], err));
         PITH_TRY(columns_unnamed(b, from, &b->texts[i], err));
+        PITH_TRY(columns_early(b, from, err));
         b->rdb->table_count++;
     }
     return PITH_OK;

@@ -222,15 +222,14 @@ static pith_status query_fill(pith_build *b, pith_rdb_table *t, const pith_task_
                               const pith_text_table *result, const size_t *places, pith_error *err) {
     PITH_TRY(pith_build_made_column(b, t, 0, "asked_at", PITH_STYPE_TIMESTAMP, err));
     PITH_TRY(pith_build_made_column(b, t, 1, "target", from->target_stype, err));
-    if (places[QUERY_KNOWN] != SIZE_MAX)
-        PITH_TRY(pith_build_made_column(b, t, 2, "known_at", PITH_STYPE_TIMESTAMP, err));
+    if (places[QUERY_KNOWN] != SIZE_MAX) PITH_TRY(pith_build_made_known(b, t, err));
     for (uint32_t c = 0; c < t->column_count; c++)
         PITH_TRY(pith_build_cells(b, &t->columns[c], PITH_TIME_AUTO, result, places[QUERY_TIME + c], err));
     const int64_t *times = t->columns[0].data;
     for (uint32_t r = 0; r < t->rows; r++)
         if (times[r] == PITH_TIME_NULL)
             return pith_fail(err, PITH_ERR_FORMAT, "%s: row %u, column 'time': it is null", result->path, r + 1);
-    t->columns[1].known_column = t->column_count > 2 ? 2 : PITH_KNOWN_ROW_TIME;
+    if (t->column_count == 2) t->columns[1].known_column = PITH_KNOWN_ROW_TIME;
     t->columns[1].known_delay = from->delay;
     if (t->column_count > 2 || from->delayed) return PITH_OK;
     return pith_build_warn(b, err,

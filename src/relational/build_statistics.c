@@ -14,8 +14,8 @@ static bool statistics_sees(const pith_build *b, uint32_t table, uint32_t column
     const pith_rdb *rdb = b->rdb;
     const int64_t time = pith_rdb_row_time(rdb, table, row);
     const int64_t known = pith_rdb_known_at(rdb, table, column, row);
-    if (time == PITH_TIME_NULL || time >= b->train_until || (known != INT64_MAX && known >= b->train_until))
-        return false;
+    /* A cell that is never known is seen by nobody, also where training sees all times. */
+    if (time == PITH_TIME_NULL || time >= b->train_until || known >= b->train_until) return false;
     for (uint32_t i = 0; i < rdb->task_count; i++)
         if (rdb->tasks[i].split == PITH_SPLIT_HASH && rdb->tasks[i].table == table &&
             pith_rdb_split(rdb, &rdb->tasks[i], row) != PITH_TRAIN)

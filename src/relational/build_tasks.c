@@ -21,6 +21,13 @@ pith_status pith_build_made_column(pith_build *b, pith_rdb_table *t, uint32_t in
     return pith_build_string(&c->name_string, b, text, err);
 }
 
+pith_status pith_build_made_known(pith_build *b, pith_rdb_table *t, pith_error *err) {
+    PITH_TRY(pith_build_made_column(b, t, 2, "known_at", PITH_STYPE_TIMESTAMP, err));
+    t->columns[1].known_column = t->columns[2].known_column = 2;
+    t->columns[1].known_delay = 0;
+    return PITH_OK;
+}
+
 /* Keys of the rows of a table that a task has made. */
 static pith_status task_keys(pith_build *b, pith_rdb_table *t, uint32_t anchor, const uint32_t *up, pith_error *err) {
     const pith_rdb_table *a = &b->rdb->tables[anchor];
@@ -61,20 +68,38 @@ pith_status pith_build_made_table(pith_build *b, pith_rdb_task *task, pith_str n
     return pith_build_down(b, link, err);
 }
 
-/* What the children of a row hold in (from, until]. */
-static double window_value(const pith_build *b, const pith_rdb_link *link, const pith_window_schema *w, uint32_t parent,
-                           int64_t from, int64_t until) {
-    const pith_rdb_table *child = &b->rdb->tables[link->child];
-    const double *numbers = NULL;
-    double sum = 0;
+/* The column whose numbers a window takes, or PITH_RDB_NONE. */
+static uint32_t window_column(const pith_rdb_table *child, const pith_window_schema *w) {
     for (uint32_t c = 0; c < child->column_count; c++)
-        if (pith_str_eq(child->columns[c].name, w->column)) numbers = child->columns[c].data;
+        if (pith_str_eq(child->columns[c].name, w->column)) return c;
+    return PITH_RDB_NONE;
+}
+
+/* Whether these numbers are known later than their rows, so that a window may have ended before its answer is known. */
+static bool window_waits(const pith_rdb_table *child, uint32_t column) {
+    return column != PITH_RDB_NONE &&
+           (child->columns[column].known_column >= 0 || child->columns[column].known_delay > 0);
+}
+
+/* What the children of a row hold in (from, until]. *known: when the window has ended and all of it is known; a number
+ * that is never known is none. */
+static double window_value(int64_t *known, const pith_build *b, const pith_rdb_link *link, const pith_window_schema *w,
+                           uint32_t parent, int64_t from, int64_t until) {
+    const pith_rdb_table *child = &b->rdb->tables[link->child];
+    const uint32_t column = window_column(child, w);
+    const double *numbers = column == PITH_RDB_NONE ? NULL : child->columns[column].data;
+    const bool waits = window_waits(child, column);
+    double sum = 0;
+    *known = until;
     for (uint32_t i = link->begin[parent]; i < link->begin[parent + 1]; i++) {
         const uint32_t row = link->down[i];
         const int64_t time = pith_rdb_row_time(b->rdb, link->child, row);
         if (time <= from || time > until) continue;
         const double x = numbers ? numbers[row] : 1;
-        if (x == x) sum += pith_str_is(w->aggregate, "sum") ? x : 1;
+        const int64_t at = waits ? pith_rdb_known_at(b->rdb, link->child, column, row) : time;
+        if (x != x || at == INT64_MAX) continue;
+        if (at > *known) *known = at;
+        sum += pith_str_is(w->aggregate, "sum") ? x : 1;
     }
     return pith_str_is(w->aggregate, "any") ? sum > 0 : sum;
 }
@@ -114,7 +139,8 @@ static pith_status window_tell(pith_build *b, pith_rdb_task *task, const pith_rd
  * table has no target: more rows may come. */
 static void window_fill(pith_build *b, pith_rdb_table *t, uint32_t *up, uint32_t anchor, const pith_rdb_link *link,
                         const pith_window_schema *w) {
-    int64_t *times = (int64_t *)t->columns[0].data;
+    int64_t *times = (int64_t *)t->columns[0].data,
+            *knowns = t->column_count > 2 ? (int64_t *)t->columns[2].data : NULL;
     const bool any = pith_str_is(w->aggregate, "any");
     const int64_t last = window_last(b->rdb, link->child);
     uint32_t row = 0;
@@ -123,8 +149,10 @@ static void window_fill(pith_build *b, pith_rdb_table *t, uint32_t *up, uint32_t
             const int64_t begins = pith_rdb_row_time(b->rdb, anchor, a);
             if (begins == PITH_TIME_NULL || begins >= time) continue;
             const bool ended = time + w->seconds <= last;
-            const double x = ended ? window_value(b, link, w, a, time, time + w->seconds) : NAN;
+            int64_t known = time + w->seconds;
+            const double x = ended ? window_value(&known, b, link, w, a, time, known) : NAN;
             times[row] = time;
+            if (knowns) knowns[row] = known;
             up[row] = a;
             t->columns[1].nulls += !ended;
             if (any)
@@ -147,8 +175,12 @@ static pith_status task_window(pith_build *b, pith_rdb_task *task, const pith_ta
         return pith_fail(err, PITH_ERR_FORMAT,
                          "%s: the window of task '" PITH_STR_FMT "' makes more than %d rows; ask less often",
                          b->schema_path, PITH_STR_ARG(from->name), WINDOW_ROWS);
-    *t = (pith_rdb_table){ .name = from->name, .rows = (uint32_t)rows, .time_column = 0, .column_count = 2 };
-    t->columns = pith_arena_array(PITH_BUILD_ARENA(b), 2, sizeof *t->columns);
+    const pith_rdb_link *link = window_link(b, anchor, w);
+    const pith_rdb_table *child = &b->rdb->tables[link->child];
+    const bool waits = window_waits(child, window_column(child, w));
+    *t =
+        (pith_rdb_table){ .name = from->name, .rows = (uint32_t)rows, .time_column = 0, .column_count = waits ? 3 : 2 };
+    t->columns = pith_arena_array(PITH_BUILD_ARENA(b), 3, sizeof *t->columns);
     uint32_t *up = pith_arena_array(PITH_BUILD_ARENA(b), (size_t)rows + 1, sizeof *up);
     if (!t->columns || !up) return pith_fail_memory(err, (size_t)rows * sizeof *up);
     const bool any = pith_str_is(w->aggregate, "any");
@@ -156,7 +188,7 @@ static pith_status task_window(pith_build *b, pith_rdb_task *task, const pith_ta
     PITH_TRY(pith_build_made_column(b, t, 1, "target", any ? PITH_STYPE_BOOLEAN : PITH_STYPE_NUMERICAL, err));
     t->columns[1].known_column = 0;
     t->columns[1].known_delay = w->seconds;
-    const pith_rdb_link *link = window_link(b, anchor, w);
+    if (waits) PITH_TRY(pith_build_made_known(b, t, err));
     window_fill(b, t, up, anchor, link, w);
     PITH_TRY(window_tell(b, task, t, link->child, err));
     return pith_build_made_table(b, task, from->name, anchor, up, err);

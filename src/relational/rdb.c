@@ -86,10 +86,19 @@ static int rdb_percentile(const pith_rdb_table *t, uint32_t row) {
     return (int)(hash % 100);
 }
 
+/* Whether a label is a class that the model of a followed database does not know: it belongs to no part then. */
+static bool rdb_unknown_class(const pith_rdb_task *task, const pith_rdb_column *c, uint32_t row) {
+    bool unknown = task->classes != NULL;
+    for (uint32_t i = 0; unknown && i < task->class_count; i++)
+        unknown = task->classes[i] != ((const uint32_t *)c->data)[row];
+    return unknown;
+}
+
 int pith_rdb_split(const pith_rdb *rdb, const pith_rdb_task *task, uint32_t row) {
     const pith_rdb_table *t = &rdb->tables[task->table];
     const int64_t asked = pith_rdb_asked_at(rdb, task, row);
     if (asked == PITH_TIME_NULL || pith_rdb_is_null(&t->columns[task->column], row)) return PITH_NO_SPLIT;
+    if (rdb_unknown_class(task, &t->columns[task->column], row)) return PITH_NO_SPLIT;
     if (task->split == PITH_SPLIT_TIME) {
         const int64_t known = pith_rdb_known_at(rdb, task->table, task->column, row);
         if (asked >= task->validation_until) return PITH_TEST;

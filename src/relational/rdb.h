@@ -14,8 +14,9 @@
 #include "relational/cell_value.h"
 #include "relational/schema.h"
 
-#define PITH_RDB_NONE UINT32_MAX /* no row, no string */
-enum { PITH_RDB_VERSION = 1 };
+#define PITH_RDB_NONE UINT32_MAX          /* no row, no string */
+#define PITH_RDB_UNKNOWN (UINT32_MAX - 1) /* a class whose text this database does not have */
+enum { PITH_RDB_VERSION = 1, PITH_RDB_CLASSES_MOST = 64 /* of a target */ };
 
 /* When a cell is known: with its row, or by the time in a column of the row or the row's own, plus a delay. */
 enum { PITH_KNOWN_WITH_ROW = -2, PITH_KNOWN_ROW_TIME = -1 };
@@ -66,12 +67,19 @@ typedef struct pith_rdb_task {
     bool rank;         /* only the order of the numbers counts */
     bool made;         /* the table is the task's own, and has one link, to the table that is asked about */
     uint64_t left_out; /* of a window: questions without an answer, whose windows end after the table's last row */
+    /* Of what a model keeps (rdb_keep.h), else NULL: the classes, in the order of their texts, with their shares of the
+     * training labels, or of ranks the training labels, ascending. */
+    const uint32_t *classes;     /* [class_count] strings, or PITH_RDB_UNKNOWN */
+    const pith_str *class_texts; /* [class_count]; NULL: those of the strings */
+    const double *labels;        /* [label_count] */
+    uint32_t class_count, label_count;
 } pith_rdb_task;
 
 typedef struct pith_rdb {
     pith_arena arena;
     pith_file file; /* what is mapped; data is NULL while it is made */
     pith_str name, embedder;
+    pith_str schema; /* that it was made with, as JSON; size 0: it is not known */
     pith_rdb_table *tables;
     pith_rdb_link *links;
     pith_rdb_task *tasks;
@@ -83,6 +91,9 @@ typedef struct pith_rdb {
     pith_str *warnings;
     uint32_t warning_count;
     uint64_t checksum; /* names the content */
+    uint64_t origin;   /* of what a model keeps: the checksum of the databases that it was trained on */
+    bool kept;         /* it is what a model keeps of a database */
+    bool followed;     /* statistics, the split and the classes are those of another database: see rdb_keep.h */
 } pith_rdb;
 
 typedef struct pith_rdb_section {
@@ -102,7 +113,10 @@ enum pith_rdb_kind {
     PITH_RDB_STRING_BEGIN,
     PITH_RDB_STRING_BYTES,
     PITH_RDB_VECTORS,
-    PITH_RDB_TIMES /* a: table */
+    PITH_RDB_TIMES, /* a: table */
+    PITH_RDB_SCHEMA,
+    PITH_RDB_CLASSES,
+    PITH_RDB_LABELS /* a: task */
 };
 
 /* Bytes of a value of a column of this kind; 0 for kinds that are not stored. */

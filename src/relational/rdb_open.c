@@ -159,6 +159,10 @@ static void meta_task(pith_json *j, pith_rdb_task *t) {
             t->made = pith_json_bool(j);
         else if (pith_str_is(key, "left_out"))
             t->left_out = (uint64_t)meta_int(j, 0, UINT32_MAX);
+        else if (pith_str_is(key, "classes"))
+            t->class_count = (uint32_t)meta_int(j, 2, PITH_RDB_CLASSES_MOST);
+        else if (pith_str_is(key, "labels"))
+            t->label_count = (uint32_t)meta_int(j, 1, UINT32_MAX - 1);
         else
             pith_json_skip(j);
     }
@@ -186,6 +190,11 @@ static void meta_lists(pith_json *j, pith_rdb *rdb, pith_str key) {
     }
 }
 
+static uint64_t meta_origin(pith_json *j, pith_rdb *rdb) {
+    rdb->kept = true;
+    return (uint64_t)pith_json_int(j);
+}
+
 static pith_status meta_read(rdb_reading *r, pith_str text) {
     pith_rdb *rdb = r->rdb;
     pith_error own = PITH_ERROR_INIT, *err = r->err ? r->err : &own;
@@ -203,6 +212,10 @@ static pith_status meta_read(rdb_reading *r, pith_str text) {
             rdb->dim = (uint32_t)meta_int(j, 1, 16384);
         else if (pith_str_is(key, "strings"))
             rdb->string_count = (uint32_t)meta_int(j, 0, UINT32_MAX - 1);
+        else if (pith_str_is(key, "schema"))
+            rdb->schema.size = (size_t)meta_int(j, 1, UINT32_MAX);
+        else if (pith_str_is(key, "origin"))
+            rdb->origin = meta_origin(j, rdb);
         else if (pith_str_is(key, "tables") || pith_str_is(key, "links") || pith_str_is(key, "tasks") ||
                  pith_str_is(key, "warnings"))
             meta_lists(j, rdb, key);
@@ -294,6 +307,27 @@ static pith_status rdb_task(const rdb_reading *r, const pith_rdb_task *task) {
     return PITH_OK;
 }
 
+/* The classes and labels of what a model keeps. */
+static pith_status rdb_labels(rdb_reading *r, uint32_t index) {
+    pith_rdb_task *task = &r->rdb->tasks[index];
+    const pith_stype stype = r->rdb->tables[task->table].columns[task->column].stype;
+    const uint32_t classes = task->class_count, labels = task->label_count;
+    if (labels && (!r->rdb->kept || r->rdb->tables[task->table].rows))
+        return rdb_damaged(r, "a database with rows keeps labels");
+    if ((classes && (stype != PITH_STYPE_CATEGORICAL || labels != classes)) ||
+        (labels && !classes && !(stype == PITH_STYPE_NUMERICAL && task->rank)))
+        return rdb_damaged(r, "a task keeps labels of another kind");
+    if (classes) {
+        PITH_TRY(rdb_take((const void **)&task->classes, r, PITH_RDB_CLASSES, (uint64_t)classes * 4));
+        PITH_TRY(rdb_indices(r, task->classes, classes, r->rdb->string_count, false));
+    }
+    if (labels) PITH_TRY(rdb_take((const void **)&task->labels, r, PITH_RDB_LABELS, (uint64_t)labels * 8));
+    for (uint32_t i = 0; i < labels; i++)
+        if (!isfinite(task->labels[i]) || (classes && !(task->labels[i] > 0)))
+            return rdb_damaged(r, "a label is out of range");
+    return PITH_OK;
+}
+
 static pith_status rdb_content(rdb_reading *r) {
     pith_rdb *rdb = r->rdb;
     const void *text, *stats;
@@ -318,6 +352,8 @@ static pith_status rdb_content(rdb_reading *r) {
     PITH_TRY(rdb_take((const void **)&rdb->vectors, r, PITH_RDB_VECTORS, (uint64_t)rdb->string_count * rdb->dim * 4));
     for (uint64_t i = 0; i < (uint64_t)rdb->string_count * rdb->dim; i++)
         if (!isfinite(rdb->vectors[i])) return rdb_damaged(r, "a vector is not finite");
+    if (rdb->schema.size) PITH_TRY(rdb_take((const void **)&rdb->schema.data, r, PITH_RDB_SCHEMA, rdb->schema.size));
+    for (uint32_t i = 0; i < rdb->task_count; i++) PITH_TRY(rdb_labels(r, i));
     return PITH_OK;
 }
 

@@ -107,6 +107,8 @@ static void meta_tasks(pith_json_out *j, const pith_rdb *rdb) {
         if (t->rank) pith_json_key_bool(j, "rank", true);
         if (t->made) pith_json_key_bool(j, "made", true);
         if (t->left_out) pith_json_key_int(j, "left_out", (int64_t)t->left_out);
+        if (t->classes) pith_json_key_int(j, "classes", t->class_count);
+        if (t->labels) pith_json_key_int(j, "labels", t->label_count);
         pith_json_close(j, "}");
     }
     pith_json_close(j, "]");
@@ -119,6 +121,8 @@ static void meta_write(const pith_rdb *rdb, rdb_text *text) {
     pith_json_key_string(&j, "embedder", rdb->embedder);
     pith_json_key_int(&j, "dim", rdb->dim);
     pith_json_key_int(&j, "strings", rdb->string_count);
+    if (rdb->schema.size) pith_json_key_int(&j, "schema", (int64_t)rdb->schema.size);
+    if (rdb->kept) pith_json_key_int(&j, "origin", (int64_t)rdb->origin);
     meta_tables(&j, rdb);
     meta_links(&j, rdb);
     meta_tasks(&j, rdb);
@@ -170,6 +174,12 @@ static void parts_list(rdb_parts *p, const pith_rdb *rdb, const rdb_text *meta, 
     part_add(p, PITH_RDB_STRING_BEGIN, 0, 0, rdb->string_begin, ((uint64_t)rdb->string_count + 1) * 8);
     part_add(p, PITH_RDB_STRING_BYTES, 0, 0, rdb->string_bytes, rdb->string_begin[rdb->string_count]);
     part_add(p, PITH_RDB_VECTORS, 0, 0, rdb->vectors, (uint64_t)rdb->string_count * rdb->dim * 4);
+    if (rdb->schema.size) part_add(p, PITH_RDB_SCHEMA, 0, 0, rdb->schema.data, rdb->schema.size);
+    for (uint32_t i = 0; i < rdb->task_count; i++) {
+        const pith_rdb_task *t = &rdb->tasks[i];
+        if (t->classes) part_add(p, PITH_RDB_CLASSES, i, 0, t->classes, (uint64_t)t->class_count * sizeof *t->classes);
+        if (t->labels) part_add(p, PITH_RDB_LABELS, i, 0, t->labels, (uint64_t)t->label_count * sizeof *t->labels);
+    }
 }
 
 static bool parts_zeros(uint64_t count, int (*take)(void *user, const void *data, size_t size), void *user) {
@@ -202,6 +212,9 @@ pith_status pith_rdb_write(const pith_rdb *rdb, int (*write)(void *user, const v
                            pith_arena *arena, pith_error *err) {
     size_t most = 5 + (size_t)rdb->column_count + (size_t)rdb->table_count * 2 + (size_t)rdb->link_count * 3;
     for (uint32_t i = 0; i < rdb->table_count; i++) most += rdb->tables[i].times != NULL;
+    for (uint32_t i = 0; i < rdb->task_count; i++)
+        most += (size_t)(rdb->tasks[i].classes != NULL) + (rdb->tasks[i].labels != NULL);
+    most += rdb->schema.size > 0;
     rdb_text meta = { .arena = arena };
     rdb_parts parts = { .sections = pith_arena_array(arena, most, sizeof *parts.sections),
                         .data = pith_arena_array(arena, most, sizeof *parts.data) };

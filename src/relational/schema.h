@@ -99,6 +99,10 @@ typedef struct pith_schema {
  */
 pith_status pith_schema_read(pith_schema *schema, pith_str text, const char *path, pith_arena *arena, pith_error *err);
 
+/* The text of a schema that was read, without spaces, and without endings of the names of files, so that it is the same
+ * however the schema is laid out and wherever the tables are. */
+pith_status pith_schema_compact(pith_str *compact, pith_str text, pith_arena *arena, pith_error *err);
+
 /* Writes the tables of a schema as indented JSON, which pith_schema_read reads back as they are. It writes drafts,
  * which have no tasks. */
 void pith_schema_write(const pith_schema *schema, void (*write)(void *user, const char *text, size_t size), void *user);

@@ -101,12 +101,24 @@ static void source_unpacked(pith_str *file) {
     if (!source_ends(file, ".gz")) source_ends(file, ".zst");
 }
 
-pith_str pith_source_table_name(pith_str file) {
-    file = pith_path_name(file);
+pith_str pith_source_plain(pith_str file) {
     source_unpacked(&file);
     if (!source_ends(&file, ".csv")) source_ends(&file, ".tsv");
     return file;
 }
+
+pith_str pith_source_table_name(pith_str file) { return pith_source_plain(pith_path_name(file)); }
+
+pith_status pith_source_twice(pith_str one, pith_str other, pith_error *err) {
+    return pith_fail(err, PITH_ERR_FORMAT,
+                     "the schema does not say which of '" PITH_STR_FMT "' and '" PITH_STR_FMT
+                     "' holds the table; name the file in a schema",
+                     PITH_STR_ARG(one), PITH_STR_ARG(other));
+}
+
+const char *const pith_source_endings[PITH_SOURCE_ENDINGS] = { "",         ".gz",      ".zst", ".csv",
+                                                               ".csv.gz",  ".csv.zst", ".tsv", ".tsv.gz",
+                                                               ".tsv.zst", ".CSV",     ".TSV" };
 
 bool pith_source_is_table(pith_str file) {
     source_unpacked(&file);

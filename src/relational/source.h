@@ -58,6 +58,13 @@ void pith_table_source_close(pith_table_source *source);
 pith_str pith_source_quoted(pith_arena *arena, pith_str name);
 /* True if the file at path begins with these bytes. */
 bool pith_source_begins(const char *path, const char *bytes, size_t size);
+/* What a file's name may end in behind that of the schema that a database keeps; the first is nothing. */
+enum { PITH_SOURCE_ENDINGS = 11 };
+extern const char *const pith_source_endings[PITH_SOURCE_ENDINGS];
+/* The name without such an ending, in small letters or capitals. */
+pith_str pith_source_plain(pith_str file);
+/* Fails: two files have the name. */
+pith_status pith_source_twice(pith_str one, pith_str other, pith_error *err);
 /* True if the name is that of a table's file: .csv or .tsv, then perhaps .gz or .zst. */
 bool pith_source_is_table(pith_str file);
 /* The columns and the primary key of *to, from rows of a column's name, its type, and its place in the primary key from

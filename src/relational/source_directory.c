@@ -26,11 +26,31 @@ static pith_status directory_list(pith_source_table **tables, size_t *count, pit
     return PITH_OK;
 }
 
+/* The path of the file, or where the name has no ending of the one file that has one. */
+static pith_status directory_find(pith_str *path, const pith_table_source *source, pith_str file, pith_error *err) {
+    pith_str found = { NULL, 0 };
+    for (size_t i = 0; i < PITH_SOURCE_ENDINGS; i++) {
+        const pith_str name =
+            pith_arena_printf(source->arena, PITH_STR_FMT "%s", PITH_STR_ALL(file), pith_source_endings[i]);
+        pith_str one;
+        bool there;
+        if (!name.data) return pith_fail_memory(err, file.size);
+        PITH_TRY(pith_path_join(&one, source->arena, source->path, name, err));
+        there = false; /* a folder may have the name without an ending */
+        if (i || !pith_dir_exists(one.data)) PITH_TRY(pith_file_there(&there, one.data, err));
+        if (there && found.data) return pith_source_twice(found, one, err);
+        if (there) found = one;
+        if (there && !i) break;
+    }
+    *path = found;
+    return found.data ? PITH_OK : pith_path_join(path, source->arena, source->path, file, err);
+}
+
 static pith_status directory_read(pith_text_table *table, pith_table_source *source, pith_str file, pith_error *err) {
     pith_str path, bytes;
-    PITH_TRY(pith_path_join(&path, source->arena, source->path, file, err));
+    PITH_TRY(directory_find(&path, source, file, err));
     PITH_TRY(pith_files_open(&bytes, &source->files, path.data, err));
-    return pith_source_parse(table, bytes, file, path.data, source->arena, err);
+    return pith_source_parse(table, bytes, path, path.data, source->arena, err);
 }
 
 static pith_status directory_schema(pith_str *text, pith_str *path, pith_table_source *source, pith_error *err) {

@@ -154,9 +154,26 @@ static pith_status zip_member_read(pith_str *bytes, pith_str *path, pith_table_s
     return PITH_OK;
 }
 
+/* Completes a name without an ending, if one member has one. */
+static pith_status zip_find(pith_str *file, const zip_archive *z, pith_arena *arena, pith_error *err) {
+    pith_str found = { NULL, 0 };
+    for (size_t k = 0; k < PITH_SOURCE_ENDINGS; k++) {
+        const pith_str name = pith_arena_printf(arena, PITH_STR_FMT "%s", PITH_STR_ALL(*file), pith_source_endings[k]);
+        bool there = false;
+        if (!name.data) return pith_fail_memory(err, file->size);
+        for (size_t i = 0; i < z->count && !there; i++) there = pith_str_eq(z->members[i].name, name);
+        if (there && found.data) return pith_source_twice(found, name, err);
+        if (there) found = name;
+        if (there && !k) break;
+    }
+    if (found.data) *file = found;
+    return PITH_OK;
+}
+
 static pith_status zip_read(pith_text_table *table, pith_table_source *source, pith_str file, pith_error *err) {
     pith_str path, bytes;
     bool there;
+    PITH_TRY(zip_find(&file, source->state, source->arena, err));
     PITH_TRY(zip_member_read(&bytes, &path, source, file, &there, err));
     if (!there)
         return pith_fail(err, PITH_ERR_NOT_FOUND, "%s has no member '" PITH_STR_FMT "'", source->path,

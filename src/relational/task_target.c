@@ -28,6 +28,12 @@ static int target_place(const pith_target *t, uint32_t string) {
     return i;
 }
 
+static double target_class(const pith_target *t, uint32_t string) {
+    int i = 0;
+    while (i < t->outputs && t->classes[i] != string) i++;
+    return i < t->outputs ? i : -1;
+}
+
 static pith_status target_classes(pith_target *t, uint32_t rows, pith_arena *arena, pith_error *err) {
     const uint32_t *cells = t->column->data;
     double all = 0;
@@ -35,6 +41,12 @@ static pith_status target_classes(pith_target *t, uint32_t rows, pith_arena *are
     t->classes = pith_arena_array(arena, PITH_TARGET_CLASSES + 1, sizeof *t->classes);
     t->shares = pith_arena_array(arena, PITH_TARGET_CLASSES + 1, sizeof *t->shares);
     if (!t->classes || !t->shares) return pith_fail_memory(err, PITH_TARGET_CLASSES * sizeof *t->shares);
+    if (t->task->classes) {
+        t->outputs = (int)t->task->class_count;
+        memcpy(t->classes, t->task->classes, t->task->class_count * sizeof *t->classes);
+        memcpy(t->shares, t->task->labels, t->task->class_count * sizeof *t->shares);
+        return PITH_OK;
+    }
     for (uint32_t r = 0; r < rows && t->outputs <= PITH_TARGET_CLASSES; r++) {
         if (cells[r] == PITH_RDB_NONE) continue;
         const int at = target_place(t, cells[r]);
@@ -60,8 +72,14 @@ static int target_compare(const void *a, const void *b) {
 }
 
 static pith_status target_ranks(pith_target *t, uint32_t rows, pith_arena *arena, pith_error *err) {
+    if (t->task->labels) rows = t->task->label_count;
     t->ranks = pith_arena_array(arena, (size_t)rows + 1, sizeof *t->ranks);
     if (!t->ranks) return pith_fail_memory(err, rows * sizeof *t->ranks);
+    if (t->task->labels) {
+        memcpy(t->ranks, t->task->labels, t->task->label_count * sizeof *t->ranks);
+        t->rank_count = t->task->label_count;
+        return PITH_OK;
+    }
     for (uint32_t r = 0; r < rows; r++)
         if (pith_rdb_split(t->rdb, t->task, r) == PITH_TRAIN)
             t->ranks[t->rank_count++] = ((const double *)t->column->data)[r];
@@ -100,7 +118,7 @@ static uint32_t target_below(const pith_target *t, double x, bool equal) {
 double pith_target_truth(const pith_target *t, uint32_t row) {
     switch (t->kind) {
     case PITH_TARGET_BOOLEAN: return ((const uint8_t *)t->column->data)[row];
-    case PITH_TARGET_CLASS: return target_place(t, ((const uint32_t *)t->column->data)[row]);
+    case PITH_TARGET_CLASS: return target_class(t, ((const uint32_t *)t->column->data)[row]);
     default: break;
     }
     const double x = ((const double *)t->column->data)[row];
@@ -157,7 +175,7 @@ void pith_target_probabilities(const pith_target *t, double *answer) {
 }
 
 pith_str pith_target_class_name(const pith_target *t, int index) {
-    pith_str text = target_text(t->rdb, t->classes[index]);
+    pith_str text = t->task->class_texts ? t->task->class_texts[index] : target_text(t->rdb, t->classes[index]);
     const size_t before = t->column->name.size + 4; /* "colour is red" */
     if (text.size >= before) text = (pith_str){ text.data + before, text.size - before };
     return text;

@@ -12,7 +12,7 @@
 #include "pith/relational.h"
 #include "relational/rdb.h"
 
-enum { PITH_TARGET_CLASSES = 64 };
+enum { PITH_TARGET_CLASSES = PITH_RDB_CLASSES_MOST };
 
 typedef struct pith_target {
     const pith_rdb *rdb;
@@ -20,7 +20,8 @@ typedef struct pith_target {
     const pith_rdb_column *column;
     pith_relational_target kind;
     int outputs;       /* 1, or the number of classes */
-    uint32_t *classes; /* [outputs] strings of the column, in the order of their texts */
+    uint32_t *classes; /* [outputs] strings of the column, in the order of their texts; or
+                          PITH_RDB_UNKNOWN */
     double *shares;    /* [outputs] of the training labels */
     double *ranks;     /* [rank_count] the training labels, ascending */
     uint32_t rank_count;
@@ -29,7 +30,8 @@ typedef struct pith_target {
 /* Reads what the training rows say. Fails for a category with less than 2 or more than 64 values. */
 pith_status pith_target_make(pith_target *target, const pith_rdb *rdb, const pith_rdb_task *task, pith_arena *arena,
                              pith_error *err);
-/* The label of a row that has one: 0 or 1, a number, a share from 0 to 1, the number of a class. */
+/* The label of a row that has one: 0 or 1, a number, a share from 0 to 1, the number of a class; -1 is a class that the
+ * model does not know. */
 double pith_target_truth(const pith_target *target, uint32_t row);
 /* What the network is to say of a number or a rank. */
 double pith_target_scaled(const pith_target *target, uint32_t row);

@@ -336,9 +336,10 @@ static pith_status trainer_fill(pith_relational *r, const pith_trainer_question 
     packs = ((size_t)r->config.batch + batch - 1) / batch;
     if (pith_mul_overflows(packs, r->network.size, &floats)) return pith_fail_memory(err, SIZE_MAX);
     r->gradients = pith_arena_alloc64(&r->arena, floats * sizeof(float));
+    r->keys = pith_arena_array(&r->arena, 1, sizeof *r->keys);
     r->m = pith_arena_array(&r->arena, r->network.size, sizeof(float));
     r->v = pith_arena_array(&r->arena, r->network.size, sizeof(float));
-    return r->gradients && r->m && r->v ? PITH_OK : pith_fail_memory(err, floats * sizeof(float));
+    return r->gradients && r->m && r->v && r->keys ? PITH_OK : pith_fail_memory(err, floats * sizeof(float));
 }
 
 pith_status pith_trainer_create(pith_relational **model, const pith_trainer_question *questions, size_t count,
@@ -363,6 +364,7 @@ pith_status pith_trainer_create(pith_relational **model, const pith_trainer_ques
 void pith_trainer_free(pith_relational *r) {
     if (!r) return;
     const pith_allocator allocator = r->allocator;
+    pith_trainer_answer_by(r, NULL);
     for (int i = 0; i < r->worker_count; i++) pith_arena_free(&r->workers[i].arena);
     pith_arena_free(&r->arena);
     pith_memory_free(&allocator, r);

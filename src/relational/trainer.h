@@ -2,6 +2,7 @@
 #ifndef PITH_RELATIONAL_TRAINER_H
 #define PITH_RELATIONAL_TRAINER_H
 
+#include "base/map.h"
 #include "pith/relational.h"
 #include "relational/network.h"
 
@@ -48,6 +49,14 @@ typedef struct pith_trainer_question {
     pith_str task;
 } pith_trainer_question;
 
+/* What answers instead of the network: it fills answers[count][outputs] with logits, numbers in the target's units or
+ * shares. */
+typedef struct pith_answerer {
+    pith_status (*answer)(double *answers, void *state, const uint32_t *rows, size_t count, pith_error *err);
+    void (*close)(void *state); /* once, when the model is closed or gets another one */
+    void *state;
+} pith_answerer;
+
 struct pith_relational {
     pith_allocator allocator;
     pith_arena arena;
@@ -67,6 +76,8 @@ struct pith_relational {
     float *gradients; /* [packs of a batch, network.size] */
     int64_t step;
     uint64_t cells;
+    pith_answerer answerer; /* answer is NULL: the network */
+    pith_map *keys;         /* rows by key; its slots are NULL until the first key is looked up */
     pith_trainer_worker workers[PITH_TRAINER_THREADS];
     int worker_count;
 };
@@ -83,6 +94,12 @@ pith_status pith_trainer_train(double *loss, pith_relational *r, int64_t steps, 
 /* The network's answers as they are, [count][outputs]: see task_target.h. */
 pith_status pith_trainer_answer(float *answers, pith_relational *r, const uint32_t *rows, size_t count, int32_t threads,
                                 pith_error *err);
+/* The same from whoever answers, in the target's units; of yes or no and of classes still logits. Scratch is taken from
+ * the arena and given back. */
+pith_status pith_trainer_say(double *answers, pith_relational *r, const uint32_t *rows, size_t count, int32_t threads,
+                             pith_error *err);
+/* From now on somebody else answers; with NULL the network does again. */
+void pith_trainer_answer_by(pith_relational *r, const pith_answerer *answerer);
 pith_status pith_trainer_predict(float *answers, pith_relational *r, const uint32_t *rows, size_t count,
                                  int32_t threads, pith_error *err);
 pith_status pith_trainer_evaluate(pith_relational_metrics *metrics, pith_relational *r, int32_t split, int32_t threads,
@@ -100,6 +117,9 @@ pith_status pith_trainer_importance(pith_relational *r, int32_t split, size_t mo
                                     pith_error *err);
 pith_status pith_trainer_find(uint32_t *row, const pith_relational *r, pith_str key, pith_error *err);
 pith_status pith_trainer_save(const pith_relational *r, int (*write)(void *user, const void *data, size_t size),
+                              void *user, pith_error *err);
+/* See pith_relational_keep. */
+pith_status pith_trainer_keep(const pith_relational *r, int (*write)(void *user, const void *data, size_t size),
                               void *user, pith_error *err);
 /* rdbs: those that the model was made for, in the same order. */
 pith_status pith_trainer_load(pith_relational **model, const pith_rdb *const *rdbs, size_t count, const void *bytes,

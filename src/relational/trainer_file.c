@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/str.h"
+#include "relational/rdb_keep.h"
 #include "relational/trainer.h"
 
 typedef struct trainer_header {
@@ -121,6 +122,13 @@ static pith_status trainer_read(trainer_parts *p, const uint8_t *bytes, size_t s
     return PITH_OK;
 }
 
+pith_status pith_trainer_keep(const pith_relational *r, int (*write)(void *user, const void *data, size_t size),
+                              void *user, pith_error *err) {
+    trainer_header h;
+    PITH_TRY(trainer_header_make(&h, r, err));
+    return pith_rdb_keep(&r->target, h.database, write, user, &r->allocator, err);
+}
+
 pith_status pith_trainer_config_text(pith_str *config, const void *bytes, size_t size, pith_error *err) {
     trainer_parts p;
     PITH_TRY(trainer_read(&p, bytes, size, err));
@@ -145,6 +153,11 @@ pith_status pith_trainer_start(pith_relational *r, const void *bytes, size_t siz
     return PITH_OK;
 }
 
+static pith_str trainer_first(pith_str tasks) {
+    const char *end = tasks.size ? memchr(tasks.data, '\n', tasks.size) : NULL;
+    return (pith_str){ tasks.data, end ? (size_t)(end - tasks.data) : tasks.size };
+}
+
 /* One name for each database. */
 static pith_status trainer_questions(pith_trainer_question *questions, const pith_rdb *const *rdbs, size_t count,
                                      pith_str tasks, pith_error *err) {
@@ -163,12 +176,13 @@ pith_status pith_trainer_load(pith_relational **model, const pith_rdb *const *rd
     trainer_parts p;
     pith_relational *r = NULL;
     PITH_TRY(trainer_read(&p, bytes, size, err));
-    if (p.h.sources != count || !count || p.h.database != trainer_checksum(rdbs, count))
+    const bool followed = count == 1 && rdbs[0]->followed; /* answers are about the first database alone */
+    if (!count || (p.h.sources != count && !followed) || p.h.database != trainer_checksum(rdbs, count))
         return pith_fail(err, PITH_ERR_ARGUMENT,
                          "the model was trained on another database, or on this one before it was made anew");
     pith_trainer_question *questions = pith_memory_alloc(allocator, count * sizeof *questions, 8);
     if (!questions) return pith_fail_memory(err, count * sizeof *questions);
-    pith_status status = trainer_questions(questions, rdbs, count, p.tasks, err);
+    pith_status status = trainer_questions(questions, rdbs, count, followed ? trainer_first(p.tasks) : p.tasks, err);
     if (!status) status = pith_trainer_create(&r, questions, count, p.config, p.h.seed, allocator, err);
     pith_memory_free(allocator, questions);
     if (status) return status;

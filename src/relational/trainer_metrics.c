@@ -4,23 +4,59 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "relational/build.h"
 #include "relational/measure.h"
 #include "relational/trainer.h"
+
+void pith_trainer_answer_by(pith_relational *r, const pith_answerer *answerer) {
+    static const pith_answerer network;
+    if (r->answerer.close) r->answerer.close(r->answerer.state);
+    r->answerer = answerer ? *answerer : network;
+}
+
+pith_status pith_trainer_say(double *answers, pith_relational *r, const uint32_t *rows, size_t count, int32_t threads,
+                             pith_error *err) {
+    const size_t n = count * (size_t)r->target.outputs;
+    if (r->answerer.answer) return r->answerer.answer(answers, r->answerer.state, rows, count, err);
+    if (!pith_trainer_workers(r, threads)) return pith_fail_memory(err, r->rdb->string_count * 4u);
+    const pith_arena_mark mark = pith_arena_get_mark(&r->arena);
+    float *raw = pith_arena_array(&r->arena, n + 1, sizeof *raw);
+    const pith_status status =
+        raw ? pith_trainer_answer(raw, r, rows, count, threads, err) : pith_fail_memory(err, n * sizeof *raw);
+    for (size_t i = 0; !status && i < n; i++) answers[i] = pith_target_answer(&r->target, raw[i]);
+    pith_arena_rewind(&r->arena, mark);
+    return status;
+}
 
 pith_status pith_trainer_predict(float *answers, pith_relational *r, const uint32_t *rows, size_t count,
                                  int32_t threads, pith_error *err) {
     const size_t outputs = (size_t)r->target.outputs;
-    double one[PITH_TARGET_CLASSES];
     for (size_t i = 0; i < count; i++)
         if (rows[i] >= r->rdb->tables[r->task->table].rows)
             return pith_fail(err, PITH_ERR_ARGUMENT, "there is no row %u", rows[i]);
-    PITH_TRY(pith_trainer_answer(answers, r, rows, count, threads, err));
-    for (size_t i = 0; i < count; i++) {
-        float *answer = answers + i * outputs;
-        for (size_t k = 0; k < outputs; k++) one[k] = pith_target_answer(&r->target, answer[k]);
-        pith_target_probabilities(&r->target, one);
-        for (size_t k = 0; k < outputs; k++) answer[k] = (float)one[k];
+    if (!pith_trainer_workers(r, threads)) return pith_fail_memory(err, r->rdb->string_count * 4u);
+    const pith_arena_mark mark = pith_arena_get_mark(&r->arena);
+    double *said = pith_arena_array(&r->arena, count + 1, outputs * sizeof *said);
+    const pith_status status =
+        said ? pith_trainer_say(said, r, rows, count, threads, err) : pith_fail_memory(err, count * sizeof *said);
+    for (size_t i = 0; !status && i < count; i++) {
+        pith_target_probabilities(&r->target, said + i * outputs);
+        for (size_t k = 0; k < outputs; k++) answers[i * outputs + k] = (float)said[i * outputs + k];
     }
+    pith_arena_rewind(&r->arena, mark);
+    return status;
+}
+
+/* Lists the rows of a table by their keys. */
+static pith_status find_keys(pith_map *keys, const pith_rdb_table *t, pith_arena *arena, pith_error *err) {
+    pith_map all;
+    uint32_t old;
+    PITH_TRY(pith_map_init(&all, arena, t->rows));
+    for (uint32_t i = t->rows; i-- > 0;) { /* of equal keys the first counts */
+        const pith_str key = { t->key_bytes + t->key_begin[i], (size_t)(t->key_begin[i + 1] - t->key_begin[i]) };
+        if (!pith_map_put(&all, key, i, &old)) return pith_fail_memory(err, key.size);
+    }
+    *keys = all;
     return PITH_OK;
 }
 
@@ -33,13 +69,9 @@ pith_status pith_trainer_find(uint32_t *row, const pith_relational *r, pith_str 
             return PITH_OK;
         }
     }
-    for (uint32_t i = 0; t->key_begin && i < t->rows; i++) {
-        if (t->key_begin[i + 1] - t->key_begin[i] == key.size &&
-            !memcmp(t->key_bytes + t->key_begin[i], key.data, key.size)) {
-            *row = i;
-            return PITH_OK;
-        }
-    }
+    if (t->key_begin && !r->keys->slots) PITH_TRY(find_keys(r->keys, t, &((pith_relational *)r)->arena, err));
+    *row = t->key_begin ? pith_key_find(r->keys, key) : PITH_RDB_NONE;
+    if (*row != PITH_RDB_NONE) return PITH_OK;
     return pith_fail(err, PITH_ERR_NOT_FOUND, "table '" PITH_STR_FMT "' has no row '" PITH_STR_FMT "'",
                      PITH_STR_ARG(t->name), PITH_STR_ARG(key));
 }
@@ -54,11 +86,9 @@ pith_status pith_trainer_evaluate(pith_relational_metrics *metrics, pith_relatio
     uint32_t *rows = pith_arena_array(&r->arena, (size_t)all + 1, sizeof *rows);
     for (uint32_t i = 0; rows && i < all; i++)
         if (pith_rdb_split(r->rdb, r->task, i) == split) rows[n++] = i;
-    float *raw = pith_arena_array(&r->arena, n + 1, outputs * sizeof *raw);
     double *answers = pith_arena_array(&r->arena, n + 1, outputs * sizeof *answers);
-    pith_status status = rows && raw && answers ? PITH_OK : pith_fail_memory(err, n * outputs * sizeof *answers);
-    if (!status) status = pith_trainer_answer(raw, r, rows, n, threads, err);
-    for (size_t i = 0; !status && i < n * outputs; i++) answers[i] = pith_target_answer(&r->target, raw[i]);
+    pith_status status = rows && answers ? PITH_OK : pith_fail_memory(err, n * outputs * sizeof *answers);
+    if (!status) status = pith_trainer_say(answers, r, rows, n, threads, err);
     if (!status) status = pith_measure_run(metrics, &r->target, answers, rows, n, &r->arena, err);
     pith_arena_rewind(&r->arena, inner);
     return status;

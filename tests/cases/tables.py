@@ -1,11 +1,18 @@
 """Tables as programs write them: what is known when, how times and keys are written, questions that have no answer yet. PITH SOURCE."""
+import csv
 import datetime
 import json
+import math
 import random
+import shutil
+import sqlite3
+import subprocess
 import sys
+import tempfile
 import unittest
+from pathlib import Path
 
-from command import SOURCE, Command
+from command import PITH, SOURCE, Command
 
 CASES = SOURCE / "tests/data/cases"
 
@@ -28,11 +35,13 @@ class Tables(Command):
         return json.loads(self.good(name, "--json", verb="inspect"))
 
     def trained(self, data, place, task, *words):
-        result = self.run_pith(data, "--task", task, "-o", place, *words, verb="train")
+        compare = () if "--model" in words or "--compare" in words else ("--no-compare",)
+        result = self.run_pith(data, "--task", task, "-o", place, *words, *compare, verb="train")
         self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stderr.decode()
 
-    def asked(self, place, keys):
-        result = self.run_pith(place, "--rows", "-", verb="predict", stdin="\n".join(keys).encode())
+    def asked(self, place, keys, *words):
+        result = self.run_pith(place, "--rows", "-", *words, verb="predict", stdin="\n".join(keys).encode())
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout.decode()
 
@@ -103,6 +112,219 @@ class Known(Tables):
         self.refunds(True)
 
 
+class Events(Tables):
+    """4,000 events of 200 things: whether one is yes depends on its thing alone, and weakly."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.place = Path(folder.name)
+        case = CASES / "relational-default-worse-than-constant"
+        cls.schema = case / "schema.json"
+        subprocess.run([sys.executable, case / "make.py"], cwd=cls.place, check=True)
+        subprocess.run([PITH, "preprocess", "src", "--schema", cls.schema, "-o", "t.rdb"], cwd=cls.place, check=True)
+        cls.told_by = {}
+        for name, words in (("run", ()), ("chosen", ("--model", "auto"))):
+            if words:
+                shutil.copytree(cls.place / "run", cls.place / name)  # is trained: what answers is chosen
+            done = subprocess.run([PITH, "train", "t.rdb", "--task", "yes", "-o", name, *words], cwd=cls.place, check=True, capture_output=True)
+            cls.told_by[name] = done.stderr.decode()
+        with open(cls.place / "src/events.csv", newline="") as f:
+            cls.events = list(csv.DictReader(f))
+
+    def copy(self):
+        """The tables in a folder that may be changed."""
+        shutil.copytree(self.place / "src", self.dir / "src")
+        return self.dir / "src"
+
+    def add(self, *rows):
+        with open(self.copy() / "events.csv", "a", newline="") as f:
+            csv.writer(f).writerows(rows)
+        self.make("src", "new.rdb", "--schema", self.schema)
+
+
+class Best(Events):
+    def test_step(self):
+        """The best step is kept, the training ends early, and is better than the constant."""
+        log = [json.loads(line) for line in (self.place / "run/log.jsonl").read_text().splitlines()]
+        losses = {line["step"]: line["validation"]["logloss"] for line in log}
+        self.assertLess(max(losses), 1600)
+        told = json.loads(self.run_pith(self.place / "run", "--json", verb="eval").stdout)
+        self.assertLess(told["logloss"], told["constant_logloss"])
+        # the constant: the share of yes in training, for all
+        train = [int(e["yes"]) for e in self.events if e["at"] < "2016"]
+        test = [int(e["yes"]) for e in self.events if e["at"] >= "2018"]
+        share = sum(train) / len(train)
+        wanted = -sum(math.log(share if yes else 1 - share) for yes in test) / len(test)
+        self.assertAlmostEqual(told["constant_logloss"], wanted, 4)
+        validation = json.loads(self.run_pith(self.place / "run", "--json", "--split", "validation", verb="eval").stdout)
+        self.assertAlmostEqual(validation["logloss"], min(losses.values()), 5)
+
+    def test_said(self):
+        """Each verb says that the thing's mean does better; the choice is noted, and is what answers."""
+        said = [self.told_by["run"], self.run_pith(self.place / "run", verb="eval").stderr.decode(),
+                self.run_pith(self.place / "run", "--rows", "-", verb="predict", stdin=b"1").stderr.decode()]
+        for one in said:
+            self.assertEqual(one.count("'entity mean' does better than the model"), 1)
+        self.assertIn("'entity mean' answers", self.told_by["chosen"])
+        self.assertEqual(json.loads((self.place / "chosen/run.json").read_text())["answers"], "entity mean")
+        one, other = (json.loads(self.run_pith(self.place / name, "--json", verb="eval").stdout) for name in ("run", "chosen"))
+        self.assertLess(other["logloss"], one["logloss"])
+
+    def means(self, keys, *words):
+        """Answers are (yes + w share) / (number + w) of the thing's earlier events, with one w for all, a power of two."""
+        train = [int(e["yes"]) for e in self.events if e["at"] < "2016"]
+        said = dict(line.split("\t") for line in self.asked(self.place / "chosen", keys, *words).splitlines())
+        found = set()
+        for key in keys:
+            event = next(e for e in self.events if e["event_id"] == key)
+            earlier = [int(e["yes"]) for e in self.events if e["thing_id"] == event["thing_id"] and e["at"] < event["at"] and e["yes"]]
+            fits = {w for w in (2.0**k for k in range(-1, 9))
+                    if abs((sum(earlier) + w * sum(train) / len(train)) / (len(earlier) + w) - float(said[key])) < 2e-6}
+            found = fits if not found else found & fits
+        self.assertEqual(len(found), 1)
+
+    def test_means(self):
+        self.means([str(k) for k in range(100, 4000, 300)])
+
+    def test_means_of_new_rows(self):
+        """The same of events that came later, of a thing that was known and of one that was not."""
+        new = [["4000", "2020-06-01 10:00:00", "3", "a", "new", "1"], ["4001", "2020-06-02 10:00:00", "3", "z", "new row", ""],
+               ["4002", "2020-06-03 10:00:00", "777", "a", "new row", ""]]
+        self.add(*new)
+        with open(self.dir / "src/things.csv", "a") as f:
+            f.write("777,new thing\n")
+        self.make("src", "new.rdb", "--schema", self.schema)
+        before, names = self.events, list(self.events[0])
+        self.addCleanup(setattr, self, "events", before)
+        self.events = before + [dict(zip(names, row)) for row in new]
+        self.means([*map(str, range(100, 4000, 600)), "4000", "4001", "4002"], "--database", "new.rdb")
+
+
+class NewRows(Events):
+    """Rows that came after the training."""
+
+    KEYS = [str(k) for k in range(5, 4000, 97)]
+
+    def test_old_rows(self):
+        """Old rows have the same answers, whatever came later, also rows that would change means and classes; a new one is answered
+        as a model without steps over the new database answers it."""
+        old = self.asked(self.place / "run", self.KEYS)
+        self.add(["4000", "2020-06-01 10:00:00", "3", "a", "new row", ""])
+        new = self.asked(self.place / "run", [*self.KEYS, "4000"], "--database", "new.rdb")
+        self.assertEqual(new[:len(old)], old)
+        self.trained("new.rdb", "zero", "yes", "--from", self.place / "run", "--steps", "0")
+        self.assertEqual(self.asked("zero", [*self.KEYS, "4000"]), new)
+        for source in ("src", self.packed()):
+            self.assertEqual(self.asked(self.place / "run", [*self.KEYS, "4000"], "--database", source), new)
+        shutil.copy(self.dir / "src/events.csv", self.dir / "src/events.tsv")
+        self.bad(1, self.place / "run", "--database", "src", "--rows", "-", verb="predict", stdin=b"5", says=("events.csv", "events.tsv"))
+
+    def packed(self):
+        """The same tables in an SQLite file."""
+        db = sqlite3.connect(self.dir / "new.sqlite")
+        for name in ("things", "events"):
+            with open(self.dir / f"src/{name}.csv", newline="") as f:
+                head, *rows = csv.reader(f)
+            db.execute(f"CREATE TABLE {name} ({', '.join(head)})")
+            db.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(head))})", rows)
+        db.commit()
+        db.close()
+        return "new.sqlite"
+
+    def test_unknown_keys(self):
+        """One unknown key is an error in its line, and the exit code; the other answers are there."""
+        keys = [*self.KEYS[:3], "nobody", *self.KEYS[3:5], "4.0e9"]
+        result = self.bad(1, self.place / "run", "--rows", "-", verb="predict", stdin="\n".join(keys).encode(), says="2 of 7 keys")
+        lines = [line.split("\t") for line in result.stdout.decode().splitlines()]
+        self.assertEqual([line[0] for line in lines], keys)
+        self.assertEqual([line[1].startswith("error: ") for line in lines], [False] * 3 + [True] + [False] * 2 + [True])
+        self.assertEqual([line[1] for line in lines if "error" not in line[1]],
+                         [line.split("\t")[1] for line in self.asked(self.place / "run", self.KEYS[:5]).splitlines()])
+        self.assertEqual(self.asked(self.place / "run", ["5.0"]).split("\t")[1], self.asked(self.place / "run", ["5"]).split("\t")[1])
+
+    def test_frozen(self):
+        """Statistics and classes stay those of the training, where an early row with an enormous number is added, and a class that was
+        not there, to another thing than that of the question."""
+        source = self.copy()
+        for place, extra in (("old", ""), ("new", "9000,2010-01-05 10:00:00,199,other,9e9\n")):
+            (self.dir / place).mkdir()
+            shutil.copy(source / "things.csv", self.dir / place)
+            rows = [",".join((e["event_id"], e["at"], str(int(e["thing_id"]) % 199), e["kind"], str(int(e["event_id"]) % 7 + 1))) for e in self.events[:1500]]
+            (self.dir / place / "events.csv").write_text("event_id,at,thing_id,kind,amount\n" + "\n".join(rows) + "\n" + extra)
+            schema = json.loads(self.schema.read_text())
+            columns = schema["tables"]["events"]["columns"]
+            del columns["note"], columns["yes"]
+            columns["amount"] = {"stype": "numerical"}
+            split = {"kind": "time", "train_until": "2012-01-01", "validation_until": "2013-01-01"}
+            schema["tasks"] = {n: {"anchor_table": "events", "target_column": c, "observation_time_column": "at", "split": split, **more}
+                               for n, c, more in (("amount", "amount", {}), ("kind", "kind", {}), ("place", "amount", {"rank": True}))}
+            self.write(f"{place}/schema.json", json.dumps(schema))
+            self.make(place, f"{place}.rdb")
+        keys = [str(k) for k in range(900, 1500, 50)]
+        for task in ("amount", "kind", "place"):
+            for words in (("--steps", "3"), ("--steps", "3", "--model", "auto")):
+                run = task + words[-1]
+                self.trained("old.rdb", run, task, *words)
+                self.assertEqual(self.asked(run, keys, "--database", "new.rdb"), self.asked(run, keys))
+                self.asked(run, ["9000"], "--database", "new.rdb")
+
+    def test_moved(self):
+        """A run and its database may be moved together, or the run alone if the database is named; old runs name it in full."""
+        old = self.asked(self.place / "run", self.KEYS[:4])
+        (self.dir / "far/away").mkdir(parents=True)
+        shutil.copytree(self.place / "run", self.dir / "far/away/run")
+        self.bad(1, "far/away/run", "--rows", "-", verb="predict", stdin=b"5", says="t.rdb")
+        self.assertEqual(self.asked("far/away/run", self.KEYS[:4], "--database", self.place / "t.rdb"), old)
+        shutil.copy(self.place / "t.rdb", self.dir / "far/away/t.rdb")
+        self.assertEqual(self.asked("far/away/run", self.KEYS[:4]), old)
+        self.assertEqual(json.loads((self.dir / "far/away/run/run.json").read_text())["database"], "../t.rdb")
+        about = json.loads((self.dir / "far/away/run/run.json").read_text())
+        about["database"] = str(self.place / "t.rdb")
+        self.write("far/away/run/run.json", json.dumps(about))
+        (self.dir / "far/away/t.rdb").unlink()
+        self.assertEqual(self.asked("far/away/run", self.KEYS[:4]), old)
+        # A run of an earlier version keeps nothing of its database, until it is given to train again.
+        (self.dir / "far/away/run/kept.rdb").unlink()
+        self.assertEqual(self.asked("far/away/run", self.KEYS[:4], "--database", self.place / "t.rdb"), old)
+        self.add(["4000", "2020-06-01 10:00:00", "3", "a", "new row", ""])
+        self.bad(1, "far/away/run", "--database", "new.rdb", "--rows", "-", verb="predict", stdin=b"5", says=("kept.rdb", "another database"))
+        log = (self.dir / "far/away/run/log.jsonl").read_text()
+        self.trained(self.place / "t.rdb", "far/away/run", "yes")  # is done: nothing is trained
+        self.assertEqual((self.dir / "far/away/run/log.jsonl").read_text(), log)
+        self.assertEqual(self.asked("far/away/run", self.KEYS[:4], "--database", "new.rdb"), old)
+
+    def test_other_schemas(self):
+        """A schema that is another one is refused, and the difference is named."""
+        self.copy()
+        schema = json.loads(self.schema.read_text())
+
+        def refused(change, *says):
+            other = json.loads(json.dumps(schema))
+            change(other)
+            self.write("other.json", json.dumps(other))
+            self.make("src", "other.rdb", "--schema", "other.json")
+            self.bad(1, self.place / "run", "--database", "other.rdb", "--rows", "-", verb="predict", stdin=b"5", says=("other.rdb", *says))
+
+        def columns(other):
+            return other["tables"]["events"]["columns"]
+
+        refused(lambda o: columns(o).pop("note"), "'events'", "'note'", "is missing")
+        refused(lambda o: columns(o)["kind"].update(stype="text"), "'kind'", "stype text", "categorical")
+        refused(lambda o: columns(o)["thing_id"].pop("foreign_key"), "foreign key 1", "events.thing_id")
+        refused(lambda o: columns(o)["note"].update(description="what was said"), "'note'", "description")
+        refused(lambda o: columns(o)["note"].update(known_at={"delay_seconds": 5}), "'note'", "known_at")
+        refused(lambda o: o["tables"]["things"]["columns"]["name"].update(stype="text"), "'things'", "'name'", "is new")
+        refused(lambda o: o["tables"]["things"].pop("primary_key") and columns(o)["thing_id"].pop("foreign_key"), "'things'", "primary key")
+        refused(lambda o: o["tasks"]["yes"].update(target_column="kind"), "task 'yes'", "something else")
+        refused(lambda o: o["tasks"].update(no=o["tasks"].pop("yes")), "task 'yes'", "is missing")
+        schema["tasks"]["yes"]["split"]["validation_until"] = "2019-01-01"  # the split stays that of the run
+        self.write("other.json", json.dumps(schema, indent=3))
+        self.make("src", "other.rdb", "--schema", "other.json")
+        self.assertEqual(self.asked(self.place / "run", self.KEYS, "--database", "other.rdb"), self.asked(self.place / "run", self.KEYS))
+
+
 class Windows(Tables):
     def test_beyond_the_data(self):
         """Windows that end after the last row have no answer, and are counted."""
@@ -114,6 +336,76 @@ class Windows(Tables):
         told = json.loads(self.run_pith("run", "--json", verb="eval").stdout)
         self.assertEqual((told["rows"], told["left_out"]), (5000, 24000))
         self.assertAlmostEqual(told["base_rate"], 0.5758, 4)
+
+
+    def late(self, column):
+        """Two shops whose parcels cost something that is known late; only what is known after day 60 differs."""
+        said = []
+        for place, word in (("past", 0), ("changed", 1)):
+            draw = random.Random(3)
+            rows = []
+            for i in range(400):
+                day = i // 4
+                seen, other, cost = day + draw.randrange(1, 20), 61 + draw.randrange(40), draw.randrange(50)
+                if word and (seen > 60 or i % 10 == 3):  # the others are never known
+                    seen, cost = other, 1000 - cost
+                rows.append(f"{i},{i % 9},{self.day(day)},{'' if i % 10 == 3 else self.day(seen)},{cost}")
+            self.write(f"{place}/shops.csv", "id,size", *[f"{i},{i * i}" for i in range(9)])
+            self.write(f"{place}/parcels.csv", "id,shop,at,seen,cost", *rows)
+            key, stamp = {"stype": "identifier"}, {"stype": "timestamp"}
+            schema = {"name": "late", "tables": {
+                "shops": {"file": "shops.csv", "primary_key": "id", "columns": {"id": key, "size": {"stype": "numerical"}}},
+                "parcels": {"file": "parcels.csv", "primary_key": "id", "temporal_column": "at", "columns": {
+                    "id": key, "shop": {**key, "foreign_key": "shops.id"}, "at": stamp, "seen": {**stamp, **column},
+                    "cost": {"stype": "numerical", "known_at": {"column": "seen"}}}}},
+                "tasks": {"costs": {"anchor_table": "shops", "window": {
+                    "table": "parcels", "aggregate": "sum", "column": "cost", "seconds": 5 * 86400, "every_seconds": 2 * 86400,
+                    "from": self.day(5), "until": self.day(90)}, "split": {"kind": "time", "train_until": self.day(40), "validation_until": self.day(55)}}}}
+            self.write(f"{place}/schema.json", json.dumps(schema))
+            self.warned = self.make(place, f"{place}.rdb")
+            shutil.rmtree(self.dir / f"{place}-run", ignore_errors=True)
+            self.trained(f"{place}.rdb", f"{place}-run", "costs", "--steps", "10")
+            said.append(self.asked(f"{place}-run", [f"{shop}\t{self.day(59)}T00:00:00" for shop in range(9)]))
+        return said
+
+    @staticmethod
+    def day(n):
+        return (datetime.date(2024, 1, 1) + datetime.timedelta(days=n)).isoformat()
+
+    def test_late_numbers(self):
+        """A sum is known when all its numbers are; those that are never known are in no sum and no mean."""
+        self.assertEqual(*self.late({"known_at": {"column": "seen"}}))
+        self.assertNotIn("'seen'", self.warned)
+
+    def test_late_answers(self):
+        """When the answer of a query is known is itself known no earlier."""
+        said = []
+        for place, later in (("past", 0), ("changed", 25)):
+            rows = []
+            for i in range(400):
+                paid = i // 4 + i * 7 % 23
+                rows.append(f"{i},{i % 9},{self.day(i // 4)},{self.day(paid + later if paid > 60 else paid)},{'yes' if paid % 3 else 'no'}")
+            self.write(f"{place}/orders.csv", "id,shop,at,paid,late", *rows)
+            self.write(f"{place}/shops.csv", "id,size", *[f"{i},{i * i}" for i in range(9)])
+            key, stamp = {"stype": "identifier"}, {"stype": "timestamp"}
+            paid = {"known_at": {"column": "paid"}}
+            self.write(f"{place}/schema.json", json.dumps({"name": "paid", "tables": {
+                "shops": {"file": "shops.csv", "primary_key": "id", "columns": {"id": key, "size": {"stype": "numerical"}}},
+                "orders": {"file": "orders.csv", "primary_key": "id", "temporal_column": "at", "columns": {
+                    "id": key, "shop": {**key, "foreign_key": "shops.id"}, "at": stamp, "paid": {**stamp, **paid}, "late": {"stype": "boolean", **paid}}}},
+                "tasks": {"late": {"anchor_table": "orders", "target_stype": "boolean", "query": "SELECT id AS anchor, at AS time, late AS target, paid AS known_at FROM orders",
+                                   "split": {"kind": "time", "train_until": self.day(40), "validation_until": self.day(55)}}}}))
+            self.make(place, f"{place}.rdb")
+            self.trained(f"{place}.rdb", f"{place}-run", "late", "--steps", "10")
+            said.append(self.asked(f"{place}-run", [f"{i}\t{self.day(i // 4)}T00:00:00" for i in range(200, 244)]))
+        self.assertEqual(*said)
+
+    def test_early_times(self):
+        """A time that says when a number is known tells what comes, unless it is known no earlier: that is a warning."""
+        self.late({})
+        self.assertIn("parcels: column 'seen' says when 'cost' is known", self.warned)
+        self.late({"known_at": {"delay_seconds": 0}})
+        self.assertNotIn("'seen'", self.warned)
 
 
 class Times(Tables):

@@ -522,7 +522,8 @@ class Tables(Options):
 
     def trained(self, place, *arguments, config='{"batch": 4, "cells": 60, "width": 8}', task="returned"):
         self.write("model.json", config)
-        result = self.run_pith(self.shop / "shop.rdb", "--task", task, "-o", place, "--config", "model.json", *arguments, verb="train")
+        compare = () if "--model" in arguments or "--compare" in arguments else ("--no-compare",)
+        result = self.run_pith(self.shop / "shop.rdb", "--task", task, "-o", place, "--config", "model.json", *arguments, *compare, verb="train")
         self.assertEqual(result.returncode, 0, result.stderr)
         log = [json.loads(line) for line in (self.dir / place / "log.jsonl").read_text().splitlines()]
         return log, (self.dir / place / "model.bin").read_bytes()
@@ -582,7 +583,7 @@ class Tables(Options):
         self.write("model.json", '{"batch": 8, "cells": 60, "width": 8, "steps": 60}')
         for place, threads in (("one", "1"), ("two", "2")):
             result = self.run_pith(*both, "--task", "returned", "--config", "model.json", "--threads", threads, "-o", place, "--save-every", "7",
-                                   verb="train")
+                                   "--no-compare", verb="train")
             self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual((self.dir / "one/model.bin").read_bytes(), (self.dir / "two/model.bin").read_bytes())
         self.assertEqual(json.loads(self.good("one", "--json", verb="eval"))["rows"], 101)
@@ -616,6 +617,60 @@ class Tables(Options):
         self.assertEqual([line["step"] for line in again[len(log):]], [best + 2, best + 4, best + 6, best + 8])
         self.assertEqual(same, model)
         self.assertEqual((self.dir / "cut/best.bin").read_bytes(), (self.dir / "run/best.bin").read_bytes())
+
+    def test_model_of_train(self):
+        """The losses of simpler predictors are noted, the one that does best answers if that is wanted, and every verb says if one would."""
+        self.trained("run", "--steps", "2", "--compare")
+        about = json.loads((self.dir / "run/run.json").read_text())
+        losses = about["validation"]
+        baselines = json.loads(self.run_pith("run", "--baseline", "--split", "validation", "--json", verb="eval").stdout)
+        own = {"transformer": baselines["logloss"], **{name: b["logloss"] for name, b in baselines["baselines"].items()}}
+        self.assertEqual(losses["loss"], "logloss")
+        for name in ("transformer", "constant", "entity mean", "trees: row, parents, children"):
+            self.assertAlmostEqual(losses[name], own[name], 6)
+        best = min((name for name in losses if name != "loss"), key=losses.get)
+        self.assertNotEqual(best, "transformer")  # after two steps
+        for words in (("eval", "run"), ("predict", "run", "--rows", "-"), ("train", self.shop / "shop.rdb", "--task", "returned", "-o", "run",
+                                                                         "--config", "model.json", "--steps", "2")):
+            said = self.run_pith(*words[1:], verb=words[0], stdin=b"7\n").stderr.decode()
+            self.assertIn(f"'{best}' does better than the model", said)
+            self.assertEqual(said.count("\n"), 1)
+        result = self.run_pith(self.shop / "shop.rdb", "--task", "returned", "-o", "run", "--config", "model.json", "--steps", "2",
+                               "--model", "auto", verb="train")
+        self.assertIn(f"'{best}' answers", result.stderr.decode())
+        self.assertEqual(json.loads((self.dir / "run/run.json").read_text())["answers"], best)
+        told = json.loads(self.good("run", "--split", "validation", "--json", verb="eval"))
+        self.assertEqual(told["answers"], best)
+        self.assertAlmostEqual(told["logloss"], losses[best], 6)
+        self.assertIn(f"'{best}' answers", self.good("run", verb="eval").decode())
+        self.bad(1, "run", "--importance", verb="eval", says=("--importance", best))
+        self.bad(1, "run", "--rows", "-", "--inputs", "in", verb="predict", stdin=b"7\n", says=("--inputs", best))
+        self.bad(1, "run", "-o", "x.onnx", verb="export", says=("transformer", best))
+        (self.dir / "run/baseline.bin").write_bytes((self.dir / "run/baseline.bin").read_bytes()[:-9])
+        self.bad(1, "run", verb="eval", says="baseline.bin")
+        self.bad(2, self.shop / "shop.rdb", "--task", "returned", "-o", "x", "--model", "auto", "--no-compare", verb="train", says="--no-compare")
+
+    def test_database(self):
+        """Rows of another database, or of a source with the schema of the run."""
+        self.trained("run", "--steps", "2")
+        self.write("keys.txt", "7", "399", "400")
+        (first, *old), new = (self.bad(1, "run", "--rows", "keys.txt", verb="predict", says="'400'").stdout.decode().splitlines(), None)
+        self.assertEqual(old[1], "400\terror: table 'orders' has no row '400'")
+        later = self.dir / "later"
+        shutil.copytree(self.shop, later)
+        with open(later / "orders.csv", "a") as f:
+            f.write("400,39,2025-01-01T00:00:00,0.5,,d\n")
+        self.good(later, "-o", "later.rdb", verb="preprocess")
+        new = self.good("run", "--database", "later.rdb", "--rows", "keys.txt", verb="predict").decode().splitlines()
+        self.assertEqual(new[:2], [first, old[0]])
+        (later / "schema.json").unlink()
+        self.assertEqual(self.good("run", "--database", later, "--rows", "keys.txt", verb="predict").decode().splitlines(), new)
+        self.write("schema.json", json.dumps(self.schema))
+        again = self.good("run", "--database", later, "--schema", "schema.json", "--embedder", "hash", "--rows", "keys.txt", verb="predict")
+        self.assertEqual(again.decode().splitlines(), new)
+        self.bad(1, "run", "--database", later, "--embedder", DATA / "modules/dense", "--rows", "keys.txt", verb="predict", says="other vectors")
+        self.bad(2, "run", "--embedder", "hash", "--rows", "keys.txt", verb="predict", says="--database")
+        self.bad(1, "run", "--database", "nowhere", "--rows", "keys.txt", verb="predict", says="nowhere")
 
     def test_answers(self):
         self.trained("run", "--steps", "2")
