@@ -110,6 +110,7 @@ static const char *const harmless[] = {
     "trim_offsets",
     "truncation_strategy",
     "trust_remote_code",
+    "unk_id",
     "use_default_system_prompt",
     "use_fast",
     "verbose",
@@ -212,9 +213,10 @@ static bool config_other(pith_json *j, pith_loader *loader, pith_str key) {
     return true;
 }
 
-/* sp_model_kwargs: an empty object says nothing; what else may be in it samples tokens by chance. */
-static bool says_nothing(pith_json *j) {
+/* remove_space: white space is removed by all tokenizers, so true says nothing. sp_model_kwargs: an empty object says nothing; what else may be in it samples tokens by chance. */
+static bool says_nothing(pith_json *j, pith_str key) {
     pith_str raw = pith_json_raw(j);
+    if (pith_str_is(key, "remove_space")) return pith_str_is(raw, "true") || pith_str_is(raw, "null");
     for (size_t i = 0; i < raw.size; i++)
         if (!memchr("{}[] \t\r\n", raw.data[i], 9)) return pith_str_is(raw, "null") || pith_str_is(raw, "false");
     return true;
@@ -244,7 +246,7 @@ static pith_status config_parse(pith_loader *loader, const char *name, pith_str 
             continue;
         else if (is_harmless(key))
             pith_json_skip(j);
-        else if (!says_nothing(j))
+        else if (!says_nothing(j, key))
             config_warn(loader, name, key);
     }
     pith_json_finish(j);
