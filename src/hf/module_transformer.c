@@ -32,7 +32,7 @@ static bool positions_follow_padding(pith_str model_type) {
 
 typedef struct transformer_config {
     bool causal_name, causal, classifier;
-    bool relative; /* position_embedding_type is another than absolute: there is no table of positions */
+    bool relative;       /* position_embedding_type is another than absolute: there is no table of positions */
     pith_str model_type; /* "" if it is not given */
 } transformer_config;
 

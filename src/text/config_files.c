@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "text/added.h"
+#include "text/key_report.h"
 #include "text/sources.h"
 
 pith_tokenizer_config *pith_tokenizer_config_create(pith_arena *arena) {
@@ -60,7 +61,6 @@ static const char *const harmless[] = {
     "_commit_hash",
     "add_dummy_prefix_space",
     "align_message",
-    "auto_map",
     "backend",
     "chat_control_tokens",
     "chat_template",
@@ -213,13 +213,40 @@ static bool config_other(pith_json *j, pith_loader *loader, pith_str key) {
     return true;
 }
 
-/* remove_space: white space is removed by all tokenizers, so true says nothing. sp_model_kwargs: an empty object says nothing; what else may be in it samples tokens by chance. */
+/* remove_space: white space is removed by all tokenizers, so true says nothing. sp_model_kwargs: an empty object says
+ * nothing; what else may be in it samples tokens by chance. */
 static bool says_nothing(pith_json *j, pith_str key) {
     pith_str raw = pith_json_raw(j);
     if (pith_str_is(key, "remove_space")) return pith_str_is(raw, "true") || pith_str_is(raw, "null");
     for (size_t i = 0; i < raw.size; i++)
         if (!memchr("{}[] \t\r\n", raw.data[i], 9)) return pith_str_is(raw, "null") || pith_str_is(raw, "false");
     return true;
+}
+
+/* Code beside the model that makes tokens, which is not run. */
+static void config_code(pith_json *j, const pith_loader *loader, const char *name) {
+    pith_str key, code = PITH_STR("");
+    for (pith_json_object(j); pith_json_next_key(j, &key);) {
+        if (!pith_str_is(key, "AutoTokenizer")) {
+            pith_json_skip(j);
+            continue;
+        }
+        if (pith_json_peek(j) == PITH_JSON_STRING) {
+            code = pith_json_string(j);
+            continue;
+        }
+        for (pith_json_array(j); pith_json_next_item(j);)
+            if (pith_json_peek(j) == PITH_JSON_STRING)
+                code = pith_json_string(j);
+            else
+                pith_json_skip(j);
+    }
+    if (code.size)
+        pith_log_write(loader->log, PITH_LOG_WARNING,
+                       "%s: auto_map names '" PITH_STR_FMT
+                       "', code that comes with the tokenizer, which is not run; tokens are those of the tokenizer's "
+                       "other files, and differ if that code changes them",
+                       name, PITH_STR_ARG(code));
 }
 
 static void config_warn(const pith_loader *loader, const char *name, pith_str key) {
@@ -240,14 +267,21 @@ static pith_status config_parse(pith_loader *loader, const char *name, pith_str 
     while (pith_json_next_key(j, &key)) {
         pith_json_kind kind = pith_json_peek(j);
         c->written_by_5 |= pith_str_is(key, "backend");
-        if (ends_in_token(key) && (kind == PITH_JSON_STRING || kind == PITH_JSON_OBJECT || kind == PITH_JSON_NULL))
+        pith_key_fate fate = PITH_KEY_READ;
+        if (pith_str_is(key, "auto_map") && kind == PITH_JSON_OBJECT)
+            config_code(j, loader, name);
+        else if (ends_in_token(key) && (kind == PITH_JSON_STRING || kind == PITH_JSON_OBJECT || kind == PITH_JSON_NULL))
             config_named(j, loader, key);
-        else if (config_flag(j, c, key) || config_json(j, loader, key, of_map) || config_other(j, loader, key))
-            continue;
-        else if (is_harmless(key))
-            pith_json_skip(j);
-        else if (!says_nothing(j, key))
-            config_warn(loader, name, key);
+        else if (!config_flag(j, c, key) && !config_json(j, loader, key, of_map) && !config_other(j, loader, key)) {
+            fate = is_harmless(key) ? PITH_KEY_IGNORED : PITH_KEY_UNKNOWN;
+            if (fate == PITH_KEY_IGNORED)
+                pith_json_skip(j);
+            else if (says_nothing(j, key))
+                fate = PITH_KEY_IGNORED;
+            else
+                config_warn(loader, name, key);
+        }
+        if (pith_key_note(loader, name, key, fate)) pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
     }
     pith_json_finish(j);
     return j->failed ? loader->err->code : PITH_OK;
