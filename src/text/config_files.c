@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "text/added.h"
+#include "text/framing.h"
 #include "text/key_report.h"
 #include "text/sources.h"
 
@@ -13,7 +14,7 @@ pith_tokenizer_config *pith_tokenizer_config_create(pith_arena *arena) {
     if (!c) return NULL;
     c->do_lower_case = c->strip_accents = c->tokenize_chinese_chars = c->add_bos_token = c->add_eos_token = -1;
     c->keep_accents = c->add_prefix_space = c->legacy = c->clean_up_tokenization_spaces = -1;
-    c->split_by_punct = c->split_special_tokens = c->left = c->typed = -1;
+    c->split_by_punct = c->split_special_tokens = c->left = c->typed = c->extra_ids = -1;
     return c;
 }
 
@@ -69,7 +70,6 @@ static const char *const harmless[] = {
     "device_map",
     "do_basic_tokenize",
     "errors",
-    "extra_ids",
     "files_loaded",
     "from_slow",
     "full_tokenizer_file",
@@ -202,6 +202,8 @@ static bool config_other(pith_json *j, pith_loader *loader, pith_str key) {
         while (pith_json_next_item(j)) c->typed |= pith_str_is(pith_json_string(j), "token_type_ids");
     } else if (pith_str_is(key, "tokenizer_class") && pith_json_peek(j) == PITH_JSON_STRING)
         c->tokenizer_class = pith_json_copy(j, loader->arena, pith_json_string(j));
+    else if (pith_str_is(key, "extra_ids"))
+        c->extra_ids = pith_json_null(j) ? -1 : pith_json_id(j);
     else if (pith_str_is(key, "pith_truncates"))
         c->truncates = pith_json_bool(j);
     else if (pith_str_is(key, "src_lang") && pith_json_peek(j) == PITH_JSON_STRING)

@@ -165,7 +165,7 @@ static void parse_processor(pith_json *j, pith_loader *loader, written_processor
             pith_json_array(j);
             while (pith_json_next_item(j)) pith_framing_parse(j, loader);
         } else
-            pith_key_other(j, loader, key, "");
+            pith_key_other(j, loader, key, "use_regex");
     }
 }
 
