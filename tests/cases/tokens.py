@@ -154,6 +154,35 @@ class Files(Tokens):
 
 
 
+class Pieces(Tokens):
+    """Settings of tokenizer_config.json beside a SentencePiece model. The ids are those of transformers 5.24.0 and, but for
+    the token <s> that it puts in front of Llama's, of 4.57.6."""
+
+    def made(self, model, name, **settings):
+        folder = self.dir / "pieces"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        shutil.copyfile(SOURCE / "tests/data" / model, folder / name)
+        (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+        return folder
+
+    def test_extra_ids(self):
+        model = "cases/sentencepiece-alone/unigram/tokenizer.model"
+        folder = self.made(model, "spiece.model", tokenizer_class="T5Tokenizer", extra_ids=4)
+        self.assertEqual(self.ids(folder, "hello <extra_id_0> a <extra_id_3>"), [3, 19, 15, 6, 42, 22, 39, 2])
+        folder = self.made(model, "spiece.model", tokenizer_class="T5Tokenizer")
+        self.assertEqual(self.ids(folder, "hello <extra_id_0> a"), [3, 19, 15, 6, 138, 22, 2])
+
+    def test_add_prefix_space(self):
+        model = "tokenizer_models/llama/tokenizer.model"
+        folder = self.made(model, "tokenizer.model", tokenizer_class="LlamaTokenizer", legacy=False, add_prefix_space=False)
+        self.assertEqual(self.ids(folder, "hello world"), [264, 576, 470, 267, 315, 515])
+        self.assertEqual(self.ids(folder, "a  b"), [569, 565, 268])
+        folder = self.made(model, "tokenizer.model", tokenizer_class="LlamaTokenizer", legacy=False)
+        self.assertEqual(self.ids(folder, "hello world"), [446, 576, 470, 267, 315, 515])
+        self.assertEqual(self.ids(folder, "a  b"), [260, 565, 268])
+
+
 class Keys(Tokens):
     """The keys of tokenizer.json and tokenizer_config.json: read, known to change no id, or said aloud."""
 
