@@ -33,6 +33,7 @@ static bool positions_follow_padding(pith_str model_type) {
 
 typedef struct transformer_config {
     bool causal_name, causal, classifier;
+    bool relative;       /* position_embedding_type is another than absolute: there is no table of positions */
     pith_str model_type; /* "" if it is not given */
     pith_str task;       /* default_task; "" if it is not given */
 } transformer_config;
@@ -126,6 +127,8 @@ static void read_config(pith_json *j, pith_module_reader *r, void *to) {
             pad = transformer_count(j);
         else if (pith_str_is(key, "model_type") && pith_json_peek(j) == PITH_JSON_STRING)
             model_type = pith_json_string(j);
+        else if (pith_str_is(key, "position_embedding_type") && pith_json_peek(j) == PITH_JSON_STRING)
+            c->relative = !pith_str_is(pith_json_string(j), "absolute");
         else if (pith_str_is(key, "text_config") && pith_json_peek(j) == PITH_JSON_OBJECT)
             read_text_section(j, m, &pad);
         else if (pith_str_is(key, "architectures") && pith_json_peek(j) == PITH_JSON_ARRAY)
@@ -149,7 +152,7 @@ static void read_config(pith_json *j, pith_module_reader *r, void *to) {
     m->pad_token_id = pad < 0 ? 0 : pad;
     /* The families above pad with 1; MPNet's table begins there even if config.json names another id. */
     int32_t first = pad < 0 || pith_str_is(model_type, "mpnet") ? 2 : pad + 1;
-    if (positions_follow_padding(model_type) && m->positions > first) m->positions -= first;
+    if (positions_follow_padding(model_type) && !c->relative && m->positions > first) m->positions -= first;
 }
 
 /* A name that must be one of those that heads read, or null. third may be NULL. */

@@ -7,6 +7,7 @@
 
 #include "text/encoding.h"
 #include "text/framing.h"
+#include "text/key_report.h"
 #include "text/steps.h"
 #include "text/unicode.h"
 
@@ -82,7 +83,7 @@ void pith_added_parse(pith_json *j, pith_loader *loader) {
         else if (pith_str_is(key, "content"))
             content = pith_json_string(j);
         else
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "id");
     }
     if (j->failed) return;
     if (pith_loader_add_token(loader, content, id, flags)) j->failed = true;

@@ -5,6 +5,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "text/added.h"
+#include "text/framing.h"
+#include "text/key_report.h"
 #include "text/sources.h"
 
 pith_tokenizer_config *pith_tokenizer_config_create(pith_arena *arena) {
@@ -12,7 +14,7 @@ pith_tokenizer_config *pith_tokenizer_config_create(pith_arena *arena) {
     if (!c) return NULL;
     c->do_lower_case = c->strip_accents = c->tokenize_chinese_chars = c->add_bos_token = c->add_eos_token = -1;
     c->keep_accents = c->add_prefix_space = c->legacy = c->clean_up_tokenization_spaces = -1;
-    c->split_by_punct = c->split_special_tokens = c->left = c->typed = -1;
+    c->split_by_punct = c->split_special_tokens = c->left = c->typed = c->extra_ids = -1;
     return c;
 }
 
@@ -60,7 +62,6 @@ static const char *const harmless[] = {
     "_commit_hash",
     "add_dummy_prefix_space",
     "align_message",
-    "auto_map",
     "backend",
     "chat_control_tokens",
     "chat_template",
@@ -69,7 +70,6 @@ static const char *const harmless[] = {
     "device_map",
     "do_basic_tokenize",
     "errors",
-    "extra_ids",
     "files_loaded",
     "from_slow",
     "full_tokenizer_file",
@@ -110,6 +110,7 @@ static const char *const harmless[] = {
     "trim_offsets",
     "truncation_strategy",
     "trust_remote_code",
+    "unk_id",
     "use_default_system_prompt",
     "use_fast",
     "verbose",
@@ -201,6 +202,8 @@ static bool config_other(pith_json *j, pith_loader *loader, pith_str key) {
         while (pith_json_next_item(j)) c->typed |= pith_str_is(pith_json_string(j), "token_type_ids");
     } else if (pith_str_is(key, "tokenizer_class") && pith_json_peek(j) == PITH_JSON_STRING)
         c->tokenizer_class = pith_json_copy(j, loader->arena, pith_json_string(j));
+    else if (pith_str_is(key, "extra_ids"))
+        c->extra_ids = pith_json_null(j) ? -1 : pith_json_id(j);
     else if (pith_str_is(key, "pith_truncates"))
         c->truncates = pith_json_bool(j);
     else if (pith_str_is(key, "src_lang") && pith_json_peek(j) == PITH_JSON_STRING)
@@ -212,12 +215,40 @@ static bool config_other(pith_json *j, pith_loader *loader, pith_str key) {
     return true;
 }
 
-/* sp_model_kwargs: an empty object says nothing; what else may be in it samples tokens by chance. */
-static bool says_nothing(pith_json *j) {
+/* remove_space: white space is removed by all tokenizers, so true says nothing. sp_model_kwargs: an empty object says
+ * nothing; what else may be in it samples tokens by chance. */
+static bool says_nothing(pith_json *j, pith_str key) {
     pith_str raw = pith_json_raw(j);
+    if (pith_str_is(key, "remove_space")) return pith_str_is(raw, "true") || pith_str_is(raw, "null");
     for (size_t i = 0; i < raw.size; i++)
         if (!memchr("{}[] \t\r\n", raw.data[i], 9)) return pith_str_is(raw, "null") || pith_str_is(raw, "false");
     return true;
+}
+
+/* Code beside the model that makes tokens, which is not run. */
+static void config_code(pith_json *j, const pith_loader *loader, const char *name) {
+    pith_str key, code = PITH_STR("");
+    for (pith_json_object(j); pith_json_next_key(j, &key);) {
+        if (!pith_str_is(key, "AutoTokenizer")) {
+            pith_json_skip(j);
+            continue;
+        }
+        if (pith_json_peek(j) == PITH_JSON_STRING) {
+            code = pith_json_string(j);
+            continue;
+        }
+        for (pith_json_array(j); pith_json_next_item(j);)
+            if (pith_json_peek(j) == PITH_JSON_STRING)
+                code = pith_json_string(j);
+            else
+                pith_json_skip(j);
+    }
+    if (code.size)
+        pith_log_write(loader->log, PITH_LOG_WARNING,
+                       "%s: auto_map names '" PITH_STR_FMT
+                       "', code that comes with the tokenizer, which is not run; tokens are those of the tokenizer's "
+                       "other files, and differ if that code changes them",
+                       name, PITH_STR_ARG(code));
 }
 
 static void config_warn(const pith_loader *loader, const char *name, pith_str key) {
@@ -238,14 +269,21 @@ static pith_status config_parse(pith_loader *loader, const char *name, pith_str 
     while (pith_json_next_key(j, &key)) {
         pith_json_kind kind = pith_json_peek(j);
         c->written_by_5 |= pith_str_is(key, "backend");
-        if (ends_in_token(key) && (kind == PITH_JSON_STRING || kind == PITH_JSON_OBJECT || kind == PITH_JSON_NULL))
+        pith_key_fate fate = PITH_KEY_READ;
+        if (pith_str_is(key, "auto_map") && kind == PITH_JSON_OBJECT)
+            config_code(j, loader, name);
+        else if (ends_in_token(key) && (kind == PITH_JSON_STRING || kind == PITH_JSON_OBJECT || kind == PITH_JSON_NULL))
             config_named(j, loader, key);
-        else if (config_flag(j, c, key) || config_json(j, loader, key, of_map) || config_other(j, loader, key))
-            continue;
-        else if (is_harmless(key))
-            pith_json_skip(j);
-        else if (!says_nothing(j))
-            config_warn(loader, name, key);
+        else if (!config_flag(j, c, key) && !config_json(j, loader, key, of_map) && !config_other(j, loader, key)) {
+            fate = is_harmless(key) ? PITH_KEY_IGNORED : PITH_KEY_UNKNOWN;
+            if (fate == PITH_KEY_IGNORED)
+                pith_json_skip(j);
+            else if (says_nothing(j, key))
+                fate = PITH_KEY_IGNORED;
+            else
+                config_warn(loader, name, key);
+        }
+        if (pith_key_note(loader, name, key, fate)) pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
     }
     pith_json_finish(j);
     return j->failed ? loader->err->code : PITH_OK;

@@ -26,6 +26,7 @@ typedef struct pith_tokenizer_config {
     int do_lower_case, strip_accents, tokenize_chinese_chars, keep_accents;                   /* -1: not said */
     int add_bos_token, add_eos_token, add_prefix_space, legacy, clean_up_tokenization_spaces; /* -1: not said */
     int split_special_tokens, split_by_punct;                                                 /* -1: not said */
+    int32_t extra_ids;        /* of T5: how many tokens <extra_id_0>, <extra_id_1>, … there are; -1: not said */
     int left;                 /* truncation_side is left; -1: not said */
     int typed;                /* model_input_names has token_type_ids; -1: not said */
     bool written_by_5;        /* transformers 5 wrote the file */

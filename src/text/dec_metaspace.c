@@ -1,6 +1,7 @@
 /* dec_metaspace.c - the decoder Metaspace: the visible character becomes a space again. The first token loses its own,
  * unless none was put there. */
 #include "text/decode.h"
+#include "text/key_report.h"
 
 typedef struct metaspace {
     pith_str mark;
@@ -38,7 +39,7 @@ static void dec_metaspace_parse(const void **self, pith_json *j, pith_loader *lo
             bool prefix = pith_json_bool(j);
             if (!has_scheme) step->keep_first = !prefix;
         } else {
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "split str_rep");
         }
     }
     *self = step;

@@ -1,5 +1,6 @@
 /* dec_replace.c - the decoder Replace: matches of a pattern in a token become other text. */
 #include "text/decode.h"
+#include "text/key_report.h"
 #include "text/pattern.h"
 
 typedef struct replace {
@@ -58,7 +59,7 @@ static void dec_replace_parse(const void **self, pith_json *j, pith_loader *load
         else if (pith_str_is(key, "content"))
             step->content = pith_json_copy(j, loader->arena, pith_json_string(j));
         else
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "");
     }
     if (!j->failed && !step->pattern) pith_json_fail(j, PITH_ERR_FORMAT, "Replace has no pattern");
     *self = step;

@@ -8,6 +8,7 @@
 
 #include "base/cpu.h"
 #include "text/added.h"
+#include "text/key_report.h"
 
 static const char replacement_character[] = "\xEF\xBF\xBD";
 
@@ -85,7 +86,7 @@ void *pith_decoder_parse(pith_json *j, pith_loader *loader, const void *usual, s
         while (f->key && !pith_str_is(key, f->key)) f++;
         void *place = data + f->place;
         if (!f->key)
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "add_prefix_space trim_offsets use_regex cleanup");
         else if (f->kind == PITH_FIELD_STRING)
             *(pith_str *)place = pith_json_copy(j, loader->arena, pith_json_string(j));
         else if (f->kind == PITH_FIELD_BOOL)

@@ -49,8 +49,8 @@ void pith_trim_added(struct pith_encoding *enc, size_t i, pith_str slice);
 pith_status pith_framing_create(pith_loader *loader);
 /* A value of "post_processor", "truncation", "padding"; faults are left in j. */
 void pith_framing_parse(pith_json *j, pith_loader *loader);
-void pith_truncation_parse(pith_json *j, pith_truncation *truncation);
-void pith_padding_parse(pith_json *j, pith_padding *padding);
+void pith_truncation_parse(pith_json *j, pith_loader *loader, pith_truncation *truncation);
+void pith_padding_parse(pith_json *j, pith_loader *loader, pith_padding *padding);
 /* A token id; 0 after a failure. */
 int32_t pith_json_id(pith_json *j);
 

@@ -1,5 +1,6 @@
 /* framing_read.c - reads post-processors, truncation and padding of tokenizer.json as templates. */
 #include "text/framing.h"
+#include "text/key_report.h"
 
 pith_status pith_framing_create(pith_loader *loader) {
     loader->tokenizer->framing = pith_arena_array(loader->arena, 1, sizeof *loader->tokenizer->framing);
@@ -60,7 +61,7 @@ static void parse_pieces(pith_json *j, pith_loader *loader, written_template *ou
                     else if (!j->failed)
                         pith_json_fail(j, PITH_ERR_FORMAT, "a sequence must be \"A\" or \"B\"");
                 } else
-                    pith_json_skip(j);
+                    pith_key_other(j, loader, key, "");
             }
         }
         if (j->failed) return;
@@ -164,7 +165,7 @@ static void parse_processor(pith_json *j, pith_loader *loader, written_processor
             pith_json_array(j);
             while (pith_json_next_item(j)) pith_framing_parse(j, loader);
         } else
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "use_regex");
     }
 }
 
@@ -233,7 +234,7 @@ static int64_t parse_size(pith_json *j) {
     return n > PITH_TEXT_MAX ? PITH_TEXT_MAX : n;
 }
 
-void pith_truncation_parse(pith_json *j, pith_truncation *truncation) {
+void pith_truncation_parse(pith_json *j, pith_loader *loader, pith_truncation *truncation) {
     static const char *const names[] = { "LongestFirst", "OnlyFirst", "OnlySecond" };
     pith_truncation t = { true, false, PITH_CUT_LONGEST, 512, 0 };
     pith_str key;
@@ -255,12 +256,12 @@ void pith_truncation_parse(pith_json *j, pith_truncation *truncation) {
                                "unknown strategy; known are LongestFirst, OnlyFirst and OnlySecond");
             t.strategy = (pith_cut)(i % 3);
         } else
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "");
     }
     *truncation = t;
 }
 
-void pith_padding_parse(pith_json *j, pith_padding *padding) {
+void pith_padding_parse(pith_json *j, pith_loader *loader, pith_padding *padding) {
     pith_padding p = { .on = true };
     pith_str key;
     if (pith_json_null(j)) return;
@@ -278,7 +279,7 @@ void pith_padding_parse(pith_json *j, pith_padding *padding) {
             pith_json_object(j);
             while (pith_json_next_key(j, &key)) p.fixed = parse_size(j);
         } else
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "strategy pad_token");
     }
     *padding = p;
 }

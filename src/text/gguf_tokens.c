@@ -12,8 +12,6 @@
 
 #define MARK "\xE2\x96\x81"
 
-extern const pith_tokenizer_source pith_source_tokenizer_json; /* loader.c */
-
 /* JSON that is being written. */
 typedef struct gguf_json {
     pith_arena *arena;
@@ -48,7 +46,7 @@ static void gguf_json_quoted(gguf_json *j, pith_str s) {
 
 static pith_status gguf_json_load(gguf_json *j, pith_loader *loader) {
     if (j->failed) return pith_fail_memory(loader->err, j->size);
-    return pith_source_tokenizer_json.load(loader, "GGUF", (pith_str){ j->text, j->size });
+    return pith_loader_read_json(loader, "GGUF", (pith_str){ j->text, j->size });
 }
 
 /* ---- parts ---- */

@@ -14,6 +14,9 @@ typedef struct pith_key_report {
 
 /* Notes a key of a file; both are copied. A frozen tokenizer has no report. */
 pith_status pith_key_note(pith_loader *loader, const char *file, pith_str key, pith_key_fate fate);
+/* Consumes the value of a key that a step of tokenizer.json does not read. "type", values of null, and the harmless
+ * keys, words with spaces between, change nothing; others are told to the log. */
+void pith_key_other(pith_json *j, pith_loader *loader, pith_str key, const char *harmless);
 /* The reports of a tokenizer, [*count]. */
 const pith_key_report *pith_tokenizer_key_reports(const pith_tokenizer *tokenizer, size_t *count);
 

@@ -9,6 +9,7 @@
 #include "text/encoding.h"
 #include "text/framing.h"
 #include "text/frozen.h"
+#include "text/key_report.h"
 #include "text/prefix.h"
 #include "text/sources.h"
 #include "text/token_class.h"
@@ -59,6 +60,7 @@ static bool loader_lacks(pith_json *j, pith_loader *loader, const char *list, pi
 static void loader_add_step(pith_json *j, pith_loader *loader, pith_step_list *list, const void *desc,
                             pith_parse_fn *parse, const char *kind, pith_str type) {
     const void *self = NULL;
+    pith_str key;
     if (!desc) {
         if (loader_lacks(j, loader, kind[0] == 'n' ? "normalizers" : "pre_tokenizers", type)) return;
         pith_json_fail(j, PITH_ERR_UNSUPPORTED, "unknown %s \"" PITH_STR_FMT "\"", kind, PITH_STR_ARG(type));
@@ -67,7 +69,8 @@ static void loader_add_step(pith_json *j, pith_loader *loader, pith_step_list *l
     if (parse)
         parse(&self, j, loader);
     else
-        pith_json_skip(j);
+        for (pith_json_object(j); pith_json_next_key(j, &key);)
+            pith_key_other(j, loader, key, kind[0] == 'd' ? "add_prefix_space trim_offsets use_regex" : "");
     if (!j->failed && self != PITH_STEP_REPLACED && !push_step(loader, list, desc, self))
         pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
 }
@@ -181,9 +184,9 @@ static void parse_kind(pith_json *j, pith_loader *loader, pith_str kind) {
     else if (pith_str_is(kind, "model"))
         parse_model(j, loader);
     else if (pith_str_is(kind, "truncation"))
-        pith_truncation_parse(j, &loader->tokenizer->framing->truncation);
+        pith_truncation_parse(j, loader, &loader->tokenizer->framing->truncation);
     else if (pith_str_is(kind, "padding"))
-        pith_padding_parse(j, &loader->tokenizer->framing->padding);
+        pith_padding_parse(j, loader, &loader->tokenizer->framing->padding);
     else
         pith_json_skip(j);
     keep_setting(j, loader, kind, (pith_str){ begin, (size_t)(j->p - begin) });
@@ -224,7 +227,19 @@ pith_status pith_loader_replace(pith_loader *loader, const char *kind, pith_str 
 
 /* ---- tokenizer.json ---- */
 
-static pith_status load_tokenizer_json(pith_loader *loader, const char *path, pith_str bytes) {
+/* Its own keys; which of those in the steps are read is up to the steps. */
+static pith_status loader_note_key(pith_json *j, pith_loader *loader, pith_str key) {
+    static const char *const read[] = { "added_tokens", "decoder",       "model",          "normalizer",
+                                        "padding",      "pre_tokenizer", "post_processor", "truncation" };
+    for (size_t i = 0; i < sizeof read / sizeof *read; i++)
+        if (pith_str_is(key, read[i]))
+            return loader->json_name ? pith_key_note(loader, loader->json_name, key, PITH_KEY_READ) : PITH_OK;
+    pith_json ahead = *j; /* parse_kind passes over it */
+    pith_key_other(&ahead, loader, key, "version pith_truncates");
+    return PITH_OK;
+}
+
+pith_status pith_loader_read_json(pith_loader *loader, const char *path, pith_str bytes) {
     const char *slash = strrchr(path, '/');
     pith_json *j = pith_arena_alloc(loader->scratch, 2 * sizeof *j), *added = j ? j + 1 : NULL;
     bool has_added = false;
@@ -233,6 +248,7 @@ static pith_status load_tokenizer_json(pith_loader *loader, const char *path, pi
     pith_json_init(j, bytes, slash ? slash + 1 : path, loader->scratch, loader->err);
     pith_json_object(j);
     while (pith_json_next_key(j, &key)) {
+        if (loader->json_name) PITH_TRY(loader_note_key(j, loader, key));
         if (pith_str_is(key, "added_tokens")) { /* ids come from the model, which may stand after them */
             *added = *j;
             has_added = true;
@@ -250,6 +266,14 @@ static pith_status load_tokenizer_json(pith_loader *loader, const char *path, pi
         if (added->failed) return failure(loader);
     }
     return PITH_OK;
+}
+
+static pith_status load_tokenizer_json(pith_loader *loader, const char *path, pith_str bytes) {
+    const char *slash = strrchr(path, '/');
+    if (!loader->frozen.data) loader->json_name = slash ? slash + 1 : path;
+    pith_status status = pith_loader_read_json(loader, path, bytes);
+    loader->json_name = NULL;
+    return status;
 }
 
 const pith_tokenizer_source pith_source_tokenizer_json = { "tokenizer.json",    0,   { "tokenizer.json" }, ".json",
@@ -473,7 +497,7 @@ static pith_status load_frozen(pith_loader *loader) {
     if (!(json.data = pith_frozen_table(loader, "settings", 1, &json.size))) return loader->err->code;
     PITH_TRY(pith_tokenizer_config_parse(loader, "settings", json));
     loader->tokenizer->truncates = loader->config->truncates;
-    return load_tokenizer_json(loader, "settings", json);
+    return pith_loader_read_json(loader, "settings", json);
 }
 
 /* A tokenizer.json, or a file that tells by its content what it is. */

@@ -14,6 +14,7 @@
 #include "text/bytes.h"
 #include "text/frozen.h"
 #include "text/junctions.h"
+#include "text/key_report.h"
 #include "text/word_cache.h"
 
 /* A text without pre-tokenizer is cut at spaces where no merge joins the characters, else into parts of at least this
@@ -545,7 +546,7 @@ static void model_bpe_parse(const void **self, pith_json *j, pith_loader *loader
         else if (pith_str_is(key, "ignore_merges"))
             spec.ignore_merges = pith_json_bool(j);
         else
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "");
     }
     if (j->failed) return;
     if (!has_vocab)

@@ -9,6 +9,7 @@
  * A long piece goes through in windows. If no vocabulary piece lies across a place, every path leads through it, and
  * everything before it is settled: its tokens are emitted, and the next window begins there with the sum so far. So
  * memory does not grow with the piece, unless it has no such place. */
+#include "text/key_report.h"
 #include "text/unigram.h"
 
 #include <math.h>
@@ -291,7 +292,7 @@ static void model_unigram_parse(const void **self, pith_json *j, pith_loader *lo
                     pith_json_fail(j, PITH_ERR_FORMAT, "not a piece and its score");
             }
         } else {
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "");
         }
     }
     if (j->failed) return;

@@ -1,5 +1,6 @@
 /* model_wordlevel.c - WordLevel: a piece is a token, or it is unknown. */
 #include "text/frozen.h"
+#include "text/key_report.h"
 #include "text/vocab.h"
 
 typedef struct wordlevel {
@@ -20,7 +21,7 @@ static void model_wordlevel_parse(const void **self, pith_json *j, pith_loader *
         } else if (pith_str_is(key, "unk_token"))
             unk = pith_json_string(j);
         else
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "");
     }
     if (!j->failed && !has_vocab && !loader->frozen.data) pith_json_fail(j, PITH_ERR_FORMAT, "no vocab");
     if (j->failed) return;

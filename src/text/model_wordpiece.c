@@ -4,6 +4,7 @@
  * Prefix hashes make every candidate a constant-time probe. A table of the lengths that tokens with the same first
  * three bytes have leaves few candidates. A word costs at most (its bytes) times (the longest token): linear in the
  * text. */
+#include "text/key_report.h"
 #include "text/wordpiece.h"
 
 #include "text/frozen.h"
@@ -111,7 +112,7 @@ static void model_wordpiece_parse(const void **self, pith_json *j, pith_loader *
         else if (pith_str_is(key, "max_input_chars_per_word"))
             max_chars = pith_json_int(j);
         else
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "");
     }
     if (!j->failed && !has_vocab && !loader->frozen.data) pith_json_fail(j, PITH_ERR_FORMAT, "no vocab");
     if (!j->failed && (max_chars < 0 || prefix.size > 64))

@@ -1,6 +1,7 @@
 /* norm_bert.c - BertNormalizer, split into its steps when it is read: cleaning, NFD, marks, lower case. */
 #include "text/bert.h"
 
+#include "text/key_report.h"
 #include "text/unicode.h"
 
 /* Hugging Face's list, which begins extension E late and knows no later extension. */
@@ -67,7 +68,7 @@ static void norm_bert_parse(const void **self, pith_json *j, pith_loader *loader
         else if (pith_str_is(key, "strip_accents"))
             accents = pith_json_null(j) ? -1 : pith_json_bool(j);
         else
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "");
     }
     bool ok = pith_loader_add_normalizer(loader, &pith_bert_clean, o);
     if (accents < 0 ? lowercase : accents)

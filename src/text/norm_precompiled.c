@@ -8,6 +8,7 @@
  * follows are shifted. */
 
 #include "base/character.h"
+#include "text/key_report.h"
 #include "text/pipeline.h"
 #include "text/unicode.h"
 
@@ -249,7 +250,7 @@ static void norm_precompiled_parse(const void **self, pith_json *j, pith_loader 
         if (pith_str_is(key, "precompiled_charsmap"))
             encoded = pith_json_string(j);
         else
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "");
     }
     if (j->failed) return;
     unsigned char *bytes = pith_arena_alloc(loader->arena, encoded.size / 4 * 3 + 4);

@@ -1,4 +1,5 @@
 /* norm_prepend.c - Prepend: a fixed text before every piece that is not empty. */
+#include "text/key_report.h"
 #include "text/pipeline.h"
 
 static void norm_prepend_parse(const void **self, pith_json *j, pith_loader *loader) {
@@ -8,7 +9,7 @@ static void norm_prepend_parse(const void **self, pith_json *j, pith_loader *loa
         if (pith_str_is(key, "prepend"))
             *text = pith_json_copy(j, loader->arena, pith_json_string(j));
         else
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "");
     }
     if (!text)
         pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");

@@ -1,4 +1,5 @@
 /* norm_replace.c - Replace: a fixed text replaces every match of a pattern. */
+#include "text/key_report.h"
 #include "text/pattern.h"
 #include "text/pipeline.h"
 
@@ -21,7 +22,7 @@ static void norm_replace_parse(const void **self, pith_json *j, pith_loader *loa
         else if (pith_str_is(key, "content"))
             r->content = pith_json_copy(j, loader->arena, pith_json_string(j));
         else
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "");
     }
     if (!j->failed && (!r->content.data || !r->pattern))
         pith_json_fail(j, PITH_ERR_FORMAT, "needs pattern and content");

@@ -1,4 +1,5 @@
 /* norm_strip.c - Strip removes white space at the ends; StripAccents removes every mark. */
+#include "text/key_report.h"
 #include "text/pipeline.h"
 #include "text/unicode.h"
 
@@ -20,7 +21,7 @@ static void norm_strip_parse(const void **self, pith_json *j, pith_loader *loade
         else if (pith_str_is(key, "strip_right"))
             s->right = pith_json_bool(j);
         else
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "");
     }
     *self = s;
 }

@@ -170,6 +170,7 @@ typedef struct pith_loader {
     pith_str frozen;                      /* the model's tables (frozen.h); data NULL: they are read and built */
     struct pith_tokenizer_config *config; /* config_files.h; fields are empty where the files are missing */
     const pith_log *log;                  /* may be NULL */
+    const char *json_name;                /* of the tokenizer.json whose keys are noted (key_report.h); NULL: none */
     const struct pith_token_class *class; /* that a source took the files for; NULL: none that is known */
     uint32_t mask_flags;                  /* of that class's mask token */
     pith_lacks lacks;                     /* steps that the tokenizer has and this build was made without */

@@ -5,6 +5,7 @@
  */
 #include "text/bytelevel.h"
 #include "text/bytes.h"
+#include "text/key_report.h"
 #include "text/known_regex.h"
 
 static pith_status add_space(const void *self, pith_encoding *enc, pith_piece piece) {
@@ -55,7 +56,7 @@ static void pre_bytelevel_parse(const void **self, pith_json *j, pith_loader *lo
         else if (pith_str_is(key, "use_regex"))
             cuts = pith_json_bool(j);
         else
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "trim_offsets");
     }
     if (space) pre_bytelevel_add_step(j, loader, &space_desc);
     if (cuts) pre_bytelevel_add_step(j, loader, &cut_desc);

@@ -1,4 +1,5 @@
 /* pre_class.c - Punctuation, Digits, CharDelimiterSplit: cuts at characters of one class. */
+#include "text/key_report.h"
 #include "text/pipeline.h"
 #include "text/unicode.h"
 
@@ -26,7 +27,7 @@ static void parse_punctuation(const void **self, pith_json *j, pith_loader *load
         if (pith_str_is(key, "behavior"))
             s->behavior = pith_json_behavior(j);
         else
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "");
     }
 }
 
@@ -38,7 +39,7 @@ static void parse_digits(const void **self, pith_json *j, pith_loader *loader) {
         if (pith_str_is(key, "individual_digits"))
             s->behavior = pith_json_bool(j) ? PITH_SPLIT_ISOLATED : PITH_SPLIT_CONTIGUOUS;
         else
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "");
     }
 }
 
@@ -55,7 +56,7 @@ static void parse_delimiter(const void **self, pith_json *j, pith_loader *loader
             s->delimiter = pith_utf8_next(&p);
             found = p == c.data + c.size;
         } else
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "");
     }
     if (!found) pith_json_fail(j, PITH_ERR_FORMAT, "delimiter is not one character");
 }

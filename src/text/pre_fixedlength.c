@@ -1,4 +1,5 @@
 /* pre_fixedlength.c - FixedLength: pieces of a fixed number of characters; the last one may be shorter. */
+#include "text/key_report.h"
 #include "text/pipeline.h"
 
 static void pre_fixedlength_parse(const void **self, pith_json *j, pith_loader *loader) {
@@ -14,7 +15,7 @@ static void pre_fixedlength_parse(const void **self, pith_json *j, pith_loader *
         if (pith_str_is(key, "length"))
             *length = pith_json_int(j);
         else
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "");
     }
     if (!j->failed && *length < 1) pith_json_fail(j, PITH_ERR_FORMAT, "length must be at least 1");
     *self = length;

@@ -3,6 +3,7 @@
  *
  * The space that is put before a text belongs to the character it precedes. "first" means a piece that begins where
  * the source begins: not one whose first characters a normalizer has removed. */
+#include "text/key_report.h"
 #include "text/pipeline.h"
 
 typedef enum scheme { ALWAYS, FIRST, NEVER } scheme;
@@ -77,7 +78,7 @@ static void pre_metaspace_parse(const void **self, pith_json *j, pith_loader *lo
         } else if (pith_str_is(key, "split")) {
             step->split = pith_json_bool(j);
         } else {
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "str_rep");
         }
     }
     if (!has_scheme && !add_prefix_space) step->scheme = NEVER;

@@ -1,4 +1,5 @@
 /* pre_split.c - Split: cuts where a string or an expression matches. */
+#include "text/key_report.h"
 #include "text/pattern.h"
 
 typedef struct split {
@@ -38,7 +39,7 @@ static void pre_split_parse(const void **self, pith_json *j, pith_loader *loader
             step->behavior = pith_json_behavior(j);
             has_behavior = true;
         } else
-            pith_json_skip(j);
+            pith_key_other(j, loader, key, "");
     }
     if (!j->failed && (!step->pattern || !has_behavior))
         pith_json_fail(j, PITH_ERR_FORMAT, "Split needs a pattern and a behavior");

@@ -206,6 +206,11 @@ static pith_status add_words(spm *s, const char *words) {
 /* Gives the ids: puts the family's words around the pieces. */
 static pith_status lay_out(spm *s) {
     const pith_spm_family *f = s->family;
+    const int32_t extra = s->loader->config->extra_ids;
+    const char *tail = f->tail;
+    if (extra >= 0 && !strncmp(tail, "<extra_id_", 10)) /* as many as tokenizer_config.json says */
+        tail = extra ? pith_arena_printf(s->loader->scratch, "<extra_id_%d..0>", (int)extra - 1).data : "";
+    if (!tail) return pith_fail_memory(s->loader->err, 64);
     spm laid = *s;
     laid.pieces = NULL;
     laid.scores = NULL;
@@ -222,7 +227,7 @@ static pith_status lay_out(spm *s) {
         if (!add_piece(&laid, piece, s->scores[i] - (less ? 100 : 0), s->types[i]))
             return pith_fail_memory(s->loader->err, s->count);
     }
-    PITH_TRY(add_words(&laid, f->tail));
+    PITH_TRY(add_words(&laid, tail));
     laid.unk_id = f->unk >= 0 ? f->unk : s->unk_id + moved;
     if (laid.unk_id < 0 || laid.unk_id >= (int64_t)laid.count)
         return pith_fail(s->loader->err, PITH_ERR_FORMAT, "unk_id %lld is outside %zu pieces", (long long)laid.unk_id,
@@ -331,6 +336,8 @@ static pith_status add_cuts(const spm *s) {
         { 'm', METASPACE("always", "true") },
         { 'p', "{\"type\":\"Punctuation\",\"behavior\":\"Isolated\"}" },
         { 'f', METASPACE("first", "false") },
+        { 'a', METASPACE("always", "false") },
+        { 'n', METASPACE("never", "false") },
         { 'g', "{\"type\":\"Split\",\"pattern\":{\"String\":\" \"},\"behavior\":\"MergedWithPrevious\","
                "\"invert\":false}" },
     };
@@ -343,9 +350,13 @@ static pith_status add_cuts(const spm *s) {
         { 'B', "{\"type\":\"Fuse\"}" },
         { 's', "{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}" },
     };
-    for (const char *p = s->family->cuts; *p; p++)
-        if (*p != 'p' || s->loader->config->split_by_punct == 1)
-            PITH_TRY(source_sentencepiece_add_steps(s->loader, "pre_tokenizer", *p, cuts, sizeof cuts / sizeof *cuts));
+    const pith_tokenizer_config *c = s->loader->config;
+    for (const char *p = s->family->cuts; *p; p++) {
+        const char letter = *p != 'f' ? *p : c->add_prefix_space == 0 ? 'n' : c->legacy == 1 ? 'a' : 'f';
+        if (letter != 'p' || c->split_by_punct == 1)
+            PITH_TRY(
+                source_sentencepiece_add_steps(s->loader, "pre_tokenizer", letter, cuts, sizeof cuts / sizeof *cuts));
+    }
     for (const char *p = s->family->decoders; *p; p++)
         if (*p != 'B' || s->byte_fallback)
             PITH_TRY(

@@ -14,6 +14,9 @@ pith_status pith_source_check_size(const pith_loader *loader, const char *name, 
 /* Opens one of the tokenizer's files. Refuses one that is too large before it reads or allocates anything. */
 pith_status pith_source_open(pith_file *file, const pith_loader *loader, const char *path, bool copy);
 
+/* Reads the text of a tokenizer.json; path is for messages. */
+pith_status pith_loader_read_json(pith_loader *loader, const char *path, pith_str bytes);
+
 /* Makes the token a special one, behind the vocabulary if it is not in there; flags: further PITH_ADDED_*. */
 pith_status pith_source_special(pith_loader *loader, pith_str token, uint32_t flags);
 

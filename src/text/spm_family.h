@@ -28,9 +28,9 @@ typedef struct pith_spm_family {
      * K the same only if keep_accents is false; l lower case, unless do_lower_case is false; L only if it is true;
      * c the model's character map; S no white space at both ends; t no white space at the end; s runs of spaces become
      * one; u runs of spaces become one mark; m spaces become marks. Cuts: w at white space; p at punctuation, if
-     * split_by_punct is true; m Metaspace; f Metaspace at the beginning of the text only; g behind spaces. Decoders: m
-     * Metaspace; r marks become spaces; b ByteFallback; f Fuse; s no space at the beginning; B bytes and Fuse, where
-     * the model has byte pieces. */
+     * split_by_punct is true; m Metaspace; f Metaspace at the beginning of the text only, unless add_prefix_space is
+     * false (nowhere) or legacy true (each piece); g behind spaces. Decoders: m Metaspace; r marks become spaces; b
+     * ByteFallback; f Fuse; s no space at the beginning; B bytes and Fuse, where the model has byte pieces. */
     const char *normalizers, *cuts, *decoders;
 
     /* The frame, see pith_source_frame. A token is a letter (c cls_token, s sep_token, b bos_token, e eos_token,

@@ -153,5 +153,81 @@ class Files(Tokens):
         self.assertEqual(self.ids(CASES / "gguf-capitals/model.gguf", "Hello World"), [2, 7, 8, 3])
 
 
+
+class Pieces(Tokens):
+    """Settings of tokenizer_config.json beside a SentencePiece model. The ids are those of transformers 5.24.0 and, but for
+    the token <s> that it puts in front of Llama's, of 4.57.6."""
+
+    def made(self, model, name, **settings):
+        folder = self.dir / "pieces"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        shutil.copyfile(SOURCE / "tests/data" / model, folder / name)
+        (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+        return folder
+
+    def test_extra_ids(self):
+        model = "cases/sentencepiece-alone/unigram/tokenizer.model"
+        folder = self.made(model, "spiece.model", tokenizer_class="T5Tokenizer", extra_ids=4)
+        self.assertEqual(self.ids(folder, "hello <extra_id_0> a <extra_id_3>"), [3, 19, 15, 6, 42, 22, 39, 2])
+        folder = self.made(model, "spiece.model", tokenizer_class="T5Tokenizer")
+        self.assertEqual(self.ids(folder, "hello <extra_id_0> a"), [3, 19, 15, 6, 138, 22, 2])
+
+    def test_add_prefix_space(self):
+        model = "tokenizer_models/llama/tokenizer.model"
+        folder = self.made(model, "tokenizer.model", tokenizer_class="LlamaTokenizer", legacy=False, add_prefix_space=False)
+        self.assertEqual(self.ids(folder, "hello world"), [264, 576, 470, 267, 315, 515])
+        self.assertEqual(self.ids(folder, "a  b"), [569, 565, 268])
+        folder = self.made(model, "tokenizer.model", tokenizer_class="LlamaTokenizer", legacy=False)
+        self.assertEqual(self.ids(folder, "hello world"), [446, 576, 470, 267, 315, 515])
+        self.assertEqual(self.ids(folder, "a  b"), [260, 565, 268])
+
+
+class Keys(Tokens):
+    """The keys of tokenizer.json and tokenizer_config.json: read, known to change no id, or said aloud."""
+
+    def changed(self, change, **settings):
+        folder = self.copy("truncation-side")
+        path = folder / "tokenizer.json"
+        tokenizer = json.loads(path.read_text())
+        change(tokenizer)
+        path.write_text(json.dumps(tokenizer))
+        self.settings(folder, **settings)
+        return folder
+
+    def lists(self, folder):
+        decisions = json.loads(self.run_pith(folder, "--json", verb="inspect").stdout)["decisions"]
+        return {(d["what"], d["file"]): d["value"].split(", ") for d in decisions if d["what"].startswith("tokenizer settings")}
+
+    def test_lists(self):
+        lists = self.lists(self.changed(lambda t: t["pre_tokenizer"].update(novelty=1) or t.update(invention=2), padding_side="left", curiosity=3))
+        self.assertIn("normalizer", lists["tokenizer settings read", "tokenizer.json"])
+        self.assertIn("version", lists["tokenizer settings ignored", "tokenizer.json"])
+        self.assertEqual(lists["tokenizer settings not known", "tokenizer.json"], ["pre_tokenizer.novelty", "invention"])
+        self.assertIn("truncation_side", lists["tokenizer settings read", "tokenizer_config.json"])
+        self.assertIn("padding_side", lists["tokenizer settings ignored", "tokenizer_config.json"])
+        self.assertEqual(lists["tokenizer settings not known", "tokenizer_config.json"], ["curiosity"])
+
+    def test_unknown(self):
+        for change, place in ((lambda t: t.update(novelty=1), "novelty"), (lambda t: t["model"].update(novelty=True), "model.novelty"),
+                              (lambda t: t["pre_tokenizer"].update(novelty="x"), "pre_tokenizer.novelty"), (lambda t: t["added_tokens"][0].update(novelty={}), "added_tokens.novelty"),
+                              (lambda t: t["post_processor"].update(novelty=[]), "post_processor.novelty")):
+            with self.subTest(place):
+                result = self.run_pith("-m", self.changed(change), "-0", stdin=b"w1\0")
+                self.assertIn(f"tokenizer.json: '{place}' is not known", result.stderr.decode())
+                self.assertEqual(result.returncode, 0)
+
+    def test_null(self):
+        """What is null says nothing."""
+        self.good("-m", self.changed(lambda t: t["model"].update(novelty=None)), stdin=b"w1\n")
+
+    def test_own_code(self):
+        """transformers does not run it either, unless it is told to trust it."""
+        folder = self.changed(lambda t: None, auto_map={"AutoTokenizer": ["tokenization_own.OwnTokenizer", None]})
+        result = self.run_pith("-m", folder, "-0", stdin=b"w1\0")
+        self.assertIn("auto_map names 'tokenization_own.OwnTokenizer', code that comes with the tokenizer, which is not run", result.stderr.decode())
+        self.assertEqual(result.returncode, 0)
+
+
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
