@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "cli/cleaned.h"
+
 /* More names than any line has. */
 enum { COPIES = 16 };
 
@@ -18,7 +20,8 @@ static bool is_control(const unsigned char *p) {
 
 char *printable(char *out, size_t size, const char *text) {
     size_t n = 0;
-    for (const unsigned char *p = (const unsigned char *)text; *p && n + 5 < size; p++) {
+    const unsigned char *p = (const unsigned char *)text;
+    for (; *p && n + 5 < size; p++) {
         if (!is_control(p)) {
             out[n++] = (char)*p;
             continue;
@@ -27,6 +30,7 @@ char *printable(char *out, size_t size, const char *text) {
         n += (size_t)snprintf(out + n, size - n, "\\x%02x", *p);
     }
     out[n] = 0;
+    if (*p) cut_mark(out, n + 1);
     return out;
 }
 
@@ -42,7 +46,7 @@ void note(const char *format, ...) {
     char text[4000], shown[8000];
     va_list list;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    cut_list(text, sizeof text, format, list);
     va_end(list);
     fprintf(stderr, "%s\n", printable(shown, sizeof shown, text));
 }

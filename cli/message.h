@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* Copies the text without control characters; what has no room is left out. Returns out. */
+/* Copies the text without control characters; what has no room is cut between characters and marked. Returns out. */
 char *printable(char *out, size_t size, const char *text);
 /* The text itself, or a copy without control characters, which stays for 15 calls more. Of one thread only. */
 const char *shown(const char *text);
