@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/cleaned.h"
 
@@ -42,11 +43,32 @@ const char *shown(const char *text) {
     return clean ? text : printable(copies[next++ % COPIES], sizeof copies[0], text);
 }
 
+static void put_stars(char *from, const char *end) {
+    for (; from < end; from++) *from = '*';
+}
+
+void hide_passwords(char *text) {
+    static const char parameter[] = "password=";
+    for (char *at = text; (at = strstr(at, "://"));) {
+        at += 3;
+        char *end = at + strcspn(at, " \n\"'"), *host = NULL, *name = strchr(at, ':');
+        for (char *p = at; p < end; p++)
+            if (*p == '@') host = p;
+        if (host && name && name < host) put_stars(name + 1, host);
+        at = end;
+    }
+    for (char *at = text; (at = strstr(at, parameter));) {
+        at += sizeof parameter - 1;
+        put_stars(at, at + strcspn(at, "& \n\"'"));
+    }
+}
+
 void note(const char *format, ...) {
     char text[4000], shown[8000];
     va_list list;
     va_start(list, format);
     cut_list(text, sizeof text, format, list);
     va_end(list);
+    hide_passwords(text);
     fprintf(stderr, "%s\n", printable(shown, sizeof shown, text));
 }

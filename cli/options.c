@@ -20,6 +20,7 @@ static const command *current;
 static void print_message(const command *c, const char *format, va_list list) {
     char text[2000];
     cut_list(text, sizeof text, format, list);
+    hide_passwords(text);
     note("pith%s%s: %s", *c->name ? " " : "", c->name, text);
     json_print_failure(text);
 }
