@@ -1,7 +1,6 @@
 /* cleaned.c - see cleaned.h. */
 #include "cli/cleaned.h"
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,19 +9,47 @@
 
 #include <pith/pith.h>
 
+int cut_size(const char *text, size_t most) {
+    size_t size = strlen(text);
+    if (size <= most) return (int)size;
+    while (most && ((unsigned char)text[most] & 0xC0) == 0x80) most--;
+    return (int)most;
+}
+
+void cut_mark(char *text, size_t size) {
+    static const char mark[] = "…";
+    if (size < sizeof mark) return;
+    text[size - 1] = 0;
+    memcpy(text + cut_size(text, size - sizeof mark), mark, sizeof mark);
+}
+
+void cut_list(char *text, size_t size, const char *format, va_list list) {
+    if (vsnprintf(text, size, format, list) >= (int)size) cut_mark(text, size);
+}
+
+void cut_print(char *text, size_t size, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    cut_list(text, size, format, list);
+    va_end(list);
+}
+
 void cleaned_print(char *message, size_t size, const char *format, ...) {
     char text[PITH_ERROR_MESSAGE_SIZE];
     va_list list;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    cut_list(text, sizeof text, format, list);
     va_end(list);
     size_t used = 0;
-    for (const unsigned char *p = (const unsigned char *)text; *p;) {
+    for (const unsigned char *p = (const unsigned char *)text; *p; message[used] = 0) {
         utf8proc_int32_t c;
         utf8proc_ssize_t n = utf8proc_iterate(p, -1, &c);
         bool shown = n > 0 && c >= 0x20 && (c < 0x7F || c >= 0xA0);
         size_t length = shown ? (size_t)n : 1, step = shown ? length : 4; /* \xNN byte by byte */
-        if (used + step >= size) break;
+        if (used + step >= size) {
+            cut_mark(message, used + 1);
+            return;
+        }
         if (shown)
             memcpy(message + used, p, length);
         else

@@ -237,7 +237,7 @@ static int detect_batches(detect_job *j) {
         pith_profile_phase(j->s->detect.profile, "write", begin);
         j->text.size = 0;
     }
-    return good && !j->failed ? EXIT_DONE : EXIT_FAILED;
+    return j->failed ? EXIT_FAILED : EXIT_DONE; /* what could not be written is told when the output is closed */
 }
 
 /* Raw video on standard input: each frame is told before the next one is read. */
@@ -269,7 +269,7 @@ static int detect_frames(detect_job *j) {
         code = fail(j->c, "standard input: %s", strerror(errno));
     else if (good && got) /* the lines of the frames before it are all that standard output gets */
         note("pith detect: the last frame has %zu bytes; a frame of %s has %zu", got, j->s->raw, whole);
-    if (j->failed || !good || got) code = EXIT_FAILED;
+    if (j->failed || (good && got)) code = EXIT_FAILED;
     return output_close(&j->out, j->c, true, code);
 }
 

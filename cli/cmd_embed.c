@@ -29,6 +29,7 @@
 #include "cli/resume_record.h"
 #include "cli/split_files.h"
 #include "cli/vector_layout.h"
+#include "cli/cleaned.h"
 
 /* A window ends after this many texts or bytes of text. Larger windows keep more threads busy; memory is three windows
  * and their vectors, and the first result comes later. */
@@ -114,7 +115,7 @@ static void hand_on(job *j, window *w, int state) {
 
 static void note_failure(job *j, const char *message) {
     pthread_mutex_lock(&j->lock);
-    if (!j->message[0]) snprintf(j->message, sizeof j->message, "%s", message);
+    if (!j->message[0]) cut_print(j->message, sizeof j->message, "%s", message);
     j->stop = true;
     pthread_mutex_unlock(&j->lock);
 }
@@ -152,7 +153,7 @@ static bool pass_bad(job *j, window *w, const char *why) {
     w->text.size = w->begins[w->count];
     w->kept.size = w->kept_begins[w->count];
     if (bad_lines_add(&w->bad, w->count, &j->in, why, NULL)) return true;
-    snprintf(message, sizeof message, "%s: %s", text_input_place(&j->in), why);
+    cut_print(message, sizeof message, "%s: %s", text_input_place(&j->in), why);
     note_failure(j, message);
     return false;
 }
@@ -361,8 +362,8 @@ static bool embed_window(job *j, window *w, uint64_t first) {
         if (is_set(j, &j->write_failed)) return false;
         n = slice_of(j, w, at, &cost);
         if (pith_embed(w->vectors + at * j->dim, j->model, w->texts + at, n, &j->options, &err)) {
-            snprintf(message, sizeof message, "texts %llu to %llu: %s", (unsigned long long)(first + at + 1),
-                     (unsigned long long)(first + at + n), err.message);
+            cut_print(message, sizeof message, "texts %llu to %llu: %s", (unsigned long long)(first + at + 1),
+                      (unsigned long long)(first + at + n), err.message);
             note_failure(j, message);
             return false;
         }

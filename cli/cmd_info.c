@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/curl_library.h"
 #include "cli/option_sources.h"
 #include "cli/output.h"
 #include "cli/runtime_choice.h"
@@ -56,6 +57,8 @@ static json_t *info_library(bool found, const char *key, const char *value) {
 }
 
 static json_t *info_curl(void) {
+    const char *why = curl_may_not_load();
+    if (why) return info_library(false, NULL, why);
     void *handle = dlopen("libcurl.so.4", RTLD_LAZY | RTLD_LOCAL);
     if (!handle)
         return info_library(false, NULL, "libcurl.so.4 cannot be loaded; `pith pull` needs the package libcurl4");

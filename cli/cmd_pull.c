@@ -20,6 +20,7 @@
 #include "cli/pull_file.h"
 #include "cli/pull_pin.h"
 #include "cli/pull_place.h"
+#include "cli/cleaned.h"
 
 #define PULL_ENDPOINT "https://huggingface.co"
 #define PULL_BRANCH "main"
@@ -57,7 +58,7 @@ static int pull_take_name(pull *p, const char *argument) {
     const char *at = strchr(argument, '@');
     size_t n = at ? (size_t)(at - argument) : strlen(argument);
     if (n >= sizeof p->name || (at && (!at[1] || strlen(at) > sizeof p->revision)))
-        return usage(p->c, "'%.200s' is not NAME or NAME@REVISION", argument);
+        return usage(p->c, "'" CUT_FORMAT "' is not NAME or NAME@REVISION", CUT(argument, 200));
     memcpy(p->name, argument, n);
     if (at) strcpy(p->revision, at + 1);
     if (hub_repository_is_valid(p->name)) return -1;
@@ -70,7 +71,8 @@ static int pull_take_endpoint(pull *p) {
     size_t n = strlen(endpoint);
     while (n && endpoint[n - 1] == '/') n--;
     if (n >= sizeof p->endpoint || (strncmp(endpoint, "http://", 7) && strncmp(endpoint, "https://", 8)))
-        return usage(p->c, "the endpoint '%.200s' is no address that begins with http:// or https://", endpoint);
+        return usage(p->c, "the endpoint '" CUT_FORMAT "' is no address that begins with http:// or https://",
+                     CUT(endpoint, 200));
     memcpy(p->endpoint, endpoint, n);
     return -1;
 }

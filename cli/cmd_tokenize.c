@@ -9,6 +9,7 @@
 #include "cli/json_line.h"
 #include "cli/output.h"
 #include "cli/text_input.h"
+#include "cli/cleaned.h"
 
 /* Bytes of a line that are kept if its end matters: it is not truncated, or its beginning is cut off. */
 #define WHOLE_BYTES ((size_t)64 << 20)
@@ -142,7 +143,7 @@ static bool take_fields(batch *b, place *p, const tokenize_settings *s, json_lin
     const char *why = too_long ? "the object is longer than 64 MiB" : NULL;
     if (!why && !json_line_texts(json, texts, line, fields, s->pair ? 2 : 1, NULL)) why = json->message;
     if (why) {
-        snprintf(b->message, sizeof b->message, "%s: %s", text_input_place(in), why);
+        cut_print(b->message, sizeof b->message, "%s: %s", text_input_place(in), why);
         return false;
     }
     /* They may be parts of the line, in any order. */
@@ -162,7 +163,7 @@ static bool split_at_tab(batch *b, place *p, const text_input *in) {
     const char *begin = bytes_text(&b->text, p->begin, p->begin).data,
                *tab = p->end > p->begin ? memchr(begin, '\t', p->end - p->begin) : NULL;
     if (!tab) {
-        snprintf(b->message, sizeof b->message, "%s: there is no tab between two texts", text_input_place(in));
+        cut_print(b->message, sizeof b->message, "%s: there is no tab between two texts", text_input_place(in));
         return false;
     }
     /* The tab stays between them. */
@@ -186,7 +187,7 @@ static bool gather(batch *b, const tokenize_settings *s, json_line *json, text_i
         place p = { .begin = b->text.size };
         bool cut;
         int state = text_input_next(in, &b->text, &cut);
-        if (state < 0) snprintf(b->message, sizeof b->message, "%s", in->message);
+        if (state < 0) cut_print(b->message, sizeof b->message, "%s", in->message);
         if (state < 0 && in->bad && pass_bad(b, p.begin, in)) continue;
         if (state <= 0) return false;
         if (s->field && json_line_blank(bytes_text(&b->text, p.begin, b->text.size))) {

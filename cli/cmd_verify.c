@@ -21,6 +21,7 @@
 #include "cli/tensor_file.h"
 #include "cli/text_input.h"
 #include "cli/verify_fusions.h"
+#include "cli/cleaned.h"
 
 typedef enum outcome { PASSED, FAILED, SKIPPED } outcome;
 
@@ -135,11 +136,11 @@ static bool check_outputs(test *t, const pith_model *model, const pith_tensor *o
         tensor_file_close(&wanted);
         compared++;
         if (good) continue;
-        snprintf(t->message, sizeof t->message, "%s: output %zu '%.100s': %s", strrchr(set, '/') + 1, i, port.name,
-                 why);
+        cut_print(t->message, sizeof t->message, "%s: output %zu '" CUT_FORMAT "': %s", strrchr(set, '/') + 1, i,
+                  CUT(port.name, 100), why);
         return false;
     }
-    if (!compared) snprintf(t->message, sizeof t->message, "%s has no outputs", strrchr(set, '/') + 1);
+    if (!compared) cut_print(t->message, sizeof t->message, "%s has no outputs", strrchr(set, '/') + 1);
     return compared > 0;
 }
 
@@ -153,7 +154,7 @@ static bool run_set(test *t, const pith_model *model, pith_session *session, con
     options.threads = 1;
     bool good = load_inputs(&in, model, set, t->message, sizeof t->message);
     if (good && pith_session_run(session, outputs, in.names, in.tensors, in.count, &options, &err)) {
-        snprintf(t->message, sizeof t->message, "%s: %s", strrchr(set, '/') + 1, err.message);
+        cut_print(t->message, sizeof t->message, "%s: %s", strrchr(set, '/') + 1, err.message);
         good = false;
     }
     good = good && check_outputs(t, model, outputs, set, close);
@@ -195,7 +196,7 @@ static bool run_folder(test *t, const job *j, struct dirent **sets, int count) {
     snprintf(path, sizeof path, "%s/model.onnx", t->folder);
     if (pith_model_open(&model, path, &options, &err) ||
         (j->compiled && reopen_compiled(&model, &file, &options, &err)) || pith_session_create(&session, model, &err))
-        snprintf(t->message, sizeof t->message, "%s", err.message);
+        cut_print(t->message, sizeof t->message, "%s", err.message);
     else
         good = run_sets(t, j, model, session, sets, count);
     pith_session_destroy(session);
@@ -208,9 +209,9 @@ static bool run_folder(test *t, const job *j, struct dirent **sets, int count) {
 static void apply_skip(test *t) {
     bool stale = t->outcome == PASSED && !t->skip->may_pass;
     if (stale)
-        snprintf(t->message, sizeof t->message, "passes, but is in the skip list: %s", t->skip->reason);
+        cut_print(t->message, sizeof t->message, "passes, but is in the skip list: %s", t->skip->reason);
     else
-        snprintf(t->message, sizeof t->message, "%s", t->skip->reason);
+        cut_print(t->message, sizeof t->message, "%s", t->skip->reason);
     t->outcome = stale ? FAILED : SKIPPED;
 }
 
@@ -221,7 +222,7 @@ static void run_test(void *context, size_t part) {
     int count = scandir(t->folder, &sets, filter_sets, alphasort);
     if (count <= 0) {
         t->outcome = SKIPPED;
-        snprintf(t->message, sizeof t->message, "no test_data_set_N");
+        cut_print(t->message, sizeof t->message, "no test_data_set_N");
     } else {
         t->outcome = run_folder(t, j, sets, count) ? PASSED : FAILED;
         if (t->skip) apply_skip(t);
@@ -324,8 +325,8 @@ static void verify_files(job *j, const string_list *paths) {
         t->outcome = FAILED;
         const char *end = strrchr(t->folder, '.');
         bool onnx = end && !strcmp(end, ".onnx");
-        snprintf(t->message, sizeof t->message, "%s%s", err.message,
-                 onnx ? "; of an ONNX model give the folder that holds it and its test_data_set_0" : "");
+        cut_print(t->message, sizeof t->message, "%s%s", err.message,
+                  onnx ? "; of an ONNX model give the folder that holds it and its test_data_set_0" : "");
     }
 }
 

@@ -2,6 +2,34 @@
 #include "cli/curl_library.h"
 
 #include <dlfcn.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *curl_may_not_load(void) {
+    static const char *const kinds[] = { "*.so", "*.so.*", "glibc-hwcaps", "tls" };
+    const char *at = secure_getenv("LD_LIBRARY_PATH");
+    if (at && !*at) return NULL;
+    while (at) {
+        const int size = (int)strcspn(at, ":;");
+        const bool whole = *at == '/' || !strncmp(at, "$ORIGIN", 7) || !strncmp(at, "${ORIGIN}", 9);
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !whole; i++) {
+            char pattern[PATH_MAX];
+            glob_t found = { 0 };
+            const bool fits =
+                snprintf(pattern, sizeof pattern, "%.*s%s%s", size, at, size ? "/" : "", kinds[i]) < PATH_MAX;
+            const bool holds = !fits || !glob(pattern, GLOB_NOSORT, NULL, &found);
+            globfree(&found);
+            if (holds)
+                return "LD_LIBRARY_PATH has an entry that begins in the current folder, and libraries lie there; write "
+                       "whole paths, without a colon at either end";
+        }
+        at = at[size] ? at + size + 1 : NULL;
+    }
+    return NULL;
+}
 
 const curl_library *curl_load(const command *c) {
     static curl_library library;
@@ -23,6 +51,11 @@ const curl_library *curl_load(const command *c) {
     static const char *const files[] = { "libcurl.so.4", "libcurl-gnutls.so.4" };
     if (library.easy_init) return &library;
     void *handle = NULL;
+    const char *why = curl_may_not_load();
+    if (why) {
+        fail(c, "libcurl is not loaded: %s", why);
+        return NULL;
+    }
     for (size_t i = 0; i < sizeof files / sizeof files[0] && !handle; i++)
         handle = dlopen(files[i], RTLD_NOW | RTLD_LOCAL);
     if (!handle) {

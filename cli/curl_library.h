@@ -25,6 +25,10 @@ enum {
     CURL_GET_REDIRECT = 0x10001f, /* char *: where the answer points, as a whole address; NULL: nowhere */
 };
 
+/* Why libcurl may not be loaded: an entry of LD_LIBRARY_PATH that begins in the current folder names a folder with
+ * libraries, as the library itself refuses it; NULL: it may. */
+const char *curl_may_not_load(void);
+
 typedef struct curl_library {
     void *(*easy_init)(void);
     int (*easy_setopt)(void *handle, int option, ...);

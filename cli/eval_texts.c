@@ -1,5 +1,6 @@
 /* eval_texts.c - see eval_texts.h. */
 #include "cli/eval_texts.h"
+#include "cli/cleaned.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -67,7 +68,7 @@ static int eval_take_record(pair_reader *r, const char *const *fields, size_t co
     const char *number = fields[r->columns[SCORE]];
     const double score = strtod(number, &end);
     if (end == number || *end || !isfinite(score))
-        return fail(r->c, "%s: line %zu: '%.60s' is no score", r->path, line, number);
+        return fail(r->c, "%s: line %zu: '" CUT_FORMAT "' is no score", r->path, line, CUT(number, 60));
     if (r->t->count + 3 > r->room) {
         r->room = 2 * r->room + 1024;
         r->places = grow(r->places, r->room * sizeof *r->places);

@@ -33,6 +33,7 @@ typedef struct named_file {
 
 static named_file *files;
 static size_t file_count;
+static const char *model_file; /* of --model-file; NULL: not given */
 
 char *files_follow(const char *path) {
     char link[PATH_MAX], *name = grow(NULL, strlen(path) + 1);
@@ -100,25 +101,6 @@ static bool has_ending(const char *name, const char *endings) {
     return false;
 }
 
-/* Whether the output, a file that is there, is one of those in the folder or below it. */
-static bool in_folder(const file_id *output, const char *folder, const char *endings, int deep) {
-    DIR *dir = deep ? opendir(folder) : NULL;
-    bool found = false;
-    for (struct dirent *entry; dir && !found && (entry = readdir(dir));) {
-        struct stat st;
-        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
-        char *path = grow(NULL, strlen(folder) + strlen(entry->d_name) + 2);
-        sprintf(path, "%s/%s", folder, entry->d_name);
-        if (!lstat(path, &st) && S_ISDIR(st.st_mode))
-            found = in_folder(output, path, endings, deep - 1);
-        else if (has_ending(entry->d_name, endings) && !stat(path, &st) && S_ISREG(st.st_mode))
-            found = st.st_dev == output->device && st.st_ino == output->inode;
-        free(path);
-    }
-    if (dir) closedir(dir);
-    return found;
-}
-
 /* Whether the output is a file with tensors of the .onnx file: its name stands in the file, as
  * StringStringEntryProto { key: "location", value: name }. */
 static bool is_external_data(const file_id *output, const char *onnx) {
@@ -147,6 +129,63 @@ static bool is_external_data(const file_id *output, const char *onnx) {
     return found;
 }
 
+/* Whether a model directory holds a network under a name that is looked for first: other .onnx files in it are then not
+ * read unless --model-file names them. */
+static bool has_named_network(const char *folder, int deep) {
+    static const char *const names[] = { "model.onnx", "model.safetensors", "model.safetensors.index.json",
+                                         "model.gguf", "pytorch_model.bin", "pytorch_model.bin.index.json" };
+    DIR *dir = deep ? opendir(folder) : NULL;
+    bool found = false;
+    for (struct dirent *entry; dir && !found && (entry = readdir(dir));) {
+        struct stat st;
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
+        for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++) found = !strcmp(entry->d_name, names[i]);
+        char *path = grow(NULL, strlen(folder) + strlen(entry->d_name) + 2);
+        sprintf(path, "%s/%s", folder, entry->d_name);
+        if (!found && !lstat(path, &st) && S_ISDIR(st.st_mode)) found = has_named_network(path, deep - 1);
+        free(path);
+    }
+    if (dir) closedir(dir);
+    return found;
+}
+
+/* Whether a file of a model directory is an .onnx file, or the data of one, that the directory does not open: what
+ * another call wrote there. */
+static bool is_other_network(const char *name) {
+    static const char *const ends[] = { "", ".data", "_data" };
+    const char *chosen = model_file ? strrchr(model_file, '/') : NULL;
+    chosen = chosen ? chosen + 1 : model_file;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        const size_t n = strlen(name), k = strlen(ends[i]), stem = n - k;
+        if (n < k + 5 || strcmp(name + stem, ends[i]) != 0 || memcmp(name + stem - 5, ".onnx", 5) != 0) continue;
+        if (stem == strlen("model.onnx") && !memcmp(name, "model.onnx", stem)) return false;
+        return !chosen || strlen(chosen) != stem || memcmp(name, chosen, stem) != 0;
+    }
+    return false;
+}
+
+/* Whether the output, a file that is there, is one of those in the folder or below it. named: the folder is a model's
+ * with a network that is found by its name. */
+static bool in_folder(const file_id *output, const char *folder, const char *endings, bool named, int deep) {
+    DIR *dir = deep ? opendir(folder) : NULL;
+    bool found = false;
+    for (struct dirent *entry; dir && !found && (entry = readdir(dir));) {
+        struct stat st;
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
+        char *path = grow(NULL, strlen(folder) + strlen(entry->d_name) + 2);
+        sprintf(path, "%s/%s", folder, entry->d_name);
+        if (!lstat(path, &st) && S_ISDIR(st.st_mode))
+            found = in_folder(output, path, endings, named, deep - 1);
+        else if (has_ending(entry->d_name, endings) && !stat(path, &st) && S_ISREG(st.st_mode) &&
+                 !(named && is_other_network(entry->d_name)))
+            found = (st.st_dev == output->device && st.st_ino == output->inode) ||
+                    (!endings && ends_with(path, ".onnx") && is_external_data(output, path));
+        free(path);
+    }
+    if (dir) closedir(dir);
+    return found;
+}
+
 /* Whether the output is the input, or one of the files that it stands for. */
 static bool is_of_input(const command *c, const file_id *output, const named_file *input) {
     char place[PATH_MAX];
@@ -159,7 +198,9 @@ static bool is_of_input(const command *c, const file_id *output, const named_fil
     if (model && !pith_model_locate(place, sizeof place, path, &err)) path = place;
     if (identify(&id, path) && same(&id, output)) return true;
     if (!output->there || stat(path, &st)) return false;
-    if (S_ISDIR(st.st_mode)) return in_folder(output, path, model ? NULL : c->reads, FOLDERS_DEEP);
+    if (S_ISDIR(st.st_mode))
+        return in_folder(output, path, model ? NULL : c->reads, model && has_named_network(path, FOLDERS_DEEP),
+                         FOLDERS_DEEP);
     return ends_with(path, ".onnx") && is_external_data(output, path);
 }
 
@@ -253,6 +294,10 @@ int files_declare(const command *c, const void *settings, const string_list *res
     files = NULL;
     for (const option *o = c->options; o->row || o->heading; o++)
         if (o->row && o->row->file != FILE_NONE && o->place != OPTION_NOWHERE) add_option(o, settings);
+    model_file = NULL;
+    for (const option *o = c->options; o->row || o->heading; o++)
+        if (o->row && !strcmp(o->row->name, "model-file") && o->place != OPTION_NOWHERE)
+            model_file = *(const char *const *)(const void *)((const char *)settings + o->place);
     if (config) add(config, option_rows[ROW_config].name, FILE_READ);
     const bool model = c->takes && !strcmp(c->takes, "MODEL");
     for (size_t i = 0; c->takes && i < rest->count; i++) add(rest->items[i], NULL, model ? FILE_MODEL : FILE_READ);

@@ -1,5 +1,6 @@
 /* http_get.c - see http_get.h. */
 #include "cli/http_get.h"
+#include "cli/cleaned.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,7 +156,8 @@ static bool http_may_follow(const char *from, const char *to, int count, http_an
         why = "too often";
     answer->lasting = why != NULL;
     if (why)
-        snprintf(answer->message, sizeof answer->message, "the server redirects %s (%.300s)", why, to ? to : "none");
+        cut_print(answer->message, sizeof answer->message, "the server redirects %s (" CUT_FORMAT ")", why,
+                  CUT((to ? to : "none"), 300));
     return !why;
 }
 
@@ -169,7 +171,7 @@ bool http_get(const http_client *h, const char *url, uint64_t from, http_taker *
         *why = 0;
         int code = http_once(h, at, http_same_origin(url, at), from, &t, why);
         if (code) {
-            snprintf(answer->message, sizeof answer->message, "%s", why);
+            cut_print(answer->message, sizeof answer->message, "%s", why);
             return false;
         }
         if (answer->status < 301 || answer->status > 308 || answer->status == 304) break;

@@ -1,5 +1,6 @@
 /* hub_listing.c - see hub_listing.h. */
 #include "cli/hub_listing.h"
+#include "cli/cleaned.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,8 +31,9 @@ static int hub_take_file(hub_listing *l, const command *c, const char *what, con
     f->name = json_string_value(json_object_get(item, "rfilename"));
     if (!f->name) return fail(c, "%s: the hub's list has a file without a name", what);
     if (!hub_name_is_safe(f->name))
-        return fail(c, "%s: the hub lists '%.100s', which is no name below the model's directory; nothing is fetched",
-                    what, f->name);
+        return fail(
+            c, "%s: the hub lists '" CUT_FORMAT "', which is no name below the model's directory; nothing is fetched",
+            what, CUT(f->name, 100));
     if (json_object_get(large, "size")) size = json_object_get(large, "size");
     f->size = json_is_integer(size) ? json_integer_value(size) : -1;
     if ((size && !json_is_integer(size) && !json_is_null(size)) || f->size < -1)

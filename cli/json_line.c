@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/json_scan.h"
+#include "cli/cleaned.h"
 
 void json_line_init(json_line *l, bool replace) { *l = (json_line){ .replace = replace }; }
 
@@ -56,6 +57,13 @@ static bool is_key(pith_str key, const char *name) {
     return key.size == strlen(name) && !memcmp(key.data, name, key.size);
 }
 
+/* Bytes of a text that are shown: whole characters of UTF-8. */
+static int json_shown(pith_str text, size_t most) {
+    size_t n = text.size < most ? text.size : most;
+    while (text.size > n && n && ((unsigned char)text.data[n] & 0xC0) == 0x80) n--;
+    return (int)n;
+}
+
 /* "id, title, price" for messages. */
 static void list_keys(json_line *l, pith_str line, char *list, size_t size) {
     json_scan s;
@@ -65,8 +73,8 @@ static void list_keys(json_line *l, pith_str line, char *list, size_t size) {
     json_scan_begin(&s, line, &l->decoded);
     json_scan_object(&s);
     while (json_scan_key(&s, &key) && used + 80 < size) {
-        used += (size_t)snprintf(list + used, size - used, "%s%.*s", used ? ", " : "",
-                                 (int)(key.size < 60 ? key.size : 60), key.data);
+        used += (size_t)snprintf(list + used, size - used, "%s%.*s%s", used ? ", " : "", json_shown(key, 60), key.data,
+                                 key.size > 60 ? "…" : "");
         json_scan_skip(&s);
     }
 }
@@ -82,10 +90,11 @@ static bool no_text(json_line *l, pith_str line, const char *field, pith_str val
                                               : "a number";
     list_keys(l, line, keys, sizeof keys);
     if (kind)
-        snprintf(l->message, sizeof l->message, "the field '%.100s' holds %s, not a string", field, kind);
+        cut_print(l->message, sizeof l->message, "the field '" CUT_FORMAT "' holds %s, not a string", CUT(field, 100),
+                  kind);
     else
-        snprintf(l->message, sizeof l->message, "there is no field '%.100s'; the object %s%s", field,
-                 *keys ? "has " : "is empty", keys);
+        cut_print(l->message, sizeof l->message, "there is no field '" CUT_FORMAT "'; the object %s%s", CUT(field, 100),
+                  *keys ? "has " : "is empty", keys);
     return false;
 }
 
@@ -93,10 +102,11 @@ static bool no_text(json_line *l, pith_str line, const char *field, pith_str val
 static bool decode(json_line *l, pith_str *text, const char *field, pith_str value) {
     json_scan s;
     if (!l->replace && has_half_pair((pith_str){ value.data + 1, value.size - 2 })) {
-        snprintf(l->message, sizeof l->message,
-                 "the field '%.100s' has half of a surrogate pair, which is not a character (--invalid replace puts "
-                 "U+FFFD in its place)",
-                 field);
+        cut_print(l->message, sizeof l->message,
+                  "the field '" CUT_FORMAT
+                  "' has half of a surrogate pair, which is not a character (--invalid replace "
+                  "puts U+FFFD in its place)",
+                  CUT(field, 100));
         return false;
     }
     json_scan_begin(&s, value, &l->decoded);
@@ -132,7 +142,7 @@ static bool scan_object(json_line *l, pith_str *values, pith_str line, const cha
     bool first = true;
     json_scan_begin(&s, line, &l->decoded);
     if (json_scan_peek(&s) != '{') {
-        snprintf(l->message, sizeof l->message, "this is not a JSON object");
+        cut_print(l->message, sizeof l->message, "this is not a JSON object");
         return false;
     }
     json_scan_object(&s);
@@ -145,7 +155,7 @@ static bool scan_object(json_line *l, pith_str *values, pith_str line, const cha
         first = false;
     }
     json_scan_end(&s);
-    if (s.failed) snprintf(l->message, sizeof l->message, "%s", s.message);
+    if (s.failed) cut_print(l->message, sizeof l->message, "%s", s.message);
     if (kept && !s.failed) bytes_add(kept, first ? "{" : ",", 1);
     return !s.failed;
 }
@@ -208,6 +218,6 @@ bool json_line_ids(json_line *l, int32_t **ids, size_t *count, pith_str line, bo
         read_ids(&s, ids, count);
     }
     json_scan_end(&s);
-    if (s.failed) snprintf(l->message, sizeof l->message, "%s", s.message);
+    if (s.failed) cut_print(l->message, sizeof l->message, "%s", s.message);
     return !s.failed;
 }

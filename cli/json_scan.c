@@ -24,7 +24,7 @@ void json_scan_begin(json_scan *s, pith_str text, string_list *decoded) {
 
 /* Bytes of a path, and of a key in it, that are shown. */
 enum { PATH_BYTES = 255, KEY_BYTES = 200 };
-#define CUT "…"
+#define MARK "…"
 
 /* Bytes of a text that are shown: whole characters of UTF-8. */
 static int bytes_shown(pith_str text) {
@@ -43,9 +43,9 @@ static void print_path(bytes *out, const json_scan *s) {
             bytes_print(out, "[%lld]", (long long)s->open[i].index);
     }
     if (out->size <= PATH_BYTES) return;
-    out->size = PATH_BYTES - strlen(CUT);
+    out->size = PATH_BYTES - strlen(MARK);
     while (out->size && ((unsigned char)out->data[out->size] & 0xC0) == 0x80) out->size--;
-    bytes_print(out, CUT);
+    bytes_print(out, MARK);
 }
 
 void json_scan_fail(json_scan *s, const char *format, ...) {
@@ -55,7 +55,7 @@ void json_scan_fail(json_scan *s, const char *format, ...) {
     if (s->failed) return;
     s->failed = true;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    cut_list(text, sizeof text, format, list);
     va_end(list);
     print_path(&path, s);
     cleaned_print(s->message, sizeof s->message, "%.*s%s%s", (int)path.size, path.size ? path.data : "",

@@ -2,6 +2,7 @@
 #include "cli/long_texts.h"
 
 #include "cli/message.h"
+#include "cli/cleaned.h"
 
 #include <stdio.h>
 
@@ -41,7 +42,7 @@ void long_texts_refuse(char *message, size_t size, const pith_model *model, cons
         pith_encoded_free(encoded);
         if (stats.truncated) break;
     }
-    snprintf(message, size,
-             "text %llu is longer than %zu tokens; --long chunk takes all of it, --long truncate cuts it",
-             (unsigned long long)first + i, pith_embed_max_length(model, &embed));
+    cut_print(message, size,
+              "text %llu is longer than %zu tokens; --long chunk takes all of it, --long truncate cuts it",
+              (unsigned long long)first + i, pith_embed_max_length(model, &embed));
 }

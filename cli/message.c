@@ -7,6 +7,9 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "cli/cleaned.h"
 
 /* More names than any line has. */
 enum { COPIES = 16 };
@@ -18,7 +21,8 @@ static bool is_control(const unsigned char *p) {
 
 char *printable(char *out, size_t size, const char *text) {
     size_t n = 0;
-    for (const unsigned char *p = (const unsigned char *)text; *p && n + 5 < size; p++) {
+    const unsigned char *p = (const unsigned char *)text;
+    for (; *p && n + 5 < size; p++) {
         if (!is_control(p)) {
             out[n++] = (char)*p;
             continue;
@@ -27,6 +31,7 @@ char *printable(char *out, size_t size, const char *text) {
         n += (size_t)snprintf(out + n, size - n, "\\x%02x", *p);
     }
     out[n] = 0;
+    if (*p) cut_mark(out, n + 1);
     return out;
 }
 
@@ -38,11 +43,32 @@ const char *shown(const char *text) {
     return clean ? text : printable(copies[next++ % COPIES], sizeof copies[0], text);
 }
 
+static void put_stars(char *from, const char *end) {
+    for (; from < end; from++) *from = '*';
+}
+
+void hide_passwords(char *text) {
+    static const char parameter[] = "password=";
+    for (char *at = text; (at = strstr(at, "://"));) {
+        at += 3;
+        char *end = at + strcspn(at, " \n\"'"), *host = NULL, *name = strchr(at, ':');
+        for (char *p = at; p < end; p++)
+            if (*p == '@') host = p;
+        if (host && name && name < host) put_stars(name + 1, host);
+        at = end;
+    }
+    for (char *at = text; (at = strstr(at, parameter));) {
+        at += sizeof parameter - 1;
+        put_stars(at, at + strcspn(at, "& \n\"'"));
+    }
+}
+
 void note(const char *format, ...) {
     char text[4000], shown[8000];
     va_list list;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    cut_list(text, sizeof text, format, list);
     va_end(list);
+    hide_passwords(text);
     fprintf(stderr, "%s\n", printable(shown, sizeof shown, text));
 }

@@ -12,13 +12,14 @@
 #include "cli/export_check.h"
 #include "cli/pull_file.h"
 #include "cli/text_input.h"
+#include "cli/cleaned.h"
 
 void model_card_add(model_card *card, const char *what, const char *format, ...) {
     va_list arguments;
     if (!card->wanted || card->count == CARD_FACTS) return;
     card->facts[card->count].what = what;
     va_start(arguments, format);
-    vsnprintf(card->facts[card->count].value, sizeof card->facts[card->count].value, format, arguments);
+    cut_list(card->facts[card->count].value, sizeof card->facts[card->count].value, format, arguments);
     va_end(arguments);
     card->count++;
 }
@@ -93,7 +94,7 @@ static int card_add_folder(bytes *text, const model_out *out) {
 }
 
 static int card_text(bytes *text, const model_card *card, const model_out *out) {
-    bytes_print(text, "# %.300s\n\n| | |\n|---|---|\n", card_name(out->path));
+    bytes_print(text, "# " CUT_FORMAT "\n\n| | |\n|---|---|\n", CUT(card_name(out->path), 300));
     for (size_t i = 0; i < card->count; i++) {
         bytes_add(text, "| ", 2);
         card_put(text, card->facts[i].what);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/text_input.h"
+#include "cli/cleaned.h"
 
 static void make_room(model_inputs *in) {
     in->names = grow_for(in->names, in->count, sizeof *in->names);
@@ -31,7 +32,7 @@ static int find_input(const pith_model *model, const char *name) {
 static int no_such_input(const command *c, const pith_model *model, const char *given) {
     bytes names = { NULL, 0, 0 };
     for (size_t i = 0; i < pith_model_input_count(model); i++)
-        bytes_print(&names, "%s'%.200s'", i ? ", " : "", pith_model_input(model, i).name);
+        bytes_print(&names, "%s'" CUT_FORMAT "'", i ? ", " : "", CUT(pith_model_input(model, i).name, 200));
     int code = fail(c, "'%s': the model has no input of this name; it has %.*s", given, (int)names.size,
                     names.size ? names.data : "none");
     free(names.data);

@@ -3,6 +3,7 @@
  * One table pairs NumPy's type strings with dtypes. A file is hostile: its header is parsed for exactly the three keys
  * that NumPy writes, and every size is checked against the bytes that are there. */
 #include "cli/npy.h"
+#include "cli/cleaned.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -86,7 +87,7 @@ static bool parse_strings(pith_tensor *t, const unsigned char *p, size_t count, 
 }
 
 static bool refuse(char *message, size_t size, const char *why) {
-    snprintf(message, size, "%s", why);
+    cut_print(message, size, "%s", why);
     return false;
 }
 
@@ -142,7 +143,7 @@ static bool view_numbers(npy_head *head, char *message, size_t message_size) {
         const char *why = head->type[0] == '>'        ? "is big-endian: save x.astype(x.dtype.newbyteorder('<'))"
                           : !strcmp(head->type, "|O") ? "means Python objects: save an array of numbers or strings"
                                                       : "is not supported";
-        snprintf(message, message_size, "the element type '%s' %s", head->type, why);
+        cut_print(message, message_size, "the element type '%s' %s", head->type, why);
         return false;
     }
     if (pith_shape_bytes(&t->bytes, t->dtype, t->dims, t->rank, NULL) || t->bytes > head->have)

@@ -12,13 +12,15 @@
 #include "cli/json_out.h"
 #include "cli/message.h"
 #include "cli/option_sources.h"
+#include "cli/cleaned.h"
 
 /* The verb that runs, for messages of functions that all share. */
 static const command *current;
 
 static void print_message(const command *c, const char *format, va_list list) {
     char text[2000];
-    vsnprintf(text, sizeof text, format, list);
+    cut_list(text, sizeof text, format, list);
+    hide_passwords(text);
     note("pith%s%s: %s", *c->name ? " " : "", c->name, text);
     json_print_failure(text);
 }

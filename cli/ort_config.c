@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/cleaned.h"
 #include "cli/text_input.h"
 
 /* The most bytes of a file, and of a name in it. */
@@ -61,7 +62,7 @@ static void ort_config_fault(ort_reader *r, const char *format, ...) {
     char text[2 * ORT_NAME_MOST];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    cut_list(text, sizeof text, format, args);
     va_end(args);
     fail(r->c, "%s:%zu: %s", r->path, r->line, text);
     r->unread = true;
@@ -79,7 +80,8 @@ static void ort_config_add_type(ort_reader *r, const char *type, uint32_t *facts
             *facts |= 1u << piece_dtype_find(ort_types[i].dtype, strlen(ort_types[i].dtype));
             return;
         }
-    ort_config_fault(r, "the type '%.*s' is not known; types are float, int64_t, bool and so on", ORT_NAME_MOST, type);
+    ort_config_fault(r, "the type '" CUT_FORMAT "' is not known; types are float, int64_t, bool and so on",
+                     CUT(type, ORT_NAME_MOST));
 }
 
 /* Every string below the value is a type; the keys are "inputs", "outputs", "custom" and numbers. */

@@ -41,7 +41,7 @@ static bool read_npy(pith_tensor *tensor, const char *path, char *message, size_
     const char *why = map_file(&data, &size, open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     if (why) return cleaned_print(message, message_size, "%s: %s", path, why), false;
     bool good = npy_parse(tensor, data, size, text, sizeof text);
-    if (!good) snprintf(message, message_size, "%s: %s", path, text);
+    if (!good) cut_print(message, message_size, "%s: %s", path, text);
     if (data) munmap(data, size);
     return good;
 }
@@ -52,7 +52,7 @@ bool tensor_file_open(tensor_file *file, const char *path, int32_t kind, char *m
     *file = (tensor_file){ .value = NULL };
     if (n < 3 || strcmp(path + n - 3, ".pb")) return read_npy(&file->tensor, path, message, size);
     if (!pith_value_open(&file->value, &file->tensor, NULL, path, kind, &err)) return true;
-    snprintf(message, size, "%s", err.message);
+    cut_print(message, size, "%s", err.message);
     return false;
 }
 

@@ -1,5 +1,6 @@
 /* text_batch.c - see text_batch.h. */
 #include "cli/text_batch.h"
+#include "cli/cleaned.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ static bool take_fields(text_batch *b, size_t from, bool too_long) {
     else if (!json_line_texts(&b->json, texts, line, b->fields, b->width, b->keeps ? &b->kept : NULL))
         why = b->json.message;
     if (why) {
-        snprintf(b->message, sizeof b->message, "%s: %s", text_input_place(&b->in), why);
+        cut_print(b->message, sizeof b->message, "%s: %s", text_input_place(&b->in), why);
         return false;
     }
     bytes copies = { NULL, 0, 0 }; /* the texts may be parts of the line */
@@ -80,7 +81,7 @@ static int take_line(text_batch *b) {
     do {
         b->data.size = from;
         state = text_input_next(&b->in, &b->data, &cut);
-        if (state < 0) snprintf(b->message, sizeof b->message, "%s", b->in.message);
+        if (state < 0) cut_print(b->message, sizeof b->message, "%s", b->in.message);
         if (state < 0 && b->in.bad) return pass_bad(b);
         if (state <= 0) return state;
     } while (b->width && json_line_blank(bytes_text(&b->data, from, b->data.size)));

@@ -3,6 +3,7 @@
  * One buffer is filled by read(2), and a line is copied out of it piece by piece. So memory is bounded by the limit,
  * whatever the length of the line. Only the part that is kept is checked to be UTF-8. */
 #include "cli/text_input.h"
+#include "cli/cleaned.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,7 +68,7 @@ const char *text_input_place(const text_input *in) {
     if (!strcmp(path_of(in), "-"))
         snprintf(place, sizeof place, "line %llu", (unsigned long long)in->line);
     else
-        snprintf(place, sizeof place, "%.250s:%llu", path_of(in), (unsigned long long)in->line);
+        snprintf(place, sizeof place, CUT_FORMAT ":%llu", CUT(path_of(in), 250), (unsigned long long)in->line);
     return place;
 }
 
@@ -76,7 +77,8 @@ static bool open_file(text_input *in) {
     if (in->fd >= 0) return true;
     in->line = 0;
     in->fd = strcmp(path_of(in), "-") ? open(path_of(in), O_RDONLY | O_CLOEXEC) : 0;
-    if (in->fd < 0) snprintf(in->message, sizeof in->message, "%.400s: %s", path_of(in), strerror(errno));
+    if (in->fd < 0)
+        cut_print(in->message, sizeof in->message, CUT_FORMAT ": %s", CUT(path_of(in), 400), strerror(errno));
     return in->fd >= 0;
 }
 
@@ -91,8 +93,9 @@ static int fill(text_input *in) {
         if (got >= 0) return got > 0;
         if (errno == EINTR) continue;
         bool standard = !strcmp(path_of(in), "-");
-        snprintf(in->message, sizeof in->message, "%.400s: %s", standard ? "standard input" : path_of(in),
-                 standard && errno == EBADF ? "it is closed" : strerror(errno));
+        cut_print(in->message, sizeof in->message, CUT_FORMAT ": %s",
+                  CUT((standard ? "standard input" : path_of(in)), 400),
+                  standard && errno == EBADF ? "it is closed" : strerror(errno));
         return -1;
     }
     return 0;
@@ -232,8 +235,8 @@ int text_input_next(text_input *in, bytes *out, bool *cut) {
         bytes_replace_invalid(out, from);
         return 1;
     }
-    snprintf(in->message, sizeof in->message, "%s: not UTF-8 at byte %zu (--invalid replace puts U+FFFD in its place)",
-             text_input_place(in), valid + 1);
+    cut_print(in->message, sizeof in->message, "%s: not UTF-8 at byte %zu (--invalid replace puts U+FFFD in its place)",
+              text_input_place(in), valid + 1);
     out->size = from;
     in->bad = true;
     return -1;

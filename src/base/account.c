@@ -124,7 +124,8 @@ void pith_account_init(pith_account *account, const pith_allocator *host, size_t
 
 pith_status pith_account_explain(const pith_account *account, pith_status status, pith_error *err) {
     if (status != PITH_ERR_MEMORY || !atomic_load_explicit(&account->limited, memory_order_relaxed)) return status;
-    return pith_fail_at(err, status, "the memory limit is %zu bytes: ", account->limit);
+    return pith_fail_at(err, status,
+                        "raise memory_limit (--memory-limit): the memory limit is %zu bytes: ", account->limit);
 }
 
 pith_status pith_account_settle(pith_account *account, pith_status status, pith_error *err) {

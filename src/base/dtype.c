@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/str.h"
 #include "base/text_out.h"
 
 typedef enum { OTHER, FLOAT, INT } kind;
@@ -122,8 +123,9 @@ pith_status pith_dims_take(int64_t *dims, int32_t *rank, const char *text, pith_
     int count;
     if (!pith_dims_parse(text, parsed, &count))
         return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "'%.200s' is not a shape; write at most %d sizes with an x between them, as in 1x3x480x640",
-                         text, PITH_MAX_RANK);
+                         "'" PITH_STR_FMT
+                         "' is not a shape; write at most %d sizes with an x between them, as in 1x3x480x640",
+                         PITH_STR_ARG(pith_str_of(text)), PITH_MAX_RANK);
     memcpy(dims, parsed, sizeof parsed);
     *rank = count;
     return PITH_OK;

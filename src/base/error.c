@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text_out.h"
 #include "base/utf8.h"
 
 /* If a message is too long, its last CAUSE_SIZE bytes are kept, because the cause stands at the end, and CUT replaces
@@ -16,35 +17,46 @@
 #define CAUSE_SIZE 384
 #define CUT " … "
 
-/* Appends text to out from `used` on, whole characters only, and ends it with NUL. Returns the new length. */
-static size_t append_clean(char *out, size_t used, const char *text) {
-    size_t left = strlen(text);
-    while (left) {
-        const char *p = text;
-        size_t want = 1;
-        uint32_t c = 0;
-        while (want <= 4 && want <= left && pith_utf8_valid_prefix(text, want) != want) want++;
-        bool valid = want <= 4 && want <= left;
-        if (valid)
-            c = pith_utf8_next(&p);
-        else
-            want = 1;
-        if (!valid || c < 0x20 || (c >= 0x7F && c < 0xA0)) {
-            for (size_t i = 0; i < want; i++) {
-                if (used + 4 >= PITH_ERROR_MESSAGE_SIZE) goto full;
-                static const char hex[] = "0123456789abcdef";
-                unsigned char b = (unsigned char)text[i];
-                out[used++] = '\\', out[used++] = 'x', out[used++] = hex[b >> 4], out[used++] = hex[b & 15];
-            }
-        } else {
-            if (used + want >= PITH_ERROR_MESSAGE_SIZE) break;
-            memcpy(out + used, text, want);
-            used += want;
-        }
-        text += want;
-        left -= want;
+/* The character at text as it is shown: itself, or \xNN for each of its bytes. Returns its length in shown and moves
+ * text behind it. */
+static size_t clean_character(char shown[16], const char **text, size_t left) {
+    static const char hex[] = "0123456789abcdef";
+    const char *begin = *text, *p = begin;
+    size_t want = 1;
+    while (want <= 4 && want <= left && pith_utf8_valid_prefix(begin, want) != want) want++;
+    const bool valid = want <= 4 && want <= left;
+    const uint32_t c = valid ? pith_utf8_next(&p) : 0;
+    if (!valid) want = 1;
+    *text = begin + want;
+    if (valid && c >= 0x20 && (c < 0x7F || c >= 0xA0)) {
+        memcpy(shown, begin, want);
+        return want;
     }
-full:
+    for (size_t i = 0; i < want; i++) {
+        const unsigned char b = (unsigned char)begin[i];
+        const char bytes[] = { '\\', 'x', hex[b >> 4], hex[b & 15] };
+        memcpy(shown + 4 * i, bytes, sizeof bytes);
+    }
+    return 4 * want;
+}
+
+/* Appends text to out from `used` on, whole characters only and "…" if it is cut, and ends it with NUL. Returns the new
+ * length. */
+static size_t append_clean(char *out, size_t used, const char *text) {
+    static const char mark[] = "…";
+    const char *end = text + strlen(text);
+    size_t marked = used; /* where the mark fits */
+    while (text < end) {
+        char shown[16];
+        const size_t size = clean_character(shown, &text, (size_t)(end - text));
+        if (used + size >= PITH_ERROR_MESSAGE_SIZE) {
+            memcpy(out + marked, mark, sizeof mark);
+            return marked + sizeof mark - 1;
+        }
+        memcpy(out + used, shown, size);
+        used += size;
+        if (used + sizeof mark <= PITH_ERROR_MESSAGE_SIZE) marked = used;
+    }
     out[used] = 0;
     return used;
 }
@@ -54,7 +66,7 @@ pith_status pith_fail(pith_error *err, pith_status code, const char *format, ...
     char text[PITH_ERROR_MESSAGE_SIZE];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    pith_text_format(text, sizeof text, format, args);
     va_end(args);
     append_clean(err->message, 0, text);
     return err->code = code;
@@ -65,7 +77,7 @@ pith_status pith_fail_at(pith_error *err, pith_status code, const char *format, 
     char text[PITH_ERROR_MESSAGE_SIZE], whole[2 * PITH_ERROR_MESSAGE_SIZE];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    pith_text_format(text, sizeof text, format, args);
     va_end(args);
     if (err->code == PITH_OK) err->code = code, err->message[0] = 0;
     size_t used = append_clean(whole, 0, text);

@@ -1,8 +1,8 @@
 /* error.h - filling the caller's pith_error.
  *
  * The code that finds a fault writes the message. Each caller only puts its place in front ("node 12 …: "). err may be
- * NULL everywhere. A message that is too long is shortened to PITH_ERROR_MESSAGE_SIZE at a UTF-8 boundary; its end, the
- * cause, is kept. Control characters of names from hostile files are written as \xNN. */
+ * NULL everywhere. A message that is too long is cut between characters, marked with "…": at its end, or, with a place
+ * in front of it, in its middle, since the cause stands at the end. Control characters are written as \xNN. */
 #ifndef PITH_BASE_ERROR_H
 #define PITH_BASE_ERROR_H
 

@@ -49,7 +49,7 @@ pith_status pith_json_fail(pith_json *j, pith_status code, const char *format, .
     char text[PITH_ERROR_MESSAGE_SIZE / 2], path[PATH_SIZE];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    pith_text_format(text, sizeof text, format, args);
     va_end(args);
     path_text(j, path, sizeof path);
     if (!j->name) return pith_fail(j->err, code, "%s%s%s", path, path[0] ? ": " : "", text);
@@ -461,8 +461,8 @@ int64_t pith_json_limit(pith_json *j, int64_t limit) {
     if (n >= 1 && n == (double)(int64_t)n) return (int64_t)n;
     const char *end = j->p;
     j->p = begin;
-    pith_json_fail(j, PITH_ERR_FORMAT, "%.*s is not a positive whole number; correct it or leave it out",
-                   (int)(end - begin), begin);
+    pith_json_fail(j, PITH_ERR_FORMAT, PITH_STR_FMT " is not a positive whole number; correct it or leave it out",
+                   PITH_STR_ARG(((pith_str){ begin, (size_t)(end - begin) })));
     return 0;
 }
 

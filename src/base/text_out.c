@@ -1,7 +1,6 @@
 /* text_out.c - see text_out.h. */
 #include "base/text_out.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +9,12 @@
 pith_text_out pith_text_begin(char *buffer, size_t size) {
     buffer[0] = 0;
     return (pith_text_out){ .buffer = buffer, .size = size };
+}
+
+int pith_text_most(const char *data, size_t size, size_t most) {
+    if (size <= most) return (int)size;
+    while (most && ((unsigned char)data[most] & 0xC0) == 0x80) most--;
+    return (int)most;
 }
 
 /* The buffer is filled to its end: its last characters make room for the mark, if there is room at all. */
@@ -25,17 +30,27 @@ static void text_cut(pith_text_out *out) {
     out->full = true;
 }
 
-void pith_text_put(pith_text_out *out, const char *format, ...) {
-    if (out->full) return;
+static void text_put(pith_text_out *out, const char *format, va_list args) {
     size_t room = out->size - out->used;
-    va_list args;
-    va_start(args, format);
     int n = vsnprintf(out->buffer + out->used, room, format, args);
-    va_end(args);
     if (n < 0)
         out->buffer[out->used] = 0;
     else if ((size_t)n < room)
         out->used += (size_t)n;
     else
         text_cut(out);
+}
+
+void pith_text_put(pith_text_out *out, const char *format, ...) {
+    if (out->full) return;
+    va_list args;
+    va_start(args, format);
+    text_put(out, format, args);
+    va_end(args);
+}
+
+size_t pith_text_format(char *buffer, size_t size, const char *format, va_list args) {
+    pith_text_out out = pith_text_begin(buffer, size);
+    text_put(&out, format, args);
+    return out.used;
 }

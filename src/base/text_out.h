@@ -9,6 +9,7 @@
 #ifndef PITH_BASE_TEXT_OUT_H
 #define PITH_BASE_TEXT_OUT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -21,5 +22,16 @@ typedef struct pith_text_out {
 /* An empty text; size is at least 1. */
 pith_text_out pith_text_begin(char *buffer, size_t size);
 void pith_text_put(pith_text_out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* vsnprintf that cuts as above. Returns the length. */
+size_t pith_text_format(char *buffer, size_t size, const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
+
+/* The first bytes of a span in a message, whole characters, and "…" if that is not all:
+ * printf(PITH_CUT_FMT, PITH_CUT(text, 60)). */
+#define PITH_CUT_FMT "%.*s%s"
+#define PITH_CUT(s, most)                                                                                              \
+    pith_text_most((s).data, (s).size, most), (s).data ? (s).data : "", (s).size > (most) ? "…" : ""
+int pith_text_most(const char *data, size_t size, size_t most);
 
 #endif

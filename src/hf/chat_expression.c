@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "base/text_out.h"
 #include "hf/chat_value.h"
 
 static const chat_value undefined = { .type = CHAT_UNDEFINED };
@@ -16,7 +17,7 @@ chat_value pith_chat_fail(chat_run *r, const char *at, const char *format, ...) 
     for (const char *p = r->text.data; p < at && p < r->text.data + r->text.size; p++) line += *p == '\n';
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(what, sizeof what, format, arguments);
+    pith_text_format(what, sizeof what, format, arguments);
     va_end(arguments);
     r->status = pith_fail(r->err, PITH_ERR_UNSUPPORTED, "%s: chat template, line %d: %s", r->source, line, what);
     return undefined;

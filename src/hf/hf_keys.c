@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "base/text_out.h"
 
 /* What any config.json may have: attributes of PretrainedConfig, of generation, and notes of tools. Those that other
  * files of Pith read (labels.c, hf_tasks.c, module_transformer.c) are here too. */
@@ -188,8 +189,8 @@ static pith_status hf_keys_take(hf_keys_check *c, pith_json *j, pith_str key, co
         pith_str raw = pith_json_raw(&before);
         if (hf_keys_same(j, value)) return PITH_OK;
         return pith_fail(c->err, PITH_ERR_UNSUPPORTED,
-                         "config.json: %s" PITH_STR_FMT " is %.*s; only " PITH_STR_FMT " is supported", c->section,
-                         PITH_STR_ARG(key), (int)(raw.size < 80 ? raw.size : 80), raw.data, PITH_STR_ARG(value));
+                         "config.json: %s" PITH_STR_FMT " is " PITH_CUT_FMT "; only " PITH_STR_FMT " is supported",
+                         c->section, PITH_STR_ARG(key), PITH_CUT(raw, 80), PITH_STR_ARG(value));
     }
     pith_json_skip(j);
     if (hf_keys_find(&value, k->ignores, key) || hf_keys_find(&value, hf_keys_common, key))

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/text_out.h"
 #include "hf/hf_builder.h"
 #include "hf/hf_keys.h"
 
@@ -14,7 +15,7 @@ void pith_hf_fail(pith_hf_builder *b, pith_status code, const char *format, ...)
     va_list arguments;
     if (b->status) return;
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    pith_text_format(message, sizeof message, format, arguments);
     va_end(arguments);
     b->status = pith_fail(b->err, code, "%s", message);
 }

@@ -7,6 +7,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "base/text_out.h"
 #include "hf/module_class.h"
 
 pith_str pith_module_path(const pith_module_reader *r, pith_str folder, const char *name) {
@@ -136,7 +137,7 @@ pith_status pith_module_decide(pith_module_reader *r, const char *what, pith_str
     char value[512];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(value, sizeof value, format, arguments);
+    pith_text_format(value, sizeof value, format, arguments);
     va_end(arguments);
     pith_str file = name ? pith_module_path(r, folder, name) : PITH_STR("");
     if (!file.data) return pith_fail_memory(r->err, folder.size);

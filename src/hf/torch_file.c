@@ -8,6 +8,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "graph/graph.h"
 #include "hf/torch_pickle.h"
 #include "hf/torch_zip.h"
 
@@ -29,6 +30,10 @@ typedef struct torch_file {
     torch_storage *named;
     size_t named_count, named_capacity;
     size_t copied; /* bytes of tensors that are no spans of the file */
+    /* Storages that do not lie where their type may, by key: each is copied once, for all of its tensors. */
+    pith_map moved;
+    char **moves;
+    size_t move_count, move_room, move_bytes;
     pith_error *err;
 } torch_file;
 
@@ -101,6 +106,33 @@ static void torch_gather(char *to, const char *from, const pith_torch_tensor *t,
     }
 }
 
+/* The storage, or its aligned copy. In the file no two storages of a zip archive lie over each other, so all copies
+ * together are no larger than the file; those of an old file, whose storages may have several names, are counted. */
+static pith_status torch_align(pith_str *span, torch_file *f, const pith_torch_tensor *t, size_t size) {
+    const size_t alignment = size < 8 ? size : 8;
+    const pith_tensor kind = { .dtype = t->dtype };
+    if (pith_constant_lies_anywhere(&kind) || (uintptr_t)span->data % alignment == 0) return PITH_OK;
+    pith_arena *arena = f->weights->arena;
+    if (!f->moves && pith_map_init(&f->moved, arena, 16)) return pith_fail_memory(f->err, 0);
+    uint32_t at = f->moves ? pith_map_get(&f->moved, t->key) : UINT32_MAX;
+    if (at == UINT32_MAX) {
+        void *moves = f->moves;
+        at = (uint32_t)f->move_count;
+        if (span->size > f->bytes.size - f->move_bytes)
+            return pith_fail(f->err, PITH_ERR_UNSUPPORTED, "the storages that must be copied are larger than the file");
+        char *copy = pith_arena_alloc64(arena, span->size);
+        if (!copy || !pith_arena_grow(arena, &moves, at, &f->move_room, sizeof *f->moves) ||
+            !pith_map_put(&f->moved, t->key, at, NULL))
+            return pith_fail_memory(f->err, span->size);
+        memcpy(copy, span->data, span->size);
+        f->moves = moves;
+        f->moves[f->move_count++] = copy;
+        f->move_bytes += span->size;
+    }
+    span->data = f->moves[at];
+    return PITH_OK;
+}
+
 static pith_status torch_place(torch_file *f, pith_str name, const pith_torch_tensor *t) {
     pith_str span;
     pith_tensor tensor;
@@ -108,16 +140,16 @@ static pith_status torch_place(torch_file *f, pith_str name, const pith_torch_te
     PITH_TRY(torch_find_storage(&span, f, t));
     PITH_TRY(torch_check(&dense, &tensor, f, t, span));
     const size_t size = (size_t)pith_dtype_bits(t->dtype) / 8;
-    const char *data = span.data + (size_t)t->offset * size;
     if (dense || !tensor.bytes) {
-        PITH_TRY(pith_weights_place(&tensor, data, f->weights->arena, f->err));
+        PITH_TRY(torch_align(&span, f, t, size));
+        tensor.data = (void *)(uintptr_t)(span.data + (size_t)t->offset * size);
     } else {
         f->copied += tensor.bytes; /* no more than the storage, for each tensor */
         if (f->copied > f->bytes.size)
             return pith_fail(f->err, PITH_ERR_UNSUPPORTED, "the tensors with strides are larger than the file");
         tensor.data = pith_arena_alloc64(f->weights->arena, tensor.bytes);
         if (!tensor.data) return pith_fail_memory(f->err, tensor.bytes);
-        torch_gather(tensor.data, data, t, size);
+        torch_gather(tensor.data, span.data + (size_t)t->offset * size, t, size);
     }
     return pith_weights_put(f->weights, name, &tensor, f->err);
 }

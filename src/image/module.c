@@ -16,7 +16,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/shared_library.h"
 #include "base/str.h"
+#include "base/text_out.h"
 
 #define MODULE_SYMBOL "pith_image_codecs"
 enum { PLACES = 3 };
@@ -50,6 +52,7 @@ static pith_status module_check(const pith_image_module *module, const char *pat
 static pith_status module_load(const pith_image_module **module, const module_kind *kind, const char *path,
                                pith_error *err) {
     int saved = errno;
+    PITH_TRY(pith_library_safe(err));
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const char *why = handle ? NULL : dlerror();
     const pith_image_module *found = handle ? dlsym(handle, MODULE_SYMBOL) : NULL;
@@ -141,12 +144,12 @@ static bool module_place(char *path, size_t size, const module_kind *kind, int i
 
 static pith_status module_search(const pith_image_module **module, const module_kind *kind, const char *format,
                                  pith_error *err) {
-    char file[4096], all[PITH_ERROR_MESSAGE_SIZE] = "";
+    char file[4096], all[PITH_ERROR_MESSAGE_SIZE];
+    pith_text_out places = pith_text_begin(all, sizeof all);
     for (int i = 0; i < PLACES; i++) {
         if (!module_place(file, sizeof file, kind, i)) continue;
         if (pith_file_exists(file)) return module_load(module, kind, file, err);
-        size_t used = strlen(all);
-        snprintf(all + used, sizeof all - used, "%s%.250s", used ? ", " : "", file);
+        pith_text_put(&places, "%s" PITH_CUT_FMT, places.used ? ", " : "", PITH_CUT(pith_str_of(file), 250));
     }
     return pith_fail(err, PITH_ERR_NOT_FOUND,
                      "%s pictures need the module %s, which is not there: %s; %s, or set module_path", format,

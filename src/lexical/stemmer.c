@@ -33,6 +33,7 @@ static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
 static pith_status stemmer_load(pith_error *err) {
     static const char *const names[] = { "libstemmer.so.0d", "libstemmer.so.0", "libstemmer.so" };
     stemmer_library found;
+    PITH_TRY(pith_library_safe(err));
     void *handle = pith_library_load(names, sizeof names / sizeof *names);
     if (!handle)
         return pith_fail(err, PITH_ERR_NOT_FOUND,

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "base/text_out.h"
 #include "image/resize.h"
 #include "model/picture_view.h"
 
@@ -97,7 +98,7 @@ pith_status pith_saved_read_pictures(pith_image_processor **processor, pith_erro
     if (in.status) return in.status;
     if (code) {
         PITH_TRY(pith_bytes_end(&in));
-        pith_fail(why, code, "%.*s", (int)(reason.size < 4096 ? reason.size : 4096), reason.data);
+        pith_fail(why, code, PITH_CUT_FMT, PITH_CUT(reason, 4096));
         return PITH_OK;
     }
     pith_image_processor *p = pith_memory_alloc(allocator, sizeof *p, 64);

@@ -137,6 +137,39 @@ static pith_status use_bytes(pith_tensor *tensor, pith_str bytes, const pith_onn
     return PITH_OK;
 }
 
+/* use_bytes for external data, which many tensors may share: equal spans are copied once. Spans that differ and lie
+ * over each other count each, and all copies together may be as large as the files. */
+static pith_status use_shared(pith_tensor *tensor, pith_str bytes, pith_onnx_source *source) {
+    const struct {
+        const char *data;
+        size_t size;
+    } place = { bytes.data, bytes.size };
+    pith_str key = { (const char *)&place, sizeof place };
+    uint32_t at = source->copied ? pith_map_get(&source->copies, key) : UINT32_MAX;
+    void *copied = source->copied;
+    size_t most = 0;
+    if (at != UINT32_MAX) {
+        tensor->data = source->copied[at];
+        return PITH_OK;
+    }
+    PITH_TRY(use_bytes(tensor, bytes, source));
+    if (tensor->data == (const void *)bytes.data) return PITH_OK;
+    for (size_t i = 0; i < source->files->count; i++) most += source->files->items[i].size;
+    source->copy_bytes += bytes.size;
+    if (source->copy_bytes > most)
+        return pith_fail(source->err, PITH_ERR_UNSUPPORTED,
+                         "tensors that lie over each other in the external data, at places that their type does not "
+                         "allow, are larger than the files; write the model again");
+    key = pith_arena_str(source->arena, key);
+    if (!key.data || (!copied && pith_map_init(&source->copies, source->arena, 16)) ||
+        !pith_arena_grow(source->arena, &copied, source->copy_count, &source->copy_room, sizeof *source->copied) ||
+        !pith_map_put(&source->copies, key, (uint32_t)source->copy_count, NULL))
+        return pith_fail_memory(source->err, bytes.size);
+    source->copied = copied;
+    source->copied[source->copy_count++] = tensor->data;
+    return PITH_OK;
+}
+
 /* Whether the file lies in the folder or below it; both are real paths. */
 static bool lies_in(const char *file, const char *folder, size_t folder_length) {
     if (folder_length && folder[folder_length - 1] == '/') folder_length--;
@@ -188,7 +221,7 @@ static pith_status use_external(pith_tensor *tensor, const proto *t, pith_onnx_s
                          (unsigned long long)t->offset, (unsigned long long)length, PITH_STR_ARG(t->location),
                          file.size);
     }
-    return use_bytes(tensor, (pith_str){ file.data + t->offset, (size_t)length }, source);
+    return use_shared(tensor, (pith_str){ file.data + t->offset, (size_t)length }, source);
 }
 
 /* Numbers stored in the repeated field, packed and single ones together; *only is the packed chunk if there is but one

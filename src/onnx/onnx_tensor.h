@@ -3,6 +3,7 @@
 #define PITH_ONNX_ONNX_TENSOR_H
 
 #include "base/file.h"
+#include "base/map.h"
 
 /* The file that is being read. */
 typedef struct pith_onnx_source {
@@ -12,6 +13,9 @@ typedef struct pith_onnx_source {
     pith_files *files;
     const char *external_dir;                  /* the only folder that may hold external data; NULL: none */
     pith_str external_location, external_data; /* the file that was used last */
+    pith_map copies;                           /* of external data, by address and size, to their place in copied */
+    void **copied;
+    size_t copy_count, copy_room, copy_bytes;
 } pith_onnx_source;
 
 /* Reads a TensorProto. Data in the engine's layout that is aligned for its type is used in place; other data is copied

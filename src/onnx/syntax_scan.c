@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "base/text_out.h"
 #include "onnx/syntax_words.h"
 
 /* More digits than any number that means something. */
@@ -29,7 +30,7 @@ void pith_scan_fail(pith_syntax_scan *s, pith_status code, const char *format, .
         start = p + 1;
     }
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    pith_text_format(message, sizeof message, format, arguments);
     va_end(arguments);
     if (code == PITH_ERR_MEMORY)
         pith_fail(s->err, code, "%s", message);
@@ -62,10 +63,11 @@ void pith_scan_expected(pith_syntax_scan *s, const char *what) {
         return;
     }
     size_t n = 1;
-    while (s->p + n < s->end && n < 40 && (unsigned char)s->p[n] >= 0x80) n++;
+    while (s->p + n < s->end && n <= 40 && (unsigned char)s->p[n] >= 0x80) n++;
     if (pith_scan_letter(*s->p))
-        while (s->p + n < s->end && n < 40 && (pith_scan_letter(s->p[n]) || scan_digit(s->p[n]))) n++;
-    pith_scan_fail(s, PITH_ERR_FORMAT, "%s is expected, not '%.*s'", what, (int)n, s->p);
+        while (s->p + n < s->end && n <= 40 && (pith_scan_letter(s->p[n]) || scan_digit(s->p[n]))) n++;
+    pith_scan_fail(s, PITH_ERR_FORMAT, "%s is expected, not '" PITH_CUT_FMT "'", what,
+                   PITH_CUT(((pith_str){ s->p, n }), 40));
 }
 
 void pith_scan_need(pith_syntax_scan *s, const char *what) {
@@ -182,7 +184,7 @@ pith_syntax_literal pith_scan_literal(pith_syntax_scan *s, pith_str *text) {
 static void scan_bad_number(pith_syntax_scan *s, pith_str text, const char *what) {
     if (s->failed) return;
     s->p = text.data;
-    pith_scan_fail(s, PITH_ERR_FORMAT, "%.*s is no %s", (int)(text.size < 60 ? text.size : 60), text.data, what);
+    pith_scan_fail(s, PITH_ERR_FORMAT, PITH_CUT_FMT " is no %s", PITH_CUT(text, 60), what);
 }
 
 static uint64_t scan_digits(pith_syntax_scan *s, pith_str text, uint64_t most, const char *what) {

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include "base/dtype.h"
+#include "base/str.h"
+#include "base/text_out.h"
 #include "ops/attrs.h"
 
 /* Most inputs and outputs of a program's operator. */
@@ -225,10 +227,10 @@ static pith_status custom_read_types(pith_custom_op *op, pith_error *err) {
         if (op->dtype_count == PITH_CUSTOM_TYPES)
             return pith_fail(err, PITH_ERR_ARGUMENT, "types has more than %d words", PITH_CUSTOM_TYPES);
         if (!set)
-            return pith_fail(
-                err, PITH_ERR_ARGUMENT,
-                "types: '%.*s' is not read; write names such as f32, i64 and bool with | between them, or *", (int)n,
-                at);
+            return pith_fail(err, PITH_ERR_ARGUMENT,
+                             "types: '" PITH_STR_FMT
+                             "' is not read; write names such as f32, i64 and bool with | between them, or *",
+                             PITH_STR_ARG(((pith_str){ at, n })));
         snprintf(op->text[op->dtype_count], sizeof op->text[0], "%.*s", (int)n, at);
         op->dtypes[op->dtype_count++] = set;
         at += n;
@@ -248,8 +250,10 @@ static pith_status custom_check_attributes(const char *text, pith_error *err) {
                              : count == PITH_ATTR_RULES_MAX ? "is one too many"
                                                             : "is a list, which has no default");
     }
-    return text && text[strspn(text, " ")] ? pith_fail(err, PITH_ERR_ARGUMENT, "attributes: '%.60s' is not read", text)
-                                           : PITH_OK;
+    return text && text[strspn(text, " ")]
+               ? pith_fail(err, PITH_ERR_ARGUMENT, "attributes: '" PITH_CUT_FMT "' is not read",
+                           PITH_CUT(pith_str_of(text), 60))
+               : PITH_OK;
 }
 
 static pith_status custom_check_counts(const pith_operator *o, pith_error *err) {

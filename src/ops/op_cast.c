@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/str.h"
+#include "base/text_out.h"
 #include "kernels/convert.h"
 #include "ops/infer.h"
 
@@ -55,7 +57,9 @@ static pith_status from_string(pith_run *r, const pith_tensor *x, pith_tensor *y
             }
         }
         double v = strtod(text, &end);
-        if (end == text || *end) return pith_op_fail(r, "element %lld '%.40s' is not a number", (long long)i, text);
+        if (end == text || *end)
+            return pith_op_fail(r, "element %lld '" PITH_CUT_FMT "' is not a number", (long long)i,
+                                PITH_CUT(pith_str_of(text), 40));
         pith_convert(y->data, y->dtype, i, &v, PITH_F64, 0, 1, true);
     }
     return PITH_OK;

@@ -109,7 +109,7 @@ void pith_report_add(pith_report *report, bool done, const char *what, const cha
     char text[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    pith_text_format(text, sizeof text, format, args);
     va_end(args);
     pith_str line = { text, strlen(text) };
     void *lines = report->lines;

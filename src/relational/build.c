@@ -7,11 +7,11 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "base/text_out.h"
 
 static pith_status build_note(pith_build *b, bool tell, const char *format, va_list args, pith_error *err) {
     char text[800];
-    vsnprintf(text, sizeof text, format, args);
-    text[pith_utf8_valid_prefix(text, strlen(text))] = 0;
+    pith_text_format(text, sizeof text, format, args);
     if (tell && b->options->warn) b->options->warn(b->options->user, text);
     if (!pith_arena_grow(PITH_BUILD_ARENA(b), (void **)&b->rdb->warnings, b->rdb->warning_count, &b->warning_room,
                          sizeof *b->rdb->warnings))

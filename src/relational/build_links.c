@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "base/text_out.h"
 #include "relational/build.h"
 
 pith_str pith_build_key(pith_arena *arena, const pith_text_table *t, const size_t *columns, size_t count, size_t row,
@@ -88,13 +89,13 @@ static pith_status link_all_lost(pith_build *b, const pith_rdb_link *link, const
                                  pith_error *err) {
     const pith_rdb_table *child = &b->rdb->tables[link->child], *parent = &b->rdb->tables[link->parent];
     return pith_build_tell(b, err,
-                           PITH_STR_FMT
-                           " (" PITH_STR_FMT "): column '" PITH_STR_FMT "': none of the %llu keys, as '%.*s"
-                           "', names a row of '" PITH_STR_FMT "', so the tables are not joined; compare how both files "
-                           "write their keys",
+                           PITH_STR_FMT " (" PITH_STR_FMT "): column '" PITH_STR_FMT
+                                        "': none of the %llu keys, as '" PITH_CUT_FMT "', names a row of '" PITH_STR_FMT
+                                        "', so the tables are not joined; compare how both files "
+                                        "write their keys",
                            PITH_STR_ARG(child->name), PITH_STR_ARG(b->schema->tables[link->child].file),
-                           PITH_STR_ARG(from->columns.items[0]), (unsigned long long)link->dangling,
-                           (int)(cell.size < 60 ? cell.size : 60), cell.data, PITH_STR_ARG(parent->name));
+                           PITH_STR_ARG(from->columns.items[0]), (unsigned long long)link->dangling, PITH_CUT(cell, 60),
+                           PITH_STR_ARG(parent->name));
 }
 
 static pith_status link_up(pith_build *b, pith_rdb_link *link, const pith_link_schema *from, const pith_map *keys,

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/error.h"
+#include "base/str.h"
 #include "relational/build.h"
 
 /* A column whose cells are all positive and as skewed as this, or more, is seen as a logarithm. The skewness of an
@@ -65,8 +66,8 @@ static pith_status statistics_column(pith_build *b, uint32_t table, uint32_t col
     for (uint32_t i = 0; i < b->rdb->task_count; i++) /* targets stay as they are asked for */
         automatic &= b->rdb->tasks[i].table != table || b->rdb->tasks[i].column != column;
     if (asked && n && low <= 0)
-        return pith_fail(err, PITH_ERR_FORMAT, "%s: column '%.*s' has the transform log, but holds %g", b->schema_path,
-                         (int)c->name.size, c->name.data, low);
+        return pith_fail(err, PITH_ERR_FORMAT, "%s: column '" PITH_STR_FMT "' has the transform log, but holds %g",
+                         b->schema_path, PITH_STR_ARG(c->name), low);
     c->log = false;
     const double skewness = statistics_moments(c, x, n, false);
     c->low = n ? low : 1;
@@ -75,8 +76,8 @@ static pith_status statistics_column(pith_build *b, uint32_t table, uint32_t col
         statistics_moments(c, x, n, true);
     }
     if (t->rows && n && c->sd == 1 && !c->log && low == x[0] && c->mean == x[0])
-        return pith_build_warn(b, err, "%.*s: column '%.*s' is constant", (int)t->name.size, t->name.data,
-                               (int)c->name.size, c->name.data);
+        return pith_build_warn(b, err, PITH_STR_FMT ": column '" PITH_STR_FMT "' is constant", PITH_STR_ARG(t->name),
+                               PITH_STR_ARG(c->name));
     return PITH_OK;
 }
 

@@ -53,6 +53,7 @@ static pthread_mutex_t pg_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static pith_status pg_find(pith_error *err) {
     static const char *const names[] = { "libpq.so.5", "libpq.so" };
+    PITH_TRY(pith_library_safe(err));
     void *library = pith_library_load(names, sizeof names / sizeof *names);
     pg_library l;
     const struct {

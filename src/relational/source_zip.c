@@ -21,7 +21,7 @@ typedef struct zip_member {
 typedef struct zip_archive {
     pith_str bytes;
     zip_member *members;
-    size_t count;
+    size_t count, unpacked; /* bytes of the members that were read; members may share their packed bytes */
 } zip_archive;
 
 static uint32_t zip_number(const char *p, int bytes) {
@@ -86,7 +86,7 @@ static pith_status zip_open(pith_table_source *source, pith_error *err) {
 /* The bytes of a member, unpacked and checked. */
 static pith_status zip_extract(pith_str *bytes, pith_table_source *source, const zip_member *m, const char *path,
                                pith_error *err) {
-    const zip_archive *z = source->state;
+    zip_archive *z = source->state;
     uint32_t crc;
     if (m->flags & 1) return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s is encrypted; unpack it", path);
     if (m->packed == UINT32_MAX || m->size == UINT32_MAX || m->offset == UINT32_MAX)
@@ -101,6 +101,8 @@ static pith_status zip_extract(pith_str *bytes, pith_table_source *source, const
     const pith_str packed = { z->bytes.data + begin, m->packed };
     pith_unpacked t = { .arena = source->arena };
     *bytes = packed;
+    z->unpacked += m->size;
+    if (z->unpacked > pith_unpacked_most(z->bytes.size)) return pith_unpacked_fail(source->path, err);
     if (m->method == 8) {
         if (m->size / ZIP_DENSEST > m->packed) return zip_damaged(source, "a member's size cannot be", err);
         if (!pith_unpacked_room(&t, (size_t)m->size + 1)) return pith_fail_memory(err, m->size);

@@ -19,6 +19,7 @@ static pthread_mutex_t sqlite_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static pith_status sqlite_find(const char *what, pith_error *err) {
     static const char *const names[] = { "libsqlite3.so.0", "libsqlite3.so" };
+    PITH_TRY(pith_library_safe(err));
     void *library = pith_library_load(names, sizeof names / sizeof *names);
     pith_sqlite s;
     const struct {

@@ -48,6 +48,7 @@ static pthread_mutex_t zlib_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static pith_status zlib_load(const char *path, pith_error *err) {
     static const char *const names[] = { "libz.so.1", "libz.so" };
+    PITH_TRY(pith_library_safe(err));
     void *library = pith_library_load(names, sizeof names / sizeof *names);
     zlib_library found;
     if (!library)
@@ -74,6 +75,18 @@ static pith_status zlib_ready(const char *path, pith_error *err) {
     const pith_status status = zlib.begin ? PITH_OK : zlib_load(path, err);
     pthread_mutex_unlock(&zlib_lock);
     return status;
+}
+
+size_t pith_unpacked_most(size_t packed) {
+    return packed < (SIZE_MAX - PITH_UNPACKED_FREE) / PITH_UNPACKED_TIMES
+               ? PITH_UNPACKED_TIMES * packed + PITH_UNPACKED_FREE
+               : SIZE_MAX;
+}
+
+pith_status pith_unpacked_fail(const char *path, pith_error *err) {
+    return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                     "%s unpacks to more than %d times its size and %d MiB; if that is right, unpack it yourself", path,
+                     PITH_UNPACKED_TIMES, PITH_UNPACKED_FREE >> 20);
 }
 
 bool pith_unpacked_room(pith_unpacked *t, size_t least) {
@@ -134,7 +147,10 @@ pith_status pith_inflate(pith_unpacked *t, pith_str bytes, int window, size_t mo
         else if (code == ZLIB_END)
             code = zlib.again(&z);
     }
-    if (code) status = zlib_fail(&z, code, what, path, (size_t)(at - (const uint8_t *)bytes.data), err);
+    if (code == ZLIB_TOO_LONG && window == PITH_INFLATE_GZIP)
+        status = pith_unpacked_fail(path, err);
+    else if (code)
+        status = zlib_fail(&z, code, what, path, (size_t)(at - (const uint8_t *)bytes.data), err);
     zlib.end(&z);
     return status;
 }

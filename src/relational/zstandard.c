@@ -32,6 +32,7 @@ static pthread_mutex_t zstd_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static pith_status zstd_load(const char *path, pith_error *err) {
     static const char *const names[] = { "libzstd.so.1", "libzstd.so" };
+    PITH_TRY(pith_library_safe(err));
     void *library = pith_library_load(names, sizeof names / sizeof *names);
     zstd_library found;
     if (!library)
@@ -54,8 +55,10 @@ bool pith_zstandard_is(pith_str bytes) { return bytes.size >= 4 && !memcmp(bytes
 
 static pith_status zstd_frames(pith_unpacked *t, void *stream, pith_str bytes, const char *path, pith_error *err) {
     zstd_in in = { bytes.data, bytes.size, 0 };
+    const size_t most = pith_unpacked_most(bytes.size);
     size_t left = 1; /* 0: a frame has ended and all of it is out */
     while (in.at < in.size || left) {
+        if (t->size > most) return pith_unpacked_fail(path, err);
         if (!pith_unpacked_room(t, 1)) return pith_fail_memory(err, t->room);
         zstd_out out = { t->data + t->size, t->room - t->size, 0 };
         const size_t before = in.at;

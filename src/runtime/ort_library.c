@@ -111,6 +111,7 @@ static pith_status ort_begin(pith_ort *ort, pith_error *err) {
 
 /* The handle is never closed. */
 static pith_status ort_open(pith_ort *ort, pith_error *err) {
+    PITH_TRY(pith_library_safe(err));
     void *handle = dlopen(ort->path, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
         const char *why = dlerror();

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "base/text_out.h"
 
 /* The setting that says where the external data of a model in memory is. */
 #define ORT_DATA_FOLDER "session.model_external_initializers_file_folder_path"
@@ -40,8 +41,8 @@ static pith_status ort_provider_read(ort_provider *p, const char *text, pith_err
     p->name = p->text;
     p->count = 0;
     if (!*text || (size_t)length >= sizeof p->text)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the provider '%.60s' is empty or longer than %zu bytes", text,
-                         sizeof p->text - 1);
+        return pith_fail(err, PITH_ERR_ARGUMENT, "the provider '" PITH_CUT_FMT "' is empty or longer than %zu bytes",
+                         PITH_CUT(pith_str_of(text), 60), sizeof p->text - 1);
     char *rest = strchr(p->text, ':');
     if (rest) *rest++ = 0;
     size_t size = strlen(p->text);
@@ -145,8 +146,8 @@ static pith_status ort_add_providers(const pith_ort *ort, ort_session_options *o
     char list[300];
     pith_text_out has = pith_text_begin(list, sizeof list);
     ort_list_providers(&has, ort);
-    return pith_fail(err, PITH_ERR_UNSUPPORTED, "none of the providers can be used (%.200s); %s has %s", why.message,
-                     ort->path, list);
+    return pith_fail(err, PITH_ERR_UNSUPPORTED, "none of the providers can be used (" PITH_STR_FMT "); %s has %s",
+                     PITH_STR_ARG(pith_str_of(why.message)), ort->path, list);
 }
 
 static pith_status ort_add_settings(const pith_ort *ort, ort_session_options *o, const pith_runtime_options *given,
@@ -156,7 +157,8 @@ static pith_status ort_add_settings(const pith_ort *ort, ort_session_options *o,
         const char *setting = given->settings[i], *equal = strchr(setting, '=');
         size_t size = equal ? (size_t)(equal - setting) : 0;
         if (!size || size >= sizeof key)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "the setting '%.60s' is not of the form key=value", setting);
+            return pith_fail(err, PITH_ERR_ARGUMENT, "the setting '" PITH_CUT_FMT "' is not of the form key=value",
+                             PITH_CUT(pith_str_of(setting), 60));
         memcpy(key, setting, size);
         key[size] = 0;
         PITH_TRY(pith_ort_check(ort, ort->AddSessionConfigEntry(o, key, equal + 1), setting, err));

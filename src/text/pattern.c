@@ -5,6 +5,8 @@
 
 #include "text/regex.h"
 #include "text/known_regex.h"
+#include "base/str.h"
+#include "base/text_out.h"
 
 struct pith_pattern {
     pith_str string;       /* data NULL: an expression */
@@ -20,7 +22,7 @@ static void pattern_compile(pith_pattern *pattern, pith_str regex, pith_json *j,
     pattern->engine = pith_part_find("regex");
     pith_part_used("regex");
     if (!pattern->engine) {
-        snprintf(place, sizeof place, "the expression '%.*s'", (int)(regex.size < 80 ? regex.size : 80), regex.data);
+        snprintf(place, sizeof place, "the expression '" PITH_CUT_FMT "'", PITH_CUT(regex, 80));
         pith_lacks_note(&loader->lacks, "parts", PITH_STR("regex"), place);
     } else if (pattern->engine->compile(&pattern->regex, regex, loader->arena, &err)) {
         pith_json_fail(j, err.code, "%s", err.message);

@@ -442,7 +442,8 @@ static void memory_limit(void **state) {
     assert_int_equal(pith_executor_run(limited, out, &in, 1, NULL, &f->err), PITH_ERR_MEMORY);
     pith_account_explain(&account, PITH_ERR_MEMORY, &f->err);
     assert_string_equal(f->err.message,
-                        "the memory limit is 262144 bytes: out of memory: the activations need 320000 bytes");
+                        "raise memory_limit (--memory-limit): the memory limit is 262144 bytes: out of memory: the "
+                        "activations need 320000 bytes");
     in = floats(data, 1, 12000, 0);
     for (int i = 0; i < 2; i++)
         if (pith_executor_run(limited, out, &in, 1, NULL, &f->err)) fail_msg("%s", f->err.message);

@@ -197,6 +197,7 @@ static void error_messages(void **state) {
         assert_true(size < PITH_ERROR_MESSAGE_SIZE && size > PITH_ERROR_MESSAGE_SIZE - 10);
         assert_int_equal(pith_utf8_valid_prefix(err.message, size), size);
         assert_null(strchr(err.message, '\\'));
+        assert_string_equal(err.message + size - 7, "\xf0\x9f\x98\x80\xe2\x80\xa6");
         pith_fail_at(&err, PITH_OK, "front: ");
         assert_memory_equal(err.message, "front: x", shift ? 8 : 7);
         size = strlen(err.message);
@@ -204,6 +205,13 @@ static void error_messages(void **state) {
         assert_int_equal(pith_utf8_valid_prefix(err.message, size), size);
         assert_null(strchr(err.message, '\\'));
     }
+    /* Bytes that grow to \xNN are cut between two of them. */
+    char bytes[PITH_ERROR_MESSAGE_SIZE];
+    memset(bytes, 1, sizeof bytes - 1);
+    bytes[sizeof bytes - 1] = 0;
+    pith_fail(&err, PITH_ERR_FORMAT, "%s", bytes);
+    assert_string_equal(err.message + strlen(err.message) - 7, "\\x01\xe2\x80\xa6");
+    assert_int_equal((strlen(err.message) - 3) % 4, 0);
     /* However many places come before it, the cause stays. */
     pith_fail(&err, PITH_ERR_RUN, "the cause");
     for (int i = 0; i < 1000; i++) pith_fail_at(&err, PITH_OK, "place %d: ", i);

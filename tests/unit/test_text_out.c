@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -21,6 +22,30 @@ static void pieces_follow_each_other(void **state) {
     pith_text_put(&out, "%s", "45678"); /* the last byte but the NUL */
     assert_string_equal(buffer, "0, 1, 2, 345678");
     assert_false(out.full);
+}
+
+static size_t format(char *buffer, size_t size, const char *how, ...) {
+    va_list args;
+    va_start(args, how);
+    const size_t used = pith_text_format(buffer, size, how, args);
+    va_end(args);
+    return used;
+}
+
+static void one_format(void **state) {
+    (void)state;
+    char buffer[10];
+    assert_int_equal(format(buffer, sizeof buffer, "%s", "123456789"), 9);
+    assert_string_equal(buffer, "123456789");
+    assert_int_equal(format(buffer, sizeof buffer, "%s", "12345€78"), 8);
+    assert_string_equal(buffer, "12345…");
+    const pith_str euros = { "a€€", 7 };
+    for (int most = 0; most < 9; most++) {
+        static const char *const cut[] = { "…", "a…", "a…", "a…", "a€…", "a€…", "a€…", "a€€", "a€€" };
+        char text[20];
+        snprintf(text, sizeof text, PITH_CUT_FMT, PITH_CUT(euros, (size_t)most));
+        assert_string_equal(text, cut[most]);
+    }
 }
 
 /* Every size, with characters of one to four bytes wherever the end falls. */
@@ -61,6 +86,7 @@ static void long_text_is_cut_and_marked(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_follow_each_other),
+        cmocka_unit_test(one_format),
         cmocka_unit_test(long_text_is_cut_and_marked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
