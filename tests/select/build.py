@@ -50,5 +50,18 @@ class Build(unittest.TestCase):
         self.assertIn("'- onnx' under 'readers:'", other.stderr)
 
 
+class Documented(unittest.TestCase):
+    def test_one_option_alone(self):
+        """The option of docs/selective-build.md with nothing else set: the configuration builds a complete pith to read the model."""
+        model = DATA / "modules/chain"
+        done = subprocess.run(["cmake", "-S", SOURCE, "-B", WORK / "documented", f"-DPITH_SELECT_OPS_MODEL={model}"], capture_output=True,
+                              text=True, timeout=3000)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        listed = WORK / "documented/pith_select_pith/models.yaml"
+        wanted = WORK / "wanted.yaml"
+        subprocess.run([PITH, "select", "--quiet", "-o", wanted, model], check=True, timeout=300)
+        self.assertEqual(listed.read_text(), wanted.read_text())
+
+
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
