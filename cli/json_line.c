@@ -30,7 +30,7 @@ static const char *skip_white(const char *p, const char *end) {
 
 bool json_line_blank(pith_str line) {
     line = skip_mark(line);
-    return skip_white(line.data, line.data + line.size) == line.data + line.size;
+    return !line.size || skip_white(line.data, line.data + line.size) == line.data + line.size;
 }
 
 /* ---- objects ---- */
