@@ -5,10 +5,13 @@
 #include "export/lower.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "base/error.h"
 #include "export/made.h"
+#include "export/standard.h"
 #include "ops/op.h"
 
 /* Returns what replaces output 0 of the node; nodes are made before it. */
@@ -128,10 +131,48 @@ static bool is_by_group(const pith_node *node) {
     return x->rank < 2 || scale->rank < 1 || !pith_dim_equal(x->dims[1], scale->dims[0]);
 }
 
-/* Forms of old opsets that no newer opset has: Softmax over several axes, Scan over a batch, and the above. */
+/* Forms of old opsets that no newer opset has: Softmax over several axes, Scan over a batch. */
 static bool is_inner(const pith_node *node) {
-    return !node->domain.size &&
-           (pith_node_int(node, "flatten", 0) || pith_node_int(node, "batched", 0) || is_by_group(node));
+    return !node->domain.size && (pith_node_int(node, "flatten", 0) || pith_node_int(node, "batched", 0));
+}
+
+/* Repeats a number per group for the channels of each group: [groups] to [channels]. */
+static pith_value *lower_to_channels(pith_maker *m, pith_value *v, int64_t groups, int64_t channels) {
+    const int64_t column[] = { groups, 1 }, all[] = { groups, channels / groups }, flat = -1;
+    pith_value *to_column = pith_graph_add_i64s(m->graph, PITH_STR(""), column, 2),
+               *to_all = pith_graph_add_i64s(m->graph, PITH_STR(""), all, 2),
+               *to_flat = pith_graph_add_i64s(m->graph, PITH_STR(""), &flat, 1);
+    if (!to_column || !to_all || !to_flat) m->status = pith_fail_memory(m->err, 0);
+    pith_value *y = PITH_MAKE(m, "Expand", PITH_MAKE(m, "Reshape", v, to_column), to_all);
+    y = PITH_MAKE(m, "Reshape", y, to_flat);
+    if (y) pith_type_set(&y->type, v->type.dtype, 1, &channels);
+    return y;
+}
+
+/* From opset 21 on, scale and bias have a number per channel. */
+static pith_status lower_groups(pith_node *node, int32_t opset, pith_error *err) {
+    char place[256];
+    if (opset < 21 || !is_by_group(node)) return PITH_OK;
+    const pith_type *x = &node->inputs[0]->type;
+    const int64_t groups = pith_node_int(node, "num_groups", 1), channels = x->rank > 1 ? x->dims[1] : -1;
+    if (!pith_dim_known(channels) || channels < 1 || groups < 1 || channels % groups)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: opset %d wants a scale per channel, whose number is not known",
+                         pith_node_place(node, place, sizeof place), opset);
+    for (int i = 1; i < 3; i++) {
+        pith_maker m = { node->graph, node, node->name, PITH_OK, err };
+        pith_value *y = lower_to_channels(&m, node->inputs[i], groups, channels);
+        if (m.status) return m.status;
+        if (pith_node_set_input(node, i, y)) return pith_fail_memory(err, 0);
+    }
+    node->opset = 21;
+    return PITH_OK;
+}
+
+/* What upgrades left, and files do not have. */
+static void lower_own_attrs(pith_node *node) {
+    static const char *const own[] = { "flatten", "batched", "lengths" };
+    for (size_t i = 0; i < sizeof own / sizeof *own && !node->domain.size; i++)
+        if (!pith_node_int(node, own[i], 0)) pith_node_unset(node, own[i]);
 }
 
 /* The modes of GridSample have other names from opset 20 on. */
@@ -170,7 +211,9 @@ pith_status pith_export_lower(pith_graph *graph, int32_t opset, pith_error *err)
         for (size_t a = 0; a < node->attr_count; a++) {
             if (node->attrs[a].kind == PITH_ATTR_GRAPH) PITH_TRY(pith_export_lower(node->attrs[a].graph, opset, err));
         }
+        lower_own_attrs(node);
         if (!lower_names(node, opset)) return pith_fail_memory(err, 0);
+        PITH_TRY(lower_groups(node, opset, err));
         if (is_newer(node, opset) || is_inner(node)) PITH_TRY(lower_node(node, opset, err));
     }
     return PITH_OK;
@@ -186,14 +229,61 @@ pith_status pith_export_lower_axes(pith_graph *graph, int32_t opset, pith_error 
     return PITH_OK;
 }
 
-int32_t pith_export_needs(const pith_graph *graph) {
-    int32_t needs = PITH_EXPORT_OPSET_LEAST;
+/* ---- the opset ---- */
+
+/* A reduction whose axes will be an attribute. */
+static bool reduction_holds(const pith_node *node, int32_t opset, char *why, size_t size) {
+    const pith_standard_form *form = pith_standard_find(node->domain, node->op_type, opset);
+    const int dtype = node->inputs[0]->type.dtype;
+    if (form && (dtype == PITH_UNDEFINED || pith_standard_takes(form, pith_standard_letter(form->inputs, 0), dtype)))
+        return true;
+    snprintf(why, size, "input 0 of type %s", pith_dtype_name(dtype));
+    return false;
+}
+
+/* Whether the node, or what it is lowered to, may stand in the opset. */
+static bool node_holds(pith_node *node, int32_t opset, char *why, size_t size) {
+    const bool newer = is_newer(node, opset);
+    if ((newer || is_inner(node)) && lowering_of(node)) return true;
+    if (newer && has_axes_to_lower(node)) return reduction_holds(node, opset, why, size);
+    if (newer || is_inner(node)) {
+        snprintf(why, size, "the operator, or a form of it that no newer opset has");
+        return is_inner(node); /* it is refused when it is lowered */
+    }
+    if (pith_str_is(node->op_type, "GroupNormalization") && !node->domain.size && node->opset >= 21 && opset < 21) {
+        snprintf(why, size, "a scale per channel");
+        return false;
+    }
+    lower_own_attrs(node);
+    return lower_names(node, opset) && pith_standard_holds(node, opset, why, size);
+}
+
+/* The first node that may not stand in the opset; NULL: all may. */
+static const pith_node *graph_lacks(const pith_graph *graph, int32_t opset, char *why, size_t size) {
     for (pith_node *node = graph->first; node; node = node->next) {
         for (size_t a = 0; a < node->attr_count; a++) {
-            int32_t inner = node->attrs[a].kind == PITH_ATTR_GRAPH ? pith_export_needs(node->attrs[a].graph) : 0;
-            if (inner > needs) needs = inner;
+            const pith_node *inner = node->attrs[a].kind == PITH_ATTR_GRAPH
+                                         ? graph_lacks(node->attrs[a].graph, opset, why, size)
+                                         : NULL;
+            if (inner) return inner;
         }
-        if (is_newer(node, needs) && !lowering_of(node) && !has_axes_to_lower(node)) needs = node->op->since;
+        if (!node_holds(node, opset, why, size)) return node;
     }
-    return needs;
+    return NULL;
+}
+
+pith_status pith_export_settle(int32_t *opset, const pith_graph *graph, const pith_opset_choice *choice,
+                               pith_error *err) {
+    char why[128] = "", place[256];
+    const pith_node *lacking = NULL;
+    for (*opset = choice->given ? choice->given : choice->least; *opset <= choice->most; ++*opset) {
+        lacking = graph_lacks(graph, *opset, why, sizeof why);
+        if (!lacking) return PITH_OK;
+        if (!choice->given) continue;
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: opset %d, which is asked for, lacks %s",
+                         pith_node_place(lacking, place, sizeof place), *opset, why);
+    }
+    return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: no opset from %d to %d has all of the model; the last one lacks %s",
+                     lacking ? pith_node_place(lacking, place, sizeof place) : "the model", choice->least,
+                     choice->most, why);
 }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "export/made.h"
+#include "export/standard.h"
 #include "ops/op.h"
 
 /* Operators that stay in f32: their results leave the range of f16 (sums of squares), need more digits than it has
@@ -77,21 +78,35 @@ static bool is_f32(const pith_value *v) { return v && v->type.dtype == PITH_F32;
 #define BF16_MOST 0x1.fep127f
 #define BF16_MASK 1e30f
 
-static uint16_t narrow_number(narrower *n, float x, pith_str name) {
+/* A limit stays above 0: something may be divided by it. */
+static uint16_t narrow_number(narrower *n, float x, bool limit, pith_str name) {
     const float most = n->dtype == PITH_F16 ? F16_MOST : BF16_MOST;
     if (fabsf(x) > most && !isinf(x)) {
         x = copysignf(most, x);
         if (!n->report->clamped++) n->report->clamped_in = name;
     }
     uint16_t bits = n->dtype == PITH_F16 ? pith_f16_of_f32(x) : pith_bf16_of_f32(x);
-    n->report->lost += x != 0.0f && !(bits & 0x7fff);
-    return bits;
+    const bool zero = x != 0.0f && !(bits & 0x7fff);
+    n->report->lost += zero && !limit;
+    return zero && limit ? bits | 1 : bits; /* the least number above 0 */
+}
+
+/* A number by itself, or numbers that others are compared with or divided by. */
+static bool narrow_is_limit(const pith_value *v) {
+    static const char *const ops[] = { "Max", "Min", "Clip" };
+    if (v->type.data->bytes == sizeof(float)) return true;
+    for (size_t i = 0; i < v->user_count; i++) {
+        const pith_node *user = v->users[i].node;
+        if (OP_IS_AMONG(user, ops) || (pith_str_is(user->op_type, "Div") && v->users[i].input == 1)) return true;
+    }
+    return false;
 }
 
 static pith_status narrow_constant(pith_value **narrow, narrower *n, const pith_value *v) {
     const pith_tensor *t = v->type.data;
     pith_tensor made = *t;
     const size_t count = t->bytes / sizeof(float);
+    const bool limit = narrow_is_limit(v);
     uint16_t *to = pith_arena_alloc64(n->graph->arena, count * sizeof *to + 1);
     if (!to) return pith_fail_memory(n->err, count * sizeof *to);
     for (size_t i = 0; i < count; i++) {
@@ -100,7 +115,7 @@ static pith_status narrow_constant(pith_value **narrow, narrower *n, const pith_
         if (isnan(x))
             return pith_fail(n->err, PITH_ERR_ARGUMENT, "constant '" PITH_STR_FMT "' has a NaN at element %zu",
                              PITH_STR_ARG(v->name), i);
-        to[i] = narrow_number(n, x, v->name);
+        to[i] = narrow_number(n, x, limit, v->name);
     }
     made.data = to;
     made.dtype = n->dtype;
@@ -147,9 +162,6 @@ static pith_status narrow_form(pith_value **form, narrower *n, pith_value *v, bo
     return PITH_OK;
 }
 
-/* Operators of com.microsoft that engines have for 16 bits on every device. */
-static const char *const narrow_contrib_ops[] = { "SkipLayerNormalization", "SkipSimplifiedLayerNormalization" };
-
 static bool narrow_is_kept(const narrower *n, const pith_node *node) {
     for (size_t i = 0; i < n->how->keep_count; i++) {
         const size_t size = strlen(n->how->keep[i]);
@@ -160,18 +172,36 @@ static bool narrow_is_kept(const narrower *n, const pith_node *node) {
     return false;
 }
 
-static bool narrow_is_wide(const narrower *n, const pith_node *node) {
+/* Whether the input may be of the narrow type, by the standard and for Pith. form: of the node's operator. */
+static bool narrow_is_taken(const narrower *n, const pith_standard_form *form, const pith_node *node, int input) {
+    return is_f32(node->inputs[input]) &&
+           pith_standard_takes(form, pith_standard_letter(form->inputs, input), n->dtype) &&
+           (!node->op || pith_op_takes(node->op, input, n->dtype));
+}
+
+/* A subgraph, or a sequence or optional whose items keep their type. */
+static bool narrow_is_opaque(const pith_node *node) {
+    for (size_t a = 0; a < node->attr_count; a++)
+        if (node->attrs[a].kind == PITH_ATTR_GRAPH || node->attrs[a].kind == PITH_ATTR_GRAPHS) return true;
+    for (int i = 0; i < node->input_count + node->output_count; i++) {
+        const pith_value *v = i < node->input_count ? node->inputs[i] : node->outputs[i - node->input_count];
+        if (v && (v->type.dtype == PITH_SEQUENCE || v->type.dtype == PITH_NONE)) return true;
+    }
+    return node->capture_count != 0;
+}
+
+static bool narrow_is_wide(const narrower *n, const pith_standard_form *form, const pith_node *node) {
     size_t inputs = 0, computed = 0, wide = 0;
+    if (!form) return true;
     for (int i = 0; i < node->input_count; i++) {
         const pith_value *v = node->inputs[i];
         if (!is_f32(v)) continue;
-        inputs++;
+        if (!inputs++ && !narrow_is_taken(n, form, node, i)) return true;
         if (v->kind == PITH_VALUE_CONST) continue;
         computed++;
         wide += n->forms[v->id].from_wide;
     }
-    const bool known = !node->domain.size || OP_IS_AMONG(node, narrow_contrib_ops);
-    if (!inputs || !known || node->capture_count || OP_IS_AMONG(node, wide_ops) || narrow_is_kept(n, node)) return true;
+    if (!inputs || narrow_is_opaque(node) || OP_IS_AMONG(node, wide_ops) || narrow_is_kept(n, node)) return true;
     return computed && computed == wide && OP_IS_AMONG(node, following_ops);
 }
 
@@ -185,21 +215,45 @@ static pith_status narrow_hint(narrower *n, pith_value *v) {
     return PITH_OK;
 }
 
-static pith_status narrow_node(narrower *n, pith_node *node) {
-    const bool wide = narrow_is_wide(n, node);
+/* Numbers of masks in attributes; see PITH_NARROW_MASK. */
+static pith_status narrow_attrs(narrower *n, pith_node *node) {
+    const float given = pith_node_float(node, "mask_filter_value", 0);
+    if (!(given < -(n->dtype == PITH_F16 ? F16_MOST : BF16_MASK))) return PITH_OK;
+    return pith_node_set_float(node, "mask_filter_value", PITH_NARROW_MASK) ? pith_fail_memory(n->err, 0) : PITH_OK;
+}
+
+/* Puts the inputs into their forms. Returns the letters of those that are narrow as bits in *letters. */
+static pith_status narrow_node_inputs(uint32_t *letters, narrower *n, pith_node *node, const pith_standard_form *form,
+                                      bool wide) {
+    *letters = 0;
     for (int i = 0; i < node->input_count; i++) {
-        pith_value *v = node->inputs[i], *form;
+        pith_value *v = node->inputs[i], *made;
         if (!is_f32(v) || v->id >= n->count) continue;
-        PITH_TRY(narrow_form(&form, n, v, wide, node));
-        if (form != v && pith_node_set_input(node, i, form)) return pith_fail_memory(n->err, 0);
+        const bool narrow = !wide && narrow_is_taken(n, form, node, i);
+        const char letter = narrow ? pith_standard_letter(form->inputs, i) : '\0';
+        if (letter >= 'a') *letters |= 1u << (letter - 'a');
+        PITH_TRY(narrow_form(&made, n, v, !narrow, node));
+        if (made != v && pith_node_set_input(node, i, made)) return pith_fail_memory(n->err, 0);
     }
+    return PITH_OK;
+}
+
+/* An output is narrow if it has the type of an input that is. */
+static pith_status narrow_node(narrower *n, pith_node *node) {
+    const pith_standard_form *form = pith_standard_find(node->domain, node->op_type, n->how->opset);
+    const bool wide = narrow_is_wide(n, form, node);
+    uint32_t letters;
+    PITH_TRY(narrow_node_inputs(&letters, n, node, form, wide));
+    if (!wide) PITH_TRY(narrow_attrs(n, node));
     for (int i = 0; i < node->output_count; i++) {
         pith_value *v = node->outputs[i];
         if (!is_f32(v)) continue;
+        const char letter = wide ? '\0' : pith_standard_letter(form->outputs, i);
+        const bool narrow = letter >= 'a' && letters >> (letter - 'a') & 1;
         narrow_forms *f = &n->forms[v->id];
-        *(wide ? &f->wide : &f->narrow) = v;
-        f->from_wide = wide;
-        if (!wide && v->hint) PITH_TRY(narrow_hint(n, v));
+        *(narrow ? &f->narrow : &f->wide) = v;
+        f->from_wide = !narrow;
+        if (narrow && v->hint) PITH_TRY(narrow_hint(n, v));
     }
     return PITH_OK;
 }

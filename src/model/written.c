@@ -119,6 +119,20 @@ pith_status pith_written_narrow(uint64_t *clamped, uint64_t *lost, pith_model *m
     return PITH_OK;
 }
 
+pith_status pith_written_settle(int32_t *opset, pith_model *model, const pith_opset_choice *choice, pith_error *err) {
+    PITH_TRY(pith_export_settle(opset, model->graph, choice, err));
+    PITH_TRY(pith_export_lower(model->graph, *opset, err));
+    return pith_ops_infer(model->graph, false, err);
+}
+
+void pith_written_declare(pith_graph *graph) {
+    for (size_t i = 0; i < graph->input_count + graph->output_count; i++) {
+        pith_value *v = i < graph->input_count ? graph->inputs[i] : graph->outputs[i - graph->input_count];
+        if (v->hint && v->hint->dtype == v->type.dtype && v->hint->rank == v->type.rank && !v->fixed)
+            memcpy(v->type.dims, v->hint->dims, sizeof v->type.dims);
+    }
+}
+
 pith_status pith_written_check_name(const char *data_name, pith_error *err) {
     if (data_name && (!*data_name || strchr(data_name, '/') || *data_name == '.'))
         return pith_fail(err, PITH_ERR_ARGUMENT, "'%s' is no name of a file beside the model", data_name);
