@@ -122,45 +122,49 @@ static const lowering *lowering_of(const pith_node *node) {
     return NULL;
 }
 
-static bool is_newer(const pith_node *node, int32_t opset) { return !node->domain.size && node->op->since > opset; }
-
 /* A scale for each group instead of each channel, as opsets 18 to 20 have it. */
 static bool is_by_group(const pith_node *node) {
-    if (!pith_str_is(node->op_type, "GroupNormalization") || node->opset >= 21) return false;
+    if (node->domain.size || !pith_str_is(node->op_type, "GroupNormalization") || node->opset >= 21) return false;
     const pith_type *x = &node->inputs[0]->type, *scale = &node->inputs[1]->type;
     return x->rank < 2 || scale->rank < 1 || !pith_dim_equal(x->dims[1], scale->dims[0]);
 }
+
+/* The first opset that has the node's form, if that can be told by its operator. */
+static int32_t form_since(const pith_node *node) { return is_by_group(node) ? 18 : node->op->since; }
+
+static bool is_newer(const pith_node *node, int32_t opset) { return !node->domain.size && form_since(node) > opset; }
 
 /* Forms of old opsets that no newer opset has: Softmax over several axes, Scan over a batch. */
 static bool is_inner(const pith_node *node) {
     return !node->domain.size && (pith_node_int(node, "flatten", 0) || pith_node_int(node, "batched", 0));
 }
 
-/* Repeats a number per group for the channels of each group: [groups] to [channels]. */
-static pith_value *lower_to_channels(pith_maker *m, pith_value *v, int64_t groups, int64_t channels) {
-    const int64_t column[] = { groups, 1 }, all[] = { groups, channels / groups }, flat = -1;
-    pith_value *to_column = pith_graph_add_i64s(m->graph, PITH_STR(""), column, 2),
-               *to_all = pith_graph_add_i64s(m->graph, PITH_STR(""), all, 2),
-               *to_flat = pith_graph_add_i64s(m->graph, PITH_STR(""), &flat, 1);
-    if (!to_column || !to_all || !to_flat) m->status = pith_fail_memory(m->err, 0);
-    pith_value *y = PITH_MAKE(m, "Expand", PITH_MAKE(m, "Reshape", v, to_column), to_all);
-    y = PITH_MAKE(m, "Reshape", y, to_flat);
-    if (y) pith_type_set(&y->type, v->type.dtype, 1, &channels);
-    return y;
+/* [groups, channels / groups], from the channels of x. */
+static pith_value *lower_group_shape(pith_maker *m, pith_value *x, pith_value *groups) {
+    const int64_t channels = x->type.rank > 1 ? x->type.dims[1] : PITH_DIM_UNKNOWN,
+                  count = *(const int64_t *)groups->type.data->data;
+    if (pith_dim_known(channels)) {
+        pith_value *shape = pith_graph_add_i64s(m->graph, PITH_STR(""), (int64_t[]){ count, channels / count }, 2);
+        if (!shape) m->status = pith_fail_memory(m->err, 0);
+        return shape;
+    }
+    pith_value *size = PITH_MAKE(m, "Shape", x);
+    pith_make_int(m, size, "start", 1);
+    pith_make_int(m, size, "end", 2);
+    pith_value *shape = PITH_MAKE(m, "Concat", groups, PITH_MAKE(m, "Div", size, groups));
+    pith_make_int(m, shape, "axis", 0);
+    return shape;
 }
 
-/* From opset 21 on, scale and bias have a number per channel. */
+/* From opset 21 on, scale and bias have a number per channel: each is repeated for the channels of its group. */
 static pith_status lower_groups(pith_node *node, int32_t opset, pith_error *err) {
-    char place[256];
     if (opset < 21 || !is_by_group(node)) return PITH_OK;
-    const pith_type *x = &node->inputs[0]->type;
-    const int64_t groups = pith_node_int(node, "num_groups", 1), channels = x->rank > 1 ? x->dims[1] : -1;
-    if (!pith_dim_known(channels) || channels < 1 || groups < 1 || channels % groups)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: opset %d wants a scale per channel, whose number is not known",
-                         pith_node_place(node, place, sizeof place), opset);
+    pith_maker m = { node->graph, node, node->name, PITH_OK, err };
+    pith_value *groups = pith_make_i64(&m, pith_node_int(node, "num_groups", 1));
+    pith_value *shape = groups ? lower_group_shape(&m, node->inputs[0], groups) : NULL;
     for (int i = 1; i < 3; i++) {
-        pith_maker m = { node->graph, node, node->name, PITH_OK, err };
-        pith_value *y = lower_to_channels(&m, node->inputs[i], groups, channels);
+        pith_value *column = PITH_MAKE(&m, "Unsqueeze", node->inputs[i], pith_make_i64(&m, -1));
+        pith_value *y = PITH_MAKE(&m, "Reshape", PITH_MAKE(&m, "Expand", column, shape), pith_make_i64(&m, -1));
         if (m.status) return m.status;
         if (pith_node_set_input(node, i, y)) return pith_fail_memory(err, 0);
     }
@@ -198,7 +202,7 @@ static pith_status lower_node(pith_node *node, int32_t opset, pith_error *err) {
                          pith_node_place(node, place, sizeof place), PITH_EXPORT_OPSET_LEAST);
     if (!y)
         return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: its operator needs opset %d, and %d is asked for",
-                         pith_node_place(node, place, sizeof place), node->op->since, opset);
+                         pith_node_place(node, place, sizeof place), form_since(node), opset);
     y->type = node->outputs[0]->type;
     if (pith_value_replace(node->outputs[0], y)) return pith_fail_memory(err, 0);
     pith_node_remove(node);
@@ -241,8 +245,9 @@ static bool reduction_holds(const pith_node *node, int32_t opset, char *why, siz
     return false;
 }
 
-/* Whether the node, or what it is lowered to, may stand in the opset. */
-static bool node_holds(pith_node *node, int32_t opset, char *why, size_t size) {
+/* Whether the node, or what it is lowered to, may stand in the opset. asked: of those that it may stand in, not only
+ * the best. */
+static bool node_holds(pith_node *node, int32_t opset, bool asked, char *why, size_t size) {
     const bool newer = is_newer(node, opset);
     if ((newer || is_inner(node)) && lowering_of(node)) return true;
     if (newer && has_axes_to_lower(node)) return reduction_holds(node, opset, why, size);
@@ -250,24 +255,21 @@ static bool node_holds(pith_node *node, int32_t opset, char *why, size_t size) {
         snprintf(why, size, "the operator, or a form of it that no newer opset has");
         return is_inner(node); /* it is refused when it is lowered */
     }
-    if (pith_str_is(node->op_type, "GroupNormalization") && !node->domain.size && node->opset >= 21 && opset < 21) {
-        snprintf(why, size, "a scale per channel");
-        return false;
-    }
+    if (asked && is_by_group(node) && opset < 21) return true; /* deprecated there; engines have it all the same */
     lower_own_attrs(node);
     return lower_names(node, opset) && pith_standard_holds(node, opset, why, size);
 }
 
 /* The first node that may not stand in the opset; NULL: all may. */
-static const pith_node *graph_lacks(const pith_graph *graph, int32_t opset, char *why, size_t size) {
+static const pith_node *graph_lacks(const pith_graph *graph, int32_t opset, bool asked, char *why, size_t size) {
     for (pith_node *node = graph->first; node; node = node->next) {
         for (size_t a = 0; a < node->attr_count; a++) {
             const pith_node *inner = node->attrs[a].kind == PITH_ATTR_GRAPH
-                                         ? graph_lacks(node->attrs[a].graph, opset, why, size)
+                                         ? graph_lacks(node->attrs[a].graph, opset, asked, why, size)
                                          : NULL;
             if (inner) return inner;
         }
-        if (!node_holds(node, opset, why, size)) return node;
+        if (!node_holds(node, opset, asked, why, size)) return node;
     }
     return NULL;
 }
@@ -277,7 +279,7 @@ pith_status pith_export_settle(int32_t *opset, const pith_graph *graph, const pi
     char why[128] = "", place[256];
     const pith_node *lacking = NULL;
     for (*opset = choice->given ? choice->given : choice->least; *opset <= choice->most; ++*opset) {
-        lacking = graph_lacks(graph, *opset, why, sizeof why);
+        lacking = graph_lacks(graph, *opset, choice->given != 0, why, sizeof why);
         if (!lacking) return PITH_OK;
         if (!choice->given) continue;
         return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: opset %d, which is asked for, lacks %s",

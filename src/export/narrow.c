@@ -270,7 +270,9 @@ static pith_status narrow_outputs(narrower *n) {
         values[i] = v;
         if (!is_f32(v)) continue;
         PITH_TRY(narrow_form(&values[i], n, v, !n->how->ports, NULL));
-        if (values[i] != v) v->name = PITH_STR("");
+        if (values[i] == v) continue;
+        v->name = PITH_STR("");
+        values[i]->hint = v->hint; /* its sizes */
     }
     return pith_export_set_outputs(g, values, names, g->output_count, n->err);
 }

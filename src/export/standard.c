@@ -125,6 +125,10 @@ bool pith_standard_holds(const pith_node *node, int32_t opset, char *why, size_t
         snprintf(why, size, "the operator");
         return !pith_standard_find(node->domain, node->op_type, INT32_MAX); /* none of the standard's: it has no row */
     }
+    if (!form->max_inputs && form->min_inputs) {
+        snprintf(why, size, "the operator, which has ended");
+        return false;
+    }
     const int inputs = standard_count(node->inputs, node->input_count - node->capture_count),
               outputs = standard_count(node->outputs, node->output_count);
     if (inputs < form->min_inputs || (form->max_inputs >= 0 && inputs > form->max_inputs) ||

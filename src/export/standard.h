@@ -11,7 +11,7 @@ enum { STANDARD_SLOTS = 12 };
 typedef struct pith_standard_form {
     const char *domain, *op;
     int32_t since;                        /* the first opset */
-    int32_t min_inputs, max_inputs;       /* -1: any number. Fewer than min: the operator has ended with this opset */
+    int32_t min_inputs, max_inputs;       /* -1: any number. 1 and 0: it has ended, or is deprecated */
     int32_t max_outputs;
     const char *inputs, *outputs;         /* a letter per port, the last one for all further ones. Ports with the same
                                              small letter have one type; those of a capital one do not depend on others */

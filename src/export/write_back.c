@@ -250,6 +250,7 @@ static const back_form forms[] = {
     { "EmbedNorm", NULL, pith_back_embed_norm }, /* EmbedLayerNormalization; or lowered */
     { "Linear", back_linear_fits, back_linear }, /* MatMul, then BiasGelu, FastGelu, QuickGelu, or Add, Relu, … */
     { "MoveAxis", back_move_axis_fits, back_move_axis },    /* Transpose */
+    { "QuantizedLSTM", NULL, pith_back_quantized_lstm }, /* DynamicQuantizeLSTM, which it was */
     { "QuantizedAdd", NULL, pith_back_quantized_add },      /* QLinearAdd, or as pass_qdq.c found it */
     { "Rotary", pith_back_rotary_fits, pith_back_rotary },  /* RotaryEmbedding */
     { "ScoreMask", back_score_mask_fits, back_score_mask }, /* Cast, Where, Unsqueeze */

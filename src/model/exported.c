@@ -174,7 +174,7 @@ static pith_status exported_run(exported *x, const pith_onnx_sinks *sinks, bool 
     choice.least = x->opset;
     PITH_TRY(pith_written_settle(&x->opset, x->m, &choice, x->err));
     PITH_TRY(pith_export_lower_axes(graph, x->opset, x->err));
-    pith_written_declare(graph);
+    PITH_TRY(pith_written_declare(graph, x->err));
     const pith_written_form form = { x->opset, x->o->data_name, x->o->data_always != 0 };
     pith_written w;
     PITH_TRY(pith_written_write(&w, x->m, &form, sinks, x->err));

@@ -295,7 +295,7 @@ static pith_status quantized_run(pith_model *m, const pith_quantize_model_option
     form.opset = report->opset;
     PITH_TRY(pith_export_lower_axes(graph, report->opset, err));
     PITH_TRY(pith_quantized_rewrite(&q, err));
-    pith_written_declare(graph);
+    PITH_TRY(pith_written_declare(graph, err));
     const pith_written_form written = { report->opset, o->data_name, o->data_always != 0 };
     PITH_TRY(pith_written_write(&w, m, &written, sinks, err));
     report->matmuls = q.matmuls;

@@ -83,9 +83,10 @@ static uint64_t written_parameters(const pith_graph *graph) {
 
 pith_status pith_written_open(pith_model **model, const char *path, int level, pith_open_options *open,
                               pith_error *err) {
+    static const pith_opt_limits limits = { .runs = SIZE_MAX, .to_write = true };
     open->optimization = level;
     const pith_origin origin = pith_origin_path(path);
-    PITH_TRY(pith_model_open_limited(model, &origin, open, NULL, err));
+    PITH_TRY(pith_model_open_limited(model, &origin, open, &limits, err));
     if (!(*model)->compiled.writer) return PITH_OK;
     pith_model_destroy(*model);
     return pith_fail(err, PITH_ERR_UNSUPPORTED,
@@ -125,12 +126,50 @@ pith_status pith_written_settle(int32_t *opset, pith_model *model, const pith_op
     return pith_ops_infer(model->graph, false, err);
 }
 
-void pith_written_declare(pith_graph *graph) {
-    for (size_t i = 0; i < graph->input_count + graph->output_count; i++) {
-        pith_value *v = i < graph->input_count ? graph->inputs[i] : graph->outputs[i - graph->input_count];
-        if (v->hint && v->hint->dtype == v->type.dtype && v->hint->rank == v->type.rank && !v->fixed)
-            memcpy(v->type.dims, v->hint->dims, sizeof v->type.dims);
+/* The symbols of an input's axes, which stand for what the file declares. */
+static void written_take_sizes(pith_dim *sizes, const pith_dims *dims, const pith_value *input) {
+    const pith_type *t = &input->type, *hint = input->hint;
+    for (int d = 0; hint && hint->rank == t->rank && d < t->rank; d++) {
+        const int32_t symbol = pith_dim_symbol_index(dims, t->dims[d]);
+        if (symbol >= 0 && pith_dim_known(hint->dims[d])) sizes[symbol] = hint->dims[d];
     }
+}
+
+/* Numbers that follow from the sizes; else what the file declares; else what follows of the symbols. */
+static void written_declare_port(pith_value *v, const pith_dims *dims, const pith_dim *sizes) {
+    const pith_type *hint = v->hint && v->hint->rank >= 0 ? v->hint : NULL;
+    if (v->type.rank < 0 && hint) {
+        v->type.rank = hint->rank;
+        memcpy(v->type.dims, hint->dims, sizeof v->type.dims);
+    }
+    for (int d = 0; d < v->type.rank; d++) {
+        const pith_dim size = pith_dim_eval(dims, v->type.dims[d], sizes);
+        const bool declared = hint && hint->rank == v->type.rank && hint->dims[d] != PITH_DIM_UNKNOWN;
+        if (pith_dim_known(size))
+            v->type.dims[d] = size;
+        else if (declared && !v->fixed)
+            v->type.dims[d] = hint->dims[d];
+    }
+}
+
+static void written_declare_graph(pith_graph *graph, const pith_dim *sizes) {
+    for (size_t i = 0; i < graph->input_count + graph->output_count; i++)
+        written_declare_port(i < graph->input_count ? graph->inputs[i] : graph->outputs[i - graph->input_count],
+                             graph->dims, sizes);
+    for (const pith_node *node = graph->first; node; node = node->next)
+        for (size_t a = 0; a < node->attr_count; a++)
+            if (node->attrs[a].kind == PITH_ATTR_GRAPH) written_declare_graph(node->attrs[a].graph, sizes);
+}
+
+pith_status pith_written_declare(pith_graph *graph, pith_error *err) {
+    const size_t symbols = pith_dims_symbol_count(graph->dims);
+    pith_dim *sizes = pith_arena_array(graph->arena, symbols + 1, sizeof *sizes);
+    if (!sizes) return pith_fail_memory(err, symbols * sizeof *sizes);
+    for (size_t i = 0; i < symbols; i++) sizes[i] = PITH_DIM_UNKNOWN;
+    for (size_t i = 0; i < graph->input_count; i++)
+        if (!graph->inputs[i]->fixed) written_take_sizes(sizes, graph->dims, graph->inputs[i]);
+    written_declare_graph(graph, sizes);
+    return PITH_OK;
 }
 
 pith_status pith_written_check_name(const char *data_name, pith_error *err) {

@@ -37,8 +37,9 @@ pith_status pith_written_narrow(uint64_t *clamped, uint64_t *lost, pith_model *m
 /* Sets *opset to one in which all of model->graph may stand (export/lower.h), and lowers and infers the graph for it. */
 pith_status pith_written_settle(int32_t *opset, pith_model *model, const pith_opset_choice *choice, pith_error *err);
 
-/* The inputs and outputs get the sizes that the model's file declares. Types cannot be inferred any more. */
-void pith_written_declare(pith_graph *graph);
+/* Inputs and outputs, also of subgraphs, get the sizes that the model's file declares for its inputs, and what follows
+ * from them. Types cannot be inferred any more. */
+pith_status pith_written_declare(pith_graph *graph, pith_error *err);
 
 /* PITH_ERR_ARGUMENT unless the name is that of a file beside the model; NULL is allowed. */
 pith_status pith_written_check_name(const char *data_name, pith_error *err);
