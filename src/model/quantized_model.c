@@ -192,7 +192,7 @@ static pith_status quantized_watch(pith_range *ranges, pith_quantized *q, pith_m
     for (size_t i = 0; i < q->count; i++) {
         q->weights[i].low = ranges[i].low;
         q->weights[i].high = ranges[i].high;
-        q->weights[i].unseen = q->form->kind == PITH_QUANTIZED_STATIC && !q->weights[i].table && !ranges[i].row_count;
+        q->weights[i].unseen = q->form->kind == PITH_QUANTIZED_STATIC && !q->weights[i].table && !q->weights[i].other && !ranges[i].row_count;
     }
     return PITH_OK;
 }
@@ -239,7 +239,7 @@ static pith_status quantized_smooth_all(pith_quantized *q, const pith_range *ran
     pith_status status = PITH_OK;
     pith_arena_init(&scratch, allocator);
     for (size_t i = 0; i < q->count && !status; i++) {
-        if (q->weights[i].table || q->weights[i].codes.codes || !ranges[i].row_count) continue;
+        if (q->weights[i].table || q->weights[i].other || q->weights[i].codes.codes || !ranges[i].row_count) continue;
         if (!pith_quantized_smooth(q, i, ranges[i].rows, ranges[i].row_count, &scratch))
             status = pith_fail_memory(err, 0);
     }
