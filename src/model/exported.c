@@ -130,6 +130,19 @@ static pith_status exported_hint(pith_value *given, const pith_value *input, pit
     return PITH_OK;
 }
 
+/* Nodes that made int32 of the int64 input take the one in its place as it is. */
+static pith_status exported_skip_casts(const pith_value *input, pith_value *given, pith_error *err) {
+    for (size_t i = input->user_count; i-- > 0;) {
+        pith_node *user = input->users[i].node;
+        if (user->domain.size || !pith_str_is(user->op_type, "Cast") || pith_node_int(user, "to", 0) != PITH_I32 ||
+            user->graph != input->graph || user->outputs[0]->output_uses)
+            continue;
+        if (pith_value_replace(user->outputs[0], given)) return pith_fail_memory(err, 0);
+        pith_node_remove(user);
+    }
+    return PITH_OK;
+}
+
 static pith_status exported_int32_inputs(const exported *x) {
     pith_graph *graph = x->m->graph;
     for (size_t i = 0; i < graph->input_count && x->o->int32_inputs; i++) {
@@ -141,6 +154,7 @@ static pith_status exported_int32_inputs(const exported *x) {
         given->type = input->type;
         given->type.dtype = PITH_I32;
         PITH_TRY(exported_hint(given, input, x->err));
+        PITH_TRY(exported_skip_casts(input, given, x->err));
         pith_value *wide = pith_make_cast(&m, given, PITH_I64);
         if (m.status) return m.status;
         wide->type = input->type;
@@ -149,6 +163,7 @@ static pith_status exported_int32_inputs(const exported *x) {
         wide->name = PITH_STR("");
         graph->inputs[i] = given;
     }
+    if (x->o->int32_inputs) pith_graph_sweep(graph);
     return PITH_OK;
 }
 
