@@ -84,7 +84,8 @@ bool pith_standard_takes(const pith_standard_form *form, char letter, int dtype)
 static bool standard_takes_type(const pith_standard_form *form, char letter, const pith_type *t) {
     if (t->dtype == PITH_UNDEFINED || t->dtype == PITH_NONE) return true;
     if (t->dtype != PITH_SEQUENCE) return pith_standard_takes(form, letter, t->dtype);
-    return letter && (t->item_dtype <= 0 || standard_set_of(form, letter)->items >> t->item_dtype & 1);
+    return letter && (t->item_dtype <= 0 || t->item_dtype >= PITH_DTYPE_COUNT ||
+                      standard_set_of(form, letter)->items >> t->item_dtype & 1);
 }
 
 static int standard_count(pith_value *const *ports, int count) {
