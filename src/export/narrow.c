@@ -313,6 +313,35 @@ static pith_status narrow_inputs(narrower *n) {
     return PITH_OK;
 }
 
+/* Whether all numbers are ones that a Cast rounds as narrow_number does. */
+static bool narrow_casts(const narrower *n, const pith_tensor *t) {
+    const float most = n->dtype == PITH_F16 ? F16_MOST : BF16_MOST;
+    for (size_t i = 0; i < t->bytes / sizeof(float); i++) {
+        float x;
+        memcpy(&x, (const char *)t->data + i * sizeof x, sizeof x);
+        if (!(fabsf(x) <= most)) return false;
+    }
+    return true;
+}
+
+/* Large constants that are needed in both types are stored as f32 and cast: two of them would be larger than before. */
+static pith_status narrow_store_once(narrower *n) {
+    enum { WORTH = 1024 };
+    for (size_t i = 0; i < n->count; i++) {
+        pith_value *v = n->graph->values[i], *narrow = n->forms[i].narrow;
+        if (v->kind != PITH_VALUE_CONST || !narrow || !narrow->user_count || n->forms[i].wide != v ||
+            !(v->user_count || v->output_uses) || v->type.data->bytes < WORTH || !narrow_casts(n, v->type.data))
+            continue;
+        pith_maker m = { n->graph, n->graph->first, v->name, PITH_OK, n->err };
+        pith_value *cast = pith_make_cast(&m, v, n->dtype);
+        if (m.status) return m.status;
+        cast->type = narrow->type;
+        cast->type.data = NULL;
+        if (pith_value_replace(narrow, cast)) return pith_fail_memory(n->err, 0);
+    }
+    return PITH_OK;
+}
+
 pith_status pith_export_narrow(pith_narrow_report *report, pith_graph *graph, const pith_narrow_form *form,
                                pith_error *err) {
     narrower n = {
@@ -332,6 +361,7 @@ pith_status pith_export_narrow(pith_narrow_report *report, pith_graph *graph, co
         PITH_TRY(narrow_node(&n, node));
     }
     PITH_TRY(narrow_outputs(&n));
+    PITH_TRY(narrow_store_once(&n));
     for (size_t i = 0; i < n.count; i++) { /* inference passes over nodes without operator */
         pith_value *v = graph->values[i];
         if (v->producer && !v->producer->op && n.forms[i].narrow == v) v->type.dtype = n.dtype;

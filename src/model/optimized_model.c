@@ -108,7 +108,10 @@ static pith_status optimized_write(const optimized *x, const pith_onnx_sinks *si
     PITH_TRY(pith_written_settle(&x->report->opset, x->m, &choice, x->err));
     PITH_TRY(pith_export_lower_axes(graph, x->report->opset, x->err));
     PITH_TRY(pith_export_share_constants(&shared, graph, x->err));
-    if (!x->o->free_shapes) PITH_TRY(pith_written_declare(graph, x->err));
+    if (x->o->free_shapes)
+        pith_written_declare_ranks(graph);
+    else
+        PITH_TRY(pith_written_declare(graph, x->err));
     pith_graph_sweep(graph);
     const pith_written_form form = { x->report->opset, x->o->data_name, x->o->data_always != 0 };
     PITH_TRY(pith_written_write(&w, x->m, &form, sinks, x->err));

@@ -135,13 +135,17 @@ static void written_take_sizes(pith_dim *sizes, const pith_dims *dims, const pit
     }
 }
 
+/* A rank that does not follow is the declared one. */
+static void written_declare_rank(pith_value *v) {
+    if (v->type.rank >= 0 || !v->hint || v->hint->rank < 0 || v->type.dtype == PITH_SEQUENCE) return;
+    v->type.rank = v->hint->rank;
+    for (int d = 0; d < v->type.rank; d++) v->type.dims[d] = PITH_DIM_UNKNOWN;
+}
+
 /* Numbers that follow from the sizes; else what the file declares; else what follows of the symbols. */
 static void written_declare_port(pith_value *v, const pith_dims *dims, const pith_dim *sizes) {
     const pith_type *hint = v->hint && v->hint->rank >= 0 ? v->hint : NULL;
-    if (v->type.rank < 0 && hint) {
-        v->type.rank = hint->rank;
-        memcpy(v->type.dims, hint->dims, sizeof v->type.dims);
-    }
+    written_declare_rank(v);
     for (int d = 0; d < v->type.rank; d++) {
         const pith_dim size = pith_dim_eval(dims, v->type.dims[d], sizes);
         const bool declared = hint && hint->rank == v->type.rank && hint->dims[d] != PITH_DIM_UNKNOWN;
@@ -159,6 +163,10 @@ static void written_declare_graph(pith_graph *graph, const pith_dim *sizes) {
     for (const pith_node *node = graph->first; node; node = node->next)
         for (size_t a = 0; a < node->attr_count; a++)
             if (node->attrs[a].kind == PITH_ATTR_GRAPH) written_declare_graph(node->attrs[a].graph, sizes);
+}
+
+void pith_written_declare_ranks(pith_graph *graph) {
+    for (size_t i = 0; i < graph->output_count; i++) written_declare_rank(graph->outputs[i]);
 }
 
 pith_status pith_written_declare(pith_graph *graph, pith_error *err) {

@@ -40,6 +40,8 @@ pith_status pith_written_settle(int32_t *opset, pith_model *model, const pith_op
 /* Inputs and outputs, also of subgraphs, get the sizes that the model's file declares for its inputs, and what follows
  * from them. Types cannot be inferred any more. */
 pith_status pith_written_declare(pith_graph *graph, pith_error *err);
+/* Of outputs, nothing but the rank, where it does not follow. */
+void pith_written_declare_ranks(pith_graph *graph);
 
 /* PITH_ERR_ARGUMENT unless the name is that of a file beside the model; NULL is allowed. */
 pith_status pith_written_check_name(const char *data_name, pith_error *err);
