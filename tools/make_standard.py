@@ -27,13 +27,12 @@ Form = collections.namedtuple("Form", "domain name since deprecated low high out
 
 
 def mask(names):
-    """Bits of tensors' element types, and of sequences'. An optional counts as what it may hold."""
+    """Bits of tensors' element types, and of sequences'. Optionals are left out: nothing is known of what they hold."""
     tensors = items = 0
     for name in names:
-        inner = re.sub(r"^optional\((.*)\)$", r"\1", name)
-        item = re.sub(r"^seq\((.*)\)$", r"\1", inner)
+        item = re.sub(r"^seq\((.*)\)$", r"\1", name)
         bit = 1 << NUMBERS[item] if item in NUMBERS else 0
-        if item == inner:
+        if item == name:
             tensors |= bit
         else:
             items |= bit

@@ -47,7 +47,10 @@ static pith_value *lower_rms_norm(pith_maker *m, pith_node *node) {
     pith_value *mean =
         PITH_MAKE(m, "ReduceMean", PITH_MAKE(m, "Pow", x, lower_number(m, x, 2.0f)), pith_make_i64(m, -1));
     mean = PITH_MAKE(m, "Add", mean, lower_number(m, x, pith_node_float(node, "epsilon", 1e-5f)));
-    return PITH_MAKE(m, "Mul", PITH_MAKE(m, "Div", x, PITH_MAKE(m, "Sqrt", mean)), node->inputs[1]);
+    pith_value *y = PITH_MAKE(m, "Div", x, PITH_MAKE(m, "Sqrt", mean)), *scale = node->inputs[1];
+    if (scale->type.dtype != x->type.dtype && scale->type.dtype != PITH_UNDEFINED)
+        y = pith_make_cast(m, y, scale->type.dtype);
+    return PITH_MAKE(m, "Mul", y, scale);
 }
 
 static pith_value *lower_swish(pith_maker *m, pith_node *node) {
@@ -132,7 +135,14 @@ static bool is_by_group(const pith_node *node) {
 /* The first opset that has the node's form, if that can be told by its operator. */
 static int32_t form_since(const pith_node *node) { return is_by_group(node) ? 18 : node->op->since; }
 
-static bool is_newer(const pith_node *node, int32_t opset) { return !node->domain.size && form_since(node) > opset; }
+/* ONNX Runtime has no Swish (1.32): one that a pass made of its parts becomes them again. */
+static bool is_made_swish(const pith_node *node) {
+    return node->opset == PITH_OPSET_NEWEST && pith_str_is(node->op_type, "Swish");
+}
+
+static bool is_newer(const pith_node *node, int32_t opset) {
+    return !node->domain.size && (form_since(node) > opset || is_made_swish(node));
+}
 
 /* Forms of old opsets that no newer opset has: Softmax over several axes, Scan over a batch. */
 static bool is_inner(const pith_node *node) {

@@ -11,7 +11,7 @@
 #include "base/half.h"
 #include "export/made.h"
 #include "export/standard.h"
-#include "ops/op.h"
+#include "ops/invoke.h"
 
 /* Operators that stay in f32: their results leave the range of f16 (sums of squares), need more digits than it has
  * (positions and their angles), or have inputs that the standard wants in f32. */
@@ -38,7 +38,9 @@ static const char *const wide_ops[] = { "Cos",
                                         "MatMulInteger",
                                         "ConvInteger",
                                         "RandomNormal",
-                                        "RandomUniform" };
+                                        "RandomUniform",
+                                        "NegativeLogLikelihoodLoss",
+                                        "SoftmaxCrossEntropyLoss" };
 
 /* Operators that go with their inputs: they are wide if all inputs that are no constants come from wide nodes. */
 static const char *const following_ops[] = {
@@ -190,6 +192,19 @@ static bool narrow_is_opaque(const pith_node *node) {
     return node->capture_count != 0;
 }
 
+/* Whether some output of f32 has the type of an input that may be narrow, or there are none of f32. */
+static bool narrow_reaches(const narrower *n, const pith_standard_form *form, const pith_node *node) {
+    bool any = false;
+    for (int k = 0; k < node->output_count; k++) {
+        const char letter = pith_standard_letter(form->outputs, k);
+        if (!is_f32(node->outputs[k])) continue;
+        any = true;
+        for (int i = 0; letter >= 'a' && i < node->input_count; i++)
+            if (pith_standard_letter(form->inputs, i) == letter && narrow_is_taken(n, form, node, i)) return true;
+    }
+    return !any;
+}
+
 static bool narrow_is_wide(const narrower *n, const pith_standard_form *form, const pith_node *node) {
     size_t inputs = 0, computed = 0, wide = 0;
     if (!form) return true;
@@ -201,16 +216,16 @@ static bool narrow_is_wide(const narrower *n, const pith_standard_form *form, co
         computed++;
         wide += n->forms[v->id].from_wide;
     }
-    if (!inputs || narrow_is_opaque(node) || OP_IS_AMONG(node, wide_ops) || narrow_is_kept(n, node)) return true;
+    if (!inputs || !narrow_reaches(n, form, node) || narrow_is_opaque(node) || OP_IS_AMONG(node, wide_ops) || narrow_is_kept(n, node)) return true;
     return computed && computed == wide && OP_IS_AMONG(node, following_ops);
 }
 
-/* The value is of the narrow type; so is what was declared of it. */
-static pith_status narrow_hint(narrower *n, pith_value *v) {
+/* What was declared of a value, with the type that it has now. */
+static pith_status narrow_hint(narrower *n, pith_value *v, const pith_type *declared, int32_t dtype) {
     pith_type *hint = pith_arena_alloc(n->graph->arena, sizeof *hint);
     if (!hint) return pith_fail_memory(n->err, sizeof *hint);
-    *hint = *v->hint;
-    hint->dtype = n->dtype;
+    *hint = *declared;
+    hint->dtype = dtype;
     v->hint = hint;
     return PITH_OK;
 }
@@ -238,22 +253,51 @@ static pith_status narrow_node_inputs(uint32_t *letters, narrower *n, pith_node 
     return PITH_OK;
 }
 
+/* The types of the outputs for the inputs' forms: what inference says, or, of an operator that Pith does not run, those
+ * of the inputs with the same letter. narrow: bits by output. */
+static pith_status narrow_outputs_of(uint32_t *narrow, narrower *n, const pith_node *node, const pith_standard_form *form,
+                                     uint32_t letters) {
+    *narrow = 0;
+    if (!node->op) {
+        for (int i = 0; i < node->output_count && i < 32; i++) {
+            const char letter = pith_standard_letter(form->outputs, i);
+            *narrow |= (uint32_t)(letter >= 'a' && letters >> (letter - 'a') & 1) << i;
+        }
+        return PITH_OK;
+    }
+    pith_arena scratch;
+    pith_arena_init(&scratch, n->graph->arena->allocator);
+    const pith_type **in = pith_arena_array(&scratch, pith_node_in_room(node), sizeof *in);
+    pith_type *out = pith_arena_array(&scratch, pith_node_out_room(node), sizeof *out);
+    pith_status status = in && out ? PITH_OK : pith_fail_memory(n->err, 0);
+    if (!status) {
+        pith_infer c = pith_invoke_infer(node, in, out, &scratch, n->err);
+        c.dims = n->graph->dims;
+        for (int i = 0; i < node->input_count; i++) in[i] = node->inputs[i] ? &node->inputs[i]->type : NULL;
+        status = pith_op_infer_node(&c);
+    }
+    for (int i = 0; !status && i < node->output_count && i < 32; i++)
+        *narrow |= (uint32_t)(out[i].dtype == n->dtype) << i;
+    pith_arena_free(&scratch);
+    return status;
+}
+
 /* An output is narrow if it has the type of an input that is. */
 static pith_status narrow_node(narrower *n, pith_node *node) {
     const pith_standard_form *form = pith_standard_find(node->domain, node->op_type, n->how->opset);
     const bool wide = narrow_is_wide(n, form, node);
-    uint32_t letters;
+    uint32_t letters, outputs = 0;
     PITH_TRY(narrow_node_inputs(&letters, n, node, form, wide));
     if (!wide) PITH_TRY(narrow_attrs(n, node));
+    if (!wide) PITH_TRY(narrow_outputs_of(&outputs, n, node, form, letters));
     for (int i = 0; i < node->output_count; i++) {
         pith_value *v = node->outputs[i];
         if (!is_f32(v)) continue;
-        const char letter = wide ? '\0' : pith_standard_letter(form->outputs, i);
-        const bool narrow = letter >= 'a' && letters >> (letter - 'a') & 1;
+        const bool narrow = i < 32 && outputs >> i & 1;
         narrow_forms *f = &n->forms[v->id];
         *(narrow ? &f->narrow : &f->wide) = v;
         f->from_wide = !narrow;
-        if (narrow && v->hint) PITH_TRY(narrow_hint(n, v));
+        if (narrow && v->hint) PITH_TRY(narrow_hint(n, v, v->hint, n->dtype));
     }
     return PITH_OK;
 }
@@ -272,7 +316,7 @@ static pith_status narrow_outputs(narrower *n) {
         PITH_TRY(narrow_form(&values[i], n, v, !n->how->ports, NULL));
         if (values[i] == v) continue;
         v->name = PITH_STR("");
-        values[i]->hint = v->hint; /* its sizes */
+        if (v->hint) PITH_TRY(narrow_hint(n, values[i], v->hint, values[i]->type.dtype)); /* its sizes */
     }
     return pith_export_set_outputs(g, values, names, g->output_count, n->err);
 }

@@ -83,6 +83,8 @@ bool pith_standard_takes(const pith_standard_form *form, char letter, int dtype)
 /* Optionals, and what no type is known of, may be anything. */
 static bool standard_takes_type(const pith_standard_form *form, char letter, const pith_type *t) {
     if (t->dtype == PITH_UNDEFINED || t->dtype == PITH_NONE) return true;
+    const standard_set *set = letter ? standard_set_of(form, letter) : NULL;
+    if (set && !set->tensors && !set->items) return true;
     if (t->dtype != PITH_SEQUENCE) return pith_standard_takes(form, letter, t->dtype);
     return letter && (t->item_dtype <= 0 || t->item_dtype >= PITH_DTYPE_COUNT ||
                       standard_set_of(form, letter)->items >> t->item_dtype & 1);
@@ -107,6 +109,22 @@ static bool standard_types_hold(const pith_standard_form *form, const char *lett
     return true;
 }
 
+/* Mod of floats by the quotient rounded down, which is its default, came with opset 28. */
+static bool standard_mod_holds(const pith_node *node, int32_t opset) {
+    return opset >= 28 || !pith_str_is(node->op_type, "Mod") || pith_node_int(node, "fmod", 0) ||
+           !pith_dtype_is_float(node->inputs[0]->type.dtype);
+}
+
+/* From opset 22 on, a last window that would begin behind the input is left out; a node of such a file means that. */
+static bool standard_pool_holds(const pith_node *node, int32_t opset) {
+    static const char *const pools[] = { "AveragePool", "LpPool", "MaxPool" };
+    size_t i = 0;
+    if (opset >= 22 || node->opset < 22 || node->opset == PITH_OPSET_NEWEST || !pith_node_int(node, "ceil_mode", 0))
+        return true;
+    while (i < sizeof pools / sizeof *pools && !pith_str_is(node->op_type, pools[i])) i++;
+    return i == sizeof pools / sizeof *pools;
+}
+
 static bool standard_values_hold(const pith_node *node, int32_t opset, char *why, size_t size) {
     for (size_t i = 0; i < sizeof standard_late_values / sizeof *standard_late_values; i++) {
         if (opset >= standard_late_values[i].since || !pith_str_is(node->op_type, standard_late_values[i].op) ||
@@ -115,7 +133,10 @@ static bool standard_values_hold(const pith_node *node, int32_t opset, char *why
         snprintf(why, size, "attribute '%s' = %s", standard_late_values[i].attr, standard_late_values[i].value);
         return false;
     }
-    return true;
+    const bool mod = standard_mod_holds(node, opset);
+    if (mod && standard_pool_holds(node, opset)) return true;
+    snprintf(why, size, mod ? "attribute 'ceil_mode' as opset 22 defines it" : "attribute 'fmod' = 0 of floats");
+    return false;
 }
 
 bool pith_standard_holds(const pith_node *node, int32_t opset, char *why, size_t size) {

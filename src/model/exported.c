@@ -176,7 +176,7 @@ static pith_status exported_run(exported *x, const pith_onnx_sinks *sinks, bool 
     PITH_TRY(x->o->pool ? exported_rows(x) : pith_written_own_outputs(x->m->graph, x->err));
     if (x->o->contrib) PITH_TRY(pith_fused_run(&x->fused, x->m, again, x->err));
     if (*again) return PITH_OK;
-    pith_opset_choice choice = { x->o->opset, PITH_EXPORT_OPSET_LEAST, EXPORTED_OPSET_MOST };
+    pith_opset_choice choice = { x->o->opset, PITH_EXPORT_OPSET_LEAST, PITH_WRITTEN_OPSET_MOST };
     x->opset = x->o->opset;
     if (!x->opset) PITH_TRY(pith_export_settle(&x->opset, graph, &choice, x->err));
     PITH_TRY(pith_fused_write_back(&x->fused, graph, x->opset, x->err));
