@@ -253,6 +253,17 @@ static pith_status narrow_node_inputs(uint32_t *letters, narrower *n, pith_node 
     return PITH_OK;
 }
 
+/* The type that a value will have; NULL: it is absent. Until inference runs again, narrow ones say f32. */
+static const pith_type *narrow_type_of(pith_type *type, const narrower *n, const pith_value *v) {
+    if (!v) return NULL;
+    *type = v->type;
+    if (v->id < n->count && n->forms[v->id].narrow == v) {
+        type->dtype = n->dtype;
+        type->data = NULL;
+    }
+    return type;
+}
+
 /* The types of the outputs for the inputs' forms: what inference says, or, of an operator that Pith does not run, those
  * of the inputs with the same letter. narrow: bits by output. */
 static pith_status narrow_outputs_of(uint32_t *narrow, narrower *n, const pith_node *node, const pith_standard_form *form,
@@ -269,11 +280,12 @@ static pith_status narrow_outputs_of(uint32_t *narrow, narrower *n, const pith_n
     pith_arena_init(&scratch, n->graph->arena->allocator);
     const pith_type **in = pith_arena_array(&scratch, pith_node_in_room(node), sizeof *in);
     pith_type *out = pith_arena_array(&scratch, pith_node_out_room(node), sizeof *out);
-    pith_status status = in && out ? PITH_OK : pith_fail_memory(n->err, 0);
+    pith_type *given = pith_arena_array(&scratch, (size_t)node->input_count + 1, sizeof *given);
+    pith_status status = in && out && given ? PITH_OK : pith_fail_memory(n->err, 0);
     if (!status) {
         pith_infer c = pith_invoke_infer(node, in, out, &scratch, n->err);
         c.dims = n->graph->dims;
-        for (int i = 0; i < node->input_count; i++) in[i] = node->inputs[i] ? &node->inputs[i]->type : NULL;
+        for (int i = 0; i < node->input_count; i++) in[i] = narrow_type_of(&given[i], n, node->inputs[i]);
         status = pith_op_infer_node(&c);
     }
     for (int i = 0; !status && i < node->output_count && i < 32; i++)
