@@ -153,7 +153,7 @@ static pith_status writer_name_graph(model_writer *w, pith_graph *graph) {
     for (size_t i = 0; i < graph->value_count; i++) {
         pith_value *v = graph->values[i];
         bool named = v->kind == PITH_VALUE_CAPTURE || (main && (v->kind == PITH_VALUE_INPUT || v->output_uses));
-        bool written = value_is_used(v) || v->kind == PITH_VALUE_INPUT;
+        bool written = value_is_used(v) || v->kind == PITH_VALUE_INPUT || (v->producer && v->name.size);
         if (!named && written) PITH_TRY(writer_name(w, v));
     }
     for (pith_node *node = graph->first; node; node = node->next) {
