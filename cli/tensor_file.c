@@ -46,6 +46,12 @@ static bool read_npy(pith_tensor *tensor, const char *path, char *message, size_
     return good;
 }
 
+int32_t tensor_file_kind_of(const pith_port *port) {
+    const bool maps = port->item_dtype == PITH_MAP_I64 || port->item_dtype == PITH_MAP_STRING;
+    if (maps && port->rank == 1 && port->dims[0] == 2) return port->item_dtype;
+    return port->dtype == PITH_UNDEFINED ? PITH_F32 : port->dtype;
+}
+
 bool tensor_file_open(tensor_file *file, const char *path, int32_t kind, char *message, size_t size) {
     size_t n = strlen(path);
     pith_error err = PITH_ERROR_INIT;

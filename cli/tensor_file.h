@@ -22,6 +22,9 @@ typedef struct tensor_sink {
     const string_list *inputs;
 } tensor_sink;
 
+/* The kind of file that holds a value of the port (pith_value_open). */
+int32_t tensor_file_kind_of(const pith_port *port);
+
 /* Writes <path>.npy; sequences as <path>_0.npy, <path>_1.npy …; an empty optional writes nothing. Returns an exit code.
  * *raw is set if a type NumPy lacks was written as unsigned integers. */
 int tensor_file_write(const tensor_sink *sink, const pith_tensor *tensor, const char *path, bool *raw);
