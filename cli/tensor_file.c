@@ -128,7 +128,8 @@ static int32_t tensor_file_kind(const pith_tensor *t, const pith_port *port) {
     const pith_tensor *items = t->data;
     const bool maps = port->item_dtype == PITH_MAP_I64 || port->item_dtype == PITH_MAP_STRING;
     if (port->dtype == PITH_NONE || t->dtype == PITH_NONE) return PITH_NONE;
-    if (maps && t->dtype == PITH_SEQUENCE && t->dims[0] == 2 && items[0].dtype != PITH_SEQUENCE) return port->item_dtype;
+    if (maps && t->dtype == PITH_SEQUENCE && t->dims[0] == 2 && items[0].dtype != PITH_SEQUENCE)
+        return port->item_dtype;
     return t->dtype;
 }
 
@@ -137,8 +138,8 @@ int tensor_file_write_pb(const tensor_sink *sink, const pith_tensor *tensor, con
     bytes contents = { NULL, 0, 0 };
     snprintf(file, sizeof file, "%s.pb", path);
     pith_error err = PITH_ERROR_INIT;
-    pith_status status = pith_value_write(tensor, port->name, tensor_file_kind(tensor, port), tensor_file_add, &contents,
-                                          &err);
+    pith_status status =
+        pith_value_write(tensor, port->name, tensor_file_kind(tensor, port), tensor_file_add, &contents, &err);
     int code =
         status ? fail(sink->command, "%s: %s", file, err.message) : tensor_file_write_bytes(sink, file, &contents);
     free(contents.data);

@@ -86,9 +86,9 @@ PITH_API pith_status pith_session_bind_output(pith_session *session, const char 
 PITH_API void pith_session_unbind(pith_session *session);
 
 /* Reads one value from a .pb file as the ONNX test folders hold them. kind says what the file holds: PITH_SEQUENCE for
- * a SequenceProto, PITH_NONE for an OptionalProto, PITH_MAP_I64 or PITH_MAP_STRING for a MapProto, any other dtype for a
- * TensorProto. name may be NULL; else *name is
- * set to the value's name, or to "" if the file gives none. *tensor and *name are valid until pith_value_close. */
+ * a SequenceProto, PITH_NONE for an OptionalProto, PITH_MAP_I64 or PITH_MAP_STRING for a MapProto, any other dtype for
+ * a TensorProto. name may be NULL; else *name is set to the value's name, or to "" if the file gives none. *tensor and
+ * *name are valid until pith_value_close. */
 typedef struct pith_value_file pith_value_file;
 PITH_API pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor, const char **name, const char *path,
                                      int32_t kind, pith_error *err);

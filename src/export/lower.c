@@ -295,7 +295,7 @@ pith_status pith_export_settle(int32_t *opset, const pith_graph *graph, const pi
         return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: opset %d, which is asked for, lacks %s",
                          pith_node_place(lacking, place, sizeof place), *opset, why);
     }
-    return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: no opset from %d to %d has all of the model; the last one lacks %s",
-                     lacking ? pith_node_place(lacking, place, sizeof place) : "the model", choice->least,
-                     choice->most, why);
+    return pith_fail(
+        err, PITH_ERR_UNSUPPORTED, "%s: no opset from %d to %d has all of the model; the last one lacks %s",
+        lacking ? pith_node_place(lacking, place, sizeof place) : "the model", choice->least, choice->most, why);
 }

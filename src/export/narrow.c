@@ -216,7 +216,9 @@ static bool narrow_is_wide(const narrower *n, const pith_standard_form *form, co
         computed++;
         wide += n->forms[v->id].from_wide;
     }
-    if (!inputs || !narrow_reaches(n, form, node) || narrow_is_opaque(node) || OP_IS_AMONG(node, wide_ops) || narrow_is_kept(n, node)) return true;
+    if (!inputs || !narrow_reaches(n, form, node) || narrow_is_opaque(node) || OP_IS_AMONG(node, wide_ops) ||
+        narrow_is_kept(n, node))
+        return true;
     return computed && computed == wide && OP_IS_AMONG(node, following_ops);
 }
 
@@ -266,8 +268,8 @@ static const pith_type *narrow_type_of(pith_type *type, const narrower *n, const
 
 /* The types of the outputs for the inputs' forms: what inference says, or, of an operator that Pith does not run, those
  * of the inputs with the same letter. narrow: bits by output. */
-static pith_status narrow_outputs_of(uint32_t *narrow, narrower *n, const pith_node *node, const pith_standard_form *form,
-                                     uint32_t letters) {
+static pith_status narrow_outputs_of(uint32_t *narrow, narrower *n, const pith_node *node,
+                                     const pith_standard_form *form, uint32_t letters) {
     *narrow = 0;
     if (!node->op) {
         for (int i = 0; i < node->output_count && i < 32; i++) {

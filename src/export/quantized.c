@@ -456,7 +456,8 @@ static pith_status quantized_dequantize(quantized_rewriter *r, pith_quantized_we
     char place[256];
     r->m.before = r->q->graph->first;
     r->m.place = w->label;
-    pith_value *y = PITH_MAKE(&r->m, "DequantizeLinear", quantized_int8(&r->m, w, by_row), quantized_scales(&r->m, w, false));
+    pith_value *y =
+        PITH_MAKE(&r->m, "DequantizeLinear", quantized_int8(&r->m, w, by_row), quantized_scales(&r->m, w, false));
     pith_make_int(&r->m, y, "axis", by_row ? 0 : 1);
     if (r->m.status) return r->m.status;
     pith_log_write(r->q->graph->log, PITH_LOG_WARNING,
@@ -464,7 +465,8 @@ static pith_status quantized_dequantize(quantized_rewriter *r, pith_quantized_we
                    PITH_STR_ARG(w->label), pith_node_place(w->other, place, sizeof place));
     y->type = v->type;
     y->type.data = NULL;
-    for (size_t i = 0; i < v->user_count; i++) r->q->matmuls += quantized_factor(v->users[i].node, &(bool){ false }) == v;
+    for (size_t i = 0; i < v->user_count; i++)
+        r->q->matmuls += quantized_factor(v->users[i].node, &(bool){ false }) == v;
     return pith_value_replace(v, y) ? pith_fail_memory(r->m.err, 0) : PITH_OK;
 }
 

@@ -96,8 +96,8 @@ static int standard_count(pith_value *const *ports, int count) {
 }
 
 /* Whether the ports' types are among those of the form; ports of one letter have one type. */
-static bool standard_types_hold(const pith_standard_form *form, const char *letters, pith_value *const *ports, int count,
-                                char *why, size_t size) {
+static bool standard_types_hold(const pith_standard_form *form, const char *letters, pith_value *const *ports,
+                                int count, char *why, size_t size) {
     for (int i = 0; i < count; i++) {
         if (!ports[i] || standard_takes_type(form, pith_standard_letter(letters, i), &ports[i]->type)) continue;
         const pith_type *t = &ports[i]->type;

@@ -115,7 +115,8 @@ static pith_value *back_widened(pith_back *b, pith_value *w) {
     return pith_back_shape(pith_make_cast(&b->m, w, PITH_F32), PITH_F32, t.rank, t.dims);
 }
 
-/* A weight that others read too, such as a table of words, is transposed in each run: a copy would be stored beside it. */
+/* A weight that others read too, such as a table of words, is transposed in each run: a copy would be stored beside it.
+ */
 static pith_value *back_shared_weight(pith_back *b, pith_value *w) {
     const pith_tensor *t = w->type.data;
     pith_value *y = PITH_MAKE(&b->m, "Transpose", w);
@@ -298,7 +299,7 @@ static const back_form forms[] = {
     { "EmbedNorm", NULL, pith_back_embed_norm }, /* EmbedLayerNormalization; or lowered */
     { "Linear", back_linear_fits, back_linear }, /* MatMul, then BiasGelu, FastGelu, QuickGelu, or Add, Relu, … */
     { "MoveAxis", back_move_axis_fits, back_move_axis },    /* Transpose */
-    { "QuantizedLSTM", NULL, pith_back_quantized_lstm }, /* DynamicQuantizeLSTM, which it was */
+    { "QuantizedLSTM", NULL, pith_back_quantized_lstm },    /* DynamicQuantizeLSTM, which it was */
     { "QuantizedAdd", NULL, pith_back_quantized_add },      /* QLinearAdd, or as pass_qdq.c found it */
     { "Rotary", pith_back_rotary_fits, pith_back_rotary },  /* RotaryEmbedding */
     { "ScoreMask", back_score_mask_fits, back_score_mask }, /* Cast, Where, Unsqueeze */

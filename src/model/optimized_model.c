@@ -79,13 +79,11 @@ static pith_opset_choice optimized_choice(const optimized *x) {
 }
 
 static pith_status optimized_narrow(const optimized *x) {
-    const pith_narrow_form form = {
-        .dtype = x->o->dtype,
-        .opset = x->o->opset ? x->o->opset : PITH_WRITTEN_OPSET_MOST,
-        .ports = x->o->narrow_ports != 0,
-        .keep = x->o->keep,
-        .keep_count = x->o->keep_count
-    };
+    const pith_narrow_form form = { .dtype = x->o->dtype,
+                                    .opset = x->o->opset ? x->o->opset : PITH_WRITTEN_OPSET_MOST,
+                                    .ports = x->o->narrow_ports != 0,
+                                    .keep = x->o->keep,
+                                    .keep_count = x->o->keep_count };
     if (x->o->dtype == PITH_F32) return PITH_OK;
     PITH_TRY(pith_written_narrow(&x->report->clamped, &x->report->lost, x->m, &form, x->err));
     return optimized_infer(x);

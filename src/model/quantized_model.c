@@ -192,7 +192,8 @@ static pith_status quantized_watch(pith_range *ranges, pith_quantized *q, pith_m
     for (size_t i = 0; i < q->count; i++) {
         q->weights[i].low = ranges[i].low;
         q->weights[i].high = ranges[i].high;
-        q->weights[i].unseen = q->form->kind == PITH_QUANTIZED_STATIC && !q->weights[i].table && !q->weights[i].other && !ranges[i].row_count;
+        q->weights[i].unseen = q->form->kind == PITH_QUANTIZED_STATIC && !q->weights[i].table && !q->weights[i].other &&
+                               !ranges[i].row_count;
     }
     return PITH_OK;
 }

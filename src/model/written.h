@@ -34,7 +34,8 @@ pith_status pith_written_own_outputs(pith_graph *graph, pith_error *err);
 pith_status pith_written_narrow(uint64_t *clamped, uint64_t *lost, pith_model *model, const pith_narrow_form *form,
                                 pith_error *err);
 
-/* Sets *opset to one in which all of model->graph may stand (export/lower.h), and lowers and infers the graph for it. */
+/* Sets *opset to one in which all of model->graph may stand (export/lower.h), and lowers and infers the graph for it.
+ */
 pith_status pith_written_settle(int32_t *opset, pith_model *model, const pith_opset_choice *choice, pith_error *err);
 
 /* Inputs and outputs, also of subgraphs, get the sizes that the model's file declares for its inputs, and what follows

@@ -75,7 +75,8 @@ static pith_status read_keys(pith_tensor *keys, pith_str bytes, pith_onnx_source
         while (pith_wire_next_varint(&packed, &number)) ((int64_t *)data)[n++] = (int64_t)number;
         if (packed.failed) return PITH_ERR_FORMAT;
     }
-    *keys = (pith_tensor){ .data = data, .bytes = (size_t)n * size, .dtype = strings ? PITH_STRING : PITH_I64, .rank = 1 };
+    *keys =
+        (pith_tensor){ .data = data, .bytes = (size_t)n * size, .dtype = strings ? PITH_STRING : PITH_I64, .rank = 1 };
     keys->dims[0] = n;
     return PITH_OK;
 }

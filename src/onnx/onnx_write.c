@@ -46,7 +46,9 @@ static void write_map_values(pith_wire_out *out, const void *message) {
     const size_t size = (size_t)pith_dtype_bits(values->dtype) / 8;
     pith_wire_put_varint(out, VALUE_KIND, KIND_TENSOR);
     for (int64_t i = 0; i < values->dims[0]; i++) {
-        const pith_tensor one = { .data = (char *)values->data + (size_t)i * size, .bytes = size, .dtype = values->dtype };
+        const pith_tensor one = { .data = (char *)values->data + (size_t)i * size,
+                                  .bytes = size,
+                                  .dtype = values->dtype };
         pith_wire_put_message(out, VALUE_TENSORS, write_item, &one);
     }
 }
@@ -72,8 +74,7 @@ static void write_sequence(pith_wire_out *out, const pith_tensor *t, const char 
     const bool maps = t->dims[0] && items[0].dtype == PITH_SEQUENCE;
     write_name(out, VALUE_NAME, name);
     if (maps) pith_wire_put_varint(out, VALUE_KIND, KIND_MAP);
-    for (int64_t i = 0; maps && i < t->dims[0]; i++)
-        pith_wire_put_message(out, VALUE_MAPS, write_inner_map, &items[i]);
+    for (int64_t i = 0; maps && i < t->dims[0]; i++) pith_wire_put_message(out, VALUE_MAPS, write_inner_map, &items[i]);
     if (maps) return;
     pith_wire_put_varint(out, VALUE_KIND, KIND_TENSOR);
     for (int64_t i = 0; i < t->dims[0]; i++) pith_wire_put_message(out, VALUE_TENSORS, write_item, &items[i]);
