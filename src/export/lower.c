@@ -189,10 +189,19 @@ static void lower_own_attrs(pith_node *node) {
         if (!pith_node_int(node, own[i], 0)) pith_node_unset(node, own[i]);
 }
 
+/* Scatter ended with opset 10, and is ScatterElements from 11 on. */
+static bool lower_scatter(pith_node *node) {
+    if (node->domain.size || !pith_str_is(node->op_type, "Scatter")) return true;
+    node->op_type = PITH_STR("ScatterElements");
+    node->opset = PITH_OPSET_NEWEST;
+    return !pith_op_bind_node(node, NULL);
+}
+
 /* The modes of GridSample have other names from opset 20 on. */
 static bool lower_names(pith_node *node, int32_t opset) {
     static const char *const names[][2] = { { "bilinear", "linear" }, { "bicubic", "cubic" } };
     const bool new = opset >= 20;
+    if (!lower_scatter(node)) return false;
     if (node->domain.size || !pith_str_is(node->op_type, "GridSample")) return true;
     const pith_str mode = pith_node_str(node, "mode", new ? "linear" : "bilinear");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

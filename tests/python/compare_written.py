@@ -413,7 +413,7 @@ def main():
         folder = pathlib.Path(folder)
         compared = Comparison(options.pith, options.library, folder, options.show)
         # A sample takes a few ways of each model and some of the models; the steps have no factor in common with WAYS.
-        step = {"model": (5, 2), "random": (1, 6), "node": (9, 1)}
+        step = {"model": (11, 2), "random": (1, 6), "node": (14, 1)}
         for kind, (every_nth, count) in step.items():
             step[kind] = (options.step or every_nth if kind != "random" else 1, options.ways or count)
         met = collections.Counter()
