@@ -27,9 +27,12 @@ static json_int_t inspect_number_of(const json_t *object, const char *key) {
 static void print_ports(const json_t *d, const char *key) {
     size_t i;
     json_t *port;
-    json_array_foreach(json_object_get(d, key), i, port) printf(
-        "%-10s %s %s %s%s\n", i ? "" : key, inspect_text_of(port, "name"), inspect_text_of(port, "dtype"),
-        inspect_text_of(port, "shape"), json_is_true(json_object_get(port, "optional")) ? " (has a default)" : "");
+    json_array_foreach(json_object_get(d, key), i, port) {
+        const bool items = json_object_get(port, "items") != NULL;
+        printf("%-10s %s %s%s%s %s%s\n", i ? "" : key, inspect_text_of(port, "name"), inspect_text_of(port, "dtype"),
+               items ? " of " : "", items ? inspect_text_of(port, "items") : "", inspect_text_of(port, "shape"),
+               json_is_true(json_object_get(port, "optional")) ? " (has a default)" : "");
+    }
 }
 
 static void print_ops(const json_t *d) {

@@ -113,8 +113,7 @@ static bool load_inputs(loaded *in, const pith_model *model, const char *set, ch
         pith_port port = pith_model_input(model, i);
         snprintf(path, sizeof path, "%s/input_%zu.pb", set, i);
         if (!exists(path)) continue; /* the session says if it is wanted */
-        if (!tensor_file_open(&in->files[in->count], path, port.dtype ? port.dtype : PITH_F32, message, size))
-            return false;
+        if (!tensor_file_open(&in->files[in->count], path, tensor_file_kind_of(&port), message, size)) return false;
         in->tensors[in->count] = in->files[in->count].tensor;
         in->names[in->count++] = port.name;
     }
@@ -130,8 +129,7 @@ static bool check_outputs(test *t, const pith_model *model, const pith_tensor *o
         tensor_file wanted;
         snprintf(path, sizeof path, "%s/output_%zu.pb", set, i);
         if (!exists(path)) continue;
-        if (!tensor_file_open(&wanted, path, port.dtype ? port.dtype : PITH_F32, t->message, sizeof t->message))
-            return false;
+        if (!tensor_file_open(&wanted, path, tensor_file_kind_of(&port), t->message, sizeof t->message)) return false;
         bool good = tensors_agree(&outputs[i], &wanted.tensor, close, &t->worst, why, sizeof why);
         tensor_file_close(&wanted);
         compared++;

@@ -54,10 +54,10 @@ int model_inputs_load(model_inputs *in, const command *c, const pith_model *mode
             free(name);
             return no_such_input(c, model, given->items[i]);
         }
-        int32_t wanted = pith_model_input(model, (size_t)index).dtype;
+        const pith_port port = pith_model_input(model, (size_t)index);
+        const int32_t wanted = port.dtype;
         make_room(in);
-        if (!tensor_file_open(&in->files[i], path, wanted == PITH_UNDEFINED ? PITH_F32 : wanted, message,
-                              sizeof message)) {
+        if (!tensor_file_open(&in->files[i], path, tensor_file_kind_of(&port), message, sizeof message)) {
             free(name);
             return fail(c, "input '%s': %s", given->items[i], message);
         }

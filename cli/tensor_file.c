@@ -46,6 +46,12 @@ static bool read_npy(pith_tensor *tensor, const char *path, char *message, size_
     return good;
 }
 
+int32_t tensor_file_kind_of(const pith_port *port) {
+    const bool maps = port->item_dtype == PITH_MAP_I64 || port->item_dtype == PITH_MAP_STRING;
+    if (maps && port->rank == 1 && port->dims[0] == 2) return port->item_dtype;
+    return port->dtype == PITH_UNDEFINED ? PITH_F32 : port->dtype;
+}
+
 bool tensor_file_open(tensor_file *file, const char *path, int32_t kind, char *message, size_t size) {
     size_t n = strlen(path);
     pith_error err = PITH_ERROR_INIT;
@@ -117,14 +123,23 @@ int tensor_file_write(const tensor_sink *sink, const pith_tensor *t, const char 
 
 static void tensor_file_add(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
 
-int tensor_file_write_pb(const tensor_sink *sink, const pith_tensor *tensor, const char *path, const char *name,
-                         bool optional) {
+/* What the file holds: a map is a sequence of tensors whose port has maps as items. */
+static int32_t tensor_file_kind(const pith_tensor *t, const pith_port *port) {
+    const pith_tensor *items = t->data;
+    const bool maps = port->item_dtype == PITH_MAP_I64 || port->item_dtype == PITH_MAP_STRING;
+    if (port->dtype == PITH_NONE || t->dtype == PITH_NONE) return PITH_NONE;
+    if (maps && t->dtype == PITH_SEQUENCE && t->dims[0] == 2 && items[0].dtype != PITH_SEQUENCE)
+        return port->item_dtype;
+    return t->dtype;
+}
+
+int tensor_file_write_pb(const tensor_sink *sink, const pith_tensor *tensor, const char *path, const pith_port *port) {
     char file[4096];
     bytes contents = { NULL, 0, 0 };
     snprintf(file, sizeof file, "%s.pb", path);
     pith_error err = PITH_ERROR_INIT;
-    int kind = optional || tensor->dtype == PITH_NONE ? PITH_NONE : tensor->dtype;
-    pith_status status = pith_value_write(tensor, name, kind, tensor_file_add, &contents, &err);
+    pith_status status =
+        pith_value_write(tensor, port->name, tensor_file_kind(tensor, port), tensor_file_add, &contents, &err);
     int code =
         status ? fail(sink->command, "%s: %s", file, err.message) : tensor_file_write_bytes(sink, file, &contents);
     free(contents.data);

@@ -22,13 +22,15 @@ typedef struct tensor_sink {
     const string_list *inputs;
 } tensor_sink;
 
+/* The kind of file that holds a value of the port (pith_value_open). */
+int32_t tensor_file_kind_of(const pith_port *port);
+
 /* Writes <path>.npy; sequences as <path>_0.npy, <path>_1.npy …; an empty optional writes nothing. Returns an exit code.
  * *raw is set if a type NumPy lacks was written as unsigned integers. */
 int tensor_file_write(const tensor_sink *sink, const pith_tensor *tensor, const char *path, bool *raw);
 
-/* Writes <path>.pb, whatever the value is; optional: its type in the model is an optional. Returns an exit code. */
-int tensor_file_write_pb(const tensor_sink *sink, const pith_tensor *tensor, const char *path, const char *name,
-                         bool optional);
+/* Writes <path>.pb, whatever the value is; port: the output of the model that it is. Returns an exit code. */
+int tensor_file_write_pb(const tensor_sink *sink, const pith_tensor *tensor, const char *path, const pith_port *port);
 
 /* "float32 [2, 3]" into buffer. */
 const char *tensor_text(const pith_tensor *tensor, char *buffer, size_t size);

@@ -37,8 +37,7 @@ static int sets_read_one(tensor_sets *s, const command *c, const pith_model *mod
             if (port.optional) continue;
             return fail(c, "%s: there is no %s.npy for the input of that name", folder, port.name);
         }
-        if (!tensor_file_open(&s->files[from + i], path, port.dtype == PITH_UNDEFINED ? PITH_F32 : port.dtype, message,
-                              sizeof message)) {
+        if (!tensor_file_open(&s->files[from + i], path, tensor_file_kind_of(&port), message, sizeof message)) {
             memset(&s->files[from + i], 0, sizeof *s->files);
             return fail(c, "%s", message);
         }

@@ -17,7 +17,8 @@ typedef struct pith_port {
     int32_t rank;                /* number of dimensions; -1: unknown */
     int64_t dims[PITH_MAX_RANK]; /* the declared sizes; -1: any size. A run also accepts inputs of other sizes. */
     const char *shape;           /* the shape as text, such as "[batch, sequence]"; "?" if the rank is unknown */
-    int32_t item_dtype;          /* dtype of the tensors in a sequence or optional; 0 for a tensor */
+    int32_t item_dtype;          /* dtype of the tensors in a sequence or optional; PITH_MAP_I64 or PITH_MAP_STRING: it
+                                    is a sequence of maps, or a map, which has dims[0] 2; 0 for a tensor */
     int32_t optional;            /* 1: the input has a default and may be left out */
 } pith_port;
 
@@ -85,8 +86,9 @@ PITH_API pith_status pith_session_bind_output(pith_session *session, const char 
 PITH_API void pith_session_unbind(pith_session *session);
 
 /* Reads one value from a .pb file as the ONNX test folders hold them. kind says what the file holds: PITH_SEQUENCE for
- * a SequenceProto, PITH_NONE for an OptionalProto, any other dtype for a TensorProto. name may be NULL; else *name is
- * set to the value's name, or to "" if the file gives none. *tensor and *name are valid until pith_value_close. */
+ * a SequenceProto, PITH_NONE for an OptionalProto, PITH_MAP_I64 or PITH_MAP_STRING for a MapProto, any other dtype for
+ * a TensorProto. name may be NULL; else *name is set to the value's name, or to "" if the file gives none. *tensor and
+ * *name are valid until pith_value_close. */
 typedef struct pith_value_file pith_value_file;
 PITH_API pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor, const char **name, const char *path,
                                      int32_t kind, pith_error *err);
@@ -94,7 +96,8 @@ PITH_API pith_status pith_value_open(pith_value_file **file, pith_tensor *tensor
 PITH_API void pith_value_close(pith_value_file *file);
 
 /* Writes a value as such a file holds it: `write` gets its bytes in order, in any number of calls. kind is as above:
- * PITH_NONE wraps the value in an OptionalProto, and an empty value (dtype PITH_NONE) needs that. name may be NULL.
+ * PITH_NONE wraps the value in an OptionalProto, and an empty value (dtype PITH_NONE) needs that. Items of a sequence
+ * that are maps are written as such. name may be NULL.
  * Returns PITH_ERR_ARGUMENT, before anything is written, if the value's bytes do not hold its shape. Thread-safe. */
 PITH_API pith_status pith_value_write(const pith_tensor *value, const char *name, int32_t kind,
                                       void (*write)(void *user, const char *bytes, size_t size), void *user,

@@ -78,7 +78,8 @@ typedef struct pith_log {
 
 #define PITH_MAX_RANK 12
 
-/* Element types. The values are those of onnx.TensorProto.DataType; PITH_SEQUENCE and PITH_NONE are Pith's own. */
+/* Element types. The values are those of onnx.TensorProto.DataType; PITH_SEQUENCE and those behind it are
+ * Pith's own. */
 typedef enum pith_dtype {
     PITH_UNDEFINED = 0,
     PITH_F32 = 1,
@@ -109,7 +110,11 @@ typedef enum pith_dtype {
     PITH_I2 = 26,
     PITH_DTYPE_COUNT = 27,
     PITH_SEQUENCE = 32, /* a sequence: rank 1, data is pith_tensor[dims[0]] */
-    PITH_NONE = 33      /* an optional without an element: rank 0, no data */
+    PITH_NONE = 33,     /* an optional without an element: rank 0, no data */
+    /* Maps to float32, as the item_dtype of a port and as the kind of a value file. The value of a map is a sequence of
+     * two tensors [n], its keys and its values; that of a sequence of maps a sequence of such sequences. */
+    PITH_MAP_I64 = 34,   /* keys are int64 */
+    PITH_MAP_STRING = 35 /* keys are strings */
 } pith_dtype;
 
 /* The arithmetic of matmuls with constant weights (dense layers), which are nearly all of a text encoder's work. int8

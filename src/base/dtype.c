@@ -51,6 +51,8 @@ int pith_dtype_bits(int dtype) { return types[dtype_known(dtype)].bits; }
 const char *pith_dtype_name(int dtype) {
     if (dtype == PITH_SEQUENCE) return "sequence";
     if (dtype == PITH_NONE) return "none";
+    if (dtype == PITH_MAP_I64) return "map(int64, float32)";
+    if (dtype == PITH_MAP_STRING) return "map(string, float32)";
     return types[dtype_known(dtype)].name;
 }
 

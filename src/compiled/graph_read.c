@@ -33,7 +33,7 @@ void pith_type_read(pith_type *type, pith_bytes_in *in, pith_dims *dims) {
     enum { UNKNOWN, NUMBER, SYMBOL, KINDS };
     pith_type_init(type);
     type->dtype = (int32_t)pith_get_below(in, PITH_NONE + 1, "an unknown dtype");
-    type->item_dtype = (int32_t)pith_get_below(in, PITH_NONE + 1, "an unknown dtype");
+    type->item_dtype = (int32_t)pith_get_below(in, PITH_MAP_STRING + 1, "an unknown dtype");
     type->rank = (int32_t)pith_get_below(in, PITH_MAX_RANK + 2, "an impossible rank") - 1;
     for (int i = 0; i < type->rank; i++) {
         uint32_t kind = pith_get_below(in, KINDS, "an unknown kind of size");

@@ -57,6 +57,7 @@ pith_value *pith_back_attention(pith_back *b, pith_node *node);
 bool pith_back_rotary_fits(const pith_node *node, const pith_write_back *how, const char **why);
 pith_value *pith_back_rotary(pith_back *b, pith_node *node);
 pith_value *pith_back_embed_norm(pith_back *b, pith_node *node);
+pith_value *pith_back_quantized_lstm(pith_back *b, pith_node *node);
 pith_value *pith_back_quantized_add(pith_back *b, pith_node *node);
 /* Whether a QLinearConv has a mix of signs that ONNX Runtime has no kernel for; and what it stands for. */
 bool pith_back_is_odd_conv(const pith_node *node);

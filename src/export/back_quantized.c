@@ -5,6 +5,8 @@
  * Source: ONNX Runtime's OperatorKernels.md and ContribOperators.md. */
 #include "export/back.h"
 
+#include <string.h>
+
 #include "base/error.h"
 #include "ops/op.h"
 
@@ -51,4 +53,66 @@ pith_value *pith_back_odd_conv(pith_back *b, pith_node *node) {
     pith_value *y = pith_make(&b->m, "Conv", (pith_value *[]){ x, w, numbers }, bias ? 3 : 2);
     if (y && pith_node_copy_attrs(y->producer, node)) b->m.status = pith_fail_memory(b->m.err, 0);
     return PITH_BACK(b, "QuantizeLinear", y, in[6], in[7]);
+}
+
+/* ---- pith.QuantizedLSTM ---- */
+
+/* Inputs of a direction, as in ops/op_ms_lstm.c; all but these two have an axis of directions in the file. */
+enum { LSTM_X = 0, LSTM_LENGTHS = 4, LSTM_INPUTS = 12 };
+
+/* Constants of one shape as one constant, with an axis for them in front; NULL: they are none. */
+static pith_value *back_stack_constants(pith_back *b, pith_value *const *parts, int count) {
+    const pith_tensor *first = parts[0]->type.data;
+    if (!first || first->rank >= PITH_MAX_RANK) return NULL;
+    for (int i = 0; i < count; i++) {
+        const pith_tensor *t = parts[i]->type.data;
+        if (!t || t->dtype != first->dtype || t->bytes != first->bytes || t->rank != first->rank) return NULL;
+    }
+    pith_tensor made = { .dtype = first->dtype, .rank = first->rank + 1, .bytes = first->bytes * (size_t)count };
+    char *data = pith_arena_alloc64(b->m.graph->arena, made.bytes);
+    made.dims[0] = count;
+    memcpy(made.dims + 1, first->dims, (size_t)first->rank * sizeof *first->dims);
+    for (int i = 0; data && i < count; i++)
+        memcpy(data + (size_t)i * first->bytes, parts[i]->type.data->data, first->bytes);
+    made.data = data;
+    pith_value *v = data ? pith_graph_add_const(b->m.graph, parts[0]->name, &made) : NULL;
+    if (!v) b->m.status = pith_fail_memory(b->m.err, made.bytes);
+    return v;
+}
+
+/* An input of both directions, or of the only one. */
+static pith_value *back_stack(pith_back *b, pith_value *const *parts, int count) {
+    pith_value *joined[2];
+    for (int i = 0; i < count; i++)
+        if (!parts[i]) return NULL;
+    pith_value *v = back_stack_constants(b, parts, count);
+    if (v || b->m.status) return v;
+    for (int i = 0; i < count; i++) {
+        joined[i] = PITH_MAKE(&b->m, "Unsqueeze", parts[i], pith_back_numbers(b, (const int64_t[]){ 0 }, 1));
+        if (joined[i]) joined[i]->type = (pith_type){ .dtype = parts[i]->type.dtype, .rank = -1 };
+    }
+    if (count == 1) return joined[0];
+    v = pith_make(&b->m, "Concat", joined, count);
+    pith_make_int(&b->m, v, "axis", 0);
+    if (v) v->type = joined[0]->type;
+    return v;
+}
+
+pith_value *pith_back_quantized_lstm(pith_back *b, pith_node *node) {
+    const int count = pith_str_is(pith_node_str(node, "direction", "forward"), "bidirectional") ? 2 : 1;
+    pith_value *inputs[LSTM_INPUTS];
+    for (int i = 0; i < LSTM_INPUTS; i++) {
+        pith_value *parts[2] = { pith_node_input(node, i), pith_node_input(node, LSTM_INPUTS + i) };
+        inputs[i] = i == LSTM_X || i == LSTM_LENGTHS ? parts[0] : back_stack(b, parts, count);
+    }
+    pith_value *y = b->m.status ? NULL : pith_back_contrib(b, "DynamicQuantizeLSTM", inputs, LSTM_INPUTS, 3);
+    if (!y) return NULL;
+    if (pith_node_copy_attrs(y->producer, node)) b->m.status = pith_fail_memory(b->m.err, 0);
+    for (int i = 1; i < node->output_count; i++) {
+        pith_value *made = y->producer->outputs[i];
+        if (!node->outputs[i]) continue;
+        made->type = node->outputs[i]->type;
+        if (pith_value_replace(node->outputs[i], made)) b->m.status = pith_fail_memory(b->m.err, 0);
+    }
+    return y;
 }

@@ -5,10 +5,13 @@
 #include "export/lower.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "base/error.h"
 #include "export/made.h"
+#include "export/standard.h"
 #include "ops/op.h"
 
 /* Returns what replaces output 0 of the node; nodes are made before it. */
@@ -44,7 +47,10 @@ static pith_value *lower_rms_norm(pith_maker *m, pith_node *node) {
     pith_value *mean =
         PITH_MAKE(m, "ReduceMean", PITH_MAKE(m, "Pow", x, lower_number(m, x, 2.0f)), pith_make_i64(m, -1));
     mean = PITH_MAKE(m, "Add", mean, lower_number(m, x, pith_node_float(node, "epsilon", 1e-5f)));
-    return PITH_MAKE(m, "Mul", PITH_MAKE(m, "Div", x, PITH_MAKE(m, "Sqrt", mean)), node->inputs[1]);
+    pith_value *y = PITH_MAKE(m, "Div", x, PITH_MAKE(m, "Sqrt", mean)), *scale = node->inputs[1];
+    if (scale->type.dtype != x->type.dtype && scale->type.dtype != PITH_UNDEFINED)
+        y = pith_make_cast(m, y, scale->type.dtype);
+    return PITH_MAKE(m, "Mul", y, scale);
 }
 
 static pith_value *lower_swish(pith_maker *m, pith_node *node) {
@@ -119,25 +125,83 @@ static const lowering *lowering_of(const pith_node *node) {
     return NULL;
 }
 
-static bool is_newer(const pith_node *node, int32_t opset) { return !node->domain.size && node->op->since > opset; }
-
 /* A scale for each group instead of each channel, as opsets 18 to 20 have it. */
 static bool is_by_group(const pith_node *node) {
-    if (!pith_str_is(node->op_type, "GroupNormalization") || node->opset >= 21) return false;
+    if (node->domain.size || !pith_str_is(node->op_type, "GroupNormalization") || node->opset >= 21) return false;
     const pith_type *x = &node->inputs[0]->type, *scale = &node->inputs[1]->type;
     return x->rank < 2 || scale->rank < 1 || !pith_dim_equal(x->dims[1], scale->dims[0]);
 }
 
-/* Forms of old opsets that no newer opset has: Softmax over several axes, Scan over a batch, and the above. */
+/* The first opset that has the node's form, if that can be told by its operator. */
+static int32_t form_since(const pith_node *node) { return is_by_group(node) ? 18 : node->op->since; }
+
+/* ONNX Runtime has no Swish (1.32): one that a pass made of its parts becomes them again. */
+static bool is_made_swish(const pith_node *node) {
+    return node->opset == PITH_OPSET_NEWEST && pith_str_is(node->op_type, "Swish");
+}
+
+static bool is_newer(const pith_node *node, int32_t opset) {
+    return !node->domain.size && (form_since(node) > opset || is_made_swish(node));
+}
+
+/* Forms of old opsets that no newer opset has: Softmax over several axes, Scan over a batch. */
 static bool is_inner(const pith_node *node) {
-    return !node->domain.size &&
-           (pith_node_int(node, "flatten", 0) || pith_node_int(node, "batched", 0) || is_by_group(node));
+    return !node->domain.size && (pith_node_int(node, "flatten", 0) || pith_node_int(node, "batched", 0));
+}
+
+/* [groups, channels / groups], from the channels of x. */
+static pith_value *lower_group_shape(pith_maker *m, pith_value *x, pith_value *groups) {
+    const int64_t channels = x->type.rank > 1 ? x->type.dims[1] : PITH_DIM_UNKNOWN,
+                  count = *(const int64_t *)groups->type.data->data;
+    if (pith_dim_known(channels)) {
+        pith_value *shape = pith_graph_add_i64s(m->graph, PITH_STR(""), (int64_t[]){ count, channels / count }, 2);
+        if (!shape) m->status = pith_fail_memory(m->err, 0);
+        return shape;
+    }
+    pith_value *size = PITH_MAKE(m, "Shape", x);
+    pith_make_int(m, size, "start", 1);
+    pith_make_int(m, size, "end", 2);
+    pith_value *shape = PITH_MAKE(m, "Concat", groups, PITH_MAKE(m, "Div", size, groups));
+    pith_make_int(m, shape, "axis", 0);
+    return shape;
+}
+
+/* From opset 21 on, scale and bias have a number per channel: each is repeated for the channels of its group. */
+static pith_status lower_groups(pith_node *node, int32_t opset, pith_error *err) {
+    if (opset < 21 || !is_by_group(node)) return PITH_OK;
+    pith_maker m = { node->graph, node, node->name, PITH_OK, err };
+    pith_value *groups = pith_make_i64(&m, pith_node_int(node, "num_groups", 1));
+    pith_value *shape = groups ? lower_group_shape(&m, node->inputs[0], groups) : NULL;
+    for (int i = 1; i < 3; i++) {
+        pith_value *column = PITH_MAKE(&m, "Unsqueeze", node->inputs[i], pith_make_i64(&m, -1));
+        pith_value *y = PITH_MAKE(&m, "Reshape", PITH_MAKE(&m, "Expand", column, shape), pith_make_i64(&m, -1));
+        if (m.status) return m.status;
+        if (pith_node_set_input(node, i, y)) return pith_fail_memory(err, 0);
+    }
+    node->opset = 21;
+    return PITH_OK;
+}
+
+/* What upgrades left, and files do not have. */
+static void lower_own_attrs(pith_node *node) {
+    static const char *const own[] = { "flatten", "batched", "lengths" };
+    for (size_t i = 0; i < sizeof own / sizeof *own && !node->domain.size; i++)
+        if (!pith_node_int(node, own[i], 0)) pith_node_unset(node, own[i]);
+}
+
+/* Scatter ended with opset 10, and is ScatterElements from 11 on. */
+static bool lower_scatter(pith_node *node) {
+    if (node->domain.size || !pith_str_is(node->op_type, "Scatter")) return true;
+    node->op_type = PITH_STR("ScatterElements");
+    node->opset = PITH_OPSET_NEWEST;
+    return !pith_op_bind_node(node, NULL);
 }
 
 /* The modes of GridSample have other names from opset 20 on. */
 static bool lower_names(pith_node *node, int32_t opset) {
     static const char *const names[][2] = { { "bilinear", "linear" }, { "bicubic", "cubic" } };
     const bool new = opset >= 20;
+    if (!lower_scatter(node)) return false;
     if (node->domain.size || !pith_str_is(node->op_type, "GridSample")) return true;
     const pith_str mode = pith_node_str(node, "mode", new ? "linear" : "bilinear");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -157,7 +221,7 @@ static pith_status lower_node(pith_node *node, int32_t opset, pith_error *err) {
                          pith_node_place(node, place, sizeof place), PITH_EXPORT_OPSET_LEAST);
     if (!y)
         return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: its operator needs opset %d, and %d is asked for",
-                         pith_node_place(node, place, sizeof place), node->op->since, opset);
+                         pith_node_place(node, place, sizeof place), form_since(node), opset);
     y->type = node->outputs[0]->type;
     if (pith_value_replace(node->outputs[0], y)) return pith_fail_memory(err, 0);
     pith_node_remove(node);
@@ -170,7 +234,9 @@ pith_status pith_export_lower(pith_graph *graph, int32_t opset, pith_error *err)
         for (size_t a = 0; a < node->attr_count; a++) {
             if (node->attrs[a].kind == PITH_ATTR_GRAPH) PITH_TRY(pith_export_lower(node->attrs[a].graph, opset, err));
         }
+        lower_own_attrs(node);
         if (!lower_names(node, opset)) return pith_fail_memory(err, 0);
+        PITH_TRY(lower_groups(node, opset, err));
         if (is_newer(node, opset) || is_inner(node)) PITH_TRY(lower_node(node, opset, err));
     }
     return PITH_OK;
@@ -186,14 +252,59 @@ pith_status pith_export_lower_axes(pith_graph *graph, int32_t opset, pith_error 
     return PITH_OK;
 }
 
-int32_t pith_export_needs(const pith_graph *graph) {
-    int32_t needs = PITH_EXPORT_OPSET_LEAST;
+/* ---- the opset ---- */
+
+/* A reduction whose axes will be an attribute. */
+static bool reduction_holds(const pith_node *node, int32_t opset, char *why, size_t size) {
+    const pith_standard_form *form = pith_standard_find(node->domain, node->op_type, opset);
+    const int dtype = node->inputs[0]->type.dtype;
+    if (form && (dtype == PITH_UNDEFINED || pith_standard_takes(form, pith_standard_letter(form->inputs, 0), dtype)))
+        return true;
+    snprintf(why, size, "input 0 of type %s", pith_dtype_name(dtype));
+    return false;
+}
+
+/* Whether the node, or what it is lowered to, may stand in the opset. asked: of those that it may stand in, not only
+ * the best. */
+static bool node_holds(pith_node *node, int32_t opset, bool asked, char *why, size_t size) {
+    const bool newer = is_newer(node, opset);
+    if ((newer || is_inner(node)) && lowering_of(node)) return true;
+    if (newer && has_axes_to_lower(node)) return reduction_holds(node, opset, why, size);
+    if (newer || is_inner(node)) {
+        snprintf(why, size, "the operator, or a form of it that no newer opset has");
+        return is_inner(node); /* it is refused when it is lowered */
+    }
+    if (asked && is_by_group(node) && opset < 21) return true; /* deprecated there; engines have it all the same */
+    lower_own_attrs(node);
+    return lower_names(node, opset) && pith_standard_holds(node, opset, why, size);
+}
+
+/* The first node that may not stand in the opset; NULL: all may. */
+static const pith_node *graph_lacks(const pith_graph *graph, int32_t opset, bool asked, char *why, size_t size) {
     for (pith_node *node = graph->first; node; node = node->next) {
         for (size_t a = 0; a < node->attr_count; a++) {
-            int32_t inner = node->attrs[a].kind == PITH_ATTR_GRAPH ? pith_export_needs(node->attrs[a].graph) : 0;
-            if (inner > needs) needs = inner;
+            const pith_node *inner = node->attrs[a].kind == PITH_ATTR_GRAPH
+                                         ? graph_lacks(node->attrs[a].graph, opset, asked, why, size)
+                                         : NULL;
+            if (inner) return inner;
         }
-        if (is_newer(node, needs) && !lowering_of(node) && !has_axes_to_lower(node)) needs = node->op->since;
+        if (!node_holds(node, opset, asked, why, size)) return node;
     }
-    return needs;
+    return NULL;
+}
+
+pith_status pith_export_settle(int32_t *opset, const pith_graph *graph, const pith_opset_choice *choice,
+                               pith_error *err) {
+    char why[128] = "", place[256];
+    const pith_node *lacking = NULL;
+    for (*opset = choice->given ? choice->given : choice->least; *opset <= choice->most; ++*opset) {
+        lacking = graph_lacks(graph, *opset, choice->given != 0, why, sizeof why);
+        if (!lacking) return PITH_OK;
+        if (!choice->given) continue;
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: opset %d, which is asked for, lacks %s",
+                         pith_node_place(lacking, place, sizeof place), *opset, why);
+    }
+    return pith_fail(
+        err, PITH_ERR_UNSUPPORTED, "%s: no opset from %d to %d has all of the model; the last one lacks %s",
+        lacking ? pith_node_place(lacking, place, sizeof place) : "the model", choice->least, choice->most, why);
 }

@@ -15,7 +15,17 @@ pith_status pith_export_lower(pith_graph *graph, int32_t opset, pith_error *err)
  */
 pith_status pith_export_lower_axes(pith_graph *graph, int32_t opset, pith_error *err);
 
-/* Returns the opset of ai.onnx that the graph needs, at least PITH_EXPORT_OPSET_LEAST, if what can be lowered is. */
-int32_t pith_export_needs(const pith_graph *graph);
+/* Which opsets may be written. */
+typedef struct pith_opset_choice {
+    int32_t given;       /* this one only; 0: the oldest from `least` to `most` */
+    int32_t least, most; /* at least PITH_EXPORT_OPSET_LEAST */
+} pith_opset_choice;
+
+/* Sets *opset to one in which all nodes may stand, once pith_export_lower and pith_export_lower_axes have run for it:
+ * operators, attributes, numbers of inputs and outputs, and types (export/standard.h). Types are inferred. Names of
+ * modes become those of that opset. PITH_ERR_UNSUPPORTED names the first node that has no place in the opset that is
+ * given, or in the last one. */
+pith_status pith_export_settle(int32_t *opset, const pith_graph *graph, const pith_opset_choice *choice,
+                               pith_error *err);
 
 #endif

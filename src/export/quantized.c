@@ -45,18 +45,13 @@ static pith_value *quantized_factor(const pith_node *node, bool *transposed) {
     return quantized_is_matrix(w) && x && x->type.dtype == PITH_F32 && x->type.rank >= 1 ? w : NULL;
 }
 
+/* The constant that the node takes rows of, or NULL. */
 static pith_value *quantized_table(const pith_node *node) {
     pith_value *table = pith_node_input(node, 0);
     if (node->domain.size || !pith_str_is(node->op_type, "Gather") || pith_node_int(node, "axis", 0) ||
         !quantized_is_matrix(table) || table->type.data->dims[0] < PITH_QUANTIZED_TABLE_LEAST)
         return NULL;
-    for (size_t i = 0; i < table->user_count; i++) {
-        const pith_node *user = table->users[i].node;
-        if (user->domain.size || !pith_str_is(user->op_type, "Gather") || table->users[i].input ||
-            pith_node_int(user, "axis", 0))
-            return NULL;
-    }
-    return table->output_uses ? NULL : table;
+    return table;
 }
 
 static pith_quantized_weight *quantized_find_weight(const pith_quantized *q, const pith_value *value, bool table,
@@ -86,6 +81,41 @@ static pith_code_source quantized_source(const pith_tensor *t, bool by_row) {
                   : (pith_code_source){ t->data, rows, columns, columns, 1 };
 }
 
+/* A matrix of one row or column stays: the strides of its rows and of its columns are the same. */
+static bool quantized_is_worth(const pith_value *v) { return v->type.data->dims[0] > 1 && v->type.data->dims[1] > 1; }
+
+/* Rows of a table are whole bytes. */
+static bool quantized_table_fits(const pith_quantized_form *form, const pith_value *v) {
+    return form->tables.bits && quantized_is_worth(v) && v->type.data->dims[1] * form->tables.bits % 8 == 0;
+}
+
+/* Who reads a constant beside the matmuls and look-ups that change. */
+typedef struct quantized_readers {
+    const pith_node *kept, *other; /* the first that was asked to stay, and the first of another kind */
+    bool table;                    /* there is a look-up */
+    bool output;                   /* it is an output of the graph */
+} quantized_readers;
+
+static quantized_readers quantized_readers_of(const pith_quantized_form *form, const pith_value *v) {
+    quantized_readers r = { .output = v->output_uses != 0 };
+    for (size_t i = 0; i < v->user_count; i++) {
+        const pith_node *user = v->users[i].node;
+        bool transposed;
+        const bool product = v->users[i].input == 1 && quantized_factor(user, &transposed) == v,
+                   table = v->users[i].input == 0 && quantized_table(user) == v;
+        r.table = r.table || table;
+        if (!product && !(table && quantized_table_fits(form, v)) && !r.other) r.other = user;
+        if (quantized_is_kept(form, user, v) && !r.kept) r.kept = user;
+    }
+    return r;
+}
+
+static bool quantized_has_value(const pith_quantized *q, const pith_value *v) {
+    for (size_t i = 0; i < q->count; i++)
+        if (q->weights[i].value == v) return true;
+    return false;
+}
+
 static pith_status quantized_add(pith_quantized *q, const pith_node *node, pith_value *v, bool table, bool by_row,
                                  pith_error *err) {
     if (quantized_find_weight(q, v, table, by_row)) return PITH_OK;
@@ -98,22 +128,26 @@ static pith_status quantized_add(pith_quantized *q, const pith_node *node, pith_
     return PITH_OK;
 }
 
-/* A matrix of one row or column stays: the strides of its rows and of its columns are the same. */
-static bool quantized_is_worth(const pith_value *v) { return v->type.data->dims[0] > 1 && v->type.data->dims[1] > 1; }
-
-/* Rows of a table are whole bytes. */
-static bool quantized_table_fits(const pith_quantized_form *form, const pith_value *v) {
-    return form->tables.bits && quantized_is_worth(v) && v->type.data->dims[1] * form->tables.bits % 8 == 0;
-}
-
 static pith_status quantized_look(pith_quantized *q, const pith_node *node, pith_error *err) {
     bool transposed;
-    pith_value *w = quantized_factor(node, &transposed), *table = quantized_table(node);
-    if (table && quantized_table_fits(q->form, table) && !quantized_is_kept(q->form, node, table))
-        return quantized_add(q, node, table, true, true, err);
-    if (w && quantized_is_worth(w) && !quantized_is_kept(q->form, node, w))
-        return quantized_add(q, node, w, false, transposed, err);
-    return PITH_OK;
+    pith_value *w = quantized_factor(node, &transposed), *table = w ? NULL : quantized_table(node), *v = w ? w : table;
+    if (!v || !quantized_is_worth(v)) return PITH_OK;
+    const quantized_readers readers = quantized_readers_of(q->form, v);
+    if (readers.kept || readers.output) return PITH_OK; /* it stays, and codes beside it would only add to it */
+    if (readers.other && (!w || readers.table)) {
+        char place[256];
+        if (v->users[0].node == node && v->user_count > 1)
+            pith_log_write(q->graph->log, PITH_LOG_WARNING, "'" PITH_STR_FMT "' stays in f32: %s reads it too",
+                           PITH_STR_ARG(v->name), pith_node_place(readers.other, place, sizeof place));
+        return PITH_OK;
+    }
+    if (readers.other) {
+        if (quantized_has_value(q, v)) return PITH_OK;
+        PITH_TRY(quantized_add(q, node, v, false, transposed, err));
+        q->weights[q->count - 1].other = readers.other;
+        return PITH_OK;
+    }
+    return quantized_add(q, node, v, table != NULL, table || transposed, err);
 }
 
 pith_status pith_quantized_find(pith_quantized *q, pith_graph *graph, const pith_quantized_form *form,
@@ -128,7 +162,8 @@ pith_status pith_quantized_find(pith_quantized *q, pith_graph *graph, const pith
 pith_status pith_quantized_round(pith_quantized *q, size_t weight, const struct pith_factor *factor,
                                  pith_arena *scratch, pith_error *err) {
     pith_quantized_weight *w = &q->weights[weight];
-    const pith_code_form *form = w->table ? &q->form->tables : &q->form->weights;
+    static const pith_code_form dequantized = { .bits = 8, .symmetric = true, .reach = 127 };
+    const pith_code_form *form = w->other ? &dequantized : w->table ? &q->form->tables : &q->form->weights;
     if (!pith_codes_round(&w->codes, form, &w->source, w->table ? NULL : factor, q->graph->arena, scratch))
         return pith_fail_memory(err, (size_t)(w->source.k * w->source.n));
     return PITH_OK;
@@ -414,6 +449,27 @@ static pith_status quantized_replace(quantized_rewriter *r, pith_node *node, pit
 typedef pith_value *(*product_maker)(quantized_rewriter *r, pith_value *x, const pith_quantized_weight *w,
                                      quantized_made *made);
 
+/* All readers of a weight get it as codes that are dequantised in each run. */
+static pith_status quantized_dequantize(quantized_rewriter *r, pith_quantized_weight *w) {
+    const bool by_row = w->source.row == 1;
+    pith_value *v = w->value;
+    char place[256];
+    r->m.before = r->q->graph->first;
+    r->m.place = w->label;
+    pith_value *y =
+        PITH_MAKE(&r->m, "DequantizeLinear", quantized_int8(&r->m, w, by_row), quantized_scales(&r->m, w, false));
+    pith_make_int(&r->m, y, "axis", by_row ? 0 : 1);
+    if (r->m.status) return r->m.status;
+    pith_log_write(r->q->graph->log, PITH_LOG_WARNING,
+                   "weight '" PITH_STR_FMT "' gets 8 bits and is dequantised in each run: %s reads it too",
+                   PITH_STR_ARG(w->label), pith_node_place(w->other, place, sizeof place));
+    y->type = v->type;
+    y->type.data = NULL;
+    for (size_t i = 0; i < v->user_count; i++)
+        r->q->matmuls += quantized_factor(v->users[i].node, &(bool){ false }) == v;
+    return pith_value_replace(v, y) ? pith_fail_memory(r->m.err, 0) : PITH_OK;
+}
+
 static pith_status quantized_rewrite_node(quantized_rewriter *r, pith_node *node) {
     bool transposed;
     pith_value *w = quantized_factor(node, &transposed), *table = w ? NULL : quantized_table(node);
@@ -444,6 +500,8 @@ pith_status pith_quantized_rewrite(pith_quantized *q, pith_error *err) {
     r.made = pith_arena_array(q->graph->arena, q->count + 1, sizeof *r.made);
     r.inputs = pith_arena_array(q->graph->arena, r.input_count + 1, sizeof *r.inputs);
     if (!r.made || !r.inputs) return pith_fail_memory(err, r.input_count * sizeof *r.inputs);
+    for (size_t i = 0; i < q->count; i++)
+        if (q->weights[i].other) PITH_TRY(quantized_dequantize(&r, &q->weights[i]));
     for (pith_node *node = q->graph->first, *next; node; node = next) {
         next = node->next;
         PITH_TRY(quantized_rewrite_node(&r, node));

@@ -39,6 +39,8 @@ typedef struct pith_quantized_weight {
     float low, high;         /* of the inputs, with fixed limits; 0 is between them */
     const float *smooth; /* [k] of rows: inputs are divided by these, and source is multiplied; NULL: they are not */
     const pith_value *input; /* of the first node */
+    const pith_node *other;  /* a node that reads the weight and needs it as it is: the weight gets 8 bits, and all
+                                readers get it dequantised; NULL: there is none */
     bool unseen;             /* no input came: its limits are not known, and it stays in f32 */
     pith_str label;          /* the weight's name, or else that of its first node */
 } pith_quantized_weight;
@@ -53,8 +55,8 @@ typedef struct pith_quantized {
 } pith_quantized;
 
 /* Finds the weights of the main graph: constants of f32 and rank 2 that MatMul and Gemm multiply by, and tables of at
- * least PITH_QUANTIZED_TABLE_LEAST rows that nothing but Gather reads. Types are inferred. A number that is not finite
- * gives PITH_ERR_ARGUMENT with the names of constant and element. */
+ * least PITH_QUANTIZED_TABLE_LEAST rows that Gather reads. One that a kept node reads stays. Types are inferred. A
+ * number that is not finite gives PITH_ERR_ARGUMENT with the names of constant and element. */
 #define PITH_QUANTIZED_TABLE_LEAST 16
 pith_status pith_quantized_find(pith_quantized *q, pith_graph *graph, const pith_quantized_form *form, pith_error *err);
 /* Rounds one weight; factor may be NULL. */

@@ -6,7 +6,9 @@
 #include <float.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "base/error.h"
+#include "base/half.h"
 #include "export/back.h"
 #include "kernels/attention.h"
 #include "kernels/gemm.h"
@@ -58,8 +60,13 @@ static pith_value *back_activation(pith_back *b, pith_value *x, pith_value *bias
 
 /* ---- pith.Linear ---- */
 
+/* Bytes of a weight from which on it is not stored twice. */
+enum { BACK_SHARED_LEAST = 4096 };
+
 /* Pairs of weight and bias, [k, n_i] or [n_i, k], and [n_i]. */
 static int back_pairs(const pith_node *node) { return node->input_count / 2; }
+
+static bool back_is_float(int dtype) { return dtype == PITH_F32 || dtype == PITH_F16 || dtype == PITH_BF16; }
 
 static bool back_linear_fits(const pith_node *node, const pith_write_back *how, const char **why) {
     (void)how;
@@ -67,8 +74,10 @@ static bool back_linear_fits(const pith_node *node, const pith_write_back *how, 
         const pith_value *w = node->inputs[1 + 2 * i], *bias = pith_node_input(node, 2 + 2 * i);
         *why = "a weight or bias has no contents";
         if (!w || !w->type.data || (bias && !bias->type.data)) return false;
-        *why = "a weight or bias is not f32";
-        if (w->type.data->dtype != PITH_F32 || (bias && bias->type.data->dtype != PITH_F32)) return false;
+        *why = "a weight or bias is not f32, f16 or bf16";
+        if (!back_is_float(w->type.data->dtype) || (bias && !back_is_float(bias->type.data->dtype))) return false;
+        *why = "its weights have different types";
+        if (w->type.data->dtype != node->inputs[1]->type.data->dtype) return false;
     }
     return true;
 }
@@ -79,13 +88,13 @@ static pith_value *back_constant(pith_back *b, pith_str name, float *data, int r
     return v;
 }
 
-/* The columns of a weight, beside each other in rows of `width`. */
-static void back_copy_weight(float *to, int64_t width, const pith_tensor *t, bool transposed) {
-    const int64_t k = t->dims[transposed], n = t->dims[!transposed];
+/* The columns of a weight, beside each other in rows of `width` elements. */
+static void back_copy_weight(char *to, int64_t width, const pith_tensor *t, bool transposed) {
+    const int64_t k = t->dims[transposed], n = t->dims[!transposed], size = pith_dtype_bits(t->dtype) / 8;
     for (int64_t i = 0; i < k; i++)
         for (int64_t j = 0; j < n; j++) {
             const int64_t from = transposed ? j * k + i : i * n + j;
-            memcpy(to + i * width + j, (const char *)t->data + from * (int64_t)sizeof *to, sizeof *to);
+            memcpy(to + (i * width + j) * size, (const char *)t->data + from * size, (size_t)size);
         }
 }
 
@@ -99,35 +108,75 @@ static int64_t back_all_columns(const pith_node *node) {
     return n;
 }
 
-/* Zeros for a constant of many numbers; NULL: memory is out. */
-static float *back_room(pith_back *b, int64_t count) {
-    float *to = pith_arena_array(b->m.graph->arena, (size_t)count, sizeof *to);
-    if (!to) b->m.status = pith_fail_memory(b->m.err, (size_t)count * sizeof *to);
-    return to;
+/* A weight of 16 bits stays so in the file. */
+static pith_value *back_widened(pith_back *b, pith_value *w) {
+    if (!w || w->type.dtype == PITH_F32) return w;
+    const pith_type t = w->type;
+    return pith_back_shape(pith_make_cast(&b->m, w, PITH_F32), PITH_F32, t.rank, t.dims);
+}
+
+/* A weight that others read too, such as a table of words, is transposed in each run: a copy would be stored beside it.
+ */
+static pith_value *back_shared_weight(pith_back *b, pith_value *w) {
+    const pith_tensor *t = w->type.data;
+    pith_value *y = PITH_MAKE(&b->m, "Transpose", w);
+    pith_make_ints(&b->m, y, "perm", (const int64_t[]){ 1, 0 }, 2);
+    return pith_back_shape(y, t->dtype, 2, (const pith_dim[]){ t->dims[1], t->dims[0] });
+}
+
+/* The weights as one constant of their type. */
+static pith_value *back_joined_weights(pith_back *b, const pith_node *node) {
+    const int64_t transposed = pith_node_int(node, "transposed", 0), width = back_all_columns(node);
+    const pith_value *first = node->inputs[1];
+    const size_t size = (size_t)pith_dtype_bits(first->type.data->dtype) / 8;
+    pith_tensor made = { .dtype = first->type.data->dtype, .rank = 2 };
+    made.dims[0] = first->type.data->dims[transposed & 1];
+    made.dims[1] = width;
+    made.bytes = (size_t)(made.dims[0] * width) * size;
+    char *data = pith_arena_alloc64(b->m.graph->arena, made.bytes), *to = data;
+    for (int i = 0; data && i < back_pairs(node); to += (size_t)back_columns(node, i++) * size)
+        back_copy_weight(to, width, node->inputs[1 + 2 * i]->type.data, transposed >> i & 1);
+    made.data = data;
+    pith_value *v = data ? pith_graph_add_const(b->m.graph, first->name, &made) : NULL;
+    if (!v) b->m.status = pith_fail_memory(b->m.err, made.bytes);
+    return v;
 }
 
 /* The weights as one, [k, n]; the only one, if that is its layout. */
 static pith_value *back_weight(pith_back *b, const pith_node *node) {
-    const int64_t transposed = pith_node_int(node, "transposed", 0);
-    const pith_value *first = node->inputs[1];
-    if (back_pairs(node) == 1 && !(transposed & 1)) return node->inputs[1];
-    const int64_t dims[] = { first->type.data->dims[transposed & 1], back_all_columns(node) };
-    float *data = back_room(b, dims[0] * dims[1]), *to = data;
-    for (int i = 0; data && i < back_pairs(node); to += back_columns(node, i++))
-        back_copy_weight(to, dims[1], node->inputs[1 + 2 * i]->type.data, transposed >> i & 1);
-    return data ? back_constant(b, first->name, data, 2, dims) : NULL;
+    pith_value *first = node->inputs[1];
+    const bool one = back_pairs(node) == 1, transposed = pith_node_int(node, "transposed", 0) & 1;
+    if (one && !transposed) return back_widened(b, first);
+    if (one && first->user_count > 1 && first->type.data->bytes >= BACK_SHARED_LEAST)
+        return back_widened(b, back_shared_weight(b, first));
+    return back_widened(b, back_joined_weights(b, node));
+}
+
+/* Numbers of a bias as f32. */
+static void back_copy_bias(float *to, const pith_tensor *t, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t bits = 0;
+        if (t->dtype == PITH_F32)
+            memcpy(to + i, (const char *)t->data + (size_t)i * sizeof *to, sizeof *to);
+        else
+            memcpy(&bits, (const char *)t->data + (size_t)i * sizeof bits, sizeof bits);
+        if (t->dtype == PITH_F16) to[i] = pith_f32_of_f16(bits);
+        if (t->dtype == PITH_BF16) to[i] = pith_f32_of_bf16(bits);
+    }
 }
 
 /* The biases as one; NULL: there are none. Those that are absent are 0. */
 static pith_value *back_bias(pith_back *b, const pith_node *node) {
     const int64_t n = back_all_columns(node);
     const pith_value *first = NULL;
-    if (back_pairs(node) == 1) return pith_node_input(node, 2);
+    pith_value *only = back_pairs(node) == 1 ? pith_node_input(node, 2) : NULL;
+    if (back_pairs(node) == 1 && (!only || only->type.data->dtype == PITH_F32)) return only;
     for (int i = 0; i < back_pairs(node) && !first; i++) first = pith_node_input(node, 2 + 2 * i);
-    float *data = first ? back_room(b, n) : NULL, *to = data;
+    float *data = first ? pith_arena_array(b->m.graph->arena, (size_t)n, sizeof *data) : NULL, *to = data;
+    if (first && !data) b->m.status = pith_fail_memory(b->m.err, (size_t)n * sizeof *data);
     for (int i = 0; data && i < back_pairs(node); to += back_columns(node, i++)) {
         const pith_value *bias = pith_node_input(node, 2 + 2 * i);
-        if (bias) memcpy(to, bias->type.data->data, (size_t)back_columns(node, i) * sizeof *to);
+        if (bias) back_copy_bias(to, bias->type.data, back_columns(node, i));
     }
     return data ? back_constant(b, first->name, data, 1, &n) : NULL;
 }
@@ -250,6 +299,7 @@ static const back_form forms[] = {
     { "EmbedNorm", NULL, pith_back_embed_norm }, /* EmbedLayerNormalization; or lowered */
     { "Linear", back_linear_fits, back_linear }, /* MatMul, then BiasGelu, FastGelu, QuickGelu, or Add, Relu, … */
     { "MoveAxis", back_move_axis_fits, back_move_axis },    /* Transpose */
+    { "QuantizedLSTM", NULL, pith_back_quantized_lstm },    /* DynamicQuantizeLSTM, which it was */
     { "QuantizedAdd", NULL, pith_back_quantized_add },      /* QLinearAdd, or as pass_qdq.c found it */
     { "Rotary", pith_back_rotary_fits, pith_back_rotary },  /* RotaryEmbedding */
     { "ScoreMask", back_score_mask_fits, back_score_mask }, /* Cast, Where, Unsqueeze */

@@ -33,6 +33,7 @@ static void put_ports(pith_json_out *w, const char *name, const pith_port *ports
         pith_json_key_string(w, "dtype", pith_str_of(pith_dtype_name(ports[i].dtype)));
         pith_json_key_string(w, "shape", pith_str_of(ports[i].shape));
         pith_json_key_bool(w, "optional", ports[i].optional);
+        if (ports[i].item_dtype) pith_json_key_string(w, "items", pith_str_of(pith_dtype_name(ports[i].item_dtype)));
         pith_json_close(w, "}");
     }
     pith_json_close(w, "]");

@@ -113,10 +113,34 @@ static pith_status exported_rows(const exported *x) {
 /* ---- types and operators ---- */
 
 static pith_status exported_narrow(const exported *x) {
-    const pith_narrow_form form = { .dtype = x->o->dtype };
+    const pith_narrow_form form = { .dtype = x->o->dtype, .opset = x->o->opset ? x->o->opset : EXPORTED_OPSET_MOST };
     if (x->o->dtype == PITH_F32) return PITH_OK;
     PITH_TRY(pith_written_narrow(&x->report->clamped, &x->report->lost, x->m, &form, x->err));
     return exported_infer(x);
+}
+
+/* What the file declares of an input, for the one in its place. */
+static pith_status exported_hint(pith_value *given, const pith_value *input, pith_error *err) {
+    if (!input->hint) return PITH_OK;
+    pith_type *hint = pith_arena_alloc(given->graph->arena, sizeof *hint);
+    if (!hint) return pith_fail_memory(err, sizeof *hint);
+    *hint = *input->hint;
+    hint->dtype = given->type.dtype;
+    given->hint = hint;
+    return PITH_OK;
+}
+
+/* Nodes that made int32 of the int64 input take the one in its place as it is. */
+static pith_status exported_skip_casts(const pith_value *input, pith_value *given, pith_error *err) {
+    for (size_t i = input->user_count; i-- > 0;) {
+        pith_node *user = input->users[i].node;
+        if (user->domain.size || !pith_str_is(user->op_type, "Cast") || pith_node_int(user, "to", 0) != PITH_I32 ||
+            user->graph != input->graph || user->outputs[0]->output_uses)
+            continue;
+        if (pith_value_replace(user->outputs[0], given)) return pith_fail_memory(err, 0);
+        pith_node_remove(user);
+    }
+    return PITH_OK;
 }
 
 static pith_status exported_int32_inputs(const exported *x) {
@@ -129,6 +153,8 @@ static pith_status exported_int32_inputs(const exported *x) {
         if (!given) return pith_fail_memory(x->err, 0);
         given->type = input->type;
         given->type.dtype = PITH_I32;
+        PITH_TRY(exported_hint(given, input, x->err));
+        PITH_TRY(exported_skip_casts(input, given, x->err));
         pith_value *wide = pith_make_cast(&m, given, PITH_I64);
         if (m.status) return m.status;
         wide->type = input->type;
@@ -137,6 +163,7 @@ static pith_status exported_int32_inputs(const exported *x) {
         wide->name = PITH_STR("");
         graph->inputs[i] = given;
     }
+    if (x->o->int32_inputs) pith_graph_sweep(graph);
     return PITH_OK;
 }
 
@@ -149,7 +176,9 @@ static pith_status exported_run(exported *x, const pith_onnx_sinks *sinks, bool 
     PITH_TRY(x->o->pool ? exported_rows(x) : pith_written_own_outputs(x->m->graph, x->err));
     if (x->o->contrib) PITH_TRY(pith_fused_run(&x->fused, x->m, again, x->err));
     if (*again) return PITH_OK;
-    x->opset = x->o->opset ? x->o->opset : pith_export_needs(graph);
+    pith_opset_choice choice = { x->o->opset, PITH_EXPORT_OPSET_LEAST, PITH_WRITTEN_OPSET_MOST };
+    x->opset = x->o->opset;
+    if (!x->opset) PITH_TRY(pith_export_settle(&x->opset, graph, &choice, x->err));
     PITH_TRY(pith_fused_write_back(&x->fused, graph, x->opset, x->err));
     PITH_TRY(pith_export_lower(graph, x->opset, x->err));
     PITH_TRY(exported_infer(x));
@@ -157,7 +186,10 @@ static pith_status exported_run(exported *x, const pith_onnx_sinks *sinks, bool 
     if (x->o->pool) PITH_TRY(exported_pool(x));
     PITH_TRY(exported_int32_inputs(x));
     PITH_TRY(exported_infer(x));
+    choice.least = x->opset;
+    PITH_TRY(pith_written_settle(&x->opset, x->m, &choice, x->err));
     PITH_TRY(pith_export_lower_axes(graph, x->opset, x->err));
+    PITH_TRY(pith_written_declare(graph, x->err));
     const pith_written_form form = { x->opset, x->o->data_name, x->o->data_always != 0 };
     pith_written w;
     PITH_TRY(pith_written_write(&w, x->m, &form, sinks, x->err));

@@ -93,7 +93,7 @@ pith_status pith_fused_run(pith_fused *f, pith_model *model, bool *again, pith_e
         if (f->kind < fused_passes[i].until || fused_is_out(f, fused_passes[i].pass))
             without[count++] = fused_passes[i].pass;
     pith_opt opt = pith_model_optimizer(model, model->graph, err);
-    const pith_opt_limits limits = { .runs = SIZE_MAX, .without = without, .without_count = count };
+    const pith_opt_limits limits = { .runs = SIZE_MAX, .without = without, .without_count = count, .to_write = true };
     if (!f->failures) fused_tell_left_out(model, without, count);
     f->lines = (pith_report){ .arena = &model->arena };
     opt.level = f->level;

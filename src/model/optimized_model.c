@@ -66,35 +66,27 @@ static pith_status optimized_cut(const optimized *x) {
     return cut.input_count ? optimized_infer(x) : PITH_OK;
 }
 
-static int32_t optimized_opset(const optimized *x) {
+/* That of the model's file or later, if none is given. */
+static pith_opset_choice optimized_choice(const optimized *x) {
     const pith_graph *graph = x->m->graph;
-    int32_t opset = pith_export_needs(graph);
-    if (x->o->opset) return x->o->opset;
+    pith_opset_choice choice = { x->o->opset, PITH_EXPORT_OPSET_LEAST, PITH_WRITTEN_OPSET_MOST };
     for (size_t i = 0; i < graph->opset_count; i++) {
         const pith_opset *own = &graph->opsets[i];
         const bool main = !own->domain.size || pith_str_is(own->domain, "ai.onnx");
-        if (main && own->version > opset && own->version <= PITH_WRITTEN_OPSET_MOST) opset = (int32_t)own->version;
+        if (main && own->version > choice.least && own->version <= choice.most) choice.least = (int32_t)own->version;
     }
-    return opset;
+    return choice;
 }
 
 static pith_status optimized_narrow(const optimized *x) {
-    const pith_narrow_form form = {
-        .dtype = x->o->dtype, .ports = x->o->narrow_ports != 0, .keep = x->o->keep, .keep_count = x->o->keep_count
-    };
+    const pith_narrow_form form = { .dtype = x->o->dtype,
+                                    .opset = x->o->opset ? x->o->opset : PITH_WRITTEN_OPSET_MOST,
+                                    .ports = x->o->narrow_ports != 0,
+                                    .keep = x->o->keep,
+                                    .keep_count = x->o->keep_count };
     if (x->o->dtype == PITH_F32) return PITH_OK;
     PITH_TRY(pith_written_narrow(&x->report->clamped, &x->report->lost, x->m, &form, x->err));
     return optimized_infer(x);
-}
-
-/* The file says of its inputs and outputs what the model's file said. */
-static void optimized_declare(const optimized *x) {
-    const pith_graph *graph = x->m->graph;
-    for (size_t i = 0; i < graph->input_count + graph->output_count && !x->o->free_shapes; i++) {
-        pith_value *v = i < graph->input_count ? graph->inputs[i] : graph->outputs[i - graph->input_count];
-        if (v->hint && v->hint->dtype == v->type.dtype && v->hint->rank == v->type.rank && !v->fixed)
-            memcpy(v->type.dims, v->hint->dims, sizeof v->type.dims);
-    }
 }
 
 static size_t optimized_count(const pith_graph *graph) {
@@ -105,16 +97,21 @@ static size_t optimized_count(const pith_graph *graph) {
 
 static pith_status optimized_write(const optimized *x, const pith_onnx_sinks *sinks) {
     pith_graph *graph = x->m->graph;
-    const pith_written_form form = { x->report->opset, x->o->data_name, x->o->data_always != 0 };
+    const pith_opset_choice choice = optimized_choice(x);
     size_t shared;
     pith_written w;
     PITH_TRY(pith_export_lower(graph, x->report->opset, x->err));
     PITH_TRY(optimized_infer(x));
     PITH_TRY(optimized_narrow(x));
+    PITH_TRY(pith_written_settle(&x->report->opset, x->m, &choice, x->err));
     PITH_TRY(pith_export_lower_axes(graph, x->report->opset, x->err));
     PITH_TRY(pith_export_share_constants(&shared, graph, x->err));
-    optimized_declare(x);
+    if (x->o->free_shapes)
+        pith_written_declare_ranks(graph);
+    else
+        PITH_TRY(pith_written_declare(graph, x->err));
     pith_graph_sweep(graph);
+    const pith_written_form form = { x->report->opset, x->o->data_name, x->o->data_always != 0 };
     PITH_TRY(pith_written_write(&w, x->m, &form, sinks, x->err));
     x->report->shared = shared;
     x->report->nodes = optimized_count(graph);
@@ -128,7 +125,9 @@ static pith_status optimized_once(optimized *x, const pith_onnx_sinks *sinks, bo
     PITH_TRY(optimized_cut(x));
     PITH_TRY(pith_fused_run(&x->fused, x->m, again, x->err));
     if (*again) return PITH_OK;
-    x->report->opset = optimized_opset(x);
+    const pith_opset_choice choice = optimized_choice(x);
+    x->report->opset = choice.given;
+    if (!choice.given) PITH_TRY(pith_export_settle(&x->report->opset, x->m->graph, &choice, x->err));
     PITH_TRY(pith_fused_write_back(&x->fused, x->m->graph, x->report->opset, x->err));
     PITH_TRY(optimized_write(x, sinks));
     x->report->fusions = pith_fused_tell(&x->fused, x->o->tell, x->o->tell_user);

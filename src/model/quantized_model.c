@@ -192,7 +192,8 @@ static pith_status quantized_watch(pith_range *ranges, pith_quantized *q, pith_m
     for (size_t i = 0; i < q->count; i++) {
         q->weights[i].low = ranges[i].low;
         q->weights[i].high = ranges[i].high;
-        q->weights[i].unseen = q->form->kind == PITH_QUANTIZED_STATIC && !q->weights[i].table && !ranges[i].row_count;
+        q->weights[i].unseen = q->form->kind == PITH_QUANTIZED_STATIC && !q->weights[i].table && !q->weights[i].other &&
+                               !ranges[i].row_count;
     }
     return PITH_OK;
 }
@@ -239,7 +240,7 @@ static pith_status quantized_smooth_all(pith_quantized *q, const pith_range *ran
     pith_status status = PITH_OK;
     pith_arena_init(&scratch, allocator);
     for (size_t i = 0; i < q->count && !status; i++) {
-        if (q->weights[i].table || q->weights[i].codes.codes || !ranges[i].row_count) continue;
+        if (q->weights[i].table || q->weights[i].other || q->weights[i].codes.codes || !ranges[i].row_count) continue;
         if (!pith_quantized_smooth(q, i, ranges[i].rows, ranges[i].row_count, &scratch))
             status = pith_fail_memory(err, 0);
     }
@@ -284,12 +285,18 @@ static pith_status quantized_run(pith_model *m, const pith_quantize_model_option
     if (!q.count) return pith_fail(err, PITH_ERR_ARGUMENT, "the model has no weights of f32 that could get fewer bits");
     PITH_TRY(quantized_round_with(&q, m, o, err));
     PITH_TRY(pith_written_own_outputs(graph, err));
-    report->opset = form.opset = pith_export_needs(graph);
+    pith_opset_choice choice = { 0, PITH_EXPORT_OPSET_LEAST, PITH_WRITTEN_OPSET_MOST };
+    PITH_TRY(pith_export_settle(&report->opset, graph, &choice, err));
+    form.opset = report->opset;
     PITH_TRY(pith_export_write_back(graph, &(pith_write_back){ .standard = true, .opset = form.opset }, err));
     PITH_TRY(pith_export_lower(graph, report->opset, err));
     PITH_TRY(pith_ops_infer(graph, false, err));
+    choice.least = report->opset;
+    PITH_TRY(pith_written_settle(&report->opset, m, &choice, err));
+    form.opset = report->opset;
     PITH_TRY(pith_export_lower_axes(graph, report->opset, err));
     PITH_TRY(pith_quantized_rewrite(&q, err));
+    PITH_TRY(pith_written_declare(graph, err));
     const pith_written_form written = { report->opset, o->data_name, o->data_always != 0 };
     PITH_TRY(pith_written_write(&w, m, &written, sinks, err));
     report->matmuls = q.matmuls;

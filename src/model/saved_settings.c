@@ -200,7 +200,7 @@ static pith_port *save_read_ports(pith_bytes_in *in, pith_arena *arena, size_t e
         ports[i].name = save_read_text(in, arena).data;
         ports[i].shape = save_read_text(in, arena).data;
         ports[i].dtype = (int32_t)pith_get_below(in, PITH_NONE + 1, "an unknown dtype");
-        ports[i].item_dtype = (int32_t)pith_get_below(in, PITH_NONE + 1, "an unknown dtype");
+        ports[i].item_dtype = (int32_t)pith_get_below(in, PITH_MAP_STRING + 1, "an unknown dtype");
         ports[i].optional = (int32_t)pith_get_below(in, 2, "a flag other than 0 and 1");
         ports[i].rank = (int32_t)pith_get_below(in, PITH_MAX_RANK + 2, "an impossible rank") - 1;
         for (int d = 0; d < ports[i].rank; d++) ports[i].dims[d] = pith_get_i64(in);

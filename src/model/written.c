@@ -83,9 +83,10 @@ static uint64_t written_parameters(const pith_graph *graph) {
 
 pith_status pith_written_open(pith_model **model, const char *path, int level, pith_open_options *open,
                               pith_error *err) {
+    static const pith_opt_limits limits = { .runs = SIZE_MAX, .to_write = true };
     open->optimization = level;
     const pith_origin origin = pith_origin_path(path);
-    PITH_TRY(pith_model_open_limited(model, &origin, open, NULL, err));
+    PITH_TRY(pith_model_open_limited(model, &origin, open, &limits, err));
     if (!(*model)->compiled.writer) return PITH_OK;
     pith_model_destroy(*model);
     return pith_fail(err, PITH_ERR_UNSUPPORTED,
@@ -116,6 +117,66 @@ pith_status pith_written_narrow(uint64_t *clamped, uint64_t *lost, pith_model *m
         pith_log_write(model->options.log, PITH_LOG_WARNING,
                        "%zu numbers are too large for %s and become its largest; the first is in '" PITH_STR_FMT "'",
                        report.clamped, pith_dtype_name(form->dtype), PITH_STR_ARG(report.clamped_in));
+    return PITH_OK;
+}
+
+pith_status pith_written_settle(int32_t *opset, pith_model *model, const pith_opset_choice *choice, pith_error *err) {
+    PITH_TRY(pith_export_settle(opset, model->graph, choice, err));
+    PITH_TRY(pith_export_lower(model->graph, *opset, err));
+    return pith_ops_infer(model->graph, false, err);
+}
+
+/* The symbols of an input's axes, which stand for what the file declares. */
+static void written_take_sizes(pith_dim *sizes, const pith_dims *dims, const pith_value *input) {
+    const pith_type *t = &input->type, *hint = input->hint;
+    for (int d = 0; hint && hint->rank == t->rank && d < t->rank; d++) {
+        const int32_t symbol = pith_dim_symbol_index(dims, t->dims[d]);
+        if (symbol >= 0 && pith_dim_known(hint->dims[d])) sizes[symbol] = hint->dims[d];
+    }
+}
+
+/* A rank that does not follow is the declared one. */
+static void written_declare_rank(pith_value *v) {
+    if (v->type.rank >= 0 || !v->hint || v->hint->rank < 0 || v->type.dtype == PITH_SEQUENCE) return;
+    v->type.rank = v->hint->rank;
+    for (int d = 0; d < v->type.rank; d++) v->type.dims[d] = PITH_DIM_UNKNOWN;
+}
+
+/* Numbers that follow from the sizes; else what the file declares; else what follows of the symbols. */
+static void written_declare_port(pith_value *v, const pith_dims *dims, const pith_dim *sizes) {
+    const pith_type *hint = v->hint && v->hint->rank >= 0 ? v->hint : NULL;
+    written_declare_rank(v);
+    for (int d = 0; d < v->type.rank; d++) {
+        const pith_dim size = pith_dim_eval(dims, v->type.dims[d], sizes);
+        const bool declared = hint && hint->rank == v->type.rank && hint->dims[d] != PITH_DIM_UNKNOWN;
+        if (pith_dim_known(size))
+            v->type.dims[d] = size;
+        else if (declared && !v->fixed)
+            v->type.dims[d] = hint->dims[d];
+    }
+}
+
+static void written_declare_graph(pith_graph *graph, const pith_dim *sizes) {
+    for (size_t i = 0; i < graph->input_count + graph->output_count; i++)
+        written_declare_port(i < graph->input_count ? graph->inputs[i] : graph->outputs[i - graph->input_count],
+                             graph->dims, sizes);
+    for (const pith_node *node = graph->first; node; node = node->next)
+        for (size_t a = 0; a < node->attr_count; a++)
+            if (node->attrs[a].kind == PITH_ATTR_GRAPH) written_declare_graph(node->attrs[a].graph, sizes);
+}
+
+void pith_written_declare_ranks(pith_graph *graph) {
+    for (size_t i = 0; i < graph->output_count; i++) written_declare_rank(graph->outputs[i]);
+}
+
+pith_status pith_written_declare(pith_graph *graph, pith_error *err) {
+    const size_t symbols = pith_dims_symbol_count(graph->dims);
+    pith_dim *sizes = pith_arena_array(graph->arena, symbols + 1, sizeof *sizes);
+    if (!sizes) return pith_fail_memory(err, symbols * sizeof *sizes);
+    for (size_t i = 0; i < symbols; i++) sizes[i] = PITH_DIM_UNKNOWN;
+    for (size_t i = 0; i < graph->input_count; i++)
+        if (!graph->inputs[i]->fixed) written_take_sizes(sizes, graph->dims, graph->inputs[i]);
+    written_declare_graph(graph, sizes);
     return PITH_OK;
 }
 

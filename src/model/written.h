@@ -2,6 +2,7 @@
 #ifndef PITH_MODEL_WRITTEN_H
 #define PITH_MODEL_WRITTEN_H
 
+#include "export/lower.h"
 #include "export/narrow.h"
 #include "model/model.h"
 #include "onnx/model_write.h"
@@ -32,6 +33,16 @@ pith_status pith_written_own_outputs(pith_graph *graph, pith_error *err);
  * pith_narrow_report. */
 pith_status pith_written_narrow(uint64_t *clamped, uint64_t *lost, pith_model *model, const pith_narrow_form *form,
                                 pith_error *err);
+
+/* Sets *opset to one in which all of model->graph may stand (export/lower.h), and lowers and infers the graph for it.
+ */
+pith_status pith_written_settle(int32_t *opset, pith_model *model, const pith_opset_choice *choice, pith_error *err);
+
+/* Inputs and outputs, also of subgraphs, get the sizes that the model's file declares for its inputs, and what follows
+ * from them. Types cannot be inferred any more. */
+pith_status pith_written_declare(pith_graph *graph, pith_error *err);
+/* Of outputs, nothing but the rank, where it does not follow. */
+void pith_written_declare_ranks(pith_graph *graph);
 
 /* PITH_ERR_ARGUMENT unless the name is that of a file beside the model; NULL is allowed. */
 pith_status pith_written_check_name(const char *data_name, pith_error *err);

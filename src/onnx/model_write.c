@@ -17,7 +17,7 @@ enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
 enum { GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_CONSTANT = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
 enum { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_OP = 4, NODE_ATTR = 5, NODE_DOMAIN = 7 };
 enum { PORT_NAME = 1, PORT_TYPE = 2 };
-enum { TYPE_TENSOR = 1, TYPE_SEQUENCE = 4, TYPE_OPTIONAL = 9 };
+enum { TYPE_TENSOR = 1, TYPE_SEQUENCE = 4, TYPE_MAP = 5, TYPE_OPTIONAL = 9, MAP_KEY = 1, MAP_VALUE = 2 };
 enum { TENSOR_ELEM = 1, TENSOR_SHAPE = 2, ITEM_TYPE = 1, SHAPE_DIM = 1, DIM_NUMBER = 1, DIM_NAME = 2 };
 enum { CONSTANT_DIMS = 1, CONSTANT_DTYPE = 2, CONSTANT_NAME = 8, CONSTANT_PLACE = 13, CONSTANT_LOCATION = 14 };
 enum { PLACE_KEY = 1, PLACE_VALUE = 2, LOCATION_EXTERNAL = 1 };
@@ -153,7 +153,7 @@ static pith_status writer_name_graph(model_writer *w, pith_graph *graph) {
     for (size_t i = 0; i < graph->value_count; i++) {
         pith_value *v = graph->values[i];
         bool named = v->kind == PITH_VALUE_CAPTURE || (main && (v->kind == PITH_VALUE_INPUT || v->output_uses));
-        bool written = value_is_used(v) || v->kind == PITH_VALUE_INPUT;
+        bool written = value_is_used(v) || v->kind == PITH_VALUE_INPUT || (v->producer && v->name.size);
         if (!named && written) PITH_TRY(writer_name(w, v));
     }
     for (pith_node *node = graph->first; node; node = node->next) {
@@ -272,6 +272,18 @@ static void write_tensor_type(pith_wire_out *out, const void *message) {
 
 static void write_type(pith_wire_out *out, const void *message);
 
+/* Keys, and tensors of f32. */
+static void write_map_type(pith_wire_out *out, const void *message) {
+    const put_type *m = message;
+    const pith_type number = { .dtype = PITH_F32, .rank = -1 };
+    pith_wire_put_varint(out, MAP_KEY, m->type->item_dtype == PITH_MAP_I64 ? PITH_I64 : PITH_STRING);
+    pith_wire_put_message(out, MAP_VALUE, write_type, &(put_type){ m->dims, &number, false });
+}
+
+static bool type_is_of_maps(const pith_type *t) {
+    return t->item_dtype == PITH_MAP_I64 || t->item_dtype == PITH_MAP_STRING;
+}
+
 static void write_items(pith_wire_out *out, const void *message) {
     put_type item = *(const put_type *)message;
     item.item = true;
@@ -281,6 +293,10 @@ static void write_items(pith_wire_out *out, const void *message) {
 static void write_type(pith_wire_out *out, const void *message) {
     const put_type *m = message;
     bool list = !m->item && (m->type->dtype == PITH_SEQUENCE || m->type->dtype == PITH_NONE);
+    if (m->item && type_is_of_maps(m->type)) {
+        pith_wire_put_message(out, TYPE_MAP, write_map_type, m);
+        return;
+    }
     int field = !list ? TYPE_TENSOR : m->type->dtype == PITH_SEQUENCE ? TYPE_SEQUENCE : TYPE_OPTIONAL;
     pith_wire_put_message(out, field, list ? write_items : write_tensor_type, m);
 }

@@ -31,6 +31,27 @@ static pith_status onnx_type_read_shape(pith_onnx_reader *r, pith_type *type, pi
     return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
+/* A TypeProto.Map: keys of int64 or strings, and tensors of f32; of others only that it is a map is known. */
+static pith_status read_map(pith_onnx_reader *r, pith_type *type, pith_str bytes) {
+    const pith_str tensor = pith_onnx_find(r, pith_onnx_find(r, bytes, PITH_WIRE_BYTES(2)), PITH_WIRE_BYTES(1));
+    pith_wire w;
+    pith_wire_field f;
+    uint64_t key = 0, value = 0;
+    pith_onnx_walk(&w, bytes, r);
+    while (pith_wire_next(&w, &f))
+        if (f.tag == PITH_WIRE_VARINT(1)) key = f.value;
+    if (w.failed) return PITH_ERR_FORMAT;
+    pith_onnx_walk(&w, tensor, r);
+    while (pith_wire_next(&w, &f))
+        if (f.tag == PITH_WIRE_VARINT(1)) value = f.value;
+    type->dtype = PITH_SEQUENCE;
+    type->rank = 1;
+    type->dims[0] = 2;
+    if (value == PITH_F32 && (key == PITH_I64 || key == PITH_STRING))
+        type->item_dtype = key == PITH_I64 ? PITH_MAP_I64 : PITH_MAP_STRING;
+    return w.failed ? PITH_ERR_FORMAT : PITH_OK;
+}
+
 static pith_status read_type(pith_onnx_reader *r, pith_type *type, pith_str bytes, pith_graph *graph, int depth) {
     pith_wire w, t;
     pith_wire_field f, g;
@@ -41,7 +62,7 @@ static pith_status read_type(pith_onnx_reader *r, pith_type *type, pith_str byte
     pith_onnx_walk(&w, bytes, r);
     while (pith_wire_next(&w, &f)) {
         bool sequence = f.tag == PITH_WIRE_BYTES(4), optional = f.tag == PITH_WIRE_BYTES(9);
-        if (f.tag == PITH_WIRE_BYTES(5)) type->dtype = PITH_SEQUENCE, type->rank = 1, type->dims[0] = 2;
+        if (f.tag == PITH_WIRE_BYTES(5)) PITH_TRY(read_map(r, type, f.bytes));
         if (f.tag != PITH_WIRE_BYTES(1) && !sequence && !optional) continue;
         pith_onnx_walk(&t, f.bytes, r);
         while (pith_wire_next(&t, &g)) {

@@ -340,6 +340,20 @@ pith_status pith_attrs_check(const pith_node *node, const pith_op *op, bool own,
     return status ? pith_fail_at(err, status, "%s: ", pith_node_place(node, place, sizeof place)) : PITH_OK;
 }
 
+bool pith_attrs_hold(const pith_node *node, const pith_op *op, int32_t opset, char *why, size_t size) {
+    pith_attr_rule rules[PITH_ATTR_RULES_MAX];
+    const size_t count = op->attrs ? read_rules(op, false, rules) : 0;
+    for (size_t i = 0; op->attrs && i < node->attr_count; i++) {
+        const pith_attr *attr = &node->attrs[i];
+        const size_t k = find_rule(rules, count, attr->name, opset);
+        if (is_internal(attr->name) || (k < count && !attrs_check_value(attr, &rules[k], NULL))) continue;
+        snprintf(why, size, "attribute '" PITH_STR_FMT "'%s", PITH_STR_ARG(attr->name),
+                 k < count ? " with its value" : "");
+        return false;
+    }
+    return true;
+}
+
 void pith_attrs_prune(pith_node *node, const pith_op *op) {
     pith_attr_rule rules[PITH_ATTR_RULES_MAX];
     size_t count = op->attrs ? read_rules(op, true, rules) : 0, kept = 0;

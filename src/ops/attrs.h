@@ -51,6 +51,9 @@ float pith_attr_number(const char *text);
  * is a warning if its value is the default there. own: attributes marked @own are allowed. If op->attrs is NULL,
  * nothing is checked. */
 pith_status pith_attrs_check(const pith_node *node, const pith_op *op, bool own, pith_error *err);
+/* Whether the list has all of the node's attributes, with their values, for an opset. If not, `why` gets the name of
+ * the first that it lacks, in `size` bytes. Attributes marked @own do not hold in any. */
+bool pith_attrs_hold(const pith_node *node, const pith_op *op, int32_t opset, char *why, size_t size);
 /* Removes the attributes that op's list does not have for the node's opset, after an upgrade has used them. */
 void pith_attrs_prune(pith_node *node, const pith_op *op);
 

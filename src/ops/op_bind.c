@@ -309,6 +309,19 @@ static pith_status check_references(const binder *b, const pith_node *node) {
     return PITH_OK;
 }
 
+/* What a Constant holds counts for upgrades of later nodes as an initializer does. */
+static pith_status bind_contents(const pith_node *node, pith_error *err) {
+    pith_value *v = pith_node_output(node, 0);
+    pith_type type = { .rank = -1 };
+    char place[256];
+    if (!node->op || !v || strcmp(node->op->name, "Constant") || *node->op->domain) return PITH_OK;
+    pith_infer c = { .node = node, .out = &type, .out_count = 1, .arena = node->graph->arena, .err = err };
+    pith_status status = node->op->infer(&c);
+    if (status) return pith_fail_at(err, status, "%s: ", pith_node_place(node, place, sizeof place));
+    v->type = type;
+    return PITH_OK;
+}
+
 static pith_status bind_graph(binder *b, pith_graph *graph) {
     pith_node *done = NULL; /* everything up to here is bound */
     for (;;) {
@@ -325,7 +338,10 @@ static pith_status bind_graph(binder *b, pith_graph *graph) {
             if (node->attrs[i].kind == PITH_ATTR_GRAPH) PITH_TRY(bind_graph(b, node->attrs[i].graph));
         pith_node *before = node->prev;
         PITH_TRY(bind_op(b, node));
-        if (node->graph && node->prev == before) done = node;
+        if (node->graph && node->prev == before) {
+            PITH_TRY(bind_contents(node, b->err));
+            done = node;
+        }
     }
 }
 

@@ -119,7 +119,6 @@ static pith_status concat_infer_split(pith_infer *c) {
         if (!named && i == parts - 1) {
             size = pith_dim_apply(c->dims, PITH_DIM_SUB, total, pith_dim_apply(c->dims, PITH_DIM_MUL, each, parts - 1));
         }
-        if (!named && !pith_dim_known(total)) size = each;
         if (pith_dim_known(size) && size < 0)
             return pith_op_fail(c, "output %d would have size %lld", i, (long long)size);
         sum = pith_dim_apply(c->dims, PITH_DIM_ADD, sum, size);

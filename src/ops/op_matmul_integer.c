@@ -170,6 +170,22 @@ static void matmul_integer_columns(float *to, const pith_run *r, int input, int6
     for (int64_t i = 1; one && i < n; i++) to[i] = to[0];
 }
 
+/* Row i of columns j to j + n as f32, or as bytes. Sums are multiplied by a_scale * b_scale / y_scale, in this order,
+ * before they are rounded to bytes, as the standard writes it: ties are decided by it. `scales` are those of b. */
+static void matmul_integer_finish_row(const finish *f, int64_t i, int64_t j, int64_t n, float a_scale,
+                                      const float *scales, const float *bias) {
+    const int32_t *sums = f->sums + i * f->n + j;
+    float whole[COLUMNS], values[COLUMNS];
+    if (f->l->y_scale < 0) {
+        f->s->scale((float *)f->r->out[0]->data + i * f->n + j, sums, n, a_scale, scales, bias);
+        return;
+    }
+    for (int64_t k = 0; k < n; k++) whole[k] = a_scale * scales[k] / f->y_scale;
+    f->s->scale(values, sums, n, 1.0f, whole, NULL);
+    f->s->quantize(values, (uint8_t *)f->r->out[0]->data + i * f->n + j, (size_t)n, 1.0f, (float)(f->low - f->y_zero),
+                   (float)(f->low + 255 - f->y_zero), f->y_zero);
+}
+
 static void matmul_integer_finish_part(void *context, size_t part, int worker) {
     const finish *f = context;
     const pith_run *r = f->r;
@@ -178,21 +194,16 @@ static void matmul_integer_finish_part(void *context, size_t part, int worker) {
     const int64_t first = (int64_t)part * f->per_part,
                   end = first + f->per_part < f->rows ? first + f->per_part : f->rows;
     const int64_t a_scales = l->a_scale >= 0 ? pith_tensor_count(r->in[l->a_scale]) : 1;
-    float scales[COLUMNS], bias[COLUMNS], values[COLUMNS];
+    float scales[COLUMNS], bias[COLUMNS];
     (void)worker;
     for (int64_t j = 0; j < f->n; j += COLUMNS) {
         const int64_t n = f->n - j < COLUMNS ? f->n - j : COLUMNS;
         matmul_integer_columns(scales, r, l->b_scale, j, n);
         if (has_bias) matmul_integer_columns(bias, r, l->bias, j, n);
         for (int64_t i = first; i < end; i++) {
-            const int32_t *sums = f->sums + i * f->n + j;
             float a_scale = f->a_scale;
             if (l->a_scale >= 0) a_scale = matmul_integer_number(r, l->a_scale, a_scales == f->m ? i % f->m : 0);
-            float *to = l->y_scale >= 0 ? values : (float *)r->out[0]->data + i * f->n + j;
-            f->s->scale(to, sums, n, a_scale, scales, has_bias ? bias : NULL);
-            if (l->y_scale >= 0)
-                f->s->quantize(values, (uint8_t *)r->out[0]->data + i * f->n + j, (size_t)n, f->y_scale,
-                               (float)(f->low - f->y_zero), (float)(f->low + 255 - f->y_zero), f->y_zero);
+            matmul_integer_finish_row(f, i, j, n, a_scale, scales, has_bias ? bias : NULL);
         }
     }
 }

@@ -37,7 +37,7 @@ static pith_status infer_zip(pith_infer *c) {
     if (x->dtype && x->dtype != PITH_F32)
         return pith_op_fail(c, "an input of %s is not supported", pith_dtype_name(x->dtype));
     if (x->rank == 0 || x->rank > 2) return pith_op_fail(c, "the input has %d dimensions", x->rank);
-    ml_map_set_sequence(&c->out[0], PITH_SEQUENCE);
+    ml_map_set_sequence(&c->out[0], labels.strings ? PITH_MAP_STRING : PITH_MAP_I64);
     return PITH_OK;
 }
 

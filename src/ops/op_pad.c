@@ -200,8 +200,7 @@ const pith_op pith_op_Pad = { .domain = "",
                               .max_inputs = 4,
                               .max_outputs = 1,
                               .types = "alai",
-                              .attrs = "mode string constant|reflect|edge = constant @-18; "
-                                       "mode string constant|reflect|edge|wrap = constant @19; paddings ints! @-1; "
+                              .attrs = "mode string constant|reflect|edge|wrap = constant; paddings ints! @-1; "
                                        "pads ints! @2-10; value float = 0 @-10",
                               .upgrade = pad_upgrade,
                               .shape_inputs = 1u << 1 | 1u << 3,

@@ -103,7 +103,8 @@ const pith_op pith_op_SequenceEmpty = { .domain = "",
 
 static pith_status infer_at(pith_infer *c) {
     PITH_TRY(check_sequence(c, 0));
-    c->out[0].dtype = c->in[0]->item_dtype;
+    const int item = c->in[0]->item_dtype;
+    c->out[0].dtype = item == PITH_MAP_I64 || item == PITH_MAP_STRING ? PITH_SEQUENCE : item;
     return PITH_OK;
 }
 

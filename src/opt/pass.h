@@ -28,6 +28,7 @@ typedef struct pith_opt_limits {
     size_t runs;                /* how many attempts are made; SIZE_MAX: all */
     const char *const *without; /* names of passes that are left out; "ragged" is the packed form */
     size_t without_count;
+    bool to_write; /* the graph becomes a file: constants must not grow, and weights of few bits stay so */
 } pith_opt_limits;
 
 typedef struct pith_opt {

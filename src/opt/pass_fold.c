@@ -17,6 +17,8 @@
 #define SMALL_BYTES ((size_t)64 << 10)
 #define LARGE_BYTES ((size_t)256 << 20)
 #define GROWTH_MAX 8
+/* The same for a graph that is to be written: shape arithmetic, positions and masks of short texts. */
+#define WRITTEN_BYTES ((size_t)4 << 10)
 
 /* A constant, or one of the graph around this one. */
 static bool fold_reads(const pith_value *v) {
@@ -55,6 +57,17 @@ static bool feeds_product(const pith_value *v) {
     return false;
 }
 
+/* What is folded for a file must not make it larger: a constant that others read too stays. */
+static size_t bytes_to_write(const pith_node *node) {
+    size_t bytes = WRITTEN_BYTES;
+    for (int i = 0; i < node->input_count; i++) {
+        const pith_value *v = node->inputs[i];
+        const size_t own = v && !v->output_uses && v->user_count ? v->type.data->bytes / v->user_count : 0;
+        if (own > bytes) bytes = own;
+    }
+    return bytes;
+}
+
 /* Marks the casts and transpositions of weights. */
 static void mark_weights(pith_graph *graph) {
     for (pith_node *node = graph->last; node; node = node->prev)
@@ -63,6 +76,7 @@ static void mark_weights(pith_graph *graph) {
 
 static size_t bytes_max(const pith_opt *o, const pith_node *node) {
     size_t in = 0;
+    if (o->limits && o->limits->to_write) return bytes_to_write(node);
     if (o->level > 1 && node->mark) return SMALL_BYTES;
     for (int i = 0; i < node->input_count; i++) {
         if (node->inputs[i] && node->inputs[i]->type.data->bytes > in) in = node->inputs[i]->type.data->bytes;
@@ -103,6 +117,19 @@ static pith_status fold_node(pith_opt *o, pith_node *node, pith_arena *scratch, 
     return PITH_OK;
 }
 
+/* A Constant's tensor becomes a constant where it lies, whatever its size. */
+static pith_status fold_constant(pith_opt *o, const pith_node *node, size_t *changes) {
+    pith_value *v = node->outputs[0];
+    if (!v || !v->type.data || pith_dtype_bits(v->type.dtype) == 0 || v->type.dtype == PITH_STRING) return PITH_OK;
+    ++*changes;
+    return replace_by_const(o->graph, v, v->type.data, o->err);
+}
+
+/* Engines compute with weights of few bits as they are stored; ONNX Runtime leaves them too. */
+static bool fold_may(const pith_opt *o, const pith_node *node) {
+    return !(o->limits && o->limits->to_write && pith_match_is(node, "DequantizeLinear"));
+}
+
 /* An output whose integers inference knows as numbers. */
 static pith_status fold_known(pith_opt *o, pith_value *v, size_t *changes) {
     int64_t items[PITH_ELEMS_MAX], count;
@@ -130,7 +157,10 @@ static pith_status fold_run(pith_opt *o, size_t *changes) {
     for (pith_node *node = o->graph->first; node && !status; node = node->next) {
         if (!foldable(node)) continue;
         size_t before = *changes;
-        if (all_const(node)) status = fold_node(o, node, &scratch, changes);
+        if (pith_match_is(node, "Constant"))
+            status = fold_constant(o, node, changes);
+        else if (all_const(node) && fold_may(o, node))
+            status = fold_node(o, node, &scratch, changes);
         for (int i = 0; i < node->output_count && !status && *changes == before; i++) {
             if (node->outputs[i]) status = fold_known(o, node->outputs[i], changes);
         }

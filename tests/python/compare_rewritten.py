@@ -20,9 +20,8 @@ at = next((i for i, a in enumerate(sys.argv) if a == "--"), len(sys.argv))
 PITH, FOLDERS, REST = Path(sys.argv[1]).resolve(), [Path(a).resolve() for a in sys.argv[2:at]], sys.argv[at + 1:]
 DATA = FOLDERS[0]
 # What has no form in the operators of ai.onnx and com.microsoft from opset 17 on.
-REFUSED = {"ms_dynamicquantizelstm_0": "has no form in ONNX", "ms_dynamicquantizelstm_1": "has no form in ONNX",
-           "ms_dynamicquantizelstm_3": "has no form in ONNX",
-           "scan_opset8_lengths": "no opset from 17 on has its form", "group_norm_18": "no opset from 17 on has its form",
+REFUSED = {"scan_opset8_lengths": "no opset from 17 on has its form",
+
            "ms_attention_spans_0": "its mask is neither", "ms_attention_spans_1": "its mask is neither",
            "ms_attention_lengths_0": "its mask is neither", "ms_attention_lengths_1": "its mask is neither",
            "ms_attention_sums_0": "its mask is neither", "ms_attention_sums_1": "its mask is neither"}
