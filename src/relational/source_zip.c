@@ -101,10 +101,11 @@ static pith_status zip_extract(pith_str *bytes, pith_table_source *source, const
     const pith_str packed = { z->bytes.data + begin, m->packed };
     pith_unpacked t = { .arena = source->arena };
     *bytes = packed;
+    if (m->method == 8 && m->size / ZIP_DENSEST > m->packed)
+        return zip_damaged(source, "a member's size cannot be", err);
     z->unpacked += m->size;
     if (z->unpacked > pith_unpacked_most(z->bytes.size)) return pith_unpacked_fail(source->path, err);
     if (m->method == 8) {
-        if (m->size / ZIP_DENSEST > m->packed) return zip_damaged(source, "a member's size cannot be", err);
         if (!pith_unpacked_room(&t, (size_t)m->size + 1)) return pith_fail_memory(err, m->size);
         PITH_TRY(pith_inflate(&t, packed, PITH_INFLATE_RAW, m->size, "zip member", path, err));
         *bytes = (pith_str){ t.data, t.size };
