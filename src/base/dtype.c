@@ -66,7 +66,7 @@ const char *pith_dtype_short_name(int dtype) {
 }
 
 int pith_dtype_find(const char *name) {
-    for (int dtype = PITH_UNDEFINED + 1; dtype <= PITH_NONE; dtype++)
+    for (int dtype = PITH_UNDEFINED + 1; dtype <= PITH_MAP_STRING; dtype++)
         if (!strcmp(pith_dtype_name(dtype), name) && strcmp(name, types[PITH_UNDEFINED].name)) return dtype;
     return PITH_UNDEFINED;
 }

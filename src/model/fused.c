@@ -35,7 +35,9 @@ enum { FUSED_PASSES = sizeof fused_passes / sizeof *fused_passes };
 /* Passes without which an operator is not made; the first is the name that is told. */
 static const struct {
     const char *op, *passes[2];
-} fused_makers[] = { { "Attention", { "attention", "qkv" } }, { "Rotary", { "rotary", NULL } } };
+} fused_makers[] = { { "Attention", { "attention", "qkv" } },
+                     { "Linear", { "linear", "qkv" } },
+                     { "Rotary", { "rotary", NULL } } };
 enum { FUSED_MAKERS = sizeof fused_makers / sizeof *fused_makers };
 
 static pith_write_back fused_form(const pith_fused *f, int32_t opset) {

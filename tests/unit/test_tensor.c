@@ -29,6 +29,8 @@ static void test_elements(void **state) {
         { PITH_STRING, "string", 8 * (int32_t)sizeof(pith_str) },
         { PITH_SEQUENCE, "sequence", 0 },
         { PITH_NONE, "none", 0 },
+        { PITH_MAP_I64, "map(int64, float32)", 0 },
+        { PITH_MAP_STRING, "map(string, float32)", 0 },
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         assert_string_equal(pith_element_name(known[i].dtype), known[i].name);
@@ -37,7 +39,7 @@ static void test_elements(void **state) {
     }
     for (int32_t dtype = 1; dtype < PITH_DTYPE_COUNT; dtype++)
         assert_int_equal(pith_element_dtype(pith_element_name(dtype)), dtype);
-    static const int32_t unknown[] = { PITH_UNDEFINED, PITH_DTYPE_COUNT, -1, 34, INT32_MIN, INT32_MAX };
+    static const int32_t unknown[] = { PITH_UNDEFINED, PITH_DTYPE_COUNT, -1, 36, INT32_MIN, INT32_MAX };
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
         assert_string_equal(pith_element_name(unknown[i]), "unknown");
         assert_int_equal(pith_element_bits(unknown[i]), 0);
