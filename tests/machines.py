@@ -184,6 +184,11 @@ def ordinary_user(machine):
     machine.environment.update(HOME=str(machine.folder / "home"), PITH_CACHE=str(machine.folder / "cache"), USER="nobody", LOGNAME="nobody",
                                TMPDIR=str(machine.folder / "temporary"), PITH_PYTHON=str(machine.folder / "python/bin/python"))
     machine.keywords.update(user=NOBODY, group=NOBODY, extra_groups=[])
+    try:
+        subprocess.run([machine.environment["PITH_PYTHON"], "-c", ""], env=machine.environment, check=True, capture_output=True,
+                       **machine.keywords)
+    except (OSError, subprocess.CalledProcessError):
+        raise NotHere("the Python that the environment of the tests was made with is in a folder that only root may enter")
     machine.leave_out = COMPILED_PATHS
 
 
