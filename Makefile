@@ -5,7 +5,7 @@ T      ?= 60
 CMAKE   = cmake -G Ninja
 SHELL  := /bin/bash
 
-.PHONY: dev all help setup model run test test-one test-build test-machines test-relational test-relational-real pretrain-relational test-images test-long lint docs fmt asan ubsan asan-ubsan asan-ubsan-long tsan valgrind poison neon mutate fuzz bench bench-models bench-faces bench-relational bench-options bench-quantizers size install clean
+.PHONY: dev all help setup model run test test-one test-build test-machines test-references test-relational test-relational-real pretrain-relational test-images test-long lint docs fmt asan ubsan asan-ubsan asan-ubsan-long tsan valgrind poison neon mutate fuzz bench bench-models bench-faces bench-relational bench-options bench-quantizers size install clean
 
 all: build/build.ninja          ## build/pith, build/libpith.a, build/libpith.so
 	@cmake --build build -j $(JOBS)
@@ -41,7 +41,7 @@ dev: setup setup-test build-test/build.ninja model ## install what development n
 # What the labels mean says docs/testing.md.
 test: build-test/build.ninja model  ## build with warnings as errors and run every quick test (5 minutes on two processors)
 	@cmake --build build-test -j $(JOBS)
-	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -j $(JOBS) -LE "^(long|build|apart)$$"
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -j $(JOBS) -LE "^(long|build|apart|references)$$"
 
 # make test-one T=test_search, T='^cases_', T='search|scores'
 test-one: build-test/build.ninja model ## build what the tests need whose names match T, and run them (make test-one T=test_search)
@@ -55,6 +55,10 @@ test-build: build-test/build.ninja model ## tests that compile the library again
 test-machines: build-test/build.ninja model ## tests that could depend on the machine, on others: processors, locale, umask, paths … (8 minutes)
 	@cmake --build build-test -j $(JOBS)
 	@PITH_PYTHON="$$(tools/test_python.sh)" $(PYTHON) tests/machines.py build-test --jobs $(JOBS)
+
+test-references: build-test/build.ninja model ## model folders beside transformers 4.57 and 5, sentence-transformers 5 and 6 (5 minutes)
+	@cmake --build build-test -j $(JOBS)
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -j $(JOBS) -L "^references$$" --no-tests=error
 
 test-relational: build-test/build.ninja  ## databases and their models: what they reach on tests/data/shop (5 minutes)
 	@tools/setup.sh relational
