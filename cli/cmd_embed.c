@@ -29,7 +29,7 @@
 #include "cli/resume_record.h"
 #include "cli/split_files.h"
 #include "cli/vector_layout.h"
-#include "cli/cleaned.h"
+#include "cli/cut_text.h"
 
 /* A window ends after this many texts or bytes of text. Larger windows keep more threads busy; memory is three windows
  * and their vectors, and the first result comes later. */

@@ -20,7 +20,7 @@
 #include "cli/pull_file.h"
 #include "cli/pull_pin.h"
 #include "cli/pull_place.h"
-#include "cli/cleaned.h"
+#include "cli/cut_text.h"
 
 #define PULL_ENDPOINT "https://huggingface.co"
 #define PULL_BRANCH "main"

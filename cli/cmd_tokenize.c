@@ -9,7 +9,7 @@
 #include "cli/json_line.h"
 #include "cli/output.h"
 #include "cli/text_input.h"
-#include "cli/cleaned.h"
+#include "cli/cut_text.h"
 
 /* Bytes of a line that are kept if its end matters: it is not truncated, or its beginning is cut off. */
 #define WHOLE_BYTES ((size_t)64 << 20)

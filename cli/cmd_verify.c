@@ -21,7 +21,7 @@
 #include "cli/tensor_file.h"
 #include "cli/text_input.h"
 #include "cli/verify_fusions.h"
-#include "cli/cleaned.h"
+#include "cli/cut_text.h"
 
 typedef enum outcome { PASSED, FAILED, SKIPPED } outcome;
 

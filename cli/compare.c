@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/tensor_file.h"
-#include "cli/cleaned.h"
+#include "cli/cut_text.h"
 
 /* Elements that are converted at a time. */
 enum { BLOCK = 256 };

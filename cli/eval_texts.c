@@ -1,6 +1,6 @@
 /* eval_texts.c - see eval_texts.h. */
 #include "cli/eval_texts.h"
-#include "cli/cleaned.h"
+#include "cli/cut_text.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* http_get.c - see http_get.h. */
 #include "cli/http_get.h"
-#include "cli/cleaned.h"
+#include "cli/cut_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

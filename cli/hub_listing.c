@@ -1,6 +1,6 @@
 /* hub_listing.c - see hub_listing.h. */
 #include "cli/hub_listing.h"
-#include "cli/cleaned.h"
+#include "cli/cut_text.h"
 
 #include <stdlib.h>
 #include <string.h>

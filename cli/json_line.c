@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/json_scan.h"
-#include "cli/cleaned.h"
+#include "cli/cut_text.h"
 
 void json_line_init(json_line *l, bool replace) { *l = (json_line){ .replace = replace }; }
 

@@ -9,6 +9,7 @@
 #include <utf8proc.h>
 
 #include "cli/cleaned.h"
+#include "cli/cut_text.h"
 #include "cli/text_input.h"
 
 void json_scan_begin(json_scan *s, pith_str text, string_list *decoded) {

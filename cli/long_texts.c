@@ -2,7 +2,7 @@
 #include "cli/long_texts.h"
 
 #include "cli/message.h"
-#include "cli/cleaned.h"
+#include "cli/cut_text.h"
 
 #include <stdio.h>
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/cleaned.h"
+#include "cli/cut_text.h"
 
 /* More names than any line has. */
 enum { COPIES = 16 };

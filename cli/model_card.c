@@ -12,7 +12,7 @@
 #include "cli/export_check.h"
 #include "cli/pull_file.h"
 #include "cli/text_input.h"
-#include "cli/cleaned.h"
+#include "cli/cut_text.h"
 
 void model_card_add(model_card *card, const char *what, const char *format, ...) {
     va_list arguments;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/text_input.h"
-#include "cli/cleaned.h"
+#include "cli/cut_text.h"
 
 static void make_room(model_inputs *in) {
     in->names = grow_for(in->names, in->count, sizeof *in->names);

@@ -3,7 +3,7 @@
  * One table pairs NumPy's type strings with dtypes. A file is hostile: its header is parsed for exactly the three keys
  * that NumPy writes, and every size is checked against the bytes that are there. */
 #include "cli/npy.h"
-#include "cli/cleaned.h"
+#include "cli/cut_text.h"
 
 #include <inttypes.h>
 #include <stdio.h>

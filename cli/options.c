@@ -12,7 +12,7 @@
 #include "cli/json_out.h"
 #include "cli/message.h"
 #include "cli/option_sources.h"
-#include "cli/cleaned.h"
+#include "cli/cut_text.h"
 
 /* The verb that runs, for messages of functions that all share. */
 static const command *current;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cleaned.h"
+#include "cli/cut_text.h"
 #include "cli/text_input.h"
 
 /* The most bytes of a file, and of a name in it. */

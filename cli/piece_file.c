@@ -1,6 +1,6 @@
 /* piece_file.c - see piece_file.h. */
 #include "cli/piece_file.h"
-#include "cli/cleaned.h"
+#include "cli/cut_text.h"
 
 #include <errno.h>
 #include <stdarg.h>

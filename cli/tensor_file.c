@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/cleaned.h"
+#include "cli/cut_text.h"
 #include "cli/npy.h"
 #include "cli/output.h"
 

@@ -1,6 +1,6 @@
 /* text_batch.c - see text_batch.h. */
 #include "cli/text_batch.h"
-#include "cli/cleaned.h"
+#include "cli/cut_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

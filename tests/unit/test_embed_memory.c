@@ -361,8 +361,9 @@ static void test_limits(void **state) {
         assert_int_equal(m.held, 0);
         if (!i) most = m.peak;
         if (status) {
-            char limit[64];
-            snprintf(limit, sizeof limit, "the memory limit is %zu bytes: ", options.memory_limit);
+            char limit[128];
+            snprintf(limit, sizeof limit,
+                     "raise memory_limit (--memory-limit): the memory limit is %zu bytes: ", options.memory_limit);
             assert_int_equal(status, PITH_ERR_MEMORY);
             if (strncmp(err.message, limit, strlen(limit))) fail_msg("%s", err.message);
         } else if (i) {

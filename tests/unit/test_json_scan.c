@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../cli/cut_text.c"
 #include "../../cli/cleaned.c"
 #include "../../cli/json_scan.c"
 #include "base/json.h"

@@ -149,8 +149,9 @@ static void test_limits(void **state) {
         if (!i) pith_model_bytes(model, &most);
         pith_model_close(model);
         if (status) {
-            char limit[64];
-            snprintf(limit, sizeof limit, "the memory limit is %zu bytes: ", options.memory_limit);
+            char limit[128];
+            snprintf(limit, sizeof limit,
+                     "raise memory_limit (--memory-limit): the memory limit is %zu bytes: ", options.memory_limit);
             assert_int_equal(status, PITH_ERR_MEMORY);
             if (strncmp(err.message, limit, strlen(limit))) fail_msg("%s", err.message);
             failed++;
