@@ -41,7 +41,7 @@ dev: setup setup-test build-test/build.ninja model ## install what development n
 # What the labels mean says docs/testing.md.
 test: build-test/build.ninja model  ## build with warnings as errors and run every quick test (5 minutes on two processors)
 	@cmake --build build-test -j $(JOBS)
-	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -j $(JOBS) -LE "^(long|build|apart|references)$$"
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -j $(JOBS) -LE "^(long|build|apart|references|relational|select)$$"
 
 # make test-one T=test_search, T='^cases_', T='search|scores'
 test-one: build-test/build.ninja model ## build what the tests need whose names match T, and run them (make test-one T=test_search)
@@ -63,7 +63,7 @@ test-references: build-test/build.ninja model ## model folders beside transforme
 test-relational: build-test/build.ninja  ## databases and their models: what they reach on tests/data/shop (5 minutes)
 	@tools/setup.sh relational
 	@cmake --build build-test -j $(JOBS)
-	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -L relational
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -j $(JOBS) -L relational
 
 test-relational-real: build-test/build.ninja ## databases from PyPI: a model and every baseline on each (25 minutes)
 	@cmake --build build-test -j $(JOBS) --target pith
@@ -116,8 +116,8 @@ valgrind: test                  ## the unit tests under valgrind (AVX2 level: va
 
 .PHONY: test-select
 test-select: build-test/build.ninja ## selective builds: their options, their results
-	@cmake --build build-test -j $(JOBS) --target pith
-	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -L '^select$$' --no-tests=error
+	@cmake --build build-test -j $(JOBS)
+	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -j $(JOBS) -L '^select$$' --no-tests=error
 
 neon: setup-test                ## the kernels built for arm64 and run under qemu: the same bits as here
 	@tools/setup.sh long
