@@ -8,6 +8,7 @@ import os
 import pathlib
 import pwd
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,16 @@ CREATE VIEW recent AS SELECT * FROM orders;
 QUERY = ("SELECT customer_id AS anchor, t AS time, (SELECT count(*) FROM orders o WHERE o.customer_id = c.customer_id AND o.ordered_at > t "
          "AND o.ordered_at <= {later}) AS target, {later} AS known_at FROM customers c CROSS JOIN (SELECT {a} AS t UNION ALL SELECT {b}) d "
          "ORDER BY 2, customer_id")
+
+
+SCHEMA = 13  # PITH_RDB_SCHEMA of src/relational/rdb.h
+
+
+def sections(data):
+    """The sections of a database file (src/relational/rdb_file.h): kind, two numbers, and what it holds."""
+    count, = struct.unpack_from("<I", data, 32)
+    rows = [struct.unpack_from("<IIIIQQ", data, 64 + 32 * i) for i in range(count)]
+    return {(kind, a, b): data[offset:offset + size] for kind, a, b, _, offset, size in rows}
 
 
 class Server:
@@ -121,7 +132,7 @@ class Postgres(unittest.TestCase):
             for member in ("stype", "foreign_key"):
                 self.assertEqual({c: v.get(member) for c, v in mine["columns"].items()},
                                  {c: v.get(member) for c, v in what["columns"].items()})
-        # The same bytes as from CSV files, also of a question that each asks in its own dialect.
+        # The same bytes as from CSV files, also of a question that each asks in its own dialect, but for the question's text.
         split = given["tasks"]["returned"]["split"]
         files = []
         for ending, query in (
@@ -131,7 +142,12 @@ class Postgres(unittest.TestCase):
             path = self.work / f"schema{len(files)}.json"
             path.write_text(json.dumps(given).replace(".csv", ending))
             files.append(self.made(address if files else SHOP, "--schema", path))
-        self.assertEqual(*files)
+        first, second = map(sections, files)
+        schemas = [json.loads(part.pop((SCHEMA, 0, 0)).rstrip(b"\0")) for part in (first, second)]
+        for schema in schemas:
+            self.assertIn("UNION ALL", schema["tasks"]["next"].pop("query"))
+        self.assertEqual(*schemas)
+        self.assertEqual(first, second)
 
     def test_declarations(self):
         name = self.database("""
