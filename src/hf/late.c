@@ -74,6 +74,7 @@ static void late_read_pylate(pith_json *j, late_file *f) {
     pith_str key;
     bool expands = true, attends = false, lists = false;
     *l = (pith_hf_late){ .markers = { PITH_STR("[D] "), PITH_STR("[Q] ") },
+                         .texts = true,
                          .lengths = { 180, 32 },
                          .skips = 1u << PITH_ROLE_DOCUMENT };
     for (pith_json_object(j); pith_json_next_key(j, &key);) {
@@ -153,6 +154,10 @@ pith_status pith_hf_late_read(pith_hf_late *late, const pith_hf_late *modules, c
     bool there;
     *late = (pith_hf_late){ .expands = false };
     PITH_TRY(late_read_file(&there, &f, dir, "config_sentence_transformers.json", late_read_pylate, allocator, err));
+    if (f.given && modules->pool.factor > 0)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "modules.json has HierarchicalTokenPooling and config_sentence_transformers.json has keys of "
+                         "PyLate (query_prefix, query_length, …), which has no such module: remove one of both");
     if (f.given) return PITH_OK;
     if (modules->masked) {
         *late = *modules;

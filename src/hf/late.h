@@ -7,8 +7,17 @@
 
 #include "base/memory.h"
 
+/* The module HierarchicalTokenPooling: vectors of a text that are alike become their mean (heads/token_pooling.h). */
+typedef struct pith_hf_token_pool {
+    double factor;    /* at least 1: about one vector of so many stays; 0: there is no such module */
+    int32_t protects; /* the first so many vectors stay as they are */
+    bool normalizes;  /* the results are scaled to length 1 */
+    uint32_t roles;   /* 1 << pith_role: whose vectors these are */
+} pith_hf_token_pool;
+
 typedef struct pith_hf_late {
     pith_str markers[2];     /* tokens, by pith_role; size 0: none */
+    bool texts;              /* a marker that the vocabulary does not have is put in front of the text, as text */
     int32_t lengths[2];      /* tokens at which a text is cut, by pith_role; 0: no limit */
     bool expands;            /* queries are filled up with mask tokens to their length */
     bool attends;            /* other tokens attend to those */
@@ -21,12 +30,13 @@ typedef struct pith_hf_late {
     size_t kept_count;
     bool masked; /* by the module MultiVectorMask: vectors stay as the modules make them, words that the vocabulary does
                   * not have are not skipped, and each role has a prompt of its name */
+    pith_hf_token_pool pool;
 } pith_hf_late;
 
 /* Reads config_sentence_transformers.json, if it has keys of PyLate; else takes the settings that the modules gave
  * (pith_modules.late), if MultiVectorMask is one of them; else reads artifact.metadata (ColBERT). Without them there
  * are no markers, no lengths and no expansion. Strings are in the arena. PITH_ERR_FORMAT names the file and the place
- * of what is wrong. */
+ * of what is wrong; PITH_ERR_UNSUPPORTED: keys of PyLate are beside a module that PyLate does not have. */
 pith_status pith_hf_late_read(pith_hf_late *late, const pith_hf_late *modules, const char *dir,
                               const pith_allocator *allocator, pith_arena *arena, pith_error *err);
 
