@@ -20,6 +20,7 @@ typedef struct pith_hf_late {
     bool texts;              /* a marker that the vocabulary does not have is put in front of the text, as text */
     int32_t lengths[2];      /* tokens at which a text is cut, by pith_role; 0: no limit */
     bool expands;            /* queries are filled up with mask tokens to their length */
+    bool in_front;           /* that would be at the front of queries (padding_side), which is not done */
     bool attends;            /* other tokens attend to those */
     int32_t filled;          /* queries are filled up to so many tokens; 0: to their length */
     pith_str filler;         /* the token that they are filled with; size 0: the mask token */
@@ -39,5 +40,18 @@ typedef struct pith_hf_late {
  * of what is wrong; PITH_ERR_UNSUPPORTED: keys of PyLate are beside a module that PyLate does not have. */
 pith_status pith_hf_late_read(pith_hf_late *late, const pith_hf_late *modules, const char *dir,
                               const pith_allocator *allocator, pith_arena *arena, pith_error *err);
+
+/* The tokens by which the tokenizer's files say what queries are filled up with. */
+typedef struct pith_hf_late_fillers {
+    pith_str mask, end; /* mask_token, eos_token; size 0: not named */
+    bool no_mask;       /* a file says that there is no mask token */
+    bool in_front;      /* padding_side is left */
+} pith_hf_late_fillers;
+
+/* Reads tokenizer_config.json of the tokenizer's directory, and special_tokens_map.json, which goes before it and
+ * counts only if the first has no added_tokens_decoder (see text/config_files.h). Strings are in the arena.
+ * PITH_ERR_FORMAT names the file and the place of what is wrong. */
+pith_status pith_hf_late_fillers_read(pith_hf_late_fillers *fillers, const char *dir, const pith_allocator *allocator,
+                                      pith_arena *arena, pith_error *err);
 
 #endif

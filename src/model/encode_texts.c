@@ -258,6 +258,10 @@ static pith_status encoding_prepare_frame(encoding *c, pith_error *err) {
     PITH_TRY(encoding_find_marker(c, err));
     if (!c->embed.max_length) c->embed.max_length = late->lengths[role];
     if (role == PITH_ROLE_QUERY && late->expands && (late->filled || late->lengths[role])) {
+        if (late->in_front)
+            return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                             "tokenizer_config.json says padding_side left: queries would be filled up at their front, "
+                             "which is not supported");
         PITH_TRY(encoding_find_filler(c, late->filler, err));
         c->frame.length = late->filled ? late->filled : c->embed.max_length;
         c->frame.hidden = !late->attends;

@@ -51,6 +51,21 @@ static pith_status text_modules_note_markers(pith_model *m, pith_error *err) {
     return PITH_OK;
 }
 
+/* What queries are filled up with: the mask token, or the token at the end of a text. Source: PyLate 1.6,
+ * models/colbert.py; sentence-transformers 6.2, base/modules/transformer.py (_validate_query_expansion_token). */
+static pith_status text_modules_find_filler(pith_model *m, const char *dir, pith_error *err) {
+    pith_hf_late_fillers named;
+    if (!m->late.expands) return PITH_OK;
+    PITH_TRY(pith_hf_late_fillers_read(&named, dir, &m->account.allocator, &m->arena, err));
+    m->late.in_front = named.in_front;
+    if (m->late.filler.size) return PITH_OK;
+    m->late.filler = named.mask;
+    const bool has_mask = pith_tokenizer_id(m->tokenizer, PITH_STR("[MASK]")) >= 0 ||
+                          pith_tokenizer_id(m->tokenizer, PITH_STR("<mask>")) >= 0;
+    if (!named.mask.size && (named.no_mask || !has_mask)) m->late.filler = named.end;
+    return PITH_OK;
+}
+
 /* Tokenizer, modules, ragged graph. */
 static pith_status text_modules_tokenizer(pith_model *m, pith_error *err) {
     m->no_ragged = pith_opt_without(m->limits, "ragged");
@@ -65,6 +80,7 @@ static pith_status text_modules_tokenizer(pith_model *m, pith_error *err) {
                                     &m->arena, err));
     PITH_TRY(pith_hf_labels_read(&m->labels, dir.data, &m->account.allocator, &m->arena, err));
     PITH_TRY(pith_hf_late_read(&m->late, &m->modules.late, m->dir.data, &m->account.allocator, &m->arena, err));
+    PITH_TRY(text_modules_find_filler(m, dir.data, err));
     PITH_TRY(text_modules_note_markers(m, err));
     pith_hybrid_kind kind =
         pith_graph_find_output(m->graph, PITH_BM42_OUTPUT) >= 0 ? PITH_HYBRID_BM42 : PITH_HYBRID_NONE;

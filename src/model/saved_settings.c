@@ -147,7 +147,8 @@ static void write_late(pith_bytes_out *out, const pith_hf_late *l) {
     pith_put_u32(out, (uint32_t)l->filled);
     pith_put_str(out, l->filler.data ? l->filler : PITH_STR(""));
     pith_put_u32(out, l->skips);
-    pith_put_u32(out, (l->masked ? 1u : 0u) | (l->texts ? 2u : 0u) | (l->pool.factor > 0 ? 4u : 0u));
+    pith_put_u32(out, (l->masked ? 1u : 0u) | (l->texts ? 2u : 0u) | (l->pool.factor > 0 ? 4u : 0u) |
+                          (l->in_front ? 8u : 0u));
     if (l->pool.factor > 0) write_pool(out, &l->pool);
     pith_put_u32(out, (uint32_t)l->kept_count);
     for (size_t i = 0; i < l->kept_count; i++) pith_put_u32(out, (uint32_t)l->kept[i]);
@@ -382,9 +383,10 @@ static void save_read_late(pith_hf_late *l, pith_bytes_in *in, pith_arena *arena
     l->filled = (int32_t)pith_get_below(in, INT32_MAX, "an impossible length");
     l->filler = pith_get_str(in);
     l->skips = pith_get_below(in, 4, "roles other than 0 and 1");
-    const uint32_t flags = pith_get_below(in, 8, "flags other than 0 to 7");
+    const uint32_t flags = pith_get_below(in, 16, "flags other than 0 to 15");
     l->masked = flags & 1;
     l->texts = flags & 2;
+    l->in_front = flags & 8;
     if (flags & 4) save_read_pool(&l->pool, in);
     int32_t *kept = save_read_array(in, arena, &l->kept_count, 4, sizeof *kept);
     for (size_t i = 0; i < l->kept_count; i++) kept[i] = (int32_t)pith_get_u32(in);

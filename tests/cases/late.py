@@ -61,8 +61,17 @@ class Late(Command):
         for name, case in json.loads((CASE / "prefixes.json").read_text()).items():
             with self.subTest(name=name):
                 model = self.copy(PYLATE, "config_sentence_transformers.json", case["settings"])
+                path = model / "tokenizer_config.json"
+                path.write_text(json.dumps({**json.loads(path.read_text()), **case["tokenizer"]}))
                 self.compare(model, case["lines"])
                 self.compare(self.compiled(model), case["lines"])
+
+    def test_fillers_in_front(self):
+        """Queries of a tokenizer that pads at the front are refused, documents are not; so too from a compiled file."""
+        model = self.copy(PYLATE, "tokenizer_config.json", {"padding_side": "left"})
+        for made in (model, self.compiled(model)):
+            self.bad(1, "--multi-vector", "--role", "query", "-m", made, says="padding_side", stdin=b"a\n")
+            self.good("--multi-vector", "-m", made, stdin=b"a\n")
 
     def test_prefix_is_told(self):
         model = self.copy(PYLATE, "config_sentence_transformers.json", {"query_prefix": "[Q] "})

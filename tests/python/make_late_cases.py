@@ -30,6 +30,11 @@ PREFIXES = {
     "short": dict(query_prefix="find the ", document_prefix="find a ", do_query_expansion=False),
     "cut": dict(query_prefix="where is the house ? ", document_prefix="a tree , ", query_length=5, document_length=4),
 }
+TOKENIZERS = {
+    "first word": {"mask_token": "house"},
+    "short": {},
+    "attended": {"mask_token": None, "eos_token": "[SEP]"},
+}
 POOLINGS = {
     "half": dict(pool_factor=2.0, normalize_embeddings=True),
     "means": dict(pool_factor=3.5, num_protected_tokens=3, normalize_embeddings=False, tasks=["query", "document"]),
@@ -80,7 +85,9 @@ def prefixes():
             file = pathlib.Path(folder) / "config_sentence_transformers.json"
             settings = {**settings, "skiplist_words": [",", ".", "!"]}  # all known: else PyLate skips [UNK], and this one does not
             file.write_text(json.dumps({**json.loads(file.read_text()), **settings}))
-            expected[name] = {"settings": settings, "lines": lines(MultiVectorEncoder(folder, device="cpu"), TEXTS)}
+            file = pathlib.Path(folder) / "tokenizer_config.json"
+            file.write_text(json.dumps({**json.loads(file.read_text()), **TOKENIZERS.get(name, {})}))
+            expected[name] = {"settings": settings, "tokenizer": TOKENIZERS.get(name, {}), "lines": lines(MultiVectorEncoder(folder, device="cpu"), TEXTS)}
     (OUT / "prefixes.json").write_text(json.dumps(expected))
 
 
