@@ -66,6 +66,22 @@ class Late(Command):
                 self.compare(model, case["lines"])
                 self.compare(self.compiled(model), case["lines"])
 
+    def test_files_that_name_the_filler(self):
+        """A token or an object; special_tokens_map.json counts where tokenizer_config.json has no added_tokens_decoder. The ids
+        are those of the words in the vocabulary: house 27, tree 28, [MASK] 4."""
+        house, tree = {"content": "house", "lstrip": False, "special": True}, "tree"
+        for config, other, filler in (({"mask_token": house}, {}, 27), ({"mask_token": house}, {"mask_token": tree}, 28),
+                                      ({"mask_token": house, "added_tokens_decoder": {}}, {"mask_token": tree}, 27),
+                                      ({"mask_token": None, "eos_token": tree}, {}, 28)):
+            model = self.copy(PYLATE, "tokenizer_config.json", {"added_tokens_decoder": None})
+            path = model / "tokenizer_config.json"
+            keys = json.loads(path.read_text())
+            del keys["added_tokens_decoder"]
+            path.write_text(json.dumps({**keys, **config}))
+            (model / "special_tokens_map.json").write_text(json.dumps(other))
+            (ids, _), = self.vectors(model, "query", ["the"])
+            self.assertEqual(ids, [2, 5, 12, 3] + 8 * [filler])
+
     def test_fillers_in_front(self):
         """Queries of a tokenizer that pads at the front are refused, documents are not; so too from a compiled file."""
         model = self.copy(PYLATE, "tokenizer_config.json", {"padding_side": "left"})
