@@ -16,6 +16,10 @@
  * lower one. That is what scipy 1.17 does. fastcluster, which sentence-transformers takes where it is installed, may
  * do otherwise with ties.
  *
+ * Products are summed in double and rounded to float32 once, so that equal vectors have equal distances and results are
+ * the same on every machine. The libraries round as torch's float32 product does, so distances that differ by their
+ * rounding only (of a vector that is there twice, say) may be joined in another order there.
+ *
  * Sources: sentence-transformers 6.2, multi_vector_encoder/modules/token_pooling.py (_hierarchical_pool_one); scipy,
  * cluster/hierarchy (linkage with method "ward": the nearest-neighbour chain of Müllner, 1109.2378; fcluster with
  * criterion "maxclust"). */
