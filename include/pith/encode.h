@@ -50,7 +50,7 @@ typedef struct pith_sparse_rows {
 /* Vectors of tokens. Those of text i are at offsets[i] up to offsets[i + 1]. */
 typedef struct pith_token_rows {
     const int64_t *offsets; /* [texts + 1] */
-    const int32_t *ids;     /* [offsets[texts]] the token of each vector */
+    const int32_t *ids;     /* [offsets[texts]] the token of each vector; the first of those whose mean it is */
     const float *vectors;   /* [offsets[texts], dim], row-major */
     size_t dim;
 } pith_token_rows;

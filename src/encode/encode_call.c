@@ -236,6 +236,7 @@ pith_status pith_encode_open(encode_call *c, pith_error *err) {
         PITH_TRY(use->head->open(&c->states[i], &c->e->models[use->output], use->request, &c->arena, err));
     }
     PITH_TRY(pith_encode_prompt(&c->prompt, c->e->parts.modules, job->prompt_name, err));
+    if (job->frame && job->frame->prompt.data) c->prompt = job->frame->prompt;
     PITH_TRY(pith_encode_count_prompt(c, err));
     c->workers = pith_arena_array(&c->arena, (size_t)c->threads, sizeof *c->workers);
     if (!c->workers) return pith_fail_memory(err, (size_t)c->threads * sizeof *c->workers);

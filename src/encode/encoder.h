@@ -52,15 +52,19 @@ const pith_head_model *pith_encoder_model(const pith_encoder *encoder, int outpu
  * that texts are never cut. */
 int32_t pith_encoder_max_length(const pith_encoder *encoder, int32_t max_length);
 
+/* Sets *prompt to the prompt of this name (NULL: the default one), "" for none. */
+pith_status pith_encode_prompt(pith_str *prompt, const pith_modules *modules, const char *name, pith_error *err);
+
 /* How models of late interaction, and language models that judge texts, frame a text. */
 typedef struct pith_encode_frame {
     const int32_t *before, *after; /* ids put around each text, which counts its own tokens only when it is cut */
     size_t before_count, after_count;
-    int32_t marker; /* id of the token put after the first one; -1: none */
-    int32_t length; /* texts are filled up to this many tokens, but not above the limit of the call; 0: they are not */
-    int32_t filler; /* id of the token they are filled with */
-    bool hidden;    /* no token attends to the fillers; PITH_ERR_UNSUPPORTED if the graph is ragged or has no mask */
-    bool bare;      /* the tokenizer adds no special tokens */
+    int32_t marker;  /* id of the token put after the first one; -1: none */
+    pith_str prompt; /* put in front of each text instead of the job's prompt; data is NULL: that one */
+    int32_t length;  /* texts are filled up to this many tokens, but not above the limit of the call; 0: they are not */
+    int32_t filler;  /* id of the token they are filled with */
+    bool hidden;     /* no token attends to the fillers; PITH_ERR_UNSUPPORTED if the graph is ragged or has no mask */
+    bool bare;       /* the tokenizer adds no special tokens */
     const int32_t *end; /* [end_count] ids written over the last ones of a text that reaches the limit */
     size_t end_count;
 } pith_encode_frame;

@@ -25,8 +25,6 @@ struct pith_encoder {
     pith_idle_runners idle;
 };
 
-/* Sets *prompt to the prompt of this name (NULL: the default one), "" for none. */
-pith_status pith_encode_prompt(pith_str *prompt, const pith_modules *modules, const char *name, pith_error *err);
 /* Whether the tokenizer adds no special tokens to the texts of this job. */
 bool pith_encode_is_bare(const pith_encoder *encoder, const pith_encode_job *job);
 /* Returns the text's first characters, if the model cuts texts so, else the text. */

@@ -12,6 +12,7 @@ typedef struct pith_vectors {
     size_t skip_count;
     const int32_t *keep; /* [keep_count] ascending ids of the only tokens that have a vector; count 0: all */
     size_t keep_count;
+    const pith_hf_token_pool *pool; /* of the vectors that are left; NULL: none */
     pith_collected *tokens; /* receives an item of 1 + width 4-byte numbers per token: all ids, then all vectors */
 } pith_vectors;
 

@@ -20,6 +20,8 @@ typedef struct late_file {
     pith_hf_late *late;
     pith_arena *arena;
     bool given; /* the file has keys of PyLate */
+    pith_hf_late_fillers *fillers;
+    bool lists; /* the file has added_tokens_decoder */
 } late_file;
 
 static const char punctuation[] = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
@@ -74,6 +76,7 @@ static void late_read_pylate(pith_json *j, late_file *f) {
     pith_str key;
     bool expands = true, attends = false, lists = false;
     *l = (pith_hf_late){ .markers = { PITH_STR("[D] "), PITH_STR("[Q] ") },
+                         .texts = true,
                          .lengths = { 180, 32 },
                          .skips = 1u << PITH_ROLE_DOCUMENT };
     for (pith_json_object(j); pith_json_next_key(j, &key);) {
@@ -149,14 +152,66 @@ static pith_status late_read_file(bool *there, late_file *f, const char *dir, co
 
 pith_status pith_hf_late_read(pith_hf_late *late, const pith_hf_late *modules, const char *dir,
                               const pith_allocator *allocator, pith_arena *arena, pith_error *err) {
-    late_file f = { late, arena, false };
+    late_file f = { .late = late, .arena = arena };
     bool there;
     *late = (pith_hf_late){ .expands = false };
     PITH_TRY(late_read_file(&there, &f, dir, "config_sentence_transformers.json", late_read_pylate, allocator, err));
+    if (f.given && modules->pool.factor > 0)
+        return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                         "modules.json has HierarchicalTokenPooling and config_sentence_transformers.json has keys of "
+                         "PyLate (query_prefix, query_length, …), which has no such module: remove one of both");
     if (f.given) return PITH_OK;
     if (modules->masked) {
         *late = *modules;
         return PITH_OK;
     }
     return late_read_file(&there, &f, dir, "artifact.metadata", late_read_colbert, allocator, err);
+}
+
+/* A token is its content, or an object that has it. */
+static pith_str late_token(pith_json *j, const late_file *f) {
+    pith_str token = PITH_STR(""), key;
+    if (pith_json_null(j)) return token;
+    if (pith_json_peek(j) != PITH_JSON_OBJECT) {
+        late_text(j, f, &token);
+        return token;
+    }
+    for (pith_json_object(j); pith_json_next_key(j, &key);) {
+        if (pith_str_is(key, "content"))
+            late_text(j, f, &token);
+        else
+            pith_json_skip(j);
+    }
+    return token;
+}
+
+static void late_read_fillers(pith_json *j, late_file *f) {
+    pith_str key;
+    for (pith_json_object(j); pith_json_next_key(j, &key);) {
+        if (pith_str_is(key, "mask_token")) {
+            f->fillers->mask = late_token(j, f);
+            f->fillers->no_mask = !f->fillers->mask.size;
+        } else if (pith_str_is(key, "eos_token")) {
+            f->fillers->end = late_token(j, f);
+        } else if (pith_str_is(key, "added_tokens_decoder")) {
+            f->lists = true;
+            pith_json_skip(j);
+        } else if (pith_str_is(key, "padding_side") && pith_json_peek(j) == PITH_JSON_STRING) {
+            f->fillers->in_front = pith_str_is(pith_json_string(j), "left");
+        } else {
+            pith_json_skip(j);
+        }
+    }
+}
+
+pith_status pith_hf_late_fillers_read(pith_hf_late_fillers *fillers, const char *dir, const pith_allocator *allocator,
+                                      pith_arena *arena, pith_error *err) {
+    static const char *const names[] = { "tokenizer_config.json", "special_tokens_map.json" };
+    late_file f = { .arena = arena, .fillers = fillers };
+    *fillers = (pith_hf_late_fillers){ .no_mask = false };
+    for (int i = 0; i < 2 && !f.lists; i++) {
+        bool there;
+        PITH_TRY(late_read_file(&there, &f, dir, names[i], late_read_fillers, allocator, err));
+    }
+    return PITH_OK;
 }

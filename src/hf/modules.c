@@ -144,6 +144,10 @@ pith_status pith_module_read(pith_module_reader *r, pith_str type, pith_str fold
     if (!class->read)
         return pith_fail(r->err, PITH_ERR_UNSUPPORTED, "module '" PITH_STR_FMT "' is not supported: %s",
                          PITH_STR_ARG(type), class->refused);
+    if (r->modules->late.pool.factor > 0)
+        return pith_fail(r->err, PITH_ERR_UNSUPPORTED,
+                         "module '" PITH_STR_FMT "' is behind HierarchicalTokenPooling, which must be the last one",
+                         PITH_STR_ARG(type));
     if (pith_str_is(folder, ".")) folder = PITH_STR("");
     if (strlen(folder.data) != folder.size)
         return pith_fail(r->err, PITH_ERR_FORMAT, "the path of module " PITH_STR_FMT " contains a NUL byte",

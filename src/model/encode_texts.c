@@ -196,36 +196,81 @@ static pith_status encoding_find_filler(encoding *c, pith_str token, pith_error 
     return c->frame.filler >= 0 ? PITH_OK : encoding_named(&c->frame.filler, c, PITH_STR("<mask>"), "mask token", err);
 }
 
-static pith_status encoding_prepare_frame(encoding *c, pith_error *err) {
-    const pith_hf_late *late = &c->m->late;
-    const int role = c->options.role;
-    c->frame = (pith_encode_frame){ .marker = -1 };
-    if (late->markers[role].size)
-        PITH_TRY(encoding_named(&c->frame.marker, c, late->markers[role], "marker of its role", err));
-    if (!c->embed.max_length) c->embed.max_length = late->lengths[role];
-    if (role == PITH_ROLE_QUERY && late->expands && (late->filled || late->lengths[role])) {
-        PITH_TRY(encoding_find_filler(c, late->filler, err));
-        c->frame.length = late->filled ? late->filled : c->embed.max_length;
-        c->frame.hidden = !late->attends;
-    }
-    c->framed = c->frame.marker >= 0 || c->frame.length;
-    if (!c->framed || c->options.what == PITH_ENCODE_MULTI_VECTOR) return PITH_OK;
-    return pith_fail(err, PITH_ERR_ARGUMENT,
-                     "the model marks texts for late interaction: ask for vectors of tokens (PITH_ENCODE_MULTI_VECTOR) "
-                     "in a call of their own");
-}
-
 /* The prompt of the role, if the model has one and the caller names none. Source: MultiVectorEncoder.encode_query and
- * encode_document of sentence-transformers 6.2. */
-static void encoding_choose_prompt(encoding *c) {
+ * encode_document of sentence-transformers 6.2. Only the first so many names count. */
+static void encoding_choose_prompt(encoding *c, int names_used) {
     static const char *const names[2][3] = {
         [PITH_ROLE_QUERY] = { "query" }, [PITH_ROLE_DOCUMENT] = { "document", "passage", "corpus" }
     };
     const pith_modules *m = &c->m->modules;
-    for (int n = 0; n < 3 && names[c->options.role][n]; n++)
+    for (int n = 0; n < names_used && names[c->options.role][n]; n++)
         for (size_t i = 0; i < m->prompt_count && !c->embed.prompt_name; i++)
             if (pith_str_is(m->prompts[i].name, names[c->options.role][n]))
                 c->embed.prompt_name = names[c->options.role][n];
+}
+
+static bool encoding_begins(pith_str text, pith_str with) {
+    return text.size >= with.size && !memcmp(text.data, with.data, with.size);
+}
+
+/* The prompt with `before` in front of it, which takes the place of a marker that the prompt begins with. */
+static pith_status encoding_join_prompt(encoding *c, pith_str marker, pith_str before, pith_error *err) {
+    pith_str prompt;
+    encoding_choose_prompt(c, 1);
+    PITH_TRY(pith_encode_prompt(&prompt, &c->m->modules, c->embed.prompt_name, err));
+    if (encoding_begins(prompt, marker)) {
+        prompt.data += marker.size;
+        prompt.size -= marker.size;
+    }
+    char *both = pith_arena_alloc(&c->arena, before.size + prompt.size + 1);
+    if (!both) return pith_fail_memory(err, before.size + prompt.size + 1);
+    if (before.size) memcpy(both, before.data, before.size);
+    if (prompt.size) memcpy(both + before.size, prompt.data, prompt.size);
+    c->frame.prompt = (pith_str){ both, before.size + prompt.size };
+    return PITH_OK;
+}
+
+/* A marker that the vocabulary does not have as a whole: its first word is a token of it, or all of it is text, of as
+ * many tokens as the tokenizer makes of it. Source: sentence-transformers 6.2, multi_vector_encoder/model.py
+ * (_parse_model_config and _register_prefix_tokens), on directories of PyLate. */
+static pith_status encoding_marker_text(encoding *c, pith_str marker, pith_error *err) {
+    size_t n = 0;
+    while (n < marker.size && !strchr(" \t\n\v\f\r", marker.data[n])) n++;
+    const pith_str word = { marker.data, n }, rest = { marker.data + n, marker.size - n };
+    if (n) c->frame.marker = pith_tokenizer_id(c->m->tokenizer, word);
+    return encoding_join_prompt(c, marker, c->frame.marker >= 0 ? rest : marker, err);
+}
+
+static pith_status encoding_find_marker(encoding *c, pith_error *err) {
+    const pith_hf_late *late = &c->m->late;
+    const pith_str marker = late->markers[c->options.role];
+    if (!marker.size) return PITH_OK;
+    c->frame.marker = pith_tokenizer_id(c->m->tokenizer, marker);
+    if (c->frame.marker >= 0) return PITH_OK;
+    if (late->texts) return encoding_marker_text(c, marker, err);
+    return encoding_named(&c->frame.marker, c, marker, "marker of its role", err);
+}
+
+static pith_status encoding_prepare_frame(encoding *c, pith_error *err) {
+    const pith_hf_late *late = &c->m->late;
+    const int role = c->options.role;
+    c->frame = (pith_encode_frame){ .marker = -1 };
+    PITH_TRY(encoding_find_marker(c, err));
+    if (!c->embed.max_length) c->embed.max_length = late->lengths[role];
+    if (role == PITH_ROLE_QUERY && late->expands && (late->filled || late->lengths[role])) {
+        if (late->in_front)
+            return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                             "tokenizer_config.json says padding_side left: queries would be filled up at their front, "
+                             "which is not supported");
+        PITH_TRY(encoding_find_filler(c, late->filler, err));
+        c->frame.length = late->filled ? late->filled : c->embed.max_length;
+        c->frame.hidden = !late->attends;
+    }
+    c->framed = c->frame.marker >= 0 || c->frame.length || c->frame.prompt.data;
+    if (!c->framed || c->options.what == PITH_ENCODE_MULTI_VECTOR) return PITH_OK;
+    return pith_fail(err, PITH_ERR_ARGUMENT,
+                     "the model marks texts for late interaction: ask for vectors of tokens (PITH_ENCODE_MULTI_VECTOR) "
+                     "in a call of their own");
 }
 
 static pith_status encoding_keep_ids(encoding *c, const pith_hf_late *late, pith_error *err) {
@@ -244,8 +289,9 @@ static pith_status encoding_prepare_multi_vector(encoding *c, pith_error *err) {
     pith_str output = c->m->graph->output_names[c->outputs[MULTI_VECTOR]];
     c->multi_vector.skip_first = pith_str_is(output, "pith.colbert_vecs"); /* see hf/task_bge_m3.c */
     PITH_TRY(encoding_prepare_frame(c, err));
-    if (late->masked) encoding_choose_prompt(c);
+    if (late->masked) encoding_choose_prompt(c, 3);
     if (c->options.role == PITH_ROLE_DOCUMENT) PITH_TRY(encoding_keep_ids(c, late, err));
+    if (late->pool.roles & 1u << c->options.role) c->multi_vector.pool = &late->pool;
     if (!(late->skips & 1u << c->options.role)) return PITH_OK;
     /* As in ColBERT and in PyLate, which look words up as they look up texts. */
     int32_t unknown = pith_tokenizer_id(c->m->tokenizer, PITH_STR("[UNK]"));

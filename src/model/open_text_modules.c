@@ -11,6 +11,7 @@
 #include "hf/attention_row.h"
 #include "model/lone_tokenizer.h"
 #include "model/open.h"
+#include "pith/encode.h"
 #include "ragged/ragged.h"
 #include "text/key_report.h"
 
@@ -34,6 +35,37 @@ static pith_status text_modules_make_ragged(pith_model *m, pith_error *err) {
     return pith_text_view_make_ragged(&m->text, m, m->options.flags & PITH_OPEN_DESCRIBE ? &m->report : NULL, err);
 }
 
+/* Markers of PyLate that are no tokens; see encoding_find_marker. */
+static pith_status text_modules_note_markers(pith_model *m, pith_error *err) {
+    static const char *const what[2] = { [PITH_ROLE_QUERY] = "query_prefix", [PITH_ROLE_DOCUMENT] = "document_prefix" };
+    for (int role = 0; role < 2; role++) {
+        const pith_str marker = m->late.markers[role];
+        if (!m->late.texts || !marker.size || pith_tokenizer_id(m->tokenizer, marker) >= 0) continue;
+        pith_str said = pith_arena_printf(
+            &m->arena, "'" PITH_STR_FMT "' is no token of the vocabulary, so it is put in front of texts as text",
+            PITH_STR_ARG(marker));
+        if (!said.data) return pith_fail_memory(err, marker.size);
+        PITH_TRY(pith_modules_note(&m->modules, what[role], said, PITH_STR("config_sentence_transformers.json"),
+                                   &m->arena, err));
+    }
+    return PITH_OK;
+}
+
+/* What queries are filled up with: the mask token, or the token at the end of a text. Source: PyLate 1.6,
+ * models/colbert.py; sentence-transformers 6.2, base/modules/transformer.py (_validate_query_expansion_token). */
+static pith_status text_modules_find_filler(pith_model *m, const char *dir, pith_error *err) {
+    pith_hf_late_fillers named;
+    if (!m->late.expands) return PITH_OK;
+    PITH_TRY(pith_hf_late_fillers_read(&named, dir, &m->account.allocator, &m->arena, err));
+    m->late.in_front = named.in_front;
+    if (m->late.filler.size) return PITH_OK;
+    m->late.filler = named.mask;
+    const bool has_mask = pith_tokenizer_id(m->tokenizer, PITH_STR("[MASK]")) >= 0 ||
+                          pith_tokenizer_id(m->tokenizer, PITH_STR("<mask>")) >= 0;
+    if (!named.mask.size && (named.no_mask || !has_mask)) m->late.filler = named.end;
+    return PITH_OK;
+}
+
 /* Tokenizer, modules, ragged graph. */
 static pith_status text_modules_tokenizer(pith_model *m, pith_error *err) {
     m->no_ragged = pith_opt_without(m->limits, "ragged");
@@ -48,6 +80,8 @@ static pith_status text_modules_tokenizer(pith_model *m, pith_error *err) {
                                     &m->arena, err));
     PITH_TRY(pith_hf_labels_read(&m->labels, dir.data, &m->account.allocator, &m->arena, err));
     PITH_TRY(pith_hf_late_read(&m->late, &m->modules.late, m->dir.data, &m->account.allocator, &m->arena, err));
+    PITH_TRY(text_modules_find_filler(m, dir.data, err));
+    PITH_TRY(text_modules_note_markers(m, err));
     pith_hybrid_kind kind =
         pith_graph_find_output(m->graph, PITH_BM42_OUTPUT) >= 0 ? PITH_HYBRID_BM42 : PITH_HYBRID_NONE;
     PITH_TRY(pith_hybrid_read(&m->hybrid, kind, m->dir.data, &m->files, &m->arena, err));

@@ -127,6 +127,16 @@ static void write_labels(pith_bytes_out *out, const pith_hf_labels *l) {
     for (size_t i = 0; i < l->count; i++) pith_put_str(out, l->names[i].data ? l->names[i] : PITH_STR(""));
 }
 
+static void write_pool(pith_bytes_out *out, const pith_hf_token_pool *p) {
+    uint64_t factor;
+    memcpy(&factor, &p->factor, sizeof factor);
+    pith_put_u32(out, (uint32_t)factor);
+    pith_put_u32(out, (uint32_t)(factor >> 32));
+    pith_put_u32(out, (uint32_t)p->protects);
+    pith_put_u32(out, p->normalizes);
+    pith_put_u32(out, p->roles);
+}
+
 static void write_late(pith_bytes_out *out, const pith_hf_late *l) {
     for (int role = 0; role < 2; role++) {
         pith_put_str(out, l->markers[role].data ? l->markers[role] : PITH_STR(""));
@@ -137,7 +147,9 @@ static void write_late(pith_bytes_out *out, const pith_hf_late *l) {
     pith_put_u32(out, (uint32_t)l->filled);
     pith_put_str(out, l->filler.data ? l->filler : PITH_STR(""));
     pith_put_u32(out, l->skips);
-    pith_put_u32(out, l->masked);
+    pith_put_u32(out, (l->masked ? 1u : 0u) | (l->texts ? 2u : 0u) | (l->pool.factor > 0 ? 4u : 0u) |
+                          (l->in_front ? 8u : 0u));
+    if (l->pool.factor > 0) write_pool(out, &l->pool);
     pith_put_u32(out, (uint32_t)l->kept_count);
     for (size_t i = 0; i < l->kept_count; i++) pith_put_u32(out, (uint32_t)l->kept[i]);
     pith_put_u32(out, (uint32_t)l->skipped_count);
@@ -352,6 +364,15 @@ static void save_read_labels(pith_hf_labels *l, pith_bytes_in *in, pith_arena *a
     l->names = names;
 }
 
+static void save_read_pool(pith_hf_token_pool *p, pith_bytes_in *in) {
+    const uint64_t low = pith_get_u32(in), factor = low | (uint64_t)pith_get_u32(in) << 32;
+    memcpy(&p->factor, &factor, sizeof factor);
+    p->protects = (int32_t)pith_get_below(in, INT32_MAX, "an impossible number of vectors");
+    p->normalizes = pith_get_below(in, 2, "a flag other than 0 and 1");
+    p->roles = pith_get_below(in, 4, "roles other than 0 and 1");
+    if (!(p->factor >= 1)) pith_bytes_fail(in, "an impossible pooling of tokens");
+}
+
 static void save_read_late(pith_hf_late *l, pith_bytes_in *in, pith_arena *arena) {
     for (int role = 0; role < 2; role++) {
         l->markers[role] = pith_get_str(in);
@@ -362,7 +383,11 @@ static void save_read_late(pith_hf_late *l, pith_bytes_in *in, pith_arena *arena
     l->filled = (int32_t)pith_get_below(in, INT32_MAX, "an impossible length");
     l->filler = pith_get_str(in);
     l->skips = pith_get_below(in, 4, "roles other than 0 and 1");
-    l->masked = pith_get_below(in, 2, "a flag other than 0 and 1");
+    const uint32_t flags = pith_get_below(in, 16, "flags other than 0 to 15");
+    l->masked = flags & 1;
+    l->texts = flags & 2;
+    l->in_front = flags & 8;
+    if (flags & 4) save_read_pool(&l->pool, in);
     int32_t *kept = save_read_array(in, arena, &l->kept_count, 4, sizeof *kept);
     for (size_t i = 0; i < l->kept_count; i++) kept[i] = (int32_t)pith_get_u32(in);
     l->kept = kept;

@@ -32,7 +32,7 @@ QUERY = ("SELECT customer_id AS anchor, t AS time, (SELECT count(*) FROM orders 
          "ORDER BY 2, customer_id")
 
 
-SCHEMA = 13  # PITH_RDB_SCHEMA of src/relational/rdb.h
+META, SCHEMA = 1, 13  # PITH_RDB_META and PITH_RDB_SCHEMA of src/relational/rdb.h
 
 
 def sections(data):
@@ -143,10 +143,14 @@ class Postgres(unittest.TestCase):
             path.write_text(json.dumps(given).replace(".csv", ending))
             files.append(self.made(address if files else SHOP, "--schema", path))
         first, second = map(sections, files)
-        schemas = [json.loads(part.pop((SCHEMA, 0, 0)).rstrip(b"\0")) for part in (first, second)]
+        texts = [part.pop((SCHEMA, 0, 0)).rstrip(b"\0") for part in (first, second)]
+        schemas = [json.loads(text) for text in texts]
         for schema in schemas:
             self.assertIn("UNION ALL", schema["tasks"]["next"].pop("query"))
         self.assertEqual(*schemas)
+        metas = [json.loads(part.pop((META, 0, 0)).rstrip(b"\0")) for part in (first, second)]
+        self.assertEqual([meta.pop("schema") for meta in metas], [len(s) for s in texts])
+        self.assertEqual(*metas)
         self.assertEqual(first, second)
 
     def test_declarations(self):

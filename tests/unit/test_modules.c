@@ -281,8 +281,8 @@ static void lists(void **state) {
         { "[{\"type\": \"custom_st.Transformer\", \"path\": \"\"}]", PITH_ERR_UNSUPPORTED,
           "'custom_st.Transformer' is code that comes with the model" },
         { "[{\"type\": \"" ST "Odd\", \"path\": \"2\"}]", PITH_ERR_UNSUPPORTED,
-          "Odd' is not supported; supported are Asym, CLIPModel, CNN, Dense, Dropout, LayerNorm, LogitScore, LSTM, "
-          "MLMTransformer, "
+          "Odd' is not supported; supported are Asym, CLIPModel, CNN, Dense, Dropout, HierarchicalTokenPooling, "
+          "LayerNorm, LogitScore, LSTM, MLMTransformer, "
           "MultiVectorMask, "
           "Normalize, Pooling, Router, SparseAutoEncoder, SparseStaticEmbedding, SpladePooling, StaticEmbedding, "
           "Transformer, WeightedLayerPooling, WordWeights" },
