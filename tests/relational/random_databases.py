@@ -135,7 +135,7 @@ def row_times(tables):
 
 
 def window_rows(tables, times, task):
-    """(anchor row, time, label or None, when it is known) of each question, in the order of time and row. A sum waits for its numbers."""
+    """(anchor row, time, label or None, when it is known) of each question, in the order of time and row. A sum waits for its numbers, and for nulls alike."""
     by_name, w = {t.name: t for t in tables}, task["window"]
     child = by_name[w["table"]]
     up = next(up for parent, up in child.links if parent.name == task["anchor_table"])
@@ -147,8 +147,8 @@ def window_rows(tables, times, task):
                 number, known = child.cells[row][1], child.known(1, row, times[child.name][row])
                 if w["aggregate"] != "sum":
                     held[named].append((1, 0))
-                elif number is not None and known < math.inf:
-                    held[named].append((number, known))
+                elif known < math.inf:
+                    held[named].append((number or 0, known))
         for anchor in (a for a, begins in enumerate(times[task["anchor_table"]]) if begins < t):
             label = math.fsum(number for number, _ in held[anchor])
             questions.append((anchor, t, (float(label > 0) if w["aggregate"] == "any" else label) if t + w["seconds"] <= last else None,
