@@ -81,7 +81,8 @@ static bool window_waits(const pith_rdb_table *child, uint32_t column) {
            (child->columns[column].known_column >= 0 || child->columns[column].known_delay > 0);
 }
 
-/* What the children of a row hold in (from, until]. *known: when the window has ended and all of it is known; a number
+/* What the children of a row hold in (from, until]. *known: when the window has ended and all of it is known. That a
+ * number is null is known no earlier than a number would be: else the answer would tell it before its time. A number
  * that is never known is none. */
 static double window_value(int64_t *known, const pith_build *b, const pith_rdb_link *link, const pith_window_schema *w,
                            uint32_t parent, int64_t from, int64_t until) {
@@ -97,8 +98,9 @@ static double window_value(int64_t *known, const pith_build *b, const pith_rdb_l
         if (time <= from || time > until) continue;
         const double x = numbers ? numbers[row] : 1;
         const int64_t at = waits ? pith_rdb_known_at(b->rdb, link->child, column, row) : time;
-        if (x != x || at == INT64_MAX) continue;
+        if (at == INT64_MAX) continue;
         if (at > *known) *known = at;
+        if (x != x) continue;
         sum += pith_str_is(w->aggregate, "sum") ? x : 1;
     }
     return pith_str_is(w->aggregate, "any") ? sum > 0 : sum;

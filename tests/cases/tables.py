@@ -338,8 +338,8 @@ class Windows(Tables):
         self.assertAlmostEqual(told["base_rate"], 0.5758, 4)
 
 
-    def late(self, column):
-        """Two shops whose parcels cost something that is known late; only what is known after day 60 differs."""
+    def late(self, column, nulls=False, aggregate="sum"):
+        """Nine shops whose parcels cost something that is known late; only what is known after day 60 differs, which may be nulls then."""
         said = []
         for place, word in (("past", 0), ("changed", 1)):
             draw = random.Random(3)
@@ -348,7 +348,7 @@ class Windows(Tables):
                 day = i // 4
                 seen, other, cost = day + draw.randrange(1, 20), 61 + draw.randrange(40), draw.randrange(50)
                 if word and (seen > 60 or i % 10 == 3):  # the others are never known
-                    seen, cost = other, 1000 - cost
+                    seen, cost = other, "" if nulls else 1000 - cost
                 rows.append(f"{i},{i % 9},{self.day(day)},{'' if i % 10 == 3 else self.day(seen)},{cost}")
             self.write(f"{place}/shops.csv", "id,size", *[f"{i},{i * i}" for i in range(9)])
             self.write(f"{place}/parcels.csv", "id,shop,at,seen,cost", *rows)
@@ -359,7 +359,7 @@ class Windows(Tables):
                     "id": key, "shop": {**key, "foreign_key": "shops.id"}, "at": stamp, "seen": {**stamp, **column},
                     "cost": {"stype": "numerical", "known_at": {"column": "seen"}}}}},
                 "tasks": {"costs": {"anchor_table": "shops", "window": {
-                    "table": "parcels", "aggregate": "sum", "column": "cost", "seconds": 5 * 86400, "every_seconds": 2 * 86400,
+                    "table": "parcels", "aggregate": aggregate, "column": "cost", "seconds": 5 * 86400, "every_seconds": 2 * 86400,
                     "from": self.day(5), "until": self.day(90)}, "split": {"kind": "time", "train_until": self.day(40), "validation_until": self.day(55)}}}}
             self.write(f"{place}/schema.json", json.dumps(schema))
             self.warned = self.make(place, f"{place}.rdb")
@@ -376,6 +376,23 @@ class Windows(Tables):
         """A sum is known when all its numbers are; those that are never known are in no sum and no mean."""
         self.assertEqual(*self.late({"known_at": {"column": "seen"}}))
         self.assertNotIn("'seen'", self.warned)
+
+    def test_late_nulls(self):
+        """That a number is null is known no earlier than a number would be, so a sum or a count waits for it as well."""
+        for aggregate in ("sum", "count", "any"):
+            self.assertEqual(*self.late({"known_at": {"column": "seen"}}, True, aggregate))
+        # One window, of the days 2 to 7, holds a number that is known on day 6 and a null that is known on day 30.
+        self.write("past/shops.csv", "id,size", "0,1")
+        self.write("past/parcels.csv", "id,shop,at,seen,cost", f"0,0,{self.day(4)},{self.day(6)},5", f"1,0,{self.day(5)},{self.day(30)},",
+                   f"2,0,{self.day(9)},{self.day(9)},7")
+        schema = json.loads((self.dir / "past/schema.json").read_text())
+        schema["tasks"]["costs"]["window"].update({"aggregate": "sum", "from": self.day(2), "until": self.day(3)})
+        self.write("past/schema.json", json.dumps(schema))
+        self.make("past", "one.rdb")
+        _, target, known = next(t for t in self.told("one.rdb")["tables"] if t["name"] == "costs")["columns"]
+        self.assertEqual((target["least"], target["greatest"]), (5, 5))
+        thirty = int(datetime.datetime(2024, 1, 31, tzinfo=datetime.timezone.utc).timestamp())
+        self.assertEqual((known["least"], known["greatest"]), (thirty, thirty))
 
     def test_late_answers(self):
         """When the answer of a query is known is itself known no earlier."""

@@ -114,8 +114,9 @@ def draw_window(draw, tables):
         return None
     child, parent = draw.choice(pairs)
     aggregate = draw.choice(("count", "sum", "any"))
+    column = {"column": "c1"} if aggregate == "sum" or draw.random() < 0.5 else {}  # of which rows without a number do not count
     first = BEGIN + draw.randrange(30) * DAY
-    return {"anchor_table": parent.name, "window": {"table": child.name, "aggregate": aggregate, **({"column": "c1"} if aggregate == "sum" else {}),
+    return {"anchor_table": parent.name, "window": {"table": child.name, "aggregate": aggregate, **column,
             "seconds": draw.randrange(3, 30) * DAY, "every_seconds": draw.randrange(4, 20) * DAY, "from": first, "until": BEGIN + (DAYS + 10) * DAY}}
 
 
@@ -135,7 +136,8 @@ def row_times(tables):
 
 
 def window_rows(tables, times, task):
-    """(anchor row, time, label or None, when it is known) of each question, in the order of time and row. A sum waits for its numbers."""
+    """(anchor row, time, label or None, when it is known) of each question, in the order of time and row. It waits for all numbers, also for
+    those that turn out null: that they are would else be told before it is known."""
     by_name, w = {t.name: t for t in tables}, task["window"]
     child = by_name[w["table"]]
     up = next(up for parent, up in child.links if parent.name == task["anchor_table"])
@@ -145,10 +147,10 @@ def window_rows(tables, times, task):
         for row, named in enumerate(up):
             if isinstance(named, int) and t < times[child.name][row] <= t + w["seconds"]:
                 number, known = child.cells[row][1], child.known(1, row, times[child.name][row])
-                if w["aggregate"] != "sum":
+                if "column" not in w:
                     held[named].append((1, 0))
-                elif number is not None and known < math.inf:
-                    held[named].append((number, known))
+                elif known < math.inf:
+                    held[named].append((0 if number is None else number if w["aggregate"] == "sum" else 1, known))
         for anchor in (a for a, begins in enumerate(times[task["anchor_table"]]) if begins < t):
             label = math.fsum(number for number, _ in held[anchor])
             questions.append((anchor, t, (float(label > 0) if w["aggregate"] == "any" else label) if t + w["seconds"] <= last else None,
