@@ -46,7 +46,8 @@ static pith_status text_modules_tokenizer(pith_model *m, pith_error *err) {
     if (m->modules.folder.size) PITH_TRY(pith_path_join(&dir, &m->arena, m->dir.data, m->modules.folder, err));
     PITH_TRY(pith_tokenizer_load_as(&m->tokenizer, dir.data, pith_lone_tokenizer_how(&m->modules), &m->options,
                                     &m->arena, err));
-    PITH_TRY(pith_hf_labels_read(&m->labels, dir.data, &m->account.allocator, &m->arena, err));
+    const pith_hf_labels_source labels = { dir, m->dir, m->modules.judge.answers, m->options.log };
+    PITH_TRY(pith_hf_labels_read(&m->labels, &labels, &m->account.allocator, &m->arena, err));
     PITH_TRY(pith_hf_late_read(&m->late, &m->modules.late, m->dir.data, &m->account.allocator, &m->arena, err));
     pith_hybrid_kind kind =
         pith_graph_find_output(m->graph, PITH_BM42_OUTPUT) >= 0 ? PITH_HYBRID_BM42 : PITH_HYBRID_NONE;

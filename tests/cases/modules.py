@@ -92,6 +92,54 @@ class Modules(Command):
         self.bad(1, "-m", other, says=("adapter_model.safetensors", "encoder.layer.7", "base_model_name_or_path"))
         self.good("-m", folder)
 
+    def cross_encoder(self, name, files):
+        """A folder as make_cross_encoder_cases.py writes it."""
+        folder = self.dir / name.replace(" ", "-")
+        shutil.copytree(CASES / "reranker-label-count/two-labels", folder)
+        config = json.loads((folder / "config.json").read_text())
+        del config["num_labels"]
+        (folder / "config.json").write_text(json.dumps({**config, "id2label": {"0": "LABEL_0"}, **files.get("config.json", {})}))
+        for file, keys in files.items():
+            if file != "config.json":
+                (folder / file).write_text(json.dumps(keys))
+        if name.startswith("adapter"):
+            shutil.rmtree(self.dir / "base", ignore_errors=True)
+            (self.dir / "base").mkdir()
+            for file in ("config.json", "model.safetensors"):
+                shutil.move(folder / file, self.dir / "base" / file)
+            for file in (CASES / "cross-encoder/adapter").iterdir():
+                shutil.copy(file, folder)
+        return folder
+
+    def test_cross_encoders(self):
+        """The scores of CrossEncoder of sentence-transformers 5.7 and 6.2, wherever the activation stands."""
+        (self.dir / "documents").write_text("a cat\nhello world\nthe quick brown fox\n")
+        for case in json.loads((CASES / "cross-encoder/expected.json").read_text()):
+            with self.subTest(case["name"]):
+                folder = self.cross_encoder(case["name"], case["files"])
+                said = self.run_pith("-m", folder, "-q", "a cat", "documents", verb="rerank")
+                self.assertEqual(said.returncode, 0, said.stderr.decode())
+                rows = [json.loads(line) for line in said.stdout.splitlines()]
+                scores = {row["index"]: row["score"] for row in rows}
+                np.testing.assert_allclose([scores[i] for i in range(3)], case["scores"], atol=2e-6)
+                warned = "their.own.Identity" if "foreign" in case["name"] else ""
+                self.assertIn(warned, said.stderr.decode())
+                if not warned and case["name"] != "keys of the constructor":
+                    self.assertEqual(said.stderr, b"")
+
+    def test_activations_that_are_refused(self):
+        """One that is torch's and is not computed is named, with the file that has it."""
+        for file, files in {
+            "config.json": {"config.json": {"sentence_transformers": {"activation_fn": "torch.nn.modules.activation.Tanh"}}},
+            "config_sentence_transformers.json": {
+                "config_sentence_transformers.json": {"model_type": "CrossEncoder",
+                                                      "activation_fn": "torch.nn.modules.activation.Tanh"},
+                "modules.json": [{"idx": 0, "name": "0", "path": "",
+                                  "type": "sentence_transformers.base.modules.transformer.Transformer"}],
+                "sentence_bert_config.json": {"transformer_task": "sequence-classification"}}}.items():
+            folder = self.cross_encoder("refused-" + file, files)
+            self.bad(1, "-m", folder, "-q", "a", stdin=b"b\n", verb="rerank", says=(file + ": ", "activation.Tanh"))
+
     def test_every_module_is_known(self):
         """Each class that the pinned sentence-transformers has is a line of modules.def: it is run, or refused by name."""
         listed = (SOURCE / "tests/data/cases/module-classes.txt").read_text().split()
