@@ -483,6 +483,14 @@ static pith_status read_limits(pith_module_reader *r, pith_str folder) {
     static const char *const names[] = {
         "bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"
     };
+    pith_module_keys keys = {
+        .reads = "config_args config_kwargs do_lower_case document_length max_seq_length modality_config model_args "
+                 "model_kwargs module_output_name processing_kwargs processor_kwargs query_expansion.attend "
+                 "query_expansion.length query_expansion.strategy query_expansion.token query_expansion query_length "
+                 "tokenizer_args transformer_task",
+        .ignores = "backend unpad_inputs",
+        .sections = "query_expansion."
+    };
     pith_modules *m = r->modules;
     bool there = false;
     pith_str name = PITH_STR("");
@@ -491,6 +499,8 @@ static pith_status read_limits(pith_module_reader *r, pith_str folder) {
         if (!name.data) return pith_fail_memory(r->err, 64);
         PITH_TRY(pith_module_json(&there, r, folder, name.data, read_sentence_bert, NULL));
     }
+    keys.file = name.data;
+    PITH_TRY(pith_module_keys_check(r, folder, &keys));
     if (m->max_length) m->max_length_file = pith_module_path(r, folder, name.data);
     if (m->max_length && !m->max_length_file.data) return pith_fail_memory(r->err, folder.size);
     return m->lower_case ? pith_module_decide(r, "lower case", folder, name.data, "yes") : PITH_OK;

@@ -154,6 +154,75 @@ class Modules(Command):
         (self.dir / "m/modules.json").write_text(json.dumps(modules))
         self.bad(1, "-m", "m", says=("Unheard", "supported are"))
 
+    def edit(self, path, change):
+        """The JSON file with what change(its content) makes of it."""
+        content = json.loads(path.read_text())
+        change(content)
+        path.write_text(json.dumps(content))
+
+    def test_unknown_keys(self):
+        """A key that nobody knows is said once, with its file, and inspect lists it; the vector is as before."""
+        modules = SOURCE / "tests/data/modules"
+        shutil.copytree(modules / "dense", self.dir / "m")
+        shutil.copytree(modules / "router-first", self.dir / "r")
+        before = self.rows("-m", "m")
+        dense, pooling = (next(p.name for p in (self.dir / "m").glob("*_" + name)) for name in ("Dense", "Pooling"))
+        changes = {
+            "m/config_sentence_transformers.json": (lambda c: c.update(query_scale=2), "query_scale"),
+            "m/modules.json": (lambda c: c[-1].update(scale=2), "scale"),
+            f"m/{dense}/config.json": (lambda c: c.update(dense_scale=2), "dense_scale"),
+            f"m/{pooling}/config.json": (lambda c: c.update(pooling_power=2), "pooling_power"),
+            "r/router_config.json": (lambda c: c["parameters"].update(second_route="a"), "parameters.second_route"),
+            **{f"m/{p.name}": (lambda c: c.update(tokenizer_name_or_path="x"), "tokenizer_name_or_path")
+               for p in (self.dir / "m").glob("sentence_*_config.json")}}
+        for path, (change, key) in changes.items():
+            with self.subTest(path):
+                text = (self.dir / path).read_text()
+                self.edit(self.dir / path, change)
+                folder, file = path.split("/", 1)
+                ran = self.run_pith("-m", folder)
+                self.assertEqual(ran.returncode, 0, ran.stderr.decode())
+                lines = ran.stderr.decode().splitlines()
+                self.assertEqual(len(lines), 1, lines)
+                self.assertIn(f"{file}: '{key}' is not known", lines[0])
+                if folder == "m":
+                    self.assertEqual([json.loads(line) for line in ran.stdout.splitlines()], before)
+                decided = json.loads(self.run_pith("-m", folder, "--json", verb="inspect").stdout)["decisions"]
+                self.assertIn({"what": "module settings not known", "value": key, "file": file}, decided)
+                (self.dir / path).write_text(text)
+        self.assertEqual(self.rows("-m", "m"), before)
+
+    def test_keys_of_sentence_transformers(self):
+        """No key that the pinned versions write is unknown: module-keys.json has those of every class."""
+        written = json.loads((CASES / "module-keys.json").read_text())
+        seen = set()
+        for folder in sorted((SOURCE / "tests/data/modules").iterdir()):
+            if not (folder / "modules.json").exists():
+                continue
+            for module in json.loads((folder / "modules.json").read_text()):
+                name = module["type"].split(".")[-1]
+                file, keys = written.get(name, ["", []])
+                if name in seen or not (folder / module["path"] / file).is_file():
+                    continue
+                seen.add(name)
+                shutil.copytree(folder, self.dir / name)
+                path = self.dir / name / module["path"] / file
+                for key in keys:
+                    text = path.read_text()
+                    self.edit(path, lambda content: content.get("parameters", content).setdefault(key, None))
+                    self.assertNotIn("is not known", self.run_pith("-m", name).stderr.decode(), (name, key))
+                    path.write_text(text)
+        self.assertLessEqual({"CNN", "Dense", "Dropout", "LayerNorm", "Normalize", "Pooling", "Router", "Transformer"}, seen)
+
+    def test_keys_of_a_model(self):
+        """What the pinned versions write into config_sentence_transformers.json, or read there."""
+        shutil.copytree(SOURCE / "tests/data/modules/dense", self.dir / "m")
+        keys = {"__version__": {}, "model_type": "SentenceTransformer", "prompts": {}, "default_prompt_name": None,
+                "similarity_fn_name": "cosine", "truncate_dim": None, "max_active_dims": None, "requirements": {},
+                "activation_fn": None, "keep_in_fp32_modules": []}
+        (self.dir / "m/config_sentence_transformers.json").write_text(json.dumps(keys))
+        self.good("-m", "m")
+
     def test_clip_methods(self):
         """A Transformer with get_text_features is the folder without modules.json: text_embeds."""
         folder = self.copy("st6-clip-methods")
