@@ -244,6 +244,21 @@ static pith_status modules_task(pith_module_reader *r) {
     return pith_fail(r->err, PITH_ERR_ARGUMENT, "the model has no task '%s'; it has %s", r->source->route, list.data);
 }
 
+/* What became of keys stands behind what was decided. */
+static pith_status modules_keys_last(pith_modules *m, pith_arena *arena, pith_error *err) {
+    static const char keys[] = "module settings ";
+    size_t n = 0;
+    if (!m->decision_count) return PITH_OK;
+    pith_decision *sorted = pith_arena_array(arena, m->decision_count, sizeof *sorted);
+    if (!sorted) return pith_fail_memory(err, m->decision_count * sizeof *sorted);
+    for (int of_keys = 0; of_keys < 2; of_keys++)
+        for (size_t i = 0; i < m->decision_count; i++)
+            if (of_keys == !strncmp(m->decisions[i].what, keys, sizeof keys - 1)) sorted[n++] = m->decisions[i];
+    m->decisions = sorted;
+    m->decision_capacity = n;
+    return PITH_OK;
+}
+
 pith_status pith_modules_read(pith_modules *modules, const pith_modules_source *source, pith_arena *arena,
                               pith_error *err) {
     *modules = (pith_modules)PITH_MODULES_INIT;
@@ -269,6 +284,7 @@ pith_status pith_modules_read(pith_modules *modules, const pith_modules_source *
     modules_finish(modules);
     PITH_TRY(modules_settings(&r));
     PITH_TRY(modules_task(&r));
+    PITH_TRY(modules_keys_last(modules, arena, err));
     if (!source->route || modules->route.size || modules->task_count) return PITH_OK;
     return pith_fail(err, PITH_ERR_ARGUMENT, "the model has no routes, so there is none of the name '%s'",
                      source->route);

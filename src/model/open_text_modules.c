@@ -4,6 +4,7 @@
 
 #include "base/dropped.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "base/used.h"
 #include "heads/hybrid_request.h"
@@ -114,10 +115,29 @@ static pith_status text_modules_output(int *output, const pith_model *m, pith_gr
     return pith_ops_infer(graph, false, err);
 }
 
+/* An adapter is added to weights that are read from their own files, not to those in an ONNX file: says so. */
+static pith_status text_modules_adapter(pith_model *m, pith_error *err) {
+    pith_str dir = m->dir, path;
+    bool there;
+    if (m->from_safetensors || !dir.data || m->compiled.writer) return PITH_OK;
+    if (m->modules.folder.size) PITH_TRY(pith_path_join(&dir, &m->arena, dir.data, m->modules.folder, err));
+    PITH_TRY(pith_file_find(&there, &path, &m->arena, dir.data, "adapter_config.json", err));
+    if (!there) return PITH_OK;
+    for (size_t i = 0; i < m->modules.decision_count; i++)
+        if (!strcmp(m->modules.decisions[i].what, "adapter"))
+            m->modules.decisions[i].value = PITH_STR("left out: the ONNX file is run as it is");
+    pith_log_write(m->options.log, PITH_LOG_WARNING,
+                   "%s: this adapter is left out, since the ONNX file beside it is run as it is; if the file was made "
+                   "without the adapter, remove the file, so that the weights are read and the adapter is added",
+                   path.data);
+    return PITH_OK;
+}
+
 /* Also for a file that was opened by its own name, whose directory is known by now. */
 static pith_status text_modules_rows(pith_model *m, pith_error *err) {
     pith_error fault = PITH_ERROR_INIT;
     if (m->dir.data && !m->modules_read && !m->compiled.writer) PITH_TRY(text_modules_of_directory(m, err));
+    PITH_TRY(text_modules_adapter(m, err));
     int output = -1;
     pith_status status = text_modules_output(&output, m, m->graph, &fault);
     if (m->graph->output_count != m->engine.file_outputs) {

@@ -84,6 +84,31 @@ class Modules(Command):
         (folder / "adapter_model.safetensors").unlink()
         self.bad(1, "-m", folder, says="adapter_model")
 
+    def test_adapter_beside_an_onnx_file(self):
+        """The file is run as it is, and that is said; without the file the adapter is added."""
+        folder = self.copy("adapter-beside-weights")
+        with_adapter = self.rows("-m", folder)
+        hidden = [folder / name for name in ("adapter_config.json", "adapter_model.safetensors")]
+        kept = [(path, path.read_bytes()) for path in hidden]
+        for path in hidden:
+            path.unlink()
+        without = self.rows("-m", folder)
+        self.assertEqual(self.run_pith(folder, "-o", "x.onnx", verb="export").returncode, 0)
+        for path, content in kept:
+            path.write_bytes(content)
+        shutil.copy(self.dir / "x.onnx", folder / "model.onnx")
+        for model in folder, folder / "model.onnx":
+            with self.subTest(model=model):
+                ran = self.run_pith("-m", model)
+                self.assertEqual(ran.returncode, 0, ran.stderr.decode())
+                np.testing.assert_allclose([json.loads(line) for line in ran.stdout.splitlines()], without, atol=1e-6)
+                said = ran.stderr.decode().splitlines()
+                self.assertEqual(len(said), 1, said)
+                self.assertIn("adapter_config.json: this adapter is left out", said[0])
+                self.assertIn("adapter: left out", self.run_pith("-m", model, verb="inspect").stdout.decode())
+        (folder / "model.onnx").unlink()
+        self.assertEqual(self.rows("-m", folder), with_adapter)
+
     def test_adapter_of_another_network(self):
         folder = self.copy("adapter-beside-weights")
         other = self.adapted("rslora", False)
