@@ -115,6 +115,16 @@ static pith_status text_modules_output(int *output, const pith_model *m, pith_gr
     return pith_ops_infer(graph, false, err);
 }
 
+/* Settings that go before those of config.json change a network that is made of it, and no other. */
+static pith_status text_modules_args(const pith_model *m, pith_error *err) {
+    if (!m->modules.config_args.size) return PITH_OK;
+    return pith_fail(
+        err, PITH_ERR_UNSUPPORTED,
+        "sentence_bert_config.json: config_args or config_kwargs has %s, which cannot be applied to the file "
+        "that is opened; remove it there if the file was made with it",
+        m->modules.config_args.data);
+}
+
 /* An adapter is added to weights that are read from their own files, not to those in an ONNX file: says so. */
 static pith_status text_modules_adapter(pith_model *m, pith_error *err) {
     pith_str dir = m->dir, path;
@@ -139,7 +149,8 @@ static pith_status text_modules_rows(pith_model *m, pith_error *err) {
     if (m->dir.data && !m->modules_read && !m->compiled.writer) PITH_TRY(text_modules_of_directory(m, err));
     PITH_TRY(text_modules_adapter(m, err));
     int output = -1;
-    pith_status status = text_modules_output(&output, m, m->graph, &fault);
+    pith_status status = text_modules_args(m, &fault);
+    if (!status) status = text_modules_output(&output, m, m->graph, &fault);
     if (m->graph->output_count != m->engine.file_outputs) {
         pith_part_used("text_modules");
         pith_texts_note_use();

@@ -26,17 +26,47 @@ class Modules(Command):
         path = folder / file
         path.write_text(json.dumps({**json.loads(path.read_text()), **keys}))
 
+    def arguments(self, folder, **keys):
+        """Settings of the module Transformer with these arguments."""
+        settings = {"max_seq_length": 32, "do_lower_case": False, **keys}
+        (folder / "sentence_bert_config.json").write_text(json.dumps(settings))
+
     def test_arguments_of_from_pretrained(self):
-        """What transformers would apply is refused by name; what changes no number is not."""
+        """What transformers would apply is applied or refused by name; what changes no number is passed over."""
         folder = self.copy("transformer-arguments")
-        self.bad(1, "-m", folder, says=("config_args", "'layer_norm_eps'", "config.json"))
-        for key in ("config_kwargs", "tokenizer_args", "processor_kwargs", "model_args", "model_kwargs"):
-            for value in ({"layer_norm_eps": 0.5}, {"truncation_side": "left"}, {"do_lower_case": True}):
-                self.change(folder, "sentence_bert_config.json", config_args={}, **{key: value})
-                self.bad(1, "-m", folder, says=(key, f"'{[*value][0]}'"))
+        for key in ("config_args", "config_kwargs", "tokenizer_args", "processor_kwargs", "model_args", "model_kwargs"):
+            for value in ({"layer_norm_eps": 0.5}, {"truncation_side": "left"}, {"do_lower_case": True}, {"rope_theta": 3},
+                          {"hidden_act": ["relu"]}):
+                if not (key.startswith("config") and "layer_norm_eps" in value):
+                    self.arguments(folder, **{key: value})
+                    self.bad(1, "-m", folder, says=(key, f"'{[*value][0]}'", "config.json"))
             harmless = {"trust_remote_code": True, "revision": "main", "layer_norm_eps": None}
-            self.change(folder, "sentence_bert_config.json", config_args=harmless, **{key: harmless})
+            self.arguments(folder, config_args=harmless, **({} if key == "config_args" else {key: harmless}))
             self.good("-m", folder)
+
+    def test_arguments_before_config(self):
+        """The values are those of sentence-transformers 5.7 and 6.2, where config_args counts instead of config_kwargs."""
+        folder = self.copy("transformer-arguments")
+        narrow = [-0.038514, 0.414664, -0.078634, 0.094864, -0.595268, 0.498136, -0.433475, 0.144927]
+        both = [-0.085818, 0.390887, -0.084742, 0.075273, -0.64198, 0.507911, -0.360935, 0.163123]
+        plain = [-0.086477, 0.392054, -0.049031, 0.066004, -0.672755, 0.444491, -0.36934, 0.213239]
+        for expected, keys in ((narrow, {"config_args": {"layer_norm_eps": 0.5}}),
+                               (narrow, {"config_kwargs": {"layer_norm_eps": 0.5}}),
+                               (both, {"config_args": {"hidden_act": "relu", "layer_norm_eps": 0.25}}),
+                               (plain, {"config_args": {}, "config_kwargs": {"layer_norm_eps": 0.5}}),
+                               (plain, {"config_kwargs": {"layer_norm_eps": 0.5}, "config_args": {}})):
+            with self.subTest(keys=keys):
+                self.arguments(folder, **keys)
+                np.testing.assert_allclose(self.rows("-m", folder)[0], expected, atol=2e-6)
+        self.arguments(folder, config_args={"rms_norm_eps": 0.5})
+        self.bad(1, "-m", folder, says=("config_args", "'rms_norm_eps'", "model_type"))
+        self.arguments(folder, config_args={"layer_norm_eps": 0.5})
+        self.assertIn(b'before config.json: "layer_norm_eps": 0.5', self.good("-m", folder, verb="inspect"))
+        self.assertEqual(self.run_pith(folder, "-o", "x.onnx", verb="export").returncode, 0)
+        self.assertEqual(self.run_pith("-m", folder, "-o", "x.pith", verb="compile").returncode, 0)
+        np.testing.assert_allclose(self.rows("-m", self.dir / "x.pith")[0], narrow, atol=2e-6)
+        shutil.copy(self.dir / "x.onnx", folder / "model.onnx")
+        self.bad(1, "-m", folder, says=("config_args", '"layer_norm_eps": 0.5', "cannot be applied"))
 
     def test_adapter(self):
         """The value is that of sentence-transformers 5.7 with peft 0.21."""
