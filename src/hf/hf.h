@@ -15,11 +15,12 @@
 pith_status pith_hf_build(pith_graph **graph, const char *dir, pith_files *files, pith_arena *arena,
                           const pith_log *log, pith_error *err);
 /* The same with the weights of a file of this name; NULL: the first that is there. A judge that answers gives the graph
- * an output "logits"; NULL: none. task: the entry of lora_adaptations to take; size 0: the default. report says what
+ * an output "logits"; NULL: none. task: the entry of lora_adaptations to take; size 0: the default. args: settings that
+ * go before those of config.json (config_args.h); size 0: none. report says what
  * became of the keys of config.json; it may be NULL. */
 pith_status pith_hf_build_from(pith_graph **graph, pith_hf_report *report, const char *dir, const char *weights,
-                               const pith_judge *judge, pith_str task, pith_files *files, pith_arena *arena,
-                               const pith_log *log, pith_error *err);
+                               const pith_judge *judge, pith_str task, pith_str args, pith_files *files,
+                               pith_arena *arena, const pith_log *log, pith_error *err);
 /* The same from what has been read. weights_name is for messages; config and weights must outlive the call only. */
 pith_status pith_hf_build_weights(pith_graph **graph, const pith_hf_config *config, const pith_weights *weights,
                                   const char *weights_name, pith_arena *arena, const pith_log *log, pith_error *err);

@@ -7,6 +7,7 @@
 #include "base/used.h"
 #include "base/str.h"
 #include "hf/adapter.h"
+#include "hf/config_args.h"
 #include "hf/hf.h"
 #include "hf/family.h"
 #include "hf/hf_keys.h"
@@ -106,8 +107,8 @@ pith_status pith_hf_build_weights(pith_graph **graph, const pith_hf_config *conf
 }
 
 pith_status pith_hf_build_from(pith_graph **graph, pith_hf_report *report, const char *dir, const char *wanted,
-                               const pith_judge *judge, pith_str task, pith_files *files, pith_arena *arena,
-                               const pith_log *log, pith_error *err) {
+                               const pith_judge *judge, pith_str task, pith_str args, pith_files *files,
+                               pith_arena *arena, const pith_log *log, pith_error *err) {
     pith_hf_config config;
     const pith_hf_family *family;
     pith_weights weights;
@@ -118,6 +119,8 @@ pith_status pith_hf_build_from(pith_graph **graph, pith_hf_report *report, const
     PITH_TRY(open_in(&text, files, base.data, PITH_STR("config.json"), arena, err));
     PITH_TRY(pith_hf_config_read(&config, text, "config.json", arena, err));
     PITH_TRY(hf_build_find_family(&family, &config, arena, err));
+    if (args.size) PITH_TRY(pith_config_args_merge(&text, args, family->keys, arena, err));
+    if (args.size) PITH_TRY(pith_hf_config_read(&config, text, "config.json", arena, err));
     if (family->keys) PITH_TRY(pith_hf_config_complete(&config, family->keys->reads, err));
     PITH_TRY(pith_hf_keys_check(report, &config, family, arena, log, err));
     config.task = task;
@@ -132,5 +135,5 @@ pith_status pith_hf_build_from(pith_graph **graph, pith_hf_report *report, const
 
 pith_status pith_hf_build(pith_graph **graph, const char *dir, pith_files *files, pith_arena *arena,
                           const pith_log *log, pith_error *err) {
-    return pith_hf_build_from(graph, NULL, dir, NULL, NULL, PITH_STR(""), files, arena, log, err);
+    return pith_hf_build_from(graph, NULL, dir, NULL, NULL, PITH_STR(""), PITH_STR(""), files, arena, log, err);
 }

@@ -43,7 +43,7 @@ static bool hf_keys_next(const char **list, pith_str *key, pith_str *value) {
     return size > 0;
 }
 
-static bool hf_keys_find(pith_str *value, const char *list, pith_str wanted) {
+bool pith_hf_keys_find(pith_str *value, const char *list, pith_str wanted) {
     pith_str key;
     while (hf_keys_next(&list, &key, value))
         if (pith_str_eq(key, wanted)) return true;
@@ -51,7 +51,7 @@ static bool hf_keys_find(pith_str *value, const char *list, pith_str wanted) {
 }
 
 bool pith_hf_keys_default(pith_str *value, const char *reads, pith_str key) {
-    return hf_keys_find(value, reads, key) && value->size;
+    return pith_hf_keys_find(value, reads, key) && value->size;
 }
 
 const pith_hf_keys *pith_hf_keys_of_type(pith_str model_type) {
@@ -64,16 +64,10 @@ const pith_hf_keys *pith_hf_keys_of_type(pith_str model_type) {
 
 /* ---- one key ---- */
 
-/* Names with commas between them. */
-typedef struct hf_keys_list {
-    char *text;
-    size_t size, capacity;
-} hf_keys_list;
-
 typedef struct hf_keys_check {
     const pith_hf_keys *keys;
     pith_hf_config *config;
-    hf_keys_list read, ignored, unknown;
+    pith_hf_key_list read, ignored, unknown;
     pith_str code;
     const char *section; /* before the names of keys: "text_config."; "": of the file itself */
     pith_arena *arena;
@@ -81,7 +75,7 @@ typedef struct hf_keys_check {
     pith_error *err;
 } hf_keys_check;
 
-static bool hf_keys_append(hf_keys_list *list, pith_arena *arena, pith_str text) {
+static bool hf_keys_append(pith_hf_key_list *list, pith_arena *arena, pith_str text) {
     for (size_t i = 0; i < text.size; i++) {
         void *grown = list->text;
         if (!pith_arena_grow(arena, &grown, list->size, &list->capacity, 1)) return false;
@@ -91,10 +85,15 @@ static bool hf_keys_append(hf_keys_list *list, pith_arena *arena, pith_str text)
     return true;
 }
 
-static pith_status hf_keys_note(hf_keys_check *c, hf_keys_list *list, pith_str key) {
-    bool done = (!list->size || hf_keys_append(list, c->arena, PITH_STR(", "))) &&
-                hf_keys_append(list, c->arena, pith_str_of(c->section)) && hf_keys_append(list, c->arena, key);
-    return done ? PITH_OK : pith_fail_memory(c->err, key.size);
+pith_status pith_hf_key_list_add(pith_hf_key_list *list, const char *section, pith_str key, pith_arena *arena,
+                                 pith_error *err) {
+    bool done = (!list->size || hf_keys_append(list, arena, PITH_STR(", "))) &&
+                hf_keys_append(list, arena, pith_str_of(section)) && hf_keys_append(list, arena, key);
+    return done ? PITH_OK : pith_fail_memory(err, key.size);
+}
+
+static pith_status hf_keys_note(hf_keys_check *c, pith_hf_key_list *list, pith_str key) {
+    return pith_hf_key_list_add(list, c->section, key, c->arena, c->err);
 }
 
 /* Is the value at the scanner, which is consumed, this text or null? Numbers count by their value. */
@@ -179,11 +178,11 @@ static pith_status hf_keys_take(hf_keys_check *c, pith_json *j, pith_str key, co
     if (part && (pith_str_is(key, "text_config") || pith_str_is(key, "vision_config")) &&
         pith_json_peek(j) == PITH_JSON_OBJECT)
         return hf_keys_section(c, j, key, part, family);
-    if (hf_keys_find(&value, k->reads, key)) {
+    if (pith_hf_keys_find(&value, k->reads, key)) {
         pith_json_skip(j);
         return hf_keys_note(c, &c->read, key);
     }
-    if (hf_keys_find(&value, k->fixed, key) || hf_keys_find(&value, hf_keys_common_fixed, key)) {
+    if (pith_hf_keys_find(&value, k->fixed, key) || pith_hf_keys_find(&value, hf_keys_common_fixed, key)) {
         PITH_TRY(hf_keys_note(c, &c->read, key));
         pith_json before = *j;
         pith_str raw = pith_json_raw(&before);
@@ -193,7 +192,7 @@ static pith_status hf_keys_take(hf_keys_check *c, pith_json *j, pith_str key, co
                          c->section, PITH_STR_ARG(key), PITH_CUT(raw, 80), PITH_STR_ARG(value));
     }
     pith_json_skip(j);
-    if (hf_keys_find(&value, k->ignores, key) || hf_keys_find(&value, hf_keys_common, key))
+    if (pith_hf_keys_find(&value, k->ignores, key) || pith_hf_keys_find(&value, hf_keys_common, key))
         return hf_keys_note(c, &c->ignored, key);
     pith_log_write(c->log, PITH_LOG_WARNING,
                    "config.json: '%s" PITH_STR_FMT "' is not known for model_type '%s' and is ignored", c->section,

@@ -36,6 +36,19 @@ typedef struct pith_hf_report {
     pith_str code; /* the class that auto_map names for the network; "": none */
 } pith_hf_report;
 
+/* Names with commas between them. */
+typedef struct pith_hf_key_list {
+    char *text;
+    size_t size, capacity;
+} pith_hf_key_list;
+
+/* Adds a key; section is before its name: "text_config.", "" for a key of the file itself. */
+pith_status pith_hf_key_list_add(pith_hf_key_list *list, const char *section, pith_str key, pith_arena *arena,
+                                 pith_error *err);
+
+/* Is the key in a list of words? *value is what follows it behind '=', or empty. list may be NULL. */
+bool pith_hf_keys_find(pith_str *value, const char *list, pith_str wanted);
+
 /* The default of a key in a list `reads`: *value is its text. False if it has none. */
 bool pith_hf_keys_default(pith_str *value, const char *reads, pith_str key);
 

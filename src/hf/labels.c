@@ -1,9 +1,11 @@
 /* labels.c - see labels.h.
  *
- * The activation of a reranker stands in config_sentence_transformers.json, in config.json's "sentence_transformers",
- * or in its older key; the first that is there counts. Sources: transformers, configuration_utils.py (id2label,
- * num_labels, problem_type) and pipelines/text_classification.py; sentence-transformers, cross_encoder/model.py
- * (activation_fn). */
+ * The activation of a reranker stands in config_sentence_transformers.json, which counts if modules.json is beside it
+ * and its model_type is CrossEncoder, in config.json's "sentence_transformers", or in its older key; the first that is
+ * there counts. A class that is not torch's is not imported: it counts as none. Sources: transformers,
+ * configuration_utils.py (id2label, num_labels, problem_type) and pipelines/text_classification.py;
+ * sentence-transformers 5.7 and 6.2, cross_encoder/model.py (get_default_activation_fn, _parse_model_config) and
+ * base/model.py (_load_modules). */
 #include "hf/labels.h"
 
 #include <stdio.h>
@@ -12,7 +14,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/str.h"
+#include "hf/adapter.h"
 
 /* More labels than any classifier has; it bounds the table that a file can ask for. */
 #define LABELS_MAX 100000
@@ -21,8 +25,9 @@ typedef struct labels_file {
     pith_hf_labels *labels;
     pith_arena *arena;
     pith_str problem;
-    pith_str activation;       /* a class path, … */
-    const char *activation_in; /* … and the file that has it, for messages */
+    pith_str activation; /* a class path, … */
+    const char *in;      /* … and the file that has it, for messages */
+    pith_str model_type; /* of config_sentence_transformers.json */
     pith_str *names;
     size_t room;
     int64_t stated; /* num_labels; 0: not given */
@@ -82,19 +87,30 @@ static void labels_read_architectures(pith_json *j, labels_file *f) {
     }
 }
 
-/* {"activation_fn": "torch.nn.modules.activation.Sigmoid"} */
-static void labels_read_sentence_transformers(pith_json *j, labels_file *f) {
+/* {"activation_fn": "torch.nn.modules.activation.Sigmoid"}; *there: the key is there, maybe with null. */
+static void labels_read_activation(pith_json *j, labels_file *f, bool *there) {
     pith_str key;
     for (pith_json_object(j); pith_json_next_key(j, &key);) {
-        if (pith_str_is(key, "activation_fn"))
+        if (pith_str_is(key, "activation_fn")) {
             f->activation = labels_read_text(j, f);
-        else
+            *there = true;
+        } else if (pith_str_is(key, "model_type") && pith_json_peek(j) == PITH_JSON_STRING) {
+            f->model_type = labels_read_text(j, f);
+        } else {
             pith_json_skip(j);
+        }
     }
+}
+
+static void labels_read_saved(pith_json *j, labels_file *f) {
+    bool there;
+    labels_read_activation(j, f, &there);
+    if (!pith_str_is(f->model_type, "CrossEncoder")) f->activation = PITH_STR("");
 }
 
 static void labels_read_config(pith_json *j, labels_file *f) {
     pith_str key, older = PITH_STR("");
+    bool there = false;
     for (pith_json_object(j); pith_json_next_key(j, &key);) {
         if (pith_str_is(key, "id2label") && pith_json_peek(j) == PITH_JSON_OBJECT)
             labels_read_names(j, f);
@@ -107,32 +123,42 @@ static void labels_read_config(pith_json *j, labels_file *f) {
         else if (pith_str_is(key, "sbert_ce_default_activation_function"))
             older = labels_read_text(j, f);
         else if (pith_str_is(key, "sentence_transformers") && pith_json_peek(j) == PITH_JSON_OBJECT)
-            labels_read_sentence_transformers(j, f);
+            labels_read_activation(j, f, &there);
         else
             pith_json_skip(j);
     }
-    if (!f->activation.size) f->activation = older;
+    if (!there) f->activation = older;
 }
 
-/* The activation of a class path such as "torch.nn.modules.linear.Identity". */
-static pith_status labels_activation(pith_activation *activation, const labels_file *f, pith_error *err) {
+/* Takes the activation of a class path such as "torch.nn.modules.linear.Identity". */
+static pith_status labels_take_activation(labels_file *f, const pith_log *log, pith_error *err) {
     static const struct {
         const char *class;
         pith_activation activation;
     } known[] = { { "Identity", PITH_ACTIVATION_NONE },
                   { "Sigmoid", PITH_ACTIVATION_SIGMOID },
                   { "Softmax", PITH_ACTIVATION_SOFTMAX } };
-    size_t dot = f->activation.size;
-    while (dot && f->activation.data[dot - 1] != '.') dot--;
-    pith_str class = { f->activation.data + dot, f->activation.size - dot };
+    static const char package[] = "torch.";
+    const pith_str path = f->activation;
+    size_t dot = path.size;
+    if (!path.size) return PITH_OK;
+    if (path.size < sizeof package || memcmp(path.data, package, sizeof package - 1)) {
+        pith_log_write(log, PITH_LOG_WARNING,
+                       "%s: the activation '" PITH_STR_FMT "' is code that is not of torch, which is not run; scores "
+                       "are those without it, as sentence-transformers gives them",
+                       f->in, PITH_STR_ARG(path));
+        return PITH_OK;
+    }
+    while (path.data[dot - 1] != '.') dot--;
+    pith_str class = { path.data + dot, path.size - dot };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (!pith_str_is(class, known[i].class)) continue;
-        *activation = known[i].activation;
+        f->labels->rerank = known[i].activation;
         return PITH_OK;
     }
     return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                     "%s: the activation '" PITH_STR_FMT "' is not known; Identity, Sigmoid and Softmax are",
-                     f->activation_in, PITH_STR_ARG(f->activation));
+                     "%s: the activation '" PITH_STR_FMT "' is not known; Identity, Sigmoid and Softmax are", f->in,
+                     PITH_STR_ARG(path));
 }
 
 /* num_labels goes before the number of names; names that do not fit it are those of transformers, LABEL_0 and so on. */
@@ -156,19 +182,20 @@ static pith_status labels_decide(labels_file *f, pith_error *err) {
     if (pith_str_is(f->problem, "multi_label_classification") || l->count == 1) l->classify = PITH_ACTIVATION_SIGMOID;
     if (pith_str_is(f->problem, "regression")) l->classify = PITH_ACTIVATION_NONE;
     if (l->count > 1) l->rerank = PITH_ACTIVATION_NONE;
-    return f->activation.size ? labels_activation(&l->rerank, f, err) : PITH_OK;
+    return PITH_OK;
 }
 
 /* Reads one file of the directory, if it is there. */
-static pith_status labels_read_file(labels_file *f, const char *dir, const char *name,
+static pith_status labels_read_file(labels_file *f, pith_str dir, const char *name,
                                     void (*read)(pith_json *j, labels_file *f), const pith_allocator *allocator,
                                     pith_error *err) {
     pith_error fault = PITH_ERROR_INIT; /* of the scanner, which needs one: err may be NULL */
-    pith_str before = f->activation, path;
+    pith_str path;
     pith_file file;
     pith_json j;
     bool there;
-    PITH_TRY(pith_file_find(&there, &path, f->arena, dir, name, err));
+    f->activation = PITH_STR("");
+    PITH_TRY(pith_file_find(&there, &path, f->arena, dir.data, name, err));
     if (!there) return PITH_OK;
     PITH_TRY(pith_file_open(&file, path.data, false, allocator, err));
     pith_json_init(&j, (pith_str){ (const char *)file.data, file.size }, path.data, f->arena, &fault);
@@ -176,16 +203,30 @@ static pith_status labels_read_file(labels_file *f, const char *dir, const char 
     read(&j, f);
     pith_json_finish(&j);
     pith_file_close(&file);
-    if (f->activation.data != before.data) f->activation_in = path.data;
+    f->in = path.data;
     return j.failed ? pith_fail(err, fault.code, "%s", fault.message) : PITH_OK;
 }
 
-pith_status pith_hf_labels_read(pith_hf_labels *labels, const char *dir, const pith_allocator *allocator,
-                                pith_arena *arena, pith_error *err) {
+/* A score that is the logit of an answer is one, whatever the labels of config.json are. */
+static void labels_of_answer(pith_hf_labels *labels) {
+    labels->names = NULL;
+    labels->count = 0;
+    labels->rerank = PITH_ACTIVATION_SIGMOID;
+}
+
+pith_status pith_hf_labels_read(pith_hf_labels *labels, const pith_hf_labels_source *source,
+                                const pith_allocator *allocator, pith_arena *arena, pith_error *err) {
     *labels = (pith_hf_labels){ .classify = PITH_ACTIVATION_SOFTMAX, .rerank = PITH_ACTIVATION_SIGMOID };
-    labels_file f = { .labels = labels, .arena = arena };
-    PITH_TRY(labels_read_file(&f, dir, "config.json", labels_read_config, allocator, err));
-    PITH_TRY(labels_read_file(&f, dir, "config_sentence_transformers.json", labels_read_sentence_transformers,
-                              allocator, err));
-    return labels_decide(&f, err);
+    labels_file f = { .labels = labels, .arena = arena, .model_type = PITH_STR("") };
+    pith_str network, path;
+    bool there;
+    PITH_TRY(pith_adapter_base(&network, &there, source->network.data, arena, err));
+    PITH_TRY(labels_read_file(&f, network, "config.json", labels_read_config, allocator, err));
+    PITH_TRY(labels_decide(&f, err));
+    if (source->answers) labels_of_answer(labels);
+    PITH_TRY(labels_take_activation(&f, source->log, err));
+    PITH_TRY(pith_file_find(&there, &path, arena, source->dir.data, "modules.json", err));
+    if (!there) return PITH_OK;
+    PITH_TRY(labels_read_file(&f, source->dir, "config_sentence_transformers.json", labels_read_saved, allocator, err));
+    return labels_take_activation(&f, source->log, err);
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/memory.h"
+#include "base/str.h"
 #include "pith/score.h"
 
 typedef struct pith_hf_labels {
@@ -16,9 +17,16 @@ typedef struct pith_hf_labels {
     pith_activation rerank;   /* the same; see pith_rerank */
 } pith_hf_labels;
 
-/* Reads the directory's config.json and config_sentence_transformers.json; a missing file leaves the defaults. Strings
- * are in the arena. */
-pith_status pith_hf_labels_read(pith_hf_labels *labels, const char *dir, const pith_allocator *allocator,
-                                pith_arena *arena, pith_error *err);
+typedef struct pith_hf_labels_source {
+    pith_str network;    /* the directory of config.json, or of an adapter to a network that has one; a NUL follows */
+    pith_str dir;        /* the directory of modules.json; a NUL follows */
+    bool answers;        /* a score is the logit of an answer, not of a label */
+    const pith_log *log; /* is told of an activation that is passed over; may be NULL */
+} pith_hf_labels_source;
+
+/* Reads config.json and config_sentence_transformers.json; a missing file leaves the defaults. Strings are in the
+ * arena. PITH_ERR_UNSUPPORTED names an activation of torch that is not computed. */
+pith_status pith_hf_labels_read(pith_hf_labels *labels, const pith_hf_labels_source *source,
+                                const pith_allocator *allocator, pith_arena *arena, pith_error *err);
 
 #endif

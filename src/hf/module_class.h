@@ -49,12 +49,21 @@ struct pith_module_reader {
     bool of_tokens;     /* the class is one of PyLate: it works on vectors of tokens, unless a file says otherwise */
 };
 
+/* The keys of a file of settings; words stand apart by a space. */
+typedef struct pith_module_keys {
+    const char *file;     /* "config.json" */
+    const char *reads;    /* "in_features bias parameters.default_route" */
+    const char *ignores;  /* of training, and notes; NULL: none */
+    const char *sections; /* "parameters.": objects whose keys are in the lists; NULL: none */
+} pith_module_keys;
+
 typedef struct pith_module_class {
     const char *name; /* the last part of the Python class: "Dense" */
     /* Reads the module in the folder (relative to the directory, "" for itself). The caller puts the module's name in
      * front of errors. */
     pith_status (*read)(pith_module_reader *r, pith_str folder);
-    const char *refused; /* read is NULL: why this class is not run */
+    const char *refused;          /* read is NULL: why this class is not run */
+    const pith_module_keys *keys; /* of the file in its folder; NULL: it has none, or the class checks them */
 } pith_module_class;
 
 /* Made from select/modules.def by select/tables.c. */
@@ -73,6 +82,8 @@ typedef void pith_module_json_fn(pith_json *j, pith_module_reader *r, void *to);
  * be copied by fn. */
 pith_status pith_module_json(bool *there, pith_module_reader *r, pith_str folder, const char *name,
                              pith_module_json_fn *fn, void *to);
+/* Notes what becomes of the keys of a file, if it is there, and warns of those that are in no list. */
+pith_status pith_module_keys_check(pith_module_reader *r, pith_str folder, const pith_module_keys *keys);
 /* A string that must be the one given, or null: the key says how the vectors are made. */
 void pith_module_expect(pith_json *j, const char *key, const char *known);
 

@@ -107,4 +107,8 @@ static pith_status cnn_read(pith_module_reader *r, pith_str folder) {
                               (long long)c->out);
 }
 
-const pith_module_class pith_module_class_cnn = { .name = "CNN", .read = cnn_read };
+static const pith_module_keys cnn_keys = {
+    .file = "cnn_config.json",
+    .reads = "in_embedding_dimension in_word_embedding_dimension out_channels kernel_sizes stride_sizes"
+};
+const pith_module_class pith_module_class_cnn = { .name = "CNN", .read = cnn_read, .keys = &cnn_keys };

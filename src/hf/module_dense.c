@@ -126,4 +126,8 @@ static pith_status module_dense_read(pith_module_reader *r, pith_str folder) {
                               d->step.residual ? ", residual" : "");
 }
 
-const pith_module_class pith_module_class_dense = { .name = "Dense", .read = module_dense_read };
+static const pith_module_keys dense_keys = {
+    .file = "config.json",
+    .reads = "in_features out_features bias activation_function use_residual module_input_name module_output_name"
+};
+const pith_module_class pith_module_class_dense = { .name = "Dense", .read = module_dense_read, .keys = &dense_keys };

@@ -7,4 +7,7 @@ static pith_status module_dropout_read(pith_module_reader *r, pith_str folder) {
     return pith_module_decide(r, "module", folder, NULL, "Dropout, which does nothing here");
 }
 
-const pith_module_class pith_module_class_dropout = { .name = "Dropout", .read = module_dropout_read };
+static const pith_module_keys dropout_keys = { .file = "config.json", .reads = "", .ignores = "dropout" };
+const pith_module_class pith_module_class_dropout = { .name = "Dropout",
+                                                      .read = module_dropout_read,
+                                                      .keys = &dropout_keys };

@@ -31,4 +31,7 @@ static pith_status module_layer_norm_read(pith_module_reader *r, pith_str folder
     return pith_module_decide(r, "module", folder, file, "LayerNorm of %lld", (long long)n);
 }
 
-const pith_module_class pith_module_class_layer_norm = { .name = "LayerNorm", .read = module_layer_norm_read };
+static const pith_module_keys layer_norm_keys = { .file = "config.json", .reads = "dimension" };
+const pith_module_class pith_module_class_layer_norm = { .name = "LayerNorm",
+                                                         .read = module_layer_norm_read,
+                                                         .keys = &layer_norm_keys };

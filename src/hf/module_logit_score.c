@@ -42,4 +42,8 @@ static pith_status logit_score_read(pith_module_reader *r, pith_str folder) {
                               judge->no);
 }
 
-const pith_module_class pith_module_class_logit_score = { .name = "LogitScore", .read = logit_score_read };
+static const pith_module_keys logit_score_keys = { .file = "config.json",
+                                                   .reads = "true_token_id false_token_id module_input_name" };
+const pith_module_class pith_module_class_logit_score = { .name = "LogitScore",
+                                                          .read = logit_score_read,
+                                                          .keys = &logit_score_keys };

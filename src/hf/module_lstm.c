@@ -138,4 +138,9 @@ static pith_status lstm_read(pith_module_reader *r, pith_str folder) {
                               (long long)m->layers, m->layers == 1 ? "" : "s");
 }
 
-const pith_module_class pith_module_class_lstm = { .name = "LSTM", .read = lstm_read };
+static const pith_module_keys lstm_keys = {
+    .file = "lstm_config.json",
+    .reads = "embedding_dimension word_embedding_dimension hidden_dim num_layers bidirectional",
+    .ignores = "dropout"
+};
+const pith_module_class pith_module_class_lstm = { .name = "LSTM", .read = lstm_read, .keys = &lstm_keys };

@@ -83,5 +83,8 @@ static pith_status multi_vector_mask_read(pith_module_reader *r, pith_str folder
                               l->kept_count ? ", with vectors for some tokens only" : "");
 }
 
+static const pith_module_keys multi_vector_mask_keys = { .file = "config.json",
+                                                         .reads = "skiplist_words skiplist_tasks keep_only_token_ids" };
 const pith_module_class pith_module_class_multi_vector_mask = { .name = "MultiVectorMask",
-                                                                .read = multi_vector_mask_read };
+                                                                .read = multi_vector_mask_read,
+                                                                .keys = &multi_vector_mask_keys };

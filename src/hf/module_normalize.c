@@ -39,4 +39,8 @@ static pith_status module_normalize_read(pith_module_reader *r, pith_str folder)
                               places.rows ? "Normalize of tokens" : "yes");
 }
 
-const pith_module_class pith_module_class_normalize = { .name = "Normalize", .read = module_normalize_read };
+static const pith_module_keys normalize_keys = { .file = "config.json",
+                                                 .reads = "module_input_name module_output_name" };
+const pith_module_class pith_module_class_normalize = { .name = "Normalize",
+                                                        .read = module_normalize_read,
+                                                        .keys = &normalize_keys };

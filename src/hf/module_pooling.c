@@ -102,4 +102,10 @@ static pith_status pooling_read(pith_module_reader *r, pith_str folder) {
     return pooling_note(r, folder);
 }
 
-const pith_module_class pith_module_class_pooling = { .name = "Pooling", .read = pooling_read };
+static const pith_module_keys pooling_keys = {
+    .file = "config.json",
+    .reads = "pooling_mode pooling_mode_cls_token pooling_mode_max_tokens pooling_mode_mean_tokens "
+             "pooling_mode_mean_sqrt_len_tokens pooling_mode_weightedmean_tokens pooling_mode_lasttoken include_prompt",
+    .ignores = "embedding_dimension word_embedding_dimension"
+};
+const pith_module_class pith_module_class_pooling = { .name = "Pooling", .read = pooling_read, .keys = &pooling_keys };

@@ -194,6 +194,11 @@ static pith_status router_read(pith_module_reader *r, pith_str folder) {
     PITH_TRY(pith_module_json(&there, r, folder, "router_config.json", router_read_config, &m));
     const char *file = there ? "router_config.json" : "config.json";
     if (!there) PITH_TRY(pith_module_json(NULL, r, folder, "config.json", router_read_config, &m));
+    const pith_module_keys keys = { .file = file,
+                                    .reads = "types structure parameters.default_route parameters.allow_empty_key "
+                                             "parameters.route_mappings",
+                                    .sections = "parameters." };
+    PITH_TRY(pith_module_keys_check(r, folder, &keys));
     PITH_TRY(router_choose(&route, &wanted, r, &m, r->source->route));
     if (!route.data) return router_fail(r, &m, wanted.size ? wanted.data : NULL);
     PITH_TRY(router_list_names(r, &m));

@@ -78,4 +78,9 @@ static pith_status code_read(pith_module_reader *r, pith_str folder) {
                               (long long)c.top, (long long)c.out, c.standardize ? ", of standardised vectors" : "");
 }
 
-const pith_module_class pith_module_class_sparse_auto_encoder = { .name = "SparseAutoEncoder", .read = code_read };
+static const pith_module_keys sparse_auto_encoder_keys = { .file = "config.json",
+                                                           .reads = "input_dim hidden_dim k normalize",
+                                                           .ignores = "k_aux dead_threshold" };
+const pith_module_class pith_module_class_sparse_auto_encoder = { .name = "SparseAutoEncoder",
+                                                                  .read = code_read,
+                                                                  .keys = &sparse_auto_encoder_keys };

@@ -30,5 +30,9 @@ static pith_status sparse_static_read(pith_module_reader *r, pith_str folder) {
     return PITH_OK;
 }
 
+static const pith_module_keys sparse_static_embedding_keys = { .file = "config.json",
+                                                               .reads = "path",
+                                                               .ignores = "frozen" };
 const pith_module_class pith_module_class_sparse_static_embedding = { .name = "SparseStaticEmbedding",
-                                                                      .read = sparse_static_read };
+                                                                      .read = sparse_static_read,
+                                                                      .keys = &sparse_static_embedding_keys };

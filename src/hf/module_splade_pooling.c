@@ -41,4 +41,10 @@ static pith_status splade_pooling_read(pith_module_reader *r, pith_str folder) {
                               s->twice ? "log(1 + log(1 + relu))" : "log(1 + relu)");
 }
 
-const pith_module_class pith_module_class_splade_pooling = { .name = "SpladePooling", .read = splade_pooling_read };
+static const pith_module_keys splade_pooling_keys = { .file = "config.json",
+                                                      .reads = "pooling_strategy activation_function",
+                                                      .ignores =
+                                                          "embedding_dimension word_embedding_dimension chunk_size" };
+const pith_module_class pith_module_class_splade_pooling = { .name = "SpladePooling",
+                                                             .read = splade_pooling_read,
+                                                             .keys = &splade_pooling_keys };

@@ -4,6 +4,7 @@
 #include "base/part.h"
 #include "hf/module_transformer.h"
 #include "hf/adapter.h"
+#include "hf/config_args.h"
 #include "hf/hf_keys.h"
 
 #include <string.h>
@@ -420,7 +421,7 @@ static void read_config_args(pith_json *j, pith_module_reader *r) {
     while (pith_json_next_key(j, &key)) {
         if (pith_str_is(key, "output_hidden_states") && pith_json_peek(j) == PITH_JSON_BOOL)
             r->layered = pith_json_bool(j);
-        else
+        else if (!pith_config_arg_take(j, r, key))
             refuse_argument(j, key);
     }
 }
@@ -439,6 +440,7 @@ static void read_output_name(pith_json *j, pith_module_reader *r) {
 static void read_sentence_bert(pith_json *j, pith_module_reader *r, void *to) {
     pith_modules *m = r->modules;
     int32_t made = 0, called = 0; /* the tokenizer's own limits, which go before max_seq_length */
+    bool older = false;           /* config_args is there, which counts instead of config_kwargs */
     pith_str key;
     (void)to;
     pith_json_object(j);
@@ -455,9 +457,11 @@ static void read_sentence_bert(pith_json *j, pith_module_reader *r, void *to) {
             read_role_length(j, &m->late.lengths[PITH_ROLE_DOCUMENT]);
         else if (pith_str_is(key, "query_expansion"))
             read_expansion(j, r);
-        else if (pith_str_is(key, "config_args") || pith_str_is(key, "config_kwargs"))
+        else if (pith_str_is(key, "config_args") || (!older && pith_str_is(key, "config_kwargs"))) {
+            older |= pith_str_is(key, "config_args");
+            m->config_args = PITH_STR("");
             read_config_args(j, r);
-        else if (pith_str_is(key, "model_args") || pith_str_is(key, "model_kwargs"))
+        } else if (pith_str_is(key, "model_args") || pith_str_is(key, "model_kwargs"))
             read_model_args(j);
         else if (pith_str_is(key, "max_seq_length"))
             m->max_length = (int32_t)pith_json_limit(j, LENGTH_MAX);
@@ -483,6 +487,14 @@ static pith_status read_limits(pith_module_reader *r, pith_str folder) {
     static const char *const names[] = {
         "bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"
     };
+    pith_module_keys keys = {
+        .reads = "config_args config_kwargs do_lower_case document_length max_seq_length modality_config model_args "
+                 "model_kwargs module_output_name processing_kwargs processor_kwargs query_expansion.attend "
+                 "query_expansion.length query_expansion.strategy query_expansion.token query_expansion query_length "
+                 "tokenizer_args transformer_task",
+        .ignores = "backend unpad_inputs",
+        .sections = "query_expansion."
+    };
     pith_modules *m = r->modules;
     bool there = false;
     pith_str name = PITH_STR("");
@@ -491,8 +503,12 @@ static pith_status read_limits(pith_module_reader *r, pith_str folder) {
         if (!name.data) return pith_fail_memory(r->err, 64);
         PITH_TRY(pith_module_json(&there, r, folder, name.data, read_sentence_bert, NULL));
     }
+    keys.file = name.data;
+    PITH_TRY(pith_module_keys_check(r, folder, &keys));
     if (m->max_length) m->max_length_file = pith_module_path(r, folder, name.data);
     if (m->max_length && !m->max_length_file.data) return pith_fail_memory(r->err, folder.size);
+    if (m->config_args.size)
+        PITH_TRY(pith_module_decide(r, "before config.json", folder, name.data, "%s", m->config_args.data));
     return m->lower_case ? pith_module_decide(r, "lower case", folder, name.data, "yes") : PITH_OK;
 }
 

@@ -104,5 +104,9 @@ static pith_status layers_read(pith_module_reader *r, pith_str folder) {
                               (long long)l->first, (long long)l->last);
 }
 
+static const pith_module_keys weighted_layer_pooling_keys = {
+    .file = "config.json", .reads = "embedding_dimension word_embedding_dimension num_hidden_layers layer_start"
+};
 const pith_module_class pith_module_class_weighted_layer_pooling = { .name = "WeightedLayerPooling",
-                                                                     .read = layers_read };
+                                                                     .read = layers_read,
+                                                                     .keys = &weighted_layer_pooling_keys };

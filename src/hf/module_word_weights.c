@@ -62,4 +62,9 @@ static pith_status word_weights_read(pith_module_reader *r, pith_str folder) {
     return pith_module_decide(r, "module", folder, file, "WordWeights of %lld words", (long long)w->words);
 }
 
-const pith_module_class pith_module_class_word_weights = { .name = "WordWeights", .read = word_weights_read };
+static const pith_module_keys word_weights_keys = { .file = "config.json",
+                                                    .reads = "vocab",
+                                                    .ignores = "word_weights unknown_word_weight" };
+const pith_module_class pith_module_class_word_weights = { .name = "WordWeights",
+                                                           .read = word_weights_read,
+                                                           .keys = &word_weights_keys };

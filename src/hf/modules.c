@@ -74,10 +74,18 @@ static void modules_read_settings(pith_json *j, pith_module_reader *r, void *to)
 
 static pith_status modules_settings(pith_module_reader *r) {
     static const char name[] = "config_sentence_transformers.json";
+    static const pith_module_keys keys = {
+        .file = name,
+        .reads = "activation_fn attend_to_expansion_tokens default_prompt_name do_query_expansion document_length "
+                 "document_prefix max_active_dims model_type prompts query_length query_prefix similarity_fn_name "
+                 "skiplist_words truncate_dim",
+        .ignores = "__version__ keep_in_fp32_modules requirements"
+    };
     const pith_str here = PITH_STR("");
     pith_modules *m = r->modules;
     bool there;
     PITH_TRY(pith_module_json(&there, r, here, name, modules_read_settings, m));
+    PITH_TRY(pith_module_keys_check(r, here, &keys));
     for (size_t i = 0; i < m->prompt_count; i++) {
         pith_str both = pith_arena_printf(r->arena, "%s: %s", m->prompts[i].name.data, m->prompts[i].text.data);
         if (!both.data) return pith_fail_memory(r->err, m->prompts[i].text.size);
@@ -153,6 +161,8 @@ pith_status pith_module_read(pith_module_reader *r, pith_str type, pith_str fold
         return pith_fail(r->err, PITH_ERR_FORMAT, "the path of module " PITH_STR_FMT " contains a NUL byte",
                          PITH_STR_ARG(name));
     pith_status status = class->read(r, folder);
+    /* Without a folder of its own a config.json is that of the network. */
+    if (!status && class->keys && folder.size) status = pith_module_keys_check(r, folder, class->keys);
     if (!status) return PITH_OK;
     return pith_fail_at(r->err, status, "module " PITH_STR_FMT " (%s" PITH_STR_FMT "%s): ", PITH_STR_ARG(name),
                         folder.size ? "folder '" : "beside modules.json", PITH_STR_ARG(folder), folder.size ? "'" : "");
@@ -238,10 +248,26 @@ static pith_status modules_task(pith_module_reader *r) {
     return pith_fail(r->err, PITH_ERR_ARGUMENT, "the model has no task '%s'; it has %s", r->source->route, list.data);
 }
 
+/* What became of keys stands behind what was decided. */
+static pith_status modules_keys_last(pith_modules *m, pith_arena *arena, pith_error *err) {
+    static const char keys[] = "module settings ";
+    size_t n = 0;
+    if (!m->decision_count) return PITH_OK;
+    pith_decision *sorted = pith_arena_array(arena, m->decision_count, sizeof *sorted);
+    if (!sorted) return pith_fail_memory(err, m->decision_count * sizeof *sorted);
+    for (int of_keys = 0; of_keys < 2; of_keys++)
+        for (size_t i = 0; i < m->decision_count; i++)
+            if (of_keys == !strncmp(m->decisions[i].what, keys, sizeof keys - 1)) sorted[n++] = m->decisions[i];
+    m->decisions = sorted;
+    m->decision_capacity = n;
+    return PITH_OK;
+}
+
 pith_status pith_modules_read(pith_modules *modules, const pith_modules_source *source, pith_arena *arena,
                               pith_error *err) {
     *modules = (pith_modules)PITH_MODULES_INIT;
     pith_module_reader r = { .modules = modules, .source = source, .arena = arena, .err = err };
+    static const pith_module_keys keys = { .file = "modules.json", .reads = "type path", .ignores = "idx name kwargs" };
     module_list list = { NULL, 0, 0 };
     bool there;
     PITH_TRY(pith_module_json(&there, &r, PITH_STR(""), "modules.json", modules_read_list, &list));
@@ -249,6 +275,7 @@ pith_status pith_modules_read(pith_modules *modules, const pith_modules_source *
         pith_status status = pith_module_read(&r, list.entries[i].type, list.entries[i].path);
         if (status) return pith_fail_at(err, status, "modules.json: ");
     }
+    PITH_TRY(pith_module_keys_check(&r, PITH_STR(""), &keys));
     r.alone = !list.count;
     if (r.alone) PITH_TRY(modules_default(&r));
     if (r.task == PITH_TASK_FILL_MASK && !modules->sparse.only)
@@ -261,6 +288,7 @@ pith_status pith_modules_read(pith_modules *modules, const pith_modules_source *
     modules_finish(modules);
     PITH_TRY(modules_settings(&r));
     PITH_TRY(modules_task(&r));
+    PITH_TRY(modules_keys_last(modules, arena, err));
     if (!source->route || modules->route.size || modules->task_count) return PITH_OK;
     return pith_fail(err, PITH_ERR_ARGUMENT, "the model has no routes, so there is none of the name '%s'",
                      source->route);

@@ -148,6 +148,7 @@ typedef struct pith_modules {
     size_t decision_count, decision_capacity;
     /* The rest is about files and the graph, and not in compiled models. */
     pith_str max_length_file; /* that gave max_length, relative to the directory */
+    pith_str config_args;     /* settings before those of config.json, "\"key\": value", until they are applied */
     pith_str folder;          /* of config.json, weights and tokenizer, relative to the directory; "" for itself */
     pith_input_module input;  /* build is NULL: the folder holds a network */
     pith_row_step *row_steps; /* in the order in which they are appended to the graph */

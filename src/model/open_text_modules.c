@@ -4,6 +4,7 @@
 
 #include "base/dropped.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "base/used.h"
 #include "heads/hybrid_request.h"
@@ -78,7 +79,8 @@ static pith_status text_modules_tokenizer(pith_model *m, pith_error *err) {
     if (m->modules.folder.size) PITH_TRY(pith_path_join(&dir, &m->arena, m->dir.data, m->modules.folder, err));
     PITH_TRY(pith_tokenizer_load_as(&m->tokenizer, dir.data, pith_lone_tokenizer_how(&m->modules), &m->options,
                                     &m->arena, err));
-    PITH_TRY(pith_hf_labels_read(&m->labels, dir.data, &m->account.allocator, &m->arena, err));
+    const pith_hf_labels_source labels = { dir, m->dir, m->modules.judge.answers, m->options.log };
+    PITH_TRY(pith_hf_labels_read(&m->labels, &labels, &m->account.allocator, &m->arena, err));
     PITH_TRY(pith_hf_late_read(&m->late, &m->modules.late, m->dir.data, &m->account.allocator, &m->arena, err));
     PITH_TRY(text_modules_find_filler(m, dir.data, err));
     PITH_TRY(text_modules_note_markers(m, err));
@@ -147,12 +149,42 @@ static pith_status text_modules_output(int *output, const pith_model *m, pith_gr
     return pith_ops_infer(graph, false, err);
 }
 
+/* Settings that go before those of config.json change a network that is made of it, and no other. */
+static pith_status text_modules_args(const pith_model *m, pith_error *err) {
+    if (!m->modules.config_args.size) return PITH_OK;
+    return pith_fail(
+        err, PITH_ERR_UNSUPPORTED,
+        "sentence_bert_config.json: config_args or config_kwargs has %s, which cannot be applied to the file "
+        "that is opened; remove it there if the file was made with it",
+        m->modules.config_args.data);
+}
+
+/* An adapter is added to weights that are read from their own files, not to those in an ONNX file: says so. */
+static pith_status text_modules_adapter(pith_model *m, pith_error *err) {
+    pith_str dir = m->dir, path;
+    bool there;
+    if (m->from_safetensors || !dir.data || m->compiled.writer) return PITH_OK;
+    if (m->modules.folder.size) PITH_TRY(pith_path_join(&dir, &m->arena, dir.data, m->modules.folder, err));
+    PITH_TRY(pith_file_find(&there, &path, &m->arena, dir.data, "adapter_config.json", err));
+    if (!there) return PITH_OK;
+    for (size_t i = 0; i < m->modules.decision_count; i++)
+        if (!strcmp(m->modules.decisions[i].what, "adapter"))
+            m->modules.decisions[i].value = PITH_STR("left out: the ONNX file is run as it is");
+    pith_log_write(m->options.log, PITH_LOG_WARNING,
+                   "%s: this adapter is left out, since the ONNX file beside it is run as it is; if the file was made "
+                   "without the adapter, remove the file, so that the weights are read and the adapter is added",
+                   path.data);
+    return PITH_OK;
+}
+
 /* Also for a file that was opened by its own name, whose directory is known by now. */
 static pith_status text_modules_rows(pith_model *m, pith_error *err) {
     pith_error fault = PITH_ERROR_INIT;
     if (m->dir.data && !m->modules_read && !m->compiled.writer) PITH_TRY(text_modules_of_directory(m, err));
+    PITH_TRY(text_modules_adapter(m, err));
     int output = -1;
-    pith_status status = text_modules_output(&output, m, m->graph, &fault);
+    pith_status status = text_modules_args(m, &fault);
+    if (!status) status = text_modules_output(&output, m, m->graph, &fault);
     if (m->graph->output_count != m->engine.file_outputs) {
         pith_part_used("text_modules");
         pith_texts_note_use();

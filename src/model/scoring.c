@@ -104,9 +104,7 @@ static pith_status scoring_judge(float *scores, const pith_model *m, int output,
     pith_judging j;
     pith_status status = pith_judging_begin(&j, m, query, documents, count, o, err);
     if (!status) {
-        pith_activation own = m->modules.judge.form == PITH_JUDGE_QWEN3   ? PITH_ACTIVATION_SIGMOID
-                              : m->modules.judge.form == PITH_JUDGE_MXBAI ? PITH_ACTIVATION_NONE
-                                                                          : m->labels.rerank;
+        pith_activation own = m->modules.judge.form == PITH_JUDGE_MXBAI ? PITH_ACTIVATION_NONE : m->labels.rerank;
         o->max_length = j.max_length;
         status = scoring_run(scores, m, output, o->activation ? (pith_activation)o->activation : own, j.texts, j.pairs,
                              count, &j.frame, o, err);

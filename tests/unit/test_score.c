@@ -338,11 +338,14 @@ static void test_models(void **state) {
     refused(EDITED, true, PITH_ERR_UNSUPPORTED, "the activation 'torch.nn.Tanh' is not known");
     edit_task(EDITED, "cross-bert", "\"sbert_ce_default_activation_function\": 3", NULL);
     refused(EDITED, true, PITH_ERR_FORMAT, "config.json");
-    edit_task(EDITED, "cross-bert", "\"sentence_transformers\": {\"activation_fn\": \"\\ud800\"}", NULL);
+    edit_task(EDITED, "cross-bert", "\"sentence_transformers\": {\"activation_fn\": \"torch.\\ud800\"}", NULL);
     refused(EDITED, true, PITH_ERR_UNSUPPORTED, "activation");
     edit_task(EDITED, "cross-bert", "", NULL);
-    write_text(EDITED "/config_sentence_transformers.json", "{\"activation_fn\": \"my.Own\"}");
-    refused(EDITED, true, PITH_ERR_UNSUPPORTED, "config_sentence_transformers.json: the activation 'my.Own'");
+    write_text(EDITED "/config_sentence_transformers.json",
+               "{\"activation_fn\": \"torch.my.Own\", \"model_type\": \"CrossEncoder\"}");
+    write_text(EDITED "/modules.json", "[{\"path\": \"\", \"type\": \"sentence_transformers.models.Transformer\"}]");
+    write_text(EDITED "/sentence_bert_config.json", "{\"transformer_task\": \"sequence-classification\"}");
+    refused(EDITED, true, PITH_ERR_UNSUPPORTED, "config_sentence_transformers.json: the activation 'torch.my.Own'");
     static const char *const names[] = { "{\"x\": \"a\"}", "{\"-1\": \"a\"}", "{\"\": \"a\"}", "{\"100000\": \"a\"}",
                                          "{\"18446744073709551616\": \"a\"}" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
