@@ -222,7 +222,7 @@ def run(name, play, build, arguments):
             return True
         if not arguments.whole:
             machine.environment["PITH_TEST_LEAVE_OUT"] = " ".join(LONG_ONES.split())
-        chosen = ["-LE", "^(long|build|apart|references)$"] if arguments.whole else ["-L", "^machine$", "-LE", "^(long|build|apart|references)$"]
+        chosen = ["-LE", "^(long|build|apart|references)$"] if arguments.whole else ["-L", "^machine$", "-LE", "^(long|references)$"]
         if machine.leave_out:
             chosen += ["-E", machine.leave_out]
         done = subprocess.run([*machine.prefix, "ctest", "--test-dir", machine.build, "--output-on-failure", "--no-tests=error",
