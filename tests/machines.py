@@ -36,6 +36,17 @@ LongTexts.test_rows LongTexts.test_more_chunks_than_a_call Types.test_types Type
 Presets.test_each Tables.test_export OfOneCommand.test_tokens_of_bench OfOneCommand.test_chunks_of_bench
 Effects.test_profile_of_bench"""
 
+# Tests that take most of the time: each only on the machines that could change it. --whole runs them on all.
+ONLY_ON = {
+    "pulls": ("no network", "a service"),
+    "options": ("16 processors", "locale tr_TR"),
+    "pages": ("locale tr_TR", "umask 077"),
+    "cases_tables": ("1 processor", "locale de_DE"),
+    "mishaps": ("a private folder", "a service"),
+    "outputs": ("umask 000", "umask 077"),
+    "cli": ("1 processor", "locale tr_TR", "a path with blanks", "an empty HOME"),
+}
+
 
 class NotHere(Exception):
     """Why this machine cannot be played."""
@@ -223,8 +234,11 @@ def run(name, play, build, arguments):
         if not arguments.whole:
             machine.environment["PITH_TEST_LEAVE_OUT"] = " ".join(LONG_ONES.split())
         chosen = ["-LE", "^(long|build|apart|references)$"] if arguments.whole else ["-L", "^machine$", "-LE", "^(long|references)$"]
-        if machine.leave_out:
-            chosen += ["-E", machine.leave_out]
+        left_out = [machine.leave_out] if machine.leave_out else []
+        if not arguments.whole:
+            left_out += [f"^{test}$" for test, machines in ONLY_ON.items() if name not in machines]
+        if left_out:
+            chosen += ["-E", "|".join(left_out)]
         done = subprocess.run([*machine.prefix, "ctest", "--test-dir", machine.build, "--output-on-failure", "--no-tests=error",
                                "-j", str(machine.jobs or arguments.jobs), *chosen], env=machine.environment, text=True,
                               errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **machine.keywords)

@@ -73,7 +73,7 @@ class Options(unittest.TestCase):
         self.refused("operators: this Pith has no 'MatMull'; the nearest are MatMul", "PITH_SELECT_OPS_LIST=MatMull")
         self.refused("the list of operators is empty; name some, or leave it out", "PITH_SELECT_OPS_LIST= ")
         for kind, wrong, near in (("passes", "gelo", "gelu"), ("kernels", "gem", "gemm"), ("ragged", "slices", "slice"), ("readers", "onx", "onnx"),
-                                  ("families", "berd", "bert"), ("tasks", "colbart", "colbert"), ("modules", "pool", "pooling"),
+                                  ("families", "berd", "bert"), ("tasks", "colbart", "colbert"), ("modules", "poling", "pooling"),
                                   ("heads", "densest", "dense"), ("tokenizer_sources", "tokenizer.json", "tokenizer_json"), ("normalizers", "NFCC", "NFC"),
                                   ("pre_tokenizers", "Digit", "Digits"), ("tokenizer_models", "Wordpiece", "WordPiece"), ("decoders", "Fuze", "Fuse"),
                                   ("runtimes", "orts", "ort")):

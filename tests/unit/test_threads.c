@@ -352,7 +352,9 @@ static void processor(void **state) {
 static void limits_from_outside(void **state) {
     (void)state;
     uint32_t supported = pith_cpu_get()->supported;
-    pith_isa unlimited = pith_cpu_get()->isa;
+    pith_isa unlimited = PITH_ISA_scalar; /* the highest level; this process may be limited itself */
+    for (int i = 0; i < 32; i++)
+        if (supported >> i & 1) unlimited = (pith_isa)i;
     static const struct {
         const char *value;
         int isa;
