@@ -56,7 +56,7 @@ test-machines: build-test/build.ninja model ## tests that could depend on the ma
 	@cmake --build build-test -j $(JOBS)
 	@PITH_PYTHON="$$(tools/test_python.sh)" $(PYTHON) tests/machines.py build-test --jobs $(JOBS)
 
-test-references: build-test/build.ninja model ## model folders beside transformers 4.57 and 5, sentence-transformers 5 and 6 (5 minutes)
+test-references: build-test/build.ninja model ## model folders beside transformers 4.57 and 5, sentence-transformers 5 and 6; written files beside onnx (5 minutes)
 	@cmake --build build-test -j $(JOBS)
 	@PITH_PYTHON="$$(tools/test_python.sh)" ctest --test-dir build-test --output-on-failure -j $(JOBS) -L "^references$$" --no-tests=error
 
