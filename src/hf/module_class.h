@@ -93,6 +93,9 @@ pith_status pith_module_weights(pith_weights *weights, const char **file, pith_m
 pith_status pith_module_tensor(const float **data, pith_module_reader *r, const pith_weights *weights, const char *file,
                                const char *name, int rank, const int64_t *dims);
 
+/* A name or a list of names of "query" and "document" as bits 1 << PITH_ROLE_…; texts of other tasks are not made here.
+ */
+uint32_t pith_module_roles(pith_json *j);
 pith_status pith_module_add_step(pith_module_reader *r, const pith_vector_step *step);
 pith_status pith_module_add_rows(pith_module_reader *r, const pith_row_step *step);
 /* Notes a decision; name is of a file in the folder, NULL: no file says it. */

@@ -10,21 +10,6 @@
 #define POOLING_DEFAULTS                                                                                               \
     { .factor = 1, .protects = 1, .normalizes = false, .roles = 1u << PITH_ROLE_DOCUMENT }
 
-static uint32_t pooling_role(pith_json *j) {
-    pith_str name = pith_json_string(j);
-    return pith_str_is(name, "query")      ? 1u << PITH_ROLE_QUERY
-           : pith_str_is(name, "document") ? 1u << PITH_ROLE_DOCUMENT
-                                           : 0; /* texts of other tasks are not made here */
-}
-
-/* A name or a list of them. */
-static uint32_t pooling_roles(pith_json *j) {
-    uint32_t roles = 0;
-    if (pith_json_peek(j) != PITH_JSON_ARRAY) return pooling_role(j);
-    for (pith_json_array(j); pith_json_next_item(j);) roles |= pooling_role(j);
-    return roles;
-}
-
 static double pooling_factor(pith_json *j) {
     const double factor = pith_json_double(j);
     if (!j->failed && !(factor >= 1))
@@ -52,7 +37,7 @@ static void pooling_read_config(pith_json *j, pith_module_reader *r, void *to) {
         else if (pith_str_is(key, "normalize_embeddings"))
             p->normalizes = pith_json_bool(j);
         else if (pith_str_is(key, "tasks"))
-            p->roles = pith_json_null(j) ? 1u << PITH_ROLE_DOCUMENT : pooling_roles(j);
+            p->roles = pith_json_null(j) ? 1u << PITH_ROLE_DOCUMENT : pith_module_roles(j);
         else
             pith_json_fail(j, PITH_ERR_UNSUPPORTED,
                            "HierarchicalTokenPooling has no setting '" PITH_STR_FMT

@@ -7,8 +7,10 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "base/str.h"
 #include "base/text_out.h"
 #include "hf/module_class.h"
+#include "pith/encode.h"
 
 pith_str pith_module_path(const pith_module_reader *r, pith_str folder, const char *name) {
     bool here = !folder.size || pith_str_is(folder, ".");
@@ -98,6 +100,20 @@ pith_status pith_module_tensor(const float **data, pith_module_reader *r, const 
 }
 
 /* ---- results ---- */
+
+static uint32_t module_role(pith_json *j) {
+    pith_str name = pith_json_string(j);
+    return pith_str_is(name, "query")      ? 1u << PITH_ROLE_QUERY
+           : pith_str_is(name, "document") ? 1u << PITH_ROLE_DOCUMENT
+                                           : 0;
+}
+
+uint32_t pith_module_roles(pith_json *j) {
+    uint32_t roles = 0;
+    if (pith_json_peek(j) != PITH_JSON_ARRAY) return module_role(j);
+    for (pith_json_array(j); pith_json_next_item(j);) roles |= module_role(j);
+    return roles;
+}
 
 pith_status pith_module_add_step(pith_module_reader *r, const pith_vector_step *step) {
     pith_modules *m = r->modules;

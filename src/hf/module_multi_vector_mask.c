@@ -5,21 +5,6 @@
 #include "hf/module_class.h"
 #include "pith/encode.h"
 
-static uint32_t mask_role(pith_json *j) {
-    pith_str name = pith_json_string(j);
-    return pith_str_is(name, "query")      ? 1u << PITH_ROLE_QUERY
-           : pith_str_is(name, "document") ? 1u << PITH_ROLE_DOCUMENT
-                                           : 0; /* texts of other tasks are not made here */
-}
-
-/* A name or a list of them. */
-static uint32_t mask_roles(pith_json *j) {
-    uint32_t roles = 0;
-    if (pith_json_peek(j) != PITH_JSON_ARRAY) return mask_role(j);
-    for (pith_json_array(j); pith_json_next_item(j);) roles |= mask_role(j);
-    return roles;
-}
-
 static void mask_words(pith_json *j, pith_module_reader *r, pith_hf_late *l) {
     pith_str *words = NULL;
     size_t capacity = 0;
@@ -63,7 +48,7 @@ static void mask_read_config(pith_json *j, pith_module_reader *r, void *to) {
         if (pith_str_is(key, "skiplist_words"))
             mask_words(j, r, l);
         else if (pith_str_is(key, "skiplist_tasks"))
-            l->skips = mask_roles(j);
+            l->skips = pith_module_roles(j);
         else if (pith_str_is(key, "keep_only_token_ids"))
             mask_ids(j, r, l);
         else
