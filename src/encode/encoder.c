@@ -72,7 +72,7 @@ static int64_t encoder_choose_chunk(const pith_graph *graph) {
 static pith_status encoder_take_task(pith_encoder *e, const pith_modules *m, pith_error *err) {
     pith_str list = PITH_STR("");
     e->feed.task = m->task;
-    if (m->task >= 0 && (size_t)m->task < m->task_count) return PITH_OK;
+    if (pith_modules_task(m).size) return PITH_OK;
     for (size_t i = 0; i < m->task_count && list.data; i++)
         list = pith_arena_printf(&e->arena, "%s%s" PITH_STR_FMT, list.data, i ? ", " : "", PITH_STR_ALL(m->tasks[i]));
     if (!list.data) return pith_fail_memory(err, 0);

@@ -163,6 +163,11 @@ typedef struct pith_modules {
         .folder = PITH_STR("")                                                                                         \
     }
 
+/* The name of the task that is taken; size 0: none. Also of modules that are all zero. */
+static inline pith_str pith_modules_task(const pith_modules *m) {
+    return m->task >= 0 && (size_t)m->task < m->task_count ? m->tasks[m->task] : PITH_STR("");
+}
+
 /* What the settings are read for. */
 typedef struct pith_modules_source {
     const char *dir;

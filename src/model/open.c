@@ -86,7 +86,7 @@ static pith_status create_model(pith_model **model, const pith_open_options *giv
     const pith_allocator *allocator = options.allocator ? options.allocator : &pith_allocator_default;
     pith_model *m = pith_memory_alloc(allocator, sizeof *m, 64);
     if (!m) return pith_fail_memory(err, sizeof *m);
-    *m = (pith_model){ .options = options, .modules.task = -1 };
+    *m = (pith_model){ .options = options };
     pith_account_init(&m->account, allocator, options.memory_limit, PITH_MEMORY_COST(sizeof *m, 64));
     pthread_mutex_t *locks[] = { &m->lock, &m->view_lock, &m->busy.lock };
     for (size_t i = 0; i < sizeof locks / sizeof *locks; i++) {

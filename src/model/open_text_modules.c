@@ -28,7 +28,7 @@ static pith_status text_modules_of_directory(pith_model *m, pith_error *err) {
     if (status == PITH_ERR_MEMORY || status == PITH_ERR_ARGUMENT || pith_error_is_lack(&fault))
         return pith_fail(err, status, "%s", fault.message);
     m->no_text = fault;
-    m->modules = (pith_modules){ .folder = PITH_STR(""), .task = -1 };
+    m->modules = (pith_modules){ .folder = PITH_STR("") };
     return PITH_OK;
 }
 

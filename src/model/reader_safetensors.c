@@ -28,8 +28,8 @@ static pith_status reader_safetensors_read(pith_model *m, const pith_source *sou
         pith_hf_report report;
         const pith_modules *modules = &m->modules;
         PITH_TRY(pith_hf_build_from(&m->graph, &report, source->folder, m->weights_file, &m->modules.judge,
-                                    modules->task < 0 ? PITH_STR("") : modules->tasks[modules->task],
-                                    modules->config_args, &m->files, &m->arena, m->options.log, err));
+                                    pith_modules_task(modules), modules->config_args, &m->files, &m->arena,
+                                    m->options.log, err));
         m->modules.config_args = PITH_STR("");
         return reader_safetensors_note(m, &report, err);
     }
