@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/peak.h"
-#include "cli/seconds.h"
-#include "kernels/attention.h"
-#include "kernels/gemm_half.h"
-#include "kernels/gemm_int8.h"
-#include "kernels/norm.h"
-#include "kernels/unary.h"
+#include "cli/measure/cpu_peak.h"
+#include "cli/measure/seconds.h"
+#include "engine/kernels/attention.h"
+#include "engine/kernels/gemm_half.h"
+#include "engine/kernels/gemm_int8.h"
+#include "engine/kernels/norm.h"
+#include "engine/kernels/unary.h"
 
 enum { ROUNDS = 15 };
 

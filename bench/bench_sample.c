@@ -1,4 +1,4 @@
-/* bench_sample.c - how fast the cells are collected that a model reads: the sampler of src/relational, on its own.
+/* bench_sample.c - how fast the cells are collected that a model reads: the sampler of src/tables, on its own.
  *
  * Packs of the training rows of a task are drawn for half a second with 1, then 2 ... threads, without and with the
  * lists of keys that attention reads; the median of five is printed, as JSON: millions of cells per second of the
@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
-#include "base/threads.h"
-#include "cli/seconds.h"
-#include "relational/trainer.h"
+#include "base/memory/memory.h"
+#include "base/os/threads.h"
+#include "cli/measure/seconds.h"
+#include "tables/network/trainer.h"
 
 enum { TURNS = 5, PARTS = 64, MOST_THREADS = 16 };
 

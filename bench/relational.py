@@ -107,7 +107,7 @@ class Pith:
 
 
 def drawn_order(rows, seed):
-    """The rows in the order of the first epoch: see trainer_permute in src/relational/trainer.c and SplitMix64 in sample.c."""
+    """The rows in the order of the first epoch: see trainer_permute in src/tables/network/trainer.c and SplitMix64 in sample.c."""
     state = [seed]
     word = (1 << 64) - 1
 
@@ -165,7 +165,7 @@ class Network(nn.Module):
         self.head = nn.Linear(DIM, 1)
 
     def flat(self):
-        """The parameters in the order of src/relational/network_make.c."""
+        """The parameters in the order of src/tables/network/network_make.c."""
         linear = [w for layer in (self.name, self.text, self.number, self.boolean, self.time) for w in (layer.weight, layer.bias)]
         norms = [layer.weight for layer in (self.name_norm, self.value_norm, self.last_norm)]
         return [*linear, self.mask, self.null, *norms, *self.blocks.parameters(), self.head.weight, self.head.bias]

@@ -3,7 +3,7 @@
 
 usage: search.py [--build DIR] [--rows N] [--dim N] [--threads N] [--rounds N] [--cpu] [--json FILE]
 Everything is measured in one run, one after the other in each round, and shares and ratios are taken round by round: so
-they hold on a machine whose load changes. Bandwidth is what a plain loop reads on as many threads (cli/peak.h). Faiss is
+they hold on a machine whose load changes. Bandwidth is what a plain loop reads on as many threads (cli/measure/cpu_peak.h). Faiss is
 left out where it is not installed. The scores of all are compared before anything is timed.
 
 --cpu takes processor time divided by the number of threads in place of wall time: on a machine that others use it is the

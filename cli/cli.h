@@ -12,7 +12,7 @@
 
 #include <pith/pith.h>
 
-#include "cli/seconds.h"
+#include "cli/measure/seconds.h"
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
@@ -70,7 +70,7 @@ typedef struct option_row {
 
 enum {
 #define OPTION(id, field, test, ...) ROW_##id,
-#include "cli/options.def"
+#include "cli/options/options.def"
 #undef OPTION
     OPTION_ROWS
 };

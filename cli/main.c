@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/completion.h"
-#include "cli/help.h"
-#include "cli/manual.h"
-#include "cli/message.h"
+#include "cli/options/completion.h"
+#include "cli/options/help.h"
+#include "cli/options/manual.h"
+#include "cli/output/message.h"
 
 const command *const verbs[] = {
 #define VERB(name) &command_##name,

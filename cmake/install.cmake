@@ -37,8 +37,10 @@ set(PITH_SELECT_DIR ${CMAKE_INSTALL_DATADIR}/pith)
 if(PITH_BUILD_STATIC)
   install(DIRECTORY src DESTINATION ${PITH_SELECT_DIR} COMPONENT development
     FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "tables.c")
-  install(FILES cli/piece_list.c cli/piece_list.h cli/piece_file.c cli/piece_file.h cli/cut_text.c cli/cut_text.h DESTINATION ${PITH_SELECT_DIR}/cli
-    COMPONENT development)
+  foreach(name select/piece_list select/piece_file output/cut_text)
+    get_filename_component(folder ${name} DIRECTORY)
+    install(FILES cli/${name}.c cli/${name}.h DESTINATION ${PITH_SELECT_DIR}/cli/${folder} COMPONENT development)
+  endforeach()
   if(PITH_EXTRA_SOURCES) # the library has them, so its list does too
     install(FILES ${PITH_SELECT_FOLDER}/select/extra_ops.def DESTINATION ${PITH_SELECT_DIR}/src/select COMPONENT development)
   endif()

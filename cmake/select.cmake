@@ -20,8 +20,8 @@ endfunction()
 # The program that trims lists, compiled once per build folder.
 function(pith_select_tool out)
   set(tool ${CMAKE_BINARY_DIR}/pith_select_tool/trim)
-  set(sources ${PITH_SELECT_ROOT}/tools/trim.c ${PITH_SELECT_ROOT}/cli/piece_list.c ${PITH_SELECT_ROOT}/cli/piece_file.c
-    ${PITH_SELECT_ROOT}/cli/cut_text.c)
+  set(sources ${PITH_SELECT_ROOT}/tools/trim.c ${PITH_SELECT_ROOT}/cli/select/piece_list.c ${PITH_SELECT_ROOT}/cli/select/piece_file.c
+    ${PITH_SELECT_ROOT}/cli/output/cut_text.c)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources})
   set(${out} ${tool} PARENT_SCOPE)
   set(newest ${tool})

@@ -75,7 +75,7 @@ def lists():
 def verbs():
     """Every cmd_<verb>.c is in the list of verbs."""
     listed = re.findall(r"^VERB\((\w+)\)$", (ROOT / "cli/verbs.def").read_text(), re.M)
-    for path in tracked("cli/cmd_*.c"):
+    for path in tracked("cli/verbs/cmd_*.c"):
         if path.stem[len("cmd_"):] not in listed:
             fault(path, 1, "is not in cli/verbs.def")
 
@@ -160,7 +160,7 @@ def cpp_page():
 
 def ends():
     """Operators reach a node's inputs and outputs through pith_node_input and pith_node_output, which know the counts."""
-    for path in tracked("src/ops/*.c"):
+    for path in tracked("src/engine/ops/*.c"):
         if path.name in ("op_infer.c", "op_bind.c"):
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
@@ -285,7 +285,7 @@ def option_table():
     """Each option has a verb and a test that is there; fields are those of public headers; docs/options.md is up to date."""
     sys.path.insert(0, str(ROOT / "tools"))
     import options
-    path = ROOT / "cli/options.def"
+    path = ROOT / "cli/options/options.def"
     users, rows = options.verbs(), options.rows()
     headers = "".join(h.read_text() for h in tracked("include/pith/*.h"))
     declared = {struct: set(re.findall(r"(\w+)(?:\[[^\]]*\])?[,;]", re.sub(r"/\*.*?\*/", "", body, flags=re.S)))
@@ -311,10 +311,10 @@ def option_table():
                 fault(path, row["line"], f"'{row['id']}': {field[0]} has no member {field[1]}")
     for row in sorted(set(users) - {row["id"] for row in rows}):
         fault(path, 1, f"there is no row '{row}'")
-    if any(line.startswith('cli/options.def') for line in faults):
+    if any(line.startswith('cli/options/options.def') for line in faults):
         return
     if not options.PAGE.exists() or options.PAGE.read_text() != options.page():
-        fault(options.PAGE, 1, "is not what cli/options.def and cli/presets.def say: run make docs")
+        fault(options.PAGE, 1, "is not what cli/options/options.def and cli/options/presets.def say: run make docs")
 
 
 # What may open a file for writing: outputs and their temporary files, the record beside a part, and the model cache.
@@ -322,7 +322,7 @@ WRITERS = {"output.c", "temporary.c", "resume_record.c", "pull_file.c", "pull_pi
 
 
 def writers():
-    """A verb writes files through cli/output.h alone, which knows all inputs of the call; the library writes none by path."""
+    """A verb writes files through cli/output/output.h alone, which knows all inputs of the call; the library writes none by path."""
     writes = re.compile(r'\bf(?:re)?open\([^;]*,\s*"[wa]|\bfopen\([^;]*"r[be]*\+|\bopen(?:at)?\([^;]*\bO_(?:WRONLY|RDWR|CREAT)\b|\bcreat\(|'
                         r'\bmko?stemps?\(')
     for path in tracked("cli/*.c", "src/*.c", "image/*.c"):
@@ -330,7 +330,7 @@ def writers():
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if writes.search(line):
-                fault(path, number, "opens a file for writing; use cli/output.h")
+                fault(path, number, "opens a file for writing; use cli/output/output.h")
 
 
 def main():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/base/character_*.c from utf8proc 2.8 (Unicode 15), whose shared library must be installed.
+"""Writes src/base/unicode/character_*.c from utf8proc 2.8 (Unicode 15), whose shared library must be installed.
 
 usage: make_characters.py SOURCE_DIR, then make fmt
 The tables are what utf8proc says of every code point, in a form that takes a quarter of its bytes and that a linker can take in parts.
@@ -94,7 +94,7 @@ def array(declaration, items):
 
 
 def write(folder, name, title, body):
-    (folder / name).write_text(f"/* {name} - {title}\n *\n * Written by tools/make_characters.py. */\n#include \"base/character.h\"\n\n" + body)
+    (folder / name).write_text(f"/* {name} - {title}\n *\n * Written by tools/make_characters.py. */\n#include \"base/unicode/character.h\"\n\n" + body)
 
 
 def write_forms(folder, what, title, table):
@@ -121,7 +121,7 @@ def write_cases(folder, what, changes):
 
 
 def main():
-    folder, library = Path(sys.argv[1]) / "src/base", load()
+    folder, library = Path(sys.argv[1]) / "src/base/unicode", load()
     rows = [facts(library, c) for c in range(ALL)]
     kinds = sorted(set(rows))
     assert len(kinds) <= 256, len(kinds)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes cli/known_models.def, the list of `pith models`, from the lists of fastembed and from the rows below.
+"""Writes cli/hub/known_models.def, the list of `pith models`, from the lists of fastembed and from the rows below.
 
 usage: make_models.py [-o FILE]; needs fastembed 0.9.1 (pip install fastembed==0.9.1). Nothing is downloaded: the lists are
 part of the wheel. A fact that no source gives is left empty. fastembed runs an ONNX export
@@ -9,7 +9,7 @@ import argparse
 import re
 from pathlib import Path
 
-OUT = Path(__file__).resolve().parent.parent / "cli/known_models.def"
+OUT = Path(__file__).resolve().parent.parent / "cli/hub/known_models.def"
 
 # name, export, files, kind, dim, pooling, prompts, tokenizer, licence, MB, languages
 # Models that fastembed-rs (src/models/*.rs of Anush008/fastembed-rs) lists and fastembed does not.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/export/standard.def: which numbers of inputs and outputs, and which types, an operator takes in which opset.
+"""Writes src/formats/export/opset_rules.def: which numbers of inputs and outputs, and which types, an operator takes in which opset.
 
 usage: make_standard.py [--check]; needs onnx and onnxruntime (tests/requirements.txt).
 Rows of ai.onnx are those of onnx.defs from opset 17 on, with the last one before it; rows of com.microsoft those of
@@ -16,7 +16,7 @@ import onnxruntime
 from onnx import TensorProto, defs
 from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
-TARGET = pathlib.Path(__file__).resolve().parents[1] / "src/export/standard.def"
+TARGET = pathlib.Path(__file__).resolve().parents[1] / "src/formats/export/opset_rules.def"
 LEAST, TYPES = 17, 27  # PITH_EXPORT_OPSET_LEAST, PITH_DTYPE_COUNT
 SLOTS = 12  # STANDARD_SLOTS
 NUMBERS = {("tensor(%s)" % name.lower()): number for name, number in TensorProto.DataType.items() if number < TYPES}

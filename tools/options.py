@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads cli/options.def and cli/presets.def, and writes docs/options.md from them (`make docs`)."""
+"""Reads cli/options/options.def and cli/options/presets.def, and writes docs/options.md from them (`make docs`)."""
 import re
 import sys
 from pathlib import Path
@@ -31,7 +31,7 @@ def calls(path, name):
 def rows():
     """The rows of options.def as dictionaries."""
     found = []
-    for body, line in calls(ROOT / "cli/options.def", "OPTION"):
+    for body, line in calls(ROOT / "cli/options/options.def", "OPTION"):
         head = re.match(rf"(\w+), {STRING}, {STRING},", body)
         row = {"id": head.group(1), "field": head.group(2), "test": head.group(3), "line": line}
         for member, text, plain in re.findall(r'\.(\w+) =\s*(?:((?:"(?:[^"\\]|\\.)*"\s*)+)|([^,\n]+))', body[head.end():]):
@@ -43,7 +43,7 @@ def rows():
 
 def presets():
     """(name, help, values) of each preset."""
-    for body, _ in calls(ROOT / "cli/presets.def", "PRESET"):
+    for body, _ in calls(ROOT / "cli/options/presets.def", "PRESET"):
         name, rest = body.split(",", 1)
         aim, *values = re.findall(STRING, rest)
         yield name, aim, values
@@ -58,7 +58,7 @@ def verbs():
     groups["OPTIONS_RUNTIME"] += groups["OPTIONS_ORT"]
     names = re.findall(r"^VERB\((\w+)\)$", (ROOT / "cli/verbs.def").read_text(), re.M)
     for verb in [*names, "pith"]:
-        path = ROOT / ("cli/main.c" if verb == "pith" else f"cli/cmd_{verb}.c")
+        path = ROOT / ("cli/main.c" if verb == "pith" else f"cli/verbs/cmd_{verb}.c")
         table = re.search(r"static const option options\[\] = \{(.*?)\n\};", path.read_text(), re.S).group(1)
         used = re.findall(r"(?:\bAT|OPTION_PLACE)\((\w+),", table)
         for group in re.findall(r"(OPTIONS_\w+)\(", table):
@@ -104,7 +104,7 @@ def cell(text):
 
 HEAD = """# Options
 
-This page is made from `cli/options.def` and `cli/presets.def` by `make docs`.
+This page is made from `cli/options/options.def` and `cli/options/presets.def` by `make docs`.
 
 A value is looked for in this order; the first that is there counts:
 

@@ -1,4 +1,4 @@
-"""Prints the coefficients of src/kernels/vmath.h: minimax fits, coefficients rounded to f32.
+"""Prints the coefficients of src/engine/kernels/vmath.h: minimax fits, coefficients rounded to f32.
 
 Each fit equioscillates weight * (target - polynomial), the weight turning it into an error relative to the function
 that is computed. Needs mpmath."""

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/piece_file.h"
+#include "cli/select/piece_file.h"
 
 /* Which entries of which file make up a kind of piece. */
 static const struct {
@@ -331,13 +331,13 @@ static void write_list(const trim *t, const char *file) {
 
 /* ---- what is left out ---- */
 
-/* Kinds whose pieces models name in other words, see base/dropped.h. */
+/* Kinds whose pieces models name in other words, see base/left_out_pieces.h. */
 static bool is_small(piece_kind kind) {
     return kind == PIECE_READERS || kind == PIECE_FAMILIES || kind == PIECE_TASKS || kind == PIECE_MODULES ||
            kind == PIECE_HEADS || kind == PIECE_TOKENIZER_SOURCES || kind == PIECE_RUNTIMES || kind == PIECE_PARTS;
 }
 
-/* FNV-1a, as base/dropped.c has it. */
+/* FNV-1a, as base/left_out_pieces.c has it. */
 static void write_hash(FILE *to, const char *kind, const char *name, const char *dtype) {
     char text[3 * NAME_MOST];
     uint32_t hash = 2166136261u;

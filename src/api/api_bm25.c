@@ -1,7 +1,7 @@
 /* api_bm25.c - the public functions of pith/bm25.h. */
 #include "api/entry.h"
-#include "lexical/bm25.h"
-#include "lexical/stemmer.h"
+#include "models/lexical/bm25.h"
+#include "models/lexical/stemmer.h"
 
 const char *pith_bm25_languages(void) { return pith_stemmer_languages; }
 

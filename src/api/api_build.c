@@ -1,6 +1,6 @@
 /* api_build.c - the public functions of pith/build.h. */
 #include "api/entry.h"
-#include "model/build_info.h"
+#include "models/describe/build_info.h"
 
 pith_status pith_build_report(pith_build_info *info, pith_error *err) { PITH_ENTRY(pith_build_info_fill(info, err)); }
 

@@ -1,6 +1,6 @@
 /* api_detect.c - the public functions of pith/detect.h. */
 #include "api/entry.h"
-#include "model/detection.h"
+#include "models/faces/detection.h"
 
 void pith_faces_free(pith_faces *faces) { pith_faces_release(faces); }
 

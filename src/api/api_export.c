@@ -1,6 +1,6 @@
 /* api_export.c - the public function of pith/export.h. */
 #include "api/entry.h"
-#include "model/exported.h"
+#include "formats/export/export_model.h"
 
 pith_status pith_model_export(const char *model, const pith_export_options *options,
                               int (*write)(void *user, const void *data, size_t size),

@@ -1,12 +1,12 @@
 /* api_model.c - the public functions of pith/model.h. */
 #include "api/entry.h"
-#include "hub/hub.h"
-#include "model/check.h"
-#include "model/describe.h"
-#include "model/embedding.h"
-#include "model/engine.h"
-#include "model/open.h"
-#include "model/saved.h"
+#include "models/hub/hub.h"
+#include "models/describe/compare_graphs.h"
+#include "models/describe/describe.h"
+#include "models/encode/embed_texts.h"
+#include "models/open/model_runtime.h"
+#include "models/open/open.h"
+#include "models/save/save_model.h"
 
 pith_status pith_model_open(pith_model **model, const char *path, const pith_open_options *options, pith_error *err) {
     PITH_ENTRY(pith_model_make(model, pith_origin_path(path), options, err));

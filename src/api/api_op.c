@@ -1,7 +1,7 @@
 /* api_op.c - the public functions of pith/op.h. */
 #include "pith/op.h"
 
-#include "ops/custom.h"
+#include "engine/ops/custom/custom.h"
 
 static const pith_node *api_node(const pith_op_node *node) { return (const pith_node *)node; }
 

@@ -1,7 +1,7 @@
 /* api_profile.c - the public functions of pith/profile.h. */
 #include "api/entry.h"
-#include "base/clock.h"
-#include "exec/profile.h"
+#include "base/os/clock.h"
+#include "engine/exec/profile.h"
 
 pith_status pith_profile_create(pith_profile **profile, const pith_allocator *allocator, pith_error *err) {
     return pith_profiling_create(profile, allocator, err);

@@ -1,6 +1,6 @@
 /* api_quantize.c - the public functions of pith/quantize.h. */
 #include "api/entry.h"
-#include "quantize/smaller.h"
+#include "models/quantize/quantize_vectors.h"
 
 size_t pith_quantize_row_bytes(int32_t type, size_t dim) { return pith_smaller_row_bytes(type, dim); }
 

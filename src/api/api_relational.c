@@ -2,11 +2,11 @@
 #include "api/entry.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "baseline/baseline.h"
-#include "relational/database.h"
-#include "relational/rdb_keep.h"
-#include "relational/trainer.h"
-#include "relational_onnx/relational_onnx.h"
+#include "tables/baseline/baseline.h"
+#include "tables/database/database.h"
+#include "tables/database/rdb_keep.h"
+#include "tables/network/trainer.h"
+#include "tables/onnx/relational_onnx.h"
 
 pith_status pith_database_draft(const char *source, void (*write)(void *user, const char *text, size_t size),
                                 void *user, pith_error *err) {

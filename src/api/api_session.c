@@ -1,8 +1,8 @@
 /* api_session.c - the public functions of pith/session.h. */
 #include "api/entry.h"
-#include "model/session.h"
-#include "onnx/onnx_write.h"
-#include "onnx/value_file.h"
+#include "models/session/session.h"
+#include "formats/onnx/onnx_write.h"
+#include "formats/onnx/value_file.h"
 
 size_t pith_model_input_count(const pith_model *model) { return model->graph->input_count; }
 size_t pith_model_output_count(const pith_model *model) { return model->graph->output_count; }

@@ -1,6 +1,6 @@
 /* api_session_pool.c - the public functions of pith/session_pool.h. */
 #include "api/entry.h"
-#include "model/session_pool.h"
+#include "models/session/session_pool.h"
 
 pith_status pith_session_pool_create(pith_session_pool **pool, const pith_model *model,
                                      const pith_session_pool_options *options, pith_error *err) {

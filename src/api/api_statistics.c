@@ -1,6 +1,6 @@
 /* api_statistics.c - the public functions of pith/statistics.h. */
 #include "api/entry.h"
-#include "model/statistics.h"
+#include "models/describe/statistics.h"
 
 pith_status pith_model_statistics(pith_statistics *statistics, const pith_model *model, pith_error *err) {
     return pith_model_read_statistics(statistics, model, err);

@@ -1,7 +1,7 @@
 /* api_tensor.c - the public functions of pith/tensor.h. */
 #include "api/entry.h"
 #include "base/dtype.h"
-#include "kernels/tensor_convert.h"
+#include "engine/kernels/tensor_convert.h"
 #include "pith/tensor.h"
 
 const char *pith_element_name(int32_t dtype) { return pith_dtype_name(dtype); }

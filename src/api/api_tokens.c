@@ -1,7 +1,7 @@
 /* api_tokens.c - the public functions of pith/tokens.h. */
 #include "api/entry.h"
-#include "model/lone_tokenizer.h"
-#include "model/model.h"
+#include "models/open/open_tokenizer.h"
+#include "models/model.h"
 #include "text/token_rows.h"
 #include "text/tokenizer.h"
 

@@ -1,8 +1,8 @@
 /* api_transform.c - the public functions of pith/transform.h. */
 #include "api/entry.h"
-#include "model/converted.h"
-#include "model/optimized_model.h"
-#include "model/quantized_model.h"
+#include "formats/export/convert_model.h"
+#include "formats/export/optimize_model.h"
+#include "formats/export/quantize_model.h"
 
 pith_status pith_model_quantize(const char *model, const pith_quantize_model_options *options,
                                 int (*write)(void *user, const void *data, size_t size),

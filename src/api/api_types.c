@@ -1,7 +1,7 @@
 /* api_types.c - the public functions of pith/types.h. */
 #include "api/entry.h"
-#include "base/threads.h"
-#include "base/utf8.h"
+#include "base/os/threads.h"
+#include "base/unicode/utf8.h"
 
 #define TEXT_OF_VALUE(x) #x
 #define TEXT_OF(x) TEXT_OF_VALUE(x)

@@ -6,7 +6,7 @@
 #ifndef PITH_API_ENTRY_H
 #define PITH_API_ENTRY_H
 
-#include "base/cpu.h"
+#include "base/os/cpu.h"
 #include "pith/types.h"
 
 /* The body of a public function that computes. `call` is an expression of type pith_status, which is returned. */

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "base/memory.h"
+#include "base/memory/memory.h"
 
 /* Returns the bits of one element (4 for U4, 128 for a string, which is a pith_str), or 0 for an unknown dtype. */
 int pith_dtype_bits(int dtype);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/text_out.h"
-#include "base/utf8.h"
+#include "base/unicode/utf8.h"
 
 /* If a message is too long, its last CAUSE_SIZE bytes are kept, because the cause stands at the end, and CUT replaces
  * the middle. Larger keeps more of the cause and less of the place. */

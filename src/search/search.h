@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-#include "base/memory.h"
-#include "kernels/scores.h"
+#include "base/memory/memory.h"
+#include "engine/kernels/scores.h"
 #include "pith/search.h"
 #include "search/top.h"
 

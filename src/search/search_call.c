@@ -5,9 +5,9 @@
 
 #include "base/caller_options.h"
 #include "base/checked.h"
-#include "base/cpu.h"
+#include "base/os/cpu.h"
 #include "base/error.h"
-#include "base/threads.h"
+#include "base/os/threads.h"
 #include "search/search.h"
 
 /* A block of queries is read once for each few rows, so it should stay in L2; more queries in it mean fewer readings of

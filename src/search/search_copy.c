@@ -7,8 +7,8 @@
 #include "base/cancel.h"
 #include "base/checked.h"
 #include "base/error.h"
-#include "base/threads.h"
-#include "kernels/small.h"
+#include "base/os/threads.h"
+#include "engine/kernels/small_floats.h"
 #include "search/search.h"
 
 /* Rows of a task: enough that taking one costs nothing beside the work. */

@@ -4,10 +4,10 @@
 
 #include "base/caller_options.h"
 #include "base/checked.h"
-#include "base/cpu.h"
+#include "base/os/cpu.h"
 #include "base/error.h"
-#include "base/threads.h"
-#include "kernels/small.h"
+#include "base/os/threads.h"
+#include "engine/kernels/small_floats.h"
 #include "search/search.h"
 
 /* The size and the alignment of a row's element, or 0. */

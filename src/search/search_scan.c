@@ -5,7 +5,7 @@
 #include "base/cancel.h"
 #include "base/checked.h"
 #include "base/error.h"
-#include "base/threads.h"
+#include "base/os/threads.h"
 #include "search/search.h"
 
 /* Bytes of a part. Larger parts leave threads idle at the end; smaller ones make threads fetch them too often, and

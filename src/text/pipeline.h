@@ -17,13 +17,13 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/dropped.h"
+#include "base/left_out_pieces.h"
 #include "base/error.h"
-#include "base/json.h"
-#include "base/map.h"
+#include "base/formats/json.h"
+#include "base/memory/span_map.h"
 #include "base/str.h"
-#include "base/utf8.h"
-#include "text/habits.h"
+#include "base/unicode/utf8.h"
+#include "text/model_habits.h"
 
 /* ---- text and pieces ---- */
 
@@ -167,7 +167,7 @@ typedef struct pith_loader {
     const pith_allocator *allocator;
     pith_error *err;
     const char *path;                     /* of the file or directory, for messages */
-    pith_str frozen;                      /* the model's tables (frozen.h); data NULL: they are read and built */
+    pith_str frozen;                      /* the model's tables (compiled_tokenizer.h); data NULL: they are read and built */
     struct pith_tokenizer_config *config; /* config_files.h; fields are empty where the files are missing */
     const pith_log *log;                  /* may be NULL */
     const char *json_name;                /* of the tokenizer.json whose keys are noted (key_report.h); NULL: none */
@@ -189,7 +189,7 @@ extern const char pith_step_replaced;
 enum {
     PITH_STEP_ASCII_NOOP = 1u << 0, /* leaves ASCII text as it is: the framework skips it there */
     PITH_STEP_REWRITES = 1u << 1,   /* a pre-tokenizer that writes out; normalizers always do */
-    /* About the place before a single space that stands between two ASCII letters, see prefix.h. LOCAL: what comes of
+    /* About the place before a single space that stands between two ASCII letters, see first_tokens.h. LOCAL: what comes of
      * the text before it does not depend on what follows, but for the piece that holds the place, and the space stays.
      * CUTS: pieces always end there. */
     PITH_STEP_LOCAL = 1u << 2,
@@ -242,7 +242,7 @@ typedef struct pith_model_desc {
 } pith_model_desc;
 
 struct pith_decoding;
-/* Decoders work on a list of token strings; text/decode.h says how. */
+/* Decoders work on a list of token strings; text/decoders/decode.h says how. */
 typedef struct pith_decoder_desc {
     const char *name;
     pith_parse_fn *parse;
@@ -294,8 +294,8 @@ struct pith_tokenizer {
     const pith_model_desc *model;
     const void *model_self;
     const void *fused;            /* NULL: step by step */
-    struct pith_added *added;     /* added.h */
-    struct pith_framing *framing; /* framing.h */
+    struct pith_added *added;     /* added_tokens.h */
+    struct pith_framing *framing; /* post_processing.h */
     const struct pith_tokenizer_config *config;
     struct pith_encoding_pool *calls;
     pith_setting *settings; /* everything but the model and added tokens, in the order of reading */
@@ -304,7 +304,7 @@ struct pith_tokenizer {
     size_t key_count, key_capacity;
     pith_str file;      /* that it was read from; data NULL: none */
     int32_t unknown_id; /* tokens of this id have the text they were found as, in the peer too; -1: there is none */
-    bool begins_alone;  /* see prefix.h */
+    bool begins_alone;  /* see first_tokens.h */
     bool needs_origins; /* a step asks where a piece begins in the source */
     bool from_frozen;   /* token strings are unchecked; check them before showing them */
     bool left;          /* texts are cut at their beginning, if the caller does not say */

@@ -2,7 +2,7 @@
 #ifndef PITH_TEXT_TOKEN_ROWS_H
 #define PITH_TEXT_TOKEN_ROWS_H
 
-#include "base/memory.h"
+#include "base/memory/memory.h"
 #include "pith/tokens.h"
 
 /* PITH_ERR_ARGUMENT unless the struct is one of this library's version. */

@@ -3,14 +3,14 @@
 
 #include <pthread.h>
 
-#include "base/account.h"
-#include "base/cpu.h"
-#include "base/threads.h"
-#include "text/added.h"
-#include "text/config_files.h"
+#include "base/memory/account.h"
+#include "base/os/cpu.h"
+#include "base/os/threads.h"
+#include "text/added_tokens.h"
+#include "text/sources/config_files.h"
 #include "text/encoding.h"
-#include "text/framing.h"
-#include "text/prefix.h"
+#include "text/post_processing.h"
+#include "text/first_tokens.h"
 #include "text/token_rows.h"
 
 void pith_tokenizer_unload(pith_tokenizer *tokenizer) {

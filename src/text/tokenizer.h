@@ -7,7 +7,7 @@
 #ifndef PITH_TEXT_TOKENIZER_H
 #define PITH_TEXT_TOKENIZER_H
 
-#include "base/memory.h"
+#include "base/memory/memory.h"
 #include "pith/tokens.h"
 
 /* dir_or_file: a directory with tokenizer files or one such file. The error lists the files that were looked for. All
@@ -27,7 +27,7 @@ pith_status pith_tokenizer_load_as(pith_tokenizer **tokenizer, const char *dir_o
  */
 pith_status pith_tokenizer_load_bytes(pith_tokenizer **tokenizer, pith_str bytes, const pith_open_options *options,
                                       pith_arena *arena, pith_error *err);
-/* The frozen form of a tokenizer (text/frozen.h), in arena, 64-byte aligned. The same files give the same bytes. */
+/* The frozen form of a tokenizer (text/compiled_tokenizer.h), in arena, 64-byte aligned. The same files give the same bytes. */
 pith_status pith_tokenizer_freeze(pith_str *frozen, const pith_tokenizer *tokenizer, pith_arena *arena,
                                   pith_error *err);
 /* Opens a tokenizer from its frozen form, which must be aligned to 64 bytes, unchanged, and outlive the tokenizer. The

@@ -7,7 +7,7 @@
  * with one child fill the holes. */
 #include "text/trie.h"
 
-#include "text/frozen.h"
+#include "text/compiled_tokenizer.h"
 
 /* MAX_SLOTS: slots that a base can address. BLOCK: slots whose bases are tried at once, one per byte value.
  * OPEN_BLOCKS: blocks with room that are searched; more make the table a little denser and building slower. */

@@ -2,7 +2,7 @@
  * whose strings pile up in one place is refused instead of being searched slowly; only a hostile one does. */
 #include "text/vocab.h"
 
-#include "text/frozen.h"
+#include "text/compiled_tokenizer.h"
 
 /* How many slots a string may lie from its place. Random strings stay below 40 at a million entries, so a vocabulary
  * that exceeds the limit is hostile and refused. */

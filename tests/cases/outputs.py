@@ -1,4 +1,4 @@
-"""No output is an input or another output: every pair of options of every verb, made from cli/options.def; what stays when work fails."""
+"""No output is an input or another output: every pair of options of every verb, made from cli/options/options.def; what stays when work fails."""
 import os
 import re
 import subprocess
@@ -23,7 +23,7 @@ def table():
     for verb, rows in sorted(verbs.items()):
         if verb == "pith":
             continue
-        text = (SOURCE / f"cli/cmd_{verb}.c").read_text()
+        text = (SOURCE / f"cli/verbs/cmd_{verb}.c").read_text()
         yield (verb, [r for r in rows if r.get("file") in WRITTEN], [r for r in rows if r.get("file") in READ],
                re.search(r"^    \.takes = ", text, re.M) is not None)
 

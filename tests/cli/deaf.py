@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each row of cli/options.def names a test that fails when the option has no effect: it is run with and without that.
+"""Each row of cli/options/options.def names a test that fails when the option has no effect: it is run with and without that.
 
 usage: deaf.py PITH_DEAF SOURCE_DIR [ID...]
 PITH_DEAF is the command with options that have no effect when $PITH_DEAF_TO names them (see option_heeded).

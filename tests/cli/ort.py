@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""required_operators.config of ONNX Runtime: what `pith select` reads and writes, and cli/ort_fusions.def beside ONNX Runtime itself.
+"""required_operators.config of ONNX Runtime: what `pith select` reads and writes, and cli/select/ort_fusions.def beside ONNX Runtime itself.
 
 usage: ort.py PITH SOURCE_DIR [unittest arguments]; PITH lies in its build directory
 """
@@ -24,7 +24,7 @@ sys.path.insert(0, str(SOURCE / "tests/select"))
 import small
 MODELS = [Path(os.environ["PITH_ORT_MODELS"])] if "PITH_ORT_MODELS" in os.environ else [SOURCE / "tests/data" / d for d in ("models", "yunet")]
 LEVELS = ("DISABLE_ALL", "ENABLE_BASIC", "ENABLE_EXTENDED", "ENABLE_LAYOUT", "ENABLE_ALL")
-ROWS = re.findall(r'^ORT_FUSION\("([^"]*)", "([^"]*)"\)$', (SOURCE / "cli/ort_fusions.def").read_text(), re.M)
+ROWS = re.findall(r'^ORT_FUSION\("([^"]*)", "([^"]*)"\)$', (SOURCE / "cli/select/ort_fusions.def").read_text(), re.M)
 
 
 def operators(graph):

@@ -32,11 +32,11 @@ QUERY = ("SELECT customer_id AS anchor, t AS time, (SELECT count(*) FROM orders 
          "ORDER BY 2, customer_id")
 
 
-META, SCHEMA = 1, 13  # PITH_RDB_META and PITH_RDB_SCHEMA of src/relational/rdb.h
+META, SCHEMA = 1, 13  # PITH_RDB_META and PITH_RDB_SCHEMA of src/tables/database/rdb.h
 
 
 def sections(data):
-    """The sections of a database file (src/relational/rdb_file.h): kind, two numbers, and what it holds."""
+    """The sections of a database file (src/tables/database/rdb_file.h): kind, two numbers, and what it holds."""
     count, = struct.unpack_from("<I", data, 32)
     rows = [struct.unpack_from("<IIIIQQ", data, 64 + 32 * i) for i in range(count)]
     return {(kind, a, b): data[offset:offset + size] for kind, a, b, _, offset, size in rows}

@@ -32,7 +32,7 @@ class Known(unittest.TestCase):
         return json.loads(pith("models", "--json", *arguments).stdout)["models"]
 
     def test_list(self):
-        rows = (SOURCE / "cli/known_models.def").read_text().count("\nMODEL(")
+        rows = (SOURCE / "cli/hub/known_models.def").read_text().count("\nMODEL(")
         models = self.models()
         self.assertEqual(len(models), rows)
         self.assertEqual({m["kind"] for m in models}, {"dense", "sparse", "multi-vector", "rerank", "image"})

@@ -3,8 +3,8 @@
  * usage: use_head MODEL_DIR TEXT... */
 #include <stdio.h>
 
-#include "heads/energy.h"
-#include "model/model.h"
+#include "models/heads/energy.h"
+#include "models/model.h"
 
 int main(int argc, char **argv) {
     pith_error err = PITH_ERROR_INIT;

@@ -2,7 +2,7 @@
 #ifndef PITH_TESTS_FAR_H
 #define PITH_TESTS_FAR_H
 
-#include "backend/backend.h"
+#include "engine/backend/backend.h"
 
 enum { FAR_ALL = 0, FAR_NONE = UINT32_MAX };
 

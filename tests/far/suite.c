@@ -10,7 +10,7 @@
 
 #include "base/dtype.h"
 #include "far.h"
-#include "onnx/onnx.h"
+#include "formats/onnx/onnx.h"
 #include "pith/pith.h"
 
 enum { MOST_INPUTS = 256 };

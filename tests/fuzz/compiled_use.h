@@ -2,7 +2,7 @@
 #ifndef PITH_TEST_COMPILED_USE_H
 #define PITH_TEST_COMPILED_USE_H
 
-#include "base/hash.h"
+#include "base/checksum.h"
 #include "pith/image.h"
 #include "run_ones.h"
 

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "run_ones.h"
 
 enum { HANG_SECONDS = 300, SIZE_MAX_BYTES = 1 << 20 };

@@ -3,7 +3,7 @@
  * bytes. */
 #include <stdlib.h>
 
-#include "text/frozen.h"
+#include "text/compiled_tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

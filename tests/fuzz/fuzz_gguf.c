@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "hf/gguf.h"
-#include "hf/gguf_model.h"
+#include "formats/weights/gguf/gguf.h"
+#include "models/architectures/gguf_model.h"
 #include "text/tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 
 #include "../unit/kernel_families.h"
-#include "kernels/attention.h"
-#include "kernels/binary.h"
-#include "kernels/gemm.h"
-#include "kernels/norm.h"
-#include "kernels/reduce.h"
-#include "kernels/unary.h"
+#include "engine/kernels/attention.h"
+#include "engine/kernels/binary.h"
+#include "engine/kernels/gemm.h"
+#include "engine/kernels/norm.h"
+#include "engine/kernels/reduce.h"
+#include "engine/kernels/unary.h"
 
 enum { MOST = 512, LEVELS = PITH_ISA_COUNT };
 

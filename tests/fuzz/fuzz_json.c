@@ -2,8 +2,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "base/json.h"
-#include "base/utf8.h"
+#include "base/formats/json.h"
+#include "base/unicode/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "onnx/onnx_text.h"
+#include "formats/onnx/onnx_text.h"
 #include "pith/pith.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hf/torch_file.h"
+#include "formats/weights/torch/torch_file.h"
 
 /* A pickle's values take at most about 150 times its bytes; tensors with strides are copied once. */
 enum { MEMORY_PER_BYTE = 256, MEMORY_LEAST = 1 << 20 };

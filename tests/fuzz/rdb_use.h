@@ -9,11 +9,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/hash.h"
-#include "baseline/baseline.h"
-#include "relational/database.h"
-#include "relational/rdb_file.h"
-#include "relational/trainer.h"
+#include "base/checksum.h"
+#include "tables/baseline/baseline.h"
+#include "tables/database/database.h"
+#include "tables/database/rdb_file.h"
+#include "tables/network/trainer.h"
 
 enum { RDB_USE_MEMORY = 400 << 20 };
 

@@ -181,7 +181,7 @@ def protobuf_of(descriptor, known=None):
     return table
 
 
-# ---- compiled models: src/compiled, src/model/saved_*.c, src/text/frozen.h ----
+# ---- compiled models: src/formats/compiled, src/models/save/*.c, src/text/compiled_tokenizer.h ----
 
 class U32(int):
     pass
@@ -246,7 +246,7 @@ class Reader:
         return [read() for read in readers]
 
     def end(self, tree):
-        assert self.at == len(self.data), "the reader of compiled models in trees.py is not that of src/compiled"
+        assert self.at == len(self.data), "the reader of compiled models in trees.py is not that of src/formats/compiled"
         return tree
 
     # types and tensors

@@ -24,11 +24,11 @@ import fuzz_fusions
 
 def loosened(condition):
     """(file, its text with the condition loosened)."""
-    source = ROOT / "src/opt" / condition.file
+    source = ROOT / "src/engine/opt" / condition.file
     words = r"(?<!\w)" + r"\s+".join(re.escape(word) for word in condition.old.split())
     text, count = re.subn(words, lambda _: condition.new, source.read_text())
     if count != 1:
-        sys.exit(f"src/opt/{condition.file} has this {count} times, so loosened.py has to follow it:\n{condition.old}")
+        sys.exit(f"src/engine/opt/{condition.file} has this {count} times, so loosened.py has to follow it:\n{condition.old}")
     return source, text
 
 
@@ -50,7 +50,7 @@ def plant(bench, condition):
     source, text = loosened(condition)
     made = bench.compile(source, text, "-Wno-error")
     if not made or not bench.runner.link("pith", made, source):
-        sys.exit(f"src/opt/{condition.file}: '{condition.what}' does not compile")
+        sys.exit(f"src/engine/opt/{condition.file}: '{condition.what}' does not compile")
     return str(bench.folder / "pith")
 
 

@@ -2,7 +2,7 @@
  * without their types, as in select/tables.c, so no header of a new family is needed. */
 #include "kernel_digest.h"
 
-#include "base/part.h"
+#include "base/optional_part.h"
 
 #define LEVEL_FN(isa, family, suffix) [PITH_ISA_##isa] = (pith_kernel_fn *)pith_k_##family##_##suffix##_##isa,
 #define LEVEL_DECLARE(isa, family, suffix) void pith_k_##family##_##suffix##_##isa(void);
@@ -19,5 +19,5 @@ const pith_kernel_row pith_kernel_table[] = {
 };
 const size_t pith_kernel_table_count = COUNT(pith_kernel_table);
 
-/* base/cpu.c looks for parts; nothing here needs one. */
+/* base/os/cpu.c looks for parts; nothing here needs one. */
 const pith_part *const pith_part_table[] = { NULL };

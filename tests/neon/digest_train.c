@@ -1,7 +1,7 @@
-/* digest_train.c - the kernels of kernels/train.h on fixed input. */
+/* digest_train.c - the kernels of engine/kernels/train.h on fixed input. */
 #include "kernel_digest.h"
 
-#include "kernels/train.h"
+#include "engine/kernels/train.h"
 
 /* Cells with one key to twenty. The backward pass reads any numbers as the forward pass's results. */
 static void run_key_attention(const call *c) {

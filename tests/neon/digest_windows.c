@@ -3,13 +3,13 @@
 
 #include <stdlib.h>
 
-#include "kernels/arg_lanes.h"
-#include "kernels/conv.h"
-#include "kernels/conv_bytes.h"
-#include "kernels/grid.h"
-#include "kernels/move.h"
-#include "kernels/pool_rows.h"
-#include "kernels/taps.h"
+#include "engine/kernels/arg_lanes.h"
+#include "engine/kernels/conv.h"
+#include "engine/kernels/conv_bytes.h"
+#include "engine/kernels/grid_sample.h"
+#include "engine/kernels/move.h"
+#include "engine/kernels/pool_rows.h"
+#include "engine/kernels/sliding_windows.h"
 
 /* The family chooses one way by sizes; both ways are run as well. */
 #define CONV_WAY(isa, name) [PITH_ISA_##isa] = pith_k_##name##_##isa,

@@ -21,15 +21,15 @@ build() {
     shift 2
     mkdir -p "$out"
     rm -f "$out"/*.o
-    for file in "$source"/src/base/cpu.c "$source"/src/base/dtype.c "$source"/src/base/half.c "$source"/src/base/part.c \
-        "$source"/src/base/used.c "$source"/src/kernels/*.c "$source"/tests/neon/*.c; do
+    for file in "$source"/src/base/os/cpu.c "$source"/src/base/dtype.c "$source"/src/base/half.c "$source"/src/base/optional_part.c \
+        "$source"/src/base/piece_listener.c "$source"/src/engine/kernels/*.c "$source"/tests/neon/*.c; do
         case $file in */k_*) continue ;; esac
         # shellcheck disable=SC2086
         $compiler $flags -c "$file" -o "$out/$(basename "$file" .c).o"
     done
     for pair in "$@"; do
         level=${pair%%,*}
-        for file in "$source"/src/kernels/k_*.c; do
+        for file in "$source"/src/engine/kernels/k_*.c; do
             # shellcheck disable=SC2046,SC2086
             $compiler $flags $(echo "${pair#"$level"}" | tr , ' ') -DPITH_ISA="$level" -DPITH_LEVEL_"$level"=1 \
                 -c "$file" -o "$out/$(basename "$file" .c)_$level.o"

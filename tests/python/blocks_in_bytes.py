@@ -1,4 +1,4 @@
-"""The definition of com.microsoft's MatMulNBits with accuracy_level 4 as Pith computes it (src/kernels/gemm_blocks.h), in NumPy."""
+"""The definition of com.microsoft's MatMulNBits with accuracy_level 4 as Pith computes it (src/engine/kernels/gemm_blocks.h), in NumPy."""
 import numpy as np
 
 

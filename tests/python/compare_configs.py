@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the keys that families list (src/hf/hf_keys.h) with the configuration classes of transformers.
+"""Compares the keys that families list (src/models/architectures/hf_keys.h) with the configuration classes of transformers.
 
 usage: compare_configs.py     (with the Python of tests/references_4.txt, then of tests/references_5.txt)
 Every key of a class must be in a list of its family, and a default that a list states must be the class's. A fixed value

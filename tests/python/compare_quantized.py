@@ -524,7 +524,7 @@ class Levels(Quantized):
                     np.testing.assert_array_equal(vectors(model, lines[:5], isa=isa), wanted[:5])
 
     def test_f32(self):
-        """What cannot be taken in 8 bits has the bits of level 0: see ops/nbits_int8.h. Levels 1 to 3 always have."""
+        """What cannot be taken in 8 bits has the bits of level 0: see engine/ops/shared/nbits_int8.h. Levels 1 to 3 always have."""
         random = np.random.default_rng(5)
         x = random.standard_normal((5, 96)).astype(np.float32)
         b, scales, z = self.drawn(random, 4, 32, 96, 20)

@@ -4,7 +4,7 @@ tests/data/cases/module-classes.txt and module-keys.json.
 
 usage: list_modules.py [--check | --keys]      (needs sentence-transformers: tests/references_5.txt, tests/references_4.txt)
 A class that is not in the file must get a line in src/select/modules.def, MODULE or REFUSED, and then one in the file. A key
-that is not in the file must get into the keys of the class (src/hf/module_*.c), and then into the file. --keys adds the keys of
+that is not in the file must get into the keys of the class (src/models/modules/module_*.c), and then into the file. --keys adds the keys of
 the installed version to the file.
 """
 import importlib

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "ops/attrs.h"
+#include "engine/ops/shared/attrs.h"
 
 static const char *const kinds[] = {
     [PITH_ATTR_FLOAT] = "float",   [PITH_ATTR_INT] = "int",         [PITH_ATTR_STRING] = "string",

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "text/frozen.h"
+#include "base/os/clock.h"
+#include "text/compiled_tokenizer.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

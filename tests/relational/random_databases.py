@@ -221,7 +221,7 @@ def write(folder, tables, schema):
 
 
 class Rdb:
-    """A database file, read as src/relational/rdb.h describes it."""
+    """A database file, read as src/tables/database/rdb.h describes it."""
 
     def __init__(self, path):
         self.bytes = path.read_bytes()

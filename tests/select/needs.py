@@ -65,8 +65,8 @@ class Tables(unittest.TestCase):
             if path.stem not in OTHER_LISTS and path.stem != "extra_ops":  # those tell of themselves, as registered ones do
                 self.assertIn(f'"select/{path.name}"', told)
         self.assertIn("pith_custom_first()", told)
-        kinds = re.search(r"piece_kind_names\[PIECE_KINDS\] = {(.*?)}", (SOURCE / "cli/piece_list.c").read_text(), re.S).group(1)
-        enum = re.search(r"typedef enum piece_kind {(.*?)}", (SOURCE / "cli/piece_list.h").read_text(), re.S).group(1)
+        kinds = re.search(r"piece_kind_names\[PIECE_KINDS\] = {(.*?)}", (SOURCE / "cli/select/piece_list.c").read_text(), re.S).group(1)
+        enum = re.search(r"typedef enum piece_kind {(.*?)}", (SOURCE / "cli/select/piece_list.h").read_text(), re.S).group(1)
         self.assertEqual([k.upper() for k in re.findall(r'"(\w+)"', kinds)], re.findall(r"PIECE_(\w+)", enum)[:-1])
 
     def test_needs_names_what_exists(self):
@@ -88,7 +88,7 @@ class Tables(unittest.TestCase):
         self.assertEqual(set(entries("heads", "HEAD")) - set(kernels["heads"]), set(), "add KERNELS(heads, …) to src/select/needs.def")
         named = set().union(*(words for pieces in kernels.values() for words in pieces.values()))
         self.assertEqual(set(entries("kernels", "KERNEL", "PLAIN")) - named, set(), "say in src/select/needs.def who needs these kernels")
-        owners = {name for path in (SOURCE / "src/ops").glob("op_*.c")
+        owners = {name for path in (SOURCE / "src/engine/ops").rglob("op_*.c")
                   for name, body in re.findall(r"^const pith_op pith_op_(\w+) = {(.*?)^}?[^\n]*};", path.read_text(), re.M | re.S)
                   if re.search(r'\.attrs = "(?:[^"]*; )?\w+ graph\b', body)}
         self.assertGreater(len(owners), 5)
@@ -98,7 +98,7 @@ class Tables(unittest.TestCase):
         """The operators that a pass writes as text are those of its line."""
         operators = set(entries("ops", "OP"))
         for piece, made in needs("MAKES")["passes"].items():
-            text = (SOURCE / f"src/opt/pass_{piece}.c").read_text()
+            text = (SOURCE / f"src/engine/opt/pass_{piece}.c").read_text()
             named = {symbol(f"{d}::{n}" if d else n) for d, n in
                      re.findall(r'pith_graph_add_node\([^"]*"([\w.]*)",\s*"(\w+)"', text)}
             self.assertEqual((named & operators) - made, set(), f"MAKES(passes, {piece}, …)")

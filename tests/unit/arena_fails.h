@@ -21,8 +21,8 @@
 
 #include <cmocka.h>
 
-#include "base/memory.h"
-#include "base/poison.h"
+#include "base/memory/memory.h"
+#include "base/memory/poison.h"
 
 /* DEPTH: calls above the one that asks which tell two requests apart. FILL: the bytes of a guard; in a poison build
  * those of pith_poison, because a reset of the arena poisons pieces and guards alike. */

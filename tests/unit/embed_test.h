@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
-#include "base/json.h"
+#include "base/os/file.h"
+#include "base/formats/json.h"
 #include "base/str.h"
 #include "pith/pith.h"
 

@@ -1,7 +1,7 @@
 /* false_ort.c - libraries that say they are ONNX Runtime, for test_runtime_ort.c.
  *
  * FALSE_ORT_KIND: 0: without the symbol; 1: GetApi returns NULL; 2: version 1.3; 3: a library with every function of
- * runtime/ort_slots.def. It runs any model as y = x + 1000 on its one input "X" and output "Y", writes down what it is
+ * engine/runtime/ort_slots.def. It runs any model as y = x + 1000 on its one input "X" and output "Y", writes down what it is
  * told, counts what it has made, and fails where it is told to. */
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "false_ort.h"
-#include "runtime/ort_library.h"
+#include "engine/runtime/ort_library.h"
 
 #define EXPORT __attribute__((visibility("default")))
 extern false_ort_state false_ort_state_now;
@@ -310,7 +310,7 @@ static const void *table[300];
 static const void *get_api(uint32_t version) {
     if (FALSE_ORT_KIND < 3 || version > ORT_API_ALL) return NULL;
 #define SLOT(index, name, since, result, parameters) table[index] = (const void *)false_##name;
-#include "runtime/ort_slots.def"
+#include "engine/runtime/ort_slots.def"
 #undef SLOT
     return table;
 }

@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "exec/executor.h"
+#include "engine/exec/executor.h"
 #include "failing_alloc.h"
-#include "ops/op.h"
+#include "engine/ops/op.h"
 
 /* Takes four inputs, outputs and captures at most. */
 static inline pith_graph *graph_new(pith_arena *arena, pith_graph *parent, pith_error *err) {

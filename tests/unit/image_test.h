@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "pith/image.h"
 #include "pith/image_module.h"
 

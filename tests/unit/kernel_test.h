@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-#include "base/cpu.h"
+#include "base/os/cpu.h"
 #include "kernel_families.h"
-#include "kernels/kernel.h"
+#include "engine/kernels/kernel.h"
 
 /* Levels that are built, usable here and not above PITH_ISA. */
 static inline int level_usable(int level) {

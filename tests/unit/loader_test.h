@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
+#include "base/os/file.h"
 
 static pith_arena arena;
 static pith_files files;

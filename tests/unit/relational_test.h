@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "pith/pith.h"
-#include "relational/database.h"
+#include "tables/database/database.h"
 
 #define SHOP PITH_TEST_DATA "/shop"
 

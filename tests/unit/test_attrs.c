@@ -5,7 +5,7 @@
 
 #include "graph_test.h"
 
-#include "ops/attrs.h"
+#include "engine/ops/shared/attrs.h"
 
 static pith_node *node(fixture *f, const char *domain, const char *op_type, int opset) {
     pith_node *made = pith_graph_add_node(f->graph, NULL, domain, op_type, NULL, 0, NULL, 1);

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "baseline/baseline.h"
+#include "tables/baseline/baseline.h"
 
 static pith_baseline fit(const pith_rdb *r, const pith_rdb_task *task, pith_baseline_kind kind, int threads) {
     pith_error err = PITH_ERROR_INIT;

@@ -10,12 +10,12 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
-#include "base/json.h"
+#include "base/os/file.h"
+#include "base/formats/json.h"
 #include "base/str.h"
 #include "failing_alloc.h"
-#include "lexical/murmur.h"
-#include "lexical/words.h"
+#include "base/murmur.h"
+#include "models/lexical/words.h"
 #include "pith/pith.h"
 
 #define STOPS PITH_TEST_DATA "/lexical/stops"

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "text/backtrack.h"
-#include "text/bpe.h"
+#include "text/models/bpe_longest.h"
+#include "text/models/bpe.h"
 #include "text/tokenizer.h"
 
 static unsigned draw(unsigned *random, unsigned below) {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "exec/bind.h"
+#include "engine/exec/binding.h"
 
 enum { SIZE = 24000, NODES = 60, SEEDS = 60 }; /* steps large enough that the estimate prefers branches */
 

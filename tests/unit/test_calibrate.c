@@ -4,10 +4,10 @@
  * With an argument the program calibrates with a few texts and writes their vectors to that file: so it runs itself
  * under PITH_ISA. */
 #include "embed_test.h"
-#include "base/utf8.h"
-#include "hub/hub.h"
-#include "quantize/made_texts.h"
-#include "text/unicode.h"
+#include "base/unicode/utf8.h"
+#include "models/hub/hub.h"
+#include "models/quantize/made_up_texts.h"
+#include "base/unicode/tokenizer_characters.h"
 
 enum { FEW = 6 };
 static const pith_str few[FEW] = {

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "opt/pass.h"
+#include "engine/opt/pass.h"
 
 extern const pith_pass pith_pass_channels_last;
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
-#include "base/character.h"
+#include "base/unicode/character.h"
 
 enum { ALL = 0x110000 };
 

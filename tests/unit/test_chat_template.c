@@ -1,6 +1,6 @@
 /* test_chat_template.c - chat templates beside what transformers makes of them (tests/python/make_chat.py). With the
  * name of a file, its templates are run instead: what Pith runs must give the same text. */
-#include "hf/chat_template.h"
+#include "models/chat/chat_template.h"
 #include "score_test.h"
 
 static const char *file_name = PITH_TEST_DATA "/rerankers/templates.jsonl";

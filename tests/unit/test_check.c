@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "opt/pass.h"
+#include "engine/opt/pass.h"
 #include "pith/pith.h"
 
 #define BERT PITH_TEST_DATA "/models/bert-base-script17-eager/model.onnx"

@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "base/cpu.h"
-#include "export/codes.h"
-#include "kernels/kernel.h"
-#include "kernels/quantize.h"
+#include "base/os/cpu.h"
+#include "formats/export/weight_codes.h"
+#include "engine/kernels/kernel.h"
+#include "engine/kernels/quantize.h"
 
 enum { K = 75, N = 37, ROWS = 400 };
 

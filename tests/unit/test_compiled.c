@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "compiled/compiled.h"
-#include "compiled/graph_bytes.h"
+#include "formats/compiled/compiled.h"
+#include "formats/compiled/graph_bytes.h"
 #include "embed_test.h"
 
 #define DIRECTORY PITH_BINARY_DIR "/compiled-forms"

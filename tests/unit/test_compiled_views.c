@@ -3,7 +3,7 @@
  * refuses, the file refuses with the same code. */
 #include <dirent.h>
 
-#include "compiled/compiled.h"
+#include "formats/compiled/compiled.h"
 #include "embed_test.h"
 #include "failing_alloc.h"
 #include "pith/encode.h"

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "base/account.h"
+#include "base/memory/account.h"
 #include "base/error.h"
-#include "exec/executor.h"
+#include "engine/exec/executor.h"
 #include "graph_test.h"
-#include "opt/pass.h"
+#include "engine/opt/pass.h"
 
 static pith_value *input(pith_graph *graph, const char *name, int dtype, int rank) {
     pith_value *value = graph_input(graph, name);

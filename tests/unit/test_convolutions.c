@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/window.h"
+#include "engine/kernels/window_shape.h"
 
 enum { SEEDS = 600, MOST = 1 << 19 };
 

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/file.h"
-#include "base/json.h"
+#include "base/os/file.h"
+#include "base/formats/json.h"
 #include "base/str.h"
-#include "base/utf8.h"
+#include "base/unicode/utf8.h"
 #include "text/tokenizer.h"
 
 enum { IDS_MAX = 2048, STREAM_MAX = 4096, PENDING_MAX = 256 };

@@ -12,9 +12,9 @@
 #include <cmocka.h>
 
 #include "failing_alloc.h"
-#include "heads/detector.h"
-#include "heads/head.h"
-#include "image/area.h"
+#include "models/faces/detector.h"
+#include "models/heads/head.h"
+#include "models/images/resize_area.h"
 #include "pith/detect.h"
 
 #define YUNET PITH_TEST_DATA "/yunet/yunet-s-640-other-sizes/model.onnx"

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "graph/dim.h"
+#include "engine/graph/symbolic_dim.h"
 
 static pith_arena arena;
 static pith_dims *dims;

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "pith/pith.h"
 
 #define DIR PITH_BINARY_DIR "/spoilt-model"

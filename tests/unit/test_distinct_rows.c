@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "base/memory.h"
-#include "ops/distinct_rows.h"
+#include "base/memory/memory.h"
+#include "engine/ops/shared/distinct_rows.h"
 
 /* A matrix of which row i has `kinds[i]` at element `at` and else nothing, and what was found in it. */
 typedef struct found {

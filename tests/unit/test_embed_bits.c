@@ -3,7 +3,7 @@
  *
  * With two arguments the program writes the vectors of the short texts, made by the model named second, to the file
  * named first: so it runs itself under PITH_ISA, with the sources and with a compiled model this level wrote. */
-#include "base/cpu.h"
+#include "base/os/cpu.h"
 #include "embed_test.h"
 #if defined(__x86_64__)
 #include <xmmintrin.h>

@@ -3,7 +3,7 @@
  *
  * With an argument the program writes the int8 vectors of some short texts to that file: so it runs itself under
  * PITH_ISA. */
-#include "base/cpu.h"
+#include "base/os/cpu.h"
 #include "embed_test.h"
 
 enum { SHORT_TOKENS = 30, FEW = 16 };

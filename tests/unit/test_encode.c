@@ -2,7 +2,7 @@
  * the outputs of a session, and against the libraries that publish such models (tests/data/encode). */
 #include "encode_test.h"
 #include "failing_alloc.h"
-#include "heads/sparse.h"
+#include "models/heads/sparse.h"
 
 #define DIR PITH_BINARY_DIR "/encode-model"
 #define COPY PITH_BINARY_DIR "/encode-copy"

@@ -5,7 +5,7 @@
 #include "arena_fails.h"
 #include "encode_test.h"
 #include "failing_alloc.h"
-#include "hf/late.h"
+#include "models/modules/late_interaction.h"
 
 #define DIR PITH_BINARY_DIR "/encode-calls"
 #define COMPILED PITH_BINARY_DIR "/encode-calls.pith"

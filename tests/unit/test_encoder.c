@@ -4,9 +4,9 @@
 
 #include "graph_test.h"
 
-#include "encode/encoder_state.h"
-#include "heads/dense.h"
-#include "runtime/runtime.h"
+#include "models/encode/encoder_state.h"
+#include "models/heads/dense.h"
+#include "engine/runtime/runtime.h"
 
 static pith_arena arena;
 static pith_error err;

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "base/account.h"
+#include "base/memory/account.h"
 #include "base/error.h"
-#include "exec/executor.h"
+#include "engine/exec/executor.h"
 #include "graph_test.h"
 
 /* ---- operators ---- */

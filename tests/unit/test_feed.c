@@ -4,7 +4,7 @@
 
 #include "graph_test.h"
 
-#include "encode/feed.h"
+#include "models/encode/feed.h"
 
 static pith_arena arena;
 static pith_error err;

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/str.h"
 
 static char dir[] = "/tmp/pith-file-XXXXXX";

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
-#include "base/hash.h"
+#include "base/os/file.h"
+#include "base/checksum.h"
 #include "pith/pith.h"
 
 #if defined(__SSE2__)

@@ -9,10 +9,10 @@
 
 #include <cmocka.h>
 
-#include "exec/executor.h"
-#include "onnx/onnx.h"
-#include "opt/pass.h"
-#include "ragged/ragged.h"
+#include "engine/exec/executor.h"
+#include "formats/onnx/onnx.h"
+#include "engine/opt/pass.h"
+#include "engine/ragged/ragged.h"
 #include "families.h"
 
 /* One network at one level: its graph, the ragged one if there is one, and an executor of each. */

@@ -11,7 +11,7 @@
 
 #include "base/str.h"
 #include "failing_alloc.h"
-#include "hf/gguf.h"
+#include "formats/weights/gguf/gguf.h"
 #include "pith/pith.h"
 
 #define FOLDER PITH_TEST_DATA "/gguf/"

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "hf/hf.h"
-#include "hf/safetensors.h"
+#include "models/architectures/hf.h"
+#include "formats/weights/safetensors/safetensors.h"
 #include "loader_test.h"
 
 static pith_error err;

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "failing_alloc.h"
-#include "hf/hf.h"
-#include "hf/safetensors.h"
-#include "onnx/onnx.h"
+#include "models/architectures/hf.h"
+#include "formats/weights/safetensors/safetensors.h"
+#include "formats/onnx/onnx.h"
 #include "pith/pith.h"
 
 /* An exporter's graph with all weights in another file, so that it is nearly all header; and the smallest network. */

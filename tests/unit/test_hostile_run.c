@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "../fuzz/run_ones.h"
-#include "base/clock.h"
-#include "base/file.h"
+#include "base/os/clock.h"
+#include "base/os/file.h"
 #include "pith/pith.h"
 
 /* step: every step-th bit. */

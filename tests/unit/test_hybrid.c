@@ -2,9 +2,9 @@
  * bits however a text is encoded, and damaged files. */
 #include <dirent.h>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/half.h"
-#include "base/json.h"
+#include "base/formats/json.h"
 #include "base/str.h"
 #include "encode_test.h"
 #include "failing_alloc.h"

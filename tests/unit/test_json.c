@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/formats/json.h"
 #include "base/str.h"
 
 static pith_arena arena;

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../cli/cut_text.c"
-#include "../../cli/cleaned.c"
-#include "../../cli/json_scan.c"
-#include "base/json.h"
-#include "base/utf8.h"
+#include "../../cli/output/cut_text.c"
+#include "../../cli/output/safe_text.c"
+#include "../../cli/input/json_scan.c"
+#include "base/formats/json.h"
+#include "base/unicode/utf8.h"
 
 #include <cmocka.h> /* it has a macro `fail` */
 

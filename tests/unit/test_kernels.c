@@ -5,13 +5,13 @@
 
 #include <math.h>
 
-#include "kernels/affine.h"
-#include "kernels/binary.h"
-#include "kernels/maps.h"
-#include "kernels/norm.h"
-#include "kernels/rotary.h"
-#include "kernels/reduce.h"
-#include "kernels/unary.h"
+#include "engine/kernels/affine.h"
+#include "engine/kernels/binary.h"
+#include "engine/kernels/maps.h"
+#include "engine/kernels/norm.h"
+#include "engine/kernels/rotary.h"
+#include "engine/kernels/reduce.h"
+#include "engine/kernels/unary.h"
 
 enum { LONGEST = 1031 };
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "kernels/attention.h"
+#include "engine/kernels/attention.h"
 
 typedef struct problem {
     pith_attention a;

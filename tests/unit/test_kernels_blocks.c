@@ -1,10 +1,10 @@
-/* Products of weights in blocks at every level and by every way: the bits of the definition in kernels/gemm_blocks.h.
+/* Products of weights in blocks at every level and by every way: the bits of the definition in engine/kernels/gemm_blocks.h.
  */
 #include "kernel_test.h"
 
 #include <math.h>
 
-#include "kernels/gemm_blocks.h"
+#include "engine/kernels/gemm_blocks.h"
 
 static int runnable(const char *family, int level) {
     const uint32_t features = pith_cpu_get()->features;

@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-#include "kernels/gemm.h"
-#include "kernels/matmul.h"
-#include "kernels/unary.h"
+#include "engine/kernels/gemm.h"
+#include "engine/kernels/matmul.h"
+#include "engine/kernels/unary.h"
 
 static const char *const activation_families[] = { NULL,   "gelu",    "gelu_tanh", "relu",
                                                    "tanh", "sigmoid", "silu",      "quick_gelu" };

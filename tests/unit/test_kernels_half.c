@@ -5,8 +5,8 @@
 #include <math.h>
 
 #include "base/half.h"
-#include "kernels/gemm.h"
-#include "kernels/gemm_half.h"
+#include "engine/kernels/gemm.h"
+#include "engine/kernels/gemm_half.h"
 
 static float widened(float x) { return pith_f32_of_bf16(pith_bf16_of_f32(x)); }
 static float widened_f16(float x) { return pith_f32_of_f16(pith_f16_of_f32(x)); }

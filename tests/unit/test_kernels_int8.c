@@ -3,10 +3,10 @@
 
 #include <math.h>
 
-#include "kernels/gemm.h"
-#include "kernels/gemm_int8.h"
-#include "kernels/quantize.h"
-#include "kernels/sums.h"
+#include "engine/kernels/gemm.h"
+#include "engine/kernels/gemm_int8.h"
+#include "engine/kernels/quantize.h"
+#include "engine/kernels/int_sums.h"
 
 static int runnable(const char *family, int level) {
     uint32_t features = pith_cpu_get()->features;

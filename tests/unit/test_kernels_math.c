@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "kernels/maps.h"
-#include "kernels/unary.h"
+#include "engine/kernels/maps.h"
+#include "engine/kernels/unary.h"
 
 static double gelu(double x) { return x / 2 * erfc(-x / sqrt(2)); }
 static double gelu_tanh(double x) {

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/half.h"
-#include "kernels/scores.h"
+#include "engine/kernels/scores.h"
 
 enum { ROWS = 7, QUERIES = 11, DIMS = 70 };
 

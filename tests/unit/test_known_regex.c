@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "text/known_regex.h"
-#include "text/regex.h"
+#include "text/regex/known_regex.h"
+#include "text/regex/regex.h"
 
 #define START "[^\\r\\n\\p{L}\\p{N}]?"
 #define CAPITAL "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/map.h"
-#include "base/memory.h"
+#include "base/memory/span_map.h"
+#include "base/memory/memory.h"
 #include "base/str.h"
-#include "base/utf8.h"
+#include "base/unicode/utf8.h"
 #include "failing_alloc.h"
 
 static void alignment(void **state) {

@@ -9,12 +9,12 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "base/clock.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/os/clock.h"
+#include "base/os/file.h"
+#include "base/formats/json.h"
 #include "base/str.h"
-#include "base/utf8.h"
-#include "text/known_regex.h"
+#include "base/unicode/utf8.h"
+#include "text/regex/known_regex.h"
 #include "text/tokenizer.h"
 #include "text/trie.h"
 

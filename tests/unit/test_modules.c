@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "hf/modules.h"
+#include "models/modules/modules.h"
 #include "loader_test.h"
 
 static pith_error err;

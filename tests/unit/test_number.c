@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "../../cli/number.c"
+#include "../../cli/output/float_text.c"
 
 static void check(float x) {
     char wanted[64], got[NUMBER_CHARS];

@@ -8,7 +8,7 @@
 #include "base/dtype.h"
 #include "base/str.h"
 #include "loader_test.h"
-#include "onnx/onnx.h"
+#include "formats/onnx/onnx.h"
 #include "pith/session.h"
 
 static pith_error err;

@@ -12,10 +12,10 @@
 
 #include <cmocka.h>
 
-#include "base/decimal.h"
+#include "base/formats/decimal.h"
 #include "base/str.h"
 #include "failing_alloc.h"
-#include "onnx/onnx_text.h"
+#include "formats/onnx/onnx_text.h"
 #include "pith/pith.h"
 
 /* Everything the syntax has. */

@@ -12,9 +12,9 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
-#include "exec/executor.h"
+#include "engine/exec/executor.h"
 #include "graph_test.h"
-#include "kernels/kernel.h"
+#include "engine/kernels/kernel.h"
 
 static pith_value *constant(fixture *f, int dtype, const void *data, int rank, const int64_t *dims) {
     pith_tensor t = { .data = (void *)(uintptr_t)data, .dtype = dtype, .rank = rank };

@@ -15,8 +15,8 @@
 #include <cmocka.h>
 
 #include "base/dtype.h"
-#include "kernels/kernel.h"
-#include "ops/attrs.h"
+#include "engine/kernels/kernel.h"
+#include "engine/ops/shared/attrs.h"
 
 #define PAGE PITH_SOURCE_DIR "/docs/operators.md"
 

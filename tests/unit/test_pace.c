@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "encode/pace.h"
+#include "models/encode/pace.h"
 
 static uint64_t seed;
 

@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "graph_test.h"
-#include "opt/mask.h"
-#include "opt/match.h"
-#include "opt/pass.h"
-#include "ragged/ragged.h"
+#include "engine/opt/attention_mask.h"
+#include "engine/opt/match_nodes.h"
+#include "engine/opt/pass.h"
+#include "engine/ragged/ragged.h"
 
 typedef struct bench {
     pith_arena arena;

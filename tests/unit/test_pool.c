@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/account.h"
+#include "base/memory/account.h"
 #include "failing_alloc.h"
 
 enum { KIB = 1 << 10 };

@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "heads/dense.h"
-#include "heads/pooling.h"
+#include "models/heads/dense.h"
+#include "models/heads/pooling.h"
 
 enum { ROWS = 4, WIDTH = 3 };
 #define AND(a, b) ((a) | (b) << PITH_POOL_BITS)

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "opt/pass.h"
+#include "engine/opt/pass.h"
 
 enum { CHANNELS = 5, MAPS = 7, SIDE = 9 };
 

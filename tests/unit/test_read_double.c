@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/read_double.h"
+#include "base/formats/read_double.h"
 
 static uint64_t state = 88172645463325252u;
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "relational/trainer.h"
+#include "tables/network/trainer.h"
 
 #define SMALL "{\"steps\": 12, \"warmup\": 4, \"batch\": 10, \"cells\": 200, \"width\": 12}"
 

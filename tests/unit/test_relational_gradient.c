@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "relational/network.h"
+#include "tables/network/network.h"
 
 enum { DIM_MAX = 64, TEXT_MAX = 384 };
 

@@ -3,11 +3,11 @@
  * made right again, they are an error or answer; every failed allocation is an error. */
 #include "relational_test.h"
 
-#include "base/hash.h"
-#include "baseline/baseline.h"
-#include "relational/rdb_file.h"
-#include "relational/rdb_keep.h"
-#include "relational/trainer.h"
+#include "base/checksum.h"
+#include "tables/baseline/baseline.h"
+#include "tables/database/rdb_file.h"
+#include "tables/database/rdb_keep.h"
+#include "tables/network/trainer.h"
 
 enum { BYTES_MOST = 1 << 21, ASKED = 40, MUTANTS = 1500 };
 static const char *const tasks[] = { "late", "price", "place", "kind", "soon" };

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
-#include "relational/network_layers.h"
+#include "tables/network/network_layers.h"
 
 enum {
     CELLS = 9,

@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-#include "baseline/baseline.h"
-#include "relational/trainer.h"
+#include "tables/baseline/baseline.h"
+#include "tables/network/trainer.h"
 
 #define SPLIT                                                                                                          \
     "\"split\": {\"kind\": \"time\", \"train_until\": \"2023-05-30T15:13:52\", \"validation_until\": "                 \

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "base/system_memory.h"
+#include "base/os/system_memory.h"
 
 static char root[64];
 

@@ -1,7 +1,7 @@
 /* test_tasks.c - the outputs of checkpoints' tasks (tests/data/tasks) beside transformers, in double precision, as
  * written and fully optimised; and packed, where many texts give the bits of each alone. */
-#include "heads/dense.h"
-#include "model/model.h"
+#include "models/heads/dense.h"
+#include "models/model.h"
 #include "score_test.h"
 
 #define DIRECTORY PITH_BINARY_DIR "/tasks-forms"

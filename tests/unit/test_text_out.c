@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/text_out.h"
-#include "base/utf8.h"
+#include "base/unicode/utf8.h"
 
 static void pieces_follow_each_other(void **state) {
     (void)state;

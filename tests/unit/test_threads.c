@@ -16,11 +16,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/cpu.h"
+#include "base/os/clock.h"
+#include "base/os/cpu.h"
 #include "base/dtype.h"
-#include "base/threads.h"
-#include "base/topology.h"
+#include "base/os/threads.h"
+#include "base/os/topology.h"
 
 #define PARTS 1000
 #define WORKERS 20 /* more than have parts of their own */

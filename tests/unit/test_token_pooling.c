@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "heads/token_pooling.h"
+#include "models/heads/token_pooling.h"
 
 enum { WIDTH = 4, ROWS_MAX = 40 };
 

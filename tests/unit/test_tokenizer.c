@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "base/account.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/memory/account.h"
+#include "base/os/file.h"
+#include "base/formats/json.h"
 #include "base/str.h"
 #include "text/tokenizer.h"
 

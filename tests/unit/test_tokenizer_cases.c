@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "base/file.h"
-#include "base/json.h"
+#include "base/os/file.h"
+#include "base/formats/json.h"
 #include "base/str.h"
 #include "text/tokenizer.h"
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "base/file.h"
-#include "text/frozen.h"
+#include "base/os/file.h"
+#include "text/compiled_tokenizer.h"
 
 static const char *const texts[] = {
     "",

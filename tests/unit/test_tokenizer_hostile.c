@@ -11,10 +11,10 @@
 #include <cmocka.h>
 
 #include "arena_fails.h"
-#include "base/file.h"
+#include "base/os/file.h"
 #include "base/str.h"
 #include "failing_alloc.h"
-#include "text/bpe.h"
+#include "text/models/bpe.h"
 #include "text/tokenizer.h"
 
 #define FRAME                                                                                                          \

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "hf/safetensors.h"
-#include "hf/torch_file.h"
+#include "formats/weights/safetensors/safetensors.h"
+#include "formats/weights/torch/torch_file.h"
 #include "loader_test.h"
 
 static pith_error err;

@@ -1,0 +1,11 @@
+/* compile_model.h - a model as the bytes of its compiled file, in memory. */
+#ifndef PITH_CLI_COMPARE_COMPILE_MODEL_H
+#define PITH_CLI_COMPARE_COMPILE_MODEL_H
+
+#include "cli/cli.h"
+
+/* Compiles a model in memory and opens it again from those bytes, *file, which the caller frees after the model. The
+ * given model is closed in any case. */
+pith_status reopen_compiled(pith_model **model, void **file, const pith_open_options *options, pith_error *err);
+
+#endif

@@ -1,0 +1,22 @@
+/* embed_kinds.h - pith embed for results other than one dense vector per text: sparse weights and vectors of tokens. */
+#ifndef PITH_CLI_EMBED_EMBED_KINDS_H
+#define PITH_CLI_EMBED_EMBED_KINDS_H
+
+#include "cli/input/text_batch.h"
+#include "cli/output/vectors.h"
+
+typedef struct embed_kinds {
+    const command *c;
+    const pith_model *model;
+    const pith_bm25 *bm25; /* makes sparse vectors instead of the model; NULL: the model does */
+    pith_encode_options options;
+    bool refuses_long;    /* a text that is cut is an error */
+    vector_format format; /* FORMAT_JSONL, or FORMAT_NPY for one kind other than dense */
+    const char *output;   /* NULL: stdout */
+} embed_kinds;
+
+/* Encodes all texts of the batches and writes the results. b is open; b->keeps: objects get a member "embedding".
+ * Returns the exit code after a message. */
+int embed_kinds_run(embed_kinds *k, text_batch *b, const string_list *files);
+
+#endif

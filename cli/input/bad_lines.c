@@ -1,0 +1,54 @@
+/* bad_lines.c - see bad_lines.h. */
+#include "cli/input/bad_lines.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/output/json_out.h"
+
+void bad_lines_free(bad_lines *b) {
+    free(b->lines);
+    free(b->objects.data);
+}
+
+void bad_lines_clear(bad_lines *b) { b->count = b->written = b->objects.size = 0; }
+
+bool bad_lines_add(bad_lines *b, size_t row, const text_input *in, const char *message, const char *members) {
+    const char *place = text_input_place(in), *path = text_input_path(in);
+    const size_t size = strlen(place);
+    if (!b->report) return false;
+    if (!strncmp(message, place, size) && !strncmp(message + size, ": ", 2)) message += size + 2;
+    bytes_print(&b->objects, "{%s", members ? members : "");
+    if (path) {
+        bytes_print(&b->objects, "\"file\": ");
+        json_quote(&b->objects, (pith_str){ path, strlen(path) });
+        bytes_print(&b->objects, ", ");
+    }
+    bytes_print(&b->objects, "\"line\": %llu, \"error\": ", (unsigned long long)in->line);
+    json_quote(&b->objects, (pith_str){ message, strlen(message) });
+    bytes_print(&b->objects, "}\n");
+    b->lines = grow_for(b->lines, b->count, sizeof *b->lines);
+    b->lines[b->count++] = (bad_line){ row, b->objects.size };
+    b->total++;
+    return true;
+}
+
+size_t bad_lines_next(const bad_lines *b) { return b->written < b->count ? b->lines[b->written].row : SIZE_MAX; }
+
+pith_str bad_lines_take(bad_lines *b, size_t row) {
+    const size_t from = b->written ? b->lines[b->written - 1].end : 0;
+    size_t end = from;
+    for (; b->written < b->count && b->lines[b->written].row <= row; b->written++) end = b->lines[b->written].end;
+    return end > from ? (pith_str){ b->objects.data + from, end - from } : (pith_str){ "", 0 };
+}
+
+bool bad_lines_write(bad_lines *b, output *out, size_t row) {
+    const pith_str objects = bad_lines_take(b, row);
+    return !objects.size || output_write(out, objects.data, objects.size);
+}
+
+int bad_lines_end(uint64_t total, const command *c, int code) {
+    if (code || !total) return code;
+    return fail(c, "%llu %s no result; the output has an object with \"error\" for each", (unsigned long long)total,
+                total == 1 ? "line has" : "lines have");
+}

@@ -1,0 +1,115 @@
+/* text_batch.c - see text_batch.h. */
+#include "cli/input/text_batch.h"
+#include "cli/output/cut_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A batch ends after this many bytes. */
+#define BATCH_BYTES ((size_t)4 << 20)
+
+void text_batch_open(text_batch *b, const string_list *files, const char *field, const char *pair) {
+    *b = (text_batch){ .fields = { field, pair }, .width = field ? 1 + (pair != NULL) : 0 };
+    text_input_open(&b->in, files);
+    b->in.limit = field ? JSON_LINE_BYTES : TEXT_BATCH_BYTES;
+    json_line_init(&b->json, false);
+}
+
+void text_batch_close(text_batch *b) {
+    text_input_close(&b->in);
+    json_line_free(&b->json);
+    bad_lines_free(&b->bad);
+    free(b->data.data);
+    free(b->kept.data);
+    free(b->kept_begins);
+    free(b->begins);
+    free(b->texts[0]);
+    free(b->texts[1]);
+}
+
+/* The text without what lies beyond TEXT_BATCH_BYTES, cut between characters. */
+static pith_str cut_text(text_batch *b, pith_str text) {
+    if (text.size <= TEXT_BATCH_BYTES) return text;
+    text.size = TEXT_BATCH_BYTES;
+    while (text.size && ((unsigned char)text.data[text.size] & 0xC0) == 0x80) text.size--;
+    b->cut++;
+    return text;
+}
+
+/* Replaces the line, which begins at `from` in data, by the texts in its fields. */
+static bool take_fields(text_batch *b, size_t from, bool too_long) {
+    pith_str line = bytes_text(&b->data, from, b->data.size), texts[2];
+    b->json.replace = b->in.replace;
+    const char *why = NULL;
+    if (too_long)
+        why = "the object is longer than 64 MiB";
+    else if (!json_line_texts(&b->json, texts, line, b->fields, b->width, b->keeps ? &b->kept : NULL))
+        why = b->json.message;
+    if (why) {
+        cut_print(b->message, sizeof b->message, "%s: %s", text_input_place(&b->in), why);
+        return false;
+    }
+    bytes copies = { NULL, 0, 0 }; /* the texts may be parts of the line */
+    for (size_t i = 0; i < b->width; i++) {
+        pith_str text = cut_text(b, texts[i]);
+        bytes_add(&copies, text.data, text.size);
+        b->begins[b->count * b->width + i + 1] = from + copies.size;
+    }
+    b->data.size = from;
+    bytes_add(&b->data, copies.data, copies.size);
+    free(copies.data);
+    return true;
+}
+
+/* Takes back what a bad line has left, and notes the line. 1, or -1 if it ends the command. */
+static int pass_bad(text_batch *b) {
+    b->data.size = b->begins[b->count * (b->width ? b->width : 1)];
+    b->kept.size = b->kept_begins[b->count];
+    return bad_lines_add(&b->bad, b->count, &b->in, b->message, NULL) ? 1 : -1;
+}
+
+/* 1: a text was added, or a bad line was noted; 0: there is none; -1: message says why. */
+static int take_line(text_batch *b) {
+    const size_t from = b->data.size, width = b->width ? b->width : 1;
+    bool cut;
+    int state;
+    b->begins = grow_for(b->begins, b->count, (width + 1) * sizeof *b->begins);
+    b->kept_begins = grow_for(b->kept_begins, b->count, 2 * sizeof *b->kept_begins);
+    b->begins[b->count * width] = from;
+    b->kept_begins[b->count] = b->kept.size;
+    do {
+        b->data.size = from;
+        state = text_input_next(&b->in, &b->data, &cut);
+        if (state < 0) cut_print(b->message, sizeof b->message, "%s", b->in.message);
+        if (state < 0 && b->in.bad) return pass_bad(b);
+        if (state <= 0) return state;
+    } while (b->width && json_line_blank(bytes_text(&b->data, from, b->data.size)));
+    b->begins[b->count * width + 1] = b->data.size;
+    if (b->width && !take_fields(b, from, cut)) return pass_bad(b);
+    b->cut += !b->width && cut;
+    b->count++;
+    return 1;
+}
+
+int text_batch_next(text_batch *b, size_t most) {
+    const size_t width = b->width ? b->width : 1;
+    int state = !b->ended;
+    b->data.size = b->kept.size = b->count = b->cut = 0;
+    bad_lines_clear(&b->bad);
+    while (state > 0 && b->count < most && b->data.size + b->kept.size + b->bad.objects.size < BATCH_BYTES) {
+        if (b->count + b->bad.count && !text_input_ready(&b->in)) break;
+        state = take_line(b);
+    }
+    if (state < 0) return -1;
+    b->ended = !state;
+    for (size_t i = 0; i < width; i++) {
+        b->texts[i] = grow(b->texts[i], (b->count + 1) * sizeof *b->texts[i]);
+        for (size_t k = 0; k < b->count; k++) {
+            const size_t *begin = &b->begins[k * width + i];
+            b->texts[i][k] = bytes_text(&b->data, begin[0], begin[1]);
+        }
+    }
+    if (b->count) b->kept_begins[b->count] = b->kept.size;
+    return b->count + b->bad.count > 0;
+}

@@ -1,0 +1,83 @@
+/* runtime_choice.c - see runtime_choice.h. */
+#include "cli/options/runtime_choice.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/output/message.h"
+
+static const char *const runtime_names[] = { "builtin", "ort", "auto" };
+
+/* A variable that is set and not empty. */
+static const char *variable(const char *name) {
+    const char *value = secure_getenv(name);
+    return value && *value ? value : NULL;
+}
+
+/* Splits "cuda:device_id=0,arena=1,cpu" at the commas that begin a name, and puts the names alone, with commas, at the
+ * end of choice->names. Returns these. */
+static const char *split_devices(runtime_choice *choice) {
+    const size_t size = strlen(choice->devices) + 1;
+    char *part = choice->names = grow(NULL, 2 * size), *alone = part + size, *end = alone;
+    memcpy(part, choice->devices, size);
+    for (char *next; part; part = next) {
+        size_t length = strcspn(part, ",");
+        while (part[length]) { /* a part with '=' and without a name before it is one more setting */
+            const char *follows = part + length + 1;
+            const size_t n = strcspn(follows, ",:=");
+            if (follows[n] != '=') break;
+            length += 1 + strcspn(follows, ",");
+        }
+        next = part[length] ? part + length + 1 : NULL;
+        part[length] = 0;
+        list_add(&choice->providers, part);
+        const size_t n = strcspn(part, ":");
+        if (end > alone) *end++ = ',';
+        memcpy(end, part, n);
+        end += n;
+    }
+    *end = 0;
+    return alone;
+}
+
+int runtime_choice_check(const command *c, const runtime_choice *choice) {
+    const struct {
+        const char *flag;
+        const void *place;
+    } flags[] = { { "runtime-strict", &choice->strict }, { "ort-library", &choice->library },
+                  { "ort-python", &choice->python },     { "ort-level", &choice->level },
+                  { "ort-config", &choice->entries },    { "ort-profile", &choice->profile } };
+    if (choice->name) return EXIT_DONE;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (option_by_flag(flags[i].place)) return usage(c, "--%s goes with --runtime ort or auto", flags[i].flag);
+    if (choice->devices && strchr(choice->devices, ':') && option_by_flag(&choice->devices))
+        note("warning: --ep: settings of a device, NAME:KEY=VALUE, are ONNX Runtime's; the builtin runtime reads none");
+    return EXIT_DONE;
+}
+
+void runtime_choice_apply(pith_open_options *open, runtime_choice *choice, int32_t threads) {
+    pith_runtime_options options = PITH_RUNTIME_OPTIONS_INIT;
+    options.strict = choice->strict;
+    options.ort_library = choice->library ? choice->library : choice->python ? NULL : variable("ORT_DYLIB_PATH");
+    options.ort_python = choice->python ? choice->python : variable("VIRTUAL_ENV");
+    options.ort_optimization = choice->level;
+    options.ort_threads = threads;
+    const char *names = choice->devices ? split_devices(choice) : NULL;
+    if (names && !strcmp(names, "auto")) choice->providers.count = 0; /* the library's default */
+    if (strcmp(runtime_names[choice->name], "ort") != 0) open->devices = names;
+    options.providers = choice->providers.items;
+    options.provider_count = choice->providers.count;
+    options.settings = choice->entries.items;
+    options.setting_count = choice->entries.count;
+    options.ort_profile = choice->profile;
+    choice->options = options;
+    open->runtime = runtime_names[choice->name];
+    open->runtime_options = &choice->options;
+}
+
+void runtime_choice_free(runtime_choice *choice) {
+    free(choice->providers.items);
+    free(choice->names);
+    free(choice->entries.items);
+    *choice = (runtime_choice){ 0 };
+}

@@ -1,0 +1,72 @@
+/* database_source.c - see database_source.h. */
+#include "cli/tables/database_source.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/tables/parquet_tables.h"
+
+/* What the callbacks of a database are given. */
+typedef struct source_making {
+    const command *c;
+    output *out;
+    pith_model *model; /* the embedder; NULL: none */
+    pith_embed_options embed;
+} source_making;
+
+static void source_text(void *user, const char *text, size_t size) { output_write(user, text, size); }
+
+static int source_bytes(void *user, const void *data, size_t size) { return output_write(user, data, size) ? 0 : 1; }
+
+static pith_status source_embed(void *user, float *vectors, const pith_str *texts, size_t count, pith_error *err) {
+    const source_making *m = user;
+    return pith_embed(vectors, m->model, texts, count, &m->embed, err);
+}
+
+static void source_progress(void *user, const char *what, size_t done, size_t total) {
+    (void)user;
+    fprintf(stderr, "\r%s: %zu of %zu%s", what, done, total, done == total ? "\n" : "");
+}
+
+static void source_warn(void *user, const char *text) {
+    const source_making *m = user;
+    fprintf(stderr, "pith %s: warning: %s\n", m->c->name, text);
+}
+
+static int source_make(const command *c, const database_making *how, const char *source, const parquet_tables *unpacked,
+                       output *out) {
+    pith_database_options options = PITH_DATABASE_OPTIONS_INIT;
+    source_making m = { c, out, NULL, PITH_EMBED_OPTIONS_INIT };
+    pith_open_options open = PITH_OPEN_OPTIONS_INIT;
+    pith_error err = PITH_ERROR_INIT;
+    pith_text_embedder embedder = { how->embedder, 0, source_embed, &m };
+    int code = EXIT_DONE;
+    options.schema = how->schema;
+    options.warn = source_warn;
+    options.user = &m;
+    if (isatty(STDERR_FILENO) == 1) options.progress = source_progress;
+    if (how->embedder && strcmp(how->embedder, "hash") != 0) {
+        open.log = &warnings;
+        m.embed.threads = how->threads;
+        if (pith_model_open(&m.model, how->embedder, &open, &err)) return fail_model(c, &err, how->embedder);
+        embedder.dim = pith_embed_dim(m.model, &m.embed);
+        options.embedder = &embedder;
+    }
+    if (pith_database_make(unpacked->source ? unpacked->source : source, &options, source_bytes, out, &err))
+        code = parquet_fail(unpacked, c, source, err.message);
+    pith_model_close(m.model);
+    return code;
+}
+
+int database_source_make(const command *c, const database_making *how, const char *source, bool draft, output *out) {
+    pith_error err = PITH_ERROR_INIT;
+    parquet_tables unpacked;
+    int code = parquet_unpack(&unpacked, c, source, how->python);
+    if (!code && !draft)
+        code = source_make(c, how, source, &unpacked, out);
+    else if (!code && pith_database_draft(unpacked.source ? unpacked.source : source, source_text, out, &err))
+        code = parquet_fail(&unpacked, c, source, err.message);
+    parquet_remove(&unpacked);
+    return code;
+}

@@ -1,0 +1,395 @@
+/* cmd_pull.c - pith pull: a model from a hub in the layout of Hugging Face into the model cache.
+ *
+ * Nothing else in Pith uses the network. The commit and the hash of every file are pinned at the first pull. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/hub/hub_address.h"
+#include "cli/hub/hub_listing.h"
+#include "cli/output/json_out.h"
+#include "cli/hub/known_models.h"
+#include "cli/output/message.h"
+#include "cli/output/output.h"
+#include "cli/hub/pull_choice.h"
+#include "cli/hub/pull_file.h"
+#include "cli/hub/pull_pin.h"
+#include "cli/hub/pull_place.h"
+#include "cli/output/cut_text.h"
+
+#define PULL_ENDPOINT "https://huggingface.co"
+#define PULL_BRANCH "main"
+
+typedef struct pull_settings {
+    const char *endpoint, *token_file;
+    string_list files;
+    bool all, offline, update, check, json;
+    int32_t timeout, attempts;
+} pull_settings;
+
+typedef struct pull {
+    const command *c;
+    const pull_settings *s;
+    char name[256], revision[256]; /* as typed; revision "": none was */
+    char endpoint[1024], token[1024];
+    const char *listed; /* files that the list of known models names, or NULL */
+    hub hub;
+    pull_place place;
+    pull_pin old, made;
+    hub_listing listing;
+    pull_progress progress;
+    size_t fetched_files;
+} pull;
+
+static bool pull_is_true(const char *text) {
+    static const char *const words[] = { "1", "true", "yes", "on" };
+    for (size_t i = 0; text && i < sizeof words / sizeof words[0]; i++)
+        if (!strcasecmp(text, words[i])) return true;
+    return false;
+}
+
+/* NAME@REVISION */
+static int pull_take_name(pull *p, const char *argument) {
+    const char *at = strchr(argument, '@');
+    size_t n = at ? (size_t)(at - argument) : strlen(argument);
+    if (n >= sizeof p->name || (at && (!at[1] || strlen(at) > sizeof p->revision)))
+        return usage(p->c, "'" CUT_FORMAT "' is not NAME or NAME@REVISION", CUT(argument, 200));
+    memcpy(p->name, argument, n);
+    if (at) strcpy(p->revision, at + 1);
+    if (hub_repository_is_valid(p->name)) return -1;
+    return usage(p->c, "'%s' cannot be the name of a model; names are NAME or ORGANISATION/NAME", p->name);
+}
+
+static int pull_take_endpoint(pull *p) {
+    const char *variable = getenv("HF_ENDPOINT");
+    const char *endpoint = p->s->endpoint ? p->s->endpoint : variable && *variable ? variable : PULL_ENDPOINT;
+    size_t n = strlen(endpoint);
+    while (n && endpoint[n - 1] == '/') n--;
+    if (n >= sizeof p->endpoint || (strncmp(endpoint, "http://", 7) && strncmp(endpoint, "https://", 8)))
+        return usage(p->c, "the endpoint '" CUT_FORMAT "' is no address that begins with http:// or https://",
+                     CUT(endpoint, 200));
+    memcpy(p->endpoint, endpoint, n);
+    return -1;
+}
+
+/* From --token-file, else HF_TOKEN. It may hold nothing that could end the line of a header. */
+static int pull_take_token(pull *p) {
+    const char *variable = getenv("HF_TOKEN"), *path = p->s->token_file;
+    if (path) {
+        FILE *file = fopen(path, "rb");
+        if (!file) return fail(p->c, "%s: %s", path, strerror(errno));
+        size_t n = fread(p->token, 1, sizeof p->token - 1, file);
+        p->token[n] = 0;
+        const int failed = ferror(file) ? fail(p->c, "%s: %s", path, strerror(errno)) : EXIT_DONE;
+        fclose(file);
+        if (failed) return failed;
+    } else if (variable) {
+        snprintf(p->token, sizeof p->token, "%s", variable);
+    }
+    p->token[strcspn(p->token, "\r\n")] = 0;
+    for (const char *at = p->token; *at; at++)
+        if (*at <= ' ' || *at > '~')
+            return fail(p->c, "%s: a token has letters, digits and signs only", path ? path : "HF_TOKEN");
+    if (path && !*p->token) return fail(p->c, "%s: there is no token in it", path);
+    return -1;
+}
+
+/* Without the network: the model must be there. Also for a model that Hugging Face's cache has. */
+static int pull_find_local(pull *p, bool must) {
+    char path[PATH_MAX];
+    pith_error err = PITH_ERROR_INIT;
+    struct stat st;
+    if (pith_model_locate(path, sizeof path, p->name, &err)) {
+        if (!must) return -1;
+        return fail(p->c, "%s; the network is not used (--offline or HF_HUB_OFFLINE)", err.message);
+    }
+    if (!must && (!strstr(path, "/models--") || stat(path, &st))) return -1;
+    if (p->s->json)
+        json_print(json_pack("{s:s, s:o, s:i}", "name", p->name, "path", json_text(path), "bytes_fetched", 0));
+    else
+        puts(path);
+    return output_close_standard(p->c, EXIT_DONE);
+}
+
+static bool pull_take_listing(void *user, const http_answer *answer, const void *data, size_t size) {
+    bytes *text = user;
+    (void)answer;
+    if (text->size + size > HUB_LISTING_BYTES) return false;
+    bytes_add(text, data, size);
+    return true;
+}
+
+static int pull_list(pull *p, const char *revision) {
+    bytes text = { NULL, 0, 0 };
+    http_answer a;
+    char *url = hub_listing_address(&p->hub, revision);
+    int code = EXIT_DONE;
+    for (int attempt = 0;; attempt++) {
+        text.size = 0;
+        bool complete = http_get(&p->hub.http, url, 0, pull_take_listing, &text, &a);
+        if (complete && a.status == 200) break;
+        if (hub_wait(&p->hub, &a, attempt)) continue;
+        code = a.refused
+                   ? fail(p->c, "%s: the hub's list of files has more than %zu MB", p->name, HUB_LISTING_BYTES >> 20)
+                   : hub_fail(&p->hub, &a, NULL, revision);
+        break;
+    }
+    free(url);
+    if (!code) code = hub_listing_read(&p->listing, p->c, p->name, text.data, text.size);
+    free(text.data);
+    if (!code && hub_is_hex(revision, 40, 64) && strcmp(revision, p->listing.commit))
+        code = fail(p->c, "%s: the hub gives commit %s for revision %s", p->name, p->listing.commit, revision);
+    return code;
+}
+
+static bool pull_is_pinned_commit(const pull *p) {
+    return !strcmp(pull_pin_text(&p->old, "commit"), p->listing.commit);
+}
+
+static int pull_fail_pin(const pull *p, const char *file, const char *what) {
+    return fail(
+        p->c,
+        "%s: %s: the hub has %s for commit %.12s than when it was first pulled; nothing is changed. A commit cannot "
+        "change: do not trust this hub, or remove %s to begin anew",
+        p->name, file, what, p->listing.commit, p->place.final);
+}
+
+/* Whatever is pinned for this commit must still be so. Its files stay in the choice. */
+static int pull_compare(pull *p) {
+    for (size_t i = 0; i < p->listing.count && pull_is_pinned_commit(p); i++) {
+        hub_file *f = &p->listing.files[i];
+        int64_t size;
+        const char *hash = pull_pin_file(&p->old, f->name, &size);
+        if (!hash) continue;
+        if (f->size >= 0 && f->size != size) return pull_fail_pin(p, f->name, "another size");
+        if (f->hash && strcmp(f->hash, hash)) return pull_fail_pin(p, f->name, "another SHA-256");
+        f->wanted = true;
+    }
+    return EXIT_DONE;
+}
+
+static bool pull_has_size(const char *directory, const char *name, int64_t size) {
+    char path[PATH_MAX];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    return !lstat(path, &st) && S_ISREG(st.st_mode) && st.st_size == size;
+}
+
+static bool pull_has(const char *directory, const char *name, const char *hash) {
+    char path[PATH_MAX], found[65];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    return pull_file_hash(path, found) && !strcmp(found, hash);
+}
+
+/* The pinned hash if the model's directory has the file as it is to be; else NULL. */
+static const char *pull_present(const pull *p, const hub_file *f) {
+    int64_t size;
+    const char *hash = pull_pin_file(&p->old, f->name, &size);
+    bool same = hash && (f->hash ? !strcmp(f->hash, hash) : pull_is_pinned_commit(p));
+    if (!same || !pull_has_size(p->place.final, f->name, size)) return NULL;
+    return p->s->check && !pull_has(p->place.final, f->name, hash) ? NULL : hash;
+}
+
+/* One file into the directory that is built, from where it is to be had. */
+static int pull_one(pull *p, const hub_file *f) {
+    char fetched[65];
+    int64_t size;
+    const char *hash = pull_present(p, f), *pinned = pull_pin_file(&p->old, f->name, &size);
+    bool built = !hash && f->hash && pull_has_size(p->place.staging, f->name, f->size) &&
+                 pull_has(p->place.staging, f->name, f->hash); /* by a call that was interrupted */
+    if (built || (hash && pull_place_keep(&p->place, f->name))) {
+        p->progress.done += (uint64_t)(f->size > 0 ? f->size : 0);
+        pull_pin_add(&p->made, f->name, built ? f->size : size, built ? f->hash : hash);
+        return EXIT_DONE;
+    }
+    uint64_t before = p->progress.done;
+    int code = pull_file_get(&p->hub, f, p->listing.commit, p->place.staging, &p->progress, fetched);
+    if (code) return code;
+    if (pinned && pull_is_pinned_commit(p) && strcmp(pinned, fetched)) return pull_fail_pin(p, f->name, "other bytes");
+    p->fetched_files++;
+    pull_pin_add(&p->made, f->name, (int64_t)(p->progress.done - before), fetched);
+    return EXIT_DONE;
+}
+
+static bool pull_ends_in(const char *name, const char *end) {
+    size_t n = strlen(name), m = strlen(end);
+    return n >= m && !strcmp(name + n - m, end);
+}
+
+static int pull_choose_files(pull *p) {
+    bool weights = false;
+    size_t count = pull_choose(&p->listing, p->s->all, &p->s->files, p->listed);
+    if (!count)
+        return fail(p->c, "%s: none of its %zu files is one that is asked for; --all takes them all", p->name,
+                    p->listing.count);
+    int code = pull_compare(p);
+    for (size_t i = 0; i < p->listing.count; i++) {
+        const hub_file *f = &p->listing.files[i];
+        if (!f->wanted) continue;
+        if (f->size > 0 && __builtin_add_overflow(p->progress.total, (uint64_t)f->size, &p->progress.total))
+            return fail(p->c, "%s: the sizes in the hub's list are absurd", p->name);
+        weights |=
+            pull_ends_in(f->name, ".onnx") || pull_ends_in(f->name, ".safetensors") || pull_ends_in(f->name, ".bin");
+    }
+    if (!code && !weights)
+        note("warning: %s has no weights that Pith knows among the files that are fetched; --files takes others",
+             p->name);
+    return code;
+}
+
+static bool pull_is_complete(const pull *p) {
+    if (!p->old.json || !pull_is_pinned_commit(p)) return false;
+    for (size_t i = 0; i < p->listing.count; i++)
+        if (p->listing.files[i].wanted && !pull_present(p, &p->listing.files[i])) return false;
+    return true;
+}
+
+static int pull_build(pull *p) {
+    int code = pull_place_stage(&p->place, p->c, p->listing.commit);
+    pull_pin_begin(&p->made, p->endpoint, p->hub.repository, *p->revision ? p->revision : PULL_BRANCH,
+                   p->listing.commit);
+    for (size_t i = 0; i < p->listing.count && !code; i++)
+        if (p->listing.files[i].wanted) code = pull_one(p, &p->listing.files[i]);
+    pull_progress_clear(&p->progress);
+    if (!code) code = pull_pin_write(&p->made, p->c, p->place.staging);
+    return code ? code : pull_place_finish(&p->place, p->c, &p->old);
+}
+
+/* A repository with a bare ONNX file does not say how its vectors of tokens are pooled; the list may know. */
+static void pull_warn_of_pooling(const pull *p) {
+    known_model m;
+    const char *at = NULL, *name = p->hub.repository;
+    for (size_t i = 0; i < p->listing.count; i++)
+        if (!strcmp(p->listing.files[i].name, "modules.json")) return;
+    while (known_next(&m, &at)) {
+        const char *pooling = m.field[KNOWN_POOLING];
+        bool same = !strcasecmp(name, m.field[KNOWN_REPOSITORY]) || !strcasecmp(name, m.field[KNOWN_EXPORT]);
+        if (!same || (strcmp(pooling, "cls") && strcmp(pooling, "last"))) continue;
+        note("warning: the files do not say how vectors are pooled; by the list of models: --pooling %s", pooling);
+        return;
+    }
+}
+
+static int pull_report(const pull *p) {
+    if (!p->s->json) {
+        note("%s at commit %.12s: %zu files, %.1f MB fetched", p->hub.repository, p->listing.commit, p->fetched_files,
+             (double)p->progress.fetched / 1e6);
+        puts(p->place.final);
+        return output_close_standard(p->c, EXIT_DONE);
+    }
+    json_print(json_pack("{s:s, s:s, s:s, s:o, s:I, s:I}", "name", p->name, "repository", p->hub.repository, "commit",
+                         p->listing.commit, "path", json_text(p->place.final), "files_fetched",
+                         (json_int_t)p->fetched_files, "bytes_fetched", (json_int_t)p->progress.fetched));
+    return output_close_standard(p->c, EXIT_DONE);
+}
+
+/* With the lock held. */
+static int pull_locked(pull *p) {
+    struct stat st;
+    int code = pull_pin_read(&p->old, p->c, p->place.final);
+    if (code) return code;
+    if (!p->old.json && !lstat(p->place.final, &st))
+        return fail(p->c, "%s is there already and was not pulled; '-m %s' uses it, remove it to pull the model",
+                    p->place.final, p->name);
+    if (p->old.json && strcasecmp(pull_pin_text(&p->old, "repository"), p->hub.repository))
+        return fail(p->c, "%s is from the repository %s, not %s; remove it first", p->place.final,
+                    pull_pin_text(&p->old, "repository"), p->hub.repository);
+    const char *revision = *p->revision ? p->revision : PULL_BRANCH;
+    bool pinned =
+        p->old.json && !p->s->update && (!*p->revision || !strcmp(revision, pull_pin_text(&p->old, "revision")));
+    code = pull_list(p, pinned ? pull_pin_text(&p->old, "commit") : revision);
+    if (!code) code = pull_choose_files(p);
+    if (!code && !pull_is_complete(p)) code = pull_build(p);
+    if (!code) pull_warn_of_pooling(p);
+    return code ? code : pull_report(p);
+}
+
+static int pull_fetch(pull *p) {
+    known_model known;
+    bool listed = known_find(&known, p->name);
+    p->hub = (hub){ .c = p->c, .endpoint = p->endpoint, .attempts = p->s->attempts ? p->s->attempts : 6 };
+    p->hub.repository = listed ? known.field[KNOWN_REPOSITORY] : p->name;
+    p->listed = listed && !*known.field[KNOWN_EXPORT] ? known.field[KNOWN_FILES] : NULL;
+    if (listed && strcmp(p->hub.repository, p->name)) note("%s is %s", p->name, p->hub.repository);
+    int code = http_open(&p->hub.http, p->c, *p->token ? p->token : NULL, p->s->timeout ? p->s->timeout : 60);
+    if (!code) code = pull_place_open(&p->place, p->c, p->name);
+    if (!code) code = pull_locked(p);
+    pull_pin_free(&p->old);
+    pull_pin_free(&p->made);
+    hub_listing_free(&p->listing);
+    pull_place_close(&p->place);
+    http_close(&p->hub.http);
+    return code;
+}
+
+static int pull_run(int argc, char **argv) {
+    const command *c = &command_pull;
+    pull_settings s = { .endpoint = NULL };
+    string_list rest;
+    pull *p = grow(NULL, sizeof *p);
+    memset(p, 0, sizeof *p);
+    p->c = c;
+    p->s = &s;
+    p->place.lock = -1;
+    int code = take_options(c, &s, argc, argv, &rest);
+    if (code < 0 && rest.count != 1) code = usage(c, "give the name of one model");
+    if (code < 0 && s.all && s.files.count) code = usage(c, "--all and --files do not go together");
+    if (code < 0) code = pull_take_name(p, rest.items[0]);
+    p->progress.terminal = isatty(STDERR_FILENO) == 1;
+    bool offline = s.offline || pull_is_true(getenv("HF_HUB_OFFLINE"));
+    if (code < 0 && offline) code = pull_find_local(p, true);
+    if (code < 0 && !*p->revision && !s.update && !s.all && !s.files.count) code = pull_find_local(p, false);
+    if (code < 0) code = pull_take_endpoint(p);
+    if (code < 0) code = pull_take_token(p);
+    if (code < 0) code = pull_fetch(p);
+    free(s.files.items);
+    free(p);
+    return code;
+}
+
+#define AT(id, member) OPTION_PLACE(id, pull_settings, member)
+
+static const option options[] = {
+    AT(files, files),
+    AT(all, all),
+    AT(update, update),
+    AT(check_pull, check),
+    AT(offline, offline),
+    AT(json, json),
+    OPTION_SECTION("hub"),
+    AT(endpoint, endpoint),
+    AT(token_file, token_file),
+    AT(timeout, timeout),
+    AT(attempts, attempts),
+    OPTION_SOURCES,
+    OPTION_END,
+};
+
+static const example examples[] = {
+    { "pith pull BAAI/bge-small-en-v1.5", "then: pith embed -m BAAI/bge-small-en-v1.5" },
+    { "pith pull multilingual-e5-small", "a name of 'pith models' without its organisation" },
+    { "pith pull intfloat/e5-small-v2@main --update", "the newest commit" },
+    { "pith pull thenlper/gte-small --files \"onnx/model.onnx\" --files \"*.json\"", NULL },
+    { NULL, NULL },
+};
+
+const command command_pull = {
+    .name = "pull",
+    .summary = "fetch a model from a hub into the model cache",
+    .forms = "[options] NAME[@REVISION]",
+    .description =
+        "Fetches the files that Pith reads and prints the model's directory. -m NAME then finds the model. A model "
+        "that Hugging Face's tools have in their cache is used in place. An interrupted pull continues where it "
+        "stopped.",
+    .notes =
+        "The commit and the SHA-256 of each file are pinned in .pith-pull.json at the first pull. Proxies are those of "
+        "$https_proxy, $http_proxy and $no_proxy. Needs libcurl (package libcurl4).",
+    .examples = examples,
+    .options = options,
+    .run = pull_run,
+};

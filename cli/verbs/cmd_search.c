@@ -1,0 +1,431 @@
+/* cmd_search.c - pith search: the vectors of a file that are nearest to queries.
+ *
+ * The file is mapped and never copied. Queries are vectors of another file, or texts that a model embeds. Texts come in
+ * batches, which end when the next line is not there yet, so that a program can ask line by line through pipes. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/input/bad_lines.h"
+#include "cli/cli.h"
+#include "cli/output/json_out.h"
+#include "cli/output/message.h"
+#include "cli/output/float_text.h"
+#include "cli/output/output.h"
+#include "cli/input/text_input.h"
+#include "cli/input/text_lines.h"
+#include "cli/input/vector_file.h"
+#include "cli/options/work_options.h"
+
+/* Queries of a batch. More are faster, because each reading of the vectors answers several; results come later. */
+#define BATCH_QUERIES ((size_t)256)
+/* Bytes of a line that are kept, as `pith embed` does. */
+#define LINE_BYTES ((size_t)1 << 20)
+/* Hits of a query, if -k does not say. */
+#define HITS 10
+/* Vectors by which it is seen whether all are of length 1, and how far from it that is: f16 rounds to 11 bits. */
+enum { LENGTH_ROWS = 100 };
+#define LENGTH_TOLERANCE 5e-3
+
+typedef struct search_settings {
+    const char *index, *texts, *offsets, *query_vectors, *output;
+    string_list queries;
+    vector_reading reading;
+    int32_t dim, hits;
+    bool null;
+    int metric, first_pass, invalid, errors;
+    const char *model;
+    work_settings work;
+    pith_open_options open;
+    pith_embed_options embed;
+    pith_search_options search;
+} search_settings;
+
+typedef struct search_work {
+    const command *c;
+    search_settings *s;
+    vector_file file;
+    text_lines texts;
+    int64_t *offsets;
+    size_t documents;
+    pith_search_index *index;
+    size_t k;       /* hits of a query that there are */
+    uint64_t asked; /* queries so far */
+    bad_lines bad;  /* of the batch, by the numbers that they have as queries */
+    output out;
+    bytes line;
+} search_work;
+
+/* ---- results ---- */
+
+/* Writes the objects of bad lines whose turn it is as queries. */
+static bool print_bad(search_work *w) {
+    for (; bad_lines_next(&w->bad) <= w->asked; w->asked++)
+        if (!bad_lines_write(&w->bad, &w->out, (size_t)w->asked)) return false;
+    return true;
+}
+
+/* {"query": 0, "hits": [{"index": 3, "score": 0.8, "text": "…"}]} */
+static bool print_hits(search_work *w, const pith_hit *hits, size_t k) {
+    bytes *line = &w->line;
+    char number[NUMBER_CHARS];
+    line->size = 0;
+    if (!print_bad(w)) return false;
+    bytes_print(line, "{\"query\": %llu, \"hits\": [", (unsigned long long)w->asked++);
+    for (size_t i = 0; i < k; i++) {
+        bytes_print(line, "%s{\"index\": %lld, \"score\": ", i ? ", " : "", (long long)hits[i].index);
+        if (isfinite(hits[i].score))
+            bytes_add(line, number, number_print(number, hits[i].score));
+        else
+            bytes_add(line, "null", 4);
+        if (w->texts.begins) {
+            bytes_print(line, ", \"text\": ");
+            json_quote(line, text_lines_get(&w->texts, (size_t)hits[i].index));
+        }
+        bytes_add(line, "}", 1);
+    }
+    bytes_add(line, "]}\n", 3);
+    return output_write(&w->out, line->data, line->size);
+}
+
+/* In place of an exit code: nobody takes the results any more. Whether that is a failure is said by the output. */
+enum { UNWANTED = -1 };
+
+/* Searches for count queries and prints what is found. */
+static int answer(search_work *w, const float *queries, size_t count) {
+    pith_error err = PITH_ERROR_INIT;
+    pith_hit *hits = grow(NULL, count * w->k * sizeof *hits + 1);
+    int code = EXIT_DONE;
+    if (pith_search(hits, w->index, queries, count, w->k, &w->s->search, &err)) code = fail(w->c, "%s", err.message);
+    for (size_t i = 0; !code && i < count; i++)
+        if (!print_hits(w, hits + i * w->k, w->k)) code = UNWANTED;
+    free(hits);
+    return !code && !output_flush(&w->out) ? UNWANTED : code;
+}
+
+/* ---- queries that are vectors ---- */
+
+/* With maxsim a query is an array of rows; an array with three axes holds several. */
+static int answer_groups(search_work *w, const float *floats, const vector_file *queries) {
+    int code = EXIT_DONE;
+    for (size_t i = 0; !code && i < queries->groups; i++) {
+        const size_t ends[2] = { 0, queries->per_group };
+        w->s->search.query_offsets = ends;
+        code = answer(w, floats + i * queries->per_group * queries->dim, 1);
+        w->s->search.query_offsets = NULL;
+    }
+    return code;
+}
+
+static int answer_vectors(search_work *w) {
+    const bool maxsim = w->s->metric == PITH_METRIC_MAXSIM;
+    vector_file queries;
+    int code = vector_file_open(&queries, w->c, w->s->query_vectors, &w->s->reading);
+    if (code) return code;
+    if (queries.dim != w->file.dim)
+        code = fail(w->c, "the vectors of %s have %zu components, those of %s have %zu", queries.path, queries.dim,
+                    w->file.path, w->file.dim);
+    else if (queries.rank == 3 && !maxsim)
+        code = fail(w->c, "%s has three axes, which only --metric maxsim takes", queries.path);
+    if (!code) {
+        float *floats = vector_file_floats(&queries);
+        if (maxsim) code = answer_groups(w, floats, &queries);
+        for (size_t at = 0, n; !maxsim && !code && at < queries.count; at += n) {
+            n = queries.count - at < BATCH_QUERIES ? queries.count - at : BATCH_QUERIES;
+            code = answer(w, floats + at * queries.dim, n);
+        }
+        free(floats);
+    }
+    vector_file_close(&queries);
+    return code;
+}
+
+/* ---- queries that are texts ---- */
+
+/* Whether the first vectors of the file have the length 1; then the dot products and distances of its own texts are
+ * those of queries of length 1. */
+static bool has_unit_rows(const search_work *w) {
+    vector_file some = w->file;
+    if (some.bits || (some.dtype != PITH_F32 && some.dtype != PITH_F16) || !some.count) return false;
+    if (some.count > LENGTH_ROWS) some.count = LENGTH_ROWS;
+    float *floats = vector_file_floats(&some);
+    bool unit = true;
+    for (size_t r = 0; r < some.count; r++) {
+        double sum = 0;
+        for (size_t i = 0; i < some.dim; i++) sum += (double)floats[r * some.dim + i] * floats[r * some.dim + i];
+        unit = unit && fabs(sqrt(sum) - 1) < LENGTH_TOLERANCE;
+    }
+    free(floats);
+    return unit;
+}
+
+static int open_model(search_work *w, pith_model **model) {
+    search_settings *s = w->s;
+    pith_error err = PITH_ERROR_INIT;
+    int code = work_begin(w->c, &s->work, &s->open);
+    if (code) return code;
+    s->embed.batching = &s->work.batching;
+    if (pith_model_open(model, s->model, &s->open, &err)) return fail_model(w->c, &err, s->model);
+    if (has_unit_rows(w)) s->embed.normalize = 1;
+    s->embed.dim = s->dim;
+    s->embed.threads = s->search.threads;
+    if (pith_embed(NULL, *model, NULL, 0, &s->embed, &err)) {
+        pith_model_close(*model);
+        return fail(w->c, "%s", err.message);
+    }
+    const size_t dim = pith_embed_dim(*model, &s->embed);
+    if (dim == w->file.dim) return EXIT_DONE;
+    pith_model_close(*model);
+    return fail(w->c, "the vectors of %s have %zu components, those of the model %s have %zu%s", w->file.path,
+                w->file.dim, s->model, dim,
+                dim > w->file.dim ? "; if they were cut by `pith embed --dim`, give --dim here too" : "");
+}
+
+static int answer_texts(search_work *w, const pith_model *model, const pith_str *texts, size_t count) {
+    pith_error err = PITH_ERROR_INIT;
+    float *vectors = grow(NULL, count * w->file.dim * sizeof *vectors + 1);
+    int code = pith_embed(vectors, model, texts, count, &w->s->embed, &err) ? fail(w->c, "%s", err.message)
+                                                                            : answer(w, vectors, count);
+    free(vectors);
+    return code;
+}
+
+static int answer_listed(search_work *w, const pith_model *model) {
+    const string_list *list = &w->s->queries;
+    pith_str *texts = grow(NULL, list->count * sizeof *texts);
+    for (size_t i = 0; i < list->count; i++) texts[i] = (pith_str){ list->items[i], strlen(list->items[i]) };
+    int code = answer_texts(w, model, texts, list->count);
+    free(texts);
+    return code;
+}
+
+/* Notes a line that is not UTF-8 as a query of its own; false: it ends the command. */
+static bool pass_bad(search_work *w, const text_input *in, size_t count) {
+    char number[40];
+    const size_t row = (size_t)w->asked + count + w->bad.count;
+    snprintf(number, sizeof number, "\"query\": %zu, ", row);
+    return in->bad && bad_lines_add(&w->bad, row, in, in->message, number);
+}
+
+/* Reads a batch of lines: 1 there are some, 0 there are none, -1 message in in. */
+static int read_batch(search_work *w, text_input *in, bytes *text, pith_str *texts, size_t *count) {
+    size_t ends[BATCH_QUERIES];
+    int state = 1;
+    text->size = *count = 0;
+    bad_lines_clear(&w->bad);
+    while (*count + w->bad.count < BATCH_QUERIES && (!(*count + w->bad.count) || text_input_ready(in))) {
+        state = text_input_next(in, text, NULL);
+        if (state < 0 && pass_bad(w, in, *count)) continue;
+        if (state <= 0) break;
+        ends[(*count)++] = text->size;
+    }
+    for (size_t i = 0, begin = 0; i < *count; begin = ends[i++]) texts[i] = bytes_text(text, begin, ends[i]);
+    return state < 0 && !(w->bad.report && in->bad) ? -1 : *count + w->bad.count > 0;
+}
+
+static int answer_files(search_work *w, const pith_model *model, const string_list *files) {
+    text_input in;
+    bytes text = { NULL, 0, 0 };
+    pith_str texts[BATCH_QUERIES];
+    size_t count;
+    int code = EXIT_DONE, state;
+    text_input_open(&in, files);
+    w->bad.report = w->s->errors == ERRORS_REPORT;
+    in.separator = w->s->null ? 0 : '\n';
+    in.replace = w->s->invalid == 1;
+    in.limit = LINE_BYTES;
+    while (!code && (state = read_batch(w, &in, &text, texts, &count)) != 0) {
+        if (count) code = answer_texts(w, model, texts, count); /* those before a line that cannot be read */
+        if (!code && w->bad.count && !(print_bad(w) && output_flush(&w->out))) code = UNWANTED;
+        if (!code && state < 0) code = fail(w->c, "%s", in.message);
+    }
+    free(text.data);
+    text_input_close(&in);
+    return code;
+}
+
+static int answer_with_model(search_work *w, const string_list *files) {
+    pith_model *model;
+    int code = open_model(w, &model);
+    if (code) return code;
+    const double began = now_seconds();
+    code = w->s->queries.count ? answer_listed(w, model) : answer_files(w, model, files);
+    json_t *told = json_pack("{s:f}", "seconds", now_seconds() - began);
+    code = work_stats(w->c, &w->s->work, told, model, files, code);
+    pith_model_close(model);
+    return code;
+}
+
+/* ---- the index ---- */
+
+static int open_texts(search_work *w) {
+    const search_settings *s = w->s;
+    const size_t items = s->offsets ? w->documents : w->file.count;
+    if (!s->texts) return EXIT_DONE;
+    int code = text_lines_open(&w->texts, w->c, s->texts, s->null ? 0 : '\n');
+    if (code || w->texts.count == items) return code;
+    return fail(w->c, "%s has %zu lines, but %s has %zu %s", s->texts, w->texts.count,
+                s->offsets ? s->offsets : s->index, items, s->offsets ? "documents" : "vectors");
+}
+
+static int open_offsets(search_work *w) {
+    size_t count;
+    if (!w->s->offsets) return EXIT_DONE;
+    int code = vector_file_integers(&w->offsets, &count, w->c, w->s->offsets);
+    if (code) return code;
+    if (!count) return fail(w->c, "%s is empty; it holds one number more than there are documents", w->s->offsets);
+    w->documents = count - 1;
+    return EXIT_DONE;
+}
+
+static int open_index(search_work *w) {
+    search_settings *s = w->s;
+    pith_error err = PITH_ERROR_INIT;
+    int code = vector_file_open(&w->file, w->c, s->index, &s->reading);
+    if (!code && w->file.rank != 2)
+        code = fail(w->c, "%s has %d axes; the vectors are the rows of an array with two", s->index, w->file.rank);
+    else if (!code && s->reading.bits && !w->file.bits)
+        code = fail(w->c, "%s: packed bits are uint8 in .npy, as numpy.packbits makes them", s->index);
+    if (!code) code = open_offsets(w);
+    if (!code) code = open_texts(w);
+    if (code) return code;
+    pith_search_index_options how = PITH_SEARCH_INDEX_OPTIONS_INIT;
+    how.metric = s->metric;
+    how.dtype = w->file.dtype;
+    how.bits = w->file.bits;
+    how.first_pass = s->first_pass;
+    how.threads = s->search.threads;
+    how.offsets = w->offsets;
+    how.documents = w->documents;
+    if (pith_search_index_create(&w->index, w->file.rows, w->file.count, w->file.dim, &how, &err))
+        return fail(w->c, "%s: %s", s->offsets && strstr(err.message, "offset") ? s->offsets : s->index, err.message);
+    const size_t items = pith_search_index_count(w->index);
+    if ((size_t)s->hits > items)
+        note("warning: %s has %zu %s, so a query has %zu hits and not %d", s->index, items,
+             s->offsets ? "documents" : "vectors", items, (int)s->hits);
+    w->k = s->hits ? (size_t)s->hits : HITS;
+    if (w->k > items) w->k = items;
+    return EXIT_DONE;
+}
+
+static void close_index(search_work *w) {
+    pith_search_index_destroy(w->index);
+    text_lines_close(&w->texts);
+    vector_file_close(&w->file);
+    free(w->offsets);
+    free(w->line.data);
+}
+
+/* All files that are read; the output must be none of them. */
+static string_list all_inputs(const search_settings *s, const string_list *files) {
+    const char *const named[] = { s->index, s->texts, s->offsets, s->query_vectors };
+    string_list all = { NULL, 0 };
+    for (size_t i = 0; i < sizeof named / sizeof named[0]; i++)
+        if (named[i]) list_add(&all, named[i]);
+    for (size_t i = 0; i < files->count; i++) list_add(&all, files->items[i]);
+    if (!s->query_vectors && !s->queries.count && !files->count) list_add(&all, "-");
+    return all;
+}
+
+static int search_files(const command *c, search_settings *s, const string_list *files) {
+    search_work w = { .c = c, .s = s };
+    string_list inputs = all_inputs(s, files);
+    int code = open_index(&w);
+    if (!code) code = output_open(&w.out, c, s->output, &inputs);
+    if (!code) {
+        code = s->query_vectors ? answer_vectors(&w) : answer_with_model(&w, files);
+        if (code == UNWANTED) code = EXIT_DONE;
+        code = bad_lines_end(w.bad.total, c, output_close(&w.out, c, code == EXIT_DONE, code));
+        bad_lines_free(&w.bad);
+    }
+    close_index(&w);
+    free(inputs.items);
+    return code;
+}
+
+static int search_run(int argc, char **argv) {
+    const command *c = &command_search;
+    search_settings s = { .reading.field = "embedding",
+                          .work = WORK_SETTINGS_INIT,
+                          .open = PITH_OPEN_OPTIONS_INIT,
+                          .embed = PITH_EMBED_OPTIONS_INIT,
+                          .search = PITH_SEARCH_OPTIONS_INIT };
+    string_list files = { NULL, 0 };
+    int code = take_options(c, &s, argc, argv, &files);
+    if (code < 0) {
+        s.reading.dim = (size_t)s.dim;
+        const bool maxsim = s.metric == PITH_METRIC_MAXSIM;
+        if (!s.index)
+            code = usage(c, "give the file of vectors with --index");
+        else if ((s.queries.count > 0) + (s.query_vectors != NULL) + (files.count > 0) > 1)
+            code = usage(c, "queries are one of --query, --query-vectors and FILE");
+        else if (maxsim != (s.offsets != NULL))
+            code = usage(c, maxsim ? "--metric maxsim needs --offsets" : "--offsets goes with --metric maxsim");
+        else if (maxsim && !s.query_vectors)
+            code = usage(c, "--metric maxsim needs --query-vectors: a model gives one vector for a text");
+        else if (s.search.rescore && !s.first_pass)
+            code = usage(c, "--rescore goes with --first-pass");
+        else
+            code = search_files(c, &s, &files);
+    }
+    free(s.queries.items);
+    return code;
+}
+
+#define AT(id, member) OPTION_PLACE(id, search_settings, member)
+
+static const option options[] = {
+    OPTION_SECTION("vectors"),
+    AT(index, index),
+    AT(texts_search, texts),
+    AT(field_search, reading.field),
+    AT(dim_search, dim),
+    AT(bits, reading.bits),
+    AT(offsets, offsets),
+    OPTION_SECTION("queries"),
+    AT(query_search, queries),
+    AT(query_vectors, query_vectors),
+    AT(null, null),
+    AT(invalid, invalid),
+    AT(errors, errors),
+    OPTION_SECTION("model"),
+    AT(model, model),
+    AT(prompt_name, embed.prompt_name),
+    OPTIONS_PASSES(search_settings),
+    OPTION_SECTION("search"),
+    AT(hits, hits),
+    AT(metric, metric),
+    AT(first_pass, first_pass),
+    AT(rescore, search.rescore),
+    AT(threads, search.threads),
+    OPTIONS_BATCHING(search_settings),
+    OPTIONS_MEMORY(search_settings),
+    OPTION_SOURCES,
+    OPTION_SECTION("output"),
+    AT(output, output),
+    OPTION_PLACE(stats, search_settings, work.stats),
+    OPTION_PLACE(stats_file, search_settings, work.stats_file),
+    OPTION_END,
+};
+
+static const example examples[] = {
+    { "pith embed --format npy -o v.npy texts.txt", "the vectors that the next lines search" },
+    { "pith search --index v.npy --texts texts.txt --query \"a cat\"", "{\"query\": 0, \"hits\": [...]}" },
+    { "pith search --index v.npy -k 3 questions.txt", "a line for each question" },
+    { "pith search --index v.npy --query-vectors q.npy --metric l2", "no model is needed" },
+    { NULL, NULL },
+};
+
+const command command_search = {
+    .name = "search",
+    .summary = "find the vectors nearest to queries",
+    .forms = "--index FILE [options] --query TEXT\n--index FILE [options] --query-vectors FILE\n--index FILE [options] "
+             "[FILE...]",
+    .takes = "FILE",
+    .description =
+        "Compares each query with all vectors of a file and prints the best, one JSON object per query. Each "
+        "line of the files, or of standard input, is a query.",
+    .examples = examples,
+    .options = options,
+    .run = search_run,
+};

@@ -1,0 +1,23 @@
+/* checksum.h - a fast 64-bit checksum, XXH64 with seed 0: it finds damage but does not resist an
+ * attacker.
+ * Source: the xxHash specification (xxhash_spec.md, XXH64). */
+#ifndef PITH_BASE_CHECKSUM_H
+#define PITH_BASE_CHECKSUM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A hash of bytes that arrive in pieces. The result does not depend on where they are cut. */
+typedef struct pith_hash {
+    uint64_t lanes[4], total;
+    unsigned char block[32]; /* the last total % 32 bytes, not yet hashed */
+} pith_hash;
+
+void pith_hash_init(pith_hash *hash);
+void pith_hash_add(pith_hash *hash, const void *data, size_t size);
+uint64_t pith_hash_end(const pith_hash *hash);
+
+/* The hash of bytes that are all in memory. */
+uint64_t pith_hash_of(const void *data, size_t size);
+
+#endif

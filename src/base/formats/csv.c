@@ -1,0 +1,193 @@
+/* csv.c - see csv.h. Two passes with one scanner: the first counts cells and finds faults, the second stores spans, so
+ * that the memory is allocated once. */
+#include "base/formats/csv.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/memory/span_map.h"
+#include "base/str.h"
+#include "base/unicode/utf8.h"
+
+/* What follows a cell. */
+enum csv_after { CSV_CELL, CSV_ROW_END, CSV_FAULT, CSV_MEMORY };
+
+typedef struct csv_scan {
+    const char *p, *end;
+    char delimiter;
+    pith_arena *arena; /* NULL: cells with doubled quotes are not decoded */
+    const char *fault;
+} csv_scan;
+
+static enum csv_after csv_after_cell(csv_scan *s) {
+    if (s->p == s->end) return CSV_ROW_END;
+    const char c = *s->p++;
+    if (c == s->delimiter) return CSV_CELL;
+    if (c == '\r' && s->p < s->end && *s->p == '\n') s->p++;
+    return CSV_ROW_END;
+}
+
+static bool csv_decode(csv_scan *s, pith_str *cell, size_t doubled) {
+    if (!s->arena || !doubled) return true;
+    char *text = pith_arena_alloc(s->arena, cell->size - doubled + 1);
+    if (!text) return false;
+    size_t n = 0;
+    for (size_t i = 0; i < cell->size; i++) {
+        text[n++] = cell->data[i];
+        if (cell->data[i] == '"') i++;
+    }
+    *cell = (pith_str){ text, n };
+    return true;
+}
+
+/* The cell at s->p, which is a quotation mark. */
+static enum csv_after csv_quoted(csv_scan *s, pith_str *cell) {
+    const char *begin = ++s->p;
+    size_t doubled = 0;
+    for (;; s->p += 2, doubled++) {
+        const char *quote = memchr(s->p, '"', (size_t)(s->end - s->p));
+        if (!quote) {
+            s->fault = "the quotation mark that opens the cell is never closed";
+            return CSV_FAULT;
+        }
+        s->p = quote;
+        if (quote + 1 == s->end || quote[1] != '"') break;
+    }
+    *cell = (pith_str){ begin, (size_t)(s->p - begin) };
+    s->p++;
+    if (s->p < s->end && *s->p != s->delimiter && *s->p != '\r' && *s->p != '\n') {
+        s->fault = "text follows the closing quotation mark; a quotation mark within a cell is written twice";
+        return CSV_FAULT;
+    }
+    if (!csv_decode(s, cell, doubled)) return CSV_MEMORY;
+    return csv_after_cell(s);
+}
+
+static enum csv_after csv_next(csv_scan *s, pith_str *cell) {
+    if (s->p < s->end && *s->p == '"') return csv_quoted(s, cell);
+    const char *begin = s->p;
+    while (s->p < s->end && *s->p != s->delimiter && *s->p != '\n' && *s->p != '\r') s->p++;
+    *cell = (pith_str){ begin, (size_t)(s->p - begin) };
+    return csv_after_cell(s);
+}
+
+/* True if a line without anything begins here; it is consumed. */
+static bool csv_blank(csv_scan *s) {
+    if (s->p == s->end || (*s->p != '\n' && *s->p != '\r')) return false;
+    csv_after_cell(s);
+    return true;
+}
+
+static pith_status csv_header(pith_text_table *t, csv_scan *s, pith_error *err) {
+    pith_map seen;
+    size_t room = 0;
+    enum csv_after after;
+    PITH_TRY(pith_map_init(&seen, s->arena, 16));
+    do {
+        pith_str name;
+        uint32_t old;
+        if (!pith_arena_grow(s->arena, (void **)&t->names, t->columns, &room, sizeof *t->names))
+            return pith_fail_memory(err, (t->columns + 1) * sizeof *t->names);
+        after = csv_next(s, &name);
+        if (after == CSV_FAULT)
+            return pith_fail(err, PITH_ERR_FORMAT, "%s: header, column %zu: %s", t->path, t->columns + 1, s->fault);
+        if (after == CSV_MEMORY) return pith_fail_memory(err, name.size);
+        if (!name.size && !t->columns) name = PITH_STR(PITH_CSV_UNNAMED); /* as pandas writes its index */
+        if (!name.size) return pith_fail(err, PITH_ERR_FORMAT, "%s: column %zu has no name", t->path, t->columns + 1);
+        if (!pith_map_put(&seen, name, (uint32_t)t->columns, &old)) return pith_fail_memory(err, name.size);
+        if (old != UINT32_MAX)
+            return pith_fail(err, PITH_ERR_FORMAT, "%s: columns %u and %zu are both named '" PITH_STR_FMT "'", t->path,
+                             old + 1, t->columns + 1, PITH_STR_ARG(name));
+        t->names[t->columns++] = name;
+    } while (after == CSV_CELL);
+    return PITH_OK;
+}
+
+static pith_status csv_fail(const pith_text_table *t, size_t row, size_t column, const char *fault, pith_error *err) {
+    if (column < t->columns)
+        return pith_fail(err, PITH_ERR_FORMAT, "%s: row %zu, column '" PITH_STR_FMT "': %s", t->path, row + 1,
+                         PITH_STR_ARG(t->names[column]), fault);
+    return pith_fail(err, PITH_ERR_FORMAT, "%s: row %zu, column %zu: %s", t->path, row + 1, column + 1, fault);
+}
+
+/* Reads all rows; stores the cells if t->cells is there, else counts the rows. */
+static pith_status csv_rows(pith_text_table *t, csv_scan *s, pith_error *err) {
+    size_t row = 0;
+    while (s->p < s->end) {
+        size_t n = 0;
+        enum csv_after after;
+        if (t->columns > 1 && csv_blank(s)) continue;
+        do {
+            pith_str cell;
+            after = csv_next(s, &cell);
+            if (after == CSV_FAULT) return csv_fail(t, row, n, s->fault, err);
+            if (after == CSV_MEMORY) return pith_fail_memory(err, cell.size);
+            if (t->cells && n < t->columns) t->cells[row * t->columns + n] = cell;
+            n++;
+        } while (after == CSV_CELL);
+        if (n != t->columns)
+            return pith_fail(err, PITH_ERR_FORMAT, "%s: row %zu has %zu cells, but the header has %zu", t->path,
+                             row + 1, n, t->columns);
+        row++;
+    }
+    t->rows = row;
+    return PITH_OK;
+}
+
+static pith_status csv_check_text(const pith_text_table *t, pith_str bytes, pith_error *err) {
+    const size_t valid = pith_utf8_valid_prefix(bytes.data, bytes.size);
+    size_t line = 1;
+    if (valid == bytes.size) return PITH_OK;
+    for (size_t i = 0; i < valid; i++) line += bytes.data[i] == '\n';
+    return pith_fail(err, PITH_ERR_FORMAT,
+                     "%s: line %zu: the text is not UTF-8; convert the file, for example with iconv", t->path, line);
+}
+
+char pith_csv_delimiter(pith_str bytes, char usual) {
+    static const char others[] = ";\t|";
+    bool quoted = false, there[sizeof others] = { false };
+    for (size_t i = 0; i < bytes.size; i++) {
+        const char c = bytes.data[i];
+        if (c == '"') quoted = !quoted;
+        if (quoted) continue;
+        if (c == usual) return usual;
+        if (c == '\n' || c == '\r') break;
+        for (size_t k = 0; others[k]; k++) there[k] |= c == others[k];
+    }
+    for (size_t k = 0; others[k]; k++)
+        if (there[k]) return others[k];
+    return usual;
+}
+
+pith_status pith_csv_parse(pith_text_table *table, pith_str bytes, char delimiter, const char *path, pith_arena *arena,
+                           pith_error *err) {
+    pith_text_table t = { .path = path };
+    size_t count, size;
+    if (bytes.size >= 3 && !memcmp(bytes.data, "\xEF\xBB\xBF", 3)) bytes = (pith_str){ bytes.data + 3, bytes.size - 3 };
+    PITH_TRY(csv_check_text(&t, bytes, err));
+    csv_scan s = { bytes.data, bytes.data + bytes.size, delimiter, arena, NULL };
+    if (!bytes.size) return pith_fail(err, PITH_ERR_FORMAT, "%s is empty; its first line names the columns", path);
+    PITH_TRY(csv_header(&t, &s, err));
+    csv_scan first = s;
+    first.arena = NULL;
+    PITH_TRY(csv_rows(&t, &first, err));
+    if (t.rows >= UINT32_MAX) return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s has more than 4294967294 rows", path);
+    if (pith_mul_overflows(t.rows, t.columns, &count) || pith_mul_overflows(count, sizeof *t.cells, &size))
+        return pith_fail_memory(err, SIZE_MAX);
+    t.cells = pith_arena_array(arena, count + 1, sizeof *t.cells);
+    if (!t.cells) return pith_fail_memory(err, size);
+    PITH_TRY(csv_rows(&t, &s, err));
+    *table = t;
+    return PITH_OK;
+}
+
+bool pith_text_table_room(pith_text_table *t, size_t *room, pith_arena *arena) {
+    const size_t used = t->rows * t->columns;
+    if (*room - used >= t->columns && t->cells) return true;
+    const size_t wanted = 2 * *room + 64 * t->columns;
+    pith_str *cells = pith_arena_array(arena, wanted, sizeof *cells);
+    if (!cells) return false;
+    if (used) memcpy(cells, t->cells, used * sizeof *cells);
+    t->cells = cells;
+    *room = wanted;
+    return true;
+}

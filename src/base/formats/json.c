@@ -1,0 +1,527 @@
+/* json.c - the pull scanner: a cursor and a stack of open containers.
+ *
+ * Invariant: between calls, the cursor is before the white space that precedes the next token. After a failure it
+ * stays at the fault and never moves again. Skipped values are checked as strictly as those that are read. */
+#include "base/formats/json.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/formats/read_double.h"
+#include "base/str.h"
+#include "base/text_out.h"
+#include "base/unicode/utf8.h"
+
+/* Longest path shown in a message. */
+#define PATH_SIZE 256
+
+void pith_json_init(pith_json *j, pith_str text, const char *name, pith_arena *arena, pith_error *err) {
+    assert(err);
+    const char *begin = text.data ? text.data : "";
+    j->p = j->begin = begin;
+    j->end = begin + text.size;
+    j->name = name;
+    j->arena = arena;
+    j->err = err;
+    j->failed = j->python = false;
+    j->depth = 0;
+}
+
+/* "model.vocab[3]", or "" at the top. */
+static void path_text(const pith_json *j, char *path, size_t size) {
+    pith_text_out out = pith_text_begin(path, size);
+    for (int i = 0; i < j->depth && j->stack[i].started; i++) {
+        if (j->stack[i].is_object)
+            pith_text_put(&out, "%s" PITH_STR_FMT, i ? "." : "", PITH_STR_ARG(j->stack[i].key));
+        else
+            pith_text_put(&out, "[%lld]", (long long)j->stack[i].index);
+    }
+}
+
+pith_status pith_json_fail(pith_json *j, pith_status code, const char *format, ...) {
+    if (j->failed) return j->err->code;
+    j->failed = true;
+    char text[PITH_ERROR_MESSAGE_SIZE / 2], path[PATH_SIZE];
+    va_list args;
+    va_start(args, format);
+    pith_text_format(text, sizeof text, format, args);
+    va_end(args);
+    path_text(j, path, sizeof path);
+    if (!j->name) return pith_fail(j->err, code, "%s%s%s", path, path[0] ? ": " : "", text);
+    size_t line = 1;
+    for (const char *p = j->begin; (p = memchr(p, '\n', (size_t)(j->p - p))); p++) line++;
+    return pith_fail(j->err, code, "%s:%zu: %s%s%s", j->name, line, path, path[0] ? ": " : "", text);
+}
+
+#define ONES 0x0101010101010101u
+#define HIGHS 0x8080808080808080u
+
+/* The index of the first byte in memory that is not zero, on a little-endian machine. */
+static inline unsigned first_byte(uint64_t w) { return (unsigned)__builtin_ctzll(w) / 8; }
+
+static void json_fault(pith_json *j, const char *what) { pith_json_fail(j, PITH_ERR_FORMAT, "%s", what); }
+
+/* Goes on to the next character that is not white space: that character, or 0 at the end and after a failure. */
+static unsigned char skip_space(pith_json *j) {
+    const char *p = j->p, *end = j->end;
+    if (j->failed) return 0;
+    while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) {
+        uint64_t w;
+        p++;
+        while (end - p >= 8) { /* indentation, eight spaces at once */
+            memcpy(&w, p, 8);
+            w ^= ONES * ' ';
+            p += w ? first_byte(w) : 8;
+            if (w) break;
+        }
+    }
+    j->p = p;
+    return p < end ? (unsigned char)*p : 0;
+}
+
+/* The same; most often there is none. */
+static inline unsigned char next_char(pith_json *j) {
+    return !j->failed && j->p<j->end && * j->p> ' ' ? (unsigned char)*j->p : skip_space(j);
+}
+
+pith_json_kind pith_json_peek(pith_json *j) {
+    unsigned char c = next_char(j);
+    switch (c) {
+    case 'n': return PITH_JSON_NULL;
+    case 't':
+    case 'f': return PITH_JSON_BOOL;
+    case '"': return PITH_JSON_STRING;
+    case '[': return PITH_JSON_ARRAY;
+    case '{': return PITH_JSON_OBJECT;
+    case 'N':
+    case 'I': return j->python ? PITH_JSON_NUMBER : PITH_JSON_END;
+    default: return c == '-' || (c >= '0' && c <= '9') ? PITH_JSON_NUMBER : PITH_JSON_END;
+    }
+}
+
+/* True if the next value is of this kind, else fails. */
+static bool expect(pith_json *j, pith_json_kind kind) {
+    static const char *const names[] = {
+        [PITH_JSON_END] = "no value",     [PITH_JSON_NULL] = "null",       [PITH_JSON_BOOL] = "true or false",
+        [PITH_JSON_NUMBER] = "a number",  [PITH_JSON_STRING] = "a string", [PITH_JSON_ARRAY] = "an array",
+        [PITH_JSON_OBJECT] = "an object",
+    };
+    pith_json_kind found = pith_json_peek(j);
+    if (j->failed) return false;
+    if (found == kind) return true;
+    if (j->p == j->end)
+        pith_json_fail(j, PITH_ERR_FORMAT, "the text ends where %s should be", names[kind]);
+    else
+        pith_json_fail(j, PITH_ERR_FORMAT, "expected %s, found %s", names[kind], names[found]);
+    return false;
+}
+
+static void enter(pith_json *j, bool is_object) {
+    if (j->depth == PITH_JSON_DEPTH) {
+        pith_json_fail(j, PITH_ERR_FORMAT, "nested deeper than %d levels", PITH_JSON_DEPTH);
+        return;
+    }
+    j->p++;
+    j->stack[j->depth].key = (pith_str){ "", 0 };
+    j->stack[j->depth].index = -1;
+    j->stack[j->depth].is_object = is_object;
+    j->stack[j->depth].started = false;
+    j->depth++;
+}
+
+void pith_json_object(pith_json *j) {
+    if (expect(j, PITH_JSON_OBJECT)) enter(j, true);
+}
+
+void pith_json_array(pith_json *j) {
+    if (expect(j, PITH_JSON_ARRAY)) enter(j, false);
+}
+
+/* Consumes what stands between two members: false at the end of the container, which is then left. */
+static bool next_member(pith_json *j, char close) {
+    unsigned char c = next_char(j);
+    if (j->failed) return false;
+    assert(j->depth > 0 && j->stack[j->depth - 1].is_object == (close == '}'));
+    if (c == (unsigned char)close) {
+        j->p++;
+        j->depth--;
+        return false;
+    }
+    if (j->stack[j->depth - 1].started) {
+        if (c != ',') {
+            json_fault(j, j->p == j->end ? "the text ends inside" : "expected a comma or the end");
+            return false;
+        }
+        j->p++;
+    }
+    j->stack[j->depth - 1].started = true;
+    j->stack[j->depth - 1].index++;
+    return true;
+}
+
+static int hex4(const char *p) {
+    int value = 0;
+    for (int i = 0; i < 4; i++) {
+        int c = (unsigned char)p[i], digit;
+        if (c >= '0' && c <= '9')
+            digit = c - '0';
+        else if ((c | 32) >= 'a' && (c | 32) <= 'f')
+            digit = (c | 32) - 'a' + 10;
+        else
+            return -1;
+        value = value * 16 + digit;
+    }
+    return value;
+}
+
+/* Consumes a string and checks it; raw is what stands between the quotes. */
+static bool scan_string(pith_json *j, pith_str *raw, bool *escapes) {
+    const char *begin = ++j->p, *p = begin;
+    uint64_t wide = 0;
+    *escapes = false;
+    for (;; p++) {
+        /* Eight bytes at once that are no control, quote or backslash. */
+        while (j->end - p >= 8) {
+            uint64_t w, quote, slash, found;
+            memcpy(&w, p, 8);
+            quote = w ^ ONES * '"';
+            slash = w ^ ONES * '\\';
+            found = (((w - ONES * 0x20) & ~w) | ((quote - ONES) & ~quote) | ((slash - ONES) & ~slash)) & HIGHS;
+            wide |= w & HIGHS;
+            p += found ? first_byte(found) : 8;
+            if (found) break;
+        }
+        if (p == j->end) {
+            json_fault(j, "a string is not closed");
+            return false;
+        }
+        unsigned char c = (unsigned char)*p;
+        if (c == '"') break;
+        if (c < 0x20) {
+            j->p = p;
+            json_fault(j, "a control character in a string");
+            return false;
+        }
+        wide |= c & 0x80;
+        if (c != '\\') continue;
+        *escapes = true;
+        p++;
+        bool known = p < j->end && *p && strchr("\"\\/bfnrtu", *p);
+        if (known && *p == 'u') {
+            known = j->end - p > 4 && hex4(p + 1) >= 0;
+            if (known) p += 4;
+        }
+        if (!known) {
+            j->p = p < j->end ? p : j->end;
+            json_fault(j, "a bad escape in a string");
+            return false;
+        }
+    }
+    *raw = (pith_str){ begin, (size_t)(p - begin) };
+    if (wide && pith_utf8_valid_prefix(begin, raw->size) != raw->size) {
+        json_fault(j, "a string is not valid UTF-8");
+        return false;
+    }
+    j->p = p + 1;
+    return true;
+}
+
+/* The decoded text of a string that was checked: never longer than raw. */
+static pith_str decode_string(pith_json *j, pith_str raw) {
+    char *out = pith_arena_alloc(j->arena, raw.size), *o = out;
+    if (!out) {
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory: %zu bytes are needed", raw.size);
+        return (pith_str){ "", 0 };
+    }
+    for (const char *p = raw.data, *end = raw.data + raw.size; p < end;) {
+        if (*p != '\\') {
+            *o++ = *p++;
+            continue;
+        }
+        p++;
+        if (*p != 'u') {
+            static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+            *o++ = to[strchr(from, *p++) - from];
+            continue;
+        }
+        uint32_t c = (uint32_t)hex4(p + 1);
+        p += 5;
+        if (c >= 0xD800 && c < 0xDC00 && end - p >= 6 && p[0] == '\\' && p[1] == 'u') {
+            uint32_t low = (uint32_t)hex4(p + 2);
+            if (low >= 0xDC00 && low < 0xE000) {
+                c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
+                p += 6;
+            }
+        }
+        o += pith_utf8_put(o, c >= 0xD800 && c < 0xE000 ? 0xFFFD : c);
+    }
+    return (pith_str){ out, (size_t)(o - out) };
+}
+
+static bool next_key(pith_json *j, pith_str *key, bool *escapes) {
+    if (!next_member(j, '}')) return false;
+    if (next_char(j) != '"') {
+        json_fault(j, "expected a key");
+        return false;
+    }
+    if (!scan_string(j, key, escapes)) return false;
+    j->stack[j->depth - 1].key = *key;
+    if (next_char(j) != ':') {
+        json_fault(j, "expected a colon");
+        return false;
+    }
+    j->p++;
+    return true;
+}
+
+bool pith_json_next_key(pith_json *j, pith_str *key) {
+    bool escapes;
+    *key = (pith_str){ "", 0 };
+    if (!next_key(j, key, &escapes)) return false;
+    if (escapes) *key = decode_string(j, *key);
+    j->stack[j->depth - 1].key = *key;
+    return !j->failed;
+}
+
+bool pith_json_next_item(pith_json *j) { return next_member(j, ']'); }
+
+pith_str pith_json_string(pith_json *j) {
+    pith_str raw;
+    bool escapes;
+    if (!expect(j, PITH_JSON_STRING) || !scan_string(j, &raw, &escapes)) return (pith_str){ "", 0 };
+    return escapes ? decode_string(j, raw) : raw;
+}
+
+static bool digits(const char **p, const char *end) {
+    const char *begin = *p;
+    while (*p < end && **p >= '0' && **p <= '9') ++*p;
+    return *p > begin;
+}
+
+/* Consumes one of Python's words for numbers that JSON does not have. */
+static bool scan_python_number(pith_json *j, pith_str *raw) {
+    static const char *const words[] = { "NaN", "Infinity", "-Infinity" };
+    for (size_t i = 0; j->python && i < sizeof words / sizeof *words; i++) {
+        size_t size = strlen(words[i]);
+        if ((size_t)(j->end - j->p) < size || memcmp(j->p, words[i], size)) continue;
+        *raw = (pith_str){ j->p, size };
+        j->p += size;
+        return true;
+    }
+    return false;
+}
+
+/* Consumes a number; *integer says whether it has neither fraction nor exponent. */
+static bool scan_number(pith_json *j, pith_str *raw, bool *integer) {
+    const char *p = j->p, *end = j->end;
+    if (scan_python_number(j, raw)) {
+        *integer = false;
+        return true;
+    }
+    if (*p == '-') p++;
+    bool good = true;
+    if (p < end && *p == '0')
+        p++;
+    else
+        good = digits(&p, end);
+    *integer = true;
+    if (good && p < end && *p == '.') {
+        *integer = false;
+        p++;
+        good = digits(&p, end);
+    }
+    if (good && p < end && (*p == 'e' || *p == 'E')) {
+        *integer = false;
+        p++;
+        if (p < end && (*p == '+' || *p == '-')) p++;
+        good = digits(&p, end);
+    }
+    if (!good || (p < end && ((*p >= '0' && *p <= '9') || *p == '.'))) {
+        json_fault(j, "a malformed number");
+        return false;
+    }
+    *raw = (pith_str){ j->p, (size_t)(p - j->p) };
+    j->p = p;
+    return true;
+}
+
+/* Nearest double of mantissa * 10^exponent, exactly rounded, for |exponent| <= 27. Powers of five up to 27 fit in 64
+ * bits, so the quotient or product is exact in 128 bits but for a remainder, which only matters as a sticky bit. */
+static double scale_exactly(uint64_t mantissa, int exponent) {
+    if (!mantissa) return 0;
+    uint64_t five = 1;
+    for (int i = exponent < 0 ? -exponent : exponent; i > 0; i--) five *= 5;
+    unsigned __int128 wide;
+    int shift = exponent;
+    bool sticky = false;
+    if (exponent >= 0) {
+        wide = (unsigned __int128)mantissa * five;
+    } else {
+        int up = __builtin_clzll(mantissa);
+        wide = (unsigned __int128)(mantissa << up) << 63;
+        sticky = wide % five != 0;
+        wide /= five;
+        shift -= up + 63;
+    }
+    uint64_t high = (uint64_t)(wide >> 64);
+    int excess = 128 - 54 - (high ? __builtin_clzll(high) : 64 + __builtin_clzll((uint64_t)wide));
+    if (excess > 0) {
+        sticky |= (wide & (((unsigned __int128)1 << excess) - 1)) != 0;
+        wide >>= excess;
+        shift += excess;
+    }
+    /* At most 54 bits are left, the last of them half a unit. Exponents this small neither over- nor underflow. */
+    uint64_t bits = (uint64_t)wide;
+    if (excess > 0) {
+        bool up = (bits & 1) && (sticky || (bits & 2));
+        bits = (bits >> 1) + up;
+        shift++;
+    }
+    double value = (double)bits, two = shift < 0 ? 0.5 : 2;
+    for (int i = shift < 0 ? -shift : shift; i; i >>= 1, two *= two)
+        if (i & 1) value *= two;
+    return value;
+}
+
+static double json_double(pith_str raw) {
+    if (raw.data[0] == 'N') return NAN;
+    if (raw.data[raw.size - 1] == 'y') return raw.data[0] == '-' ? -INFINITY : INFINITY;
+    uint64_t mantissa = 0;
+    int count = 0;
+    int64_t exponent = 0;
+    size_t i = raw.data[0] == '-';
+    for (bool fraction = false; i < raw.size && count <= 19 && raw.data[i] != 'e' && raw.data[i] != 'E'; i++) {
+        if (raw.data[i] == '.') {
+            fraction = true;
+            continue;
+        }
+        mantissa = mantissa * 10 + (uint64_t)(raw.data[i] - '0');
+        count += count || mantissa;
+        exponent -= fraction;
+    }
+    if (count <= 19 && i < raw.size) {
+        bool negative = raw.data[++i] == '-';
+        int written = 0;
+        if (negative || raw.data[i] == '+') i++;
+        for (; i < raw.size && written < 10000; i++) written = written * 10 + (raw.data[i] - '0');
+        exponent += negative ? -written : written;
+    }
+    if (count <= 19 && exponent >= -27 && exponent <= 27) {
+        double value = scale_exactly(mantissa, (int)exponent);
+        return raw.data[0] == '-' ? -value : value;
+    }
+    return pith_read_double(raw);
+}
+
+int64_t pith_json_int(pith_json *j) {
+    pith_str raw;
+    bool integer;
+    if (!expect(j, PITH_JSON_NUMBER)) return 0;
+    const char *begin = j->p, *p = begin;
+    /* Vocabularies are full of small ones, which a comma or the end of the container follows. */
+    int64_t small = 0;
+    while (j->end - p > 1 && p - begin < 9 && *p >= '0' && *p <= '9') small = small * 10 + (*p++ - '0');
+    if (p > begin && (*begin != '0' || p == begin + 1) && (*p == ',' || *p == '}' || *p == ']')) {
+        j->p = p;
+        return small;
+    }
+    if (!scan_number(j, &raw, &integer)) return 0;
+    int64_t value = 0;
+    bool negative = raw.data[0] == '-', overflow = false;
+    for (size_t i = negative; integer && i < raw.size; i++) {
+        int digit = raw.data[i] - '0';
+        overflow |= __builtin_mul_overflow(value, 10, &value);
+        overflow |= __builtin_add_overflow(value, negative ? -digit : digit, &value);
+    }
+    if (integer && !overflow) return value;
+    double real = integer || !j->python ? NAN : json_double(raw);
+    if (fabs(real) <= 0x1p53 && real == (double)(int64_t)real) return (int64_t)real;
+    j->p = begin;
+    pith_json_fail(j, PITH_ERR_FORMAT, PITH_STR_FMT " is %s", PITH_STR_ARG(raw),
+                   integer ? "too large" : "not a whole number");
+    return 0;
+}
+
+double pith_json_double(pith_json *j) {
+    pith_str raw;
+    bool integer;
+    return expect(j, PITH_JSON_NUMBER) && scan_number(j, &raw, &integer) ? json_double(raw) : 0;
+}
+
+int64_t pith_json_limit(pith_json *j, int64_t limit) {
+    if (pith_json_null(j)) return 0;
+    const char *begin = j->p;
+    double n = pith_json_double(j);
+    if (j->failed || n > (double)limit) return 0;
+    if (n >= 1 && n == (double)(int64_t)n) return (int64_t)n;
+    const char *end = j->p;
+    j->p = begin;
+    pith_json_fail(j, PITH_ERR_FORMAT, PITH_STR_FMT " is not a positive whole number; correct it or leave it out",
+                   PITH_STR_ARG(((pith_str){ begin, (size_t)(end - begin) })));
+    return 0;
+}
+
+static bool word(pith_json *j, const char *text) {
+    size_t size = strlen(text);
+    if ((size_t)(j->end - j->p) >= size && memcmp(j->p, text, size) == 0) {
+        j->p += size;
+        return true;
+    }
+    json_fault(j, "an unknown word");
+    return false;
+}
+
+bool pith_json_bool(pith_json *j) {
+    if (!expect(j, PITH_JSON_BOOL)) return false;
+    if (*j->p == 't') return word(j, "true");
+    word(j, "false");
+    return false;
+}
+
+bool pith_json_null(pith_json *j) { return pith_json_peek(j) == PITH_JSON_NULL && word(j, "null"); }
+
+void pith_json_skip(pith_json *j) {
+    pith_str raw;
+    bool flag;
+    int base = j->depth;
+    do {
+        pith_json_kind kind = pith_json_peek(j);
+        switch (kind) {
+        case PITH_JSON_OBJECT:
+        case PITH_JSON_ARRAY: enter(j, kind == PITH_JSON_OBJECT); break;
+        case PITH_JSON_STRING: scan_string(j, &raw, &flag); break;
+        case PITH_JSON_NUMBER: scan_number(j, &raw, &flag); break;
+        case PITH_JSON_BOOL: pith_json_bool(j); break;
+        case PITH_JSON_NULL: pith_json_null(j); break;
+        case PITH_JSON_END:
+            json_fault(j, j->p == j->end ? "the text ends where a value should be" : "expected a value");
+        }
+        /* On to the next value, leaving the containers that end here. */
+        while (j->depth > base && !j->failed)
+            if (j->stack[j->depth - 1].is_object ? next_key(j, &raw, &flag) : pith_json_next_item(j)) break;
+    } while (j->depth > base && !j->failed);
+}
+
+pith_str pith_json_raw(pith_json *j) {
+    next_char(j);
+    const char *begin = j->p;
+    pith_json_skip(j);
+    return j->failed ? (pith_str){ "", 0 } : (pith_str){ begin, (size_t)(j->p - begin) };
+}
+
+pith_str pith_json_copy(pith_json *j, pith_arena *arena, pith_str s) {
+    pith_str copy = j->failed ? PITH_STR("") : pith_arena_str(arena, s);
+    if (copy.data) return copy;
+    pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+    return PITH_STR("");
+}
+
+void pith_json_finish(pith_json *j) {
+    next_char(j);
+    if (!j->failed && j->p != j->end) json_fault(j, "there is more text after the value");
+}

@@ -1,0 +1,130 @@
+/* read_double.c - reads numbers with whole numbers of as many bits as it takes. The C library's strtod_l does it too,
+ * but takes 40 kB of a static program, and an object for the locale.
+ *
+ * A number is digits * 10^exponent. Negative powers of ten are powers of two and of five: the digits are moved up until
+ * 64 bits are left of their quotient by the power of five. What a division leaves only decides ties. */
+#include "base/formats/read_double.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* DIGITS: those behind decide ties only, since the middle of two doubles has at most 767. LIMBS: for so many digits,
+ * and the quotient of them by the largest power of five. */
+enum { DIGITS = 800, LIMBS = 192, LEAST = -330, MOST = 310, FIVES = 13 };
+
+typedef struct wide {
+    uint32_t limbs[LIMBS]; /* the lowest first */
+    size_t count;
+} wide;
+
+static void wide_times(wide *w, uint32_t by, uint32_t more) {
+    uint64_t carry = more;
+    for (size_t i = 0; i < w->count; i++) {
+        carry += (uint64_t)w->limbs[i] * by;
+        w->limbs[i] = (uint32_t)carry;
+        carry >>= 32;
+    }
+    if (carry && w->count < LIMBS) w->limbs[w->count++] = (uint32_t)carry;
+}
+
+/* Returns the remainder. */
+static uint32_t wide_over(wide *w, uint32_t by) {
+    uint64_t rest = 0;
+    for (size_t i = w->count; i-- > 0;) {
+        rest = rest << 32 | w->limbs[i];
+        w->limbs[i] = (uint32_t)(rest / by);
+        rest %= by;
+    }
+    while (w->count && !w->limbs[w->count - 1]) w->count--;
+    return (uint32_t)rest;
+}
+
+static void wide_up(wide *w, size_t bits) {
+    const size_t limbs = bits / 32;
+    wide_times(w, UINT32_C(1) << bits % 32, 0);
+    if (!w->count || w->count + limbs > LIMBS) return;
+    memmove(w->limbs + limbs, w->limbs, w->count * sizeof *w->limbs);
+    memset(w->limbs, 0, limbs * sizeof *w->limbs);
+    w->count += limbs;
+}
+
+static int wide_bits(const wide *w) {
+    return w->count ? (int)(32 * w->count) - __builtin_clz(w->limbs[w->count - 1]) : 0;
+}
+
+static uint32_t wide_bit(const wide *w, int at) { return w->limbs[at / 32] >> at % 32 & 1; }
+
+/* w * 2^exponent, and a bit more if `more` is set. */
+static double read_double_round(const wide *w, int exponent, bool more) {
+    const int bits = wide_bits(w), top = bits - 1 + exponent;
+    const int keep = top >= -1022 ? 53 : 53 - (-1022 - top), drop = bits - keep;
+    uint64_t mantissa = 0;
+    if (keep < 0) return 0;
+    for (int i = bits; i-- > (drop > 0 ? drop : 0);) mantissa = mantissa << 1 | wide_bit(w, i);
+    if (drop <= 0) return (double)mantissa; /* a small whole number: the exponent is 0 */
+    for (int i = 0; i < drop - 1 && !more; i++) more = wide_bit(w, i);
+    mantissa += wide_bit(w, drop - 1) && (more || (mantissa & 1));
+    uint64_t biased = 0; /* of a subnormal number */
+    if (mantissa >= UINT64_C(1) << 52) {
+        biased = (uint64_t)(drop + exponent + 1075);
+        if (mantissa >> 53) {
+            mantissa >>= 1;
+            biased++;
+        }
+        if (biased >= 2047) return INFINITY;
+        mantissa -= UINT64_C(1) << 52;
+    }
+    double value;
+    mantissa |= biased << 52;
+    memcpy(&value, &mantissa, sizeof value);
+    return value;
+}
+
+/* The digits, and their power of ten. Returns whether digits that were left out are not all zero. */
+static bool read_double_scan(pith_str text, wide *w, int64_t *exponent, int *count) {
+    bool fraction = false, more = false;
+    size_t i = 0;
+    for (; i < text.size && text.data[i] != 'e' && text.data[i] != 'E'; i++) {
+        const char c = text.data[i];
+        fraction = fraction || c == '.';
+        if (c < '0' || c > '9') continue;
+        if (*count < DIGITS) {
+            *count += *count || c != '0';
+            wide_times(w, 10, (uint32_t)(c - '0'));
+            *exponent -= fraction;
+        } else {
+            more = more || c != '0';
+            *exponent += !fraction;
+        }
+    }
+    if (i + 1 >= text.size) return more;
+    const bool negative = text.data[++i] == '-';
+    int64_t written = 0;
+    for (i += text.data[i] == '-' || text.data[i] == '+'; i < text.size; i++)
+        if (written < INT32_MAX) written = written * 10 + (text.data[i] - '0');
+    *exponent += negative ? -written : written;
+    return more;
+}
+
+double pith_read_double(pith_str text) {
+    wide w = { .count = 0 };
+    int64_t exponent = 0;
+    int count = 0, up = 0;
+    bool more = read_double_scan(text, &w, &exponent, &count);
+    double value = 0;
+    if (count && count + exponent > MOST) {
+        value = INFINITY;
+    } else if (count && count + exponent > LEAST) {
+        for (; exponent > 0; exponent--) wide_times(&w, 10, 0);
+        if (exponent < 0) {
+            int fives = (int)-exponent;
+            up = fives * 7 / 3 + 66;
+            wide_up(&w, (size_t)up);
+            for (; fives >= FIVES; fives -= FIVES) more = wide_over(&w, 1220703125) || more;
+            for (; fives > 0; fives--) more = wide_over(&w, 5) || more;
+        }
+        value = read_double_round(&w, (int)exponent - up, more);
+    }
+    return text.size && text.data[0] == '-' ? -value : value;
+}

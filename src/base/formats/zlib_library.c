@@ -1,0 +1,168 @@
+/* zlib_library.c - see zlib_library.h. The struct and the functions are those of zlib.h, whose interface has been the
+ * same since version 1.2; inflateInit2_ is given the size of the struct and refuses another. */
+#include "base/formats/zlib_library.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/os/shared_library.h"
+
+enum {
+    ZLIB_OK = 0,
+    ZLIB_END = 1,
+    ZLIB_MEMORY = -4,
+    ZLIB_NO_PROGRESS = -5,
+    ZLIB_NO_FLUSH = 0,
+    ZLIB_TOO_LONG = -100 /* our own */
+};
+#define ZLIB_VERSION "1.2.0"
+
+typedef struct zlib_stream {
+    const uint8_t *next_in;
+    unsigned avail_in;
+    unsigned long total_in;
+    uint8_t *next_out;
+    unsigned avail_out;
+    unsigned long total_out;
+    const char *message;
+    void *state;
+    void *(*allocate)(void *user, unsigned items, unsigned size);
+    void (*release)(void *user, void *memory);
+    void *user;
+    int data_type;
+    unsigned long check, reserved;
+} zlib_stream;
+
+typedef struct zlib_library {
+    int (*begin)(zlib_stream *stream, int window_bits, const char *version, int size);
+    int (*run)(zlib_stream *stream, int flush);
+    int (*again)(zlib_stream *stream);
+    int (*end)(zlib_stream *stream);
+    unsigned long (*crc32)(unsigned long crc, const uint8_t *bytes, unsigned size);
+} zlib_library;
+
+static zlib_library zlib;
+static pthread_mutex_t zlib_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static pith_status zlib_load(const char *path, pith_error *err) {
+    static const char *const names[] = { "libz.so.1", "libz.so" };
+    PITH_TRY(pith_library_safe(err));
+    void *library = pith_library_load(names, sizeof names / sizeof *names);
+    zlib_library found;
+    if (!library)
+        return pith_fail(err, PITH_ERR_NOT_FOUND,
+                         "%s is packed, and zlib, which unpacks it, is not installed; install it (Debian: apt-get "
+                         "install zlib1g), or unpack the file",
+                         path);
+    if (!pith_library_find(&found.begin, library, "inflateInit2_") ||
+        !pith_library_find(&found.run, library, "inflate") ||
+        !pith_library_find(&found.again, library, "inflateReset") ||
+        !pith_library_find(&found.end, library, "inflateEnd") || !pith_library_find(&found.crc32, library, "crc32"))
+        return pith_fail(err, PITH_ERR_UNSUPPORTED, "zlib is here, but lacks a function; install version 1.2 or newer");
+    zlib = found;
+    return PITH_OK;
+}
+
+static void *zlib_allocate(void *user, unsigned items, unsigned size) { return pith_arena_array(user, items, size); }
+
+/* The arena gives it back. */
+static void zlib_release(void *user, void *memory) { (void)user, (void)memory; }
+
+static pith_status zlib_ready(const char *path, pith_error *err) {
+    pthread_mutex_lock(&zlib_lock);
+    const pith_status status = zlib.begin ? PITH_OK : zlib_load(path, err);
+    pthread_mutex_unlock(&zlib_lock);
+    return status;
+}
+
+size_t pith_unpacked_most(size_t packed) {
+    return packed < (SIZE_MAX - PITH_UNPACKED_FREE) / PITH_UNPACKED_TIMES
+               ? PITH_UNPACKED_TIMES * packed + PITH_UNPACKED_FREE
+               : SIZE_MAX;
+}
+
+pith_status pith_unpacked_fail(const char *path, pith_error *err) {
+    return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                     "%s unpacks to more than %d times its size and %d MiB; if that is right, unpack it yourself", path,
+                     PITH_UNPACKED_TIMES, PITH_UNPACKED_FREE >> 20);
+}
+
+bool pith_unpacked_room(pith_unpacked *t, size_t least) {
+    if (t->room - t->size >= least) return true;
+    const size_t room = t->room + (t->room > least ? t->room : least);
+    char *data = room > t->room ? pith_arena_alloc(t->arena, room) : NULL;
+    if (!data) return false;
+    if (t->size) memcpy(data, t->data, t->size);
+    t->data = data;
+    t->room = room;
+    return true;
+}
+
+static unsigned zlib_piece(size_t size) { return size < INT_MAX ? (unsigned)size : (unsigned)INT_MAX; }
+
+/* Unpacks the stream at *at and moves it behind that; ZLIB_END, or what zlib says is wrong. */
+static int zlib_run(pith_unpacked *t, zlib_stream *z, const uint8_t **at, const uint8_t *end, size_t most) {
+    int code = ZLIB_OK;
+    while (code == ZLIB_OK) {
+        if (t->size > most) return ZLIB_TOO_LONG;
+        if (!pith_unpacked_room(t, 1)) return ZLIB_MEMORY;
+        const unsigned in = zlib_piece((size_t)(end - *at)), out = zlib_piece(t->room - t->size);
+        z->next_in = *at;
+        z->avail_in = in;
+        z->next_out = (uint8_t *)t->data + t->size;
+        z->avail_out = out;
+        code = zlib.run(z, ZLIB_NO_FLUSH);
+        *at += in - z->avail_in;
+        t->size += out - z->avail_out;
+    }
+    return code;
+}
+
+static pith_status zlib_fail(const zlib_stream *z, int code, const char *what, const char *path, size_t at,
+                             pith_error *err) {
+    if (code == ZLIB_MEMORY) return pith_fail_memory(err, 0);
+    if (code == ZLIB_NO_PROGRESS)
+        return pith_fail(err, PITH_ERR_FORMAT, "%s is not a whole %s: it ends at byte %zu, within its data", path, what,
+                         at);
+    if (code == ZLIB_TOO_LONG)
+        return pith_fail(err, PITH_ERR_FORMAT, "%s is a damaged %s: it holds more than it says", path, what);
+    return pith_fail(err, PITH_ERR_FORMAT, "%s is a damaged %s: %s near byte %zu", path, what,
+                     z->message ? z->message : "broken data", at);
+}
+
+pith_status pith_inflate(pith_unpacked *t, pith_str bytes, int window, size_t most, const char *what, const char *path,
+                         pith_error *err) {
+    zlib_stream z = { .allocate = zlib_allocate, .release = zlib_release, .user = t->arena };
+    const uint8_t *at = (const uint8_t *)bytes.data, *const end = at + bytes.size;
+    pith_status status = zlib_ready(path, err);
+    if (status) return status;
+    int code = zlib.begin(&z, window, ZLIB_VERSION, (int)sizeof z);
+    if (code) return zlib_fail(&z, code, what, path, 0, err);
+    while (!code && at < end) {
+        code = zlib_run(t, &z, &at, end, most);
+        if (code == ZLIB_END && window == PITH_INFLATE_RAW && at < end)
+            code = ZLIB_TOO_LONG;
+        else if (code == ZLIB_END)
+            code = zlib.again(&z);
+    }
+    if (code == ZLIB_TOO_LONG && window == PITH_INFLATE_GZIP)
+        status = pith_unpacked_fail(path, err);
+    else if (code)
+        status = zlib_fail(&z, code, what, path, (size_t)(at - (const uint8_t *)bytes.data), err);
+    zlib.end(&z);
+    return status;
+}
+
+pith_status pith_crc32(uint32_t *crc, pith_str bytes, const char *path, pith_error *err) {
+    PITH_TRY(zlib_ready(path, err));
+    unsigned long sum = 0;
+    for (size_t i = 0; i < bytes.size;) {
+        const unsigned piece = zlib_piece(bytes.size - i);
+        sum = zlib.crc32(sum, (const uint8_t *)bytes.data + i, piece);
+        i += piece;
+    }
+    *crc = (uint32_t)sum;
+    return PITH_OK;
+}

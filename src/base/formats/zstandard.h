@@ -1,0 +1,13 @@
+/* zstandard.h - Zstandard files (RFC 8878) as bytes, unpacked by libzstd, which is loaded for the first one. */
+#ifndef PITH_BASE_FORMATS_ZSTANDARD_H
+#define PITH_BASE_FORMATS_ZSTANDARD_H
+
+#include "base/memory/memory.h"
+
+/* True if the bytes begin as a Zstandard file does. */
+bool pith_zstandard_is(pith_str bytes);
+/* Unpacks all frames into the arena. path is for messages. PITH_ERR_NOT_FOUND names the package of libzstd if that
+ * cannot be loaded. */
+pith_status pith_zstandard_unpack(pith_str *text, pith_str bytes, const char *path, pith_arena *arena, pith_error *err);
+
+#endif

@@ -1,0 +1,303 @@
+/* threads.c - the threads of the process: the part "threads".
+ *
+ * A run is a `job` on the stack of its caller, linked into the list of open jobs. An idle thread joins the first job
+ * that needs more threads and then draws parts of it, as the caller does. Each thread has a range of parts, the same
+ * in every run with as many parts, so that it finds in its cache what it wrote before. When its range is empty it
+ * draws from the ends of the other ranges, so that no thread waits for one that is slow or never came. The caller
+ * closes the job when all parts are drawn: no thread can join any more. It then waits until the threads that joined
+ * have left.
+ *
+ * A task may start a parallel run of its own. Idle threads, and callers that are waiting for an outer run, then help
+ * with the inner one.
+ *
+ * Idle threads, and callers waiting for the last part, spin for SPIN_NS and then sleep. The list and the counts change
+ * under one lock only; what spinning threads read is atomic. After fork a child has no threads, so it starts over. */
+#include "base/os/threads.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/os/clock.h"
+#include "base/os/cpu.h"
+
+/* How long an idle thread spins before it sleeps. It must be longer than one part, and than the pause between two steps
+ * of a small model; otherwise threads sleep within a run, and waking them takes tens of microseconds. Longer wastes CPU
+ * time after the end of a run. */
+#define SPIN_NS 200000
+/* The most threads the library starts, whatever is asked for, and the stack of each. Tasks keep large data in scratch
+ * memory, so a stack can be small. */
+#define THREADS_MAX 512
+#define STACK_BYTES ((size_t)1 << 20)
+/* The most ranges of a job; with more threads, several share a range. More ranges make a job larger and the search for
+ * leftover parts longer. */
+#define RANGES_MAX 16
+
+typedef struct job {
+    struct job *next, *above; /* above: the job of whose parts one made this run, or NULL */
+    pith_task *task;
+    void *context;
+    int ranges;
+    _Atomic uint64_t parts[RANGES_MAX]; /* begin, and end << 32, of those that are not drawn */
+    int wanted, joined;                 /* places for helpers, and those taken */
+    atomic_int active;                  /* helpers still inside */
+} job;
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t work, done;
+    job *jobs;
+    int threads, sleepers, waiters;
+    atomic_uint epoch; /* moves on with each new job */
+    bool pinned;
+    cpu_set_t processors; /* to be pinned to */
+} pool = { .lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .done = PTHREAD_COND_INITIALIZER };
+
+/* The job whose task this thread runs; `alone` in a run that is this thread's alone; NULL outside of runs. */
+static _Thread_local job *current;
+static job alone;
+/* Which of the pool's threads this is; 0: a caller. */
+static _Thread_local int number;
+
+static void relax(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Whether spinning can help: not when there are more threads than processors. */
+static bool may_spin(int threads) { return threads <= pith_cpu_get()->threads; }
+
+/* The next part of a range, or the last one; false: it is empty. */
+static bool threads_draw(_Atomic uint64_t *range, bool last, size_t *part) {
+    uint64_t parts = atomic_load_explicit(range, memory_order_relaxed), less;
+    do {
+        uint32_t begin = (uint32_t)parts, end = (uint32_t)(parts >> 32);
+        if (begin == end) return false;
+        *part = last ? end - 1 : begin;
+        less = last ? parts - ((uint64_t)1 << 32) : parts + 1;
+    } while (!atomic_compare_exchange_weak_explicit(range, &parts, less, memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
+static void draw_parts(job *j, int worker) {
+    job *const above = current;
+    current = j;
+    size_t part;
+    for (int i = 0, own = number % j->ranges; i < j->ranges; i++)
+        while (threads_draw(&j->parts[(own + i) % j->ranges], i > 0, &part)) j->task(j->context, part, worker);
+    current = above;
+}
+
+/* How many parts are not drawn. */
+static size_t left_of(const job *j) {
+    size_t left = 0;
+    for (int i = 0; i < j->ranges; i++) {
+        uint64_t parts = atomic_load_explicit(&j->parts[i], memory_order_relaxed);
+        left += (uint32_t)(parts >> 32) - (uint32_t)parts;
+    }
+    return left;
+}
+
+static bool is_below(const job *j, const job *above) {
+    while (j && j != above) j = j->above;
+    return j != NULL;
+}
+
+/* The first open job that wants help, or NULL; of any run, or of those that parts of `above` made. */
+static job *find_job(const job *above) {
+    job *j = pool.jobs;
+    while (j && (j->joined == j->wanted || (above && !is_below(j, above)) || !left_of(j))) j = j->next;
+    return j;
+}
+
+/* Called with the lock held, which it gives back and takes again. */
+static void help(job *j) {
+    int worker = ++j->joined;
+    atomic_fetch_add_explicit(&j->active, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&pool.lock);
+    draw_parts(j, worker);
+    /* The last access to the job. */
+    bool last = atomic_fetch_sub_explicit(&j->active, 1, memory_order_release) == 1;
+    pthread_mutex_lock(&pool.lock);
+    if (last && pool.waiters) pthread_cond_broadcast(&pool.done);
+}
+
+static void *thread_main(void *own_number) {
+    number = (int)(intptr_t)own_number;
+    pith_fpmode_enter();
+    pthread_mutex_lock(&pool.lock);
+    for (;;) {
+        job *j = find_job(NULL);
+        if (j) {
+            help(j);
+            continue;
+        }
+        unsigned seen = atomic_load_explicit(&pool.epoch, memory_order_relaxed);
+        if (may_spin(pool.threads + 1)) {
+            pthread_mutex_unlock(&pool.lock);
+            uint64_t limit = pith_clock_ns() + SPIN_NS;
+            for (int i = 1; atomic_load_explicit(&pool.epoch, memory_order_relaxed) == seen; i++) {
+                if (i % 16 == 0 && pith_clock_ns() >= limit) break;
+                relax();
+            }
+            pthread_mutex_lock(&pool.lock);
+        }
+        pool.sleepers++;
+        while (atomic_load_explicit(&pool.epoch, memory_order_relaxed) == seen)
+            pthread_cond_wait(&pool.work, &pool.lock);
+        pool.sleepers--;
+    }
+    return NULL;
+}
+
+static void before_fork(void) { pthread_mutex_lock(&pool.lock); }
+
+static void after_fork_parent(void) { pthread_mutex_unlock(&pool.lock); }
+
+static void after_fork_child(void) {
+    pthread_mutex_init(&pool.lock, NULL);
+    pthread_cond_init(&pool.work, NULL);
+    pthread_cond_init(&pool.done, NULL);
+    pool.jobs = NULL;
+    pool.threads = pool.sleepers = pool.waiters = 0;
+}
+
+static void watch_forks(void) { pthread_atfork(before_fork, after_fork_parent, after_fork_child); }
+
+/* The n-th of the set, counted round and round. */
+static cpu_set_t one_of(const cpu_set_t *set, int n) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    n %= CPU_COUNT(set);
+    for (int i = 0; i < CPU_SETSIZE; i++) {
+        if (!CPU_ISSET(i, set) || n--) continue;
+        CPU_SET(i, &one);
+        break;
+    }
+    return one;
+}
+
+/* Called with the lock held. Fewer threads than wanted are no fault, nor is one that cannot be pinned. */
+static void make_threads(int wanted) {
+    if (pool.threads >= wanted) return;
+    sigset_t all, old;
+    pthread_attr_t attr;
+    if (pthread_attr_init(&attr)) return;
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pthread_t thread;
+    while (pool.threads < wanted &&
+           !pthread_create(&thread, &attr, thread_main, (void *)(intptr_t)(pool.threads + 1))) {
+        pool.threads++;
+        if (!pool.pinned) continue;
+        cpu_set_t one = one_of(&pool.processors, pool.threads);
+        pthread_setaffinity_np(thread, sizeof one, &one);
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attr);
+}
+
+/* Called with the lock held, which it gives back: makes helpers look for a job, up to `wanted` of those asleep too, and
+ * callers that wait. Returns the new epoch. */
+static unsigned rouse(int wanted) {
+    const unsigned epoch = atomic_fetch_add_explicit(&pool.epoch, 1, memory_order_relaxed) + 1;
+    const int sleepers = pool.sleepers, waiters = pool.waiters;
+    pthread_mutex_unlock(&pool.lock);
+    if (sleepers > wanted)
+        for (int i = 0; i < wanted; i++) pthread_cond_signal(&pool.work);
+    else if (sleepers)
+        pthread_cond_broadcast(&pool.work);
+    if (waiters) pthread_cond_broadcast(&pool.done);
+    return epoch;
+}
+
+/* Returns when no helper is inside the job, which no thread can join any more; helps with runs of its parts meanwhile.
+ * seen: the epoch it began in. */
+static void wait_for_helpers(job *j, unsigned seen) {
+    if (!atomic_load_explicit(&j->active, memory_order_acquire)) return;
+    const bool spins = may_spin(j->wanted + 1);
+    uint64_t limit = spins ? pith_clock_ns() + SPIN_NS : 0;
+    for (int i = 1; atomic_load_explicit(&j->active, memory_order_acquire); i++) {
+        const unsigned epoch = atomic_load_explicit(&pool.epoch, memory_order_relaxed);
+        if (epoch == seen && (i % 16 || pith_clock_ns() < limit)) {
+            relax();
+            continue;
+        }
+        pthread_mutex_lock(&pool.lock);
+        job *below = find_job(j);
+        if (below) {
+            help(below);
+        } else if (epoch == seen) {
+            pool.waiters++;
+            while (atomic_load_explicit(&j->active, memory_order_acquire) &&
+                   atomic_load_explicit(&pool.epoch, memory_order_relaxed) == seen)
+                pthread_cond_wait(&pool.done, &pool.lock);
+            pool.waiters--;
+        }
+        pthread_mutex_unlock(&pool.lock);
+        seen = epoch;
+        if (below && spins) limit = pith_clock_ns() + SPIN_NS;
+    }
+}
+
+static void threads_run(pith_task *task, void *context, size_t parts, int threads) {
+    if (threads > THREADS_MAX) threads = THREADS_MAX;
+    if (threads > 0 && (size_t)threads > parts) threads = (int)parts;
+    if (threads <= 1 || current == &alone || parts > UINT32_MAX) {
+        job *const above = current;
+        if (!above) current = &alone;
+        for (size_t part = 0; part < parts; part++) task(context, part, 0);
+        current = above;
+        return;
+    }
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    job j = { .above = current, .task = task, .context = context, .wanted = threads - 1 };
+    j.ranges = threads < RANGES_MAX ? threads : RANGES_MAX;
+    for (size_t i = 0, ranges = (size_t)j.ranges; i < ranges; i++)
+        atomic_init(&j.parts[i], (uint64_t)(parts * (i + 1) / ranges) << 32 | parts * i / ranges);
+
+    pthread_mutex_lock(&pool.lock);
+    if (!current) make_threads(j.wanted);
+    job **last = &pool.jobs;
+    while (*last) last = &(*last)->next;
+    *last = &j;
+    const unsigned epoch = rouse(j.wanted);
+
+    draw_parts(&j, 0);
+
+    pthread_mutex_lock(&pool.lock);
+    job **link = &pool.jobs;
+    while (*link != &j) link = &(*link)->next;
+    *link = j.next;
+    pthread_mutex_unlock(&pool.lock);
+    wait_for_helpers(&j, epoch);
+}
+
+static size_t threads_left(void) { return current ? left_of(current) : 0; }
+
+static void threads_wake(int threads) {
+    if (threads <= 1 || current) return;
+    pthread_mutex_lock(&pool.lock);
+    rouse(threads - 1);
+}
+
+static void threads_pin(bool pin) {
+    pthread_mutex_lock(&pool.lock);
+    pool.pinned = pin && !sched_getaffinity(0, sizeof pool.processors, &pool.processors);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+const pith_part pith_part_threads = { "threads", &(const pith_threads_part){ .run = threads_run,
+                                                                             .left = threads_left,
+                                                                             .wake = threads_wake,
+                                                                             .pin = threads_pin,
+                                                                             .machine = pith_machine_read } };

@@ -1,0 +1,52 @@
+/* threads.h - the worker threads of the process.
+ *
+ * Threads are created on first use, never more than any run has asked for. Idle threads spin briefly and then sleep.
+ * They block all signals and run in the library's floating-point mode. After fork, the child creates new ones. Several
+ * callers may run tasks at the same time. A task may start a parallel run of its own: this creates no threads, but idle
+ * ones help with it, so nested runs never oversubscribe the CPUs. If no thread can be created, the caller does all the
+ * work. */
+#ifndef PITH_BASE_OS_THREADS_H
+#define PITH_BASE_OS_THREADS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/os/cpu.h"
+#include "base/error.h"
+#include "base/optional_part.h"
+
+/* part is from 0 to parts - 1. worker is from 0 to threads - 1; no two parts that run at the same time share one. */
+typedef void pith_task(void *context, size_t part, int worker);
+
+/* An error if the number of threads that a caller asks for is negative, or more than one in a build without threads. */
+pith_status pith_threads_check(int threads, pith_error *err);
+
+/* Runs task for every part on up to `threads` threads, including the caller, and returns when all parts are done. Any
+ * thread may take any part, so results must not depend on which one did. */
+void pith_threads_run(pith_task *task, void *context, size_t parts, int threads);
+
+/* Returns, inside a task, how many parts of its run have not begun; 0 elsewhere. When fewer parts than threads are
+ * left, some threads will soon be idle and can help with an inner run. */
+size_t pith_threads_left(void);
+
+/* Wakes the helpers of a run on `threads` threads that will start in a few microseconds. Waking takes longer than the
+ * first step of a small model. */
+void pith_threads_wake(int threads);
+
+/* If pin is true, threads created from now on are pinned: helper n to the n-th CPU of the calling thread's current
+ * affinity mask, modulo its size. CPU 0 of the mask is left for the caller of runs, which is never pinned. */
+void pith_threads_pin(bool pin);
+
+/* The part "threads" (base/optional_part.h). Without it, the caller does all the work, and caches are taken to be small. */
+typedef struct pith_threads_part {
+    void (*run)(pith_task *task, void *context, size_t parts, int threads);
+    size_t (*left)(void);
+    void (*wake)(int threads);
+    void (*pin)(bool pin);
+    void (*machine)(pith_cpu *cpu); /* caches, allowed, quota and threads, if they are known */
+} pith_threads_part;
+
+/* Of that part, see machine.c. */
+void pith_machine_read(pith_cpu *cpu);
+
+#endif

@@ -1,0 +1,277 @@
+/* branches.c - finds regions: from each step on, steps are added one by one to a forest of sets (union-find), a set per
+ * branch, and the row of steps with the greatest gain is taken.
+ *
+ * Two steps join the same set if one reads what the other writes, or if both touch a slot of memory that one of them
+ * writes. The second kind matters where a step works in place: whoever read the memory before it must have read. */
+#include "engine/exec/branches.h"
+
+#include <string.h>
+
+#include "engine/ops/shared/call_op.h"
+
+/* Steps that a region may have. Longer ones find more branches; the search takes this many times the number of steps.
+ */
+#define REGION_MOST 256
+/* What one core does in a nanosecond, and what beginning a step and sharing one among threads take, roughly as measured
+ * on the processors of today. They decide what runs side by side, never a result. */
+#define OPERATIONS_PER_NS 30.0
+#define BYTES_PER_NS 8.0
+#define STEP_NS 300.0
+#define SHARE_NS 2000.0
+#define SHARED_FROM_NS 10000.0 /* shorter steps run on one thread */
+/* A region must save this much, and this share of its time. */
+#define GAIN_NS 5000.0
+#define GAIN_SHARE 0.05
+
+typedef struct touch { /* of a slot by a step of the row; a chain by slot */
+    uint32_t step, next;
+} touch;
+
+typedef struct branch_row {
+    const pith_branch_search *how;
+    double *cost;       /* by step, in ns; < 0: may not be in a region */
+    bool *serial;       /* by step: further threads help little */
+    uint32_t *producer; /* by value id: the step that writes it; UINT32_MAX: none */
+    uint32_t *parent;   /* by step: in the forest */
+    double *sum;        /* by step: cost of its set, if it is the root */
+    uint32_t *last;     /* by slot: 1 + index of the last touch; 0: none */
+    bool *written;      /* by slot: a step of the row writes it */
+    touch *touches;
+    size_t touch_count, touch_capacity;
+    uint32_t begin, end, sets;
+    double total, alone, largest; /* cost; time if each step has all threads to itself; cost of the largest set */
+} branch_row;
+
+/* ---- costs ---- */
+
+static double branch_step_cost(const branch_row *r, uint32_t index, bool *serial) {
+    const pith_step *step = &r->how->plan->steps[index];
+    const pith_bound_step *bound = &r->how->binding->steps[index];
+    const pith_op *op = step->node->op;
+    if (bound->mode == PITH_BOUND_LATE || step->memory || step->is_copy || step->subplan_count) return -1;
+    if (bound->mode == PITH_BOUND_SKIP) return 0;
+    if (op->flags & PITH_OP_RANDOM) return -1;
+    pith_exec exec = { .threads = 1, .isa = r->how->plan->isa };
+    const pith_run run = pith_invoke_run(step->node, step->state, bound->in, bound->out, &exec, NULL);
+    pith_cost cost = pith_run_cost(&run);
+    if (op->cost) op->cost(&run, &cost);
+    *serial = cost.serial;
+    double work = cost.operations / OPERATIONS_PER_NS, traffic = cost.bytes / BYTES_PER_NS;
+    return STEP_NS + (work > traffic ? work : traffic);
+}
+
+/* Its time with all threads to itself. */
+static double branch_shared(const branch_row *r, uint32_t step) {
+    const double cost = r->cost[step];
+    return cost < SHARED_FROM_NS || r->serial[step] ? cost : SHARE_NS + cost / r->how->threads;
+}
+
+/* The time that the row saves if its sets run side by side. The largest is shared by all once the others are done. */
+static double branch_gain(const branch_row *r) {
+    const int threads = r->how->threads < r->how->at_once ? r->how->threads : r->how->at_once;
+    if (r->sets < 2) return 0;
+    double others = r->total - r->largest, time = r->total / threads;
+    if (r->largest > time) {
+        double first = threads > 2 ? others / (threads - 1) : others;
+        time = first + (r->largest - first) * (r->alone / r->total);
+    }
+    double gain = r->alone - time - SHARE_NS;
+    return gain > GAIN_NS && gain > GAIN_SHARE * r->alone ? gain : 0;
+}
+
+/* ---- the forest ---- */
+
+static uint32_t branch_root(const branch_row *r, uint32_t step) {
+    while (r->parent[step] != step) step = r->parent[step] = r->parent[r->parent[step]];
+    return step;
+}
+
+/* Of two roots the later one goes below, so that a set is known by its first step. */
+static void branch_join(branch_row *r, uint32_t a, uint32_t b) {
+    a = branch_root(r, a), b = branch_root(r, b);
+    if (a == b) return;
+    uint32_t first = a < b ? a : b, below = a < b ? b : a;
+    r->parent[below] = first;
+    r->sum[first] += r->sum[below];
+    if (r->sum[first] > r->largest) r->largest = r->sum[first];
+    r->sets--;
+}
+
+/* The slot in host memory, or UINT32_MAX. */
+static uint32_t branch_slot(const branch_row *r, const pith_value *value) {
+    return value && !r->how->plan->memory_of[value->id] ? r->how->slot_of[value->id] : UINT32_MAX;
+}
+
+static bool branch_touch(branch_row *r, uint32_t step, const pith_value *value, bool writes) {
+    uint32_t slot = branch_slot(r, value);
+    if (slot == UINT32_MAX) return true;
+    if (writes || r->written[slot])
+        for (uint32_t t = r->last[slot]; t; t = r->touches[t - 1].next) branch_join(r, step, r->touches[t - 1].step);
+    r->written[slot] = r->written[slot] || writes;
+    if (!pith_arena_grow(r->how->scratch, (void **)&r->touches, r->touch_count, &r->touch_capacity, sizeof *r->touches))
+        return false;
+    r->touches[r->touch_count++] = (touch){ step, r->last[slot] };
+    r->last[slot] = (uint32_t)r->touch_count;
+    return true;
+}
+
+static bool branch_read(branch_row *r, uint32_t index, const pith_step *step) {
+    for (int i = 0; i < step->in_count; i++) {
+        const pith_value *value = step->in[i];
+        uint32_t from = value ? r->producer[value->id] : UINT32_MAX;
+        if (from != UINT32_MAX && from >= r->begin && from <= index) branch_join(r, index, from);
+        if (!branch_touch(r, index, value, false)) return false;
+    }
+    return true;
+}
+
+static bool branch_add(branch_row *r, uint32_t index) {
+    const pith_step *step = &r->how->plan->steps[index];
+    const pith_bound_step *bound = &r->how->binding->steps[index];
+    const double cost = r->cost[index];
+    r->parent[index] = index;
+    r->sum[index] = cost;
+    r->sets++;
+    r->end = index + 1;
+    r->total += cost;
+    r->alone += branch_shared(r, index);
+    if (cost > r->largest) r->largest = cost;
+    if (!branch_read(r, index, step)) return false;
+    for (int i = 0; i < bound->tail_count; i++)
+        if (!branch_read(r, index, &r->how->plan->steps[bound->tail[i]])) return false;
+    const bool writes = bound->mode == PITH_BOUND_RUN;
+    for (int i = 0; i < step->out_count; i++)
+        if (!branch_touch(r, index, step->out[i], writes)) return false;
+    return true;
+}
+
+static void branch_clear(branch_row *r, uint32_t begin) {
+    for (uint32_t i = r->begin; i < r->end; i++) {
+        const pith_step *step = &r->how->plan->steps[i];
+        for (int j = 0; j < step->in_count + step->out_count; j++) {
+            const pith_value *value = j < step->in_count ? step->in[j] : step->out[j - step->in_count];
+            uint32_t slot = branch_slot(r, value);
+            if (slot == UINT32_MAX) continue;
+            r->last[slot] = 0;
+            r->written[slot] = false;
+        }
+    }
+    r->begin = r->end = begin;
+    r->sets = 0;
+    r->touch_count = 0;
+    r->total = r->alone = r->largest = 0;
+}
+
+/* Puts the row from begin up to end together. */
+static bool branch_fill(branch_row *r, uint32_t begin, uint32_t end) {
+    branch_clear(r, begin);
+    for (uint32_t i = begin; i < end; i++)
+        if (!branch_add(r, i)) return false;
+    return true;
+}
+
+/* The end of the best row from begin on; begin: none is worth it. */
+static bool branch_best(branch_row *r, uint32_t begin, uint32_t *end) {
+    const size_t count = r->how->plan->step_count;
+    double best = 0;
+    *end = begin;
+    branch_clear(r, begin);
+    for (uint32_t i = begin; i < count && i - begin < REGION_MOST && r->cost[i] >= 0; i++) {
+        if (!branch_add(r, i)) return false;
+        double gain = branch_gain(r);
+        if (gain <= best) continue;
+        best = gain;
+        *end = i + 1;
+    }
+    return true;
+}
+
+/* ---- regions ---- */
+
+/* The region that the row is. */
+static bool branch_keep(pith_region *region, const branch_row *r) {
+    const uint32_t count = r->end - r->begin;
+    uint32_t *first = pith_arena_array(r->how->arena, r->sets + 1, sizeof *first);
+    uint32_t *steps = pith_arena_array(r->how->arena, count, sizeof *steps);
+    uint32_t *roots = pith_arena_array(r->how->scratch, r->sets, sizeof *roots);
+    if (!first || !steps || !roots) return false;
+    uint32_t sets = 0, at = 0;
+    for (uint32_t i = r->begin; i < r->end; i++) {
+        if (branch_root(r, i) != i) continue;
+        uint32_t place = sets++;
+        for (; place && r->sum[roots[place - 1]] < r->sum[i]; place--) roots[place] = roots[place - 1];
+        roots[place] = i;
+    }
+    for (uint32_t s = 0; s < sets; s++) {
+        first[s] = at;
+        for (uint32_t i = roots[s]; i < r->end; i++)
+            if (branch_root(r, i) == roots[s]) steps[at++] = i;
+    }
+    first[sets] = at;
+    *region = (pith_region){ r->begin, r->end, sets, first, steps };
+    return true;
+}
+
+static bool branch_begin(branch_row *r) {
+    const pith_branch_search *how = r->how;
+    const size_t steps = how->plan->step_count, values = how->plan->value_count;
+    r->cost = pith_arena_array(how->scratch, steps, sizeof *r->cost);
+    r->serial = pith_arena_array(how->scratch, steps, sizeof *r->serial);
+    r->producer = pith_arena_array(how->scratch, values, sizeof *r->producer);
+    r->parent = pith_arena_array(how->scratch, steps, sizeof *r->parent);
+    r->sum = pith_arena_array(how->scratch, steps, sizeof *r->sum);
+    r->last = pith_arena_array(how->scratch, how->slot_count, sizeof *r->last);
+    r->written = pith_arena_array(how->scratch, how->slot_count, sizeof *r->written);
+    if (!r->cost || !r->serial || !r->producer || !r->parent || !r->sum || !r->last || !r->written) return false;
+    memset(r->producer, 0xFF, values * sizeof *r->producer);
+    for (size_t i = 0; i < steps; i++) {
+        const pith_step *step = &how->plan->steps[i];
+        r->cost[i] = branch_step_cost(r, (uint32_t)i, &r->serial[i]);
+        for (int j = 0; j < step->out_count; j++)
+            if (step->out[j]) r->producer[step->out[j]->id] = (uint32_t)i;
+    }
+    return true;
+}
+
+pith_status pith_branches_find(pith_region **regions, size_t *count, const pith_branch_search *search) {
+    branch_row r = { .how = search };
+    size_t capacity = 0;
+    *regions = NULL;
+    *count = 0;
+    if (!branch_begin(&r)) return PITH_ERR_MEMORY;
+    for (uint32_t begin = 0; begin < search->plan->step_count;) {
+        uint32_t end;
+        if (!branch_best(&r, begin, &end)) return PITH_ERR_MEMORY;
+        if (end == begin) {
+            begin++;
+            continue;
+        }
+        if (!pith_arena_grow(search->arena, (void **)regions, *count, &capacity, sizeof **regions) ||
+            !branch_fill(&r, begin, end) || !branch_keep(&(*regions)[*count], &r))
+            return PITH_ERR_MEMORY;
+        ++*count;
+        begin = end;
+    }
+    return PITH_OK;
+}
+
+/* The region that the step is in, or NULL. */
+static const pith_region *region_of(const pith_region *regions, size_t count, uint32_t step) {
+    size_t low = 0;
+    while (count) { /* the regions that begin up to the step are those before low, and perhaps some of count */
+        size_t half = count / 2;
+        bool before = regions[low + half].begin <= step;
+        low += before ? half + 1 : 0;
+        count = before ? count - half - 1 : half;
+    }
+    return low && step < regions[low - 1].end ? &regions[low - 1] : NULL;
+}
+
+void pith_branches_widen(pith_slot *slots, size_t count, const pith_region *regions, size_t region_count) {
+    for (size_t i = 0; i < count; i++) {
+        const pith_region *first = region_of(regions, region_count, slots[i].begin);
+        const pith_region *last = region_of(regions, region_count, slots[i].end);
+        if (first) slots[i].begin = first->begin;
+        if (last) slots[i].end = last->end - 1;
+    }
+}

@@ -1,0 +1,532 @@
+/* executor.c - runs a plan: finds or makes the binding for these sizes, sets addresses, and goes through the steps.
+ *
+ * All bindings of an executor share one buffer, as large as the largest needed so far (for a tight executor: as large
+ * as needed now). Values of dynamic shape lie in the late arena. After a run that needed several chunks of it, the
+ * arena is made one chunk, so that in a steady state nothing is allocated. A subgraph runs in an executor of its own,
+ * which is kept by the binding of the step that owns it and gets the captures as further inputs. All executors of one
+ * tree share one count of activation bytes and one listener to their steps. Those of one depth share one buffer too:
+ * only one of them runs at a time, and its results are copied before another one runs. */
+#include "engine/exec/executor.h"
+
+#include <stdlib.h>
+
+#include "base/cancel.h"
+#include "base/os/clock.h"
+#include "base/dtype.h"
+#include "base/memory/poison.h"
+#include "base/left_out_pieces.h"
+#include "engine/exec/run_state.h"
+#include "engine/exec/output_target.h"
+#include "engine/ops/shared/call_op.h"
+
+/* Iterations of a Loop if the options set no limit. */
+#define LOOP_LIMIT ((int64_t)1 << 31)
+
+/* ---- making and ending ---- */
+
+/* Branches and tails are only faster. */
+static pith_status find_parts(pith_executor *e, pith_error *err) {
+    char place[256];
+    const pith_step *owner = NULL;
+    for (size_t i = 0; i < e->plan->step_count && !owner; i++)
+        owner = e->plan->steps[i].subplan_count ? &e->plan->steps[i] : NULL;
+    if (e->options.branches > 1) pith_part_used("branches");
+    e->beside = e->options.branches > 1 ? pith_part_find("branches") : NULL;
+    e->tails = e->options.tails ? pith_part_find("tails") : NULL;
+    if (!owner) return PITH_OK;
+    e->subgraphs = pith_part_find("subgraphs");
+    pith_part_used("subgraphs");
+    if (e->subgraphs) return PITH_OK;
+    pith_status status = pith_piece_check("parts", PITH_STR("subgraphs"), err);
+    if (!status) status = pith_fail(err, PITH_ERR_UNSUPPORTED, "this build does not run graphs that nodes own");
+    return pith_fail_at(err, status, "%s: ", pith_node_place(owner->node, place, sizeof place));
+}
+
+pith_status pith_executor_make(pith_executor **executor, const pith_plan *plan, const pith_executor_options *options,
+                               const pith_executor *parent, const pith_dim *symbols, pith_error *err) {
+    const pith_allocator *allocator = options->allocator ? options->allocator : &pith_allocator_default;
+    pith_executor *e = pith_memory_alloc(allocator, sizeof *e, 64);
+    if (!e) return pith_fail_memory(err, sizeof *e);
+    *e = (pith_executor){ .plan = plan, .options = *options, .allocator = *allocator, .outer_symbols = symbols };
+    e->tree = parent ? parent->tree : &e->own;
+    e->depth = parent ? parent->depth + 1 : 0;
+    e->level = parent ? parent->level->below : NULL;
+    e->options.allocator = &e->allocator;
+    if (e->options.loop_limit <= 0) e->options.loop_limit = LOOP_LIMIT;
+    pith_arena_init(&e->arena, &e->allocator);
+    pith_arena_init(&e->scratch, &e->allocator);
+    pith_arena_init(&e->late, &e->allocator);
+    if (!parent) e->own.arena = &e->arena;
+    e->given = pith_arena_array(&e->arena, parent ? pith_plan_port_count(plan) : 0, sizeof *e->given);
+    e->ports = pith_arena_array(&e->arena, pith_plan_port_count(plan), sizeof *e->ports);
+    e->lent = pith_arena_array(&e->arena, parent ? 0 : pith_plan_port_count(plan), sizeof *e->lent);
+    e->in = pith_arena_array(&e->arena, plan->widest_in, sizeof *e->in);
+    e->types = pith_arena_array(&e->arena, plan->widest_in, sizeof *e->types);
+    e->out = pith_arena_array(&e->arena, plan->widest_out, sizeof *e->out);
+    e->memories = pith_arena_array(&e->arena, plan->devices->memory_count, sizeof *e->memories);
+    e->results = pith_arena_array(&e->arena, plan->step_count, sizeof *e->results);
+    bool levelled = !pith_level_make(&e->level, &e->arena, plan->devices->memory_count, err);
+    if (!e->given || !e->ports || !e->lent || !e->in || !e->types || !e->out || !e->memories || !e->results ||
+        !levelled) {
+        pith_arena_free(&e->arena);
+        pith_memory_free(allocator, e);
+        return pith_fail_memory(err, plan->widest_in * sizeof *e->types);
+    }
+    for (size_t m = 0; m < plan->devices->memory_count; m++) e->memories[m].device = plan->devices->memories[m];
+    pith_status status = find_parts(e, err);
+    if (status)
+        pith_executor_destroy(e);
+    else
+        *executor = e;
+    return status;
+}
+
+pith_status pith_executor_create(pith_executor **executor, const pith_plan *plan, const pith_executor_options *options,
+                                 pith_error *err) {
+    return pith_executor_make(executor, plan, options, NULL, NULL, err);
+}
+
+void pith_executor_trace(pith_executor *executor, pith_trace_fn *trace, void *context) {
+    executor->tree->trace = trace;
+    executor->tree->trace_context = context;
+}
+
+void pith_executor_set_targets(pith_executor *executor, const pith_tensor *targets) { executor->targets = targets; }
+
+static void end_levels(pith_executor *e) {
+    for (pith_level *l = e->level; l; l = l->below)
+        for (size_t m = 0; m < e->plan->devices->memory_count; m++)
+            pith_buffer_free(e, &e->memories[m], &l->buffers[m]);
+}
+
+void pith_executor_destroy(pith_executor *e) {
+    if (!e) return;
+    pith_separate_end_all(e);
+    for (size_t i = 0; i < e->binding_count; i++) {
+        if (e->subgraphs) e->subgraphs->end_binding(e, e->bindings[i]);
+        pith_arena_free(&e->bindings[i]->arena);
+    }
+    if (e->subgraphs) e->subgraphs->end_results(e);
+    for (size_t m = 0; m < e->plan->devices->memory_count; m++) pith_late_free(e, &e->memories[m]);
+    if (e->depth == 0) end_levels(e);
+    pith_tree_count(e->tree, 0, e->late_counted);
+    pith_arena_free(&e->late);
+    pith_arena_free(&e->scratch);
+    pith_arena_free(&e->arena);
+    pith_allocator allocator = e->allocator;
+    pith_memory_free(&allocator, e);
+}
+
+/* ---- bindings ---- */
+
+/* given may take the place of what the binding was made for. */
+static bool same_port(const pith_tensor *given, const pith_tensor *bound) {
+    if (given->dtype != bound->dtype) return false;
+    if (given->dtype == PITH_UNDEFINED || given->dtype >= PITH_DTYPE_COUNT) return true;
+    if (given->rank != bound->rank || given->bytes < bound->bytes || (bound->bytes && !given->data)) return false;
+    return given->rank <= 0 || memcmp(given->dims, bound->dims, (size_t)given->rank * sizeof *given->dims) == 0;
+}
+
+static pith_binding *find_binding(pith_executor *e, int threads) {
+    size_t ports = pith_plan_port_count(e->plan);
+    for (size_t i = 0; i < e->binding_count; i++) {
+        pith_binding *b = e->bindings[i];
+        size_t p = 0;
+        while (b->threads == threads && p < ports && same_port(&e->ports[p], &b->ports[p])) p++;
+        if (b->threads == threads && p == ports) return b;
+    }
+    return NULL;
+}
+
+/* An empty binding at the end of the list: a new one, or the one unused for longest. */
+static pith_binding *take_binding(pith_executor *e) {
+    if (e->binding_count < (e->options.fresh_plans ? 1 : MAX_BINDINGS)) {
+        pith_binding *b = pith_arena_array(&e->arena, 1, sizeof *b);
+        if (!b) return NULL;
+        pith_arena_init(&b->arena, &e->allocator);
+        return e->bindings[e->binding_count++] = b;
+    }
+    size_t oldest = 0, last = e->binding_count - 1;
+    for (size_t i = 1; i < e->binding_count; i++)
+        if (e->bindings[i]->last_used < e->bindings[oldest]->last_used) oldest = i;
+    pith_binding *b = e->bindings[oldest];
+    e->bindings[oldest] = e->bindings[last];
+    e->bindings[last] = b;
+    if (e->subgraphs) e->subgraphs->end_binding(e, b);
+    pith_arena arena = b->arena;
+    pith_arena_reset(&arena);
+    *b = (pith_binding){ .arena = arena };
+    return b;
+}
+
+static void trace(const pith_executor *e, pith_trace_event event) {
+    event.depth = e->depth;
+    e->tree->trace(e->tree->trace_context, &event);
+}
+
+/* *made, if made is not NULL, is set to whether there was none. */
+static pith_status get_binding(pith_executor *e, int threads, pith_binding **out, bool *made, pith_error *err) {
+    pith_binding *b = e->options.fresh_plans ? NULL : find_binding(e, threads);
+    if (made) *made = !b;
+    if (!b) {
+        b = take_binding(e);
+        if (!b) return pith_fail_memory(err, sizeof(pith_binding));
+        pith_bind how = { .plan = e->plan,
+                          .ports = e->ports,
+                          .outer_symbols = e->outer_symbols,
+                          .threads = threads,
+                          .branches = e->options.branches,
+                          .beside = e->beside,
+                          .tails = e->tails,
+                          .separate = e->options.separate,
+                          .scratch = &e->scratch,
+                          .err = err };
+        pith_arena_reset(&e->scratch);
+        uint64_t begin = pith_clock_ns();
+        pith_status status = pith_binding_make(b, &how);
+        pith_executor_note(e, PITH_COUNT_plans_made, !status);
+        pith_executor_note(e, PITH_COUNT_plan_ns, pith_clock_ns() - begin);
+        if (e->tree->trace) trace(e, (pith_trace_event){ .begin_ns = begin, .end_ns = pith_clock_ns() });
+        if (status) {
+            pith_arena arena = b->arena;
+            pith_arena_reset(&arena);
+            *b = (pith_binding){ .arena = arena, .threads = -1 };
+            return status;
+        }
+    }
+    b->last_used = ++e->clock;
+    *out = b;
+    return PITH_OK;
+}
+
+/* Inputs may lie anywhere; operators may rely on their type's alignment. */
+static pith_status set_ports(pith_executor *e, const pith_tensor *ports, pith_error *err) {
+    for (size_t p = 0; p < pith_plan_port_count(e->plan); p++) {
+        pith_tensor *t = &e->ports[p];
+        *t = ports[p];
+        const pith_value *value = pith_plan_port(e->plan, p);
+        const pith_tensor *fixed = value->type.data;
+        if (fixed && value->kind == PITH_VALUE_INPUT && t->dtype) {
+            if (t->dtype != fixed->dtype || t->bytes != fixed->bytes || !t->data ||
+                memcmp(t->data, fixed->data, fixed->bytes)) {
+                return pith_fail(err, PITH_ERR_UNSUPPORTED,
+                                 "input '" PITH_STR_FMT "' has a default that is built into this plan; "
+                                 "leave the input out",
+                                 PITH_STR_ARG(value->name));
+            }
+        }
+        if (t->dtype == PITH_SEQUENCE && !pith_tensor_is_sound(t, NULL)) {
+            return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' is not a valid sequence",
+                             PITH_STR_ARG(value->name));
+        }
+        size_t bytes = (size_t)pith_dtype_bits(t->dtype) / 8, unit = bytes > 8 ? 8 : bytes ? bytes : 1;
+        bool fits = t->dtype >= PITH_DTYPE_COUNT || (uintptr_t)t->data % unit == 0;
+        if (t->dtype) pith_executor_note(e, fits ? PITH_COUNT_tensors_bound : PITH_COUNT_tensors_copied, 1);
+        if (fits) continue;
+        t->data = pith_late_alloc(e, t->bytes);
+        if (!t->data) return pith_fail_memory(err, t->bytes);
+        memcpy(t->data, ports[p].data, t->bytes);
+    }
+    return PITH_OK;
+}
+
+/* Finds or makes the binding for these ports, and makes the buffers as large as it needs them. */
+static pith_status make_ready(pith_executor *e, int threads, pith_binding **binding, pith_error *err) {
+    bool made, enlarged = false, used = false;
+    PITH_TRY(get_binding(e, threads, binding, &made, err));
+    pith_executor_note(e, PITH_COUNT_runs, 1);
+    pith_executor_note(e, PITH_COUNT_plans_reused, !made);
+    if (e->options.separate) e->allocated = *binding;
+    for (size_t m = 0; m < e->plan->devices->memory_count; m++) {
+        used = used || (*binding)->memories[m].bytes;
+        if (e->options.separate) continue;
+        const pith_buffer before = e->level->buffers[m], *now = &e->level->buffers[m];
+        PITH_TRY(pith_buffer_reserve(e, m, (*binding)->memories[m].bytes, err));
+        enlarged = enlarged || now->bytes != before.bytes || now->data != before.data;
+    }
+    if (used)
+        pith_executor_note(e, enlarged || e->options.separate ? PITH_COUNT_buffers_made : PITH_COUNT_buffers_reused, 1);
+    return PITH_OK;
+}
+
+/* ---- targets ---- */
+
+static pith_str output_name(const pith_executor *e, size_t output) { return e->plan->graph->outputs[output]->name; }
+
+static bool has_target(const pith_executor *e, size_t output) { return e->targets && e->targets[output].data; }
+
+/* What is known before the run, so that nothing is computed in vain. */
+static pith_status check_targets(const pith_executor *e, const pith_binding *b, pith_error *err) {
+    for (size_t i = 0; i < e->plan->graph->output_count; i++) {
+        const pith_tensor *t = &b->tensors[e->plan->outputs[i]->id];
+        if (has_target(e, i) && b->outputs[i].known)
+            PITH_TRY(pith_target_check(&e->targets[i], t, output_name(e, i), err));
+    }
+    return PITH_OK;
+}
+
+/* The target, if the run can work in it. */
+static void *direct_target(const pith_executor *e, const pith_binding *b, size_t output) {
+    const pith_bound_output *o = &b->outputs[output];
+    if (!has_target(e, output) || !o->movable || e->options.separate) return NULL;
+    const pith_tensor *target = &e->targets[output];
+    size_t bytes = (size_t)pith_dtype_bits(target->dtype) / 8, unit = bytes > 8 ? 8 : bytes ? bytes : 1;
+    if (target->bytes < o->bytes || (uintptr_t)target->data % unit) return NULL;
+    for (size_t p = 0; p < pith_plan_port_count(e->plan); p++)
+        if (pith_target_touches(target, &e->ports[p])) return NULL;
+    return target->data;
+}
+
+/* Notes where each output lies in this run. Returns whether that changed. */
+static bool choose_targets(const pith_executor *e, pith_binding *b) {
+    bool moved = false;
+    for (size_t i = 0; i < e->plan->graph->output_count; i++) {
+        void *data = direct_target(e, b, i);
+        moved = moved || b->outputs[i].data != data;
+        b->outputs[i].data = data;
+    }
+    return moved;
+}
+
+static void set_addresses(pith_executor *e, pith_binding *b) {
+    for (size_t p = 0; p < pith_plan_port_count(e->plan); p++) {
+        const pith_value *value = pith_plan_port(e->plan, p);
+        if (!value->type.data && e->ports[p].dtype) b->tensors[value->id] = e->ports[p];
+    }
+    for (size_t i = 0; i < b->alias_count; i++) b->aliases[i].tensor->data = b->aliases[i].port->data;
+    if (e->options.separate) return;
+    bool moved = choose_targets(e, b);
+    for (size_t m = 0; m < e->plan->devices->memory_count; m++) {
+        moved = moved || b->memories[m].base != e->level->buffers[m].data;
+        b->memories[m].base = e->level->buffers[m].data;
+    }
+    for (size_t i = 0; moved && i < b->placed_count; i++) {
+        const pith_placed *p = &b->placed[i];
+        void *elsewhere = p->output ? b->outputs[p->output - 1].data : NULL;
+        p->tensor->data = elsewhere ? elsewhere : (char *)e->level->buffers[p->memory].data + p->offset;
+    }
+}
+
+/* ---- steps ---- */
+
+static void *run_alloc(pith_exec *exec, size_t bytes) {
+    const pith_running *r = (const pith_running *)exec;
+    return pith_late_alloc_in(r->executor, r->executor->plan->steps[r->step].memory, bytes);
+}
+
+static void *executor_arena_memory(void *arena, size_t bytes) { return pith_arena_alloc64(arena, bytes); }
+
+static pith_status check_late(const pith_step *step, const pith_run *run) {
+    for (int i = 0; i < step->out_count; i++) {
+        if (!run->out[i]) continue;
+        int loaded = step->out[i]->type.dtype, now = run->out[i]->dtype;
+        if (now == PITH_UNDEFINED) return pith_fail(run->err, PITH_ERR_RUN, "output %d has no shape", i);
+        if (loaded && loaded != PITH_NONE && now != loaded) {
+            return pith_fail(run->err, PITH_ERR_RUN, "output %d is %s instead of %s", i, pith_dtype_name(now),
+                             pith_dtype_name(loaded));
+        }
+    }
+    return PITH_OK;
+}
+
+/* Shapes from what the inputs are by now; memory for the outputs whose shapes that settles. *view: nothing is to be
+ * run. */
+static pith_status prepare_late(pith_executor *e, const pith_step *step, pith_run *run, bool *view) {
+    const pith_op *op = step->node->op;
+    pith_infer c = pith_invoke_infer(step->node, e->in, e->out, &e->late, run->err);
+    memset(e->in, 0, pith_node_in_room(step->node) * sizeof *e->in);
+    for (int i = 0; i < step->in_count; i++) {
+        const pith_tensor *t = run->in[i];
+        if (!t) continue;
+        pith_type_of_tensor(&e->types[i], t);
+        if (e->plan->memory_of[step->in[i]->id]) e->types[i].data = NULL;
+        if (t->dtype == PITH_SEQUENCE || t->dtype == PITH_NONE) e->types[i].item_dtype = step->in[i]->type.item_dtype;
+        e->in[i] = &e->types[i];
+    }
+    PITH_TRY(pith_step_infer(step, &c));
+    *view = op->flags & PITH_OP_VIEW;
+    for (int i = 0; i < step->out_count; i++) {
+        pith_tensor *t = run->out[i];
+        if (!t) continue;
+        bool settled = pith_type_is_plain(&e->out[i]) && !(op->flags & PITH_OP_LATE);
+        *t = (pith_tensor){ .dtype = PITH_UNDEFINED };
+        if (*view && i == 0 && run->in[0]->dtype >= PITH_DTYPE_COUNT) {
+            *t = *run->in[0];
+            continue;
+        }
+        if (!settled) {
+            if (op->flags & PITH_OP_LATE || step->subplan_count) continue;
+            char place[256];
+            return pith_fail(run->err, PITH_ERR_RUN, "%s: the shape of output %d does not follow from the inputs",
+                             pith_node_place(step->node, place, sizeof place), i);
+        }
+        PITH_TRY(pith_tensor_shape(t, &e->out[i], step, run->err));
+        bool shown = *view && i == 0 && run->in[0]->bytes >= t->bytes;
+        t->data = shown ? run->in[0]->data : pith_late_alloc_in(e, step->memory, t->bytes);
+        if (!t->data) return pith_fail_memory(run->err, t->bytes);
+    }
+    size_t scratch = 0;
+    char place[256];
+    if (*view) return PITH_OK;
+    pith_status status = pith_step_scratch(step, &c, run->exec->threads, &scratch);
+    if (status) return pith_fail_at(run->err, status, "%s: ", pith_node_place(step->node, place, sizeof place));
+    run->scratch = scratch ? pith_late_alloc_in(e, step->memory, scratch) : NULL;
+    return run->scratch || !scratch ? PITH_OK : pith_fail_memory(run->err, scratch);
+}
+
+static void trace_step(pith_running *r, const pith_step *step, const pith_run *run, uint64_t begin) {
+    pith_trace_event event = {
+        .step = step, .index = r->step, .begin_ns = begin, .end_ns = pith_clock_ns(), .run = run
+    };
+    if (r->beside) {
+        event.branch = r->branch + 1;
+        pith_beside_lock(r->beside);
+    }
+    trace(r->executor, event);
+    if (r->beside) pith_beside_unlock(r->beside);
+}
+
+pith_status pith_running_step(pith_running *r, pith_error *err) {
+    pith_executor *e = r->executor;
+    const pith_step *step = &e->plan->steps[r->step];
+    const pith_bound_step *bound = &r->binding->steps[r->step];
+    if (bound->mode == PITH_BOUND_SKIP) return PITH_OK;
+    pith_run run = pith_invoke_run(step->node, step->state, bound->in, bound->out, &r->exec, err);
+    if (bound->scratch_bytes)
+        run.scratch = e->options.separate ? r->binding->separate.slots[bound->scratch].data
+                                          : (char *)e->level->buffers[step->memory].data + bound->scratch;
+    run.upcoming = step->upcoming;
+    run.plan = step;
+    pith_tail tail;
+    pith_run tail_runs[PITH_TAIL_MAX];
+    if (bound->tail_count) e->tails->make(&tail, tail_runs, r, bound);
+    run.tail = bound->tail_count ? &tail : NULL;
+    bool view = false;
+    uint64_t begin = e->tree->trace ? pith_clock_ns() : 0;
+    if (bound->mode == PITH_BOUND_LATE) PITH_TRY(prepare_late(e, step, &run, &view));
+    if (!view) {
+        pith_status status = step->run(step->context, &run);
+        if (!status && bound->mode == PITH_BOUND_LATE) status = check_late(step, &run);
+        char place[256];
+        if (status == PITH_ERR_CANCELLED) return status;
+        if (status && !r->beside && !e->tree->failed) e->tree->failed = step->device;
+        if (status) return pith_fail_at(err, status, "%s: ", pith_node_place(step->node, place, sizeof place));
+    }
+    if (e->tree->trace) trace_step(r, step, &run, begin);
+    return PITH_OK;
+}
+
+/* Runs the step, or the region that begins with it. Sets *end to the step after. */
+static pith_status run_next(pith_running *r, const pith_region *region, size_t *end, pith_error *err) {
+    *end = region && region->begin == r->step ? region->end : r->step + 1;
+    if (r->executor->options.separate) PITH_TRY(pith_separate_begin(r->executor, r->binding, r->step, err));
+    PITH_TRY(*end > r->step + 1 ? r->executor->beside->run(r, region, err) : pith_running_step(r, err));
+    if (r->executor->options.separate) pith_separate_end(r->executor, r->binding, *end - 1);
+    return PITH_OK;
+}
+
+/* Overwrites what step was the last to need. *next: the first slot that has not ended yet. */
+static void poison_dead(const pith_executor *e, const pith_binding *b, size_t step, size_t *next) {
+    for (; *next < b->dying_count && b->dying[*next].end <= step; ++*next)
+        pith_poison((char *)e->level->buffers[0].data + b->dying[*next].offset, b->dying[*next].bytes);
+}
+
+pith_status pith_executor_run_ports(pith_executor *e, pith_tensor *outputs, const pith_tensor *ports, int threads,
+                                    const volatile int *cancel, pith_error *err) {
+    pith_binding *b = NULL;
+    PITH_TRY(pith_late_reset(e, err));
+    PITH_TRY(set_ports(e, ports, err));
+    PITH_TRY(make_ready(e, threads, &b, err));
+    if (e->targets) PITH_TRY(check_targets(e, b, err));
+    set_addresses(e, b);
+    pith_running r = { .exec = { .threads = threads,
+                                 .isa = e->plan->isa,
+                                 .cancel = cancel,
+                                 .loop_limit = e->options.loop_limit,
+                                 .alloc = run_alloc,
+                                 .subgraph = e->subgraphs ? e->subgraphs->run : NULL },
+                       .executor = e,
+                       .binding = b };
+    size_t alive = 0;
+    pith_poison(e->level->buffers[0].data, e->level->buffers[0].bytes);
+    for (size_t end = 0, region = 0; r.step < e->plan->step_count; r.step = end) {
+        if (pith_is_cancelled(cancel)) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
+        const pith_region *next = region < b->region_count ? &b->regions[region] : NULL;
+        PITH_TRY(run_next(&r, next, &end, err));
+        region += next && next->end == end;
+        if (PITH_POISONS && !e->options.separate) poison_dead(e, b, end - 1, &alive);
+    }
+    pith_late_count(e);
+    for (size_t i = 0; i < e->plan->graph->output_count; i++) outputs[i] = b->tensors[e->plan->outputs[i]->id];
+    return PITH_OK;
+}
+
+static int order_of_addresses(const void *a, const void *b) {
+    uintptr_t x = (uintptr_t) * (const void *const *)a, y = (uintptr_t) * (const void *const *)b;
+    return (x > y) - (x < y);
+}
+
+/* Whether an output shows memory that is another one's target. */
+static bool lies_in_target(const pith_executor *e, const pith_tensor *output, size_t index) {
+    for (size_t i = 0; e->targets && i < e->plan->graph->output_count; i++)
+        if ((i != index || e->targets[i].data != output->data) && pith_target_touches(&e->targets[i], output))
+            return true;
+    return false;
+}
+
+static pith_status fill_targets(const pith_executor *e, pith_tensor *outputs, pith_error *err) {
+    for (size_t i = 0; e->targets && i < e->plan->graph->output_count; i++) {
+        if (!has_target(e, i)) continue;
+        bool there = outputs[i].data == e->targets[i].data;
+        PITH_TRY(pith_target_fill(&outputs[i], &e->targets[i], output_name(e, i), err));
+        pith_executor_note(e, there ? PITH_COUNT_tensors_bound : PITH_COUNT_tensors_copied, 1);
+    }
+    return PITH_OK;
+}
+
+/* Outputs without a target belong to the executor: one that shows an input, or items of one, is copied. So is one that
+ * the filling of a target would overwrite. */
+static pith_status settle_outputs(pith_executor *e, pith_tensor *outputs, pith_error *err) {
+    size_t count = 0;
+    bool sequences = false;
+    for (size_t p = 0; p < pith_plan_port_count(e->plan); p++) {
+        sequences = sequences || e->ports[p].dtype == PITH_SEQUENCE;
+        if (e->ports[p].dtype && e->ports[p].bytes) e->lent[count++] = e->ports[p].data;
+    }
+    if (count) qsort(e->lent, count, sizeof *e->lent, order_of_addresses);
+    for (size_t i = 0; i < e->plan->graph->output_count; i++) {
+        pith_tensor *t = &outputs[i];
+        bool borrowed = (t->dtype == PITH_SEQUENCE && sequences) || lies_in_target(e, t, i);
+        if (count && t->data && !borrowed && !has_target(e, i))
+            borrowed = bsearch(&t->data, e->lent, count, sizeof *e->lent, order_of_addresses);
+        if (!has_target(e, i))
+            pith_executor_note(e, borrowed ? PITH_COUNT_tensors_copied : PITH_COUNT_tensors_bound, 1);
+        if (borrowed) PITH_TRY(pith_tensor_copy(t, t, executor_arena_memory, &e->late, err));
+    }
+    pith_late_count(e);
+    return fill_targets(e, outputs, err);
+}
+
+pith_status pith_executor_run(pith_executor *executor, pith_tensor *outputs, const pith_tensor *inputs, int threads,
+                              const volatile int *cancel, pith_error *err) {
+    executor->tree->failed = NULL;
+    PITH_TRY(pith_executor_run_ports(executor, outputs, inputs, threads < 1 ? 1 : threads, cancel, err));
+    return settle_outputs(executor, outputs, err);
+}
+
+pith_status pith_executor_plan_bytes(pith_executor *executor, size_t *bytes, const pith_tensor *inputs, int threads,
+                                     pith_error *err) {
+    pith_binding *b = NULL;
+    PITH_TRY(pith_late_reset(executor, err));
+    PITH_TRY(set_ports(executor, inputs, err));
+    PITH_TRY(get_binding(executor, threads, &b, NULL, err));
+    *bytes = 0;
+    for (size_t m = 0; m < executor->plan->devices->memory_count; m++) *bytes += b->memories[m].bytes;
+    return PITH_OK;
+}
+
+const pith_device *pith_executor_failed_device(const pith_executor *executor) { return executor->tree->failed; }
+
+size_t pith_executor_bytes(const pith_executor *executor) { return executor->tree->held; }
+
+size_t pith_executor_peak_bytes(const pith_executor *executor) { return executor->tree->peak; }

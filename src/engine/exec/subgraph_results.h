@@ -1,0 +1,28 @@
+/* subgraph_results.h - copies of a subgraph's results, for the step that owns the subgraph.
+ *
+ * The next run of the subgraph overwrites its results, so they are copied. Items of sequences are copied once: a loop
+ * that appends to a sequence in each iteration then pays for the new item only. */
+#ifndef PITH_ENGINE_EXEC_SUBGRAPH_RESULTS_H
+#define PITH_ENGINE_EXEC_SUBGRAPH_RESULTS_H
+
+#include "base/memory/span_map.h"
+#include "engine/ops/op.h"
+
+typedef struct pith_kept {
+    pith_arena turns[2]; /* results of this call and of the one before, which may be its inputs */
+    int turn;
+    pith_arena items;   /* of sequences; those that are no longer in any are dropped from time to time */
+    pith_arena dropped; /* the items before that, for the call that still has them as inputs */
+    pith_map known;     /* addresses of items' contents that lie in `items`; in that arena too */
+    bool has_items;
+} pith_kept;
+
+void pith_kept_init(pith_kept *kept, const pith_allocator *allocator);
+void pith_kept_free(pith_kept *kept);
+size_t pith_kept_bytes(const pith_kept *kept);
+/* Copies the subgraph's outputs, so that they are valid until the call after the next one. given: the inputs of this
+ * call; their owner keeps their memory as long. */
+pith_status pith_kept_keep(pith_kept *kept, pith_tensor *outputs, size_t count, const pith_tensor *given,
+                           size_t given_count, pith_error *err);
+
+#endif

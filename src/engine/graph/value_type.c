@@ -1,0 +1,77 @@
+/* value_type.c - what is known about a value before it is computed. */
+#include "base/dtype.h"
+#include "engine/graph/graph.h"
+
+void pith_type_init(pith_type *type) {
+    memset(type, 0, sizeof *type);
+    type->rank = -1;
+}
+
+void pith_type_of_tensor(pith_type *type, const pith_tensor *tensor) {
+    pith_type_set(type, tensor->dtype, tensor->rank, tensor->dims);
+    type->data = tensor;
+}
+
+void pith_type_set(pith_type *type, int dtype, int rank, const pith_dim *dims) {
+    memset(type, 0, sizeof *type);
+    type->dtype = dtype;
+    type->rank = rank;
+    for (int i = 0; i < rank; i++) type->dims[i] = dims[i];
+}
+
+static bool read_int(const pith_tensor *tensor, int64_t i, int64_t *item) {
+    const char *at = tensor->data;
+    switch (tensor->dtype) {
+#define ITEM(number, type)                                                                                             \
+    case number: {                                                                                                     \
+        type x;                                                                                                        \
+        memcpy(&x, at + (size_t)i * sizeof x, sizeof x);                                                               \
+        *item = (int64_t)x;                                                                                            \
+        return true;                                                                                                   \
+    }
+        ITEM(PITH_I64, int64_t)
+        ITEM(PITH_I32, int32_t)
+        ITEM(PITH_I16, int16_t)
+        ITEM(PITH_I8, int8_t)
+        ITEM(PITH_U32, uint32_t)
+        ITEM(PITH_U16, uint16_t)
+        ITEM(PITH_U8, uint8_t)
+        ITEM(PITH_BOOL, uint8_t)
+#undef ITEM
+    case PITH_U64: {
+        uint64_t x;
+        memcpy(&x, at + (size_t)i * sizeof x, sizeof x);
+        *item = x > INT64_MAX ? PITH_DIM_UNKNOWN : (int64_t)x;
+        return true;
+    }
+    default: return false;
+    }
+}
+
+bool pith_type_elem(const pith_type *type, int64_t i, pith_dim *elem) {
+    int64_t count = pith_type_count(type);
+    if (i < 0 || i >= count) return false;
+    if (type->data) {
+        int64_t item;
+        if (!type->data->data || !read_int(type->data, i, &item)) return false;
+        *elem = pith_dim_of(item);
+        return true;
+    }
+    if (!type->elems) return false;
+    *elem = type->elems[i];
+    return true;
+}
+
+int64_t pith_type_count(const pith_type *type) {
+    if (type->rank < 0) return -1;
+    for (int i = 0; i < type->rank; i++)
+        if (!pith_dim_known(type->dims[i])) return -1;
+    return pith_dims_count(type->dims, type->rank);
+}
+
+bool pith_type_concrete(const pith_type *type) {
+    if (type->dtype == PITH_UNDEFINED || type->rank < 0) return false;
+    for (int i = 0; i < type->rank; i++)
+        if (!pith_dim_known(type->dims[i])) return false;
+    return true;
+}

@@ -1,0 +1,58 @@
+/* custom.h - operators that programs bring: those of PITH_EXTRA_OPS, and those that pith_register_op took.
+ *
+ * Each is a pith_op whose functions turn the engine's structs into those of pith/op.h and call the program's. They are
+ * kept in a list that only grows, so that looking one up takes no lock. */
+#ifndef PITH_ENGINE_OPS_CUSTOM_CUSTOM_H
+#define PITH_ENGINE_OPS_CUSTOM_CUSTOM_H
+
+#include <stdatomic.h>
+
+#include "engine/ops/op.h"
+#include "pith/op.h"
+
+/* Words of pith_operator.types that are told apart. */
+enum { PITH_CUSTOM_TYPES = 16 };
+
+typedef struct pith_custom_op {
+    pith_op op; /* op.name and op.domain are the program's strings */
+    pith_operator own;
+    const pith_operator *given; /* what was registered */
+    const pith_op_checks *checks;
+    uint32_t dtypes[PITH_CUSTOM_TYPES];
+    int dtype_count;                  /* 0: any */
+    char text[PITH_CUSTOM_TYPES][96]; /* of the dtypes, for messages */
+    atomic_uint heard, facts;         /* for select/used_pieces.c */
+    struct pith_custom_op *next;
+} pith_custom_op;
+
+/* What PITH_EXTRA_OPS lists, with the name of the list's line; ends with NULLs. Defined by select/tables.c. */
+typedef struct pith_extra_op {
+    const pith_operator *op;
+    const char *name;                                                        /* "example::Twice" */
+    pith_status (*take)(const struct pith_extra_op *extra, pith_error *err); /* pith_custom_take */
+} pith_extra_op;
+/* Registers the operator, unless another thread has; fails if its name is not that of the list. */
+pith_status pith_custom_take(const pith_extra_op *extra, pith_error *err);
+extern const pith_extra_op pith_extra_op_table[];
+
+/* The work of pith_register_op. */
+pith_status pith_custom_register(const pith_operator *given, pith_error *err);
+/* Takes in those of PITH_EXTRA_OPS, before anything looks for them; does nothing the next time. Thread-safe. */
+pith_status pith_custom_begin(pith_error *err);
+/* The first of the list, which custom.c makes; NULL: none. */
+extern _Atomic(pith_custom_op *) pith_custom_registered;
+pith_custom_op *pith_custom_first(void);
+/* NULL: there is none. domain "" is ai.onnx. */
+const pith_op *pith_custom_find(pith_str domain, pith_str name);
+/* Of an operator with PITH_OP_CUSTOM. */
+static inline const pith_custom_op *pith_custom_of(const pith_op *op) {
+    return (const pith_custom_op *)(const void *)op;
+}
+
+/* The work of the other functions of pith/op.h. */
+int64_t pith_custom_int(const pith_op_node *node, const char *name);
+float pith_custom_float(const pith_op_node *node, const char *name);
+pith_str pith_custom_string(const pith_op_node *node, const char *name);
+pith_status pith_custom_output(pith_op_run *r, int32_t output, int32_t dtype, int32_t rank, const int64_t *dims);
+
+#endif

@@ -1,0 +1,458 @@
+/* op_ms_states.c - com.microsoft's operators with a state from call to call: CausalConvWithState,
+ * VarlenCausalConvWithState and GatedDeltaNet. (LinearAttention is in op_linear_attention.c.) Source: ONNX Runtime's
+ * schemas of these names. */
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "engine/ops/shared/infer_shapes.h"
+#include "engine/ops/shared/as_doubles.h"
+
+/* ---- causal convolution by channel: tap k of the last one back reads the input k * dilation steps before ---- */
+
+typedef struct causal {
+    int64_t taps, dilation, before; /* before: steps that the state holds */
+    bool silu;
+} causal;
+
+static pith_status causal_read(causal *s, const pith_node *node, const pith_type *weight, pith_error *err) {
+    *s = (causal){ .dilation = pith_node_int(node, "dilation", 1),
+                   .silu = !pith_str_is(pith_node_str(node, "activation", "none"), "none") };
+    if (weight->rank >= 0 && weight->rank != 3)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "the weight has %d dimensions, not 3", weight->rank);
+    s->taps = weight->rank == 3 && pith_dim_known(weight->dims[2]) ? weight->dims[2] : 0;
+    if (s->taps > INT32_MAX)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "a window of %lld taps is too long", (long long)s->taps);
+    s->before = s->taps > 0 ? (s->taps - 1) * s->dilation : 0;
+    return PITH_OK;
+}
+
+/* One channel: steps of x and y lie x_step apart, those of the state old_step. */
+typedef struct causal_row {
+    const double *x, *old, *weight;
+    int64_t x_step, old_step, length;
+    double bias;
+} causal_row;
+
+static double causal_get(const causal *s, const causal_row *row, int64_t at) {
+    if (at >= 0) return row->x[at * row->x_step];
+    return row->old ? row->old[(s->before + at) * row->old_step] : 0;
+}
+
+static void causal_output(const causal *s, const causal_row *row, double *y) {
+    for (int64_t t = 0; t < row->length; t++) {
+        double sum = row->bias;
+        for (int64_t k = 0; k < s->taps; k++)
+            sum += row->weight[k] * causal_get(s, row, t - (s->taps - 1 - k) * s->dilation);
+        y[t * row->x_step] = s->silu ? sum / (1 + exp(-sum)) : sum;
+    }
+}
+
+/* The state after the first `count` steps. */
+static void causal_state(const causal *s, const causal_row *row, int64_t count, double *state) {
+    for (int64_t k = 0; k < s->before; k++) state[k * row->old_step] = causal_get(s, row, count - s->before + k);
+}
+
+static const double *state_input(const pith_wide *w, const pith_run *r, int i) {
+    return i < r->in_count && r->in[i] ? w->in[i] : NULL;
+}
+
+static double *state_output(const pith_wide *w, const pith_run *r, int i) {
+    return i < r->out_count ? w->out[i] : NULL;
+}
+
+/* Input i is absent or has this many elements. */
+static pith_status state_check(const pith_run *r, int i, int64_t wanted) {
+    if (i >= r->in_count || !r->in[i] || pith_tensor_count(r->in[i]) == wanted) return PITH_OK;
+    return pith_fail(r->err, PITH_ERR_ARGUMENT, "input %d has %lld elements, not %lld", i,
+                     (long long)pith_tensor_count(r->in[i]), (long long)wanted);
+}
+
+/* ---- CausalConvWithState ---- */
+
+static pith_status causal_infer(pith_infer *c) {
+    const pith_type *x = c->in[0], *weight = c->in[1];
+    causal s;
+    bool last = pith_node_int(c->node, "channels_last", 0) != 0;
+    PITH_TRY(causal_read(&s, c->node, weight, c->err));
+    if (x->rank >= 0 && (x->rank < 3 || (!last && x->rank != 3)))
+        return pith_op_fail(c, "the input has %d dimensions, not 3", x->rank);
+    pith_infer_set(c, 0, x->dtype, x->rank, x->dims);
+    pith_dim dims[PITH_MAX_RANK];
+    for (int i = 0; i < x->rank; i++) dims[i] = x->dims[i];
+    if (x->rank >= 0) dims[last ? 1 : 2] = s.taps > 0 ? s.before : PITH_DIM_UNKNOWN;
+    pith_infer_set(c, 1, x->dtype, x->rank, dims);
+    return PITH_OK;
+}
+
+static pith_status causal_run(pith_run *r) {
+    const pith_tensor *x = r->in[0];
+    causal s;
+    pith_type weight;
+    pith_type_of_tensor(&weight, r->in[1]);
+    PITH_TRY(causal_read(&s, r->node, &weight, r->err));
+    bool last = pith_node_int(r->node, "channels_last", 0) != 0;
+    int64_t batch = x->dims[0], length = x->dims[last ? 1 : 2], channels = 1;
+    for (int i = 1; i < x->rank; i++) channels *= i == (last ? 1 : 2) ? 1 : x->dims[i];
+    if (s.taps < 1 || r->in[1]->dims[1] != 1) return pith_op_fail(r, "the weight is not of [channels, 1, taps]");
+    PITH_TRY(state_check(r, 1, channels * s.taps));
+    PITH_TRY(state_check(r, 2, channels));
+    PITH_TRY(state_check(r, 3, batch * channels * s.before));
+    pith_wide w;
+    pith_wide_open(&w, r);
+    const double *bias = state_input(&w, r, 2), *old = state_input(&w, r, 3);
+    double *present = state_output(&w, r, 1);
+    for (int64_t i = 0; i < batch * channels; i++) {
+        int64_t b = i / channels, c = i % channels, at = last ? b * length * channels + c : i * length;
+        int64_t state = last ? b * s.before * channels + c : i * s.before;
+        causal_row row = { .x = w.in[0] + at,
+                           .old = old ? old + state : NULL,
+                           .weight = w.in[1] + c * s.taps,
+                           .x_step = last ? channels : 1,
+                           .old_step = last ? channels : 1,
+                           .length = length,
+                           .bias = bias ? bias[c] : 0 };
+        if (w.out[0]) causal_output(&s, &row, w.out[0] + at);
+        if (present) causal_state(&s, &row, length, present + state);
+    }
+    pith_wide_close(&w, r);
+    return PITH_OK;
+}
+
+/* ---- sequences one after another ---- */
+
+/* ends[batch + 1] begins with 0, rises and ends with `total`. */
+static pith_status state_check_ends(const pith_run *r, const double *ends, int64_t batch, int64_t total) {
+    bool fits = batch >= 0 && ends[0] == 0 && ends[batch] == (double)total;
+    for (int64_t i = 0; fits && i < batch; i++) fits = ends[i] <= ends[i + 1];
+    return fits ? PITH_OK
+                : pith_fail(r->err, PITH_ERR_ARGUMENT, "the sequences' ends do not rise from 0 to %lld",
+                            (long long)total);
+}
+
+/* How many steps of a sequence are captured. */
+static int64_t state_captured(const double *counts, int64_t b, int64_t capacity, int64_t length) {
+    double count = counts ? counts[b] : 0, most = (double)(capacity < length ? capacity : length);
+    return count < 0 ? 0 : (int64_t)(count > most ? most : count);
+}
+
+static pith_status state_capacity(const pith_infer *c, int input, int64_t *capacity) {
+    *capacity = pith_node_int(c->node, "state_update_capacity", 0);
+    if ((*capacity > 0) != pith_has_input(c, input))
+        return pith_op_fail(c, "capture_count goes with state_update_capacity, and only with it");
+    return PITH_OK;
+}
+
+enum { V_X, V_WEIGHT, V_ENDS, V_BIAS, V_STATE, V_COUNTS };
+
+static pith_status varlen_infer(pith_infer *c) {
+    causal s;
+    int64_t capacity;
+    PITH_TRY(causal_read(&s, c->node, c->in[V_WEIGHT], c->err));
+    if (!pith_has_input(c, V_STATE)) return pith_op_fail(c, "input %d is missing", V_STATE);
+    PITH_TRY(state_capacity(c, V_COUNTS, &capacity));
+    if (pith_has_input(c, 6) || pith_has_input(c, 7))
+        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "inputs kernel_delta and previous_mask are not supported");
+    const pith_type *x = c->in[V_X], *state = c->in[V_STATE];
+    if ((x->rank >= 0 && x->rank != 2) || (state->rank >= 0 && state->rank != 3))
+        return pith_op_fail(c, "the input must have two dimensions, the state three");
+    pith_infer_set(c, 0, x->dtype, x->rank, x->dims);
+    pith_infer_set(c, 1, x->dtype, state->rank, state->dims);
+    pith_infer_set(c, 2, x->dtype, 3,
+                   (pith_dim[]){ state->rank == 3 ? state->dims[0] : PITH_DIM_UNKNOWN, capacity,
+                                 x->rank == 2 ? x->dims[1] : PITH_DIM_UNKNOWN });
+    return PITH_OK;
+}
+
+static pith_status varlen_run(pith_run *r) {
+    int64_t total = r->in[V_X]->dims[0], channels = r->in[V_X]->dims[1], batch = r->in[V_STATE]->dims[0];
+    int64_t capacity = pith_node_int(r->node, "state_update_capacity", 0);
+    causal s;
+    pith_type weight;
+    pith_type_of_tensor(&weight, r->in[V_WEIGHT]);
+    PITH_TRY(causal_read(&s, r->node, &weight, r->err));
+    if (s.taps < 1) return pith_op_fail(r, "the weight is not of [channels, 1, taps]");
+    PITH_TRY(state_check(r, V_WEIGHT, channels * s.taps));
+    PITH_TRY(state_check(r, V_ENDS, batch + 1));
+    PITH_TRY(state_check(r, V_BIAS, channels));
+    PITH_TRY(state_check(r, V_STATE, batch * channels * s.before));
+    PITH_TRY(state_check(r, V_COUNTS, batch));
+    pith_wide w;
+    pith_wide_open(&w, r);
+    const double *ends = w.in[V_ENDS], *bias = state_input(&w, r, V_BIAS), *counts = state_input(&w, r, V_COUNTS);
+    double *final = state_output(&w, r, 1), *update = state_output(&w, r, 2);
+    PITH_TRY(state_check_ends(r, ends, batch, total));
+    for (int64_t i = 0; i < batch * channels; i++) {
+        int64_t b = i / channels, c = i % channels, first = (int64_t)ends[b];
+        causal_row row = { .x = w.in[V_X] + first * channels + c,
+                           .old = w.in[V_STATE] + i * s.before,
+                           .weight = w.in[V_WEIGHT] + c * s.taps,
+                           .x_step = channels,
+                           .old_step = 1,
+                           .length = (int64_t)ends[b + 1] - first,
+                           .bias = bias ? bias[c] : 0 };
+        if (w.out[0]) causal_output(&s, &row, w.out[0] + first * channels + c);
+        if (final) causal_state(&s, &row, row.length, final + i * s.before);
+        int64_t captured = update ? state_captured(counts, b, capacity, row.length) : 0;
+        for (int64_t t = 0; t < captured; t++) update[(b * capacity + t) * channels + c] = row.x[t * channels];
+    }
+    pith_wide_close(&w, r);
+    return PITH_OK;
+}
+
+/* ---- GatedDeltaNet: a recurrence over a state [values, keys] per head ---- */
+
+enum { QUERY, KEY, VALUE, ENDS, DECAY, BETA, STATE, A_LOG, DT_BIAS, COUNTS, ACTIVE };
+
+typedef struct delta {
+    int64_t batch, tokens, q_heads, heads, dk, dv; /* heads: of values; tokens: of all sequences */
+    int64_t capacity, decays, biases;              /* decays, biases: numbers per head, 1 or dk; 0: none */
+    bool packed, gated, retrieves, norm, softplus, sigmoid, beta_sigmoid;
+    double scale, bound;
+} delta;
+
+static void delta_rules(delta *s, const pith_node *node) {
+    pith_str rule = pith_node_str(node, "update_rule", "gated_delta"),
+             gate = pith_node_str(node, "gate_activation", "none");
+    pith_str beta = pith_node_str(node, "beta_activation", "none");
+    s->gated = pith_str_is(rule, "gated") || pith_str_is(rule, "gated_delta");
+    s->retrieves = pith_str_is(rule, "delta") || pith_str_is(rule, "gated_delta");
+    s->softplus = pith_str_is(gate, "softplus") || pith_str_is(gate, "qwen");
+    s->sigmoid = pith_str_is(gate, "sigmoid") || pith_str_is(gate, "kda");
+    s->beta_sigmoid = pith_str_is(beta, "sigmoid");
+    s->norm = pith_node_int(node, "qk_l2_norm", 0) != 0;
+    s->scale = (double)pith_node_float(node, "scale", 0);
+    s->bound = (double)pith_node_float(node, "gate_lower_bound", -5);
+}
+
+static pith_dim delta_dim(const pith_infer *c, int i, int from_end) {
+    const pith_type *t = pith_has_input(c, i) ? c->in[i] : NULL;
+    return t && t->rank >= from_end ? t->dims[t->rank - from_end] : PITH_DIM_UNKNOWN;
+}
+
+/* The width of what state_update has of a sequence; unknown if some size is. */
+static pith_dim delta_update_width(const pith_infer *c, int64_t capacity, pith_dim q_heads, pith_dim heads, pith_dim dk,
+                                   pith_dim dv) {
+    const pith_type *q = c->in[QUERY], *decay = pith_has_input(c, DECAY) ? c->in[DECAY] : NULL;
+    const pith_dim sizes[] = { q_heads, heads, dk, dv, q->rank, decay ? decay->rank : 0 };
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        if (!pith_dim_known(sizes[i]) || sizes[i] < 0 || sizes[i] > INT32_MAX / 64) return PITH_DIM_UNKNOWN;
+    bool by_key = decay && decay->rank == (q->rank == 2 ? 3 : q->rank);
+    return capacity * ((by_key ? heads * dk : heads) + q_heads * dk + heads * dv);
+}
+
+static pith_status delta_infer(pith_infer *c) {
+    delta s = { 0 };
+    const pith_type *q = c->in[QUERY];
+    delta_rules(&s, c->node);
+    PITH_TRY(state_capacity(c, COUNTS, &s.capacity));
+    s.packed = !pith_has_input(c, KEY);
+    if (s.packed != !pith_has_input(c, VALUE)) return pith_op_fail(c, "key and value go together");
+    if ((s.packed || !pith_has_input(c, ENDS)) && !pith_has_input(c, STATE) && q->rank != 4)
+        return pith_op_fail(c, "initial_state is missing, which tells the batch and the heads");
+    if ((s.gated && !pith_has_input(c, DECAY)) || (s.retrieves && !pith_has_input(c, BETA)))
+        return pith_op_fail(c, "decay or beta is missing, which the update rule needs");
+    if ((s.softplus || s.sigmoid) && s.gated && !pith_has_input(c, A_LOG)) return pith_op_fail(c, "a_log is missing");
+    int lead = s.packed ? q->rank - 1 : q->rank - 2; /* axes of tokens */
+    if (q->rank >= 0 && lead != 1 && lead != 2) return pith_op_fail(c, "the query has %d dimensions", q->rank);
+    pith_dim heads = s.packed ? delta_dim(c, STATE, 3) : delta_dim(c, VALUE, 2);
+    pith_dim dv = s.packed ? delta_dim(c, STATE, 2) : delta_dim(c, VALUE, 1);
+    pith_dim dk = s.packed ? delta_dim(c, STATE, 1) : delta_dim(c, QUERY, 1), q_heads = delta_dim(c, QUERY, 2), dims[4];
+    if (s.packed) {
+        pith_dim width = delta_dim(c, QUERY, 1);
+        bool known =
+            pith_dim_known(width) && pith_dim_known(heads) && pith_dim_known(dv) && pith_dim_known(dk) && dk > 0;
+        q_heads = known ? (width - heads * dv) / (2 * dk) : PITH_DIM_UNKNOWN;
+    }
+    pith_dim batch = pith_has_input(c, STATE) ? delta_dim(c, STATE, 4) : lead == 2 ? q->dims[0] : PITH_DIM_UNKNOWN;
+    if (!pith_has_input(c, STATE) && pith_has_input(c, ENDS))
+        batch = pith_dim_apply(c->dims, PITH_DIM_SUB, delta_dim(c, ENDS, 1), 1);
+    for (int i = 0; i < lead; i++) dims[i] = q->dims[i];
+    if (q->rank >= 0) dims[lead] = heads, dims[lead + 1] = dv;
+    pith_infer_set(c, 0, q->dtype, q->rank < 0 ? -1 : lead + 2, dims);
+    pith_infer_set(c, 1, PITH_F32, 4, (pith_dim[]){ batch, heads, dv, dk });
+    pith_infer_set(c, 2, PITH_F32, 2, (pith_dim[]){ batch, delta_update_width(c, s.capacity, q_heads, heads, dk, dv) });
+    return PITH_OK;
+}
+
+/* Behind the wide copies: a query and a key head, decays, and what is new of the values. */
+static pith_status delta_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+    PITH_TRY(pith_wide_scratch(c, state, threads, bytes));
+    int64_t dk = c->out[1].dims[3], dv = c->out[1].dims[2], states = pith_dims_count(c->out[1].dims, 4), more;
+    if (states < 0 || pith_mul_overflows(states + 4 * dk + dv, (int64_t)sizeof(double), &more) ||
+        pith_add_overflows(*bytes, (size_t)more + 64, bytes))
+        return pith_fail_memory(c->err, SIZE_MAX);
+    return PITH_OK;
+}
+
+static pith_status delta_sizes(delta *s, const pith_run *r) {
+    const pith_tensor *q = r->in[QUERY], *decay = pith_has_input(r, DECAY) ? r->in[DECAY] : NULL;
+    delta_rules(s, r->node);
+    s->packed = !pith_has_input(r, KEY);
+    s->capacity = pith_node_int(r->node, "state_update_capacity", 0);
+    const pith_tensor *shape = pith_has_input(r, STATE) ? r->in[STATE] : NULL,
+                      *v = pith_has_input(r, VALUE) ? r->in[VALUE] : NULL;
+    if (shape && shape->rank != 4) return pith_op_fail(r, "initial_state has %d dimensions, not 4", shape->rank);
+    s->heads = s->packed ? shape->dims[1] : v->dims[v->rank - 2];
+    s->dv = s->packed ? shape->dims[2] : v->dims[v->rank - 1];
+    s->dk = s->packed ? shape->dims[3] : q->dims[q->rank - 1];
+    int64_t width = s->packed ? q->dims[q->rank - 1] : q->dims[q->rank - 2] * s->dk;
+    s->tokens = width ? pith_tensor_count(q) / width : 0;
+    s->q_heads = s->packed ? (s->dk ? (width - s->heads * s->dv) / (2 * s->dk) : 0) : q->dims[q->rank - 2];
+    if (s->q_heads < 1 || s->heads < 1 || s->heads % s->q_heads || s->dk < 1 ||
+        (s->packed && width != 2 * s->q_heads * s->dk + s->heads * s->dv))
+        return pith_op_fail(r, "the heads of query and value do not fit");
+    s->batch = shape ? shape->dims[0] : pith_has_input(r, ENDS) ? pith_tensor_count(r->in[ENDS]) - 1 : q->dims[0];
+    int64_t rows = s->tokens * s->heads;
+    s->decays = s->gated && decay && rows ? pith_tensor_count(decay) / rows : 0;
+    if (s->gated && rows && s->decays != 1 && s->decays != s->dk)
+        return pith_op_fail(r, "decay does not fit the heads");
+    if (!s->packed) {
+        PITH_TRY(state_check(r, KEY, s->tokens * s->q_heads * s->dk));
+        PITH_TRY(state_check(r, VALUE, rows * s->dv));
+    }
+    if (s->gated) PITH_TRY(state_check(r, DECAY, rows * s->decays));
+    if (s->retrieves) PITH_TRY(state_check(r, BETA, rows));
+    PITH_TRY(state_check(r, STATE, s->batch * s->heads * s->dv * s->dk));
+    PITH_TRY(state_check(r, A_LOG, s->heads));
+    PITH_TRY(state_check(r, COUNTS, s->batch));
+    PITH_TRY(state_check(r, ENDS, s->batch + 1));
+    s->biases = pith_has_input(r, DT_BIAS) ? pith_tensor_count(r->in[DT_BIAS]) / s->heads : 0;
+    if (s->biases && s->biases != 1 && s->biases != s->dk) return pith_op_fail(r, "dt_bias does not fit the heads");
+    if (!pith_has_input(r, ENDS) && (s->batch < 1 || s->tokens % s->batch))
+        return pith_op_fail(r, "%lld tokens do not divide into %lld sequences", (long long)s->tokens,
+                            (long long)s->batch);
+    if (s->scale == 0) s->scale = 1 / sqrt((double)s->dk);
+    return PITH_OK;
+}
+
+typedef struct delta_job {
+    delta s;
+    pith_wide w;
+    const pith_run *r;
+    double *q, *k, *decay, *fresh, *states;
+} delta_job;
+
+static void delta_head(double *to, const double *from, int64_t n, bool norm) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += from[i] * from[i];
+    double scale = norm ? 1 / sqrt(sum + 1e-6) : 1;
+    for (int64_t i = 0; i < n; i++) to[i] = from[i] * scale;
+}
+
+/* Factors of the state's columns. */
+static void delta_gate(const delta_job *j, int64_t row, int64_t h) {
+    const delta *s = &j->s;
+    for (int64_t i = 0; i < s->dk; i++) {
+        if (!s->gated) {
+            j->decay[i] = 1;
+            continue;
+        }
+        double g = j->w.in[DECAY][(row * s->heads + h) * s->decays + (s->decays == 1 ? 0 : i)];
+        if (s->softplus || s->sigmoid) {
+            double a = exp(j->w.in[A_LOG][h]);
+            if (s->biases) g += j->w.in[DT_BIAS][h * s->biases + (s->biases == 1 ? 0 : i)];
+            g = s->softplus ? -a * (g > 20 ? g : log1p(exp(g))) : s->bound / (1 + exp(-a * g));
+        }
+        j->decay[i] = exp(g);
+    }
+}
+
+/* One token of one head: decay, what is new of its value, state, output. */
+static void delta_step(const delta_job *j, int64_t row, int64_t h, const double *v, double *state) {
+    const delta *s = &j->s;
+    double beta = s->retrieves ? j->w.in[BETA][row * s->heads + h] : 1;
+    if (s->retrieves && s->beta_sigmoid) beta = 1 / (1 + exp(-beta));
+    for (int64_t m = 0; m < s->dv; m++) {
+        double *line = state + m * s->dk, known = 0, sum = 0;
+        for (int64_t i = 0; i < s->dk; i++) {
+            line[i] *= j->decay[i];
+            known += line[i] * j->k[i];
+        }
+        j->fresh[m] = s->retrieves ? beta * (v[m] - known) : v[m];
+        for (int64_t i = 0; i < s->dk; i++) {
+            line[i] += j->k[i] * j->fresh[m];
+            sum += line[i] * j->q[i];
+        }
+        if (j->w.out[0]) j->w.out[0][(row * s->heads + h) * s->dv + m] = s->scale * sum;
+    }
+}
+
+/* Factors of the t-th token of a sequence, in the order of the operator's documentation. */
+static void delta_capture(const delta_job *j, double *update, int64_t t, int64_t h) {
+    const delta *s = &j->s;
+    int64_t by_key = s->decays == s->dk && s->dk > 1 ? s->dk : 1, group = s->heads / s->q_heads;
+    double *decays = update + (t * s->heads + h) * by_key, *keys = update + s->capacity * s->heads * by_key;
+    double *deltas = keys + s->capacity * s->q_heads * s->dk + (t * s->heads + h) * s->dv;
+    memcpy(decays, j->decay, (size_t)by_key * sizeof *decays);
+    memcpy(keys + (t * s->q_heads + h / group) * s->dk, j->k, (size_t)s->dk * sizeof *keys);
+    memcpy(deltas, j->fresh, (size_t)s->dv * sizeof *deltas);
+}
+
+static void delta_sequence(const delta_job *j, int64_t b, int64_t h, int64_t first, int64_t last, int64_t captured) {
+    const delta *s = &j->s;
+    int64_t size = s->dk * s->dv, q_head = h / (s->heads / s->q_heads), keys = s->q_heads * s->dk;
+    double *state = j->states + (b * s->heads + h) * size, *update = state_output(&j->w, j->r, 2);
+    int64_t width = update ? j->r->out[2]->dims[1] : 0, row_width = 2 * keys + s->heads * s->dv;
+    for (int64_t row = first; row < last; row++) {
+        const double *q = j->w.in[QUERY] + (s->packed ? row * row_width : row * keys);
+        const double *k = s->packed ? q + keys : j->w.in[KEY] + row * keys;
+        const double *v = s->packed ? k + keys : j->w.in[VALUE] + row * s->heads * s->dv;
+        delta_head(j->q, q + q_head * s->dk, s->dk, s->norm);
+        delta_head(j->k, k + q_head * s->dk, s->dk, s->norm);
+        delta_gate(j, row, h);
+        delta_step(j, row, h, v + h * s->dv, state);
+        if (row - first < captured) delta_capture(j, update + b * width, row - first, h);
+    }
+}
+
+static pith_status delta_run(pith_run *r) {
+    delta_job j = { .r = r };
+    PITH_TRY(delta_sizes(&j.s, r));
+    const delta *s = &j.s;
+    pith_wide_open(&j.w, r);
+    const double *ends = state_input(&j.w, r, ENDS), *counts = state_input(&j.w, r, COUNTS);
+    const double *active = state_input(&j.w, r, ACTIVE), *old = state_input(&j.w, r, STATE);
+    int64_t states = s->batch * s->heads * s->dv * s->dk;
+    if (ends) PITH_TRY(state_check_ends(r, ends, s->batch, s->tokens));
+    j.states = j.w.rest, j.q = j.states + states, j.k = j.q + s->dk, j.decay = j.k + s->dk, j.fresh = j.decay + s->dk;
+    for (int64_t i = 0; i < states; i++) j.states[i] = old ? old[i] : 0;
+    for (int64_t i = 0; i < s->batch * s->heads; i++) {
+        int64_t b = i / s->heads, even = ends ? 0 : s->tokens / s->batch;
+        int64_t first = ends ? (int64_t)ends[b] : b * even, last = ends ? (int64_t)ends[b + 1] : first + even;
+        bool capture = state_output(&j.w, r, 2) && !(active && active[0] == 0);
+        int64_t captured = capture ? state_captured(counts, b, s->capacity, last - first) : 0;
+        delta_sequence(&j, b, i % s->heads, first, last, captured);
+    }
+    if (state_output(&j.w, r, 1)) memcpy(j.w.out[1], j.states, (size_t)states * sizeof(double));
+    pith_wide_close(&j.w, r);
+    return PITH_OK;
+}
+
+#define STATEFUL(name_, min, max, outputs, types_, infer_, scratch_, run_, note_, attrs_)                              \
+    const pith_op pith_op_##name_##_ms = { .domain = "com.microsoft",                                                  \
+                                           .name = #name_,                                                             \
+                                           .since = 1,                                                                 \
+                                           .newest = 1,                                                                \
+                                           .min_inputs = min,                                                          \
+                                           .max_inputs = max,                                                          \
+                                           .max_outputs = outputs,                                                     \
+                                           .types = types_,                                                            \
+                                           .attrs = attrs_,                                                            \
+                                           .infer = infer_,                                                            \
+                                           .scratch = scratch_,                                                        \
+                                           .run = run_,                                                                \
+                                           .note = note_ };
+STATEFUL(CausalConvWithState, 2, 4, 3, "h", causal_infer, pith_wide_scratch, causal_run, NULL,
+         "activation string none|silu|swish = none; channels_last bool = 0; dilation int 1.. = 1; "
+         "input_channel_offset int 0 = 0; input_channels int 0 = 0; ndim int 1 = 1; state_channels_last int -1 = -1; "
+         "state_length int 0 = 0; state_update_capacity int 0 = 0; state_window int 0 = 0")
+STATEFUL(GatedDeltaNet, 1, 11, 3, "hhhwhheeeww", delta_infer, delta_scratch, delta_run, NULL,
+         "beta_activation string none|sigmoid = none; chunk_size int 0.. = 64; "
+         "gate_activation string none|softplus|qwen|sigmoid|kda = none; gate_lower_bound float = -5; "
+         "qk_l2_norm bool = 0; scale float = 0; state_update_capacity int 0..8 = 0; "
+         "update_rule string linear|gated|delta|gated_delta = gated_delta")
+STATEFUL(VarlenCausalConvWithState, 3, 8, 3, "hhwhhwhh", varlen_infer, pith_wide_scratch, varlen_run,
+         "no kernel_delta and previous_mask",
+         "activation string none|silu|swish = none; delta_offset int = 0; dilation int 1.. = 1; group_size int = 1; "
+         "state_update_capacity int 0..8 = 0")

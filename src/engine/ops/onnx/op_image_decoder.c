@@ -1,0 +1,49 @@
+/* op_image_decoder.c - ImageDecoder: a file's bytes → pixels. What formats there are is image/'s affair; orientation
+ * tags are ignored, as in the standard's reference. */
+#include "models/images/picture.h"
+#include "engine/ops/op.h"
+
+static pith_status image_decoder_infer(pith_infer *c) {
+    bool grey = pith_str_is(pith_node_str(c->node, "pixel_format", "RGB"), "Grayscale");
+    pith_type_set(&c->out[0], PITH_U8, 3, (pith_dim[]){ PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN, grey ? 1 : 3 });
+    return PITH_OK;
+}
+
+static void image_decoder_copy(uint8_t *y, const pith_image *image, bool bgr) {
+    size_t bytes = (size_t)image->width * (size_t)image->height * (size_t)image->channels;
+    memcpy(y, image->pixels, bytes);
+    for (size_t i = 0; bgr && i < bytes; i += 3) {
+        uint8_t red = y[i];
+        y[i] = y[i + 2];
+        y[i + 2] = red;
+    }
+}
+
+static pith_status image_decoder_run(pith_run *r) {
+    pith_str format = pith_node_str(r->node, "pixel_format", "RGB");
+    pith_image_options options = PITH_IMAGE_OPTIONS_INIT;
+    pith_image image;
+    options.channels = pith_str_is(format, "Grayscale") ? 1 : 3;
+    options.keep_orientation = 1;
+    PITH_TRY(pith_picture_decode(&image, r->in[0]->data, r->in[0]->bytes, &options, r->err));
+    pith_status status = pith_run_alloc(r, 0, PITH_U8, 3, (int64_t[]){ image.height, image.width, image.channels });
+    if (!status) image_decoder_copy(r->out[0]->data, &image, pith_str_is(format, "BGR"));
+    pith_picture_free(&image);
+    return status;
+}
+
+const pith_op pith_op_ImageDecoder = {
+    .domain = "",
+    .name = "ImageDecoder",
+    .since = 20,
+    .newest = 20,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .max_outputs = 1,
+    .types = "B",
+    .attrs = "pixel_format string RGB|BGR|Grayscale = RGB",
+    .flags = PITH_OP_LATE,
+    .infer = image_decoder_infer,
+    .run = image_decoder_run,
+    .note = "JPEG, PNG, WebP, TIFF, JPEG 2000 and GIF need the module libpith_image.so, HEIC and AVIF libpith_heif.so",
+};

@@ -1,0 +1,368 @@
+/* attrs.c - reads the attribute lists of descriptors, and checks nodes against them. */
+#include "engine/ops/shared/attrs.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/text_out.h"
+
+/* ---- the list ---- */
+
+static const struct {
+    const char *name;
+    pith_attr_kind kind;
+    int64_t low, high; /* of its numbers, where the rule says nothing */
+} kinds[] = {
+    { "int", PITH_ATTR_INT, INT32_MIN, INT32_MAX },
+    { "bool", PITH_ATTR_INT, 0, 1 },
+    { "dtype", PITH_ATTR_INT, 0, PITH_DTYPE_COUNT - 1 },
+    { "float", PITH_ATTR_FLOAT, INT64_MIN, INT64_MAX },
+    { "string", PITH_ATTR_STRING, 0, 0 },
+    { "tensor", PITH_ATTR_TENSOR, 0, 0 },
+    { "graph", PITH_ATTR_GRAPH, 0, 0 },
+    { "type", PITH_ATTR_TYPE, 0, 0 },
+    { "ints", PITH_ATTR_INTS, INT32_MIN, INT32_MAX },
+    { "floats", PITH_ATTR_FLOATS, INT64_MIN, INT64_MAX },
+    { "strings", PITH_ATTR_STRINGS, 0, 0 },
+};
+
+/* The characters up to the first of `stops` or the end; moves *p after them and the blanks that follow. */
+static pith_str rule_word(const char **p, const char *stops) {
+    pith_str word = { *p, strcspn(*p, stops) };
+    *p += word.size;
+    *p += strspn(*p, " ");
+    while (word.size && word.data[word.size - 1] == ' ') word.size--;
+    return word;
+}
+
+/* A whole number, or `missing` where there is none. */
+static bool rule_int(const char **p, int64_t missing, int64_t *value) {
+    bool negative = **p == '-';
+    const char *digits = *p + negative;
+    uint64_t n = 0;
+    if (*digits < '0' || *digits > '9') {
+        *value = missing;
+        return !negative;
+    }
+    for (; *digits >= '0' && *digits <= '9'; digits++) n = n * 10 + (uint64_t)(*digits - '0');
+    *value = negative ? (int64_t)(0 - n) : (int64_t)n;
+    *p = digits;
+    return true;
+}
+
+static bool rule_kind(pith_attr_rule *rule, pith_str word) {
+    rule->required = word.size && word.data[word.size - 1] == '!';
+    word.size -= rule->required;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (!pith_str_is(word, kinds[i].name)) continue;
+        rule->kind = kinds[i].kind;
+        rule->low = kinds[i].low;
+        rule->high = kinds[i].high;
+        rule->ranged = pith_str_is(word, "bool") || pith_str_is(word, "dtype");
+        return true;
+    }
+    return false;
+}
+
+static bool rule_allowed(pith_attr_rule *rule, pith_str word) {
+    const char *p = word.data, *end = word.data + word.size;
+    int64_t low;
+    if (pith_str_is(word, "any")) {
+        rule->low = INT64_MIN;
+        rule->high = INT64_MAX;
+        return true;
+    }
+    if (!rule_int(&p, rule->low, &low) || end - p < 2 || p[0] != '.' || p[1] != '.') {
+        rule->allowed = word;
+        return word.size > 0;
+    }
+    p += 2;
+    rule->ranged = true;
+    rule->low = low;
+    return rule_int(&p, rule->high, &rule->high) && p == end;
+}
+
+static bool rule_opsets(pith_attr_rule *rule, const char **p) {
+    int64_t since, until;
+    rule->own = !strncmp(*p, "own", 3);
+    if (rule->own) {
+        *p += 3;
+        return true;
+    }
+    if (!rule_int(p, 0, &since)) return false;
+    if (since < 0) { /* "-12": the dash was taken for a sign */
+        rule->until = (int32_t)-since;
+        return true;
+    }
+    until = INT32_MAX;
+    if (**p == '-') {
+        ++*p;
+        if (!rule_int(p, -1, &until) || until < 0) return false;
+    }
+    rule->since = (int32_t)since;
+    rule->until = (int32_t)until;
+    return true;
+}
+
+bool pith_attr_rule_next(const char **text, pith_attr_rule *rule) {
+    const char *p = *text + strspn(*text, " ");
+    *rule = (pith_attr_rule){ .until = INT32_MAX };
+    if (!*p) return false;
+    rule->name = rule_word(&p, " ;");
+    if (!rule_kind(rule, rule_word(&p, " ;"))) return false;
+    if (*p && !strchr("=@;", *p) && !rule_allowed(rule, rule_word(&p, " ;"))) return false;
+    if (*p == '=') {
+        p += 1 + strspn(p + 1, " ");
+        rule->fallback = rule_word(&p, ";@");
+    }
+    if (*p == '@') {
+        p++;
+        if (!rule_opsets(rule, &p)) return false;
+        p += strspn(p, " ");
+    }
+    if (*p && *p != ';') return false;
+    *text = p + (*p == ';');
+    return true;
+}
+
+static bool rule_holds(const pith_attr_rule *rule, int32_t opset) {
+    return opset >= rule->since && opset <= rule->until;
+}
+
+static size_t read_rules(const pith_op *op, bool own, pith_attr_rule *rules) {
+    const char *text = op->attrs;
+    size_t count = 0;
+    while (count < PITH_ATTR_RULES_MAX && pith_attr_rule_next(&text, &rules[count])) count += own || !rules[count].own;
+    return count;
+}
+
+/* ---- the check ---- */
+
+const char *pith_attr_kind_name(pith_attr_kind kind) {
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (kinds[i].kind == kind) return kinds[i].name;
+    return kind == PITH_ATTR_TENSORS ? "tensors" : "graphs";
+}
+
+static bool is_alternative(pith_str alternatives, pith_str value) {
+    const char *p = alternatives.data, *end = p + alternatives.size;
+    for (;;) {
+        const char *bar = memchr(p, '|', (size_t)(end - p));
+        if (pith_str_eq((pith_str){ p, (size_t)((bar ? bar : end) - p) }, value)) return true;
+        if (!bar) return false;
+        p = bar + 1;
+    }
+}
+
+/* "expected 1 to 5", "expected a, b or c". */
+static const char *expected_text(const pith_attr_rule *rule, char *text, size_t size) {
+    const char *p = rule->allowed.data, *end = p ? p + rule->allowed.size : NULL, *between = "";
+    pith_text_out out = pith_text_begin(text, size);
+    pith_text_put(&out, "expected ");
+    if (!rule->allowed.size) {
+        if (rule->high == INT64_MAX)
+            pith_text_put(&out, "at least %" PRId64, rule->low);
+        else if (rule->low == INT64_MIN)
+            pith_text_put(&out, "up to %" PRId64, rule->high);
+        else
+            pith_text_put(&out, "%" PRId64 " to %" PRId64, rule->low, rule->high);
+        return text;
+    }
+    for (;;) {
+        const char *bar = memchr(p, '|', (size_t)(end - p)), *next = bar ? bar : end;
+        pith_text_put(&out, "%s%.*s", between, p == next ? 2 : (int)(next - p), p == next ? "''" : p);
+        if (!bar) return text;
+        p = bar + 1;
+        between = memchr(p, '|', (size_t)(end - p)) ? ", " : " or ";
+    }
+}
+
+static pith_status fail_value(const pith_attr *attr, const pith_attr_rule *rule, size_t item, const char *value,
+                              pith_error *err) {
+    char expected[512], place[48] = "";
+    if (attr->kind >= PITH_ATTR_FLOATS) snprintf(place, sizeof place, " at index %zu", item);
+    return pith_fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is %s%s, %s", PITH_STR_ARG(attr->name),
+                     value, place, expected_text(rule, expected, sizeof expected));
+}
+
+static pith_status check_ints(const pith_attr *attr, const pith_attr_rule *rule, const int64_t *items, size_t count,
+                              pith_error *err) {
+    char value[24];
+    for (size_t i = 0; i < count; i++) {
+        bool good = items[i] >= rule->low && items[i] <= rule->high;
+        if (good && !rule->allowed.size) continue;
+        snprintf(value, sizeof value, "%" PRId64, items[i]);
+        if (!good || !is_alternative(rule->allowed, pith_str_of(value))) return fail_value(attr, rule, i, value, err);
+    }
+    return PITH_OK;
+}
+
+static pith_status check_floats(const pith_attr *attr, const pith_attr_rule *rule, const float *items, size_t count,
+                                pith_error *err) {
+    char value[32];
+    for (size_t i = 0; i < count && rule->ranged; i++) {
+        if (items[i] >= (float)rule->low && items[i] <= (float)rule->high) continue;
+        snprintf(value, sizeof value, "%.9g", (double)items[i]);
+        return fail_value(attr, rule, i, value, err);
+    }
+    return PITH_OK;
+}
+
+static pith_status check_strings(const pith_attr *attr, const pith_attr_rule *rule, const pith_str *items, size_t count,
+                                 pith_error *err) {
+    char value[208];
+    for (size_t i = 0; i < count && rule->allowed.size; i++) {
+        if (is_alternative(rule->allowed, items[i])) continue;
+        snprintf(value, sizeof value, "'" PITH_STR_FMT "'", PITH_STR_ARG(items[i]));
+        return fail_value(attr, rule, i, value, err);
+    }
+    return PITH_OK;
+}
+
+static pith_status attrs_check_value(const pith_attr *attr, const pith_attr_rule *rule, pith_error *err) {
+    if (attr->kind != rule->kind) {
+        const char *is = pith_attr_kind_name(attr->kind), *wanted = pith_attr_kind_name(rule->kind);
+        return pith_fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is of type %s, expected %s",
+                         PITH_STR_ARG(attr->name), is, wanted);
+    }
+    switch (attr->kind) {
+    case PITH_ATTR_INT: return check_ints(attr, rule, &attr->i, 1, err);
+    case PITH_ATTR_INTS: return check_ints(attr, rule, attr->ints, attr->count, err);
+    case PITH_ATTR_FLOAT: return check_floats(attr, rule, &attr->f, 1, err);
+    case PITH_ATTR_FLOATS: return check_floats(attr, rule, attr->floats, attr->count, err);
+    case PITH_ATTR_STRING: return check_strings(attr, rule, &attr->s, 1, err);
+    case PITH_ATTR_STRINGS: return check_strings(attr, rule, attr->strings, attr->count, err);
+    default: return PITH_OK;
+    }
+}
+
+float pith_attr_number(const char *text) {
+    const char *p = text + (*text == '-');
+    double number = 0, factor = 1;
+    int64_t power = 0, written = 0;
+    for (bool fraction = false; (*p >= '0' && *p <= '9') || (*p == '.' && !fraction); p++) {
+        if (*p == '.') {
+            fraction = true;
+            continue;
+        }
+        const bool kept = number < 1e15; /* more digits do not change a float */
+        if (kept) number = number * 10 + (*p - '0');
+        power += !kept - fraction;
+    }
+    if (*p == 'e') {
+        p += 1 + (p[1] == '+');
+        rule_int(&p, 0, &written);
+    }
+    power += written;
+    for (int64_t i = power < 0 ? -power : power; i > 0 && i <= 100; i--) factor *= 10;
+    number = power < 0 ? number / factor : number * factor;
+    return (float)(*text == '-' ? -number : number);
+}
+
+/* The attribute says what is done without it. Lists are not compared. */
+static bool is_default(const pith_attr *attr, const pith_attr_rule *rule) {
+    const char *p = rule->fallback.data;
+    int64_t number;
+    if (!p || attr->kind != rule->kind) return false;
+    if (attr->kind == PITH_ATTR_INT) return rule_int(&p, 0, &number) && number == attr->i;
+    if (attr->kind == PITH_ATTR_STRING) return pith_str_eq(rule->fallback, attr->s);
+    if (attr->kind != PITH_ATTR_FLOAT) return false;
+    return pith_attr_number(p) == attr->f;
+}
+
+/* "it has axis, keepdims", of the node's opset. */
+static void list_names(const pith_attr_rule *rules, size_t count, int32_t opset, char *text, size_t size) {
+    pith_text_out out = pith_text_begin(text, size);
+    for (size_t i = 0; i < count; i++) {
+        if (!rule_holds(&rules[i], opset)) continue;
+        pith_text_put(&out, "%s" PITH_STR_FMT, out.used ? ", " : "it has ", PITH_STR_ARG(rules[i].name));
+    }
+    if (!out.used) pith_text_put(&out, "it has none");
+}
+
+/* The node's operator has no such attribute in the node's opset. */
+static pith_status check_unknown(const pith_node *node, const pith_attr *attr, const pith_attr_rule *rules,
+                                 size_t count, pith_error *err) {
+    char names[512], place[256], opset[32] = "";
+    if (node->opset != PITH_OPSET_NEWEST) snprintf(opset, sizeof opset, " of opset %" PRId32, node->opset);
+    for (size_t i = 0; i < count; i++) {
+        if (!pith_str_eq(rules[i].name, attr->name) || !is_default(attr, &rules[i])) continue;
+        pith_log_write(node->graph->log, PITH_LOG_WARNING,
+                       "%s: attribute '" PITH_STR_FMT "' is not one of " PITH_STR_FMT
+                       "%s; it is ignored, since its value is the default",
+                       pith_node_place(node, place, sizeof place), PITH_STR_ARG(attr->name),
+                       PITH_STR_ARG(node->op_type), opset);
+        return PITH_OK;
+    }
+    list_names(rules, count, node->opset, names, sizeof names);
+    return pith_fail(err, PITH_ERR_ARGUMENT, PITH_STR_FMT "%s has no attribute '" PITH_STR_FMT "'; %s",
+                     PITH_STR_ARG(node->op_type), opset, PITH_STR_ARG(attr->name), names);
+}
+
+static size_t find_rule(const pith_attr_rule *rules, size_t count, pith_str name, int32_t opset) {
+    size_t i = 0;
+    while (i < count && !(pith_str_eq(rules[i].name, name) && rule_holds(&rules[i], opset))) i++;
+    return i;
+}
+
+/* The standard's checker passes over names that begin with two underscores. */
+static bool is_internal(pith_str name) { return name.size > 1 && name.data[0] == '_' && name.data[1] == '_'; }
+
+static pith_status attrs_check_node(const pith_node *node, const pith_attr_rule *rules, size_t count, pith_error *err) {
+    bool given[PITH_ATTR_RULES_MAX] = { false };
+    for (size_t i = 0; i < node->attr_count; i++) {
+        const pith_attr *attr = &node->attrs[i];
+        if (is_internal(attr->name)) continue;
+        size_t k = find_rule(rules, count, attr->name, node->opset);
+        if (k == count) {
+            PITH_TRY(check_unknown(node, attr, rules, count, err));
+            continue;
+        }
+        if (given[k])
+            return pith_fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is given twice",
+                             PITH_STR_ARG(attr->name));
+        given[k] = true;
+        PITH_TRY(attrs_check_value(attr, &rules[k], err));
+    }
+    for (size_t k = 0; k < count; k++) {
+        if (!rules[k].required || given[k] || !rule_holds(&rules[k], node->opset)) continue;
+        return pith_fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is missing",
+                         PITH_STR_ARG(rules[k].name));
+    }
+    return PITH_OK;
+}
+
+pith_status pith_attrs_check(const pith_node *node, const pith_op *op, bool own, pith_error *err) {
+    pith_attr_rule rules[PITH_ATTR_RULES_MAX];
+    char place[256];
+    if (!op->attrs) return PITH_OK;
+    pith_status status = attrs_check_node(node, rules, read_rules(op, own, rules), err);
+    return status ? pith_fail_at(err, status, "%s: ", pith_node_place(node, place, sizeof place)) : PITH_OK;
+}
+
+bool pith_attrs_hold(const pith_node *node, const pith_op *op, int32_t opset, char *why, size_t size) {
+    pith_attr_rule rules[PITH_ATTR_RULES_MAX];
+    const size_t count = op->attrs ? read_rules(op, false, rules) : 0;
+    for (size_t i = 0; op->attrs && i < node->attr_count; i++) {
+        const pith_attr *attr = &node->attrs[i];
+        const size_t k = find_rule(rules, count, attr->name, opset);
+        if (is_internal(attr->name) || (k < count && !attrs_check_value(attr, &rules[k], NULL))) continue;
+        snprintf(why, size, "attribute '" PITH_STR_FMT "'%s", PITH_STR_ARG(attr->name),
+                 k < count ? " with its value" : "");
+        return false;
+    }
+    return true;
+}
+
+void pith_attrs_prune(pith_node *node, const pith_op *op) {
+    pith_attr_rule rules[PITH_ATTR_RULES_MAX];
+    size_t count = op->attrs ? read_rules(op, true, rules) : 0, kept = 0;
+    for (size_t i = 0; op->attrs && i < node->attr_count; i++)
+        if (find_rule(rules, count, node->attrs[i].name, node->opset) < count) node->attrs[kept++] = node->attrs[i];
+    if (op->attrs) node->attr_count = kept;
+}
+
+const pith_op_checks pith_op_checks_all = { .attrs = pith_attrs_check,
+                                            .prune = pith_attrs_prune,
+                                            .takes = pith_op_takes_dtype,
+                                            .types_text = pith_op_dtypes_text };

@@ -1,0 +1,89 @@
+/* packed_constants.h - constants in the layout that a kernel needs, packed once per plan.
+ *
+ * An operator's prepare states the size of the packed form and the function that fills it. The memory comes from one of
+ * three places:
+ *   - In a graph from a compiled file, node->packed has the packed form. The plan points to it and computes nothing.
+ *   - In any other plan, the packed forms of all steps share one block in the plan's arena, because few large pages are
+ *     read faster than many small ones. They are filled in parallel after all steps are prepared. If only packing reads
+ * a constant, the pages of its file are released as soon as it is packed, so the weights are never in memory twice.
+ *   - An operator that is run alone while the graph is optimised is packed at once.
+ * prepare must therefore read neither the constant nor the packed form. The constant's contents may be missing
+ * (PITH_VALUE_PACKED); only its dtype and shape are known. */
+#ifndef PITH_ENGINE_OPS_SHARED_PACKED_CONSTANTS_H
+#define PITH_ENGINE_OPS_SHARED_PACKED_CONSTANTS_H
+
+#include "engine/ops/op.h"
+
+/* Writes one part of the packed form. Parts may be written in any order and in parallel. scratch is aligned to 64
+ * bytes. */
+typedef void pith_pack_fn(void *packed, const void *context, size_t part, void *scratch);
+
+typedef struct pith_pack {
+    const char *layout; /* a literal that names this content and order. Compiled files store it, so change the name
+                           whenever either changes. */
+    size_t bytes;       /* of the packed form, 64-byte aligned */
+    uint32_t inputs;    /* bit i: input i, a constant; neither run nor the rest of prepare reads its contents */
+    pith_pack_fn *fill;
+    const void *context;   /* lives as long as the plan: in c->arena, or a constant */
+    size_t parts, scratch; /* scratch: bytes that a part needs */
+} pith_pack;
+
+/* True if input i is a constant that can be packed: its contents or its packed form are available. */
+bool pith_pack_can(const pith_prepare *c, int input);
+
+/* Requests a packed form. *packed is set to its address, usually after all steps are prepared, and must therefore be in
+ * memory that lives as long as the plan; it is NULL until then. Compiled files identify the n-th call of a node's
+ * prepare by n and the layout, so the calls must depend on the node only. */
+pith_status pith_prepare_pack(pith_prepare *c, const void **packed, const pith_pack *pack);
+
+/* A matrix [k, n] of f32, f16 or bf16, or [n, k] if transposed, for the f32 GEMM: from element `first` of an input to
+ * float `to` of the packed form. */
+typedef struct pith_pack_matrix {
+    int32_t input;
+    bool transposed;
+    int64_t first, n, to;
+} pith_pack_matrix;
+
+/* Packs matrices that all have k rows into `floats` floats. */
+pith_status pith_prepare_pack_f32(pith_prepare *c, const void **packed, const pith_pack_matrix *matrices, size_t count,
+                                  int64_t k, size_t floats);
+
+/* A packed form that is computed from the f32 form, one panel at a time. `panel` receives the [k][16] floats of columns
+ * [16 * index, 16 * index + 16) and writes their part of the packed form; work has room for as many floats. */
+typedef struct pith_pack_form {
+    const char *layout;
+    size_t bytes;
+    void (*panel)(void *packed, const void *context, int64_t index, const float *panel, float *work);
+    const void *context; /* as pith_pack's */
+} pith_pack_form;
+
+/* The same matrices in another form; k is at least 1. */
+pith_status pith_prepare_pack_panels(pith_prepare *c, const void **packed, const pith_pack_matrix *matrices,
+                                     size_t count, int64_t k, const pith_pack_form *form);
+
+/* ---- for the plan ---- */
+
+typedef struct pith_packed_step {
+    const pith_node *node;
+    pith_pack pack;
+    const void **packed; /* prepare's */
+    bool ready;          /* the graph had the packed form */
+} pith_packed_step;
+
+/* The requests of a plan's prepare calls, in order. */
+typedef struct pith_packer {
+    pith_arena *arena;
+    pith_packed_step *steps;
+    size_t count, capacity;
+} pith_packer;
+
+/* Called when a step's packed form is filled, possibly by several threads at once. */
+typedef void pith_packed_fn(void *context, const pith_packed_step *step);
+
+/* Allocates the packed forms that are not ready and sets all addresses. */
+pith_status pith_packer_place(pith_packer *packer, pith_error *err);
+
+/* Fills the packed forms that are not ready, on all CPUs the process may use. */
+pith_status pith_packer_fill(pith_packer *packer, pith_packed_fn *filled, void *context, pith_error *err);
+
+#endif

@@ -1,0 +1,123 @@
+/* opt.c - the driver of the passes, and the report they write. See pass.h.
+ *
+ * A round runs every pass of the level once, in the order of select/passes.def. Rounds go on until one changes
+ * nothing. After a pass that changed something, unused nodes are removed, types are inferred again, and the graph's
+ * invariants are checked. */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/left_out_pieces.h"
+#include "base/piece_listener.h"
+#include "base/text_out.h"
+#include "engine/opt/pass.h"
+
+/* The most rounds. Every pass makes the graph smaller or moves it towards one form, so a few rounds suffice. The bound
+ * stops two passes that undo each other. */
+#define ROUNDS_MAX 16
+
+static pith_status run_in(pith_opt *o, const pith_pass *pass, size_t *changes);
+
+/* Exact clean-ups run in the graphs that nodes own as well: what folds to a constant outside of an If is one inside. */
+static pith_status run_in_subgraphs(pith_opt *o, const pith_pass *pass, size_t *changes) {
+    for (const pith_node *node = o->graph->first; node; node = node->next) {
+        for (size_t i = 0; i < node->attr_count; i++) {
+            if (node->attrs[i].kind != PITH_ATTR_GRAPH || node->attrs[i].graph->fault.size) continue;
+            pith_opt inner = *o;
+            inner.graph = node->attrs[i].graph;
+            pith_status status = run_in(&inner, pass, changes);
+            char place[256];
+            if (status) return pith_fail_at(o->err, status, "%s: ", pith_node_place(node, place, sizeof place));
+        }
+    }
+    return PITH_OK;
+}
+
+static pith_status run_in(pith_opt *o, const pith_pass *pass, size_t *changes) {
+    size_t own = 0;
+    PITH_TRY(pass->run(o, &own));
+    *changes += own;
+    return pass->level == 1 ? run_in_subgraphs(o, pass, changes) : PITH_OK;
+}
+
+static pith_status run_pass(pith_opt *o, const pith_pass *pass, size_t *changes) {
+    *changes = 0;
+    pith_status status = run_in(o, pass, changes);
+    if (status) return pith_fail_at(o->err, status, "pass %s: ", pass->name);
+    if (*changes == 0) return PITH_OK;
+    pith_piece_used(pass);
+    pith_graph_sweep(o->graph);
+    status = pith_ops_infer(o->graph, false, o->err);
+    if (status) return pith_fail_at(o->err, status, "after pass %s: ", pass->name);
+    assert(pith_graph_check(o->graph, NULL) != PITH_ERR_FORMAT); /* it may be out of memory */
+    return PITH_OK;
+}
+
+/* Near misses of an earlier round: what still is one is met again. */
+static void forget_misses(pith_report *report) {
+    size_t kept = 0;
+    for (size_t i = 0; report && i < report->count; i++) {
+        if (report->lines[i].done) report->lines[kept++] = report->lines[i];
+    }
+    if (report) report->count = kept;
+}
+
+/* A name that is no pass's is an error that lists them. */
+static pith_status check_name(const pith_opt *o, const char *name) {
+    char names[1000];
+    pith_text_out out = pith_text_begin(names, sizeof names);
+    for (size_t i = 0; i < pith_pass_table_count; i++) {
+        if (pith_str_is(pith_str_of(pith_pass_table[i]->name), name)) return PITH_OK;
+        pith_text_put(&out, "%s%s", i ? ", " : "", pith_pass_table[i]->name);
+    }
+    PITH_TRY(pith_piece_check("passes", pith_str_of(name), o->err));
+    return pith_fail(o->err, PITH_ERR_ARGUMENT, "there is no pass '%s'; the passes are %s", name, names);
+}
+
+size_t pith_opt_runs_max(void) { return ROUNDS_MAX * pith_pass_table_count; }
+
+bool pith_opt_without(const pith_opt_limits *limits, const char *name) {
+    for (size_t i = 0; limits && i < limits->without_count; i++)
+        if (!strcmp(limits->without[i], name)) return true;
+    return false;
+}
+
+pith_status pith_opt_run(pith_opt *o, const char *stop_after) {
+    if (stop_after) PITH_TRY(check_name(o, stop_after));
+    pith_graph_sweep(o->graph);
+    for (int round = 0; round < ROUNDS_MAX; round++) {
+        size_t total = 0;
+        forget_misses(o->report);
+        for (size_t i = 0; i < pith_pass_table_count; i++) {
+            const pith_pass *pass = pith_pass_table[i];
+            if (o->limits && (size_t)round * pith_pass_table_count + i >= o->limits->runs) return PITH_OK;
+            if (pass->level > o->level || (pass->once && round > 0) || pith_opt_without(o->limits, pass->name))
+                continue;
+            size_t changes;
+            PITH_TRY(run_pass(o, pass, &changes));
+            total += changes;
+            if (stop_after && round == 0 && pith_str_is(pith_str_of(pass->name), stop_after)) return PITH_OK;
+        }
+        if (total == 0) break;
+    }
+    return PITH_OK;
+}
+
+void pith_report_add(pith_report *report, bool done, const char *what, const char *format, ...) {
+    if (!report) return;
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    pith_text_format(text, sizeof text, format, args);
+    va_end(args);
+    pith_str line = { text, strlen(text) };
+    void *lines = report->lines;
+    if (!pith_arena_grow(report->arena, &lines, report->count, &report->capacity, sizeof *report->lines)) return;
+    report->lines = lines;
+    line = pith_arena_str(report->arena, line);
+    if (!line.data) return;
+    report->lines[report->count].done = done;
+    report->lines[report->count].what = what;
+    report->lines[report->count++].text = line;
+}

@@ -1,0 +1,97 @@
+/* pass_qkv.c - linears of one input that feed one attention become one linear with their weights next to each other.
+ * Its input is read once, and query, key and value rows lie in one row. Query and key may pass a pith.Rotary on their
+ * way. Columns must begin at a GEMM panel. */
+#include "engine/kernels/gemm.h"
+#include "engine/opt/match_nodes.h"
+#include "engine/opt/pass.h"
+
+typedef struct part {
+    pith_node *reader; /* of the linear's output: the attention, or the rotary step before it */
+    int input;         /* which of the reader's */
+    pith_node *linear;
+    int64_t begin; /* column of the heads in the merged row */
+} part;
+
+/* A linear of one weight without activation, read by the attention alone. */
+static bool find_part(part *p, pith_node *attention, int i, int64_t column) {
+    pith_value *v = attention->inputs[i];
+    *p = (part){ .reader = attention, .input = i };
+    if (pith_match_is_own(v->producer, "Rotary")) {
+        if (pith_match_user(v) != attention || column) return false;
+        p->reader = v->producer;
+        p->input = 0;
+        v = p->reader->inputs[0];
+        column = pith_node_int(p->reader, "column", 0);
+    }
+    p->begin = column;
+    p->linear = v->producer;
+    return pith_match_is_own(p->linear, "Linear") && pith_match_user(v) == p->reader && p->linear->input_count <= 3 &&
+           pith_node_int(p->linear, "activation", PITH_ACT_NONE) == PITH_ACT_NONE;
+}
+
+static int64_t qkv_columns_of(const pith_node *linear) {
+    return linear->inputs[1]->type.dims[!pith_node_int(linear, "transposed", 0)];
+}
+
+/* The first of the linears in the graph's order. */
+static pith_node *earliest(const part *parts) {
+    pith_node *first = parts[0].linear;
+    for (int i = 1; i < 3; i++) {
+        if (parts[i].linear->mark < first->mark) first = parts[i].linear;
+    }
+    return first;
+}
+
+/* The readers take their columns from the merged row. */
+static pith_status redirect(pith_node *attention, const part *parts, pith_value *merged) {
+    int64_t begin[3] = { 0 };
+    for (int i = 0; i < 3; i++) {
+        if (parts[i].reader == attention)
+            begin[i] = parts[i].begin;
+        else
+            PITH_TRY(pith_node_set_int(parts[i].reader, "column", parts[i].begin));
+        PITH_TRY(pith_node_set_input(parts[i].reader, parts[i].input, merged));
+    }
+    return pith_node_set_ints(attention, "columns", begin, 3);
+}
+
+static pith_status qkv_run(pith_opt *o, size_t *changes) {
+    pith_graph_number(o->graph);
+    for (pith_node *node = o->graph->first; node; node = node->next) {
+        if (!pith_match_is_own(node, "Attention") || pith_node_int(node, "head_major", 0)) continue;
+        part parts[3];
+        pith_value *inputs[7];
+        size_t count;
+        const int64_t *columns = pith_node_ints(node, "columns", &count);
+        int64_t transposed = 0, n = 0;
+        bool fits = columns && count == 3;
+        for (int i = 0; i < 3 && fits; i++) {
+            fits = find_part(&parts[i], node, i, columns[i]) && n % PITH_GEMM_PANEL == 0 &&
+                   parts[i].linear->inputs[0] == parts[0].linear->inputs[0];
+            if (!fits) break;
+            const pith_node *linear = parts[i].linear;
+            parts[i].begin += n;
+            n += qkv_columns_of(linear);
+            transposed |= pith_node_int(linear, "transposed", 0) << i;
+            inputs[1 + 2 * i] = linear->inputs[1];
+            inputs[2 + 2 * i] = pith_match_input(linear, 2);
+        }
+        if (!fits) continue;
+        inputs[0] = parts[0].linear->inputs[0];
+        pith_node *first = earliest(parts);
+        pith_node *made = pith_graph_add_node(o->graph, first, "pith", "Linear", inputs, 7, NULL, 1);
+        if (!made || pith_node_set_int(made, "transposed", transposed) ||
+            pith_node_set_int(made, "activation", PITH_ACT_NONE))
+            return pith_fail_memory(o->err, 0);
+        made->mark = first->mark;
+        made->name = first->name;
+        PITH_TRY(pith_op_bind_node(made, o->err));
+        if (redirect(node, parts, made->outputs[0])) return pith_fail_memory(o->err, 0);
+        pith_report_add(o->report, true, "qkv", "query, key and value of '" PITH_STR_FMT "' in one linear",
+                        PITH_STR_ARG(node->name));
+        ++*changes;
+    }
+    return PITH_OK;
+}
+
+const pith_pass pith_pass_qkv = { "qkv", 3, false, qkv_run };

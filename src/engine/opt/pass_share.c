@@ -1,0 +1,140 @@
+/* pass_share.c - nodes that compute the same from the same inputs become one. Exporters ask for the same Shape, cast
+ * the same mask and take the same square root in every layer.
+ *
+ * Nodes are visited in order. Each one is written as bytes that are equal for equal nodes, and looked up among those
+ * before it. An input is written as its id, a small constant as its contents. Inputs are replaced at once, so equal
+ * chains become one in a single walk. */
+#include <stdlib.h>
+
+#include "base/memory/span_map.h"
+#include "engine/opt/match_nodes.h"
+#include "engine/opt/pass.h"
+
+/* A node as bytes. */
+typedef struct writer {
+    pith_arena *arena;
+    char *bytes;
+    size_t size, capacity;
+    bool full; /* out of memory */
+} writer;
+
+static void share_put(writer *w, const void *data, size_t size) {
+    if (w->size + size > w->capacity) {
+        size_t capacity = 2 * (w->size + size);
+        char *bytes = pith_arena_alloc(w->arena, capacity);
+        w->full = w->full || !bytes;
+        if (!bytes) return;
+        if (w->size) memcpy(bytes, w->bytes, w->size);
+        w->bytes = bytes;
+        w->capacity = capacity;
+    }
+    if (size) memcpy(w->bytes + w->size, data, size);
+    w->size += size;
+}
+
+static void share_put_number(writer *w, uint64_t number) { share_put(w, &number, sizeof number); }
+
+static void share_put_str(writer *w, pith_str s) {
+    share_put_number(w, s.size);
+    share_put(w, s.data, s.size);
+}
+
+static void put_tensor(writer *w, const pith_tensor *t) {
+    share_put_number(w, (uint64_t)t->dtype);
+    share_put_number(w, (uint64_t)t->rank);
+    share_put(w, t->dims, (size_t)t->rank * sizeof t->dims[0]);
+    share_put_number(w, t->bytes);
+    share_put(w, t->data, t->bytes);
+}
+
+static void share_put_input(writer *w, const pith_value *v) {
+    const pith_tensor *t = pith_match_const(v) ? v->type.data : NULL;
+    bool small = t && t->dtype != PITH_STRING && t->bytes <= PITH_ELEMS_MAX * sizeof(int64_t);
+    share_put_number(w, !v ? 0 : small ? 1 : 2 + (uint64_t)v->id);
+    if (small) put_tensor(w, t);
+}
+
+/* false if attributes of its kind are not compared. */
+static bool share_put_attr(writer *w, const pith_attr *a) {
+    share_put_str(w, a->name);
+    share_put_number(w, (uint64_t)a->kind);
+    switch (a->kind) {
+    case PITH_ATTR_INT: share_put(w, &a->i, sizeof a->i); return true;
+    case PITH_ATTR_FLOAT: share_put(w, &a->f, sizeof a->f); return true;
+    case PITH_ATTR_STRING: share_put_str(w, a->s); return true;
+    case PITH_ATTR_INTS:
+        share_put_number(w, a->count);
+        share_put(w, a->ints, a->count * sizeof *a->ints);
+        return true;
+    case PITH_ATTR_TENSOR:
+        if (a->tensor->dtype == PITH_STRING) return false;
+        put_tensor(w, a->tensor);
+        return true;
+    default: return false;
+    }
+}
+
+static int order_of_names(const void *a, const void *b) {
+    const pith_attr *x = *(const pith_attr *const *)a, *y = *(const pith_attr *const *)b;
+    size_t common = x->name.size < y->name.size ? x->name.size : y->name.size;
+    int order = common ? memcmp(x->name.data, y->name.data, common) : 0;
+    return order ? order : (x->name.size > y->name.size) - (x->name.size < y->name.size);
+}
+
+/* Attributes in the order of their names. */
+static bool put_node(writer *w, const pith_node *node) {
+    w->size = 0;
+    share_put(w, &node->op, sizeof(const void *));
+    share_put_number(w, (uint64_t)node->opset);
+    share_put_number(w, (uint64_t)node->input_count);
+    for (int i = 0; i < node->input_count; i++) share_put_input(w, node->inputs[i]);
+    const pith_attr **sorted = pith_arena_array(w->arena, node->attr_count, sizeof *sorted);
+    w->full = w->full || !sorted;
+    if (w->full) return false;
+    for (size_t i = 0; i < node->attr_count; i++) sorted[i] = &node->attrs[i];
+    if (node->attr_count) qsort(sorted, node->attr_count, sizeof *sorted, order_of_names);
+    for (size_t i = 0; i < node->attr_count; i++)
+        if (!share_put_attr(w, sorted[i])) return false;
+    return !w->full;
+}
+
+/* Constants alone are folded, not shared. */
+static bool is_candidate(const pith_node *node) {
+    bool varies = false;
+    if (node->op->flags & PITH_OP_RANDOM || node->capture_count > 0 || node->output_count != 1) return false;
+    for (int i = 0; i < node->input_count; i++) varies |= node->inputs[i] && !pith_match_const(node->inputs[i]);
+    return varies && pith_match_live(node);
+}
+
+static pith_status share_nodes(pith_opt *o, pith_arena *scratch, size_t *changes) {
+    writer w = { .arena = scratch };
+    pith_map seen;
+    if (pith_map_init(&seen, scratch, 16)) return pith_fail_memory(o->err, 0);
+    for (pith_node *node = o->graph->first; node; node = node->next) {
+        if (!is_candidate(node)) continue;
+        if (!put_node(&w, node)) {
+            if (w.full) return pith_fail_memory(o->err, w.capacity);
+            continue;
+        }
+        uint32_t first = pith_map_get(&seen, (pith_str){ w.bytes, w.size });
+        pith_value *own = node->outputs[0], *kept = first == UINT32_MAX ? NULL : o->graph->values[first];
+        if (kept && pith_match_replaceable(own, kept)) {
+            PITH_TRY(pith_match_replace(own, kept, o->err));
+            ++*changes;
+        } else if (!kept) {
+            pith_str key = pith_arena_str(scratch, (pith_str){ w.bytes, w.size });
+            if (!key.data || !pith_map_put(&seen, key, own->id, NULL)) return pith_fail_memory(o->err, w.size);
+        }
+    }
+    return PITH_OK;
+}
+
+static pith_status share_run(pith_opt *o, size_t *changes) {
+    pith_arena scratch;
+    pith_arena_init(&scratch, o->allocator);
+    pith_status status = share_nodes(o, &scratch, changes);
+    pith_arena_free(&scratch);
+    return status;
+}
+
+const pith_pass pith_pass_share = { "share", 1, false, share_run };

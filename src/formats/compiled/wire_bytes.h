@@ -1,0 +1,47 @@
+/* wire_bytes.h - numbers and strings to bytes and back: little-endian, without gaps.
+ *
+ * The reader treats its bytes as hostile. After the first fault it returns zeros only, and keeps the place of the
+ * fault. */
+#ifndef PITH_FORMATS_COMPILED_WIRE_BYTES_H
+#define PITH_FORMATS_COMPILED_WIRE_BYTES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/memory/memory.h"
+
+typedef struct pith_bytes_out {
+    pith_arena *arena;
+    char *data;
+    size_t size, capacity;
+    bool failed; /* memory was out */
+} pith_bytes_out;
+
+void pith_put_bytes(pith_bytes_out *out, const void *data, size_t size);
+void pith_put_u32(pith_bytes_out *out, uint32_t x);
+void pith_put_i64(pith_bytes_out *out, int64_t x);
+void pith_put_str(pith_bytes_out *out, pith_str s); /* size, then bytes; data NULL is read back as "" */
+
+typedef struct pith_bytes_in {
+    pith_str bytes;
+    size_t at;
+    const char *what; /* "graph", for messages */
+    pith_error *err;
+    pith_status status; /* of the first fault */
+} pith_bytes_in;
+
+/* Fails with "graph: byte 123: <fault>", unless a fault was found before. Returns the code of the first fault. */
+pith_status pith_bytes_fail(pith_bytes_in *in, const char *fault);
+uint32_t pith_get_u32(pith_bytes_in *in);
+int64_t pith_get_i64(pith_bytes_in *in);
+pith_str pith_get_str(pith_bytes_in *in); /* a span of the bytes; no NUL follows */
+const void *pith_get_bytes(pith_bytes_in *in, size_t size);
+/* Reads a count of items that take at least item_bytes each. A count that the remaining bytes cannot hold is a fault,
+ * so memory for the items is bounded by the file's size. */
+size_t pith_get_count(pith_bytes_in *in, size_t item_bytes);
+/* Reads a number, which must be below limit. */
+uint32_t pith_get_below(pith_bytes_in *in, uint32_t limit, const char *fault);
+/* Fails if bytes are left. */
+pith_status pith_bytes_end(pith_bytes_in *in);
+
+#endif

@@ -1,0 +1,12 @@
+/* convert_model.h - ONNX files as text, and back. */
+#ifndef PITH_FORMATS_EXPORT_CONVERT_MODEL_H
+#define PITH_FORMATS_EXPORT_CONVERT_MODEL_H
+
+#include "pith/transform.h"
+
+/* The implementation of pith_model_convert. */
+pith_status pith_model_write_converted(const char *path, const pith_convert_options *options,
+                                       int (*write)(void *user, const void *data, size_t size), void *user,
+                                       pith_convert_report *report, pith_error *err);
+
+#endif

@@ -1,0 +1,165 @@
+/* opset_rules.c - see opset_rules.h. */
+#include "formats/export/opset_rules.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "engine/ops/shared/attrs.h"
+
+/* Bits of the types of tensors, and of the items of sequences. */
+typedef struct standard_set {
+    uint32_t tensors, items;
+} standard_set;
+
+static const standard_set standard_sets[] = {
+#define SET(tensors, items) { tensors, items },
+#define FORM(...)
+#include "formats/export/opset_rules.def"
+#undef SET
+#undef FORM
+};
+
+/* By domain, operator and first opset. */
+static const pith_standard_form standard_forms[] = {
+#define SET(tensors, items)
+#define FORM(domain, op, since, low, high, outs, inputs, outputs, ...)                                                 \
+    { domain, op, since, low, high, outs, inputs, outputs, { __VA_ARGS__ } },
+#include "formats/export/opset_rules.def"
+#undef SET
+#undef FORM
+};
+enum { STANDARD_FORMS = sizeof standard_forms / sizeof *standard_forms };
+
+/* Values of attributes that came later than the attribute, which the opset's own list in ops/ takes all the same, since
+ * exporters write them before. */
+static const struct {
+    const char *op, *attr, *value;
+    int32_t since;
+} standard_late_values[] = { { "Pad", "mode", "wrap", 19 } };
+
+static int standard_compare(const char *text, pith_str name) {
+    const size_t size = strlen(text), least = size < name.size ? size : name.size;
+    const int order = memcmp(text, name.data, least);
+    return order ? order : (size > name.size) - (size < name.size);
+}
+
+static int standard_order(const pith_standard_form *f, pith_str domain, pith_str op) {
+    const int order = standard_compare(f->domain, domain);
+    return order ? order : standard_compare(f->op, op);
+}
+
+const pith_standard_form *pith_standard_find(pith_str domain, pith_str op, int32_t opset) {
+    const bool plain = !domain.size || pith_str_is(domain, "ai.onnx");
+    size_t low = 0, high = STANDARD_FORMS;
+    const pith_standard_form *found = NULL;
+    if (plain) domain = PITH_STR("");
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (standard_order(&standard_forms[middle], domain, op) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < STANDARD_FORMS && !standard_order(&standard_forms[low], domain, op); low++)
+        if (!plain || standard_forms[low].since <= opset) found = &standard_forms[low];
+    return found;
+}
+
+char pith_standard_letter(const char *ports, int port) {
+    const int count = (int)strlen(ports);
+    return count ? ports[port < count ? port : count - 1] : '\0';
+}
+
+static const standard_set *standard_set_of(const pith_standard_form *form, char letter) {
+    return &standard_sets[form->sets[letter >= 'a' ? letter - 'a' : letter - 'A']];
+}
+
+bool pith_standard_takes(const pith_standard_form *form, char letter, int dtype) {
+    return letter && dtype >= 0 && dtype < 32 && standard_set_of(form, letter)->tensors >> dtype & 1;
+}
+
+/* Optionals, and what no type is known of, may be anything. */
+static bool standard_takes_type(const pith_standard_form *form, char letter, const pith_type *t) {
+    if (t->dtype == PITH_UNDEFINED || t->dtype == PITH_NONE) return true;
+    const standard_set *set = letter ? standard_set_of(form, letter) : NULL;
+    if (set && !set->tensors && !set->items) return true;
+    if (t->dtype != PITH_SEQUENCE) return pith_standard_takes(form, letter, t->dtype);
+    return letter && (t->item_dtype <= 0 || t->item_dtype >= PITH_DTYPE_COUNT ||
+                      standard_set_of(form, letter)->items >> t->item_dtype & 1);
+}
+
+static int standard_count(pith_value *const *ports, int count) {
+    while (count && !ports[count - 1]) count--;
+    return count;
+}
+
+/* Whether the ports' types are among those of the form; ports of one letter have one type. */
+static bool standard_types_hold(const pith_standard_form *form, const char *letters, pith_value *const *ports,
+                                int count, char *why, size_t size) {
+    for (int i = 0; i < count; i++) {
+        if (!ports[i] || standard_takes_type(form, pith_standard_letter(letters, i), &ports[i]->type)) continue;
+        const pith_type *t = &ports[i]->type;
+        snprintf(why, size, "%s %d of type %s%s", letters == form->inputs ? "input" : "output", i,
+                 pith_dtype_name(t->dtype == PITH_SEQUENCE ? t->item_dtype : t->dtype),
+                 t->dtype == PITH_SEQUENCE ? " (in a sequence)" : "");
+        return false;
+    }
+    return true;
+}
+
+/* Mod of floats by the quotient rounded down, which is its default, came with opset 28. */
+static bool standard_mod_holds(const pith_node *node, int32_t opset) {
+    return opset >= 28 || !pith_str_is(node->op_type, "Mod") || pith_node_int(node, "fmod", 0) ||
+           !pith_dtype_is_float(node->inputs[0]->type.dtype);
+}
+
+/* From opset 22 on, a last window that would begin behind the input is left out; a node of such a file means that. */
+static bool standard_pool_holds(const pith_node *node, int32_t opset) {
+    static const char *const pools[] = { "AveragePool", "LpPool", "MaxPool" };
+    size_t i = 0;
+    if (opset >= 22 || node->opset < 22 || node->opset == PITH_OPSET_NEWEST || !pith_node_int(node, "ceil_mode", 0))
+        return true;
+    while (i < sizeof pools / sizeof *pools && !pith_str_is(node->op_type, pools[i])) i++;
+    return i == sizeof pools / sizeof *pools;
+}
+
+static bool standard_values_hold(const pith_node *node, int32_t opset, char *why, size_t size) {
+    for (size_t i = 0; i < sizeof standard_late_values / sizeof *standard_late_values; i++) {
+        if (opset >= standard_late_values[i].since || !pith_str_is(node->op_type, standard_late_values[i].op) ||
+            !pith_str_is(pith_node_str(node, standard_late_values[i].attr, ""), standard_late_values[i].value))
+            continue;
+        snprintf(why, size, "attribute '%s' = %s", standard_late_values[i].attr, standard_late_values[i].value);
+        return false;
+    }
+    const bool mod = standard_mod_holds(node, opset);
+    if (mod && standard_pool_holds(node, opset)) return true;
+    snprintf(why, size, mod ? "attribute 'ceil_mode' as opset 22 defines it" : "attribute 'fmod' = 0 of floats");
+    return false;
+}
+
+bool pith_standard_holds(const pith_node *node, int32_t opset, char *why, size_t size) {
+    const bool plain = !node->domain.size || pith_str_is(node->domain, "ai.onnx");
+    if (!plain) return true;
+    const pith_standard_form *form = pith_standard_find(node->domain, node->op_type, opset);
+    if (!form) {
+        snprintf(why, size, "the operator");
+        return !pith_standard_find(node->domain, node->op_type, INT32_MAX); /* none of the standard's: it has no row */
+    }
+    if (!form->max_inputs && form->min_inputs) {
+        snprintf(why, size, "the operator, which has ended");
+        return false;
+    }
+    const int inputs = standard_count(node->inputs, node->input_count - node->capture_count),
+              outputs = standard_count(node->outputs, node->output_count);
+    if (inputs < form->min_inputs || (form->max_inputs >= 0 && inputs > form->max_inputs) ||
+        (form->max_outputs >= 0 && outputs > form->max_outputs)) {
+        snprintf(why, size, "%d inputs and %d outputs", inputs, outputs);
+        return false;
+    }
+    if (node->op && !pith_attrs_hold(node, node->op, opset, why, size)) return false;
+    return standard_values_hold(node, opset, why, size) &&
+           standard_types_hold(form, form->inputs, node->inputs, inputs, why, size) &&
+           standard_types_hold(form, form->outputs, node->outputs, outputs, why, size);
+}

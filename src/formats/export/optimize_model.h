@@ -1,0 +1,11 @@
+/* optimize_model.h - the implementation of pith_model_optimize. The caller has set the floating-point mode. */
+#ifndef PITH_FORMATS_EXPORT_OPTIMIZE_MODEL_H
+#define PITH_FORMATS_EXPORT_OPTIMIZE_MODEL_H
+
+#include "formats/onnx/model_write.h"
+#include "pith/transform.h"
+
+pith_status pith_model_write_optimized(const char *model, const pith_optimize_options *options,
+                                       const pith_onnx_sinks *sinks, pith_optimize_report *report, pith_error *err);
+
+#endif

@@ -1,0 +1,90 @@
+/* quantized_smooth.c - see quantized_smooth.h. */
+#include "formats/export/quantized_smooth.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "formats/export/quantized_error.h"
+
+/* Channels are not divided by less than this share of the largest s: a channel that was 0 in all rows may not stay so.
+ */
+#define SMOOTH_LEAST 1e-3f
+
+static bool smooth_is_member(const pith_quantized *q, size_t i, size_t of) {
+    const pith_quantized_weight *w = &q->weights[i];
+    return !w->table && w->input == q->weights[of].input && w->source.k == q->weights[of].source.k;
+}
+
+static float smooth_weight_peak(const pith_code_source *s, int64_t i) {
+    float peak = 0;
+    for (int64_t j = 0; j < s->n; j++) {
+        float x;
+        memcpy(&x, (const char *)s->data + (i * s->row + j * s->column) * (int64_t)sizeof x, sizeof x);
+        peak = fmaxf(peak, fabsf(x));
+    }
+    return peak;
+}
+
+/* s of each channel: the square root of the inputs' largest number to the weights' largest. */
+static void smooth_choose(float *s, const pith_quantized *q, size_t of, const float *rows, int64_t count) {
+    const int64_t k = q->weights[of].source.k;
+    float largest = 0;
+    for (int64_t i = 0; i < k; i++) {
+        float peak = 0, weight = 0;
+        for (int64_t r = 0; r < count; r++) peak = fmaxf(peak, fabsf(rows[r * k + i]));
+        for (size_t m = 0; m < q->count; m++)
+            if (smooth_is_member(q, m, of)) weight = fmaxf(weight, smooth_weight_peak(&q->weights[m].source, i));
+        s[i] = weight > 0 ? sqrtf(peak / weight) : 0;
+        largest = fmaxf(largest, s[i]);
+    }
+    if (!(largest > 0)) largest = 1;
+    for (int64_t i = 0; i < k; i++) s[i] = fmaxf(s[i], SMOOTH_LEAST * largest);
+}
+
+/* The weight times s, in the layout that it has. */
+static bool smooth_multiply(pith_quantized_weight *w, const float *s, pith_arena *arena) {
+    const pith_code_source *from = &w->source;
+    float *to = pith_arena_array(arena, (size_t)(from->k * from->n), sizeof *to);
+    if (!to) return false;
+    for (int64_t i = 0; i < from->k; i++)
+        for (int64_t j = 0; j < from->n; j++) {
+            const int64_t at = i * from->row + j * from->column;
+            float x;
+            memcpy(&x, (const char *)from->data + at * (int64_t)sizeof x, sizeof x);
+            to[at] = x * s[i];
+        }
+    w->source.data = to;
+    w->smooth = s;
+    return true;
+}
+
+/* Rounds the members and adds their errors. */
+static bool smooth_round(double *errors, pith_quantized *q, size_t of, const float *rows, int64_t count,
+                         pith_arena *scratch) {
+    *errors = 0;
+    for (size_t m = of; m < q->count; m++) {
+        double error;
+        if (!smooth_is_member(q, m, of)) continue;
+        pith_arena_reset(scratch);
+        if (pith_quantized_round(q, m, NULL, scratch, NULL) ||
+            !pith_quantized_error(&error, q, m, rows, count, scratch))
+            return false;
+        *errors += error;
+    }
+    return true;
+}
+
+bool pith_quantized_smooth(pith_quantized *q, size_t weight, const float *rows, int64_t count, pith_arena *scratch) {
+    pith_arena *arena = q->graph->arena;
+    float *s = pith_arena_array(arena, (size_t)q->weights[weight].source.k, sizeof *s);
+    pith_quantized_weight *before = pith_arena_array(arena, q->count, sizeof *before);
+    double plain, smooth;
+    if (!s || !before || !smooth_round(&plain, q, weight, rows, count, scratch)) return false;
+    memcpy(before, q->weights, q->count * sizeof *before);
+    smooth_choose(s, q, weight, rows, count);
+    for (size_t m = weight; m < q->count; m++)
+        if (smooth_is_member(q, m, weight) && !smooth_multiply(&q->weights[m], s, arena)) return false;
+    if (!smooth_round(&smooth, q, weight, rows, count, scratch)) return false;
+    if (smooth >= plain) memcpy(q->weights, before, q->count * sizeof *before);
+    return true;
+}

@@ -1,0 +1,86 @@
+/* onnx_reader.h - shared by the files that turn a ModelProto into a graph.
+ *
+ * onnx_read.c walks models, functions, graphs and nodes; onnx_type.c reads types, onnx_names.c resolves names,
+ * onnx_attr.c reads attributes, and with them subgraphs. All functions report through the reader's error; what they
+ * allocate is in its arena. */
+#ifndef PITH_FORMATS_ONNX_ONNX_READER_H
+#define PITH_FORMATS_ONNX_ONNX_READER_H
+
+#include "base/memory/span_map.h"
+#include "engine/graph/graph.h"
+#include "formats/onnx/onnx_tensor.h"
+#include "formats/onnx/wire.h"
+
+/* The deepest nesting of subgraphs, types and stand-alone values. */
+#define PITH_ONNX_DEPTH_MAX 32
+/* The most subgraphs of one node; each of them gets every capture. */
+#define PITH_ONNX_SUBGRAPHS_MAX 16
+
+typedef struct pith_onnx_reader {
+    pith_onnx_source source;
+    const pith_log *log;
+    const pith_opset *opsets; /* of the model, or of the function that is being read */
+    size_t opset_count, node_count;
+    int64_t ir_version;
+} pith_onnx_reader;
+
+/* A node that has subgraphs, while they are read. */
+typedef struct pith_onnx_owner {
+    pith_value **captures; /* values of the node's graph */
+    size_t count, capacity;
+    pith_map places; /* name to place in captures */
+} pith_onnx_owner;
+
+/* A graph while it is read, with the values of its names. */
+typedef struct pith_onnx_scope {
+    pith_graph *graph;
+    pith_map names;                /* to value id */
+    struct pith_onnx_scope *outer; /* NULL for the main graph and for functions */
+    pith_onnx_owner *owner;        /* the node of the outer graph */
+    size_t capture_capacity;
+    int depth;
+} pith_onnx_scope;
+
+/* The subgraphs of one node: their captures and scopes. Begins as zeros. */
+typedef struct pith_onnx_subgraphs {
+    pith_onnx_owner owner;
+    pith_onnx_scope *scopes[PITH_ONNX_SUBGRAPHS_MAX];
+    size_t count;
+    bool started;
+} pith_onnx_subgraphs;
+
+/* ---- onnx_read.c ---- */
+
+pith_status pith_onnx_no_memory(pith_onnx_reader *r);
+void pith_onnx_walk(pith_wire *w, pith_str bytes, const pith_onnx_reader *r);
+/* The first field with this tag, or "". Faults of the wire format are reported by the walk that follows. */
+pith_str pith_onnx_find(const pith_onnx_reader *r, pith_str bytes, uint32_t tag);
+/* A GraphProto into s->graph, which is empty. */
+pith_status pith_onnx_read_graph(pith_onnx_reader *r, pith_onnx_scope *s, pith_str bytes);
+
+/* ---- onnx_type.c ---- */
+
+/* Reads a TypeProto. Types that the engine does not have stay unknown; so does an optional, since it may be empty. A
+ * map becomes a sequence of its keys and values. */
+pith_status pith_onnx_read_type(pith_onnx_reader *r, pith_type *type, pith_str bytes, pith_graph *graph);
+/* A ValueInfoProto: its name and type. */
+pith_status pith_onnx_read_value_info(pith_onnx_reader *r, pith_str *name, pith_type *type, pith_str bytes,
+                                      pith_graph *graph);
+
+/* ---- onnx_names.c ---- */
+
+/* Defines a name. Fails if it is defined already, or if value is NULL because memory was out. */
+pith_status pith_onnx_define(pith_onnx_reader *r, pith_onnx_scope *s, pith_str name, const pith_value *value);
+/* Sets *value to the value of a name in this scope, or NULL if it has none. A name of an outer graph becomes a capture.
+ */
+pith_status pith_onnx_resolve(pith_onnx_reader *r, pith_onnx_scope *s, pith_str name, pith_value **value);
+/* Gives all subgraphs of a node the same captures, used or not. Call it after the last one was read. */
+pith_status pith_onnx_complete_captures(pith_onnx_reader *r, pith_onnx_subgraphs *subs);
+
+/* ---- onnx_attr.c ---- */
+
+/* An AttributeProto of a node in the scope; its graphs go to subs. */
+pith_status pith_onnx_read_attr(pith_onnx_reader *r, pith_attr *attr, pith_str bytes, pith_onnx_scope *s,
+                                pith_onnx_subgraphs *subs);
+
+#endif

@@ -1,0 +1,129 @@
+/* tensor_files.c - finds the files with a directory's tensors and reads them, one file or the shards of an index. */
+#include "base/left_out_pieces.h"
+#include "base/optional_part.h"
+#include "formats/weights/tensor_files.h"
+
+#include <string.h>
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/formats/json.h"
+#include "base/str.h"
+#include "engine/graph/graph.h"
+#include "formats/weights/gguf/gguf.h"
+#include "formats/weights/safetensors/safetensors.h"
+#include "formats/weights/torch/torch_file.h"
+
+pith_status pith_weights_init(pith_weights *weights, pith_arena *arena, pith_error *err) {
+    *weights = (pith_weights){ .arena = arena };
+    return pith_map_init(&weights->names, arena, 256) ? pith_fail_memory(err, 0) : PITH_OK;
+}
+
+const pith_tensor *pith_weights_find(const pith_weights *weights, pith_str name) {
+    uint32_t place = pith_map_get(&weights->names, name);
+    return place == UINT32_MAX ? NULL : &weights->items[place];
+}
+
+pith_status pith_weights_put(pith_weights *w, pith_str name, const pith_tensor *tensor, pith_error *err) {
+    uint32_t old;
+    void *keys = w->keys, *items = w->items;
+    if (!pith_arena_grow(w->arena, &keys, w->count, &w->key_capacity, sizeof *w->keys) ||
+        !pith_arena_grow(w->arena, &items, w->count, &w->capacity, sizeof *w->items) ||
+        !pith_map_put(&w->names, name, (uint32_t)w->count, &old))
+        return pith_fail_memory(err, sizeof *w->items);
+    if (old != UINT32_MAX) return pith_fail(err, PITH_ERR_FORMAT, "the tensor is listed twice");
+    w->keys = keys;
+    w->items = items;
+    w->keys[w->count] = name;
+    w->items[w->count++] = *tensor;
+    return PITH_OK;
+}
+
+pith_status pith_weights_place(pith_tensor *tensor, const char *data, pith_arena *arena, pith_error *err) {
+    size_t alignment = (size_t)pith_dtype_bits(tensor->dtype) / 8;
+    if (alignment > 8) alignment = 8;
+    tensor->data = (void *)(uintptr_t)data;
+    if (pith_constant_lies_anywhere(tensor) || (uintptr_t)data % alignment == 0) return PITH_OK;
+    tensor->data = pith_arena_alloc64(arena, tensor->bytes);
+    if (!tensor->data) return pith_fail_memory(err, tensor->bytes);
+    memcpy(tensor->data, data, tensor->bytes);
+    return PITH_OK;
+}
+
+static bool tensor_files_name_ends(pith_str name, const char *end) {
+    size_t n = strlen(end);
+    return name.size >= n && !memcmp(name.data + name.size - n, end, n);
+}
+
+static pith_status tensor_files_open_file(pith_str *bytes, pith_files *files, const char *dir, pith_str name,
+                                          pith_arena *arena, pith_error *err) {
+    pith_str path;
+    PITH_TRY(pith_path_join(&path, arena, dir, name, err));
+    return pith_files_open(bytes, files, path.data, err);
+}
+
+static pith_status tensor_files_add_file(pith_weights *weights, pith_files *files, const char *dir, pith_str name,
+                                         pith_error *err) {
+    pith_str bytes, text = pith_arena_str(weights->arena, name);
+    if (!text.data) return pith_fail_memory(err, name.size);
+    PITH_TRY(tensor_files_open_file(&bytes, files, dir, name, weights->arena, err));
+    if (tensor_files_name_ends(name, ".safetensors")) return pith_safetensors_read(weights, bytes, text.data, err);
+    if (tensor_files_name_ends(name, ".gguf")) return pith_gguf_read(weights, bytes, text.data, err);
+    const pith_torch_part *torch = pith_part_find("torch");
+    pith_part_used("torch");
+    if (torch) return torch->read(weights, bytes, text.data, err);
+    PITH_TRY(pith_piece_check("parts", PITH_STR("torch"), err));
+    return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: this build is without files of torch.save", text.data);
+}
+
+/* *.index.json: {"weight_map": {tensor: file}}. */
+static pith_status tensor_files_add_shards(pith_weights *weights, pith_files *files, const char *dir,
+                                           const char *index_name, pith_error *err) {
+    pith_str text, key, tensor;
+    pith_map shards;
+    pith_json j;
+    pith_error local = PITH_ERROR_INIT;
+    pith_arena *arena = weights->arena;
+    PITH_TRY(tensor_files_open_file(&text, files, dir, pith_str_of(index_name), arena, err));
+    if (pith_map_init(&shards, arena, 16)) return pith_fail_memory(err, 0);
+    pith_json_init(&j, text, index_name, arena, err ? err : &local);
+    for (pith_json_object(&j); pith_json_next_key(&j, &key);) {
+        if (!pith_str_is(key, "weight_map")) {
+            pith_json_skip(&j);
+            continue;
+        }
+        for (pith_json_object(&j); pith_json_next_key(&j, &tensor);) {
+            pith_str shard = pith_json_string(&j);
+            if (j.failed || pith_map_get(&shards, shard) != UINT32_MAX) continue;
+            if (!pith_map_put(&shards, shard, 0, NULL)) return pith_fail_memory(err, 0);
+            PITH_TRY(tensor_files_add_file(weights, files, dir, shard, err));
+        }
+    }
+    pith_json_finish(&j);
+    return j.failed ? j.err->code : PITH_OK;
+}
+
+static pith_status tensor_files_find(const char **file, pith_arena *arena, const char *dir, pith_error *err) {
+    static const char *const names[] = { "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
+                                         "pytorch_model.bin.index.json", "model.gguf" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        pith_str path;
+        bool there;
+        *file = names[i];
+        PITH_TRY(pith_file_find(&there, &path, arena, dir, *file, err));
+        if (there) return PITH_OK;
+    }
+    return pith_fail(
+        err, PITH_ERR_NOT_FOUND,
+        "%s: no weights; looked for model.safetensors and pytorch_model.bin, the .index.json of each, and model.gguf",
+        dir);
+}
+
+pith_status pith_weights_read(pith_weights *weights, const char **file, const char *dir, const char *wanted,
+                              pith_files *files, pith_error *err) {
+    if (!wanted) PITH_TRY(tensor_files_find(&wanted, weights->arena, dir, err));
+    *file = wanted;
+    if (tensor_files_name_ends(pith_str_of(wanted), ".index.json"))
+        return tensor_files_add_shards(weights, files, dir, wanted, err);
+    return tensor_files_add_file(weights, files, dir, pith_str_of(wanted), err);
+}

@@ -1,9 +1,0 @@
-/* family_siglip_vision_model.c - SigLIP: the tower for pictures. */
-#include "hf/hf_siglip.h"
-
-static const pith_hf_towers siglip_vision_model_towers = { .text = false, .vision = true };
-
-const pith_hf_family pith_hf_family_siglip_vision_model = { .model_type = "siglip_vision_model",
-                                                            .build = pith_hf_siglip_build,
-                                                            .layout = &siglip_vision_model_towers,
-                                                            .keys = &pith_hf_siglip_vision_keys };

@@ -1,0 +1,529 @@
+/* chat_expression.c - expressions of chat templates: read and computed at once, from the left, by precedence. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/str.h"
+#include "base/text_out.h"
+#include "models/chat/chat_value.h"
+
+static const chat_value undefined = { .type = CHAT_UNDEFINED };
+
+chat_value pith_chat_fail(chat_run *r, const char *at, const char *format, ...) {
+    if (r->status) return undefined;
+    char what[300];
+    int line = 1;
+    for (const char *p = r->text.data; p < at && p < r->text.data + r->text.size; p++) line += *p == '\n';
+    va_list arguments;
+    va_start(arguments, format);
+    pith_text_format(what, sizeof what, format, arguments);
+    va_end(arguments);
+    r->status = pith_fail(r->err, PITH_ERR_UNSUPPORTED, "%s: chat template, line %d: %s", r->source, line, what);
+    return undefined;
+}
+
+void *pith_chat_alloc(chat_run *r, size_t count, size_t size) {
+    if (r->status) return NULL;
+    if (count > CHAT_MEMORY_MAX / size || r->used + count * size > CHAT_MEMORY_MAX) {
+        pith_chat_fail(r, r->p, "it makes too many values");
+        return NULL;
+    }
+    r->used += count * size;
+    void *memory = pith_arena_array(r->arena, count, size);
+    if (!memory) r->status = pith_fail_memory(r->err, count * size);
+    return memory;
+}
+
+void pith_chat_want(chat_run *r, chat_value v) {
+    if (v.type == CHAT_UNDEFINED && v.number) pith_chat_fail(r, r->p, "it reads a member of what is not there");
+}
+
+void pith_chat_want_list(chat_run *r, chat_value v) {
+    if (v.type == CHAT_LIST && v.number) pith_chat_fail(r, r->p, "it needs '| list' behind a filter");
+}
+
+chat_value pith_chat_flag(bool flag) { return (chat_value){ .type = CHAT_FLAG, .number = flag }; }
+
+chat_value pith_chat_text(chat_run *r, pith_str words) {
+    pith_chat_part *part = pith_chat_alloc(r, 1, sizeof *part);
+    if (!part) return undefined;
+    *part = (pith_chat_part){ .kind = PITH_CHAT_WORDS, .words = words };
+    return (chat_value){ .type = CHAT_TEXT, .parts = part, .count = words.size > 0 };
+}
+
+void pith_chat_set(chat_run *r, pith_str name, chat_value value) {
+    size_t i = 0;
+    while (i < r->name_count && !pith_str_eq(r->names[i].name, name)) i++;
+    if (i == CHAT_NAMES_MAX)
+        pith_chat_fail(r, r->p, "more than %d names", CHAT_NAMES_MAX);
+    else
+        r->names[i] = (chat_name){ name, value };
+    if (i == r->name_count && i < CHAT_NAMES_MAX) r->name_count++;
+}
+
+/* ---- characters ---- */
+
+static bool chat_is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+static bool chat_is_letter(char c, bool first) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (!first && c >= '0' && c <= '9');
+}
+
+static void chat_skip(chat_run *r) {
+    while (r->p < r->end && chat_is_blank(*r->p)) r->p++;
+}
+
+bool pith_chat_take(chat_run *r, const char *sign) {
+    const size_t n = strlen(sign);
+    chat_skip(r);
+    if ((size_t)(r->end - r->p) < n || memcmp(r->p, sign, n) != 0) return false;
+    r->p += n;
+    chat_skip(r);
+    return true;
+}
+
+pith_str pith_chat_word(chat_run *r) {
+    chat_skip(r);
+    const char *begin = r->p;
+    while (r->p < r->end && chat_is_letter(*r->p, r->p == begin)) r->p++;
+    pith_str word = { begin, (size_t)(r->p - begin) };
+    chat_skip(r);
+    return word;
+}
+
+/* Takes this word and no longer one. */
+static bool chat_take_word(chat_run *r, const char *wanted) {
+    const char *before = r->p;
+    if (pith_str_is(pith_chat_word(r), wanted)) return true;
+    r->p = before;
+    return false;
+}
+
+static bool chat_step(chat_run *r) {
+    if (r->status) return false;
+    if (r->steps++ < CHAT_STEPS_MAX) return true;
+    pith_chat_fail(r, r->p, "it runs for too long");
+    return false;
+}
+
+/* ---- comparing ---- */
+
+/* Words without placeholders, put together; false for other values. */
+static bool chat_plain(chat_run *r, chat_value v, pith_str *text) {
+    *text = PITH_STR("");
+    if (v.type != CHAT_TEXT) return false;
+    size_t size = 0;
+    for (size_t i = 0; i < v.count; i++) {
+        if (v.parts[i].kind != PITH_CHAT_WORDS) return false;
+        size += v.parts[i].words.size;
+    }
+    if (v.count == 1) *text = v.parts[0].words;
+    char *all = v.count > 1 ? pith_chat_alloc(r, size, 1) : NULL;
+    if (v.count > 1 && !all) return false;
+    for (size_t i = 0, at = 0; all && i < v.count; at += v.parts[i++].words.size)
+        memcpy(all + at, v.parts[i].words.data, v.parts[i].words.size);
+    if (all) *text = (pith_str){ all, size };
+    return true;
+}
+
+bool pith_chat_holds(chat_run *r, chat_value v) {
+    pith_chat_want(r, v);
+    switch (v.type) {
+    case CHAT_FLAG:
+    case CHAT_NUMBER: return v.number != 0;
+    case CHAT_LIST: return v.count > 0 || v.number;
+    case CHAT_OBJECT: return v.count > 0;
+    case CHAT_TEXT:
+        for (size_t i = 0; i < v.count; i++)
+            if (v.parts[i].kind == PITH_CHAT_WORDS || (v.parts[i].kind == PITH_CHAT_INSTRUCTION && !v.parts[i].trimmed))
+                return true;
+        if (v.count) pith_chat_fail(r, r->p, "it asks whether the text of a message is empty");
+        return false;
+    default: return false;
+    }
+}
+
+static bool chat_equal(chat_run *r, chat_value a, chat_value b) {
+    pith_str x, y;
+    pith_chat_want(r, a);
+    pith_chat_want(r, b);
+    if (a.type == CHAT_TEXT && b.type == CHAT_TEXT) {
+        if (chat_plain(r, a, &x) && chat_plain(r, b, &y)) return pith_str_eq(x, y);
+        pith_chat_fail(r, r->p, "it compares the text of a message");
+        return false;
+    }
+    const bool numbers =
+        (a.type == CHAT_NUMBER || a.type == CHAT_FLAG) && (b.type == CHAT_NUMBER || b.type == CHAT_FLAG);
+    if (a.type != b.type && !numbers) return false; /* in Python, true is 1 */
+    if (a.type == CHAT_LIST || a.type == CHAT_OBJECT) pith_chat_fail(r, r->p, "it compares lists");
+    return a.number == b.number;
+}
+
+/* a in b */
+static bool chat_is_in(chat_run *r, chat_value a, chat_value b) {
+    pith_str word;
+    if (b.type == CHAT_OBJECT && chat_plain(r, a, &word)) {
+        for (size_t i = 0; i < b.count; i++)
+            if (pith_str_eq(b.keys[i], word)) return true;
+        return false;
+    }
+    if (b.type == CHAT_LIST) {
+        for (size_t i = 0; i < b.count && !r->status; i++)
+            if (chat_equal(r, a, b.items[i])) return true;
+        return false;
+    }
+    pith_chat_fail(r, r->p, "'in' is known for lists and names of members");
+    return false;
+}
+
+/* ---- members ---- */
+
+static chat_value chat_member(chat_value v, pith_str name) {
+    if (v.type == CHAT_UNDEFINED) return (chat_value){ .type = CHAT_UNDEFINED, .number = 1 };
+    for (size_t i = 0; v.type == CHAT_OBJECT && i < v.count; i++)
+        if (pith_str_eq(v.keys[i], name)) return v.items[i];
+    return undefined;
+}
+
+static chat_value chat_item(chat_value v, int64_t at) {
+    if (v.type == CHAT_UNDEFINED) return (chat_value){ .type = CHAT_UNDEFINED, .number = 1 };
+    if (at < 0) at += (int64_t)v.count;
+    return v.type == CHAT_LIST && at >= 0 && at < (int64_t)v.count ? v.items[at] : undefined;
+}
+
+static chat_value chat_index(chat_run *r, chat_value v) {
+    pith_str name;
+    chat_value key = pith_chat_expression(r);
+    pith_chat_want(r, key);
+    pith_chat_want_list(r, v);
+    if (!pith_chat_take(r, "]")) return pith_chat_fail(r, r->p, "']' is missing; slices are not run");
+    if (key.type == CHAT_NUMBER && v.type != CHAT_TEXT) return chat_item(v, key.number);
+    if (chat_plain(r, key, &name)) return chat_member(v, name);
+    return pith_chat_fail(r, r->p, "a key that is no name and no number");
+}
+
+/* ---- filters ---- */
+
+typedef struct chat_arguments {
+    chat_value at[4];
+    int count;
+    pith_str attribute; /* attribute='…' */
+} chat_arguments;
+
+static void chat_read_arguments(chat_run *r, chat_arguments *a) {
+    *a = (chat_arguments){ .attribute = PITH_STR("") };
+    if (!pith_chat_take(r, "(")) return;
+    while (!r->status && !pith_chat_take(r, ")")) {
+        const char *before = r->p;
+        pith_str name = pith_chat_word(r);
+        const bool named = name.size && r->p < r->end && *r->p == '=' && (r->p + 1 == r->end || r->p[1] != '=');
+        if (!named) r->p = before;
+        if (named) r->p++;
+        chat_value v = pith_chat_expression(r);
+        pith_chat_want(r, v);
+        if (named && !(pith_str_is(name, "attribute") && chat_plain(r, v, &a->attribute)))
+            pith_chat_fail(r, before, "the argument '" PITH_STR_FMT "' is not known", PITH_STR_ARG(name));
+        if (!named && a->count == 4) pith_chat_fail(r, before, "too many arguments");
+        if (!named && a->count < 4) a->at[a->count++] = v;
+        if (!pith_chat_take(r, ",") && r->p < r->end && *r->p != ')') pith_chat_fail(r, r->p, "',' or ')' is missing");
+        if (r->p == r->end) pith_chat_fail(r, before, "')' is missing");
+    }
+}
+
+/* selectattr("role", "eq", "query"); without a test, members that hold. */
+static chat_value chat_select(chat_run *r, chat_value v, const chat_arguments *a, bool wanted) {
+    pith_str name, test = PITH_STR("");
+    if (v.type != CHAT_LIST || !a->count || !chat_plain(r, a->at[0], &name) ||
+        (a->count > 1 && !chat_plain(r, a->at[1], &test)))
+        return pith_chat_fail(r, r->p, "selectattr needs a list and the name of a member");
+    const bool equals =
+        a->count == 3 && (pith_str_is(test, "eq") || pith_str_is(test, "equalto") || pith_str_is(test, "=="));
+    if (!equals && a->count != 1)
+        return pith_chat_fail(r, r->p, "the test '" PITH_STR_FMT "' is not known", PITH_STR_ARG(test));
+    chat_value *items = pith_chat_alloc(r, v.count, sizeof *items);
+    size_t count = 0;
+    if (!items) return undefined;
+    for (size_t i = 0; i < v.count && !r->status; i++) {
+        chat_value member = chat_member(v.items[i], name);
+        if ((equals ? chat_equal(r, member, a->at[2]) : pith_chat_holds(r, member)) == wanted)
+            items[count++] = v.items[i];
+    }
+    return (chat_value){ .type = CHAT_LIST, .number = 1, .items = items, .count = count };
+}
+
+static chat_value chat_map(chat_run *r, chat_value v, const chat_arguments *a) {
+    if (v.type != CHAT_LIST || !a->attribute.size) return pith_chat_fail(r, r->p, "map needs a list and an attribute");
+    chat_value *items = pith_chat_alloc(r, v.count, sizeof *items);
+    if (!items) return undefined;
+    for (size_t i = 0; i < v.count; i++) items[i] = chat_member(v.items[i], a->attribute);
+    return (chat_value){ .type = CHAT_LIST, .number = 1, .items = items, .count = v.count };
+}
+
+static pith_str chat_trim_words(pith_str s) {
+    while (s.size && (chat_is_blank(s.data[0]) || s.data[0] == '\v' || s.data[0] == '\f')) s.data++, s.size--;
+    while (s.size && (chat_is_blank(s.data[s.size - 1]) || s.data[s.size - 1] == '\v' || s.data[s.size - 1] == '\f'))
+        s.size--;
+    return s;
+}
+
+/* Of plain words, or of a placeholder alone. */
+static chat_value chat_trim(chat_run *r, chat_value v) {
+    pith_str words;
+    if (v.type == CHAT_TEXT && v.count == 1 && v.parts[0].kind != PITH_CHAT_WORDS) {
+        pith_chat_part *part = pith_chat_alloc(r, 1, sizeof *part);
+        if (!part) return undefined;
+        *part = v.parts[0];
+        part->trimmed = true;
+        return (chat_value){ .type = CHAT_TEXT, .parts = part, .count = 1 };
+    }
+    if (chat_plain(r, v, &words)) return pith_chat_text(r, chat_trim_words(words));
+    return pith_chat_fail(r, r->p, "it trims words together with a text");
+}
+
+static chat_value chat_filter(chat_run *r, chat_value v) {
+    const char *at = r->p;
+    pith_str name = pith_chat_word(r);
+    chat_arguments a;
+    chat_read_arguments(r, &a);
+    pith_chat_want(r, v);
+    if (!chat_step(r)) return undefined;
+    if (pith_str_is(name, "selectattr")) return chat_select(r, v, &a, true);
+    if (pith_str_is(name, "rejectattr")) return chat_select(r, v, &a, false);
+    if (pith_str_is(name, "map")) return chat_map(r, v, &a);
+    if (pith_str_is(name, "first") && v.type == CHAT_LIST) return chat_item(v, 0);
+    if (pith_str_is(name, "list") && v.type == CHAT_LIST)
+        return (chat_value){ .type = CHAT_LIST, .items = v.items, .count = v.count };
+    if (pith_str_is(name, "last") || pith_str_is(name, "length")) pith_chat_want_list(r, v);
+    if (pith_str_is(name, "last") && v.type == CHAT_LIST) return chat_item(v, -1);
+    if ((pith_str_is(name, "default") || pith_str_is(name, "d")) && a.count) {
+        const bool replaces = a.count > 1 && pith_chat_holds(r, a.at[1]); /* also what is empty or false */
+        return v.type == CHAT_UNDEFINED || (replaces && !pith_chat_holds(r, v)) ? a.at[0] : v;
+    }
+    if (pith_str_is(name, "trim") && !a.count) return chat_trim(r, v);
+    if (pith_str_is(name, "string") && v.type == CHAT_TEXT) return v;
+    if (pith_str_is(name, "length") && v.type == CHAT_LIST)
+        return (chat_value){ .type = CHAT_NUMBER, .number = (int64_t)v.count };
+    return pith_chat_fail(r, at, "the filter '" PITH_STR_FMT "' is not run here", PITH_STR_ARG(name));
+}
+
+/* ---- operands ---- */
+
+/* A string in quotes, with the escapes of Python that templates use. */
+static chat_value chat_string(chat_run *r) {
+    const char quote = *r->p++, *begin = r->p;
+    size_t n = 0;
+    while (r->p + n < r->end && r->p[n] != quote) n += 1 + (r->p[n] == '\\');
+    char *to = pith_chat_alloc(r, n + 1, 1);
+    n = 0;
+    if (!to) return undefined;
+    for (; r->p < r->end && *r->p != quote; r->p++) {
+        static const char from[] = "ntr\\'\"\n", into[] = "\n\t\r\\'\"";
+        if (*r->p != '\\' || r->p + 1 == r->end) {
+            to[n++] = *r->p;
+            continue;
+        }
+        const char *known = strchr(from, *++r->p);
+        if (!known || !*known || *known == '\n')
+            return pith_chat_fail(r, r->p, "the escape '\\%c' is not known", *r->p);
+        to[n++] = into[known - from];
+    }
+    if (r->p == r->end) return pith_chat_fail(r, begin, "a string does not end");
+    r->p++;
+    chat_skip(r);
+    return pith_chat_text(r, (pith_str){ to, n });
+}
+
+static chat_value chat_number(chat_run *r) {
+    int64_t n = 0;
+    for (; r->p < r->end && *r->p >= '0' && *r->p <= '9'; r->p++) {
+        if (n > 1000000) return pith_chat_fail(r, r->p, "a number too large");
+        n = 10 * n + (*r->p - '0');
+    }
+    chat_skip(r);
+    return (chat_value){ .type = CHAT_NUMBER, .number = n };
+}
+
+static chat_value chat_list(chat_run *r) {
+    chat_value *items = pith_chat_alloc(r, 16, sizeof *items);
+    size_t count = 0;
+    if (!items) return undefined;
+    while (!r->status && !pith_chat_take(r, "]")) {
+        if (count == 16 || r->p == r->end) return pith_chat_fail(r, r->p, "a list that is long or does not end");
+        items[count] = pith_chat_expression(r);
+        pith_chat_want(r, items[count]);
+        pith_chat_want_list(r, items[count++]);
+        if (!pith_chat_take(r, ",") && r->p < r->end && *r->p != ']')
+            return pith_chat_fail(r, r->p, "',' or ']' is missing");
+    }
+    return (chat_value){ .type = CHAT_LIST, .items = items, .count = count };
+}
+
+static chat_value chat_named(chat_run *r) {
+    const char *at = r->p;
+    pith_str name = pith_chat_word(r);
+    if (pith_str_is(name, "true") || pith_str_is(name, "True")) return pith_chat_flag(true);
+    if (pith_str_is(name, "false") || pith_str_is(name, "False")) return pith_chat_flag(false);
+    if (pith_str_is(name, "none") || pith_str_is(name, "None")) return (chat_value){ .type = CHAT_NONE };
+    if (!name.size) return pith_chat_fail(r, at, "an operand is missing, or is of a kind that is not run here");
+    if (r->p < r->end && *r->p == '(')
+        return pith_chat_fail(r, at, "the function '" PITH_STR_FMT "' is not run here", PITH_STR_ARG(name));
+    for (size_t i = 0; i < r->name_count; i++)
+        if (pith_str_eq(r->names[i].name, name)) return r->names[i].value;
+    return undefined;
+}
+
+static chat_value chat_operand(chat_run *r) {
+    chat_skip(r);
+    if (r->p == r->end) return pith_chat_fail(r, r->p, "an operand is missing");
+    if (*r->p == '\'' || *r->p == '"') return chat_string(r);
+    if (*r->p >= '0' && *r->p <= '9') return chat_number(r);
+    if (pith_chat_take(r, "[")) return chat_list(r);
+    if (!pith_chat_take(r, "(")) return chat_named(r);
+    chat_value v = pith_chat_expression(r);
+    if (!pith_chat_take(r, ")")) return pith_chat_fail(r, r->p, "')' is missing");
+    return v;
+}
+
+/* Whether what follows is no argument of a test. */
+static bool chat_ends_test(chat_run *r) {
+    const char *before = r->p;
+    if (r->p == r->end || strchr(")],|~+=!", *r->p)) return true;
+    const pith_str word = pith_chat_word(r);
+    r->p = before;
+    return pith_str_is(word, "and") || pith_str_is(word, "or") || pith_str_is(word, "else");
+}
+
+/* x is [not] defined */
+static chat_value chat_test(chat_run *r, chat_value v) {
+    const bool turned = chat_take_word(r, "not");
+    const char *at = r->p;
+    pith_str name = pith_chat_word(r);
+    bool is = false;
+    pith_chat_want(r, v);
+    if (!chat_ends_test(r)) return pith_chat_fail(r, at, "a test with an argument, or of a test");
+    if (pith_str_is(name, "defined"))
+        is = v.type != CHAT_UNDEFINED;
+    else if (pith_str_is(name, "undefined"))
+        is = v.type == CHAT_UNDEFINED;
+    else if (pith_str_is(name, "none"))
+        is = v.type == CHAT_NONE;
+    else if (pith_str_is(name, "string"))
+        is = v.type == CHAT_TEXT;
+    else if (pith_str_is(name, "mapping"))
+        is = v.type == CHAT_OBJECT;
+    else
+        return pith_chat_fail(r, at, "the test '" PITH_STR_FMT "' is not known", PITH_STR_ARG(name));
+    return pith_chat_flag(is != turned);
+}
+
+static chat_value chat_postfix(chat_run *r) {
+    const bool minus = pith_chat_take(r, "-");
+    chat_value v = chat_operand(r);
+    if (minus && v.type != CHAT_NUMBER) return pith_chat_fail(r, r->p, "'-' before what is no number");
+    if (minus && r->p < r->end && (*r->p == '[' || *r->p == '.'))
+        return pith_chat_fail(r, r->p, "a member of a number");
+    if (minus) v.number = -v.number;
+    bool filtered = false;
+    while (chat_step(r)) {
+        if (filtered && r->p < r->end && (*r->p == '.' || *r->p == '['))
+            return pith_chat_fail(r, r->p, "a member of what a filter or test gives needs '()' around these");
+        if (pith_chat_take(r, ".")) {
+            pith_str name = pith_chat_word(r);
+            if (r->p < r->end && *r->p == '(')
+                return pith_chat_fail(r, r->p, "the method '" PITH_STR_FMT "' is not run here", PITH_STR_ARG(name));
+            v = chat_member(v, name);
+        } else if (pith_chat_take(r, "[")) {
+            v = chat_index(r, v);
+        } else if (pith_chat_take(r, "|")) {
+            v = chat_filter(r, v);
+            filtered = true;
+        } else if (chat_take_word(r, "is")) {
+            v = chat_test(r, v);
+            filtered = true;
+        } else {
+            return v;
+        }
+    }
+    return undefined;
+}
+
+/* ---- operators ---- */
+
+static chat_value chat_join(chat_run *r, chat_value a, chat_value b) {
+    pith_chat_want(r, a);
+    pith_chat_want(r, b);
+    if (a.type != CHAT_TEXT || b.type != CHAT_TEXT) return pith_chat_fail(r, r->p, "'+' and '~' are known for strings");
+    pith_chat_part *parts = pith_chat_alloc(r, a.count + b.count, sizeof *parts);
+    if (!parts) return undefined;
+    if (a.count) memcpy(parts, a.parts, a.count * sizeof *parts);
+    if (b.count) memcpy(parts + a.count, b.parts, b.count * sizeof *parts);
+    return (chat_value){ .type = CHAT_TEXT, .parts = parts, .count = a.count + b.count };
+}
+
+static chat_value chat_sum(chat_run *r) {
+    chat_value v = chat_postfix(r);
+    while (!r->status && (pith_chat_take(r, "+") || pith_chat_take(r, "~"))) v = chat_join(r, v, chat_postfix(r));
+    return v;
+}
+
+/* Takes an operator; 0: there is none. '!' stands for "!=", 'n' for "not in". */
+static char chat_take_comparison(chat_run *r) {
+    const char *before = r->p;
+    if (pith_chat_take(r, "==")) return '=';
+    if (pith_chat_take(r, "!=")) return '!';
+    if (chat_take_word(r, "in")) return 'i';
+    if (chat_take_word(r, "not") && chat_take_word(r, "in")) return 'n';
+    r->p = before;
+    return 0;
+}
+
+static chat_value chat_compare(chat_run *r) {
+    chat_value v = chat_sum(r);
+    const char sign = r->status ? 0 : chat_take_comparison(r);
+    if (!sign) return v;
+    chat_value other = chat_sum(r);
+    bool holds = sign == '=' || sign == '!' ? chat_equal(r, v, other) : chat_is_in(r, v, other);
+    if (chat_take_comparison(r)) return pith_chat_fail(r, r->p, "a comparison of a comparison");
+    return pith_chat_flag(holds == (sign == '=' || sign == 'i'));
+}
+
+static chat_value chat_not(chat_run *r) {
+    int turns = 0;
+    while (chat_take_word(r, "not")) turns++;
+    chat_value v = chat_compare(r);
+    return turns ? pith_chat_flag(pith_chat_holds(r, v) != (turns % 2 == 1)) : v;
+}
+
+static chat_value chat_and(chat_run *r) {
+    chat_value v = chat_not(r);
+    while (!r->status && chat_take_word(r, "and")) {
+        chat_value other = chat_not(r);
+        if (pith_chat_holds(r, v)) v = other;
+    }
+    return v;
+}
+
+static chat_value chat_or(chat_run *r) {
+    chat_value v = chat_and(r);
+    while (!r->status && chat_take_word(r, "or")) {
+        chat_value other = chat_and(r);
+        if (!pith_chat_holds(r, v)) v = other;
+    }
+    return v;
+}
+
+chat_value pith_chat_operands(chat_run *r) { return chat_or(r); }
+
+chat_value pith_chat_expression(chat_run *r) {
+    if (r->depth == CHAT_DEPTH_MAX) return pith_chat_fail(r, r->p, "it is nested more than %d deep", CHAT_DEPTH_MAX);
+    r->depth++;
+    chat_value v = chat_or(r);
+    if (!r->status && chat_take_word(r, "if")) {
+        const bool holds = pith_chat_holds(r, chat_or(r));
+        chat_value other = chat_take_word(r, "else") ? pith_chat_expression(r) : undefined;
+        if (!holds) v = other;
+    }
+    r->depth--;
+    return v;
+}

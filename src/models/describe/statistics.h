@@ -1,0 +1,13 @@
+/* statistics.h - the implementation of pith/statistics.h. */
+#ifndef PITH_MODELS_DESCRIBE_STATISTICS_H
+#define PITH_MODELS_DESCRIBE_STATISTICS_H
+
+#include "models/model.h"
+#include "pith/statistics.h"
+
+pith_status pith_model_read_statistics(pith_statistics *statistics, const pith_model *model, pith_error *err);
+void pith_model_clear_statistics(const pith_model *model);
+pith_status pith_statistics_put(const pith_statistics *statistics, pith_statistics_form form,
+                                void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err);
+
+#endif

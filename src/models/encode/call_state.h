@@ -1,0 +1,97 @@
+/* call_state.h - one call of an encoder while it runs, shared by the files that do its parts: encode_call.c goes
+ * through the windows, text_tokens.c makes tokens of texts, chunk_run.c runs chunks of them through the model. */
+#ifndef PITH_MODELS_ENCODE_CALL_STATE_H
+#define PITH_MODELS_ENCODE_CALL_STATE_H
+
+#include <stdatomic.h>
+
+#include "models/encode/encoder_state.h"
+#include "models/encode/pace.h"
+#include "text/token_rows.h"
+
+/* The most threads of a call: as many as base/os/threads.c starts. It bounds the array of workers. */
+#define THREADS_MAX 512
+/* When fewer chunks than threads remain, this many threads share a chunk. With more than two, the pieces would be too
+ * small if the helpers never arrive. */
+#define LAST_CHUNK_THREADS 2
+
+typedef struct encode_worker {
+    pith_tokens tokens;
+    pith_arena rows;  /* ids of the texts of the window that this worker tokenised */
+    pith_arena chunk; /* inputs of its current chunk, and scratch memory of the heads */
+    pith_runner runner;
+    size_t peak_bytes;
+    size_t failed_text; /* of the window; SIZE_MAX: none */
+    pith_error fault;
+} encode_worker;
+
+typedef struct encode_chunk {
+    size_t first, count; /* of call.order */
+} encode_chunk;
+
+typedef struct encode_call {
+    pith_encoder *e;
+    const pith_encode_job *job;
+    const pith_head_use *uses;
+    size_t use_count;
+    const void **states; /* of the heads */
+    pith_str prompt;
+    int64_t prompt_rows; /* rows of a text that pooling leaves out */
+    uint64_t began; /* pith_clock_thread_ns of the calling thread, so that a busy machine does not make calls longer */
+    pith_executor_options executor; /* for runners, and the allocator of the call */
+    pith_batching batching;
+    int threads, inner_threads;
+    int32_t max_length;
+    pith_arena arena;
+    encode_worker *workers;
+    /* the window */
+    size_t first_text, count, texts_per_part;
+    pith_row *rows;
+    uint8_t *truncated;
+    size_t *order; /* texts of the window that have tokens, in the order they are run */
+    const pith_row **ordered;
+    size_t ordered_count;
+    encode_chunk *chunks;
+    size_t chunk_count;
+    atomic_size_t failed; /* the first text of the window that has failed so far; SIZE_MAX: none */
+    int64_t budget;       /* tokens of a chunk */
+    size_t window;        /* texts of a window */
+    size_t bytes;         /* of the window's texts */
+    bool side_by_side;    /* the window's chunks run at the same time */
+    bool one_by_one;      /* chunks never run at the same time */
+    uint64_t predicted;   /* times a window was predicted not to fit */
+    bool makes_runners;   /* idle ones are left alone */
+    bool gives_back;      /* the call was long for its memory, so it keeps none */
+    pith_pace pace;
+} encode_call;
+
+/* Begins a call, which pith_encode_end ends, and checks the job. Memory comes from the allocator. */
+pith_status pith_encode_begin(encode_call *c, pith_encoder *e, const pith_encode_job *job, const pith_head_use *uses,
+                              size_t count, const pith_allocator *allocator, pith_error *err);
+/* Opens the heads and makes room for workers and for a window. */
+pith_status pith_encode_open(encode_call *c, pith_error *err);
+void pith_encode_end(encode_call *c);
+/* Cuts the rows of the window into chunks. */
+pith_status pith_encode_plan_window(encode_call *c, pith_error *err);
+
+/* Notes the fault in w->fault for a text of the window. */
+void pith_encode_fail_text(encode_call *c, encode_worker *w, const pith_error *fault, size_t text);
+/* Returns the first text of the window that has failed so far; SIZE_MAX: none. */
+size_t pith_encode_first_failed(const encode_call *c);
+
+/* Sets call->prompt_rows. */
+pith_status pith_encode_count_prompt(encode_call *c, pith_error *err);
+/* A task of threads: tokenises a part of the window's texts into call->rows. */
+void pith_encode_text_part(void *call, size_t part, int worker);
+
+/* The inputs of a chunk are made in the worker's arena, and a runner is borrowed for it. */
+pith_status pith_encode_fill_chunk(pith_tensor **inputs, encode_call *c, encode_worker *w, const encode_chunk *k,
+                                   pith_error *err);
+/* Returns whether the memory that the window's chunks need is there, as far as can be told before they run. */
+bool pith_encode_fits(encode_call *c);
+/* A task of threads: runs a chunk, and hands its rows to the heads. */
+void pith_encode_chunk_part(void *call, size_t chunk, int worker);
+/* Gives the worker's runner back to the encoder, or ends it if it is not worth its memory. */
+void pith_encode_return_runner(encode_call *c, encode_worker *w);
+
+#endif

@@ -1,0 +1,32 @@
+/* collected_results.c - see collected_results.h. */
+#include "models/heads/collected_results.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+
+pith_status pith_collected_put(void **data, pith_collected *c, size_t text, size_t items, size_t item_bytes,
+                               pith_error *err) {
+    pith_collected_piece *piece = &c->pieces[text];
+    size_t bytes;
+    pith_memory_free(c->allocator, piece->data);
+    *piece = (pith_collected_piece){ .items = 0 };
+    if (pith_mul_overflows(items, item_bytes, &bytes)) return pith_fail_memory(err, SIZE_MAX);
+    piece->data = items ? pith_memory_alloc(c->allocator, bytes, 16) : NULL;
+    if (items && !piece->data) return pith_fail_memory(err, bytes);
+    piece->items = items;
+    *data = piece->data;
+    return PITH_OK;
+}
+
+size_t pith_collected_items(const pith_collected *c) {
+    size_t items = 0;
+    for (size_t i = 0; i < c->count; i++) items += c->pieces[i].items;
+    return items;
+}
+
+void pith_collected_free(pith_collected *c) {
+    for (size_t i = 0; i < c->count; i++) {
+        pith_memory_free(c->allocator, c->pieces[i].data);
+        c->pieces[i].data = NULL;
+    }
+}

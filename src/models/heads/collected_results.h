@@ -1,0 +1,27 @@
+/* collected_results.h - results of different size per text, as heads give them one by one. */
+#ifndef PITH_MODELS_HEADS_COLLECTED_RESULTS_H
+#define PITH_MODELS_HEADS_COLLECTED_RESULTS_H
+
+#include "base/memory/memory.h"
+
+typedef struct pith_collected_piece {
+    void *data; /* NULL: none */
+    size_t items;
+} pith_collected_piece;
+
+typedef struct pith_collected {
+    const pith_allocator *allocator;
+    pith_collected_piece *pieces; /* [count], one per text; zeros at first */
+    size_t count;
+} pith_collected;
+
+/* Sets *data to new memory for the result of a text, in place of one it may have. Threads may call this at the same
+ * time for different texts. */
+pith_status pith_collected_put(void **data, pith_collected *collected, size_t text, size_t items, size_t item_bytes,
+                               pith_error *err);
+/* The number of items of all texts. */
+size_t pith_collected_items(const pith_collected *collected);
+/* Frees the pieces, not the array. */
+void pith_collected_free(pith_collected *collected);
+
+#endif

@@ -1,0 +1,12 @@
+/* module_clip_model.c - CLIPModel: texts and pictures in one space. The network pools by itself. */
+#include "base/error.h"
+#include "models/modules/module_transformer.h"
+
+static pith_status clip_model_read(pith_module_reader *r, pith_str folder) {
+    bool causal;
+    PITH_TRY(pith_module_transformer_read(r, folder, &causal));
+    r->stage = PITH_STAGE_VECTOR;
+    return PITH_OK;
+}
+
+const pith_module_class pith_module_class_clip_model = { .name = "CLIPModel", .read = clip_model_read };

@@ -1,0 +1,41 @@
+/* input_ranges.h - the range of the numbers that matmuls get, over texts or tensors, for scales that are fixed beforehand;
+ * and some of these rows, to measure errors with. */
+#ifndef PITH_MODELS_QUANTIZE_INPUT_RANGES_H
+#define PITH_MODELS_QUANTIZE_INPUT_RANGES_H
+
+#include "models/encode/encoder.h"
+#include "pith/transform.h"
+
+/* Rows of a matmul that are kept. More make measured errors steadier; fewer take less memory and time. */
+enum { PITH_RANGE_ROWS = 96 };
+
+typedef struct pith_range {
+    float low, high; /* low <= 0 <= high */
+    float *rows;     /* [row_count, k], in the arena */
+    int64_t row_count;
+} pith_range;
+
+typedef struct pith_ranges {
+    /* Either texts … */
+    pith_encoder *encoder; /* NULL: tensors are run; no other call may use it meanwhile */
+    const pith_tokenizer *tokenizer;
+    const pith_calibrate_options *options;
+    /* … or tensors: [sets, inputs of the program] */
+    const pith_program *program;
+    const pith_tensor *inputs;
+    size_t sets;
+    const pith_allocator *allocator;
+    const int64_t *k; /* [count] the length of a row of each matmul */
+    size_t count;
+    void *user;
+    size_t (*find)(void *user, const pith_step *step); /* as in gram_matrices.h */
+    bool rows_only;   /* limits are not wanted: it ends when each matmul that got rows has all that are kept */
+    int32_t method;   /* a pith_range_method */
+    float percentile; /* of the numbers that are inside, such as 99.99 */
+} pith_ranges;
+
+/* ranges: [count]; a matmul without a row gets a row_count of 0. The arena gets the rows. The same texts or tensors
+ * give the same ranges on every processor and any number of threads. */
+pith_status pith_ranges_run(pith_range *ranges, const pith_ranges *job, pith_arena *arena, pith_error *err);
+
+#endif

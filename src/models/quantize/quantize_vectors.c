@@ -1,0 +1,121 @@
+/* quantize_vectors.c - see pith/quantize.h. Each row is written on its own, so a row's bytes depend on its vector alone.
+ *
+ * Formulas: sentence_transformers.quantize_embeddings of version 5.7, whose steps are computed in f32 in the same
+ * order. */
+#include "models/quantize/quantize_vectors.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/caller_options.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/half.h"
+
+/* The ranges that whole numbers stand for; flip 0x80 makes the byte of an int8 that is 128 less. */
+typedef struct smaller_scale {
+    uint8_t flip;
+    const float *ranges;
+    size_t dim;
+} smaller_scale;
+
+size_t pith_smaller_row_bytes(int32_t type, size_t dim) {
+    size_t bytes;
+    switch (type) {
+    case PITH_VECTOR_F32: return pith_mul_overflows(dim, sizeof(float), &bytes) ? 0 : bytes;
+    case PITH_VECTOR_F16: return pith_mul_overflows(dim, sizeof(uint16_t), &bytes) ? 0 : bytes;
+    case PITH_VECTOR_INT8:
+    case PITH_VECTOR_UINT8: return dim;
+    case PITH_VECTOR_BINARY:
+    case PITH_VECTOR_UBINARY: return dim / 8 + (dim % 8 != 0);
+    default: return 0;
+    }
+}
+
+static void smaller_row_f16(uint16_t *row, const float *x, size_t dim) {
+    for (size_t i = 0; i < dim; i++) row[i] = pith_f16_of_f32(x[i]);
+}
+
+static void smaller_row_bits(uint8_t *row, const float *x, size_t dim, uint8_t flip) {
+    for (size_t i = 0; i < dim; i += 8) {
+        uint8_t byte = 0;
+        for (size_t k = 0; k < 8; k++) byte = (uint8_t)(byte << 1 | (i + k < dim && x[i + k] > 0));
+        *row++ = byte ^ flip;
+    }
+}
+
+/* Returns the first component that is not a number, or dim. */
+static size_t smaller_row_bytes8(uint8_t *row, const float *x, const smaller_scale *s) {
+    for (size_t i = 0; i < s->dim; i++) {
+        const float min = s->ranges ? s->ranges[i] : -1.0f, max = s->ranges ? s->ranges[s->dim + i] : 1.0f;
+        const float step = max > min ? (max - min) / 255.0f : 1.0f;
+        if (isnan(x[i])) return i;
+        const float y = floorf((x[i] - min) / step);
+        row[i] = (uint8_t)(y < 0 ? 0 : y > 255 ? 255 : (int)y) ^ s->flip;
+    }
+    return s->dim;
+}
+
+static pith_status smaller_check_ranges(const float *ranges, size_t dim, pith_error *err) {
+    for (size_t i = 0; i < dim; i++) {
+        const float min = ranges[i], max = ranges[dim + i];
+        if (!isfinite(min) || !isfinite(max) || min > max || !isfinite(max - min))
+            return pith_fail(err, PITH_ERR_ARGUMENT,
+                             "the range of component %zu is %g to %g; give two finite numbers, the smaller one first",
+                             i, (double)min, (double)max);
+    }
+    return PITH_OK;
+}
+
+static pith_status smaller_quantize_bytes8(uint8_t *rows, const float *vectors, size_t count, const smaller_scale *s,
+                                           pith_error *err) {
+    if (s->ranges) PITH_TRY(smaller_check_ranges(s->ranges, s->dim, err));
+    for (size_t r = 0; r < count; r++) {
+        const size_t bad = smaller_row_bytes8(rows + r * s->dim, vectors + r * s->dim, s);
+        if (bad < s->dim)
+            return pith_fail(err, PITH_ERR_ARGUMENT, "component %zu of vector %zu is not a number", bad, r);
+    }
+    return PITH_OK;
+}
+
+pith_status pith_smaller_quantize(void *rows, const float *vectors, size_t count, size_t dim,
+                                  const pith_quantize_options *options, pith_error *err) {
+    pith_quantize_options o = PITH_QUANTIZE_OPTIONS_INIT;
+    size_t bytes, all;
+    PITH_TAKE_OPTIONS(o, options, err);
+    if (o.type < PITH_VECTOR_F32 || o.type > PITH_VECTOR_UBINARY)
+        return pith_fail(err, PITH_ERR_ARGUMENT, "type is %d, which is not a PITH_VECTOR_* value", (int)o.type);
+    bytes = pith_smaller_row_bytes(o.type, dim);
+    if (!dim || !bytes || pith_mul_overflows(dim, 2 * sizeof(float), &all) || pith_mul_overflows(all, count, &all))
+        return pith_fail(err, PITH_ERR_ARGUMENT, "%zu vectors of %zu components: %s", count, dim,
+                         dim ? "they are more than memory can hold" : "there must be one or more");
+    const smaller_scale scale = { o.type == PITH_VECTOR_INT8 ? 0x80 : 0, o.ranges, dim };
+    if (o.type == PITH_VECTOR_INT8 || o.type == PITH_VECTOR_UINT8)
+        return smaller_quantize_bytes8(rows, vectors, count, &scale, err);
+    for (size_t r = 0; r < count; r++) {
+        char *row = (char *)rows + r * bytes;
+        const float *x = vectors + r * dim;
+        if (o.type == PITH_VECTOR_F32)
+            memcpy(row, x, bytes);
+        else if (o.type == PITH_VECTOR_F16)
+            smaller_row_f16((uint16_t *)(void *)row, x, dim);
+        else
+            smaller_row_bits((uint8_t *)row, x, dim, o.type == PITH_VECTOR_BINARY ? 0x80 : 0);
+    }
+    return PITH_OK;
+}
+
+pith_status pith_smaller_ranges(float *ranges, const float *vectors, size_t count, size_t dim, pith_error *err) {
+    if (!count || !dim) return pith_fail(err, PITH_ERR_ARGUMENT, "ranges need one vector of one component or more");
+    for (size_t i = 0; i < count * dim; i++)
+        if (!isfinite(vectors[i]))
+            return pith_fail(err, PITH_ERR_ARGUMENT, "component %zu of vector %zu is not finite", i % dim, i / dim);
+    for (size_t i = 0; i < dim; i++) ranges[i] = ranges[dim + i] = vectors[i];
+    for (size_t r = 1; r < count; r++)
+        for (size_t i = 0; i < dim; i++) {
+            const float x = vectors[r * dim + i];
+            if (x < ranges[i]) ranges[i] = x;
+            if (x > ranges[dim + i]) ranges[dim + i] = x;
+        }
+    return PITH_OK;
+}

@@ -1,0 +1,17 @@
+/* save_heads.h - the section "heads" of a compiled file: one graph for packed texts with every output that a head
+ * reads. The graph of a view is what some of these outputs need of it. */
+#ifndef PITH_MODELS_SAVE_SAVE_HEADS_H
+#define PITH_MODELS_SAVE_SAVE_HEADS_H
+
+#include "formats/compiled/weights.h"
+#include "formats/compiled/wire_bytes.h"
+#include "models/model.h"
+
+/* Writes nothing if no head reads more than the output of dense vectors. *program holds what the weights point to. */
+pith_status pith_saved_write_heads(pith_bytes_out *out, pith_program *program, pith_weights_out *weights,
+                                   const pith_model *model, pith_error *err);
+/* Makes the graph of these outputs of the model, ascending; NULL if the file has not all of them. */
+pith_status pith_saved_read_heads(pith_graph **graph, const pith_model *model, const int *outputs, size_t count,
+                                  pith_arena *arena, pith_error *err);
+
+#endif

@@ -1,0 +1,24 @@
+/* task_bge_m3.c - BGE-M3's two heads beside its network: a weight per token, and vectors of tokens.
+ *
+ * They are in files of their own, sparse_linear.pt and colbert_linear.pt, which hf_build.c reads beside the network's
+ * weights. Source: FlagEmbedding, inference/embedder/encoder_only/m3.py: sparse = relu(linear(x)), colbert = linear(x)
+ * without the first token, which the head leaves out. */
+#include "models/tasks/task.h"
+
+static pith_value *task_bge_m3_sparse(pith_hf_builder *b, pith_value *x) {
+    static const pith_hf_task_layers form = { .out = "sparse_linear" };
+    if (!pith_hf_task_has(b, form.out, ".weight")) return NULL;
+    return PITH_HF_PUT(b, "Relu", pith_hf_task_classify(b, &form, x));
+}
+
+static pith_value *task_bge_m3_colbert(pith_hf_builder *b, pith_value *x) {
+    static const pith_hf_task_layers form = { .out = "colbert_linear" };
+    return pith_hf_task_has(b, form.out, ".weight") ? pith_hf_task_classify(b, &form, x) : NULL;
+}
+
+const pith_hf_task pith_hf_task_bge_m3_sparse = { .suffix = "Model",
+                                                  .output = "sparse_vecs",
+                                                  .build = task_bge_m3_sparse };
+const pith_hf_task pith_hf_task_bge_m3_colbert = { .suffix = "Model",
+                                                   .output = "pith.colbert_vecs",
+                                                   .build = task_bge_m3_colbert };

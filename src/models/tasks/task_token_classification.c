@@ -1,0 +1,31 @@
+/* task_token_classification.c - one row of logits per token: [batch, sequence, labels].
+ *
+ * Source: …ForTokenClassification of transformers' modeling files. */
+#include "models/tasks/task.h"
+
+static const pith_hf_task_layers forms[] = {
+    { "albert", .out = "classifier" },
+    { "bert", .out = "classifier" },
+    { "camembert", .out = "classifier" },
+    { "deberta-v2", .out = "classifier" },
+    { "distilbert", .out = "classifier" },
+    { "electra", .out = "classifier" },
+    { "modernbert", .dense = "head.dense", .act = "gelu", .act_setting = "classifier_activation", .norm = "head.norm",
+      .out = "classifier", .bias_setting = "classifier_bias" },
+    { "mpnet", .out = "classifier" },
+    { "new", .out = "classifier" },
+    { "qwen2", .out = "score" },
+    { "qwen3", .out = "score" },
+    { "roberta", .out = "classifier" },
+    { "xlm-roberta", .out = "classifier" },
+};
+
+static pith_value *task_token_classification(pith_hf_builder *b, pith_value *x) {
+    const pith_hf_task_layers *form = pith_hf_task_find(b, forms, sizeof forms / sizeof *forms);
+    if (!form) return NULL;
+    return pith_hf_task_classify(b, form, pith_hf_task_transform(b, form, x, b->config->hidden_size));
+}
+
+const pith_hf_task pith_hf_task_token_classification = { .suffix = "ForTokenClassification",
+                                                         .output = "logits",
+                                                         .build = task_token_classification };

@@ -1,0 +1,22 @@
+/* database.h - what stands behind the public functions of databases. */
+#ifndef PITH_TABLES_DATABASE_DATABASE_H
+#define PITH_TABLES_DATABASE_DATABASE_H
+
+#include "pith/relational.h"
+#include "tables/database/rdb.h"
+
+struct pith_database {
+    pith_allocator allocator;
+    pith_rdb rdb;
+};
+
+pith_status pith_database_draft_run(const char *source, void (*write)(void *user, const char *text, size_t size),
+                                    void *user, pith_error *err);
+pith_status pith_database_make_run(const char *source, const pith_database_options *options,
+                                   int (*write)(void *user, const void *data, size_t size), void *user,
+                                   pith_error *err);
+pith_status pith_database_open_run(pith_database **database, const char *path, const pith_allocator *allocator,
+                                   pith_error *err);
+void pith_database_free(pith_database *database);
+
+#endif

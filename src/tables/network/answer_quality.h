@@ -1,0 +1,12 @@
+/* answer_quality.h - how well answers fit what is true, whoever gives them. */
+#ifndef PITH_TABLES_NETWORK_ANSWER_QUALITY_H
+#define PITH_TABLES_NETWORK_ANSWER_QUALITY_H
+
+#include "tables/network/task_target.h"
+
+/* Fills all of metrics: NaN where a member does not go with the kind of target, or there are no rows. answers are
+ * [count][outputs]: logits, numbers in the target's units, shares. Scratch is taken from the arena and given back. */
+pith_status pith_measure_run(pith_relational_metrics *metrics, const pith_target *target, const double *answers,
+                             const uint32_t *rows, size_t count, pith_arena *arena, pith_error *err);
+
+#endif

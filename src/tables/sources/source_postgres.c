@@ -1,0 +1,382 @@
+/* source_postgres.c - the tables of a PostgreSQL database, with the keys that it declares. They are read by cursors in
+ * one read-only transaction that sees one snapshot. The tables are those of the current schema (search_path); views and
+ * partitions are left out, partitioned tables are not. libpq is loaded when the first such source is opened; it takes
+ * what the address does not say from its own environment variables and files. */
+#include <pthread.h>
+#include <strings.h>
+
+#include "base/error.h"
+#include "base/os/shared_library.h"
+#include "base/str.h"
+#include "tables/sources/source.h"
+
+enum { PG_CONNECTED = 0, PG_COMMAND_OK = 1, PG_ROWS_OK = 2, PG_BYTES = 17 /* the type bytea */ };
+
+/* PQconninfoOption; a list ends with the keyword NULL. */
+typedef struct pg_option {
+    char *keyword, *variable, *compiled, *value, *label, *shown;
+    int size;
+} pg_option;
+
+/* Functions of libpq-fe.h. Connections and results are void pointers. */
+typedef struct pg_library {
+    pg_option *(*parse)(const char *address, char **message);
+    void (*options_free)(pg_option *options);
+    void (*memory_free)(void *memory);
+    void *(*connect)(const char *address);
+    int (*status)(void *connection);
+    char *(*error)(void *connection);
+    void (*finish)(void *connection);
+    void *(*exec)(void *connection, const char *sql, int count, const unsigned *types, const char *const *values,
+                  const int *lengths, const int *formats, int result_format);
+    int (*result_status)(void *result);
+    int (*rows)(void *result);
+    int (*columns)(void *result);
+    char *(*name)(void *result, int column);
+    unsigned (*type)(void *result, int column);
+    char *(*value)(void *result, int row, int column);
+    int (*length)(void *result, int row, int column);
+    int (*is_null)(void *result, int row, int column);
+    void (*clear)(void *result);
+    char *(*database)(void *connection);
+    void *(*on_notice)(void *connection, void (*each)(void *user, const char *text), void *user);
+} pg_library;
+
+typedef struct pg_source {
+    void *connection;
+    const char *path;   /* the address without its password */
+    pg_option *options; /* of the address */
+} pg_source;
+
+static pg_library pg;
+static pthread_mutex_t pg_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static pith_status pg_find(pith_error *err) {
+    static const char *const names[] = { "libpq.so.5", "libpq.so" };
+    PITH_TRY(pith_library_safe(err));
+    void *library = pith_library_load(names, sizeof names / sizeof *names);
+    pg_library l;
+    const struct {
+        void *function;
+        const char *name;
+    } wanted[] = {
+        { &l.parse, "PQconninfoParse" },
+        { &l.options_free, "PQconninfoFree" },
+        { &l.memory_free, "PQfreemem" },
+        { &l.connect, "PQconnectdb" },
+        { &l.status, "PQstatus" },
+        { &l.error, "PQerrorMessage" },
+        { &l.finish, "PQfinish" },
+        { &l.exec, "PQexecParams" },
+        { &l.result_status, "PQresultStatus" },
+        { &l.rows, "PQntuples" },
+        { &l.columns, "PQnfields" },
+        { &l.name, "PQfname" },
+        { &l.type, "PQftype" },
+        { &l.value, "PQgetvalue" },
+        { &l.length, "PQgetlength" },
+        { &l.is_null, "PQgetisnull" },
+        { &l.clear, "PQclear" },
+        { &l.database, "PQdb" },
+        { &l.on_notice, "PQsetNoticeProcessor" },
+    };
+    if (!library)
+        return pith_fail(err, PITH_ERR_NOT_FOUND,
+                         "a PostgreSQL source needs libpq, which is not installed; install it (Debian: apt-get install "
+                         "libpq5)");
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        if (!pith_library_find(wanted[i].function, library, wanted[i].name))
+            return pith_fail(err, PITH_ERR_UNSUPPORTED, "libpq is here, but lacks %s", wanted[i].name);
+    pg = l;
+    return PITH_OK;
+}
+
+static pith_status pg_load(pith_error *err) {
+    pthread_mutex_lock(&pg_lock);
+    const pith_status status = pg.connect ? PITH_OK : pg_find(err);
+    pthread_mutex_unlock(&pg_lock);
+    return status;
+}
+
+/* The bytes of the scheme and "//", in any case, or 0. */
+static size_t postgres_scheme(const char *path) {
+    return !strncasecmp(path, "postgresql://", 13) ? 13 : !strncasecmp(path, "postgres://", 11) ? 11 : 0;
+}
+
+static bool postgres_takes(const char *path) { return postgres_scheme(path) != 0; }
+
+static void postgres_notice(void *user, const char *text) { (void)user, (void)text; }
+
+static bool postgres_secret(const pg_option *o) {
+    return o->value && *o->value && (strstr(o->keyword, "password") || (o->shown && *o->shown == '*'));
+}
+
+/* Overwrites what occurs in the text. */
+static void postgres_hide(char *text, const char *secret) {
+    for (char *at = text; (at = strstr(at, secret)) != NULL;) memset(at, '*', strlen(secret));
+}
+
+/* The last message of the server in one line, without passwords. */
+static pith_status postgres_fail(pith_table_source *source, const char *path, pith_error *err) {
+    const pg_source *p = source->state;
+    const pith_str text = pith_arena_str(source->arena, pith_str_of(pg.error(p->connection)));
+    if (!text.data) return pith_fail_memory(err, 64);
+    char *message = (char *)(uintptr_t)text.data;
+    for (const pg_option *o = p->options; o->keyword; o++)
+        if (postgres_secret(o)) postgres_hide(message, o->value);
+    size_t n = text.size;
+    for (char *m = message; *m; m++)
+        if (*m == '\n') *m = ' ';
+    while (n && message[n - 1] == ' ') n--;
+    message[n] = 0;
+    return pith_fail(err, PITH_ERR_FORMAT, "%s: %s", path, message);
+}
+
+static pith_status postgres_run(pith_table_source *source, const char *sql, const char *path, pith_error *err) {
+    const pg_source *p = source->state;
+    void *result = pg.exec(p->connection, sql, 0, NULL, NULL, NULL, NULL, 0);
+    const int status = result ? pg.result_status(result) : -1;
+    pg.clear(result);
+    return status == PG_COMMAND_OK || status == PG_ROWS_OK ? PITH_OK : postgres_fail(source, path, err);
+}
+
+/* What makes texts of values independent of the server's settings. */
+static const char *const postgres_settings[] = { "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+                                                 "SET LOCAL client_encoding = 'UTF8'",
+                                                 "SET LOCAL timezone = 'UTC'",
+                                                 "SET LOCAL datestyle = 'ISO, YMD'",
+                                                 "SET LOCAL extra_float_digits = 3",
+                                                 "SET LOCAL statement_timeout = '10min'" };
+
+static void postgres_close(pith_table_source *source) {
+    const pg_source *p = source->state;
+    pg.finish(p->connection);
+    pg.options_free(p->options);
+}
+
+/* Takes the address apart. Messages of libpq about one that cannot be read quote it, so none is shown. */
+static pith_status postgres_parse(pg_source *p, const char *address, const char *shown, pith_error *err) {
+    const char *begin = address + postgres_scheme(address), *end = begin + strcspn(begin, "/");
+    char *message = NULL;
+    p->options = pg.parse(address, &message);
+    pg.memory_free(message);
+    /* "me:pa/ss@host": to libpq the host is me; of "me:p@ss@host" it is ss@host. */
+    bool right = p->options && !memchr(end, '@', strcspn(end, "?"));
+    for (const pg_option *o = p->options; right && o->keyword; o++)
+        if (!strcmp(o->keyword, "host") && o->value)
+            right = !strchr(o->value, '@');
+        else if (!strcmp(o->keyword, "port") && o->value)
+            right = !o->value[strspn(o->value, "0123456789,")];
+    if (right) return PITH_OK;
+    pg.options_free(p->options);
+    return pith_fail(err, PITH_ERR_FORMAT,
+                     "%s: the address cannot be read; in a user's name or a password write %% as %%25, / as %%2F, @ as "
+                     "%%40, : as %%3A and ? as %%3F",
+                     shown);
+}
+
+static pith_status postgres_open(pith_table_source *source, pith_error *err) {
+    pg_source *p = pith_arena_array(source->arena, 1, sizeof *p);
+    const pith_str shown = pith_source_shown(source->arena, source->path);
+    const pith_str address = pith_arena_str(source->arena, pith_str_of(source->path));
+    pith_status status = PITH_OK;
+    if (!p || !shown.data || !address.data) return pith_fail_memory(err, sizeof *p);
+    for (char *c = (char *)(uintptr_t)address.data; *c != ':'; c++)
+        *c |= 32; /* libpq knows the scheme in small letters */
+    PITH_TRY(pg_load(err));
+    PITH_TRY(postgres_parse(p, address.data, shown.data, err));
+    p->connection = pg.connect(address.data);
+    if (!p->connection) {
+        pg.options_free(p->options);
+        return pith_fail_memory(err, 0);
+    }
+    source->state = p;
+    source->path = p->path = shown.data;
+    pg.on_notice(p->connection, postgres_notice, NULL);
+    if (pg.status(p->connection) != PG_CONNECTED) status = postgres_fail(source, p->path, err);
+    for (size_t i = 0; !status && i < sizeof postgres_settings / sizeof *postgres_settings; i++)
+        status = postgres_run(source, postgres_settings[i], p->path, err);
+    if (status) postgres_close(source);
+    return status;
+}
+
+/* ---- rows as text ---- */
+
+static pith_status postgres_names(pith_text_table *t, void *result, pith_arena *arena, pith_error *err) {
+    t->columns = (size_t)pg.columns(result);
+    if (!t->columns) return pith_fail(err, PITH_ERR_FORMAT, "%s gives no columns", t->path);
+    t->names = pith_arena_array(arena, t->columns, sizeof *t->names);
+    t->blobs = pith_arena_array(arena, t->columns, sizeof *t->blobs);
+    if (!t->names || !t->blobs) return pith_fail_memory(err, t->columns * sizeof *t->names);
+    for (size_t c = 0; c < t->columns; c++) {
+        t->names[c] = pith_arena_str(arena, pith_str_of(pg.name(result, (int)c)));
+        if (!t->names[c].data) return pith_fail_memory(err, 64);
+        for (size_t k = 0; k < c; k++)
+            if (pith_str_eq(t->names[k], t->names[c]))
+                return pith_fail(err, PITH_ERR_FORMAT, "%s: columns %zu and %zu are both named '" PITH_STR_FMT "'",
+                                 t->path, k + 1, c + 1, PITH_STR_ARG(t->names[c]));
+    }
+    return PITH_OK;
+}
+
+/* Appends the rows of a result. */
+static pith_status postgres_rows(pith_text_table *t, size_t *room, void *result, pith_arena *arena, pith_error *err) {
+    const int rows = pg.rows(result);
+    for (int r = 0; r < rows; r++) {
+        if (!pith_text_table_room(t, room, arena)) return pith_fail_memory(err, *room * sizeof *t->cells);
+        if (t->rows >= PITH_TEXT_ROWS)
+            return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s has more than %u rows", t->path, PITH_TEXT_ROWS);
+        for (size_t c = 0; c < t->columns; c++) {
+            pith_str *cell = &t->cells[t->rows * t->columns + c];
+            const pith_str value = { pg.value(result, r, (int)c), (size_t)pg.length(result, r, (int)c) };
+            *cell = (pith_str){ "", 0 };
+            if (pg.is_null(result, r, (int)c)) continue;
+            if (pg.type(result, (int)c) == PG_BYTES) {
+                if (!t->blobs[c]) t->blobs[c] = t->rows + 1;
+            } else if (value.size) {
+                *cell = pith_arena_str(arena, value);
+                if (!cell->data) return pith_fail_memory(err, value.size);
+            }
+        }
+        t->rows++;
+    }
+    return PITH_OK;
+}
+
+static pith_status postgres_fetch(pith_text_table *t, pith_table_source *source, pith_error *err) {
+    const pg_source *p = source->state;
+    size_t room = 0;
+    for (bool more = true; more;) {
+        void *result = pg.exec(p->connection, "FETCH 10000 FROM pith_rows", 0, NULL, NULL, NULL, NULL, 0);
+        pith_status status =
+            result && pg.result_status(result) == PG_ROWS_OK ? PITH_OK : postgres_fail(source, t->path, err);
+        if (!status && !t->names) status = postgres_names(t, result, source->arena, err);
+        if (!status) status = postgres_rows(t, &room, result, source->arena, err);
+        more = !status && pg.rows(result) > 0;
+        pg.clear(result);
+        if (status) return status;
+    }
+    if (!t->cells && !pith_text_table_room(t, &room, source->arena)) return pith_fail_memory(err, 64);
+    return PITH_OK;
+}
+
+/* Reads all rows of a query; $1 is `name`, if there is one. */
+static pith_status postgres_read_rows(pith_text_table *table, pith_table_source *source, const char *sql,
+                                      const char *name, const char *path, pith_error *err) {
+    const pg_source *p = source->state;
+    pith_text_table t = { .path = path };
+    const pith_str declare = pith_arena_printf(source->arena, "DECLARE pith_rows NO SCROLL CURSOR FOR %s", sql);
+    if (!declare.data) return pith_fail_memory(err, strlen(sql));
+    void *result = pg.exec(p->connection, declare.data, name ? 1 : 0, NULL, &name, NULL, NULL, 0);
+    const bool done = result && pg.result_status(result) == PG_COMMAND_OK;
+    pg.clear(result);
+    if (!done) return postgres_fail(source, path, err);
+    PITH_TRY(postgres_fetch(&t, source, err));
+    PITH_TRY(postgres_run(source, "CLOSE pith_rows", path, err));
+    *table = t;
+    return PITH_OK;
+}
+
+/* ---- what is declared ---- */
+
+#define POSTGRES_TABLE                                                                                                 \
+    "(SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() "  \
+    "AND c.relname = $1 AND c.relkind IN ('r', 'p'))"
+
+static pith_declared postgres_declared(pith_str category) {
+    if (pith_str_is(category, "B")) return PITH_DECLARED_BOOLEAN;
+    return pith_str_is(category, "N") || pith_str_is(category, "D") ? PITH_DECLARED_NOTHING : PITH_DECLARED_TEXT;
+}
+
+static pith_status postgres_columns(pith_source_table *to, pith_table_source *source, pith_error *err) {
+    pith_text_table t;
+    const pith_str name = pith_arena_str(source->arena, to->name);
+    if (!name.data) return pith_fail_memory(err, to->name.size);
+    PITH_TRY(postgres_read_rows(&t, source,
+                                "SELECT a.attname, y.typcategory::text AS category, coalesce(array_position(k.conkey, "
+                                "a.attnum), 0) AS key FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid LEFT "
+                                "JOIN pg_constraint k ON k.conrelid = a.attrelid AND k.contype = 'p' WHERE a.attrelid "
+                                "= " POSTGRES_TABLE " AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
+                                name.data, source->path, err));
+    return pith_source_take_columns(to, &t, postgres_declared, source->arena, err);
+}
+
+static pith_status postgres_links(pith_source_table *to, pith_table_source *source, pith_error *err) {
+    pith_text_table t;
+    const pith_str name = pith_arena_str(source->arena, to->name);
+    if (!name.data) return pith_fail_memory(err, to->name.size);
+    PITH_TRY(
+        postgres_read_rows(&t, source,
+                           "SELECT k.conname, p.relname, a.attname, b.attname AS other FROM pg_constraint k JOIN "
+                           "pg_class p ON p.oid = k.confrelid JOIN LATERAL unnest(k.conkey, k.confkey) WITH "
+                           "ORDINALITY u(own, other, n) ON true JOIN pg_attribute a ON a.attrelid = k.conrelid "
+                           "AND a.attnum = u.own JOIN pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = "
+                           "u.other WHERE k.contype = 'f' AND NOT p.relispartition AND k.conrelid = " POSTGRES_TABLE
+                           " ORDER BY k.conname, k.oid, u.n",
+                           name.data, source->path, err));
+    for (size_t r = 0; r < t.rows; r++) {
+        const pith_str *row = &t.cells[r * 4];
+        pith_link_schema *link;
+        PITH_TRY(pith_source_take_link(&link, to, &t, r, source->arena, err));
+        link->columns.items[link->columns.count++] = row[2];
+        link->parent_columns.items[link->parent_columns.count++] = row[3];
+    }
+    return PITH_OK;
+}
+
+static pith_status postgres_list(pith_source_table **tables, size_t *count, pith_table_source *source,
+                                 pith_error *err) {
+    pith_text_table t;
+    PITH_TRY(postgres_read_rows(&t, source,
+                                "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE "
+                                "n.nspname = current_schema() AND c.relkind IN ('r', 'p') AND NOT c.relispartition "
+                                "ORDER BY c.relname COLLATE \"C\"",
+                                NULL, source->path, err));
+    pith_source_table *list = pith_arena_array(source->arena, t.rows + 1, sizeof *list);
+    if (!list) return pith_fail_memory(err, t.rows * sizeof *list);
+    if (!t.rows)
+        return pith_fail(err, PITH_ERR_NOT_FOUND, "%s: the current schema holds no table; search_path names it",
+                         source->path);
+    for (size_t i = 0; i < t.rows; i++) {
+        list[i].name = list[i].file = t.cells[i];
+        PITH_TRY(postgres_columns(&list[i], source, err));
+        PITH_TRY(postgres_links(&list[i], source, err));
+    }
+    *tables = list;
+    *count = t.rows;
+    return PITH_OK;
+}
+
+/* Rows come in the order of their primary key, or without one as they lie on the disk. */
+static pith_status postgres_read(pith_text_table *table, pith_table_source *source, pith_str file, pith_error *err) {
+    pith_source_table about = { .name = file };
+    const pith_str quoted = pith_source_quoted(source->arena, file);
+    const pith_str path = pith_arena_printf(source->arena, "%s, table " PITH_STR_FMT, source->path, PITH_STR_ARG(file));
+    pith_str order = PITH_STR("tableoid, ctid");
+    PITH_TRY(postgres_columns(&about, source, err));
+    if (!about.columns.count)
+        return pith_fail(err, PITH_ERR_NOT_FOUND, "%s has no table '" PITH_STR_FMT "'", source->path,
+                         PITH_STR_ARG(file));
+    for (size_t i = 0; order.data && i < about.primary_key.count; i++) {
+        const pith_str name = pith_source_quoted(source->arena, about.primary_key.items[i]);
+        if (!name.data) return pith_fail_memory(err, 64);
+        order = i ? pith_arena_printf(source->arena, "%s, %s", order.data, name.data) : name;
+    }
+    if (!quoted.data || !path.data || !order.data) return pith_fail_memory(err, file.size);
+    const pith_str sql = pith_arena_printf(source->arena, "SELECT * FROM %s ORDER BY %s", quoted.data, order.data);
+    if (!sql.data) return pith_fail_memory(err, file.size);
+    return postgres_read_rows(table, source, sql.data, NULL, path.data, err);
+}
+
+/* The protocol takes one statement alone, and the transaction cannot write. */
+static pith_status postgres_select(pith_text_table *result, pith_table_source *source, const char *sql,
+                                   const char *path, pith_error *err) {
+    return postgres_read_rows(result, source, sql, NULL, path, err);
+}
+
+const pith_source_kind pith_source_kind_postgres = { .takes = postgres_takes,
+                                                     .open = postgres_open,
+                                                     .list = postgres_list,
+                                                     .read = postgres_read,
+                                                     .query = postgres_select,
+                                                     .close = postgres_close };

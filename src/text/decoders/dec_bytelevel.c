@@ -1,0 +1,39 @@
+/* dec_bytelevel.c - the decoder ByteLevel: characters become the bytes they spell, and those become text. Bytes that
+ * are not UTF-8 become U+FFFD. */
+#include "text/byte_spelling.h"
+#include "text/decoders/decode.h"
+
+/* How many of the bytes begin one character: its length if valid, else that of the longest start of a valid one. */
+static size_t character_size(const unsigned char *p, size_t size, bool *valid) {
+    size_t wanted = p[0] < 0x80 ? 1 : p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : p[0] < 0xF5 ? 4 : 0;
+    unsigned low = p[0] == 0xE0 ? 0xA0 : p[0] == 0xF0 ? 0x90 : 0x80;
+    unsigned high = p[0] == 0xED ? 0x9F : p[0] == 0xF4 ? 0x8F : 0xBF;
+    size_t n = 1;
+    for (; n < wanted && n < size && p[n] >= low && p[n] <= high; n++) {
+        low = 0x80;
+        high = 0xBF;
+    }
+    *valid = n == wanted;
+    return n;
+}
+
+static pith_status dec_bytelevel_run(const void *self, pith_decoding *d) {
+    (void)self;
+    size_t most = 0, size = 0, out_size = 0;
+    for (size_t i = 0; i < d->count; i++) most += d->tokens[i].size;
+    char *bytes = pith_arena_alloc(d->arena, most), *out = pith_arena_alloc(d->arena, 3 * most);
+    if (!bytes || !out) return pith_fail_memory(d->err, 4 * most);
+    for (size_t i = 0; i < d->count; i++) size += pith_bytes_of_token(bytes + size, d->tokens[i]);
+    for (size_t i = 0; i < size;) {
+        bool valid;
+        size_t n = character_size((const unsigned char *)bytes + i, size - i, &valid);
+        memcpy(out + out_size, valid ? bytes + i : "\xEF\xBF\xBD", valid ? n : 3);
+        out_size += valid ? n : 3;
+        i += n;
+    }
+    d->tokens[0] = (pith_str){ out, out_size };
+    d->count = 1;
+    return PITH_OK;
+}
+
+const pith_decoder_desc pith_decoder_ByteLevel = { .name = "ByteLevel", .run = dec_bytelevel_run };

@@ -1,0 +1,50 @@
+/* dec_metaspace.c - the decoder Metaspace: the visible character becomes a space again. The first token loses its own,
+ * unless none was put there. */
+#include "text/decoders/decode.h"
+#include "text/sources/key_report.h"
+
+typedef struct metaspace {
+    pith_str mark;
+    bool keep_first;
+} metaspace;
+
+static pith_status dec_metaspace_run(const void *self, pith_decoding *d) {
+    const metaspace *step = self;
+    for (size_t i = 0; i < d->count; i++) {
+        pith_str with = i || step->keep_first ? PITH_STR(" ") : PITH_STR("");
+        if (!pith_decoding_replace(d, &d->tokens[i], step->mark, with)) return PITH_ERR_MEMORY;
+    }
+    return PITH_OK;
+}
+
+static void dec_metaspace_parse(const void **self, pith_json *j, pith_loader *loader) {
+    metaspace *step = pith_arena_array(loader->arena, 1, sizeof *step);
+    pith_str key;
+    if (!step) {
+        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        return;
+    }
+    step->mark = PITH_STR("\xE2\x96\x81");
+    bool has_scheme = false;
+    pith_json_object(j);
+    while (pith_json_next_key(j, &key)) {
+        if (pith_json_null(j)) continue;
+        if (pith_str_is(key, "replacement")) {
+            step->mark = pith_json_copy(j, loader->arena, pith_json_string(j));
+            if (!step->mark.size) pith_json_fail(j, PITH_ERR_FORMAT, "the replacement is empty");
+        } else if (pith_str_is(key, "prepend_scheme")) {
+            step->keep_first = pith_str_is(pith_json_string(j), "never");
+            has_scheme = true;
+        } else if (pith_str_is(key, "add_prefix_space")) {
+            bool prefix = pith_json_bool(j);
+            if (!has_scheme) step->keep_first = !prefix;
+        } else {
+            pith_key_other(j, loader, key, "split str_rep");
+        }
+    }
+    *self = step;
+}
+
+const pith_decoder_desc pith_decoder_Metaspace = { .name = "Metaspace",
+                                                   .parse = dec_metaspace_parse,
+                                                   .run = dec_metaspace_run };

@@ -1,0 +1,302 @@
+/* bert_fused.c - BertNormalizer, BertPreTokenizer and WordPiece in one pass over the raw text, without tables of
+ * offsets.
+ *
+ * What normalising and splitting do to a character depends on that character alone: it is dropped, ends a word, is a
+ * word of its own (with a known id), or adds a few bytes to the current word. ASCII has tables. Other characters have
+ * pages of 256 entries, made when first needed and shared by all threads. The exception are marks that survive and
+ * would be reordered: a text with one of those goes through the steps instead (enc->unfused). */
+#include <stdatomic.h>
+
+#include "text/models/bert.h"
+#include "base/unicode/tokenizer_characters.h"
+#include "text/models/wordpiece.h"
+
+enum { WORD, DROP, SPACE, ALONE, REORDERED };
+
+/* Characters below this have pages. Those above are rare and are computed each time. */
+#define PAGED 0x20000u
+/* The longest max_input_chars_per_word for which the fused form is used; it bounds the buffers below. BERT has 100. */
+#define CHARS_MAX 512
+/* Bytes of a word: 4 per character, one character over the maximum, and the expansion of the last one. */
+#define WORD_BYTES (4 * (CHARS_MAX + 1) + 16)
+
+typedef struct entry {
+    uint8_t kind;
+    uint8_t size;  /* WORD: bytes it adds */
+    uint8_t chars; /* WORD: characters it adds */
+    union {
+        char bytes[12]; /* WORD: three letters of a Hangul syllable are 9, and one character more must fit after 8 */
+        int32_t id;     /* ALONE */
+    };
+} entry;
+
+typedef struct page {
+    entry entries[256];
+} page;
+
+typedef struct fused {
+    const pith_wordpiece *model;
+    pith_bert_options clean;
+    bool strip, lowercase;
+    uint8_t kind[128];
+    uint8_t fold[256]; /* the byte a word gets, 0 where the character is no part of one or not ASCII */
+    int32_t alone[128];
+    _Atomic(page *) *pages; /* [PAGED / 256] */
+} fused;
+
+/* ---- characters ---- */
+
+static int32_t lone_id(const fused *f, const char *bytes, size_t size) {
+    int32_t id = f->model->max_chars ? pith_vocab_id(&f->model->vocab, (pith_str){ bytes, size }) : -1;
+    return id >= 0 ? id : f->model->unk_id;
+}
+
+static void classify(const fused *f, uint32_t c, entry *e) {
+    uint32_t d[PITH_DECOMPOSITION_MAX];
+    size_t n = 1;
+    *e = (entry){ .kind = DROP };
+    if (f->clean.clean_text) {
+        bool blank = c == '\t' || c == '\n' || c == '\r';
+        if (c == 0 || c == 0xFFFD || (!blank && pith_char_is_other(c))) return;
+    }
+    if (pith_char_is_space(c)) {
+        e->kind = SPACE;
+        return;
+    }
+    d[0] = c;
+    if (f->strip) n = pith_char_decompose(c, d);
+    size_t words = 0, size = 0, chars = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t lower[2] = { d[i], 0 };
+        size_t k = 1;
+        if (f->strip && pith_char_is_nonspacing(d[i])) continue;
+        if (f->strip && pith_char_combining_class(d[i])) e->kind = REORDERED;
+        if (f->lowercase) k = pith_char_lower(d[i], lower);
+        for (size_t x = 0; x < k; x++) {
+            if (size + 4 > sizeof e->bytes) {
+                e->kind = REORDERED;
+                return;
+            }
+            words += !pith_char_is_space(lower[x]) && !pith_char_is_punctuation(lower[x]);
+            size += pith_utf8_put(e->bytes + size, lower[x]);
+            chars++;
+        }
+    }
+    if (e->kind == REORDERED || chars == 0) return;
+    if (words == chars && !(f->clean.chinese_chars && pith_char_is_ideograph(c))) {
+        e->kind = WORD;
+        e->size = (uint8_t)size;
+        e->chars = (uint8_t)chars;
+    } else if (chars == 1) {
+        e->kind = ALONE;
+        e->id = lone_id(f, e->bytes, size);
+    } else
+        e->kind = REORDERED;
+}
+
+static const entry *bert_fused_look_up(const fused *f, pith_encoding *enc, uint32_t c, entry *own) {
+    if (c < PAGED) {
+        _Atomic(page *) *place = &f->pages[c / 256];
+        page *p = atomic_load_explicit(place, memory_order_acquire);
+        if (p) return &p->entries[c % 256];
+        p = pith_memory_alloc(enc->tokenizer->allocator, sizeof *p, 64);
+        if (p) {
+            for (uint32_t i = 0; i < 256; i++) classify(f, c / 256 * 256 + i, &p->entries[i]);
+            page *theirs = NULL;
+            if (atomic_compare_exchange_strong(place, &theirs, p)) return &p->entries[c % 256];
+            pith_memory_free(enc->tokenizer->allocator, p);
+            return &theirs->entries[c % 256];
+        }
+        enc->out_of_memory = true;
+    }
+    classify(f, c, own);
+    return own;
+}
+
+/* ---- words ---- */
+
+typedef struct word {
+    uint32_t size, chars;
+    uint64_t hash;
+    uint32_t first, last; /* where its first and last characters begin in the source */
+    char bytes[WORD_BYTES];
+    uint32_t origin[WORD_BYTES];
+} word;
+
+static uint32_t char_end(const char *text, uint32_t at) {
+    unsigned char b = (unsigned char)text[at];
+    return at + (b < 0x80 ? 1 : b < 0xE0 ? 2 : b < 0xF0 ? 3 : 4);
+}
+
+static pith_status put_pieces(const fused *f, pith_encoding *enc, const word *w) {
+    const char *text = enc->source.data;
+    uint64_t hashes[WORD_BYTES + 1];
+    int32_t ids[WORD_BYTES];
+    uint32_t ends[WORD_BYTES];
+    size_t n = 0;
+    if (w->chars <= f->model->max_chars) {
+        hashes[0] = 0;
+        for (uint32_t i = 0; i < w->size; i++) hashes[i + 1] = pith_vocab_step(hashes[i], (unsigned char)w->bytes[i]);
+        n = pith_wordpiece_split(f->model, w->bytes, w->size, hashes, ids, ends);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (enc->offsets)
+            pith_encoding_token(enc, ids[i], w->origin[i ? ends[i - 1] : 0], char_end(text, w->origin[ends[i] - 1]));
+        else
+            pith_encoding_token(enc, ids[i], 0, 0);
+    }
+    if (n) return PITH_OK;
+    if (f->model->unk_id < 0) return pith_wordpiece_no_unk(f->model, enc->err);
+    pith_encoding_token(enc, f->model->unk_id, w->first, char_end(text, w->last));
+    return PITH_OK;
+}
+
+static inline pith_status end_word(const fused *f, pith_encoding *enc, word *w) {
+    pith_status status = PITH_OK;
+    if (!w->chars) return PITH_OK;
+    if (enc->count + w->size + 1 > enc->capacity && !pith_encoding_room(enc, w->size + 1024))
+        return pith_fail_memory(enc->err, 1024);
+    int32_t id = -1;
+    if (w->chars <= f->model->max_chars)
+        id = pith_vocab_find(&f->model->vocab, w->hash, PITH_STR(""), w->bytes, w->size);
+    if (id >= 0)
+        pith_encoding_token(enc, id, w->first, char_end(enc->source.data, w->last));
+    else
+        status = put_pieces(f, enc, w);
+    enc->word++;
+    w->size = w->chars = 0;
+    w->hash = 0;
+    return status;
+}
+
+static pith_status put_alone(const fused *f, pith_encoding *enc, int32_t id, uint32_t at) {
+    if (id < 0) return pith_wordpiece_no_unk(f->model, enc->err);
+    if (enc->count + 1 > enc->capacity && !pith_encoding_room(enc, 1024)) return pith_fail_memory(enc->err, 1024);
+    pith_encoding_token(enc, id, at, char_end(enc->source.data, at));
+    enc->word++;
+    return PITH_OK;
+}
+
+static void bert_fused_add_bytes(word *w, const entry *e, uint32_t at, bool offsets) {
+    if (!w->chars) w->first = at;
+    w->last = at;
+    w->chars += e->chars;
+    if (w->size + e->size > WORD_BYTES) return; /* too long a word, unknown already */
+    for (uint32_t i = 0; i < e->size; i++) {
+        w->hash = pith_vocab_step(w->hash, (unsigned char)e->bytes[i]);
+        if (offsets) w->origin[w->size] = at;
+        w->bytes[w->size++] = e->bytes[i];
+    }
+}
+
+/* ASCII letters, digits and the like from p: as many as a word may hold, and one more. The rest of a longer word is
+ * only counted. */
+static const char *add_ascii(const fused *f, word *w, const char *p, const char *end, const char *text, bool offsets) {
+    const uint8_t *fold = f->fold;
+    uint32_t room = f->model->max_chars + 1 > w->chars ? f->model->max_chars + 1 - w->chars : 0, size = w->size;
+    const char *begin = p, *stop = (size_t)(end - p) > room ? p + room : end;
+    uint64_t hash = w->hash;
+    uint8_t b;
+    for (; p < stop && (b = fold[(unsigned char)*p]); p++) {
+        hash = pith_vocab_step(hash, b);
+        w->bytes[size++] = (char)b;
+    }
+    if (offsets)
+        for (uint32_t i = w->size; i < size; i++) w->origin[i] = (uint32_t)(begin - text) + i - w->size;
+    if (p == stop)
+        while (p < end && fold[(unsigned char)*p]) p++;
+    if (!w->chars) w->first = (uint32_t)(begin - text);
+    w->last = (uint32_t)(p - 1 - text);
+    w->chars += (uint32_t)(p - begin);
+    w->size = size;
+    w->hash = hash;
+    return p;
+}
+
+pith_status pith_bert_encode_fused(const void *self, pith_encoding *enc, pith_piece piece) {
+    const fused *f = self;
+    const char *text = enc->source.data, *p = text + piece.begin, *end = text + piece.end;
+    word w;
+    w.size = w.chars = 0;
+    w.hash = 0;
+    while (p < end && enc->count <= enc->limit) {
+        unsigned char b = (unsigned char)*p;
+        uint32_t at = (uint32_t)(p - text);
+        if (f->fold[b]) {
+            p = add_ascii(f, &w, p, end, text, enc->offsets);
+            continue;
+        }
+        entry own;
+        int kind;
+        int32_t id;
+        if (b < 0x80) {
+            p++;
+            kind = f->kind[b];
+            id = f->alone[b];
+        } else {
+            const entry *e = bert_fused_look_up(f, enc, pith_utf8_next(&p), &own);
+            kind = e->kind;
+            if (kind == WORD) {
+                bert_fused_add_bytes(&w, e, at, enc->offsets);
+                continue;
+            }
+            id = e->id;
+        }
+        if (kind == DROP) continue;
+        if (kind == REORDERED) {
+            enc->unfused = true;
+            return PITH_OK;
+        }
+        PITH_TRY(end_word(f, enc, &w));
+        if (kind == ALONE) PITH_TRY(put_alone(f, enc, id, at));
+    }
+    return end_word(f, enc, &w);
+}
+
+/* ---- making ---- */
+
+/* The steps must be those of BertNormalizer, as norm_bert.c leaves them, and BertPreTokenizer. */
+static bool read_steps(fused *f, const pith_tokenizer *t) {
+    const pith_text_step *s = t->normalizers.steps;
+    size_t n = t->normalizers.count, i = 0;
+    if (t->pretokenizers.count != 1 || t->pretokenizers.steps[0].desc != &pith_pretokenizer_BertPreTokenizer)
+        return false;
+    if (i < n && s[i].desc == &pith_bert_clean) f->clean = *(const pith_bert_options *)s[i++].self;
+    if (i + 1 < n && s[i].desc == &pith_normalizer_NFD && s[i + 1].desc == &pith_bert_strip) {
+        f->strip = true;
+        i += 2;
+    }
+    if (i < n && s[i].desc == &pith_normalizer_Lowercase) {
+        f->lowercase = true;
+        i++;
+    }
+    return i == n;
+}
+
+const void *pith_bert_fuse(const void *wordpiece, pith_loader *loader) {
+    const pith_wordpiece *model = wordpiece;
+    fused f = { .model = model };
+    if (model->max_chars > CHARS_MAX || !read_steps(&f, loader->tokenizer)) return NULL;
+    for (uint32_t c = 0; c < 128; c++) {
+        entry e;
+        classify(&f, c, &e);
+        f.kind[c] = e.kind;
+        f.alone[c] = e.kind == ALONE ? e.id : -1;
+        if (e.kind == WORD) f.fold[c] = (uint8_t)e.bytes[0];
+    }
+    f.fold[0] = 0;
+    if (f.kind[0] == WORD) return NULL; /* NUL as a letter: only where text is not cleaned */
+    fused *made = pith_arena_alloc64(loader->arena, sizeof *made);
+    f.pages = pith_arena_array(loader->arena, PAGED / 256, sizeof *f.pages);
+    if (!made || !f.pages) {
+        pith_fail_memory(loader->err, sizeof f);
+        return NULL;
+    }
+    *made = f;
+    return made;
+}
+
+void pith_bert_unfuse(const void *self, const pith_allocator *allocator) {
+    const fused *f = self;
+    for (uint32_t i = 0; i < PAGED / 256; i++) pith_memory_free(allocator, atomic_exchange(&f->pages[i], NULL));
+}

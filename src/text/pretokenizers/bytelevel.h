@@ -1,0 +1,10 @@
+/* bytelevel.h - the ByteLevel pre-tokenizer, for models that can read bytes as they are. */
+#ifndef PITH_TEXT_PRETOKENIZERS_BYTELEVEL_H
+#define PITH_TEXT_PRETOKENIZERS_BYTELEVEL_H
+
+#include "text/pipeline.h"
+
+/* The step that spells bytes as characters. Parsing it adds those for the space and the cuts before it. */
+extern const pith_pretokenizer_desc pith_pretokenizer_ByteLevel;
+
+#endif

@@ -1,0 +1,23 @@
+/* key_report.h - what became of the keys of a tokenizer's files: read, known to change no id, or not known. */
+#ifndef PITH_TEXT_SOURCES_KEY_REPORT_H
+#define PITH_TEXT_SOURCES_KEY_REPORT_H
+
+#include "text/pipeline.h"
+
+typedef enum pith_key_fate { PITH_KEY_READ, PITH_KEY_IGNORED, PITH_KEY_UNKNOWN, PITH_KEY_FATES } pith_key_fate;
+
+/* Of one file: names with commas between them, in the tokenizer's arena. */
+typedef struct pith_key_report {
+    pith_str file;
+    pith_str keys[PITH_KEY_FATES];
+} pith_key_report;
+
+/* Notes a key of a file; both are copied. A frozen tokenizer has no report. */
+pith_status pith_key_note(pith_loader *loader, const char *file, pith_str key, pith_key_fate fate);
+/* Consumes the value of a key that a step of tokenizer.json does not read. "type", values of null, and the harmless
+ * keys, words with spaces between, change nothing; others are told to the log. */
+void pith_key_other(pith_json *j, pith_loader *loader, pith_str key, const char *harmless);
+/* The reports of a tokenizer, [*count]. */
+const pith_key_report *pith_tokenizer_key_reports(const pith_tokenizer *tokenizer, size_t *count);
+
+#endif

@@ -1,0 +1,12 @@
+/* spm_pairs.h - the merges of a SentencePiece model of type bpe, whose file has none. */
+#ifndef PITH_TEXT_SOURCES_SPM_PAIRS_H
+#define PITH_TEXT_SOURCES_SPM_PAIRS_H
+
+#include "text/models/bpe.h"
+
+/* Adds the pieces to the vocabulary, with ids in order, and merges: a piece can be made from every two pieces it can be
+ * cut into, the best score first. merges: which pieces take part, [count]; NULL: all. */
+pith_status pith_spm_pairs(pith_bpe_spec *spec, pith_loader *loader, const pith_str *pieces, const double *scores,
+                           const bool *merges, size_t count);
+
+#endif
