@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "cli/measure/cpu_peak.h"
-#include "cli/measure/seconds.h"
+#include "cli/base/seconds.h"
 #include "engine/kernels/attention.h"
 #include "engine/kernels/gemm_half.h"
 #include "engine/kernels/gemm_int8.h"

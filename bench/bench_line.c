@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cli/measure/seconds.h"
+#include "cli/base/seconds.h"
 
 enum { ROUNDS = 20, TURNS = 500, LAST = -1 };
 

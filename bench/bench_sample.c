@@ -9,7 +9,7 @@
 
 #include "base/memory/memory.h"
 #include "base/os/threads.h"
-#include "cli/measure/seconds.h"
+#include "cli/base/seconds.h"
 #include "tables/network/trainer.h"
 
 enum { TURNS = 5, PARTS = 64, MOST_THREADS = 16 };

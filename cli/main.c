@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 #include "cli/options/completion.h"
 #include "cli/options/help.h"
 #include "cli/options/manual.h"
-#include "cli/output/message.h"
+#include "cli/base/message.h"
 
 const command *const verbs[] = {
 #define VERB(name) &command_##name,

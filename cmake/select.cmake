@@ -21,7 +21,7 @@ endfunction()
 function(pith_select_tool out)
   set(tool ${CMAKE_BINARY_DIR}/pith_select_tool/trim)
   set(sources ${PITH_SELECT_ROOT}/tools/trim.c ${PITH_SELECT_ROOT}/cli/select/piece_list.c ${PITH_SELECT_ROOT}/cli/select/piece_file.c
-    ${PITH_SELECT_ROOT}/cli/output/cut_text.c)
+    ${PITH_SELECT_ROOT}/cli/base/cut_text.c)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources})
   set(${out} ${tool} PARENT_SCOPE)
   set(newest ${tool})

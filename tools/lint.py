@@ -33,18 +33,26 @@ def layers():
                 fault(ROOT / "src/LAYERS", number, f"'{folder}' uses '{used}', which is not above it")
         allowed[folder] = {folder, *uses.split()}
     used_by = {folder: set() for folder in allowed}
+
+    def owner(name):
+        """The folder of src/LAYERS that a path belongs to: the nearest one above it."""
+        return next((str(f) for f in Path(name).parents if str(f) in allowed), None)
+
     for path in tracked("src/*.c", "src/*.h", "include/*.h", "cli/*.c", "cli/*.h", "image/*.c", "image/*.h", "examples/*.c", "bench/*.c", "tests/*.c",
                         "tests/*.h"):
-        parts = path.relative_to(ROOT).parts
-        folder = parts[1] if parts[0] == "src" and len(parts) > 2 else "codecs" if parts[0] == "image" else parts[0]
-        if folder not in allowed:
-            fault(path, 1, f"folder '{folder}' is not in src/LAYERS")
+        name = str(path.relative_to(ROOT)).removeprefix("src/")
+        folder = owner("codecs/" + path.name if name.startswith("image/") else name)
+        if not folder:
+            fault(path, 1, "its folder is not in src/LAYERS")
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            m = re.match(r'\s*#\s*include\s+"([^"/]+)/', line) or re.match(r"\s*#\s*include\s+<(pith)/", line)
-            used_by[folder].add(m.group(1)) if m else None
-            if m and not line.rstrip().endswith('.def"') and m.group(1) in {*allowed, "pith"} and m.group(1) not in allowed[folder]:
-                fault(path, number, f"{folder} may not include {m.group(1)}/")
+            m = re.match(r'\s*#\s*include\s+["<]([^">]+/[^">]+)[">]', line)
+            used = m and (owner(m.group(1)) or ("pith" if m.group(1).startswith("pith/") else None))
+            if not used or m.group(1).endswith(".def"):
+                continue
+            used_by[folder].add(used)
+            if used not in allowed[folder]:
+                fault(path, number, f"{folder} may not include {m.group(1)}")
     for folder, uses in allowed.items():
         for name in sorted(uses - used_by[folder] - {folder}):
             fault(ROOT / "src/LAYERS", 1, f"'{folder}' does not use '{name}' any more")

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/input/tensor_file.h"
-#include "cli/output/cut_text.h"
+#include "cli/arrays/tensor_file.h"
+#include "cli/base/cut_text.h"
 
 /* Elements that are converted at a time. */
 enum { BLOCK = 256 };

@@ -2,7 +2,7 @@
 #ifndef PITH_CLI_COMPARE_COMPARE_TENSORS_H
 #define PITH_CLI_COMPARE_COMPARE_TENSORS_H
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 typedef struct tolerance {
     double rtol, atol; /* |got - wanted| <= atol + rtol * |wanted|; NaN equals NaN. wanted is the expected tensor */

@@ -2,7 +2,7 @@
 #ifndef PITH_CLI_COMPARE_COMPILE_MODEL_H
 #define PITH_CLI_COMPARE_COMPILE_MODEL_H
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 /* Compiles a model in memory and opens it again from those bytes, *file, which the caller frees after the model. The
  * given model is closed in any case. */

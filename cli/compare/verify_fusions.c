@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "cli/output/json_out.h"
-#include "cli/output/message.h"
+#include "cli/base/message.h"
 #include "cli/output/output.h"
 
 typedef struct fusion_report {

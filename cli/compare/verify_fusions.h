@@ -2,7 +2,7 @@
 #ifndef PITH_CLI_COMPARE_VERIFY_FUSIONS_H
 #define PITH_CLI_COMPARE_VERIFY_FUSIONS_H
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 typedef struct fusion_check {
     int32_t level, loop_limit, seed, runs; /* runs 0: the library's number */

@@ -3,7 +3,7 @@
 #define PITH_CLI_DRAWING_CONTACT_SHEET_H
 
 #include "cli/output/output.h"
-#include "cli/input/text_input.h"
+#include "cli/base/text_input.h"
 
 typedef struct contact_sheet {
     output out;

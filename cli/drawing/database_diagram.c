@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 #include "cli/drawing/svg_chart.h"
 
 enum { MOST_TABLES = 400, MOST_LINKS = 1000, SHOWN_COLUMNS = 12, SHOWN_LETTERS = 26, SWEEPS = 8 };

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 /* What the options say. */
 typedef struct bm25_settings {

@@ -5,7 +5,7 @@
  * vector to the bit. */
 #include "cli/embed/embed_chunks.h"
 
-#include "cli/output/message.h"
+#include "cli/base/message.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "cli/embed/long_texts.h"
 #include "cli/input/text_batch.h"
-#include "cli/output/vector_layout.h"
+#include "cli/arrays/vector_layout.h"
 
 typedef struct embed_chunks {
     const command *c;

@@ -9,7 +9,7 @@
 
 #include "cli/output/json_out.h"
 #include "cli/output/output.h"
-#include "cli/output/parallel.h"
+#include "cli/base/parallel.h"
 #include "cli/input/picture_files.h"
 
 /* Pictures that are in memory at once, for each thread. */

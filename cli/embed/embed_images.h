@@ -5,7 +5,7 @@
 #include <pith/image.h>
 
 #include "cli/input/text_batch.h"
-#include "cli/output/vectors.h"
+#include "cli/arrays/vectors.h"
 
 typedef struct embed_images {
     const command *c;

@@ -3,7 +3,7 @@
 #define PITH_CLI_EMBED_EMBED_KINDS_H
 
 #include "cli/input/text_batch.h"
-#include "cli/output/vectors.h"
+#include "cli/arrays/vectors.h"
 
 typedef struct embed_kinds {
     const command *c;

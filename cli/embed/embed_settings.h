@@ -6,7 +6,7 @@
 #include "cli/embed/embed_bm25.h"
 #include "cli/embed/long_texts.h"
 #include "cli/options/runtime_choice.h"
-#include "cli/output/vector_layout.h"
+#include "cli/arrays/vector_layout.h"
 #include "cli/options/work_options.h"
 
 typedef struct embed_settings {

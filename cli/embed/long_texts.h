@@ -2,7 +2,7 @@
 #ifndef PITH_CLI_EMBED_LONG_TEXTS_H
 #define PITH_CLI_EMBED_LONG_TEXTS_H
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 typedef enum long_action { LONG_TRUNCATE, LONG_ERROR, LONG_CHUNK } long_action;
 typedef enum chunk_result { CHUNKS_MEAN, CHUNKS_ROWS } chunk_result;

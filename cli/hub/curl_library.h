@@ -2,7 +2,7 @@
 #ifndef PITH_CLI_HUB_CURL_LIBRARY_H
 #define PITH_CLI_HUB_CURL_LIBRARY_H
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 /* Numbers of libcurl's interface, which it never changes (include/curl/curl.h). */
 enum {

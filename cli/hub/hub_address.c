@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/output/message.h"
-#include "cli/input/text_input.h"
+#include "cli/base/message.h"
+#include "cli/base/text_input.h"
 
 /* Seconds: the first wait, which doubles; and the longest that a server may ask for. */
 #define HUB_WAIT_FIRST 0.25

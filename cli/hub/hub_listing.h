@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 typedef struct hub_file {
     const char *name; /* with slashes */

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 #define PULL_PIN_NAME ".pith-pull.json"
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/output/message.h"
+#include "cli/base/message.h"
 #include "cli/hub/pull_file.h"
 
 static int place_lock(pull_place *p, const command *c) {

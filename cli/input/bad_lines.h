@@ -5,7 +5,7 @@
 #define PITH_CLI_INPUT_BAD_LINES_H
 
 #include "cli/output/output.h"
-#include "cli/input/text_input.h"
+#include "cli/base/text_input.h"
 
 /* The choices of --errors. */
 enum { ERRORS_STOP, ERRORS_REPORT };

@@ -2,8 +2,8 @@
 #ifndef PITH_CLI_INPUT_CSV_IN_H
 #define PITH_CLI_INPUT_CSV_IN_H
 
-#include "cli/input/mapped_file.h"
-#include "cli/input/text_input.h"
+#include "cli/base/mapped_file.h"
+#include "cli/base/text_input.h"
 
 /* Fields of a record that are kept; the others are passed over. */
 enum { CSV_FIELDS = 64 };

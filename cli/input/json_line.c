@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/input/json_scan.h"
-#include "cli/output/cut_text.h"
+#include "cli/base/cut_text.h"
 
 void json_line_init(json_line *l, bool replace) { *l = (json_line){ .replace = replace }; }
 

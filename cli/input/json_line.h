@@ -5,7 +5,7 @@
 #ifndef PITH_CLI_INPUT_JSON_LINE_H
 #define PITH_CLI_INPUT_JSON_LINE_H
 
-#include "cli/input/text_input.h"
+#include "cli/base/text_input.h"
 
 /* The largest object, which is held in memory. */
 #define JSON_LINE_BYTES ((size_t)64 << 20)

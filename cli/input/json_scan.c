@@ -8,9 +8,9 @@
 
 #include <utf8proc.h>
 
-#include "cli/output/safe_text.h"
-#include "cli/output/cut_text.h"
-#include "cli/input/text_input.h"
+#include "cli/base/safe_text.h"
+#include "cli/base/cut_text.h"
+#include "cli/base/text_input.h"
 
 void json_scan_begin(json_scan *s, pith_str text, string_list *decoded) {
     s->p = text.data ? text.data : "";

@@ -13,7 +13,7 @@
 #ifndef PITH_CLI_INPUT_JSON_SCAN_H
 #define PITH_CLI_INPUT_JSON_SCAN_H
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 #define JSON_SCAN_DEPTH 256
 

@@ -2,7 +2,7 @@
 #ifndef PITH_CLI_INPUT_MODEL_INPUTS_H
 #define PITH_CLI_INPUT_MODEL_INPUTS_H
 
-#include "cli/input/tensor_file.h"
+#include "cli/arrays/tensor_file.h"
 
 /* names[i] goes with tensors[i]; all zero at first. */
 typedef struct model_inputs {

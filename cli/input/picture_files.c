@@ -9,7 +9,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "cli/input/text_input.h"
+#include "cli/base/text_input.h"
 
 static const char *const read_endings[] = { ".jpg", ".jpeg", ".jpe", ".jfif", ".png",  ".webp", ".tif", ".tiff",
                                             ".jp2", ".jpf",  ".jpx", ".j2k",  ".j2c",  ".jpc",  ".bmp", ".dib",

@@ -2,7 +2,7 @@
 #ifndef PITH_CLI_INPUT_PICTURE_FILES_H
 #define PITH_CLI_INPUT_PICTURE_FILES_H
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 /* Files of folders that hold pictures of formats that are not read, by the endings of their names. */
 typedef struct passed_over {

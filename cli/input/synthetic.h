@@ -2,7 +2,7 @@
 #ifndef PITH_CLI_INPUT_SYNTHETIC_H
 #define PITH_CLI_INPUT_SYNTHETIC_H
 
-#include "cli/input/text_input.h"
+#include "cli/base/text_input.h"
 
 /* Appends so many common words, most of which are one token of a BERT vocabulary. *seed moves on. */
 void synthetic_words(bytes *out, int words, uint64_t *seed);

@@ -2,7 +2,7 @@
 #ifndef PITH_CLI_INPUT_TEXT_LINES_H
 #define PITH_CLI_INPUT_TEXT_LINES_H
 
-#include "cli/input/mapped_file.h"
+#include "cli/base/mapped_file.h"
 
 typedef struct text_lines {
     mapped file;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/measure/seconds.h"
+#include "cli/base/seconds.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

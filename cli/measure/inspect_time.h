@@ -2,7 +2,7 @@
 #ifndef PITH_CLI_MEASURE_INSPECT_TIME_H
 #define PITH_CLI_MEASURE_INSPECT_TIME_H
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 typedef struct time_options {
     const char *text;   /* of a text encoder; NULL: made-up words */

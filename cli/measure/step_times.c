@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/input/text_input.h"
+#include "cli/base/text_input.h"
 
 static void append(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
 

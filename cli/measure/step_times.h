@@ -2,7 +2,7 @@
 #ifndef PITH_CLI_MEASURE_STEP_TIMES_H
 #define PITH_CLI_MEASURE_STEP_TIMES_H
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 /* One step of the main graph. Strings are malloc's. */
 typedef struct step_time {

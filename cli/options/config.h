@@ -2,7 +2,7 @@
 #ifndef PITH_CLI_OPTIONS_CONFIG_H
 #define PITH_CLI_OPTIONS_CONFIG_H
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 typedef struct config_entry {
     const char *key, *text;

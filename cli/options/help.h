@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 /* The help of a verb or of the program. Returns an exit code. */
 int help_print(const command *c, FILE *out);

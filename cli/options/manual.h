@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 /* The page of a verb, pith-<verb>(1), or of the program, pith(1), in the man macros of roff. */
 void manual_print(const command *c, FILE *out);

@@ -2,7 +2,7 @@
 #ifndef PITH_CLI_OPTIONS_OPTION_VALUE_H
 #define PITH_CLI_OPTIONS_OPTION_VALUE_H
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 /* Reads text and stores it at the option's place. label says in a message where the text comes from: "--threads". The
  * value may point into text. Returns -1 to go on, else the exit code. */

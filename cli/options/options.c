@@ -1,5 +1,5 @@
 /* options.c - the flags of a call, messages, and small helpers that all verbs use. */
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,9 +10,9 @@
 #include "cli/output/files.h"
 #include "cli/options/help.h"
 #include "cli/output/json_out.h"
-#include "cli/output/message.h"
+#include "cli/base/message.h"
 #include "cli/options/option_sources.h"
-#include "cli/output/cut_text.h"
+#include "cli/base/cut_text.h"
 
 /* The verb that runs, for messages of functions that all share. */
 static const command *current;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/output/message.h"
+#include "cli/base/message.h"
 
 static const char *const runtime_names[] = { "builtin", "ort", "auto" };
 

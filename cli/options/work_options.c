@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/output/message.h"
+#include "cli/base/message.h"
 #include "cli/output/output.h"
 #include "cli/output/profile_file.h"
 

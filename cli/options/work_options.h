@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 #include "cli/options/runtime_choice.h"
-#include "cli/input/text_input.h"
+#include "cli/base/text_input.h"
 
 typedef struct work_settings {
     bool check, strict, deterministic;

@@ -5,7 +5,7 @@
 #ifndef PITH_CLI_OUTPUT_FILES_H
 #define PITH_CLI_OUTPUT_FILES_H
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 /* Notes the files that the settings and the arguments of a call name, and the configuration (NULL: none), and compares
  * each output with every input and with every other output: by device and inode, or, where no file is yet, by folder

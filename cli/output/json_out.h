@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "cli/input/text_input.h"
+#include "cli/base/text_input.h"
 
 /* A string from bytes that may not be UTF-8, such as the name of a file. */
 json_t *json_text(const char *text);

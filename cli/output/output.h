@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 typedef struct output {
     FILE *file;

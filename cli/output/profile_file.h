@@ -2,7 +2,7 @@
 #ifndef PITH_CLI_OUTPUT_PROFILE_FILE_H
 #define PITH_CLI_OUTPUT_PROFILE_FILE_H
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 /* path NULL: *profile is NULL, nothing is recorded. inputs as for output_open. EXIT_DONE, or a code after a message. */
 int profile_open(pith_profile **profile, const command *c, const char *path, const string_list *inputs);

@@ -7,7 +7,7 @@
 #define PITH_CLI_OUTPUT_RESUME_RECORD_H
 
 #include "cli/output/output.h"
-#include "cli/input/text_input.h"
+#include "cli/base/text_input.h"
 
 typedef struct resume_mark {
     uint64_t rows, hash;

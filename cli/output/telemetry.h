@@ -5,7 +5,7 @@
 #ifndef PITH_CLI_OUTPUT_TELEMETRY_H
 #define PITH_CLI_OUTPUT_TELEMETRY_H
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 /* format: off, text or json, by number. With a profile, it tells of its phases; without one, *profile becomes one
  * that tells only. Returns an exit code, after a message. */

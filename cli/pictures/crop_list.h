@@ -4,7 +4,7 @@
 
 #include <pith/detect.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 typedef struct crop_entry {
     char *path, *name; /* of the picture, and of its crop; from malloc */

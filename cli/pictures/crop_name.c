@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cli/input/text_input.h"
+#include "cli/base/text_input.h"
 #include "cli/pictures/picture_out.h"
 
 /* Puts the rule for names in, with {stem}, {n} and {ext}, for face n (from 1) of a picture. */

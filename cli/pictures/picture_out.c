@@ -8,7 +8,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "cli/output/name_set.h"
+#include "cli/base/name_set.h"
 #include "cli/output/output.h"
 
 /* Its length without slashes at its end. */

@@ -4,7 +4,7 @@
 
 #include <pith/image.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 /* What pictures are called in the folder of results, [found->count], all from malloc: the path below the folder that
  * was given as one of `paths`, with that folder's name before it if several were given, else the last part. Two

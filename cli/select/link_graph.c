@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/input/mapped_file.h"
+#include "cli/base/mapped_file.h"
 
 typedef struct link_object {
     const unsigned char *data; /* the member */

@@ -8,7 +8,7 @@
 #ifndef PITH_CLI_SELECT_LINK_GRAPH_H
 #define PITH_CLI_SELECT_LINK_GRAPH_H
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 typedef struct link_graph link_graph;
 

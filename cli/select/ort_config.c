@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/output/cut_text.h"
-#include "cli/input/text_input.h"
+#include "cli/base/cut_text.h"
+#include "cli/base/text_input.h"
 
 /* The most bytes of a file, and of a name in it. */
 enum { ORT_FILE_MOST = 16 << 20, ORT_NAME_MOST = 200 };

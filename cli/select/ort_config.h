@@ -12,7 +12,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 #include "cli/select/piece_list.h"
 
 /* Whether a path is that of such a file: its name ends in .config. */

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 #include "cli/select/piece_list.h"
 
 /* The library beside the command, or where it is installed, in path[size]. False after a message: there is none. */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "cli/select/select_uses.h"
-#include "cli/input/text_input.h"
+#include "cli/base/text_input.h"
 
 enum { WHY_NODES = 5 }; /* as many are named */
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 /* Prints for one model whether it needs the piece, when opening or when used, and for an operator which nodes of the
  * file have it, or which pass puts it into the graph, and the nodes that are run. name: as in lists, "MatMul",

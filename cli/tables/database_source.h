@@ -2,7 +2,7 @@
 #ifndef PITH_CLI_TABLES_DATABASE_SOURCE_H
 #define PITH_CLI_TABLES_DATABASE_SOURCE_H
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 #include "cli/output/output.h"
 
 /* How it is made. schema: NULL: that of the source, else it is inferred. embedder: NULL or "hash": words are hashed.

@@ -2,7 +2,7 @@
 #ifndef PITH_CLI_TABLES_EXPORT_RELATIONAL_H
 #define PITH_CLI_TABLES_EXPORT_RELATIONAL_H
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 /* Whether a path is the directory of a run. */
 bool export_is_run(const char *path);

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 /* Whether a file is a database, by its first bytes, or is called one by its name. */
 bool inspect_is_database(const char *path);

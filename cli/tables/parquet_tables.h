@@ -2,7 +2,7 @@
 #ifndef PITH_CLI_TABLES_PARQUET_TABLES_H
 #define PITH_CLI_TABLES_PARQUET_TABLES_H
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 /* Both from malloc, NULL without .parquet files: a temporary directory, and one in it of the name of the source, which
  * holds each .parquet file as a .csv file, and all other files as they are. */

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 #include "cli/tables/database_source.h"
 
 typedef struct relational_run {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cli/compare/bench_runtimes.h"
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 #include "cli/output/json_out.h"
 #include "cli/output/output.h"
 #include "cli/measure/cpu_peak.h"

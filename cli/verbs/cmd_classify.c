@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 #include "cli/output/json_out.h"
-#include "cli/output/float_text.h"
+#include "cli/base/float_text.h"
 #include "cli/output/output.h"
 #include "cli/input/text_batch.h"
 #include "cli/options/work_options.h"

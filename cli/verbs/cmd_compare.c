@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 #include "cli/compare/inner_values.h"
 #include "cli/output/json_out.h"
-#include "cli/output/message.h"
+#include "cli/base/message.h"
 #include "cli/output/output.h"
 #include "cli/input/random_inputs.h"
 #include "cli/compare/two_runtimes.h"

@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 #include "cli/output/json_out.h"
-#include "cli/input/drawn_texts.h"
+#include "cli/export/drawn_texts.h"
 #include "cli/output/output.h"
 
 /* ---- calibration ---- */

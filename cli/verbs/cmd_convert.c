@@ -1,8 +1,8 @@
 /* cmd_convert.c - pith convert: an ONNX file as text, and back. */
 #include <stdio.h>
 
-#include "cli/cli.h"
-#include "cli/output/message.h"
+#include "cli/base/cli.h"
+#include "cli/base/message.h"
 #include "cli/output/output.h"
 
 typedef struct convert_settings {

@@ -7,17 +7,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 #include "cli/drawing/contact_sheet.h"
 #include "cli/pictures/crop_list.h"
 #include "cli/pictures/crop_name.h"
 #include "cli/pictures/crop_picture.h"
 #include "cli/output/csv_out.h"
-#include "cli/output/message.h"
-#include "cli/output/name_set.h"
-#include "cli/output/float_text.h"
+#include "cli/base/message.h"
+#include "cli/base/name_set.h"
+#include "cli/base/float_text.h"
 #include "cli/output/output.h"
-#include "cli/output/parallel.h"
+#include "cli/base/parallel.h"
 #include "cli/pictures/written_details.h"
 #include "cli/input/picture_files.h"
 #include "cli/pictures/picture_out.h"

@@ -10,13 +10,13 @@
 #include <pith/detect.h>
 
 #include "cli/drawing/annotate.h"
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 #include "cli/output/csv_out.h"
 #include "cli/output/json_out.h"
-#include "cli/output/message.h"
-#include "cli/output/float_text.h"
+#include "cli/base/message.h"
+#include "cli/base/float_text.h"
 #include "cli/output/output.h"
-#include "cli/output/parallel.h"
+#include "cli/base/parallel.h"
 #include "cli/pictures/written_details.h"
 #include "cli/input/picture_files.h"
 #include "cli/pictures/picture_out.h"

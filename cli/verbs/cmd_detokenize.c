@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/input/bad_lines.h"
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 #include "cli/input/json_line.h"
 #include "cli/output/output.h"
 

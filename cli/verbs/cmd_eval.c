@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 #include "cli/output/json_out.h"
-#include "cli/drawing/relational_plots.h"
+#include "cli/tables/relational_plots.h"
 #include "cli/tables/relational_run.h"
-#include "cli/input/text_input.h"
+#include "cli/base/text_input.h"
 
 typedef struct eval_settings {
     int split;

@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/cli.h"
-#include "cli/compare/export_check.h"
+#include "cli/base/cli.h"
+#include "cli/export/export_check.h"
 #include "cli/tables/export_relational.h"
 #include "cli/output/json_out.h"
-#include "cli/output/message.h"
-#include "cli/output/model_card.h"
-#include "cli/output/model_out.h"
+#include "cli/base/message.h"
+#include "cli/export/model_card.h"
+#include "cli/export/model_out.h"
 #include "cli/output/output.h"
 
 typedef struct export_settings {

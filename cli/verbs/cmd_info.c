@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 #include "cli/hub/curl_library.h"
 #include "cli/options/option_sources.h"
 #include "cli/output/output.h"

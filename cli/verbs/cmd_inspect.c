@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 #include "cli/tables/inspect_database.h"
 #include "cli/measure/inspect_time.h"
-#include "cli/output/message.h"
+#include "cli/base/message.h"
 #include "cli/output/output.h"
-#include "cli/input/text_input.h"
+#include "cli/base/text_input.h"
 
 static void inspect_take_text(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 #include "cli/output/json_out.h"
 #include "cli/hub/known_models.h"
 #include "cli/output/output.h"

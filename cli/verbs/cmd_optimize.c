@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 #include "cli/output/json_out.h"
-#include "cli/output/message.h"
-#include "cli/output/model_card.h"
-#include "cli/output/model_out.h"
+#include "cli/base/message.h"
+#include "cli/export/model_card.h"
+#include "cli/export/model_out.h"
 
 typedef struct optimize_settings {
     const char *model, *output;

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 #include "cli/tables/export_relational.h"
-#include "cli/output/float_text.h"
+#include "cli/base/float_text.h"
 #include "cli/output/output.h"
 #include "cli/tables/relational_run.h"
-#include "cli/input/text_input.h"
+#include "cli/base/text_input.h"
 
 typedef struct predict_settings {
     const char *rows, *output, *inputs, *database;

@@ -1,5 +1,5 @@
 /* cmd_preprocess.c - pith preprocess: the tables of a source as one database file, or a draft of their schema. */
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 #include "cli/tables/database_source.h"
 #include "cli/output/output.h"
 

@@ -9,18 +9,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 #include "cli/hub/hub_address.h"
 #include "cli/hub/hub_listing.h"
 #include "cli/output/json_out.h"
 #include "cli/hub/known_models.h"
-#include "cli/output/message.h"
+#include "cli/base/message.h"
 #include "cli/output/output.h"
 #include "cli/hub/pull_choice.h"
 #include "cli/hub/pull_file.h"
 #include "cli/hub/pull_pin.h"
 #include "cli/hub/pull_place.h"
-#include "cli/output/cut_text.h"
+#include "cli/base/cut_text.h"
 
 #define PULL_ENDPOINT "https://huggingface.co"
 #define PULL_BRANCH "main"

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/cli.h"
-#include "cli/output/message.h"
+#include "cli/base/cli.h"
+#include "cli/base/message.h"
 #include "cli/input/model_inputs.h"
 #include "cli/output/output.h"
 #include "cli/options/work_options.h"

@@ -7,14 +7,14 @@
 #include <string.h>
 
 #include "cli/input/bad_lines.h"
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 #include "cli/output/json_out.h"
-#include "cli/output/message.h"
-#include "cli/output/float_text.h"
+#include "cli/base/message.h"
+#include "cli/base/float_text.h"
 #include "cli/output/output.h"
-#include "cli/input/text_input.h"
+#include "cli/base/text_input.h"
 #include "cli/input/text_lines.h"
-#include "cli/input/vector_file.h"
+#include "cli/arrays/vector_file.h"
 #include "cli/options/work_options.h"
 
 /* Queries of a batch. More are faster, because each reading of the vectors answers several; results come later. */

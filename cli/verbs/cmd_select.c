@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/cli.h"
-#include "cli/output/message.h"
+#include "cli/base/cli.h"
+#include "cli/base/message.h"
 #include "cli/select/ort_config.h"
 #include "cli/output/output.h"
 #include "cli/select/piece_file.h"

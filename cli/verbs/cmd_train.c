@@ -7,12 +7,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/cli.h"
-#include "cli/output/message.h"
+#include "cli/base/cli.h"
+#include "cli/base/message.h"
 #include "cli/output/output.h"
-#include "cli/drawing/relational_plots.h"
+#include "cli/tables/relational_plots.h"
 #include "cli/tables/relational_run.h"
-#include "cli/measure/seconds.h"
+#include "cli/base/seconds.h"
 
 typedef struct train_settings {
     const char *task, *config, *output, *from;

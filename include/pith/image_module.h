@@ -3,8 +3,8 @@
  * libpith_image.so is such a module. It exports one symbol, pith_image_codecs, and knows nothing of libpith but this
  * header. A decoder reads the header of a picture, calls `begin` with its size, and writes rows to the memory it gets.
  * So libpith alone decides on limits and memory. Decoders keep no state; any number of threads may decode at once. */
-#ifndef PITH_MODELS_IMAGES_DECODER_MODULE_H
-#define PITH_MODELS_IMAGES_DECODER_MODULE_H
+#ifndef PITH_IMAGES_DECODER_MODULE_H
+#define PITH_IMAGES_DECODER_MODULE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* api_chunk.c - the public functions of pith/chunk.h. */
 #include "api/entry.h"
-#include "models/encode/embed_texts.h"
+#include "models/texts/embed_texts.h"
 
 pith_status pith_chunk_text(pith_chunk *chunk, const pith_model *model, pith_str text,
                             const pith_chunk_options *options, pith_error *err) {

@@ -1,6 +1,6 @@
 /* api_embed.c - the public functions of pith/embed.h. */
 #include "api/entry.h"
-#include "models/encode/embed_texts.h"
+#include "models/texts/embed_texts.h"
 
 size_t pith_embed_dim(const pith_model *model, const pith_embed_options *options) {
     return pith_model_embed_dim(model, options);

@@ -1,6 +1,6 @@
 /* api_encode.c - the public functions of pith/encode.h. */
 #include "api/entry.h"
-#include "models/encode/encode_texts.h"
+#include "models/texts/encode_texts.h"
 
 uint32_t pith_encode_can(const pith_model *model) { return pith_model_encode_can(model); }
 

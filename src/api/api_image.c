@@ -1,11 +1,11 @@
 /* api_image.c - the public functions of pith/image.h. */
 #include "api/entry.h"
-#include "models/images/picture_details.h"
-#include "models/images/decoder_module.h"
-#include "models/images/picture.h"
-#include "models/images/picture_calls.h"
-#include "models/images/processor.h"
-#include "models/images/picture_vectors.h"
+#include "images/picture_details.h"
+#include "images/decoder_module.h"
+#include "images/picture.h"
+#include "images/picture_calls.h"
+#include "images/processor.h"
+#include "models/pictures/picture_vectors.h"
 
 void pith_image_free(pith_image *image) { pith_picture_free(image); }
 void pith_image_details_free(pith_image_details *details) { pith_details_free(details); }

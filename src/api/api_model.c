@@ -3,7 +3,7 @@
 #include "models/hub/hub.h"
 #include "models/describe/compare_graphs.h"
 #include "models/describe/describe.h"
-#include "models/encode/embed_texts.h"
+#include "models/texts/embed_texts.h"
 #include "models/open/model_runtime.h"
 #include "models/open/open.h"
 #include "models/save/save_model.h"

@@ -1,6 +1,6 @@
 /* api_score.c - the public functions of pith/score.h. */
 #include "api/entry.h"
-#include "models/encode/score_pairs.h"
+#include "models/texts/score_pairs.h"
 
 size_t pith_label_count(const pith_model *model) { return pith_model_label_count(model); }
 const char *pith_label_name(const pith_model *model, size_t label) { return pith_model_label_name(model, label); }

@@ -14,7 +14,7 @@
 #include "models/tasks/labels.h"
 #include "models/modules/late_interaction.h"
 #include "models/lexical/word_models.h"
-#include "models/encode/text_view.h"
+#include "models/texts/text_view.h"
 #include "engine/opt/pass.h"
 #include "pith/session.h"
 #include "engine/runtime/runtime.h"

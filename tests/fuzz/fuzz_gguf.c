@@ -6,7 +6,7 @@
 
 #include "base/str.h"
 #include "formats/weights/gguf/gguf.h"
-#include "models/architectures/gguf_model.h"
+#include "models/checkpoint/gguf_model.h"
 #include "text/tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -14,7 +14,7 @@
 #include "failing_alloc.h"
 #include "models/faces/detector.h"
 #include "models/heads/head.h"
-#include "models/images/resize_area.h"
+#include "images/resize_area.h"
 #include "pith/detect.h"
 
 #define YUNET PITH_TEST_DATA "/yunet/yunet-s-640-other-sizes/model.onnx"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "failing_alloc.h"
-#include "models/architectures/hf.h"
+#include "models/checkpoint/hf.h"
 #include "formats/weights/safetensors/safetensors.h"
 #include "formats/onnx/onnx.h"
 #include "pith/pith.h"

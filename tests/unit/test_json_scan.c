@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../cli/output/cut_text.c"
-#include "../../cli/output/safe_text.c"
+#include "../../cli/base/cut_text.c"
+#include "../../cli/base/safe_text.c"
 #include "../../cli/input/json_scan.c"
 #include "base/formats/json.h"
 #include "base/unicode/utf8.h"

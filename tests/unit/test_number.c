@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "../../cli/output/float_text.c"
+#include "../../cli/base/float_text.c"
 
 static void check(float x) {
     char wanted[64], got[NUMBER_CHARS];

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "models/images/float_planes.h"
-#include "models/images/resize_sums.h"
+#include "images/float_planes.h"
+#include "images/resize_sums.h"
 
 static uint32_t seed = 1;
 

@@ -9,7 +9,6 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/half.h"
-#include "models/tasks/task.h"
 
 pith_value *pith_hf_made(pith_hf_builder *b, pith_value *value) {
     if (!value && !b->status) b->status = pith_fail_memory(b->err, 0);
@@ -71,7 +70,7 @@ pith_status pith_hf_end(pith_hf_builder *b, pith_value *x) {
     x->name = PITH_STR("last_hidden_state");
     x->output_uses = 1;
     b->graph->outputs[b->graph->output_count++] = x;
-    pith_hf_add_tasks(b, x);
+    if (b->config->add_tasks) b->config->add_tasks(b, x);
     return b->status;
 }
 

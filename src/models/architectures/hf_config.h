@@ -4,6 +4,9 @@
 
 #include "base/memory/memory.h"
 
+typedef struct pith_hf_builder pith_hf_builder;
+typedef struct pith_value pith_value;
+
 /* If the file does not have a value, sizes are 0 and pad_token_id is -1. Strings are spans of the text. */
 typedef struct pith_hf_config {
     pith_str model_type, hidden_act, position_embedding_type;
@@ -16,6 +19,8 @@ typedef struct pith_hf_config {
     bool both_ways;                 /* not in the file: a decoder's tokens see those behind them too */
     pith_str task;                  /* not in the file: which entry of lora_adaptations is taken; size 0: as it says */
     const char *reads;              /* not in the file: keys and defaults of the family (hf_keys.h); NULL: none */
+    void (*add_tasks)(pith_hf_builder *b, pith_value *x); /* not in the file: makes more outputs of x, which is
+                                                              last_hidden_state (models/tasks); NULL: none */
     pith_arena *arena;              /* of what was read */
     const char *name;               /* for messages */
     pith_str text;                  /* of the whole file, well-formed */

@@ -8,7 +8,7 @@
 #include "engine/backend/backend.h"
 #include "base/caller_options.h"
 #include "base/error.h"
-#include "models/images/decoder_module.h"
+#include "images/decoder_module.h"
 #include "engine/ops/custom/custom.h"
 #include "engine/runtime/runtime.h"
 

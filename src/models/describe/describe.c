@@ -14,9 +14,9 @@
 #include "base/error.h"
 #include "base/formats/json_write.h"
 #include "models/encode/feed.h"
-#include "models/encode/embed_texts.h"
-#include "models/images/processor.h"
-#include "models/images/picture_view.h"
+#include "models/texts/embed_texts.h"
+#include "images/processor.h"
+#include "models/pictures/picture_view.h"
 #include "models/open/reader.h"
 
 /* ---- JSON ---- */

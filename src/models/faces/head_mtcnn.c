@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "models/faces/detector.h"
 #include "models/heads/head.h"
-#include "models/images/resize_area.h"
+#include "images/resize_area.h"
 
 enum { MTCNN_FIRST, MTCNN_SECOND, MTCNN_THIRD };
 /* The smallest face that is looked for, the pixels that the first network sees of it, and the steps between cells. */

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "models/heads/score_request.h"
-#include "models/tasks/answer_logit.h"
+#include "models/modules/answer_logit.h"
 #include "engine/kernels/norm.h"
 #include "engine/kernels/unary.h"
 

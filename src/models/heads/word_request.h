@@ -16,7 +16,7 @@ typedef struct pith_hybrid_request {
     pith_collected *weights;     /* receives pith_sparse_weight items (models/heads/sparse.h), by ascending index */
 } pith_hybrid_request;
 
-/* The output of a graph that head "bm42" reads: one number per token, which models/tasks/attention_row.c makes. */
+/* The output of a graph that head "bm42" reads: one number per token, which models/modules/attention_row.c makes. */
 #define PITH_BM42_OUTPUT "pith.attention_row"
 
 /* Sorts the weights by index and hands them on. Of several with one index the last one counts; zeros are left out. */

@@ -9,7 +9,7 @@
 
 #include "base/os/file.h"
 #include "engine/graph/graph.h"
-#include "models/chat/rerank_prompt.h"
+#include "models/modules/rerank_prompt.h"
 #include "models/modules/late_interaction.h"
 
 /* One mode of pooling, four bits of pith_modules.pooling. */

@@ -3,7 +3,7 @@
 #include "base/str.h"
 #include "base/piece_listener.h"
 #include "models/open/open.h"
-#include "models/images/picture_view.h"
+#include "models/pictures/picture_view.h"
 #include "models/save/save_model.h"
 #include "models/save/save_words.h"
 

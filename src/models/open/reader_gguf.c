@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "formats/weights/gguf/gguf_header.h"
 #include "base/str.h"
-#include "models/architectures/gguf_model.h"
+#include "models/checkpoint/gguf_model.h"
 #include "models/open/reader.h"
 
 static pith_status reader_gguf_read(pith_model *m, const pith_source *source, pith_error *err) {

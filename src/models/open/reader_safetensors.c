@@ -1,7 +1,7 @@
 /* reader_safetensors.c - directories without an ONNX file: config.json with weights in safetensors, files of
  * torch.save or GGUF, and models that are tables of vectors. */
 #include "base/error.h"
-#include "models/architectures/hf.h"
+#include "models/checkpoint/hf.h"
 #include "models/open/reader.h"
 
 /* What became of the keys of config.json. */

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "formats/compiled/graph_bytes.h"
-#include "models/encode/encode_texts.h"
-#include "models/encode/score_pairs.h"
+#include "models/texts/encode_texts.h"
+#include "models/texts/score_pairs.h"
 #include "engine/ragged/ragged.h"
 
 enum { HEADS_OUTPUTS = PITH_ENCODE_KINDS + 1 };

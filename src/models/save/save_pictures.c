@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "base/text_out.h"
-#include "models/images/resize.h"
-#include "models/images/picture_view.h"
+#include "images/resize.h"
+#include "models/pictures/picture_view.h"
 
 enum { FLAGS = 7 };
 

@@ -4,7 +4,7 @@
 #define PITH_MODELS_SAVE_SAVE_PICTURES_H
 
 #include "formats/compiled/wire_bytes.h"
-#include "models/images/processor.h"
+#include "images/processor.h"
 #include "models/model.h"
 
 /* Writes nothing for a model that cannot embed pictures. */

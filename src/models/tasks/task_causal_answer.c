@@ -4,7 +4,7 @@
  * The sigmoid of the difference is what the softmax of the two logits gives "yes". Sources: the model card of
  * Qwen/Qwen3-Reranker-0.6B; sentence-transformers 6.2, cross_encoder/modules/logit_score.py. */
 #include "base/str.h"
-#include "models/chat/rerank_prompt.h"
+#include "models/modules/rerank_prompt.h"
 #include "models/tasks/task.h"
 
 /* Row `id` of the table [vocab, hidden], [hidden, 1]. */

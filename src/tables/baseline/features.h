@@ -10,7 +10,7 @@
 #ifndef PITH_TABLES_BASELINE_FEATURES_H
 #define PITH_TABLES_BASELINE_FEATURES_H
 
-#include "tables/network/task_target.h"
+#include "tables/database/task_target.h"
 
 enum { PITH_FEATURE_UPS = 3, PITH_FEATURE_MOST = 6 /* columns of a group */ };
 

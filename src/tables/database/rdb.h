@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "base/os/file.h"
-#include "tables/database/cell_value.h"
-#include "tables/database/schema.h"
+#include "tables/schema/cell_value.h"
+#include "tables/schema/schema.h"
 
 #define PITH_RDB_NONE UINT32_MAX          /* no row, no string */
 #define PITH_RDB_UNKNOWN (UINT32_MAX - 1) /* a class whose text this database does not have */

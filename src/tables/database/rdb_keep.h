@@ -6,7 +6,7 @@
 #ifndef PITH_TABLES_DATABASE_RDB_KEEP_H
 #define PITH_TABLES_DATABASE_RDB_KEEP_H
 
-#include "tables/network/task_target.h"
+#include "tables/database/task_target.h"
 
 /* Hands such a file of the target's database to write. origin: the checksum that the model's file names. */
 pith_status pith_rdb_keep(const pith_target *target, uint64_t origin,

@@ -2,7 +2,7 @@
 #ifndef PITH_TABLES_NETWORK_ANSWER_QUALITY_H
 #define PITH_TABLES_NETWORK_ANSWER_QUALITY_H
 
-#include "tables/network/task_target.h"
+#include "tables/database/task_target.h"
 
 /* Fills all of metrics: NaN where a member does not go with the kind of target, or there are no rows. answers are
  * [count][outputs]: logits, numbers in the target's units, shares. Scratch is taken from the arena and given back. */

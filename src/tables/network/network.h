@@ -12,7 +12,7 @@
 #define PITH_TABLES_NETWORK_NETWORK_H
 
 #include "tables/network/sample.h"
-#include "tables/network/task_target.h"
+#include "tables/database/task_target.h"
 
 enum { PITH_NETWORK_PACK = 4, PITH_NETWORK_BLOCKS = 12 };
 #define PITH_NORM_EPSILON 1e-6f

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "tables/database/cell_value.h"
+#include "tables/schema/cell_value.h"
 #include "base/formats/gzip.h"
 #include "base/formats/zstandard.h"
 

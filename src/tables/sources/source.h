@@ -5,7 +5,7 @@
 
 #include "base/os/file.h"
 #include "base/formats/csv.h"
-#include "tables/database/schema.h"
+#include "tables/schema/schema.h"
 
 /* What a source declares a column to be. TEXT: digits in it are no numbers. */
 typedef enum pith_declared { PITH_DECLARED_NOTHING, PITH_DECLARED_BOOLEAN, PITH_DECLARED_TEXT } pith_declared;

@@ -1,6 +1,6 @@
 /* op_image_decoder.c - ImageDecoder: a file's bytes → pixels. What formats there are is image/'s affair; orientation
  * tags are ignored, as in the standard's reference. */
-#include "models/images/picture.h"
+#include "images/picture.h"
 #include "engine/ops/op.h"
 
 static pith_status image_decoder_infer(pith_infer *c) {

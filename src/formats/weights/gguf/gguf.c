@@ -8,7 +8,7 @@
 #include "formats/weights/gguf/gguf_header.h"
 #include "base/str.h"
 #include "formats/weights/gguf/gguf_blocks.h"
-#include "models/architectures/gguf_settings.h"
+#include "formats/weights/gguf/gguf_settings.h"
 
 enum { DIMS_MAX = 4, ALIGNMENT = 32, ALIGNMENT_MOST = 1 << 20 };
 

@@ -1,0 +1,230 @@
+/* vector_file.c - see vector_file.h. Files are hostile: sizes are checked against the bytes that are there. */
+#include "cli/arrays/vector_file.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/arrays/npy.h"
+#include "cli/arrays/tensor_file.h"
+
+/* The longest line of JSON. A vector of a million components has about 20 MB. */
+#define LINE_BYTES ((size_t)64 << 20)
+
+void vector_file_close(vector_file *f) {
+    mapped_close(&f->file);
+    free(f->owned);
+    *f = (vector_file){ 0 };
+}
+
+/* The code of an opening; after a failure nothing is open. */
+static int opened(vector_file *f, int code) {
+    if (code) vector_file_close(f);
+    return code;
+}
+
+/* ---- .npy ---- */
+
+static size_t element_size(int32_t dtype) {
+    return dtype == PITH_F32 ? 4 : dtype == PITH_F16 ? 2 : dtype == PITH_I8 || dtype == PITH_U8 ? 1 : 0;
+}
+
+/* Takes the shape of an array of vectors. */
+static int take_shape(vector_file *f, const command *c, const pith_tensor *t, const vector_reading *how) {
+    char shape[300];
+    if (!element_size(t->dtype))
+        return fail(c, "%s: %s cannot be searched; save x.astype(numpy.float32), or float16, int8, uint8", f->path,
+                    tensor_text(t, shape, sizeof shape));
+    if (t->rank < 1 || t->rank > 3)
+        return fail(c, "%s: %s; vectors are the rows of an array with two axes", f->path,
+                    tensor_text(t, shape, sizeof shape));
+    const size_t last = (size_t)t->dims[t->rank - 1];
+    f->rank = t->rank;
+    f->dtype = t->dtype;
+    f->bits = how->bits && t->dtype == PITH_U8;
+    f->groups = t->rank == 3 ? (size_t)t->dims[0] : 1;
+    f->per_group = t->rank > 1 ? (size_t)t->dims[t->rank - 2] : 1;
+    f->count = f->groups * f->per_group;
+    f->dim = last;
+    if (f->bits) {
+        f->dim = how->dim ? how->dim : last * 8;
+        if ((f->dim + 7) / 8 != last)
+            return fail(c, "%s: rows have %zu bytes, which are not %zu bits", f->path, last, f->dim);
+    } else if (how->dim && how->dim != last)
+        return fail(c, "%s: vectors have %zu components, not %zu", f->path, last, how->dim);
+    return f->dim
+               ? EXIT_DONE
+               : fail(c, "%s: %s; vectors have at least one component", f->path, tensor_text(t, shape, sizeof shape));
+}
+
+static int open_npy(vector_file *f, const command *c, const vector_reading *how) {
+    char message[300];
+    pith_tensor t;
+    if (!npy_view(&t, f->file.data, f->file.size, message, sizeof message)) return fail(c, "%s: %s", f->path, message);
+    int code = take_shape(f, c, &t, how);
+    if (code) return code;
+    f->rows = t.data;
+    if ((uintptr_t)f->rows % element_size(f->dtype)) { /* NumPy writes no such file */
+        f->owned = grow(NULL, t.bytes + 1);
+        f->rows = memcpy(f->owned, t.data, t.bytes);
+    }
+    return EXIT_DONE;
+}
+
+int vector_file_integers(int64_t **numbers, size_t *count, const command *c, const char *path) {
+    char message[300], shape[300];
+    mapped file;
+    pith_tensor t = { 0 };
+    int code = mapped_open(&file, c, path);
+    if (code) return code;
+    if (!npy_view(&t, file.data, file.size, message, sizeof message)) {
+        code = fail(c, "%s: %s", path, message);
+    } else if (t.rank != 1 || (t.dtype != PITH_I64 && t.dtype != PITH_I32)) {
+        code = fail(c, "%s: %s; offsets are int64 with one axis", path, tensor_text(&t, shape, sizeof shape));
+    } else {
+        *count = (size_t)t.dims[0];
+        *numbers = grow(NULL, *count * sizeof **numbers + 1);
+        for (size_t i = 0; i < *count; i++) {
+            int32_t small;
+            memcpy(&small, (const char *)t.data + 4 * i, sizeof small);
+            if (t.dtype == PITH_I32)
+                (*numbers)[i] = small;
+            else
+                memcpy(&(*numbers)[i], (const char *)t.data + 8 * i, sizeof **numbers);
+        }
+    }
+    mapped_close(&file);
+    return code;
+}
+
+/* ---- raw floats ---- */
+
+static int open_raw(vector_file *f, const command *c, const vector_reading *how) {
+    if (!how->dim) return fail(c, "%s: a file of raw floats needs --dim", f->path);
+    const size_t row = how->dim * sizeof(float);
+    if (f->file.size % row)
+        return fail(c, "%s: %zu bytes are not whole vectors of %zu floats; it is cut off, or --dim is another", f->path,
+                    f->file.size, how->dim);
+    f->dtype = PITH_F32;
+    f->rank = 2;
+    f->groups = 1;
+    f->count = f->per_group = f->file.size / row;
+    f->dim = how->dim;
+    f->rows = f->file.data;
+    return EXIT_DONE;
+}
+
+/* ---- JSON lines ---- */
+
+/* The array in a line, or NULL and why. */
+static const json_t *line_vector(const json_t *line, const char *field, const char **why) {
+    const json_t *array = json_is_object(line) ? json_object_get(line, field) : line;
+    *why = NULL;
+    if (!array)
+        *why = "there is no such field";
+    else if (!json_is_array(array))
+        *why = "it holds no array";
+    else if (!json_array_size(array))
+        *why = "the array is empty";
+    return *why ? NULL : array;
+}
+
+/* Appends the vector in a line; NULL, or why it cannot be. */
+static const char *take_line(vector_file *f, bytes *rows, const json_t *line, const char *field) {
+    const char *why;
+    const json_t *array = line_vector(line, field, &why);
+    if (!array) return why;
+    const size_t dim = json_array_size(array);
+    if (!f->count) f->dim = dim;
+    if (dim != f->dim) return "it has another number of components than the vector before it";
+    for (size_t i = 0; i < dim; i++) {
+        const json_t *number = json_array_get(array, i);
+        if (!json_is_number(number) && !json_is_null(number)) return "it holds something else than numbers";
+        const float x = json_is_null(number) ? NAN : (float)json_number_value(number); /* as print_floats writes it */
+        bytes_add(rows, &x, sizeof x);
+    }
+    f->count++;
+    return NULL;
+}
+
+static bool is_blank(const bytes *line) {
+    for (size_t i = 0; i < line->size; i++)
+        if (!strchr(" \t\r", line->data[i])) return false;
+    return true;
+}
+
+static int open_jsonl(vector_file *f, const command *c, const vector_reading *how) {
+    const char *const paths[] = { f->path };
+    const string_list list = { (const char **)(uintptr_t)paths, 1 };
+    text_input in;
+    bytes line = { NULL, 0, 0 }, rows = { NULL, 0, 0 };
+    bool cut;
+    int state, code = EXIT_DONE;
+    text_input_open(&in, &list);
+    in.limit = LINE_BYTES;
+    while (!code && (state = text_input_next(&in, &line, &cut)) != 0) {
+        json_error_t error;
+        if (state < 0) {
+            code = fail(c, "%s", in.message);
+        } else if (!is_blank(&line)) {
+            json_t *value = json_loadb(line.data, line.size, 0, &error);
+            const char *why = cut ? "the line is longer than 64 MiB" : NULL;
+            if (!why) why = value ? take_line(f, &rows, value, how->field) : error.text;
+            if (why) code = fail(c, "%s: field '%s': %s", text_input_place(&in), how->field, why);
+            json_decref(value);
+        }
+        line.size = 0;
+    }
+    text_input_close(&in);
+    free(line.data);
+    f->owned = rows.data;
+    f->rows = rows.data;
+    f->dtype = PITH_F32;
+    f->rank = 2;
+    f->groups = 1;
+    f->per_group = f->count;
+    if (code) return code;
+    if (!f->count) return fail(c, "%s: there are no vectors in it", f->path);
+    if (how->dim && how->dim != f->dim)
+        return fail(c, "%s: vectors have %zu components, not %zu", f->path, f->dim, how->dim);
+    return EXIT_DONE;
+}
+
+/* ---- all ---- */
+
+int vector_file_open(vector_file *f, const command *c, const char *path, const vector_reading *how) {
+    *f = (vector_file){ .path = path };
+    const size_t length = strlen(path);
+    int code = mapped_open(&f->file, c, path);
+    if (code) return code;
+    const bool npy = f->file.size >= 6 && !memcmp(f->file.data, "\x93NUMPY", 6);
+    if (npy || (length > 4 && !strcmp(path + length - 4, ".npy"))) return opened(f, open_npy(f, c, how));
+    if (length > 4 && !strcmp(path + length - 4, ".f32")) return opened(f, open_raw(f, c, how));
+    return opened(f, open_jsonl(f, c, how));
+}
+
+float float_of_half(uint16_t half) {
+    const int exponent = half >> 10 & 31;
+    const float fraction = (float)(half & 1023);
+    float x = exponent ? ldexpf(fraction + 1024, exponent - 25) : ldexpf(fraction, -24);
+    if (exponent == 31) x = half & 1023 ? NAN : INFINITY;
+    return half >> 15 ? -x : x;
+}
+
+float *vector_file_floats(const vector_file *f) {
+    float *floats = grow(NULL, f->count * f->dim * sizeof *floats + 1);
+    const size_t packed = (f->dim + 7) / 8;
+    for (size_t i = 0; i < f->count * f->dim; i++) {
+        const size_t row = i / f->dim, at = i % f->dim;
+        if (f->bits)
+            floats[i] = ((const uint8_t *)f->rows)[row * packed + at / 8] >> (7 - at % 8) & 1 ? 1.0f : -1.0f;
+        else if (f->dtype == PITH_F32)
+            floats[i] = ((const float *)f->rows)[i];
+        else if (f->dtype == PITH_F16)
+            floats[i] = float_of_half(((const uint16_t *)f->rows)[i]);
+        else
+            floats[i] = f->dtype == PITH_I8 ? ((const int8_t *)f->rows)[i] : ((const uint8_t *)f->rows)[i];
+    }
+    return floats;
+}

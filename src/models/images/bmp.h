@@ -1,9 +1,0 @@
-/* bmp.h - the decoder of BMP. */
-#ifndef PITH_MODELS_IMAGES_BMP_H
-#define PITH_MODELS_IMAGES_BMP_H
-
-#include "pith/image_module.h"
-
-pith_image_outcome pith_bmp_decode(pith_image_call *call);
-
-#endif
