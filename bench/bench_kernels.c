@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/measure/cpu_peak.h"
 #include "cli/base/seconds.h"
+#include "cli/measure/cpu_peak.h"
 #include "engine/kernels/attention.h"
 #include "engine/kernels/gemm_half.h"
 #include "engine/kernels/gemm_int8.h"
@@ -56,8 +56,8 @@ static double median(double *x) {
 
 /* Operations a second of the loop that only multiplies and adds. Its first turns go untimed: a core that only read for
  * a while takes some microseconds to run wide registers at their speed. */
-static double peak(pith_isa isa) {
-    peak_burst *burst = peak_burst_of(pith_isa_name(isa));
+static double peak(pith__isa isa) {
+    peak_burst *burst = peak_burst_of(pith__isa_name(isa));
     double work = 0, start = now(), end;
     while (now() - start < 1e-4) burst();
     start = now();
@@ -69,11 +69,11 @@ static double peak(pith_isa isa) {
 }
 
 /* Calls run(arguments) often enough for about 2 ms a timing, interleaved with the two loops. */
-static void measure(const char *name, pith_isa isa, void (*run)(const void *), const void *arguments, double flop,
+static void measure(const char *name, pith__isa isa, void (*run)(const void *), const void *arguments, double flop,
                     double bytes) {
     double share[ROUNDS], memory[ROUNDS], seconds[ROUNDS], start;
     char text[80];
-    snprintf(text, sizeof text, "%s %s", pith_isa_name(isa), name);
+    snprintf(text, sizeof text, "%s %s", pith__isa_name(isa), name);
     if (!strstr(text, filter)) return;
     peak(isa); /* the clock settles for this level's registers */
     start = now();
@@ -107,8 +107,8 @@ static float *numbers(size_t n) {
 }
 
 typedef struct gemm_case {
-    pith_gemm_f32_fn *fn;
-    pith_gemm g;
+    pith__gemm_f32_fn *fn;
+    pith__gemm g;
 } gemm_case;
 static void run_gemm(const void *arguments) {
     const gemm_case *c = arguments;
@@ -123,7 +123,7 @@ static void run_network(const void *arguments) {
     for (int i = 0; i < LAYERS * PRODUCTS; i++) run_gemm(&c[i]);
 }
 
-static void bench_network(pith_isa isa) {
+static void bench_network(pith__isa isa) {
     static const int64_t rows[] = { 1, 7, 12, 32, 112, 128, 256, 512 };
     static const int64_t shapes[PRODUCTS][2] = { { 384, 1152 }, { 384, 384 }, { 384, 1536 }, { 1536, 384 } };
     enum { FLOATS = 384 * (1152 + 384 + 1536 + 1536) };
@@ -135,16 +135,16 @@ static void bench_network(pith_isa isa) {
         for (int i = 0; i < LAYERS * PRODUCTS; i++) {
             int64_t k = shapes[i % PRODUCTS][0], n = shapes[i % PRODUCTS][1];
             bool narrow = n == 384;
-            c[i].fn = PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, isa);
-            c[i].g = (pith_gemm){ .a = narrow ? wide : x,
-                                  .b = w,
-                                  .c = narrow ? x : wide,
-                                  .bias = bias,
-                                  .m = rows[r],
-                                  .n = n,
-                                  .k = k,
-                                  .lda = k,
-                                  .ldc = n };
+            c[i].fn = PITH_KERNEL_FIND(pith__gemm_f32_fn, "gemm", PITH_F32, isa);
+            c[i].g = (pith__gemm){ .a = narrow ? wide : x,
+                                   .b = w,
+                                   .c = narrow ? x : wide,
+                                   .bias = bias,
+                                   .m = rows[r],
+                                   .n = n,
+                                   .k = k,
+                                   .lda = k,
+                                   .ldc = n };
             w += k * n;
         }
         char name[64];
@@ -165,7 +165,7 @@ static void run_feed_forward(const void *arguments) {
     const feed_forward *f = arguments;
     for (int i = 0; i < LAYERS; i++) {
         for (int64_t row = 0; row < f->rows; row += f->block) {
-            pith_gemm up = f->up[i].g, down = f->down[i].g;
+            pith__gemm up = f->up[i].g, down = f->down[i].g;
             up.a += row * up.lda;
             down.c += row * down.ldc;
             f->up[i].fn(&up, 0, f->block, 0, up.n);
@@ -174,18 +174,18 @@ static void run_feed_forward(const void *arguments) {
     }
 }
 
-static void bench_feed_forward(pith_isa isa) {
+static void bench_feed_forward(pith__isa isa) {
     enum { M = 512, D = 384, N = 1536 };
     feed_forward f = { .rows = M };
     float *x = numbers(M * D), *wide = numbers(M * N), *bias = numbers(N),
           *weights = numbers((size_t)LAYERS * 2 * D * N);
     for (int i = 0; i < LAYERS; i++) {
         float *w = weights + (size_t)i * 2 * D * N;
-        pith_gemm_f32_fn *fn = PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, isa);
+        pith__gemm_f32_fn *fn = PITH_KERNEL_FIND(pith__gemm_f32_fn, "gemm", PITH_F32, isa);
         f.up[i] = f.down[i] = (gemm_case){ .fn = fn };
-        f.up[i].g = (pith_gemm){ .a = x, .b = w, .c = wide, .bias = bias, .n = N, .k = D, .lda = D, .ldc = N };
+        f.up[i].g = (pith__gemm){ .a = x, .b = w, .c = wide, .bias = bias, .n = N, .k = D, .lda = D, .ldc = N };
         f.up[i].g.activation = PITH_ACT_GELU_ERF;
-        f.down[i].g = (pith_gemm){ .a = wide, .b = w + D * N, .c = x, .bias = bias, .n = D, .k = N };
+        f.down[i].g = (pith__gemm){ .a = wide, .b = w + D * N, .c = x, .bias = bias, .n = D, .k = N };
         f.down[i].g.lda = N, f.down[i].g.ldc = D;
     }
     for (f.block = 32; f.block <= M; f.block *= 2) {
@@ -197,20 +197,20 @@ static void bench_feed_forward(pith_isa isa) {
     free(x), free(wide), free(bias), free(weights);
 }
 
-static void bench_gemm(pith_isa isa) {
+static void bench_gemm(pith__isa isa) {
     static const int64_t rows[] = { 512, 112, 12, 1 };
     static const int64_t shapes[][2] = { { 384, 384 }, { 384, 1152 }, { 384, 1536 }, { 1536, 384 } };
-    pith_gemm_pack_f32_fn *pack = PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa);
-    gemm_case c = { .fn = PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, isa) };
+    pith__gemm_pack_f32_fn *pack = PITH_KERNEL_FIND(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa);
+    gemm_case c = { .fn = PITH_KERNEL_FIND(pith__gemm_f32_fn, "gemm", PITH_F32, isa) };
     float *a = numbers(512 * 1536), *b = numbers(1536 * 1536), *out = numbers(512 * 1536), *bias = numbers(1536);
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
             char name[64];
             int64_t m = rows[r], k = shapes[s][0], n = shapes[s][1];
-            float *packed = numbers((size_t)pith_gemm_f32_packed_size(k, n));
+            float *packed = numbers((size_t)pith__gemm_f32_packed_size(k, n));
             pack(packed, b, n, 1, k, n, 0, n);
             c.g =
-                (pith_gemm){ .a = a, .b = packed, .c = out, .bias = bias, .m = m, .n = n, .k = k, .lda = k, .ldc = n };
+                (pith__gemm){ .a = a, .b = packed, .c = out, .bias = bias, .m = m, .n = n, .k = k, .lda = k, .ldc = n };
             snprintf(name, sizeof name, "gemm m=%d k=%d n=%d", (int)m, (int)k, (int)n);
             double bytes = 4.0 * (double)(m * k + k * n + m * n);
             measure(name, isa, run_gemm, &c, 2.0 * (double)(m * n * k), bytes);
@@ -226,7 +226,7 @@ static void bench_gemm(pith_isa isa) {
 }
 
 typedef struct unary_case {
-    pith_unary_f32_fn *fn;
+    pith__unary_f32_fn *fn;
     float *x, *y;
     size_t n;
 } unary_case;
@@ -235,7 +235,7 @@ static void run_unary(const void *arguments) {
     c->fn(c->x, c->y, c->n);
 }
 
-static void bench_unary(pith_isa isa) {
+static void bench_unary(pith__isa isa) {
     static const char *const names[] = { "abs",       "cos",  "erf",        "exp",        "gelu",
                                          "gelu_tanh", "log",  "quick_gelu", "reciprocal", "relu",
                                          "sigmoid",   "silu", "sin",        "sqrt",       "tanh" };
@@ -243,7 +243,7 @@ static void bench_unary(pith_isa isa) {
     unary_case c = { NULL, numbers(N), numbers(N), N };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char name[64];
-        c.fn = PITH_KERNEL_FIND(pith_unary_f32_fn, names[i], PITH_F32, isa);
+        c.fn = PITH_KERNEL_FIND(pith__unary_f32_fn, names[i], PITH_F32, isa);
         snprintf(name, sizeof name, "%s n=%d (1 FLOP each)", names[i], N);
         measure(name, isa, run_unary, &c, N, 8.0 * N);
     }
@@ -255,8 +255,8 @@ static const int64_t small_rows[] = { 112, 12 };
 static const int64_t small_shapes[][2] = { { 384, 1536 }, { 1536, 384 } };
 
 typedef struct int8_case {
-    pith_gemm_i8_fn *fn;
-    pith_gemm_int8 g;
+    pith__gemm_i8_fn *fn;
+    pith__gemm_int8 g;
 } int8_case;
 static void run_int8(const void *arguments) {
     const int8_case *c = arguments;
@@ -264,7 +264,7 @@ static void run_int8(const void *arguments) {
 }
 
 /* Two operations a product, so the fraction is of the f32 peak: what int8 gains over the best f32. */
-static void bench_int8(pith_isa isa) {
+static void bench_int8(pith__isa isa) {
     uint8_t *a = calloc(512, 1536);
     int8_t *b = calloc(1536, 1536);
     float *scale = numbers(1536), *out = numbers(512 * 1536);
@@ -275,11 +275,11 @@ static void bench_int8(pith_isa isa) {
             for (int way = 0; way < 3; way++) {
                 static const char *const names[] = { "best", "narrow", "wide" };
                 int64_t m = small_rows[r], k = small_shapes[s][0], n = small_shapes[s][1];
-                void *packed = numbers((size_t)pith_gemm_int8_packed_size(k, n) / 4);
+                void *packed = numbers((size_t)pith__gemm_int8_packed_size(k, n) / 4);
                 char name[64];
-                PITH_KERNEL_FIND(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, isa)(packed, b, n, 1, k, n, 0, n);
-                int8_case c = { way ? PITH_KERNEL_FIND(pith_gemm_i8_fn, "gemm", PITH_I8, isa)
-                                    : pith_gemm_i8_find(NULL, k, isa),
+                PITH_KERNEL_FIND(pith__gemm_pack_i8_fn, "gemm_pack", PITH_I8, isa)(packed, b, n, 1, k, n, 0, n);
+                int8_case c = { way ? PITH_KERNEL_FIND(pith__gemm_i8_fn, "gemm", PITH_I8, isa)
+                                    : pith__gemm_i8_find(NULL, k, isa),
                                 { .a = a,
                                   .b = packed,
                                   .out = out,
@@ -301,8 +301,8 @@ static void bench_int8(pith_isa isa) {
 }
 
 typedef struct half_case {
-    pith_gemm_half_fn *fn;
-    pith_gemm_half g;
+    pith__gemm_half_fn *fn;
+    pith__gemm_half g;
 } half_case;
 static void run_half(const void *arguments) {
     const half_case *c = arguments;
@@ -310,14 +310,14 @@ static void run_half(const void *arguments) {
 }
 
 /* The product of the precision bf16, with zeros; the fraction is of the f32 peak. */
-static void bench_bf16(pith_isa isa) {
+static void bench_bf16(pith__isa isa) {
     for (size_t r = 0; r < 2; r++) {
         for (size_t s = 0; s < 2; s++) {
             int64_t m = small_rows[r], k = small_shapes[s][0], n = small_shapes[s][1];
             float *a = calloc((size_t)(m * k), sizeof *a), *c = numbers((size_t)(m * n));
-            void *b = calloc(1, (size_t)pith_gemm_half_packed_size(k, n));
+            void *b = calloc(1, (size_t)pith__gemm_half_packed_size(k, n));
             int wide;
-            half_case bf16 = { PITH_KERNEL_FIND(pith_gemm_half_fn, pith_gemm_bf16_family(&wide, isa), PITH_BF16, isa),
+            half_case bf16 = { PITH_KERNEL_FIND(pith__gemm_half_fn, pith__gemm_bf16_family(&wide, isa), PITH_BF16, isa),
                                { .a = a, .b = b, .c = c, .m = m, .n = n, .k = k, .lda = k, .ldc = n } };
             if (!a || !b) exit(1);
             char name[64];
@@ -329,8 +329,8 @@ static void bench_bf16(pith_isa isa) {
 }
 
 typedef struct attention_case {
-    pith_attention_f32_fn *fn;
-    pith_attention a;
+    pith__attention_f32_fn *fn;
+    pith__attention a;
     float *scratch;
 } attention_case;
 static void run_attention(const void *arguments) {
@@ -339,7 +339,7 @@ static void run_attention(const void *arguments) {
 }
 
 /* One head of MiniLM's shape inside a [tokens, 3 * 384] product. */
-static void bench_attention(pith_isa isa, pith_attention_f32_fn *fn, const char *what) {
+static void bench_attention(pith__isa isa, pith__attention_f32_fn *fn, const char *what) {
     static const int64_t tokens[] = { 10, 112, 512, 8192 };
     enum { D = 32, ROW = 1152 };
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
@@ -363,7 +363,7 @@ static void bench_attention(pith_isa isa, pith_attention_f32_fn *fn, const char 
                                .causal_offset = INT64_MAX,
                                .window_left = -1,
                                .window_right = -1 },
-                             numbers((size_t)pith_attention_f32_scratch(n, D, D)) };
+                             numbers((size_t)pith__attention_f32_scratch(n, D, D)) };
         snprintf(name, sizeof name, "%s tokens=%d d=%d", what, (int)n, D);
         measure(name, isa, run_attention, &c, 4.0 * (double)(n * n * D), 16.0 * (double)(n * D));
         free(qkv), free(out), free(c.scratch);
@@ -371,9 +371,9 @@ static void bench_attention(pith_isa isa, pith_attention_f32_fn *fn, const char 
 }
 
 typedef struct norm_case {
-    pith_layer_norm_f32_fn *norm;
-    pith_layer_norm a;
-    pith_row_f32_fn *row;
+    pith__layer_norm_f32_fn *norm;
+    pith__layer_norm a;
+    pith__row_f32_fn *row;
 } norm_case;
 static void run_norm(const void *arguments) {
     const norm_case *c = arguments;
@@ -383,23 +383,23 @@ static void run_norm(const void *arguments) {
         c->row(c->a.x, c->a.y, c->a.rows, c->a.n);
 }
 
-static void bench_rows(pith_isa isa) {
+static void bench_rows(pith__isa isa) {
     enum { ROWS = 112, N = 384 };
     float *x = numbers(ROWS * N), *r = numbers(ROWS * N), *y = numbers(ROWS * N), *g = numbers(N);
-    norm_case c = { PITH_KERNEL_FIND(pith_layer_norm_f32_fn, "layer_norm", PITH_F32, isa),
+    norm_case c = { PITH_KERNEL_FIND(pith__layer_norm_f32_fn, "layer_norm", PITH_F32, isa),
                     { .x = x, .residual = r, .gamma = g, .beta = g, .y = y, .rows = ROWS, .n = N, .epsilon = 1e-12f },
                     NULL };
     measure("layer_norm + residual 112 x 384", isa, run_norm, &c, ROWS * N, 12.0 * ROWS * N);
     c.norm = NULL;
-    c.row = PITH_KERNEL_FIND(pith_row_f32_fn, "softmax", PITH_F32, isa);
+    c.row = PITH_KERNEL_FIND(pith__row_f32_fn, "softmax", PITH_F32, isa);
     measure("softmax 112 x 384", isa, run_norm, &c, ROWS * N, 8.0 * ROWS * N);
-    c.row = PITH_KERNEL_FIND(pith_row_f32_fn, "l2_normalize", PITH_F32, isa);
+    c.row = PITH_KERNEL_FIND(pith__row_f32_fn, "l2_normalize", PITH_F32, isa);
     measure("l2_normalize 112 x 384", isa, run_norm, &c, ROWS * N, 8.0 * ROWS * N);
     free(x), free(r), free(y), free(g);
 }
 
 typedef struct pack_case {
-    pith_gemm_pack_f32_fn *fn;
+    pith__gemm_pack_f32_fn *fn;
     float *packed, *b;
     int64_t row, column, k, n;
 } pack_case;
@@ -408,10 +408,10 @@ static void run_pack(const void *arguments) {
     c->fn(c->packed, c->b, c->row, c->column, c->k, c->n, 0, c->n);
 }
 
-static void bench_pack(pith_isa isa) {
+static void bench_pack(pith__isa isa) {
     enum { K = 384, N = 1536 };
     pack_case c = {
-        PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa), numbers(K * N), numbers(K * N), N, 1, K, N
+        PITH_KERNEL_FIND(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa), numbers(K * N), numbers(K * N), N, 1, K, N
     };
     measure("gemm_pack [k, n] 384 x 1536", isa, run_pack, &c, K * N, 8.0 * K * N);
     c.row = 1, c.column = K;
@@ -420,22 +420,22 @@ static void bench_pack(pith_isa isa) {
 }
 
 int main(int argc, char **argv) {
-    const pith_cpu *cpu = pith_cpu_get();
+    const pith__cpu *cpu = pith__cpu_get();
     if (argc > 1) filter = argv[1];
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
-        if (!(cpu->supported >> level & 1) || (argc > 2 && strcmp(argv[2], pith_isa_name((pith_isa)level)) != 0))
+        if (!(cpu->supported >> level & 1) || (argc > 2 && strcmp(argv[2], pith__isa_name((pith__isa)level)) != 0))
             continue;
-        bench_gemm((pith_isa)level);
-        bench_network((pith_isa)level);
-        bench_feed_forward((pith_isa)level);
-        bench_int8((pith_isa)level);
-        bench_bf16((pith_isa)level);
-        bench_attention((pith_isa)level,
-                        PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_F32, (pith_isa)level), "attention");
-        bench_attention((pith_isa)level, pith_attention_i16_find((pith_isa)level), "attention i16");
-        bench_rows((pith_isa)level);
-        bench_pack((pith_isa)level);
-        bench_unary((pith_isa)level);
+        bench_gemm((pith__isa)level);
+        bench_network((pith__isa)level);
+        bench_feed_forward((pith__isa)level);
+        bench_int8((pith__isa)level);
+        bench_bf16((pith__isa)level);
+        bench_attention((pith__isa)level,
+                        PITH_KERNEL_FIND(pith__attention_f32_fn, "attention", PITH_F32, (pith__isa)level), "attention");
+        bench_attention((pith__isa)level, pith__attention_i16_find((pith__isa)level), "attention i16");
+        bench_rows((pith__isa)level);
+        bench_pack((pith__isa)level);
+        bench_unary((pith__isa)level);
     }
     return 0;
 }

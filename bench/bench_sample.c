@@ -23,19 +23,19 @@ typedef struct sampling {
 
 static void sampling_part(void *context, size_t part, int worker) {
     sampling *s = context;
-    const pith_trainer_source *source = s->r->sources;
-    pith_trainer_worker *w = &s->r->workers[worker];
-    pith_pack pack;
-    pith_arena_reset(&w->arena);
-    if (!pith_pack_begin(&pack, &w->arena, PITH_NETWORK_PACK, &s->r->config.sample)) {
+    const pith__trainer_source *source = s->r->sources;
+    pith__trainer_worker *w = &s->r->workers[worker];
+    pith__pack pack;
+    pith__arena_reset(&w->arena);
+    if (!pith__pack_begin(&pack, &w->arena, PITH_NETWORK_PACK, &s->r->config.sample)) {
         s->failed = true;
         return;
     }
     for (size_t i = 0; i < PITH_NETWORK_PACK; i++) {
         const size_t at = (s->next + part * PITH_NETWORK_PACK + i) * 7919 % source->row_count;
-        pith_pack_add(&pack, source->rdb, source->task, source->rows[at], &s->r->config.sample);
+        pith__pack_add(&pack, source->rdb, source->task, source->rows[at], &s->r->config.sample);
     }
-    if (s->lists && !pith_pack_list(&pack, &w->arena, s->r->config.shape.attend)) s->failed = true;
+    if (s->lists && !pith__pack_list(&pack, &w->arena, s->r->config.shape.attend)) s->failed = true;
     s->cells[part] += pack.cell_count;
 }
 
@@ -46,7 +46,7 @@ static double sampling_speed(sampling *s, int threads) {
     size_t cells = 0;
     memset(s->cells, 0, sizeof s->cells);
     while (seconds < 0.5) {
-        pith_threads_run(sampling_part, s, PARTS, threads);
+        pith__threads_run(sampling_part, s, PARTS, threads);
         s->next += (size_t)PARTS * PITH_NETWORK_PACK;
         seconds = now_seconds() - begin;
     }
@@ -70,30 +70,30 @@ int main(int argc, char **argv) {
     pith_error err = PITH_ERROR_INIT;
     const int threads = argc > 3 ? atoi(argv[3]) : 2;
     sampling s = { .next = 0 };
-    pith_rdb rdb;
+    pith__rdb rdb;
     if (argc < 3 || threads < 1 || threads > MOST_THREADS) {
         fprintf(stderr, "usage: bench_sample DATABASE TASK [threads [config]]\n");
         return 2;
     }
-    if (pith_rdb_open(&rdb, argv[1], &pith_allocator_default, &err)) {
+    if (pith__rdb_open(&rdb, argv[1], &pith__allocator_default, &err)) {
         fprintf(stderr, "%s\n", err.message);
         return 1;
     }
-    const pith_trainer_question question = { &rdb, { argv[2], strlen(argv[2]) } };
+    const pith__trainer_question question = { &rdb, { argv[2], strlen(argv[2]) } };
     const pith_str config = { argc > 4 ? argv[4] : NULL, argc > 4 ? strlen(argv[4]) : 0 };
-    if (pith_trainer_create(&s.r, &question, 1, config, 1, &pith_allocator_default, &err)) {
+    if (pith__trainer_create(&s.r, &question, 1, config, 1, &pith__allocator_default, &err)) {
         fprintf(stderr, "%s\n", err.message);
         return 1;
     }
     printf("{");
-    for (int t = 1; t <= threads && pith_trainer_workers(s.r, t) == t; t++) {
+    for (int t = 1; t <= threads && pith__trainer_workers(s.r, t) == t; t++) {
         s.lists = false;
         printf("%s\"%d\": {\"cells\": %.2f, ", t > 1 ? ", " : "", t, sampling_median(&s, t));
         s.lists = true;
         printf("\"cells and keys\": %.2f}", sampling_median(&s, t));
     }
     printf("}\n");
-    pith_trainer_free(s.r);
-    pith_rdb_close(&rdb);
+    pith__trainer_free(s.r);
+    pith__rdb_close(&rdb);
     return s.failed;
 }

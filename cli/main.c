@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "cli/base/cli.h"
+#include "cli/base/message.h"
 #include "cli/options/completion.h"
 #include "cli/options/help.h"
 #include "cli/options/manual.h"
-#include "cli/base/message.h"
 
 const command *const verbs[] = {
 #define VERB(name) &command_##name,

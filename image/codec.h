@@ -4,29 +4,29 @@
 
 #include "pith/image_module.h"
 
-pith_image_outcome pith_jpeg_decode(pith_image_call *call);
-pith_image_outcome pith_png_decode(pith_image_call *call);
-pith_image_outcome pith_webp_decode(pith_image_call *call);
-pith_image_outcome pith_tiff_decode(pith_image_call *call);
-pith_image_outcome pith_jpeg2000_decode(pith_image_call *call);
-pith_image_outcome pith_gif_decode(pith_image_call *call);
+pith_image_outcome pith__jpeg_decode(pith_image_call *call);
+pith_image_outcome pith__png_decode(pith_image_call *call);
+pith_image_outcome pith__webp_decode(pith_image_call *call);
+pith_image_outcome pith__tiff_decode(pith_image_call *call);
+pith_image_outcome pith__jpeg2000_decode(pith_image_call *call);
+pith_image_outcome pith__gif_decode(pith_image_call *call);
 
-pith_image_outcome pith_jpeg_encode(pith_image_encode_call *call);
-pith_image_outcome pith_png_encode(pith_image_encode_call *call);
-pith_image_outcome pith_webp_encode(pith_image_encode_call *call);
+pith_image_outcome pith__jpeg_encode(pith_image_encode_call *call);
+pith_image_outcome pith__png_encode(pith_image_encode_call *call);
+pith_image_outcome pith__webp_encode(pith_image_encode_call *call);
 
 /* Sets the message, without control characters, and returns the outcome. */
-pith_image_outcome pith_codec_fail(pith_image_call *call, pith_image_outcome outcome, const char *format, ...)
+pith_image_outcome pith__codec_fail(pith_image_call *call, pith_image_outcome outcome, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* The orientation of an EXIF block (a TIFF header and what follows) and, where the header has none, its resolution. */
-void pith_exif_read(pith_image_header *header, const uint8_t *exif, size_t size);
+void pith__exif_read(pith_image_header *header, const uint8_t *exif, size_t size);
 /* An EXIF block that says nothing but a resolution. Returns its size. */
 enum { PITH_EXIF_DOTS = 66 };
-size_t pith_exif_of_dots(uint8_t exif[PITH_EXIF_DOTS], const double dots[2]);
+size_t pith__exif_of_dots(uint8_t exif[PITH_EXIF_DOTS], const double dots[2]);
 
 /* a * b / 255 for bytes, rounded to nearest. */
-static inline uint32_t pith_mul255(uint32_t a, uint32_t b) {
+static inline uint32_t pith__mul255(uint32_t a, uint32_t b) {
     uint32_t t = a * b + 128;
     return (t + (t >> 8)) >> 8;
 }

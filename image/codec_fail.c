@@ -5,7 +5,7 @@
 
 #include "codec.h"
 
-pith_image_outcome pith_codec_fail(pith_image_call *call, pith_image_outcome outcome, const char *format, ...) {
+pith_image_outcome pith__codec_fail(pith_image_call *call, pith_image_outcome outcome, const char *format, ...) {
     va_list args;
     va_start(args, format);
     vsnprintf(call->message, sizeof call->message, format, args);

@@ -4,12 +4,12 @@
 enum { GREY = 1u << 1, RGB = 1u << 3, RGBA = 1u << 4 };
 
 static const pith_image_codec codecs[] = {
-    { "JPEG", pith_jpeg_decode, pith_jpeg_encode, GREY | RGB },
-    { "PNG", pith_png_decode, pith_png_encode, GREY | RGB | RGBA },
-    { "WebP", pith_webp_decode, pith_webp_encode, RGB | RGBA },
-    { "TIFF", pith_tiff_decode, NULL, 0 },
-    { "JPEG 2000", pith_jpeg2000_decode, NULL, 0 },
-    { "GIF", pith_gif_decode, NULL, 0 },
+    { "JPEG", pith__jpeg_decode, pith__jpeg_encode, GREY | RGB },
+    { "PNG", pith__png_decode, pith__png_encode, GREY | RGB | RGBA },
+    { "WebP", pith__webp_decode, pith__webp_encode, RGB | RGBA },
+    { "TIFF", pith__tiff_decode, NULL, 0 },
+    { "JPEG 2000", pith__jpeg2000_decode, NULL, 0 },
+    { "GIF", pith__gif_decode, NULL, 0 },
 };
 
 __attribute__((visibility("default")))

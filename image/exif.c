@@ -30,7 +30,7 @@ static double exif_rational(const exif_block *e, size_t at) {
     return by ? (double)exif_number(e, there, 4) / by : 0;
 }
 
-void pith_exif_read(pith_image_header *header, const uint8_t *exif, size_t size) {
+void pith__exif_read(pith_image_header *header, const uint8_t *exif, size_t size) {
     double dots[2] = { 0, 0 };
     uint32_t unit = EXIF_INCHES;
     if (size >= 6 && !memcmp(exif, "Exif\0", 6)) exif += 6, size -= 6;
@@ -62,7 +62,7 @@ static uint8_t *exif_entry(uint8_t *to, uint32_t tag, uint32_t type, uint32_t va
     return exif_put(exif_put(exif_put(exif_put(to, tag, 2), type, 2), 1, 4), value, 4);
 }
 
-size_t pith_exif_of_dots(uint8_t exif[PITH_EXIF_DOTS], const double dots[2]) {
+size_t pith__exif_of_dots(uint8_t exif[PITH_EXIF_DOTS], const double dots[2]) {
     enum { ENTRIES = 3, VALUES = 8 + 2 + ENTRIES * EXIF_ENTRY + 4, PARTS = 1000 };
     memcpy(exif, "II*\0", 4);
     uint8_t *to = exif_put(exif_put(exif + 4, 8, 4), ENTRIES, 2);

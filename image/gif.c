@@ -32,9 +32,9 @@ static pith_image_outcome gif_fail(gif_state *s) {
     const int error = s->gif->Error;
     if (error == D_GIF_ERR_NOT_ENOUGH_MEM) return PITH_IMAGE_NO_MEMORY;
     if (error == D_GIF_ERR_EOF_TOO_SOON || s->at == s->call->size)
-        return pith_codec_fail(s->call, PITH_IMAGE_DAMAGED, "it is cut off");
+        return pith__codec_fail(s->call, PITH_IMAGE_DAMAGED, "it is cut off");
     const char *text = GifErrorString(error);
-    return pith_codec_fail(s->call, PITH_IMAGE_DAMAGED, "%s", text ? text : "its bytes are no picture");
+    return pith__codec_fail(s->call, PITH_IMAGE_DAMAGED, "%s", text ? text : "its bytes are no picture");
 }
 
 static int gif_extension(gif_state *s) {
@@ -55,7 +55,7 @@ static pith_image_outcome gif_find(gif_state *s) {
         GifRecordType kind;
         if (DGifGetRecordType(s->gif, &kind) == GIF_ERROR) return gif_fail(s);
         if (kind == TERMINATE_RECORD_TYPE)
-            return pith_codec_fail(s->call, PITH_IMAGE_DAMAGED, "there is no picture in it");
+            return pith__codec_fail(s->call, PITH_IMAGE_DAMAGED, "there is no picture in it");
         if (kind == IMAGE_DESC_RECORD_TYPE)
             return DGifGetImageDesc(s->gif) == GIF_ERROR ? gif_fail(s) : PITH_IMAGE_DECODED;
         if (kind == EXTENSION_RECORD_TYPE && !gif_extension(s)) return gif_fail(s);
@@ -97,7 +97,8 @@ static pith_image_outcome gif_run(gif_state *s) {
     pith_image_header header = { .width = (uint32_t)(right > s->gif->SWidth ? right : s->gif->SWidth),
                                  .height = (uint32_t)(bottom > s->gif->SHeight ? bottom : s->gif->SHeight),
                                  .channels = s->transparent < 0 ? 3 : 4 };
-    if (d->Width < 1 || d->Height < 1) return pith_codec_fail(s->call, PITH_IMAGE_DAMAGED, "its picture has no pixels");
+    if (d->Width < 1 || d->Height < 1)
+        return pith__codec_fail(s->call, PITH_IMAGE_DAMAGED, "its picture has no pixels");
     header.meaning = s->gif->Image.ColorMap || s->gif->SColorMap || header.channels == 4 ? header.channels : 1;
     uint8_t *to = s->call->begin(s->call, &header);
     if (!to) return PITH_IMAGE_REFUSED;
@@ -109,7 +110,7 @@ static pith_image_outcome gif_run(gif_state *s) {
     return gif_rows(s, to, &header);
 }
 
-pith_image_outcome pith_gif_decode(pith_image_call *call) {
+pith_image_outcome pith__gif_decode(pith_image_call *call) {
     int error = 0;
     gif_state *s = calloc(1, sizeof *s);
     if (!s) return PITH_IMAGE_NO_MEMORY;
@@ -119,7 +120,7 @@ pith_image_outcome pith_gif_decode(pith_image_call *call) {
     pith_image_outcome outcome = s->gif                              ? gif_run(s)
                                  : error == D_GIF_ERR_NOT_ENOUGH_MEM ? PITH_IMAGE_NO_MEMORY
                                                                      : PITH_IMAGE_DAMAGED;
-    if (!s->gif && outcome == PITH_IMAGE_DAMAGED) pith_codec_fail(call, outcome, "its header is broken");
+    if (!s->gif && outcome == PITH_IMAGE_DAMAGED) pith__codec_fail(call, outcome, "its header is broken");
     if (s->gif) DGifCloseFile(s->gif, &error);
     free(s->row);
     free(s);

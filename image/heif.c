@@ -24,12 +24,12 @@ static pith_image_outcome heif_fail(heif_state *s, struct heif_error error) {
     if (error.code == heif_error_Memory_allocation_error && error.subcode != heif_suberror_Security_limit_exceeded)
         return PITH_IMAGE_NO_MEMORY;
     if (error.subcode == heif_suberror_Unsupported_codec)
-        return pith_codec_fail(s->call, PITH_IMAGE_UNKNOWN,
-                               "libheif has no decoder for it; install the Debian package libheif-plugin-libde265 "
-                               "(HEIC) or libheif-plugin-dav1d (AVIF)");
+        return pith__codec_fail(s->call, PITH_IMAGE_UNKNOWN,
+                                "libheif has no decoder for it; install the Debian package libheif-plugin-libde265 "
+                                "(HEIC) or libheif-plugin-dav1d (AVIF)");
     const int unknown = error.code == heif_error_Unsupported_feature || error.code == heif_error_Unsupported_filetype;
-    return pith_codec_fail(s->call, unknown ? PITH_IMAGE_UNKNOWN : PITH_IMAGE_DAMAGED, "%s",
-                           error.message ? error.message : "libheif refuses it");
+    return pith__codec_fail(s->call, unknown ? PITH_IMAGE_UNKNOWN : PITH_IMAGE_DAMAGED, "%s",
+                            error.message ? error.message : "libheif refuses it");
 }
 
 /* Primaries and transfer functions of ITU-T H.273; 2: not said. */
@@ -53,7 +53,7 @@ static void heif_exif(pith_image_header *header, heif_state *s) {
     if (heif_image_handle_get_metadata(s->handle, id, s->exif).code) return;
     const size_t skip = (size_t)s->exif[0] << 24 | (size_t)s->exif[1] << 16 | (size_t)s->exif[2] << 8 | s->exif[3];
     if (skip > size - 4) return;
-    pith_exif_read(&read, s->exif + 4 + skip, size - 4 - skip);
+    pith__exif_read(&read, s->exif + 4 + skip, size - 4 - skip);
     memcpy(header->dots, read.dots, sizeof header->dots);
 }
 
@@ -90,7 +90,7 @@ static pith_image_outcome heif_copy(heif_state *s, uint8_t *to, const pith_image
     if (!from || stride < 0 || (size_t)stride < row ||
         heif_image_get_width(s->image, heif_channel_interleaved) != (int)h->width ||
         heif_image_get_height(s->image, heif_channel_interleaved) != (int)h->height)
-        return pith_codec_fail(s->call, PITH_IMAGE_DAMAGED, "it has another size than it says");
+        return pith__codec_fail(s->call, PITH_IMAGE_DAMAGED, "it has another size than it says");
     for (uint32_t y = 0; y < h->height; y++) memcpy(to + y * row, from + y * (size_t)stride, row);
     if (h->channels == 4 && heif_image_handle_is_premultiplied_alpha(s->handle))
         heif_divide(to, (size_t)h->width * h->height);
@@ -115,7 +115,7 @@ static pith_image_outcome heif_run(heif_state *s) {
     heif_details(&header, s);
     uint8_t *to = s->call->begin(s->call, &header);
     if (!to) return PITH_IMAGE_REFUSED;
-    pith_image_outcome outcome = pith_heif_check(s->call);
+    pith_image_outcome outcome = pith__heif_check(s->call);
     if (outcome) return outcome;
     if (!(s->options = heif_decoding_options_alloc())) return PITH_IMAGE_NO_MEMORY;
     s->options->convert_hdr_to_8bit = 1;

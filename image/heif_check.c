@@ -61,7 +61,7 @@ static pith_image_outcome check_hevc_settings(check *c, span s) {
         for (uint64_t units = span_take(&s, 2); units && s.size && !outcome; units--) {
             size_t size = (size_t)span_take(&s, 2);
             if (size > s.size) size = s.size;
-            outcome = pith_heif_check_hevc_unit(c->call, s.data, size);
+            outcome = pith__heif_check_hevc_unit(c->call, s.data, size);
             span_skip(&s, size);
         }
     }
@@ -77,7 +77,7 @@ static pith_image_outcome check_properties(check *c, span s) {
         while (!outcome && span_box(&body, kind, &inner)) {
             if (is(kind, "hvcC")) outcome = check_hevc_settings(c, inner);
             if (is(kind, "av1C") && inner.size > 4)
-                outcome = pith_heif_check_av1(c->call, inner.data + 4, inner.size - 4);
+                outcome = pith__heif_check_av1(c->call, inner.data + 4, inner.size - 4);
         }
     }
     return outcome;
@@ -106,12 +106,12 @@ static pith_image_outcome check_made(check *c, span s, size_t skip) {
     const int bytes = span_take(&s, 1) & 1 ? 4 : 2;
     span_skip(&s, skip);
     const uint64_t width = span_take(&s, bytes);
-    return pith_heif_check_size(c->call, width, span_take(&s, bytes));
+    return pith__heif_check_size(c->call, width, span_take(&s, bytes));
 }
 
 static pith_image_outcome check_item(check *c, const char kind[4], span s) {
-    if (is(kind, "hvc1")) return pith_heif_check_hevc(c->call, s.data, s.size);
-    if (is(kind, "av01")) return pith_heif_check_av1(c->call, s.data, s.size);
+    if (is(kind, "hvc1")) return pith__heif_check_hevc(c->call, s.data, s.size);
+    if (is(kind, "av01")) return pith__heif_check_av1(c->call, s.data, s.size);
     if (is(kind, "grid")) return check_made(c, s, 2);
     return is(kind, "iovl") ? check_made(c, s, 8) : PITH_IMAGE_DECODED;
 }
@@ -139,7 +139,7 @@ static pith_image_outcome check_place(check *c, span *s, const place_form *f) {
                      size = !length || length > there ? there : (size_t)length;
         c->bytes += size; /* items of real files do not overlap */
         if (++c->pieces > PIECES_MOST || c->bytes / 2 > c->call->size) {
-            outcome = pith_codec_fail(c->call, PITH_IMAGE_UNKNOWN, "its items overlap");
+            outcome = pith__codec_fail(c->call, PITH_IMAGE_UNKNOWN, "its items overlap");
         } else if (!i) {
             whole = (span){ size ? all.data + from : all.data, size };
         } else {
@@ -170,15 +170,15 @@ static pith_image_outcome check_places(check *c) {
     f.base = sizes >> 4 & 15;
     f.index = f.version ? sizes & 15 : 0;
     if (f.offset > 8 || f.length > 8 || f.base > 8 || f.index > 8)
-        return pith_codec_fail(c->call, PITH_IMAGE_DAMAGED, "the places of its items are no numbers");
+        return pith__codec_fail(c->call, PITH_IMAGE_DAMAGED, "the places of its items are no numbers");
     const uint64_t count = span_take(&s, f.version < 2 ? 2 : 4);
     if (count > ITEMS_MOST)
-        return pith_codec_fail(c->call, PITH_IMAGE_UNKNOWN, "it has more than %d items", ITEMS_MOST);
+        return pith__codec_fail(c->call, PITH_IMAGE_UNKNOWN, "it has more than %d items", ITEMS_MOST);
     for (uint64_t i = 0; i < count && s.size && !outcome; i++) outcome = check_place(c, &s, &f);
     return outcome;
 }
 
-pith_image_outcome pith_heif_check(pith_image_call *call) {
+pith_image_outcome pith__heif_check(pith_image_call *call) {
     check c = { .call = call };
     span file = { call->data, call->size }, body, inner;
     char kind[4];

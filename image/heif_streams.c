@@ -41,22 +41,22 @@ static uint64_t bits_golomb(bits *b) {
     return ((uint64_t)1 << zeros) - 1 + bits_number(b, zeros);
 }
 
-pith_image_outcome pith_heif_check_size(pith_image_call *call, uint64_t width, uint64_t height) {
+pith_image_outcome pith__heif_check_size(pith_image_call *call, uint64_t width, uint64_t height) {
     const uint64_t w = width > LARGEST_BLOCK ? width - LARGEST_BLOCK : 1,
                    h = height > LARGEST_BLOCK ? height - LARGEST_BLOCK : 1;
     if (width > UINT32_MAX || height > UINT32_MAX || w * h > call->max_pixels)
-        return pith_codec_fail(call, PITH_IMAGE_UNKNOWN,
-                               "a part of it has %llu x %llu pixels, which is more than max_pixels",
-                               (unsigned long long)width, (unsigned long long)height);
+        return pith__codec_fail(call, PITH_IMAGE_UNKNOWN,
+                                "a part of it has %llu x %llu pixels, which is more than max_pixels",
+                                (unsigned long long)width, (unsigned long long)height);
     return PITH_IMAGE_DECODED;
 }
 
 static pith_image_outcome bits_ended(pith_image_call *call) {
-    return pith_codec_fail(call, PITH_IMAGE_DAMAGED, "the header of its stream is cut off");
+    return pith__codec_fail(call, PITH_IMAGE_DAMAGED, "the header of its stream is cut off");
 }
 
 /* The unit with the parameters of a sequence; others are passed over. */
-pith_image_outcome pith_heif_check_hevc_unit(pith_image_call *call, const uint8_t *unit, size_t size) {
+pith_image_outcome pith__heif_check_hevc_unit(pith_image_call *call, const uint8_t *unit, size_t size) {
     enum { SEQUENCE = 33, PROFILE = 88, LEVEL = 8 };
     bits b = { unit, size, 16, 1, 0 };
     int profiles[8], levels[8];
@@ -73,14 +73,14 @@ pith_image_outcome pith_heif_check_hevc_unit(pith_image_call *call, const uint8_
     bits_golomb(&b);
     if (bits_golomb(&b) == 3) bits_skip(&b, 1); /* 4:4:4 */
     const uint64_t width = bits_golomb(&b), height = bits_golomb(&b);
-    return b.ended ? bits_ended(call) : pith_heif_check_size(call, width, height);
+    return b.ended ? bits_ended(call) : pith__heif_check_size(call, width, height);
 }
 
-pith_image_outcome pith_heif_check_hevc(pith_image_call *call, const uint8_t *data, size_t size) {
+pith_image_outcome pith__heif_check_hevc(pith_image_call *call, const uint8_t *data, size_t size) {
     while (size >= 4) {
         const size_t unit = (size_t)data[0] << 24 | (size_t)data[1] << 16 | (size_t)data[2] << 8 | data[3];
-        if (unit > size - 4) return pith_codec_fail(call, PITH_IMAGE_DAMAGED, "a unit of its stream is cut off");
-        pith_image_outcome outcome = pith_heif_check_hevc_unit(call, data + 4, unit);
+        if (unit > size - 4) return pith__codec_fail(call, PITH_IMAGE_DAMAGED, "a unit of its stream is cut off");
+        pith_image_outcome outcome = pith__heif_check_hevc_unit(call, data + 4, unit);
         if (outcome) return outcome;
         data += 4 + unit;
         size -= 4 + unit;
@@ -117,16 +117,16 @@ static pith_image_outcome av1_sequence(pith_image_call *call, const uint8_t *dat
         av1_operating_points(&b);
     const int wide = (int)bits_number(&b, 4) + 1, high = (int)bits_number(&b, 4) + 1;
     const uint64_t width = bits_number(&b, wide) + 1, height = bits_number(&b, high) + 1;
-    return b.ended ? bits_ended(call) : pith_heif_check_size(call, width, height);
+    return b.ended ? bits_ended(call) : pith__heif_check_size(call, width, height);
 }
 
-pith_image_outcome pith_heif_check_av1(pith_image_call *call, const uint8_t *data, size_t size) {
+pith_image_outcome pith__heif_check_av1(pith_image_call *call, const uint8_t *data, size_t size) {
     enum { SEQUENCE = 1, LAST_KIND = 7, PADDING = 15, EXTENDED = 4, SIZED = 2 };
     for (size_t at = 0; at < size;) {
         const int head = data[at++], kind = head >> 3 & 15;
         uint64_t unit = 0;
         if (head & 0x80 || (kind > LAST_KIND && kind < PADDING) || !kind)
-            return pith_codec_fail(call, PITH_IMAGE_DAMAGED, "its stream has units of an unknown kind");
+            return pith__codec_fail(call, PITH_IMAGE_DAMAGED, "its stream has units of an unknown kind");
         if (head & EXTENDED) at++;
         for (int i = 0, more = head & SIZED; more && i < 8; i++) {
             if (at >= size) return bits_ended(call);
@@ -135,7 +135,7 @@ pith_image_outcome pith_heif_check_av1(pith_image_call *call, const uint8_t *dat
         }
         if (!(head & SIZED)) unit = at < size ? size - at : 0;
         if (at > size || unit > size - at)
-            return pith_codec_fail(call, PITH_IMAGE_DAMAGED, "a unit of its stream is cut off");
+            return pith__codec_fail(call, PITH_IMAGE_DAMAGED, "a unit of its stream is cut off");
         pith_image_outcome outcome = kind == SEQUENCE ? av1_sequence(call, data + at, unit) : PITH_IMAGE_DECODED;
         if (outcome) return outcome;
         at += unit;

@@ -43,13 +43,13 @@ static void jpeg_error_exit(j_common_ptr info) {
     char text[JMSG_LENGTH_MAX];
     if (s->errors.msg_code == JERR_OUT_OF_MEMORY) jpeg_leave(s, PITH_IMAGE_NO_MEMORY);
     s->errors.format_message(info, text);
-    jpeg_leave(s, pith_codec_fail(s->call, PITH_IMAGE_DAMAGED, "%s", text));
+    jpeg_leave(s, pith__codec_fail(s->call, PITH_IMAGE_DAMAGED, "%s", text));
 }
 
 static void jpeg_emit_message(j_common_ptr info, int level) {
     jpeg_state *s = (jpeg_state *)(void *)info->err;
     if (level < 0 && s->at_end && s->errors.msg_code == JWRN_HIT_MARKER)
-        jpeg_leave(s, pith_codec_fail(s->call, PITH_IMAGE_DAMAGED, "it is cut off"));
+        jpeg_leave(s, pith__codec_fail(s->call, PITH_IMAGE_DAMAGED, "it is cut off"));
 }
 
 static void jpeg_output_message(j_common_ptr info) { (void)info; }
@@ -62,7 +62,7 @@ static int jpeg_most_scans(uint64_t pixels) {
 static void jpeg_monitor(j_common_ptr info) {
     jpeg_state *s = (jpeg_state *)(void *)info->err;
     if (s->jpeg.input_scan_number > s->most_scans)
-        jpeg_leave(s, pith_codec_fail(s->call, PITH_IMAGE_UNKNOWN, "it has more than %d scans", s->most_scans));
+        jpeg_leave(s, pith__codec_fail(s->call, PITH_IMAGE_UNKNOWN, "it has more than %d scans", s->most_scans));
 }
 
 static void jpeg_source_nothing(j_decompress_ptr jpeg) { (void)jpeg; }
@@ -92,7 +92,7 @@ static void jpeg_row_from_cmyk(uint8_t *rgb, const uint8_t *cmyk, uint32_t width
         uint32_t white = inverted ? cmyk[3] : 255u - cmyk[3];
         for (int c = 0; c < 3; c++) {
             uint32_t ink = inverted ? 255u - cmyk[c] : cmyk[c];
-            rgb[c] = (uint8_t)(white - pith_mul255(ink, white));
+            rgb[c] = (uint8_t)(white - pith__mul255(ink, white));
         }
     }
 }
@@ -173,7 +173,7 @@ static void jpeg_details(pith_image_header *header, jpeg_state *s) {
     }
     for (const uint8_t *p; (p = jpeg_segment(&segments, JPEG_APP0 + 1, &size));)
         if (size > 6 && !memcmp(p, "Exif\0", 6)) {
-            pith_exif_read(header, p, size);
+            pith__exif_read(header, p, size);
             break;
         }
     jpeg_profile(header, s);
@@ -206,10 +206,10 @@ static void jpeg_run(jpeg_state *s) {
     }
     /* Whether scans are missing is told by the end marker alone. */
     if (s->at_end && jpeg_has_multiple_scans(jpeg))
-        jpeg_leave(s, pith_codec_fail(s->call, PITH_IMAGE_DAMAGED, "it is cut off"));
+        jpeg_leave(s, pith__codec_fail(s->call, PITH_IMAGE_DAMAGED, "it is cut off"));
 }
 
-pith_image_outcome pith_jpeg_decode(pith_image_call *call) {
+pith_image_outcome pith__jpeg_decode(pith_image_call *call) {
     jpeg_state *s = calloc(1, sizeof *s);
     if (!s) return PITH_IMAGE_NO_MEMORY;
     s->call = call;

@@ -42,7 +42,7 @@ static OPJ_BOOL jpeg2000_seek(OPJ_OFF_T at, void *user) {
 /* The first error is the cause. */
 static void jpeg2000_on_error(const char *text, void *user) {
     pith_image_call *call = user;
-    if (!call->message[0]) pith_codec_fail(call, PITH_IMAGE_DAMAGED, "%s", text);
+    if (!call->message[0]) pith__codec_fail(call, PITH_IMAGE_DAMAGED, "%s", text);
 }
 
 static void jpeg2000_on_message(const char *text, void *user) { (void)text, (void)user; }
@@ -165,22 +165,22 @@ static pith_image_outcome jpeg2000_run(pith_image_call *call, opj_codec_t *codec
     if (!opj_decode(codec, stream, *image)) return PITH_IMAGE_DAMAGED;
     read = *image;
     /* A palette, which OpenJPEG has applied, makes three components of one. */
-    if (read->numcomps != count) return pith_codec_fail(call, PITH_IMAGE_UNKNOWN, "it has a palette; save it as RGB");
+    if (read->numcomps != count) return pith__codec_fail(call, PITH_IMAGE_UNKNOWN, "it has a palette; save it as RGB");
     if (read->color_space == OPJ_CLRSPC_CMYK)
-        return pith_codec_fail(call, PITH_IMAGE_UNKNOWN, "its colours are CMYK; save it as RGB");
+        return pith__codec_fail(call, PITH_IMAGE_UNKNOWN, "its colours are CMYK; save it as RGB");
     for (uint32_t i = 0; i < read->numcomps; i++) {
         const opj_image_comp_t *c = &read->comps[i];
         if (!c->data || !c->w || !c->h || !c->dx || !c->dy || c->prec < 1 || c->prec > 31)
-            return pith_codec_fail(call, PITH_IMAGE_DAMAGED, "component %u has no samples", i);
+            return pith__codec_fail(call, PITH_IMAGE_DAMAGED, "component %u has no samples", i);
     }
     jpeg2000_copy(to, read, header.width, header.height, (int)channels);
     return PITH_IMAGE_DECODED;
 }
 
-pith_image_outcome pith_jpeg2000_decode(pith_image_call *call) {
+pith_image_outcome pith__jpeg2000_decode(pith_image_call *call) {
     jpeg2000_state state = { call, 0 };
     opj_image_t *image = NULL;
-    pith_image_outcome outcome = pith_jpeg2000_cost(call, jpeg2000_codestream(call), call->data + call->size);
+    pith_image_outcome outcome = pith__jpeg2000_cost(call, jpeg2000_codestream(call), call->data + call->size);
     if (outcome) return outcome;
     opj_codec_t *codec = opj_create_decompress(call->data[0] == 0xFF ? OPJ_CODEC_J2K : OPJ_CODEC_JP2);
     opj_stream_t *stream = opj_stream_default_create(OPJ_TRUE);
@@ -196,7 +196,7 @@ pith_image_outcome pith_jpeg2000_decode(pith_image_call *call) {
         opj_stream_set_user_data_length(stream, call->size);
         outcome = jpeg2000_run(call, codec, stream, &image);
     }
-    if (outcome == PITH_IMAGE_DAMAGED && !call->message[0]) pith_codec_fail(call, outcome, "its codestream is broken");
+    if (outcome == PITH_IMAGE_DAMAGED && !call->message[0]) pith__codec_fail(call, outcome, "its codestream is broken");
     opj_image_destroy(image);
     if (stream) opj_stream_destroy(stream);
     if (codec) opj_destroy_codec(codec);

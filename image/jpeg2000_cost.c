@@ -57,7 +57,7 @@ static uint32_t cost_number(const uint8_t *p, int bytes) {
 static uint64_t cost_up(uint64_t n, uint64_t by) { return n / by + (n % by != 0); }
 
 static pith_image_outcome cost_damaged(cost *c, const char *what) {
-    return pith_codec_fail(c->call, PITH_IMAGE_DAMAGED, "%s", what);
+    return pith__codec_fail(c->call, PITH_IMAGE_DAMAGED, "%s", what);
 }
 
 /* ---- the sizes ---- */
@@ -74,13 +74,13 @@ static pith_image_outcome cost_sizes(cost *c, const uint8_t *siz, size_t size) {
     c->across = cost_up(n[0] - c->first_x, n[4]);
     c->tiles = c->across * cost_up(n[1] - c->first_y, n[5]);
     if (c->components < 1 || c->components > MAX_COMPONENTS)
-        return pith_codec_fail(c->call, PITH_IMAGE_UNKNOWN, "it has %u components; 1 to %d are supported",
-                               c->components, MAX_COMPONENTS);
+        return pith__codec_fail(c->call, PITH_IMAGE_UNKNOWN, "it has %u components; 1 to %d are supported",
+                                c->components, MAX_COMPONENTS);
     if (size < 36 + 3 * (size_t)c->components) return cost_damaged(c, "its sizes are cut short");
     const uint64_t width = n[0] - n[2], height = n[1] - n[3];
     const uint64_t pixels = width * height;
     if (c->tiles > MAX_TILES || c->tiles > FREE_TILES + pixels / PIXELS_PER_TILE)
-        return pith_codec_fail(c->call, PITH_IMAGE_UNKNOWN, "its tiles are smaller than %d pixels", PIXELS_PER_TILE);
+        return pith__codec_fail(c->call, PITH_IMAGE_UNKNOWN, "its tiles are smaller than %d pixels", PIXELS_PER_TILE);
     for (uint32_t i = 0; i < c->components; i++) {
         c->step_x[i] = siz[36 + 3 * i + 1], c->step_y[i] = siz[36 + 3 * i + 2];
         if (!c->step_x[i] || !c->step_y[i]) return cost_damaged(c, "its sizes are impossible");
@@ -131,9 +131,9 @@ static void cost_component(cost *c, rectangle tile, uint32_t component, const co
 
 static pith_image_outcome cost_too_much(const cost *c, const char *what, uint64_t count, uint64_t per) {
     if (count <= FREE + c->samples / per) return PITH_IMAGE_DECODED;
-    return pith_codec_fail(c->call, PITH_IMAGE_UNKNOWN,
-                           "it has %llu %s for %llu samples; one for %llu samples is the most",
-                           (unsigned long long)count, what, (unsigned long long)c->samples, (unsigned long long)per);
+    return pith__codec_fail(c->call, PITH_IMAGE_UNKNOWN,
+                            "it has %llu %s for %llu samples; one for %llu samples is the most",
+                            (unsigned long long)count, what, (unsigned long long)c->samples, (unsigned long long)per);
 }
 
 /* Adds a tile whose components [first, first + count) have the styles. */
@@ -224,7 +224,7 @@ static pith_image_outcome cost_tile_parts(cost *c, const uint8_t *at, const uint
     return PITH_IMAGE_DECODED;
 }
 
-pith_image_outcome pith_jpeg2000_cost(pith_image_call *call, const uint8_t *stream, const uint8_t *end) {
+pith_image_outcome pith__jpeg2000_cost(pith_image_call *call, const uint8_t *stream, const uint8_t *end) {
     cost c = { .call = call, .least_x = UINT32_MAX, .least_y = UINT32_MAX };
     if (!stream || end - stream < 6 || cost_number(stream, 2) != SOC || cost_number(stream + 2, 2) != SIZ)
         return cost_damaged(&c, "it has no codestream");

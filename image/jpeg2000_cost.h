@@ -7,6 +7,6 @@
 /* Reads the markers of the codestream in [stream, end), which begins with SOC and SIZ: the main header and those of all
  * tile-parts. PITH_IMAGE_UNKNOWN if there are more tiles, precincts, code blocks, packets or steps from packet to
  * packet than a picture of that size has, PITH_IMAGE_DAMAGED if the markers cannot be followed; both with a message. */
-pith_image_outcome pith_jpeg2000_cost(pith_image_call *call, const uint8_t *stream, const uint8_t *end);
+pith_image_outcome pith__jpeg2000_cost(pith_image_call *call, const uint8_t *stream, const uint8_t *end);
 
 #endif

@@ -62,7 +62,7 @@ static void jpeg_write_run(jpeg_writer *s) {
     jpeg_finish_compress(&s->jpeg);
 }
 
-pith_image_outcome pith_jpeg_encode(pith_image_encode_call *call) {
+pith_image_outcome pith__jpeg_encode(pith_image_encode_call *call) {
     if (call->profile_size > PROFILE_MOST) {
         snprintf(call->message, sizeof call->message, "its colour profile is larger than %d bytes", PROFILE_MOST);
         return PITH_IMAGE_UNKNOWN;

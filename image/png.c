@@ -22,7 +22,7 @@ typedef struct png_state {
 
 static void png_on_error(png_structp png, png_const_charp text) {
     png_state *s = png_get_error_ptr(png);
-    if (!s->outcome) s->outcome = pith_codec_fail(s->call, PITH_IMAGE_DAMAGED, "%s", text);
+    if (!s->outcome) s->outcome = pith__codec_fail(s->call, PITH_IMAGE_DAMAGED, "%s", text);
     longjmp(s->leave, 1);
 }
 
@@ -74,7 +74,7 @@ static void png_details(pith_image_header *header, png_state *s) {
         header->dots[0] = across * 0.0254;
         header->dots[1] = down * 0.0254;
     }
-    if (png_get_eXIf_1(s->png, s->info, &size, &exif)) pith_exif_read(header, exif, size);
+    if (png_get_eXIf_1(s->png, s->info, &size, &exif)) pith__exif_read(header, exif, size);
     if (png_get_iCCP(s->png, s->info, &name, &kind, &profile, &size)) {
         header->profile = profile;
         header->profile_size = size;
@@ -130,7 +130,7 @@ static void png_run(png_state *s) {
         for (uint32_t y = 0; y < header.height; y++) png_read_row(s->png, to + y * row, NULL);
 }
 
-pith_image_outcome pith_png_decode(pith_image_call *call) {
+pith_image_outcome pith__png_decode(pith_image_call *call) {
     png_state *s = calloc(1, sizeof *s);
     if (!s) return PITH_IMAGE_NO_MEMORY;
     s->call = call;

@@ -60,7 +60,7 @@ static void png_write_run(png_writer *s) {
     png_write_end(s->png, NULL);
 }
 
-pith_image_outcome pith_png_encode(pith_image_encode_call *call) {
+pith_image_outcome pith__png_encode(pith_image_encode_call *call) {
     png_writer *s = calloc(1, sizeof *s);
     if (!s) return PITH_IMAGE_NO_MEMORY;
     s->call = call;

@@ -65,7 +65,7 @@ static int tiff_on_error(TIFF *tiff, void *user, const char *module, const char 
     char text[sizeof call->message];
     (void)tiff, (void)module;
     vsnprintf(text, sizeof text, format, args);
-    if (!call->message[0]) pith_codec_fail(call, PITH_IMAGE_DAMAGED, "%s", text);
+    if (!call->message[0]) pith__codec_fail(call, PITH_IMAGE_DAMAGED, "%s", text);
     return 1;
 }
 
@@ -139,15 +139,15 @@ static pith_image_outcome tiff_check(pith_image_call *call, TIFF *tiff, const pi
     TIFFGetField(tiff, TIFFTAG_TILEWIDTH, &width);
     TIFFGetField(tiff, TIFFTAG_TILELENGTH, &height);
     if (TIFFIsTiled(tiff) && (uint64_t)width * height > FREE_TILE + PIXELS_OF_TILE * pixels)
-        return pith_codec_fail(call, PITH_IMAGE_UNKNOWN, "its tiles of %u x %u pixels are larger than the picture",
-                               width, height);
+        return pith__codec_fail(call, PITH_IMAGE_UNKNOWN, "its tiles of %u x %u pixels are larger than the picture",
+                                width, height);
     uint64_t sum = 0;
     for (uint32_t i = 0; i < count && sum <= most; i++) {
         const uint64_t bytes = TIFFGetStrileByteCount(tiff, i);
         sum += bytes < call->size ? bytes : call->size;
     }
     if (sum <= most) return PITH_IMAGE_DECODED;
-    return pith_codec_fail(call, PITH_IMAGE_UNKNOWN, "its %u strips or tiles lie over each other in the file", count);
+    return pith__codec_fail(call, PITH_IMAGE_UNKNOWN, "its %u strips or tiles lie over each other in the file", count);
 }
 
 static pith_image_outcome tiff_page(pith_image_call *call, TIFF *tiff) {
@@ -156,31 +156,32 @@ static pith_image_outcome tiff_page(pith_image_call *call, TIFF *tiff) {
     TIFFRGBAImage image;
     TIFFGetFieldDefaulted(tiff, TIFFTAG_SAMPLESPERPIXEL, &samples);
     if (samples > MAX_SAMPLES)
-        return pith_codec_fail(call, PITH_IMAGE_UNKNOWN, "it has %d samples per pixel; %d are the most", samples,
-                               MAX_SAMPLES);
-    if (!TIFFRGBAImageOK(tiff, text)) return pith_codec_fail(call, PITH_IMAGE_UNKNOWN, "%s", text);
+        return pith__codec_fail(call, PITH_IMAGE_UNKNOWN, "it has %d samples per pixel; %d are the most", samples,
+                                MAX_SAMPLES);
+    if (!TIFFRGBAImageOK(tiff, text)) return pith__codec_fail(call, PITH_IMAGE_UNKNOWN, "%s", text);
     pith_image_header header = tiff_header(tiff, samples);
     pith_image_outcome outcome = tiff_check(call, tiff, &header);
     if (outcome) return outcome;
     tiff_details(&header, tiff);
     uint8_t *to = call->begin(call, &header);
     if (!to) return PITH_IMAGE_REFUSED;
-    if (!TIFFRGBAImageBegin(&image, tiff, 1, text)) return pith_codec_fail(call, PITH_IMAGE_DAMAGED, "%s", text);
+    if (!TIFFRGBAImageBegin(&image, tiff, 1, text)) return pith__codec_fail(call, PITH_IMAGE_DAMAGED, "%s", text);
     image.req_orientation = image.orientation;
     int done = TIFFRGBAImageGet(&image, (uint32_t *)(void *)to, header.width, header.height);
     TIFFRGBAImageEnd(&image);
     if (!done || call->message[0])
-        return call->message[0] ? PITH_IMAGE_DAMAGED : pith_codec_fail(call, PITH_IMAGE_DAMAGED, "its rows are broken");
+        return call->message[0] ? PITH_IMAGE_DAMAGED
+                                : pith__codec_fail(call, PITH_IMAGE_DAMAGED, "its rows are broken");
     tiff_order_bytes(to, (uint64_t)header.width * header.height);
     return PITH_IMAGE_DECODED;
 }
 
-pith_image_outcome pith_tiff_decode(pith_image_call *call) {
+pith_image_outcome pith__tiff_decode(pith_image_call *call) {
     tiff_state state = { call, 0 };
     TIFF *tiff = tiff_open(&state);
     if (!tiff)
         return call->message[0] ? PITH_IMAGE_DAMAGED
-                                : pith_codec_fail(call, PITH_IMAGE_DAMAGED, "its header is broken");
+                                : pith__codec_fail(call, PITH_IMAGE_DAMAGED, "its header is broken");
     pith_image_outcome outcome = tiff_page(call, tiff);
     TIFFClose(tiff);
     return outcome;

@@ -12,7 +12,7 @@ static void webp_details(pith_image_header *header, const WebPData *data) {
     WebPDemuxer *demuxer = WebPDemux(data);
     WebPChunkIterator chunk;
     if (demuxer && WebPDemuxGetChunk(demuxer, "EXIF", 1, &chunk)) {
-        pith_exif_read(header, chunk.chunk.bytes, chunk.chunk.size);
+        pith__exif_read(header, chunk.chunk.bytes, chunk.chunk.size);
         WebPDemuxReleaseChunkIterator(&chunk);
     }
     if (demuxer && WebPDemuxGetChunk(demuxer, "ICCP", 1, &chunk)) {
@@ -26,10 +26,10 @@ static void webp_details(pith_image_header *header, const WebPData *data) {
 static pith_image_outcome webp_fail(pith_image_call *call, VP8StatusCode status) {
     switch (status) {
     case VP8_STATUS_OUT_OF_MEMORY: return PITH_IMAGE_NO_MEMORY;
-    case VP8_STATUS_NOT_ENOUGH_DATA: return pith_codec_fail(call, PITH_IMAGE_DAMAGED, "it is cut off");
+    case VP8_STATUS_NOT_ENOUGH_DATA: return pith__codec_fail(call, PITH_IMAGE_DAMAGED, "it is cut off");
     case VP8_STATUS_UNSUPPORTED_FEATURE:
-        return pith_codec_fail(call, PITH_IMAGE_UNKNOWN, "it has a feature that libwebp does not know");
-    default: return pith_codec_fail(call, PITH_IMAGE_DAMAGED, "its bit stream is broken");
+        return pith__codec_fail(call, PITH_IMAGE_UNKNOWN, "it has a feature that libwebp does not know");
+    default: return pith__codec_fail(call, PITH_IMAGE_DAMAGED, "its bit stream is broken");
     }
 }
 
@@ -43,10 +43,10 @@ static pith_image_outcome webp_first_frame(pith_image_call *call, const WebPData
     int done = decoder && WebPAnimDecoderGetNext(decoder, &canvas, &time);
     if (done) memcpy(to, canvas, size);
     WebPAnimDecoderDelete(decoder);
-    return done ? PITH_IMAGE_DECODED : pith_codec_fail(call, PITH_IMAGE_DAMAGED, "its first frame is broken");
+    return done ? PITH_IMAGE_DECODED : pith__codec_fail(call, PITH_IMAGE_DAMAGED, "its first frame is broken");
 }
 
-pith_image_outcome pith_webp_decode(pith_image_call *call) {
+pith_image_outcome pith__webp_decode(pith_image_call *call) {
     WebPDecoderConfig config;
     WebPInitDecoderConfig(&config);
     VP8StatusCode status = WebPGetFeatures(call->data, call->size, &config.input);

@@ -13,7 +13,7 @@ static pith_image_outcome webp_wrap(pith_image_encode_call *call, const WebPData
     WebPData profile = { call->profile, call->profile_size }, block = { exif, 0 }, whole = { NULL, 0 };
     WebPMux *mux = WebPMuxNew();
     int good = mux && WebPMuxSetImage(mux, file, 0) == WEBP_MUX_OK;
-    if (dots) block.size = pith_exif_of_dots(exif, call->dots);
+    if (dots) block.size = pith__exif_of_dots(exif, call->dots);
     if (good && profile.bytes) good = WebPMuxSetChunk(mux, "ICCP", &profile, 0) == WEBP_MUX_OK;
     if (good && dots) good = WebPMuxSetChunk(mux, "EXIF", &block, 0) == WEBP_MUX_OK;
     good = good && WebPMuxAssemble(mux, &whole) == WEBP_MUX_OK;
@@ -25,7 +25,7 @@ static pith_image_outcome webp_wrap(pith_image_encode_call *call, const WebPData
     return outcome;
 }
 
-pith_image_outcome pith_webp_encode(pith_image_encode_call *call) {
+pith_image_outcome pith__webp_encode(pith_image_encode_call *call) {
     uint8_t *file = NULL;
     size_t size;
     const int w = (int)call->width, h = (int)call->height, row = w * (int)call->channels;

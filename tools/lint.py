@@ -167,13 +167,13 @@ def cpp_page():
 
 
 def ends():
-    """Operators reach a node's inputs and outputs through pith_node_input and pith_node_output, which know the counts."""
+    """Operators reach a node's inputs and outputs through pith__node_input and pith__node_output, which know the counts."""
     for path in tracked("src/engine/ops/*.c"):
         if path.name in ("op_infer.c", "op_bind.c"):
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if re.search(r"(node|producer)->(in|out)puts\[", line):
-                fault(path, number, "a node's inputs and outputs are reached through pith_node_input and pith_node_output")
+                fault(path, number, "a node's inputs and outputs are reached through pith__node_input and pith__node_output")
 
 
 def lengths():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 ALL, BLOCK, ROW = 0x110000, 16, 32  # ROW: blocks in an entry of the first table
 STABLE, COMPAT, COMPOSE, DECOMPOSE = 2, 4, 8, 16  # options of utf8proc
-DECOMPOSES, COMPOSES, LOWERS, UPPERS, DIFFERS = 1, 2, 4, 8, 16  # of pith_character.facts
+DECOMPOSES, COMPOSES, LOWERS, UPPERS, DIFFERS = 1, 2, 4, 8, 16  # of pith__character.facts
 
 
 class Property(ctypes.Structure):
@@ -109,15 +109,15 @@ def write_forms(folder, what, title, table):
     write(folder, f"character_{what}_units.c", f"the characters of {title}", array(f"const uint16_t pith_character_{what}_units[]", units))
     write(folder, f"character_{what}.c", title,
           array("static const uint16_t keys[]", [hex(c & 0xFFFF) for c in keys]) + "\n" + array("static const uint16_t starts[]", starts)
-          + f"\nconst pith_character_forms pith_character_{what} = {{ {{ {', '.join(map(str, planes))} }}, keys, starts,\n"
+          + f"\nconst pith__character_forms pith_character_{what} = {{ {{ {', '.join(map(str, planes))} }}, keys, starts,\n"
           f"pith_character_{what}_units }};\n")
 
 
 def write_cases(folder, what, changes):
     rows = [f"{{ {first:#x}, {last:#x}, {distance}, {step} }}" for first, last, distance, step in runs(changes)]
     write(folder, f"character_{what}.c", f"characters whose {what} case is another one.",
-          array("static const pith_character_run runs[]", rows)
-          + f"\nconst pith_character_runs pith_character_{what}_runs = {{ runs, sizeof runs / sizeof runs[0] }};\n")
+          array("static const pith__character_run runs[]", rows)
+          + f"\nconst pith__character_runs pith_character_{what}_runs = {{ runs, sizeof runs / sizeof runs[0] }};\n")
 
 
 def main():
@@ -129,17 +129,17 @@ def main():
     blocks, order = shared([number[row] for row in rows], BLOCK)
     middle, top = shared(order, ROW)
     assert max(middle) < 0x10000 and max(top) < 256
-    write(folder, "character_blocks.c", "the kind of each character, in blocks of 16.", array("const uint8_t pith_character_blocks[]", blocks))
+    write(folder, "character_blocks.c", "the kind of each character, in blocks of 16.", array("const uint8_t pith__character_blocks[]", blocks))
     write(folder, "character_kinds.c", "where the block of each character is, and what its kind says.",
-          array("const uint8_t pith_character_top[]", top) + "\n" + array("const uint16_t pith_character_middle[]", middle) + "\n"
-          + array("const pith_character pith_character_kinds[]", [f"{{ {', '.join(map(str, kind))} }}" for kind in kinds]))
+          array("const uint8_t pith__character_top[]", top) + "\n" + array("const uint16_t pith__character_middle[]", middle) + "\n"
+          + array("const pith__character pith__character_kinds[]", [f"{{ {', '.join(map(str, kind))} }}" for kind in kinds]))
     canonical, other = forms(library, rows)
     write_forms(folder, "canonical", "canonical decompositions, without Hangul.", canonical)
     write_forms(folder, "compatible", "compatibility decompositions that differ from the canonical ones.", other)
     found = [f"{{ {a:#x}, {b:#x}, {c:#x} }}" for a, b, c in pairs(library, rows) if not 0x1100 <= a < 0x1200 and not 0xAC00 <= a < 0xD7A4]
     write(folder, "character_pairs.c", "primary composites, without Hangul.",
-          array("const pith_character_pair pith_character_pairs[]", found)
-          + "\nconst size_t pith_character_pair_count = sizeof pith_character_pairs / sizeof pith_character_pairs[0];\n")
+          array("const pith__character_pair pith__character_pairs[]", found)
+          + "\nconst size_t pith__character_pair_count = sizeof pith__character_pairs / sizeof pith__character_pairs[0];\n")
     for what, change in (("lower", library.utf8proc_tolower), ("upper", library.utf8proc_toupper)):
         write_cases(folder, what, [(c, change(c)) for c in range(ALL) if change(c) != c])
 

@@ -2,8 +2,8 @@
 #ifndef PITH_CLI_ARRAYS_SPLIT_FILES_H
 #define PITH_CLI_ARRAYS_SPLIT_FILES_H
 
-#include "cli/output/resume_record.h"
 #include "cli/arrays/vectors.h"
+#include "cli/output/resume_record.h"
 
 typedef struct split_files {
     const char *path; /* as given */

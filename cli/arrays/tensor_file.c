@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/base/safe_text.h"
-#include "cli/base/cut_text.h"
 #include "cli/arrays/npy.h"
+#include "cli/base/cut_text.h"
+#include "cli/base/safe_text.h"
 #include "cli/output/output.h"
 
 /* Maps a regular file, whose descriptor is closed; *data is NULL for an empty one. NULL or what is wrong. */

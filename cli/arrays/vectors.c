@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "cli/arrays/npy.h"
-#include "cli/base/float_text.h"
 #include "cli/arrays/vector_file.h"
+#include "cli/base/float_text.h"
 
 /* Digits of a uint64. */
 #define ROWS_WIDTH 20

@@ -3,8 +3,8 @@
 #ifndef PITH_CLI_ARRAYS_VECTORS_H
 #define PITH_CLI_ARRAYS_VECTORS_H
 
-#include "cli/output/output.h"
 #include "cli/base/text_input.h"
+#include "cli/output/output.h"
 
 typedef enum vector_format { FORMAT_JSONL, FORMAT_NPY, FORMAT_F32, FORMAT_CSV } vector_format;
 

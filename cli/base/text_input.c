@@ -2,8 +2,8 @@
  *
  * One buffer is filled by read(2), and a line is copied out of it piece by piece. So memory is bounded by the limit,
  * whatever the length of the line. Only the part that is kept is checked to be UTF-8. */
-#include "cli/base/text_input.h"
 #include "cli/base/cut_text.h"
+#include "cli/base/text_input.h"
 
 #include <errno.h>
 #include <fcntl.h>

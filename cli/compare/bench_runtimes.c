@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/output/json_out.h"
-#include "cli/output/output.h"
 #include "cli/input/random_inputs.h"
 #include "cli/measure/step_times.h"
+#include "cli/output/json_out.h"
+#include "cli/output/output.h"
 
 /* Calls of each runtime before the first that counts, and calls per round. More steady the medians. */
 enum { WARM_UP = 3, CALLS_PER_ROUND = 20 };

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "cli/output/json_out.h"
 #include "cli/base/message.h"
+#include "cli/output/json_out.h"
 #include "cli/output/output.h"
 
 typedef struct fusion_report {

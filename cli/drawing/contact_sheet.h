@@ -2,8 +2,8 @@
 #ifndef PITH_CLI_DRAWING_CONTACT_SHEET_H
 #define PITH_CLI_DRAWING_CONTACT_SHEET_H
 
-#include "cli/output/output.h"
 #include "cli/base/text_input.h"
+#include "cli/output/output.h"
 
 typedef struct contact_sheet {
     output out;

@@ -2,9 +2,9 @@
 #ifndef PITH_CLI_EMBED_EMBED_CHUNKS_H
 #define PITH_CLI_EMBED_EMBED_CHUNKS_H
 
+#include "cli/arrays/vector_layout.h"
 #include "cli/embed/long_texts.h"
 #include "cli/input/text_batch.h"
-#include "cli/arrays/vector_layout.h"
 
 typedef struct embed_chunks {
     const command *c;

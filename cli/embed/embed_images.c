@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/output/json_out.h"
-#include "cli/output/output.h"
 #include "cli/base/parallel.h"
 #include "cli/input/picture_files.h"
+#include "cli/output/json_out.h"
+#include "cli/output/output.h"
 
 /* Pictures that are in memory at once, for each thread. */
 enum { PICTURES_PER_THREAD = 2, PICTURES_MOST = 256 };

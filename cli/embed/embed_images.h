@@ -4,8 +4,8 @@
 
 #include <pith/image.h>
 
-#include "cli/input/text_batch.h"
 #include "cli/arrays/vectors.h"
+#include "cli/input/text_batch.h"
 
 typedef struct embed_images {
     const command *c;

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/embed/long_texts.h"
 #include "cli/arrays/npy.h"
 #include "cli/base/float_text.h"
+#include "cli/embed/long_texts.h"
 #include "cli/output/output.h"
 
 /* Texts of a batch. Vectors of tokens are large: 256 texts of 512 tokens and 1024 components take 512 MiB. */

@@ -2,8 +2,8 @@
 #ifndef PITH_CLI_EMBED_EMBED_KINDS_H
 #define PITH_CLI_EMBED_EMBED_KINDS_H
 
-#include "cli/input/text_batch.h"
 #include "cli/arrays/vectors.h"
+#include "cli/input/text_batch.h"
 
 typedef struct embed_kinds {
     const command *c;

@@ -2,11 +2,11 @@
 #ifndef PITH_CLI_EMBED_EMBED_SETTINGS_H
 #define PITH_CLI_EMBED_EMBED_SETTINGS_H
 
-#include "cli/input/bad_lines.h"
+#include "cli/arrays/vector_layout.h"
 #include "cli/embed/embed_bm25.h"
 #include "cli/embed/long_texts.h"
+#include "cli/input/bad_lines.h"
 #include "cli/options/runtime_choice.h"
-#include "cli/arrays/vector_layout.h"
 #include "cli/options/work_options.h"
 
 typedef struct embed_settings {

@@ -1,8 +1,8 @@
 /* long_texts.c - see long_texts.h. */
 #include "cli/embed/long_texts.h"
 
-#include "cli/base/message.h"
 #include "cli/base/cut_text.h"
+#include "cli/base/message.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* eval_texts.c - see eval_texts.h. */
-#include "cli/export/eval_texts.h"
 #include "cli/base/cut_text.h"
+#include "cli/export/eval_texts.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/base/cut_text.h"
+#include "cli/base/text_input.h"
 #include "cli/export/export_check.h"
 #include "cli/hub/pull_file.h"
-#include "cli/base/text_input.h"
-#include "cli/base/cut_text.h"
 
 void model_card_add(model_card *card, const char *what, const char *format, ...) {
     va_list arguments;

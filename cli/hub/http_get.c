@@ -1,6 +1,6 @@
 /* http_get.c - see http_get.h. */
-#include "cli/hub/http_get.h"
 #include "cli/base/cut_text.h"
+#include "cli/hub/http_get.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* hub_listing.c - see hub_listing.h. */
-#include "cli/hub/hub_listing.h"
 #include "cli/base/cut_text.h"
+#include "cli/hub/hub_listing.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  *
  * The hash is computed as the bytes come. When a part is resumed, its bytes are read once for the hash. A drop of the
  * connection is no failure as long as each attempt brings bytes. */
-#include "cli/hub/pull_file.h"
 #include "cli/base/cut_text.h"
+#include "cli/hub/pull_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

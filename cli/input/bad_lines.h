@@ -4,8 +4,8 @@
 #ifndef PITH_CLI_INPUT_BAD_LINES_H
 #define PITH_CLI_INPUT_BAD_LINES_H
 
-#include "cli/output/output.h"
 #include "cli/base/text_input.h"
+#include "cli/output/output.h"
 
 /* The choices of --errors. */
 enum { ERRORS_STOP, ERRORS_REPORT };

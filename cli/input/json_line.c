@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/input/json_scan.h"
 #include "cli/base/cut_text.h"
+#include "cli/input/json_scan.h"
 
 void json_line_init(json_line *l, bool replace) { *l = (json_line){ .replace = replace }; }
 

@@ -8,8 +8,8 @@
 
 #include <utf8proc.h>
 
-#include "cli/base/safe_text.h"
 #include "cli/base/cut_text.h"
+#include "cli/base/safe_text.h"
 #include "cli/base/text_input.h"
 
 void json_scan_begin(json_scan *s, pith_str text, string_list *decoded) {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/base/text_input.h"
 #include "cli/base/cut_text.h"
+#include "cli/base/text_input.h"
 
 static void make_room(model_inputs *in) {
     in->names = grow_for(in->names, in->count, sizeof *in->names);

@@ -1,6 +1,6 @@
 /* text_batch.c - see text_batch.h. */
-#include "cli/input/text_batch.h"
 #include "cli/base/cut_text.h"
+#include "cli/input/text_batch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/output/json_out.h"
 #include "cli/input/model_inputs.h"
+#include "cli/input/synthetic.h"
 #include "cli/measure/cpu_peak.h"
 #include "cli/measure/step_times.h"
-#include "cli/input/synthetic.h"
+#include "cli/output/json_out.h"
 
 /* Words of the made-up text if --text is not given: a long paragraph, as in docs/performance.md. */
 enum { DEFAULT_WORDS = 110 };

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/output/files.h"
-#include "cli/options/help.h"
-#include "cli/output/json_out.h"
-#include "cli/base/message.h"
-#include "cli/options/option_sources.h"
 #include "cli/base/cut_text.h"
+#include "cli/base/message.h"
+#include "cli/options/help.h"
+#include "cli/options/option_sources.h"
+#include "cli/output/files.h"
+#include "cli/output/json_out.h"
 
 /* The verb that runs, for messages of functions that all share. */
 static const command *current;

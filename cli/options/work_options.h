@@ -5,8 +5,8 @@
 
 #include <jansson.h>
 
-#include "cli/options/runtime_choice.h"
 #include "cli/base/text_input.h"
+#include "cli/options/runtime_choice.h"
 
 typedef struct work_settings {
     bool check, strict, deterministic;

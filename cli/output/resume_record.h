@@ -6,8 +6,8 @@
 #ifndef PITH_CLI_OUTPUT_RESUME_RECORD_H
 #define PITH_CLI_OUTPUT_RESUME_RECORD_H
 
-#include "cli/output/output.h"
 #include "cli/base/text_input.h"
+#include "cli/output/output.h"
 
 typedef struct resume_mark {
     uint64_t rows, hash;

@@ -1,6 +1,6 @@
 /* piece_file.c - see piece_file.h. */
-#include "cli/select/piece_file.h"
 #include "cli/base/cut_text.h"
+#include "cli/select/piece_file.h"
 
 #include <errno.h>
 #include <stdarg.h>

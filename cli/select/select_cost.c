@@ -14,22 +14,22 @@
 
 /* What is put in front of the name of a piece to get its symbol. */
 static const char *const cost_prefixes[PIECE_KINDS] = {
-    [PIECE_OPERATORS] = "pith_op_",
-    [PIECE_KERNELS] = "pith_k_",
-    [PIECE_PASSES] = "pith_pass_",
-    [PIECE_RAGGED] = "pith_ragged_rule_",
-    [PIECE_READERS] = "pith_reader_",
-    [PIECE_FAMILIES] = "pith_hf_family_",
-    [PIECE_TASKS] = "pith_hf_task_",
-    [PIECE_MODULES] = "pith_module_class_",
-    [PIECE_HEADS] = "pith_head_",
-    [PIECE_TOKENIZER_SOURCES] = "pith_source_",
-    [PIECE_NORMALIZERS] = "pith_normalizer_",
-    [PIECE_PRE_TOKENIZERS] = "pith_pretokenizer_",
-    [PIECE_TOKENIZER_MODELS] = "pith_model_",
-    [PIECE_DECODERS] = "pith_decoder_",
-    [PIECE_RUNTIMES] = "pith_runtime_",
-    [PIECE_PARTS] = "pith_part_",
+    [PIECE_OPERATORS] = "pith__op_",
+    [PIECE_KERNELS] = "pith__k_",
+    [PIECE_PASSES] = "pith__pass_",
+    [PIECE_RAGGED] = "pith__ragged_rule_",
+    [PIECE_READERS] = "pith__reader_",
+    [PIECE_FAMILIES] = "pith__hf_family_",
+    [PIECE_TASKS] = "pith__hf_task_",
+    [PIECE_MODULES] = "pith__module_class_",
+    [PIECE_HEADS] = "pith__head_",
+    [PIECE_TOKENIZER_SOURCES] = "pith__source_",
+    [PIECE_NORMALIZERS] = "pith__normalizer_",
+    [PIECE_PRE_TOKENIZERS] = "pith__pretokenizer_",
+    [PIECE_TOKENIZER_MODELS] = "pith__model_",
+    [PIECE_DECODERS] = "pith__decoder_",
+    [PIECE_RUNTIMES] = "pith__runtime_",
+    [PIECE_PARTS] = "pith__part_",
 };
 static const char *const cost_isas[] = { "scalar", "avx2", "avx512", "neon" };
 enum { COST_ISAS = sizeof cost_isas / sizeof *cost_isas, COST_PLAIN = COST_ISAS };
@@ -157,7 +157,7 @@ static int cost_open(cost *k) {
     pith_error err = PITH_ERROR_INIT;
     int code = link_graph_open(&k->graph, k->c, k->archive);
     if (code) return code;
-    if (!link_graph_set_table(k->graph, "pith_op_table") || !link_graph_set_table(k->graph, "pith_pieces_all"))
+    if (!link_graph_set_table(k->graph, "pith__op_table") || !link_graph_set_table(k->graph, "pith__pieces_all"))
         return fail(k->c, "%s: no complete library of Pith: it lacks the tables of pieces", k->archive);
     unsigned char **const arrays[] = { &k->none, &k->shut, &k->core, &k->seen };
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/select/select_uses.h"
 #include "cli/base/text_input.h"
+#include "cli/select/select_uses.h"
 
 enum { WHY_NODES = 5 }; /* as many are named */
 

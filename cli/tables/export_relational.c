@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/arrays/tensor_file.h"
 #include "cli/export/model_out.h"
 #include "cli/tables/relational_run.h"
-#include "cli/arrays/tensor_file.h"
 
 bool export_is_run(const char *path) {
     char *file = run_file(path, "run.json");

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/drawing/database_diagram.h"
 #include "cli/base/message.h"
-#include "cli/output/output.h"
 #include "cli/base/text_input.h"
+#include "cli/drawing/database_diagram.h"
+#include "cli/output/output.h"
 
 static const char *database_text(const json_t *object, const char *key) {
     const char *text = json_string_value(json_object_get(object, key));

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/output/output.h"
 #include "cli/drawing/svg_chart.h"
+#include "cli/output/output.h"
 
 enum { CALIBRATION_PARTS = 10, IMPORTANCE_BARS = 24, NAME_BYTES = 20 };
 #define ROC_LEAST 0.001 /* points of the curve that are nearer than this are left out */

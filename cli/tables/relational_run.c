@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/tables/inspect_database.h"
 #include "cli/base/message.h"
-#include "cli/output/output.h"
 #include "cli/base/temporary.h"
 #include "cli/base/text_input.h"
+#include "cli/output/output.h"
+#include "cli/tables/inspect_database.h"
 
 char *run_file(const char *run, const char *name) {
     const size_t size = strlen(run) + strlen(name) + 2;

@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/compare/bench_runtimes.h"
 #include "cli/base/cli.h"
+#include "cli/compare/bench_runtimes.h"
+#include "cli/input/synthetic.h"
+#include "cli/measure/cpu_peak.h"
+#include "cli/measure/step_times.h"
+#include "cli/options/work_options.h"
 #include "cli/output/json_out.h"
 #include "cli/output/output.h"
-#include "cli/measure/cpu_peak.h"
 #include "cli/output/profile_file.h"
-#include "cli/measure/step_times.h"
-#include "cli/input/synthetic.h"
-#include "cli/options/work_options.h"
 
 /* How long the peak-FMA loop runs before each workload. Longer steadies the peak; shorter leaves less time for the
  * clock to change between the loop and the workload. */

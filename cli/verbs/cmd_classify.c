@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "cli/base/cli.h"
-#include "cli/output/json_out.h"
 #include "cli/base/float_text.h"
-#include "cli/output/output.h"
 #include "cli/input/text_batch.h"
 #include "cli/options/work_options.h"
+#include "cli/output/json_out.h"
+#include "cli/output/output.h"
 
 /* Texts of a batch. More keep more threads busy; the first result comes later. */
 #define BATCH_TEXTS ((size_t)1024)

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 
 #include "cli/base/cli.h"
-#include "cli/compare/inner_values.h"
-#include "cli/output/json_out.h"
 #include "cli/base/message.h"
-#include "cli/output/output.h"
-#include "cli/input/random_inputs.h"
+#include "cli/compare/inner_values.h"
 #include "cli/compare/two_runtimes.h"
+#include "cli/input/random_inputs.h"
+#include "cli/output/json_out.h"
+#include "cli/output/output.h"
 
 typedef struct compare_settings {
     const char *model;

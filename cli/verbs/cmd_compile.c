@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "cli/base/cli.h"
-#include "cli/output/json_out.h"
 #include "cli/export/drawn_texts.h"
+#include "cli/output/json_out.h"
 #include "cli/output/output.h"
 
 /* ---- calibration ---- */

@@ -8,21 +8,21 @@
 #include <unistd.h>
 
 #include "cli/base/cli.h"
+#include "cli/base/float_text.h"
+#include "cli/base/message.h"
+#include "cli/base/name_set.h"
+#include "cli/base/parallel.h"
 #include "cli/drawing/contact_sheet.h"
+#include "cli/input/picture_files.h"
+#include "cli/options/work_options.h"
+#include "cli/output/csv_out.h"
+#include "cli/output/output.h"
+#include "cli/output/profile_file.h"
 #include "cli/pictures/crop_list.h"
 #include "cli/pictures/crop_name.h"
 #include "cli/pictures/crop_picture.h"
-#include "cli/output/csv_out.h"
-#include "cli/base/message.h"
-#include "cli/base/name_set.h"
-#include "cli/base/float_text.h"
-#include "cli/output/output.h"
-#include "cli/base/parallel.h"
-#include "cli/pictures/written_details.h"
-#include "cli/input/picture_files.h"
 #include "cli/pictures/picture_out.h"
-#include "cli/output/profile_file.h"
-#include "cli/options/work_options.h"
+#include "cli/pictures/written_details.h"
 
 enum { PICTURES_PER_THREAD = 2, PICTURES_MOST = 64 };
 

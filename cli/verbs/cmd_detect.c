@@ -9,19 +9,19 @@
 
 #include <pith/detect.h>
 
-#include "cli/drawing/annotate.h"
 #include "cli/base/cli.h"
+#include "cli/base/float_text.h"
+#include "cli/base/message.h"
+#include "cli/base/parallel.h"
+#include "cli/drawing/annotate.h"
+#include "cli/input/picture_files.h"
+#include "cli/options/work_options.h"
 #include "cli/output/csv_out.h"
 #include "cli/output/json_out.h"
-#include "cli/base/message.h"
-#include "cli/base/float_text.h"
 #include "cli/output/output.h"
-#include "cli/base/parallel.h"
-#include "cli/pictures/written_details.h"
-#include "cli/input/picture_files.h"
-#include "cli/pictures/picture_out.h"
 #include "cli/output/profile_file.h"
-#include "cli/options/work_options.h"
+#include "cli/pictures/picture_out.h"
+#include "cli/pictures/written_details.h"
 
 /* Pictures that are in memory at once, for each thread. */
 enum { PICTURES_PER_THREAD = 2, PICTURES_MOST = 256 };

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/input/bad_lines.h"
 #include "cli/base/cli.h"
+#include "cli/input/bad_lines.h"
 #include "cli/input/json_line.h"
 #include "cli/output/output.h"
 

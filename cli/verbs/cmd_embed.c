@@ -15,21 +15,21 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/input/bad_lines.h"
+#include "cli/arrays/split_files.h"
+#include "cli/arrays/vector_layout.h"
 #include "cli/base/cli.h"
+#include "cli/base/cut_text.h"
+#include "cli/base/message.h"
 #include "cli/embed/embed_chunks.h"
 #include "cli/embed/embed_images.h"
 #include "cli/embed/embed_kinds.h"
 #include "cli/embed/embed_settings.h"
-#include "cli/input/json_line.h"
 #include "cli/embed/json_members.h"
-#include "cli/base/message.h"
+#include "cli/input/bad_lines.h"
+#include "cli/input/json_line.h"
 #include "cli/output/output.h"
 #include "cli/output/profile_file.h"
 #include "cli/output/resume_record.h"
-#include "cli/arrays/split_files.h"
-#include "cli/arrays/vector_layout.h"
-#include "cli/base/cut_text.h"
 
 /* A window ends after this many texts or bytes of text. Larger windows keep more threads busy; memory is three windows
  * and their vectors, and the first result comes later. */

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 #include "cli/base/cli.h"
+#include "cli/base/text_input.h"
 #include "cli/output/json_out.h"
 #include "cli/tables/relational_plots.h"
 #include "cli/tables/relational_run.h"
-#include "cli/base/text_input.h"
 
 typedef struct eval_settings {
     int split;

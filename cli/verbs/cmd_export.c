@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "cli/base/cli.h"
-#include "cli/export/export_check.h"
-#include "cli/tables/export_relational.h"
-#include "cli/output/json_out.h"
 #include "cli/base/message.h"
+#include "cli/export/export_check.h"
 #include "cli/export/model_card.h"
 #include "cli/export/model_out.h"
+#include "cli/output/json_out.h"
 #include "cli/output/output.h"
+#include "cli/tables/export_relational.h"
 
 typedef struct export_settings {
     const char *model, *output;

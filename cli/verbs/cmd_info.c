@@ -7,9 +7,9 @@
 #include "cli/base/cli.h"
 #include "cli/hub/curl_library.h"
 #include "cli/options/option_sources.h"
-#include "cli/output/output.h"
 #include "cli/options/runtime_choice.h"
 #include "cli/options/work_options.h"
+#include "cli/output/output.h"
 
 typedef struct info_settings {
     const char *model;

@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "cli/base/cli.h"
-#include "cli/tables/inspect_database.h"
-#include "cli/measure/inspect_time.h"
 #include "cli/base/message.h"
-#include "cli/output/output.h"
 #include "cli/base/text_input.h"
+#include "cli/measure/inspect_time.h"
+#include "cli/output/output.h"
+#include "cli/tables/inspect_database.h"
 
 static void inspect_take_text(void *user, const char *text, size_t size) { bytes_add(user, text, size); }
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "cli/base/cli.h"
-#include "cli/output/json_out.h"
 #include "cli/hub/known_models.h"
+#include "cli/output/json_out.h"
 #include "cli/output/output.h"
 
 static const char *const models_keys[KNOWN_FIELDS] = {

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "cli/base/cli.h"
-#include "cli/output/json_out.h"
 #include "cli/base/message.h"
 #include "cli/export/model_card.h"
 #include "cli/export/model_out.h"
+#include "cli/output/json_out.h"
 
 typedef struct optimize_settings {
     const char *model, *output;

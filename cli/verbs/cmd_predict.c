@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "cli/base/cli.h"
-#include "cli/tables/export_relational.h"
 #include "cli/base/float_text.h"
-#include "cli/output/output.h"
-#include "cli/tables/relational_run.h"
 #include "cli/base/text_input.h"
+#include "cli/output/output.h"
+#include "cli/tables/export_relational.h"
+#include "cli/tables/relational_run.h"
 
 typedef struct predict_settings {
     const char *rows, *output, *inputs, *database;

@@ -1,7 +1,7 @@
 /* cmd_preprocess.c - pith preprocess: the tables of a source as one database file, or a draft of their schema. */
 #include "cli/base/cli.h"
-#include "cli/tables/database_source.h"
 #include "cli/output/output.h"
+#include "cli/tables/database_source.h"
 
 typedef struct preprocess_settings {
     const char *schema, *embedder, *output, *python;

@@ -10,17 +10,17 @@
 #include <unistd.h>
 
 #include "cli/base/cli.h"
+#include "cli/base/cut_text.h"
+#include "cli/base/message.h"
 #include "cli/hub/hub_address.h"
 #include "cli/hub/hub_listing.h"
-#include "cli/output/json_out.h"
 #include "cli/hub/known_models.h"
-#include "cli/base/message.h"
-#include "cli/output/output.h"
 #include "cli/hub/pull_choice.h"
 #include "cli/hub/pull_file.h"
 #include "cli/hub/pull_pin.h"
 #include "cli/hub/pull_place.h"
-#include "cli/base/cut_text.h"
+#include "cli/output/json_out.h"
+#include "cli/output/output.h"
 
 #define PULL_ENDPOINT "https://huggingface.co"
 #define PULL_BRANCH "main"

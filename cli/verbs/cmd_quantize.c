@@ -6,14 +6,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/arrays/tensor_sets.h"
 #include "cli/base/cli.h"
+#include "cli/base/message.h"
 #include "cli/export/drawn_texts.h"
 #include "cli/export/eval_vectors.h"
-#include "cli/output/json_out.h"
-#include "cli/base/message.h"
 #include "cli/export/model_card.h"
 #include "cli/export/model_out.h"
-#include "cli/arrays/tensor_sets.h"
+#include "cli/output/json_out.h"
 
 typedef struct quantize_settings {
     const char *model, *output, *eval, *texts;

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "cli/base/cli.h"
-#include "cli/output/json_out.h"
 #include "cli/base/float_text.h"
-#include "cli/output/output.h"
 #include "cli/input/text_batch.h"
 #include "cli/options/work_options.h"
+#include "cli/output/json_out.h"
+#include "cli/output/output.h"
 
 /* Texts that are read at a time. */
 #define BATCH_TEXTS ((size_t)1024)

@@ -8,8 +8,8 @@
 #include "cli/base/cli.h"
 #include "cli/base/message.h"
 #include "cli/input/model_inputs.h"
-#include "cli/output/output.h"
 #include "cli/options/work_options.h"
+#include "cli/output/output.h"
 
 /* A name that is safe as part of a file's. */
 static void clean_name(char *name) {

@@ -6,16 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/input/bad_lines.h"
-#include "cli/base/cli.h"
-#include "cli/output/json_out.h"
-#include "cli/base/message.h"
-#include "cli/base/float_text.h"
-#include "cli/output/output.h"
-#include "cli/base/text_input.h"
-#include "cli/input/text_lines.h"
 #include "cli/arrays/vector_file.h"
+#include "cli/base/cli.h"
+#include "cli/base/float_text.h"
+#include "cli/base/message.h"
+#include "cli/base/text_input.h"
+#include "cli/input/bad_lines.h"
+#include "cli/input/text_lines.h"
 #include "cli/options/work_options.h"
+#include "cli/output/json_out.h"
+#include "cli/output/output.h"
 
 /* Queries of a batch. More are faster, because each reading of the vectors answers several; results come later. */
 #define BATCH_QUERIES ((size_t)256)

@@ -9,8 +9,8 @@
 
 #include "cli/base/cli.h"
 #include "cli/base/message.h"
-#include "cli/select/ort_config.h"
 #include "cli/output/output.h"
+#include "cli/select/ort_config.h"
 #include "cli/select/piece_file.h"
 #include "cli/select/select_cost.h"
 #include "cli/select/select_uses.h"

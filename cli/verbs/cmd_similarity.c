@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "cli/base/cli.h"
-#include "cli/output/output.h"
 #include "cli/options/work_options.h"
+#include "cli/output/output.h"
 
 static double cosine(const float *a, const float *b, size_t n) {
     double ab = 0, aa = 0, bb = 0;

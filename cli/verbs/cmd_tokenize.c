@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/input/bad_lines.h"
 #include "cli/base/cli.h"
+#include "cli/base/cut_text.h"
+#include "cli/base/text_input.h"
+#include "cli/input/bad_lines.h"
 #include "cli/input/json_line.h"
 #include "cli/output/output.h"
-#include "cli/base/text_input.h"
-#include "cli/base/cut_text.h"
 
 /* Bytes of a line that are kept if its end matters: it is not truncated, or its beginning is cut off. */
 #define WHOLE_BYTES ((size_t)64 << 20)

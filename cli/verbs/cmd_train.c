@@ -9,10 +9,10 @@
 
 #include "cli/base/cli.h"
 #include "cli/base/message.h"
+#include "cli/base/seconds.h"
 #include "cli/output/output.h"
 #include "cli/tables/relational_plots.h"
 #include "cli/tables/relational_run.h"
-#include "cli/base/seconds.h"
 
 typedef struct train_settings {
     const char *task, *config, *output, *from;

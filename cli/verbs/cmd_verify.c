@@ -10,18 +10,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/arrays/tensor_file.h"
 #include "cli/base/cli.h"
+#include "cli/base/cut_text.h"
+#include "cli/base/message.h"
+#include "cli/base/parallel.h"
+#include "cli/base/text_input.h"
 #include "cli/compare/compare_tensors.h"
 #include "cli/compare/compile_model.h"
-#include "cli/output/json_out.h"
-#include "cli/base/message.h"
-#include "cli/output/output.h"
-#include "cli/base/parallel.h"
-#include "cli/options/runtime_choice.h"
-#include "cli/arrays/tensor_file.h"
-#include "cli/base/text_input.h"
 #include "cli/compare/verify_fusions.h"
-#include "cli/base/cut_text.h"
+#include "cli/options/runtime_choice.h"
+#include "cli/output/json_out.h"
+#include "cli/output/output.h"
 
 typedef enum outcome { PASSED, FAILED, SKIPPED } outcome;
 

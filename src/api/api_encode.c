@@ -2,16 +2,16 @@
 #include "api/entry.h"
 #include "models/texts/encode_texts.h"
 
-uint32_t pith_encode_can(const pith_model *model) { return pith_model_encode_can(model); }
+uint32_t pith_encode_can(const pith_model *model) { return pith__model_encode_can(model); }
 
 pith_status pith_encode(pith_encoded **encoded, const pith_model *model, const pith_str *texts, size_t count,
                         const pith_encode_options *options, pith_error *err) {
-    PITH_ENTRY(pith_model_encode(encoded, model, texts, count, options, err));
+    PITH_ENTRY(pith__model_encode(encoded, model, texts, count, options, err));
 }
 
 pith_status pith_encode_into(pith_encoded *encoded, const pith_encode_memory *memory, const pith_model *model,
                              const pith_str *texts, size_t count, const pith_encode_options *options, pith_error *err) {
-    PITH_ENTRY(pith_model_encode_into(encoded, memory, model, texts, count, options, err));
+    PITH_ENTRY(pith__model_encode_into(encoded, memory, model, texts, count, options, err));
 }
 
-void pith_encoded_free(pith_encoded *encoded) { pith_model_free_encoded(encoded); }
+void pith_encoded_free(pith_encoded *encoded) { pith__model_free_encoded(encoded); }

@@ -6,5 +6,5 @@ pith_status pith_model_export(const char *model, const pith_export_options *opti
                               int (*write)(void *user, const void *data, size_t size),
                               int (*write_data)(void *user, const void *data, size_t size), void *user,
                               pith_export_report *report, pith_error *err) {
-    PITH_ENTRY(pith_model_write_onnx(model, options, &(pith_onnx_sinks){ write, write_data, user }, report, err));
+    PITH_ENTRY(pith__model_write_onnx(model, options, &(pith__onnx_sinks){ write, write_data, user }, report, err));
 }

@@ -3,5 +3,5 @@
 #include "base/os/system_memory.h"
 
 pith_status pith_memory_report(pith_memory_info *info, const char *root, pith_error *err) {
-    PITH_ENTRY(pith_system_memory(info, root, err));
+    PITH_ENTRY(pith__system_memory(info, root, err));
 }

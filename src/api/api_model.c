@@ -1,38 +1,38 @@
 /* api_model.c - the public functions of pith/model.h. */
 #include "api/entry.h"
-#include "models/hub/hub.h"
 #include "models/describe/compare_graphs.h"
 #include "models/describe/describe.h"
-#include "models/texts/embed_texts.h"
+#include "models/hub/hub.h"
 #include "models/open/model_runtime.h"
 #include "models/open/open.h"
 #include "models/save/save_model.h"
+#include "models/texts/embed_texts.h"
 
 pith_status pith_model_open(pith_model **model, const char *path, const pith_open_options *options, pith_error *err) {
-    PITH_ENTRY(pith_model_make(model, pith_origin_path(path), options, err));
+    PITH_ENTRY(pith__model_make(model, pith__origin_path(path), options, err));
 }
 
 pith_status pith_model_open_memory(pith_model **model, const void *data, size_t size, const pith_open_options *options,
                                    pith_error *err) {
-    PITH_ENTRY(pith_model_make(model, pith_origin_memory((pith_str){ data, size }), options, err));
+    PITH_ENTRY(pith__model_make(model, pith__origin_memory((pith_str){ data, size }), options, err));
 }
 
 pith_status pith_model_locate(char *path, size_t size, const char *name, pith_error *err) {
-    PITH_ENTRY(pith_hub_path(path, size, name, err));
+    PITH_ENTRY(pith__hub_path(path, size, name, err));
 }
 
 pith_status pith_model_runtime(pith_runtime_report *report, const pith_model *model, pith_error *err) {
-    PITH_ENTRY(pith_model_report_runtime(report, model, err));
+    PITH_ENTRY(pith__model_report_runtime(report, model, err));
 }
 
 void pith_model_close(pith_model *model) {
-    if (model) pith_model_destroy(model);
+    if (model) pith__model_destroy(model);
 }
 
 void pith_model_trim(const pith_model *model) {
-    pith_text_views_trim(model);
-    if (model->tokenizer) pith_tokenizer_trim(model->tokenizer);
-    pith_account_trim(&model->account.allocator);
+    pith__text_views_trim(model);
+    if (model->tokenizer) pith__tokenizer_trim(model->tokenizer);
+    pith__account_trim(&model->account.allocator);
 }
 
 size_t pith_model_bytes(const pith_model *model, size_t *peak) {
@@ -42,19 +42,19 @@ size_t pith_model_bytes(const pith_model *model, size_t *peak) {
 
 pith_status pith_model_check_fusions(size_t *findings, const char *path, const pith_check_options *options,
                                      pith_error *err) {
-    PITH_ENTRY(pith_model_check_passes(findings, path, options, err));
+    PITH_ENTRY(pith__model_check_passes(findings, path, options, err));
 }
 
 pith_status pith_model_save(const pith_model *model,
                             int (*write)(void *user, const void *data, size_t size, uint64_t total), void *user,
                             pith_error *err) {
-    PITH_ENTRY(pith_model_write(&model, 1, write, user, err));
+    PITH_ENTRY(pith__model_write(&model, 1, write, user, err));
 }
 
 pith_status pith_model_save_routes(const pith_model *const *models, size_t count,
                                    int (*write)(void *user, const void *data, size_t size, uint64_t total), void *user,
                                    pith_error *err) {
-    PITH_ENTRY(pith_model_write(models, count, write, user, err));
+    PITH_ENTRY(pith__model_write(models, count, write, user, err));
 }
 
 const char *pith_model_route(const pith_model *model) {
@@ -68,12 +68,12 @@ const char *pith_model_route_name(const pith_model *model, size_t index) {
 }
 
 pith_status pith_model_calibrate(pith_model *model, const pith_calibrate_options *options, pith_error *err) {
-    PITH_ENTRY(pith_model_round(model, options, err));
+    PITH_ENTRY(pith__model_round(model, options, err));
 }
 
-pith_status pith_model_verify(const char *path, pith_error *err) { PITH_ENTRY(pith_model_verify_file(path, err)); }
+pith_status pith_model_verify(const char *path, pith_error *err) { PITH_ENTRY(pith__model_verify_file(path, err)); }
 
 pith_status pith_model_describe(const pith_model *model, pith_description form,
                                 void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err) {
-    PITH_ENTRY(pith_model_tell(model, form, write, user, err));
+    PITH_ENTRY(pith__model_tell(model, form, write, user, err));
 }

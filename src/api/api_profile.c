@@ -4,23 +4,23 @@
 #include "engine/exec/profile.h"
 
 pith_status pith_profile_create(pith_profile **profile, const pith_allocator *allocator, pith_error *err) {
-    return pith_profiling_create(profile, allocator, err);
+    return pith__profiling_create(profile, allocator, err);
 }
 
-void pith_profile_destroy(pith_profile *profile) { pith_profiling_destroy(profile); }
+void pith_profile_destroy(pith_profile *profile) { pith__profiling_destroy(profile); }
 
-uint64_t pith_profile_now(void) { return pith_clock_ns(); }
+uint64_t pith_profile_now(void) { return pith__clock_ns(); }
 
 void pith_profile_phase(pith_profile *profile, const char *name, uint64_t begin_ns) {
-    pith_profiling_phase(profile, name, begin_ns);
+    pith__profiling_phase(profile, name, begin_ns);
 }
 
 void pith_profile_tell(pith_profile *profile, void (*told)(void *user, const pith_phase *phase), void *user,
                        int32_t only) {
-    pith_profiling_tell(profile, told, user, only);
+    pith__profiling_tell(profile, told, user, only);
 }
 
 pith_status pith_profile_write(const pith_profile *profile, void (*write)(void *user, const char *text, size_t size),
                                void *user, pith_error *err) {
-    PITH_ENTRY(pith_profiling_write(profile, write, user, err));
+    PITH_ENTRY(pith__profiling_write(profile, write, user, err));
 }

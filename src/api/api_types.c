@@ -10,6 +10,6 @@ const char *pith_version(void) {
     return TEXT_OF(PITH_VERSION_MAJOR) "." TEXT_OF(PITH_VERSION_MINOR) "." TEXT_OF(PITH_VERSION_PATCH);
 }
 
-size_t pith_text_valid(pith_str text) { return pith_utf8_valid_prefix(text.data, text.size); }
+size_t pith_text_valid(pith_str text) { return pith__utf8_valid_prefix(text.data, text.size); }
 
-void pith_pin_threads(int32_t pin) { pith_threads_pin(pin != 0); }
+void pith_pin_threads(int32_t pin) { pith__threads_pin(pin != 0); }

@@ -12,9 +12,9 @@
 /* The body of a public function that computes. `call` is an expression of type pith_status, which is returned. */
 #define PITH_ENTRY(call)                                                                                               \
     do {                                                                                                               \
-        pith_fpmode entry_mode_ = pith_fpmode_enter();                                                                 \
+        pith__fpmode entry_mode_ = pith__fpmode_enter();                                                               \
         pith_status entry_status_ = (call);                                                                            \
-        pith_fpmode_leave(entry_mode_);                                                                                \
+        pith__fpmode_leave(entry_mode_);                                                                               \
         return entry_status_;                                                                                          \
     } while (0)
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-bool pith_options_take(void *mine, size_t my_size, const void *theirs) {
+bool pith__options_take(void *mine, size_t my_size, const void *theirs) {
     size_t size;
     if (!theirs) return true;
     memcpy(&size, theirs, sizeof size);

@@ -7,10 +7,10 @@
 
 /* Copies the caller's options over the defaults in `mine`; bytes beyond my_size are ignored. theirs may be NULL.
  * Returns false if theirs->size is 0. */
-bool pith_options_take(void *mine, size_t my_size, const void *theirs);
+bool pith__options_take(void *mine, size_t my_size, const void *theirs);
 
 #define PITH_TAKE_OPTIONS(mine, theirs, err)                                                                           \
-    if (!pith_options_take(&(mine), sizeof(mine), theirs))                                                             \
-    return pith_fail(err, PITH_ERR_ARGUMENT, "the options have no size; initialise them with their _INIT macro")
+    if (!pith__options_take(&(mine), sizeof(mine), theirs))                                                            \
+    return pith__fail(err, PITH_ERR_ARGUMENT, "the options have no size; initialise them with their _INIT macro")
 
 #endif

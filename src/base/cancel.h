@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* flag: the caller's; NULL: the call cannot be cancelled. */
-static inline bool pith_is_cancelled(const volatile int *flag) {
+static inline bool pith__is_cancelled(const volatile int *flag) {
     return flag != NULL && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
 }
 

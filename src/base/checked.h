@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define pith_add_overflows(a, b, result) __builtin_add_overflow(a, b, result)
-#define pith_mul_overflows(a, b, result) __builtin_mul_overflow(a, b, result)
+#define pith__add_overflows(a, b, result) __builtin_add_overflow(a, b, result)
+#define pith__mul_overflows(a, b, result) __builtin_mul_overflow(a, b, result)
 
 /* Rounds n bytes up to a multiple of 64, so that parts of one block begin on cache lines. */
-static inline size_t pith_round64(size_t n) { return (n + 63) & ~(size_t)63; }
+static inline size_t pith__round64(size_t n) { return (n + 63) & ~(size_t)63; }
 
 #endif

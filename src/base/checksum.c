@@ -1,4 +1,5 @@
-/* checksum.c - see checksum.h. Four lanes of 64 bits take 32 bytes per round. The tail is added in steps of 8, 4 and 1 bytes.
+/* checksum.c - see checksum.h. Four lanes of 64 bits take 32 bytes per round. The tail is added in steps of 8, 4 and 1
+ * bytes.
  */
 #include "base/checksum.h"
 
@@ -25,9 +26,9 @@ static uint64_t mix(uint64_t lane, uint64_t x) { return rotate(lane + x * P2, 31
 
 static uint64_t hash_merge(uint64_t h, uint64_t lane) { return (h ^ mix(0, lane)) * P1 + P4; }
 
-void pith_hash_init(pith_hash *h) { *h = (pith_hash){ .lanes = { P1 + P2, P2, 0, 0 - P1 } }; }
+void pith__hash_init(pith__hash *h) { *h = (pith__hash){ .lanes = { P1 + P2, P2, 0, 0 - P1 } }; }
 
-static void take_blocks(pith_hash *h, const unsigned char *p, size_t blocks) {
+static void take_blocks(pith__hash *h, const unsigned char *p, size_t blocks) {
     uint64_t a = h->lanes[0], b = h->lanes[1], c = h->lanes[2], d = h->lanes[3];
     for (; blocks; blocks--, p += 32) {
         a = mix(a, read64(p));
@@ -38,7 +39,7 @@ static void take_blocks(pith_hash *h, const unsigned char *p, size_t blocks) {
     h->lanes[0] = a, h->lanes[1] = b, h->lanes[2] = c, h->lanes[3] = d;
 }
 
-void pith_hash_add(pith_hash *h, const void *data, size_t size) {
+void pith__hash_add(pith__hash *h, const void *data, size_t size) {
     const unsigned char *p = data;
     size_t filled = h->total % 32, rest = 32 - filled;
     h->total += size;
@@ -54,7 +55,7 @@ void pith_hash_add(pith_hash *h, const void *data, size_t size) {
     if (size) memcpy(h->block + filled, p, size);
 }
 
-uint64_t pith_hash_end(const pith_hash *hash) {
+uint64_t pith__hash_end(const pith__hash *hash) {
     const uint64_t *lanes = hash->lanes;
     const unsigned char *p = hash->block;
     size_t left = hash->total % 32;
@@ -72,9 +73,9 @@ uint64_t pith_hash_end(const pith_hash *hash) {
     return h ^ h >> 32;
 }
 
-uint64_t pith_hash_of(const void *data, size_t size) {
-    pith_hash hash;
-    pith_hash_init(&hash);
-    pith_hash_add(&hash, data, size);
-    return pith_hash_end(&hash);
+uint64_t pith__hash_of(const void *data, size_t size) {
+    pith__hash hash;
+    pith__hash_init(&hash);
+    pith__hash_add(&hash, data, size);
+    return pith__hash_end(&hash);
 }

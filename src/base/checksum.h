@@ -8,16 +8,16 @@
 #include <stdint.h>
 
 /* A hash of bytes that arrive in pieces. The result does not depend on where they are cut. */
-typedef struct pith_hash {
+typedef struct pith__hash {
     uint64_t lanes[4], total;
     unsigned char block[32]; /* the last total % 32 bytes, not yet hashed */
-} pith_hash;
+} pith__hash;
 
-void pith_hash_init(pith_hash *hash);
-void pith_hash_add(pith_hash *hash, const void *data, size_t size);
-uint64_t pith_hash_end(const pith_hash *hash);
+void pith__hash_init(pith__hash *hash);
+void pith__hash_add(pith__hash *hash, const void *data, size_t size);
+uint64_t pith__hash_end(const pith__hash *hash);
 
 /* The hash of bytes that are all in memory. */
-uint64_t pith_hash_of(const void *data, size_t size);
+uint64_t pith__hash_of(const void *data, size_t size);
 
 #endif

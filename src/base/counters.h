@@ -8,31 +8,31 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-typedef enum pith_counter {
+typedef enum pith__counter {
 #define COUNTER(name, unit) PITH_COUNT_##name,
 #include "base/counters.def"
 #undef COUNTER
     PITH_COUNTER_COUNT
-} pith_counter;
+} pith__counter;
 
-typedef struct pith_counters {
+typedef struct pith__counters {
     _Atomic uint64_t values[PITH_COUNTER_COUNT];
-} pith_counters;
+} pith__counters;
 
 /* Adds n. counters may be NULL. */
-static inline void pith_count(pith_counters *counters, pith_counter which, uint64_t n) {
+static inline void pith__count(pith__counters *counters, pith__counter which, uint64_t n) {
     if (counters) atomic_fetch_add_explicit(&counters->values[which], n, memory_order_relaxed);
 }
 
 /* Keeps the largest n. counters may be NULL. */
-static inline void pith_count_most(pith_counters *counters, pith_counter which, uint64_t n) {
+static inline void pith__count_most(pith__counters *counters, pith__counter which, uint64_t n) {
     if (!counters) return;
     uint64_t most = atomic_load_explicit(&counters->values[which], memory_order_relaxed);
     while (most < n && !atomic_compare_exchange_weak_explicit(&counters->values[which], &most, n, memory_order_relaxed,
                                                               memory_order_relaxed)) {}
 }
 
-static inline uint64_t pith_counted(const pith_counters *counters, pith_counter which) {
+static inline uint64_t pith__counted(const pith__counters *counters, pith__counter which) {
     return atomic_load_explicit(&counters->values[which], memory_order_relaxed);
 }
 

@@ -46,9 +46,9 @@ static const struct {
 
 static int dtype_known(int dtype) { return dtype > 0 && dtype < PITH_DTYPE_COUNT ? dtype : PITH_UNDEFINED; }
 
-int pith_dtype_bits(int dtype) { return types[dtype_known(dtype)].bits; }
+int pith__dtype_bits(int dtype) { return types[dtype_known(dtype)].bits; }
 
-const char *pith_dtype_name(int dtype) {
+const char *pith__dtype_name(int dtype) {
     if (dtype == PITH_SEQUENCE) return "sequence";
     if (dtype == PITH_NONE) return "none";
     if (dtype == PITH_MAP_I64) return "map(int64, float32)";
@@ -56,55 +56,55 @@ const char *pith_dtype_name(int dtype) {
     return types[dtype_known(dtype)].name;
 }
 
-const char *pith_dtype_short_name(int dtype) {
+const char *pith__dtype_short_name(int dtype) {
     static const char *const names[PITH_DTYPE_COUNT] = {
         [PITH_F32] = "f32", [PITH_F64] = "f64", [PITH_F16] = "f16", [PITH_BF16] = "bf16",
         [PITH_U8] = "u8",   [PITH_I8] = "i8",   [PITH_U16] = "u16", [PITH_I16] = "i16",
         [PITH_U32] = "u32", [PITH_I32] = "i32", [PITH_U64] = "u64", [PITH_I64] = "i64",
     };
-    return dtype > PITH_UNDEFINED && dtype < PITH_DTYPE_COUNT && names[dtype] ? names[dtype] : pith_dtype_name(dtype);
+    return dtype > PITH_UNDEFINED && dtype < PITH_DTYPE_COUNT && names[dtype] ? names[dtype] : pith__dtype_name(dtype);
 }
 
-int pith_dtype_find(const char *name) {
+int pith__dtype_find(const char *name) {
     for (int dtype = PITH_UNDEFINED + 1; dtype <= PITH_MAP_STRING; dtype++)
-        if (!strcmp(pith_dtype_name(dtype), name) && strcmp(name, types[PITH_UNDEFINED].name)) return dtype;
+        if (!strcmp(pith__dtype_name(dtype), name) && strcmp(name, types[PITH_UNDEFINED].name)) return dtype;
     return PITH_UNDEFINED;
 }
 
-bool pith_dtype_is_plain(int dtype) { return pith_dtype_bits(dtype) >= 8 && dtype != PITH_STRING; }
+bool pith__dtype_is_plain(int dtype) { return pith__dtype_bits(dtype) >= 8 && dtype != PITH_STRING; }
 
-bool pith_dtype_is_float(int dtype) { return types[dtype_known(dtype)].kind == FLOAT; }
+bool pith__dtype_is_float(int dtype) { return types[dtype_known(dtype)].kind == FLOAT; }
 
-bool pith_dtype_is_int(int dtype) { return types[dtype_known(dtype)].kind == INT; }
+bool pith__dtype_is_int(int dtype) { return types[dtype_known(dtype)].kind == INT; }
 
 /* Bytes of the widest element, rounded up generously. A tensor's strides in bytes must fit int64, even if it has no
  * elements, so counts are limited with this size. */
 enum { WIDEST = 64 };
 
-int64_t pith_dims_count(const int64_t *dims, int rank) {
+int64_t pith__dims_count(const int64_t *dims, int rank) {
     int64_t count = 1;
     bool zero = false, overflow = false;
     for (int i = 0; i < rank; i++) {
         if (dims[i] < 0) return -1;
         if (dims[i] == 0)
             zero = true;
-        else if (pith_mul_overflows(count, dims[i], &count))
+        else if (pith__mul_overflows(count, dims[i], &count))
             overflow = true;
     }
     if (zero && count > INT64_MAX / WIDEST) overflow = true;
     return overflow ? -1 : zero ? 0 : count;
 }
 
-bool pith_dtype_bytes(int dtype, int64_t count, size_t *bytes) {
-    int bits = pith_dtype_bits(dtype);
+bool pith__dtype_bytes(int dtype, int64_t count, size_t *bytes) {
+    int bits = pith__dtype_bits(dtype);
     if (count < 0 || !bits) return false;
-    if (bits >= 8) return !pith_mul_overflows((uint64_t)count, (unsigned)bits / 8, bytes);
+    if (bits >= 8) return !pith__mul_overflows((uint64_t)count, (unsigned)bits / 8, bytes);
     int64_t per_byte = 8 / bits;
     *bytes = (size_t)(count / per_byte + (count % per_byte != 0));
     return true;
 }
 
-bool pith_dims_parse(const char *text, int64_t *dims, int *rank) {
+bool pith__dims_parse(const char *text, int64_t *dims, int *rank) {
     *rank = 0;
     while (*text) {
         int64_t n = 0;
@@ -120,42 +120,42 @@ bool pith_dims_parse(const char *text, int64_t *dims, int *rank) {
     return true;
 }
 
-pith_status pith_dims_take(int64_t *dims, int32_t *rank, const char *text, pith_error *err) {
+pith_status pith__dims_take(int64_t *dims, int32_t *rank, const char *text, pith_error *err) {
     int64_t parsed[PITH_MAX_RANK] = { 0 };
     int count;
-    if (!pith_dims_parse(text, parsed, &count))
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "'" PITH_STR_FMT
-                         "' is not a shape; write at most %d sizes with an x between them, as in 1x3x480x640",
-                         PITH_STR_ARG(pith_str_of(text)), PITH_MAX_RANK);
+    if (!pith__dims_parse(text, parsed, &count))
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "'" PITH_STR_FMT
+                          "' is not a shape; write at most %d sizes with an x between them, as in 1x3x480x640",
+                          PITH_STR_ARG(pith__str_of(text)), PITH_MAX_RANK);
     memcpy(dims, parsed, sizeof parsed);
     *rank = count;
     return PITH_OK;
 }
 
-pith_status pith_dims_bytes(size_t *bytes, int dtype, const int64_t *dims, int rank, pith_error *err) {
+pith_status pith__dims_bytes(size_t *bytes, int dtype, const int64_t *dims, int rank, pith_error *err) {
     char shape[200];
     size_t size;
-    if (!pith_dtype_bits(dtype))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "elements of dtype %d (%s) have no size", dtype,
-                         pith_dtype_name(dtype));
-    if (!pith_dtype_bytes(dtype, pith_dims_count(dims, rank), &size))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the shape %s has a negative size or too many elements",
-                         pith_dims_text(dims, rank, shape, sizeof shape));
+    if (!pith__dtype_bits(dtype))
+        return pith__fail(err, PITH_ERR_ARGUMENT, "elements of dtype %d (%s) have no size", dtype,
+                          pith__dtype_name(dtype));
+    if (!pith__dtype_bytes(dtype, pith__dims_count(dims, rank), &size))
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the shape %s has a negative size or too many elements",
+                          pith__dims_text(dims, rank, shape, sizeof shape));
     *bytes = size;
     return PITH_OK;
 }
 
-const char *pith_dims_text(const int64_t *dims, int rank, char *buffer, size_t size) {
-    pith_text_out out = pith_text_begin(buffer, size);
-    pith_text_put(&out, "[");
+const char *pith__dims_text(const int64_t *dims, int rank, char *buffer, size_t size) {
+    pith__text_out out = pith__text_begin(buffer, size);
+    pith__text_put(&out, "[");
     for (int i = 0; i < rank; i++) {
         const char *comma = i ? ", " : "";
         if (dims[i] == -1)
-            pith_text_put(&out, "%s?", comma);
+            pith__text_put(&out, "%s?", comma);
         else
-            pith_text_put(&out, "%s%lld", comma, (long long)dims[i]);
+            pith__text_put(&out, "%s%lld", comma, (long long)dims[i]);
     }
-    pith_text_put(&out, "]");
+    pith__text_put(&out, "]");
     return buffer;
 }

@@ -23,9 +23,9 @@ static size_t clean_character(char shown[16], const char **text, size_t left) {
     static const char hex[] = "0123456789abcdef";
     const char *begin = *text, *p = begin;
     size_t want = 1;
-    while (want <= 4 && want <= left && pith_utf8_valid_prefix(begin, want) != want) want++;
+    while (want <= 4 && want <= left && pith__utf8_valid_prefix(begin, want) != want) want++;
     const bool valid = want <= 4 && want <= left;
-    const uint32_t c = valid ? pith_utf8_next(&p) : 0;
+    const uint32_t c = valid ? pith__utf8_next(&p) : 0;
     if (!valid) want = 1;
     *text = begin + want;
     if (valid && c >= 0x20 && (c < 0x7F || c >= 0xA0)) {
@@ -61,23 +61,23 @@ static size_t append_clean(char *out, size_t used, const char *text) {
     return used;
 }
 
-pith_status pith_fail(pith_error *err, pith_status code, const char *format, ...) {
+pith_status pith__fail(pith_error *err, pith_status code, const char *format, ...) {
     if (!err) return code;
     char text[PITH_ERROR_MESSAGE_SIZE];
     va_list args;
     va_start(args, format);
-    pith_text_format(text, sizeof text, format, args);
+    pith__text_format(text, sizeof text, format, args);
     va_end(args);
     append_clean(err->message, 0, text);
     return err->code = code;
 }
 
-pith_status pith_fail_at(pith_error *err, pith_status code, const char *format, ...) {
+pith_status pith__fail_at(pith_error *err, pith_status code, const char *format, ...) {
     if (!err) return code;
     char text[PITH_ERROR_MESSAGE_SIZE], whole[2 * PITH_ERROR_MESSAGE_SIZE];
     va_list args;
     va_start(args, format);
-    pith_text_format(text, sizeof text, format, args);
+    pith__text_format(text, sizeof text, format, args);
     va_end(args);
     if (err->code == PITH_OK) err->code = code, err->message[0] = 0;
     size_t used = append_clean(whole, 0, text);
@@ -98,6 +98,6 @@ pith_status pith_fail_at(pith_error *err, pith_status code, const char *format, 
     return err->code;
 }
 
-pith_status pith_fail_memory(pith_error *err, size_t bytes) {
-    return pith_fail(err, PITH_ERR_MEMORY, "out of memory: %zu bytes are needed", bytes);
+pith_status pith__fail_memory(pith_error *err, size_t bytes) {
+    return pith__fail(err, PITH_ERR_MEMORY, "out of memory: %zu bytes are needed", bytes);
 }

@@ -9,22 +9,22 @@
 #include "pith/types.h"
 
 /* Sets the code and the message, and returns the code:
- *     return pith_fail(err, PITH_ERR_FORMAT, "dims[%d] is negative", i); */
-pith_status pith_fail(pith_error *err, pith_status code, const char *format, ...)
+ *     return pith__fail(err, PITH_ERR_FORMAT, "dims[%d] is negative", i); */
+pith_status pith__fail(pith_error *err, pith_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
 
 /* Puts the text in front of the message that err already has, and returns the code. */
-pith_status pith_fail_at(pith_error *err, pith_status code, const char *format, ...)
+pith_status pith__fail_at(pith_error *err, pith_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
 
 /* Fails with PITH_ERR_MEMORY and "out of memory: N bytes are needed". */
-pith_status pith_fail_memory(pith_error *err, size_t bytes) __attribute__((cold));
+pith_status pith__fail_memory(pith_error *err, size_t bytes) __attribute__((cold));
 
 /* Evaluates a call and returns its status if it is not PITH_OK. */
 #define PITH_TRY(call)                                                                                                 \
     do {                                                                                                               \
-        pith_status pith_try_status_ = (call);                                                                         \
-        if (pith_try_status_) return pith_try_status_;                                                                 \
+        pith_status pith__try_status_ = (call);                                                                        \
+        if (pith__try_status_) return pith__try_status_;                                                               \
     } while (0)
 
 #endif

@@ -105,7 +105,7 @@ static float half_decode(unsigned bits, const format *f) {
     return sign ? -value : value;
 }
 
-float pith_f32_of_f16(uint16_t bits) {
+float pith__f32_of_f16(uint16_t bits) {
     uint32_t sign = (uint32_t)(bits & 0x8000) << 16, magnitude = bits & 0x7FFF;
     if (magnitude >= 0x7C00) return float_of(sign | 0x7F800000u | ((magnitude & 0x3FF) << 13));
     if (magnitude >= 0x0400) return float_of(sign | ((magnitude << 13) + ((127 - 15) << 23)));
@@ -114,7 +114,7 @@ float pith_f32_of_f16(uint16_t bits) {
 }
 
 /* Rounding by the addition itself: half of the last place kept, and one if that place is odd. */
-uint16_t pith_f16_of_f32(float x) {
+uint16_t pith__f16_of_f32(float x) {
     uint32_t bits = bits_of(x), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7FFFFFFF;
     if (magnitude > 0x7F800000) return (uint16_t)(sign | 0x7E00);
     if (magnitude >= 0x47800000) return (uint16_t)(sign | 0x7C00);
@@ -125,17 +125,17 @@ uint16_t pith_f16_of_f32(float x) {
     return (uint16_t)(sign | (magnitude + 0xFFF + (magnitude >> 13 & 1)) >> 13);
 }
 
-uint16_t pith_f16_of_f64(double x) { return (uint16_t)half_encode(x, &f16, false); }
+uint16_t pith__f16_of_f64(double x) { return (uint16_t)half_encode(x, &f16, false); }
 
-float pith_f32_of_bf16(uint16_t bits) { return float_of((uint32_t)bits << 16); }
+float pith__f32_of_bf16(uint16_t bits) { return float_of((uint32_t)bits << 16); }
 
-uint16_t pith_bf16_of_f32(float x) {
+uint16_t pith__bf16_of_f32(float x) {
     uint32_t bits = bits_of(x);
     if ((bits & 0x7FFFFFFF) > 0x7F800000) return (uint16_t)(bits >> 16 | 0x40);
     return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
-float pith_f32_of_f8(uint8_t bits, int dtype) {
+float pith__f32_of_f8(uint8_t bits, int dtype) {
     if (dtype == PITH_F8E8M0) return float_of(bits == 0xFF ? 0x7FC00000u : bits ? (uint32_t)bits << 23 : 0x00400000u);
     return half_decode(bits, format_of(dtype));
 }
@@ -148,7 +148,7 @@ static uint8_t e8m0_of_f32(float x, bool saturate) {
     return (uint8_t)exponent;
 }
 
-uint8_t pith_f8_of_f32(float x, int dtype, bool saturate) {
+uint8_t pith__f8_of_f32(float x, int dtype, bool saturate) {
     if (dtype == PITH_F8E8M0) return e8m0_of_f32(x, saturate);
     return (uint8_t)half_encode(x, format_of(dtype), saturate);
 }

@@ -6,16 +6,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-float pith_f32_of_f16(uint16_t bits);
-uint16_t pith_f16_of_f32(float x);
-uint16_t pith_f16_of_f64(double x);
-float pith_f32_of_bf16(uint16_t bits);
-uint16_t pith_bf16_of_f32(float x);
+float pith__f32_of_f16(uint16_t bits);
+uint16_t pith__f16_of_f32(float x);
+uint16_t pith__f16_of_f64(double x);
+float pith__f32_of_bf16(uint16_t bits);
+uint16_t pith__bf16_of_f32(float x);
 
 /* dtype is one of PITH_F8* or PITH_F4E2M1. With saturate, overflow and infinity give the largest finite value; without
  * it they give NaN or infinity, whichever the format has. E8M0 drops the sign and rounds up, as Cast does by default.
  */
-float pith_f32_of_f8(uint8_t bits, int dtype);
-uint8_t pith_f8_of_f32(float x, int dtype, bool saturate);
+float pith__f32_of_f8(uint8_t bits, int dtype);
+uint8_t pith__f8_of_f32(float x, int dtype, bool saturate);
 
 #endif

@@ -9,16 +9,16 @@ static uint32_t dropped_hash(uint32_t hash, pith_str text) {
     return hash;
 }
 
-bool pith_piece_is_dropped(const char *kind, pith_str name) {
-    if (!pith_dropped_count) return false;
-    uint32_t hash = dropped_hash(UINT32_C(2166136261), pith_str_of(kind));
+bool pith__piece_is_dropped(const char *kind, pith_str name) {
+    if (!pith__dropped_count) return false;
+    uint32_t hash = dropped_hash(UINT32_C(2166136261), pith__str_of(kind));
     hash = dropped_hash(dropped_hash(hash, PITH_STR(" ")), name);
-    for (size_t i = 0; i < pith_dropped_count; i++)
-        if (pith_dropped_table[i] == hash) return true;
+    for (size_t i = 0; i < pith__dropped_count; i++)
+        if (pith__dropped_table[i] == hash) return true;
     return false;
 }
 
-void pith_lacks_note(pith_lacks *lacks, const char *kind, pith_str name, const char *place) {
+void pith__lacks_note(pith__lacks *lacks, const char *kind, pith_str name, const char *place) {
     char line[256], item[512];
     snprintf(line, sizeof line, "'- " PITH_STR_FMT "' under '%s:'", PITH_STR_ARG(name), kind);
     const size_t used = strlen(lacks->text);
@@ -33,15 +33,15 @@ void pith_lacks_note(pith_lacks *lacks, const char *kind, pith_str name, const c
 
 #define LACKS "this selective build lacks pieces; add to its list, and build again: "
 
-bool pith_error_is_lack(const pith_error *err) {
-    return (pith_dropped_count || pith_dropped_names[0]) && strstr(err->message, LACKS);
+bool pith__error_is_lack(const pith_error *err) {
+    return (pith__dropped_count || pith__dropped_names[0]) && strstr(err->message, LACKS);
 }
 
-pith_status pith_lacks_check(const pith_lacks *lacks, pith_error *err) {
+pith_status pith__lacks_check(const pith__lacks *lacks, pith_error *err) {
     char more[64] = "";
     if (!lacks->count) return PITH_OK;
     if (lacks->unnamed) snprintf(more, sizeof more, " and %zu more", lacks->unnamed);
-    return pith_fail(err, PITH_ERR_UNSUPPORTED, LACKS "%s%s", lacks->text, more);
+    return pith__fail(err, PITH_ERR_UNSUPPORTED, LACKS "%s%s", lacks->text, more);
 }
 
 static char dropped_plain(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
@@ -65,23 +65,23 @@ static const char *dropped_next(const char *at, const char *kind) {
     return NULL;
 }
 
-pith_status pith_piece_check(const char *kind, pith_str name, pith_error *err) {
-    return pith_piece_check_for(kind, name, "", err);
+pith_status pith__piece_check(const char *kind, pith_str name, pith_error *err) {
+    return pith__piece_check_for(kind, name, "", err);
 }
 
-pith_status pith_piece_check_for(const char *kind, pith_str name, const char *place, pith_error *err) {
-    pith_lacks lacks = { .count = 0 };
-    if (pith_piece_is_dropped(kind, name)) pith_lacks_note(&lacks, kind, name, place);
-    for (const char *at = pith_dropped_names; (at = dropped_next(at, kind)); at += strlen(at) + 1) {
+pith_status pith__piece_check_for(const char *kind, pith_str name, const char *place, pith_error *err) {
+    pith__lacks lacks = { .count = 0 };
+    if (pith__piece_is_dropped(kind, name)) pith__lacks_note(&lacks, kind, name, place);
+    for (const char *at = pith__dropped_names; (at = dropped_next(at, kind)); at += strlen(at) + 1) {
         const char *listed = at + strlen(kind) + 1;
-        if (dropped_is(listed, name)) pith_lacks_note(&lacks, kind, pith_str_of(listed), place);
+        if (dropped_is(listed, name)) pith__lacks_note(&lacks, kind, pith__str_of(listed), place);
     }
-    return pith_lacks_check(&lacks, err);
+    return pith__lacks_check(&lacks, err);
 }
 
-pith_status pith_piece_check_any(const char *kind, pith_error *err) {
-    pith_lacks lacks = { .count = 0 };
-    for (const char *at = pith_dropped_names; (at = dropped_next(at, kind)); at += strlen(at) + 1)
-        pith_lacks_note(&lacks, kind, pith_str_of(at + strlen(kind) + 1), "");
-    return pith_lacks_check(&lacks, err);
+pith_status pith__piece_check_any(const char *kind, pith_error *err) {
+    pith__lacks lacks = { .count = 0 };
+    for (const char *at = pith__dropped_names; (at = dropped_next(at, kind)); at += strlen(at) + 1)
+        pith__lacks_note(&lacks, kind, pith__str_of(at + strlen(kind) + 1), "");
+    return pith__lacks_check(&lacks, err);
 }

@@ -13,39 +13,39 @@
 #include "base/str.h"
 
 /* From select/dropped.def, which is empty in a complete build; defined by select/tables.c. */
-extern const uint32_t pith_dropped_table[];
-extern const size_t pith_dropped_count;
+extern const uint32_t pith__dropped_table[];
+extern const size_t pith__dropped_count;
 /* "readers onnx" and so on, one zero-terminated string behind the other, then an empty one: the pieces of small kinds,
  * which models name in other words than lists do. */
-extern const char pith_dropped_names[];
+extern const char pith__dropped_names[];
 /* The same for passes, ragged rules and instruction sets, without which the results stay the same. Descriptions of
  * models name them; nothing else refers to them. */
-extern const char pith_dropped_speed[];
+extern const char pith__dropped_speed[];
 
 /* Whether this build was made without the piece. kind is that of the list ("operators"), name that of the list's line
  * ("com.microsoft::Gelu"; a kernel's has its dtype, "gemm f32"). Not for the small kinds. */
-bool pith_piece_is_dropped(const char *kind, pith_str name);
+bool pith__piece_is_dropped(const char *kind, pith_str name);
 
 /* Pieces that were needed and are not there. Begins as { 0 }. Lines beyond the room are counted only. */
-typedef struct pith_lacks {
+typedef struct pith__lacks {
     size_t count, unnamed;
     char text[PITH_ERROR_MESSAGE_SIZE - 320];
-} pith_lacks;
+} pith__lacks;
 
 /* Adds a piece, unless it was added before. place says what needs it, such as the node; "": nothing to say. */
-void pith_lacks_note(pith_lacks *lacks, const char *kind, pith_str name, const char *place);
+void pith__lacks_note(pith__lacks *lacks, const char *kind, pith_str name, const char *place);
 /* PITH_OK if nothing was noted. Else an error that names the lines to add to the build's list. */
-pith_status pith_lacks_check(const pith_lacks *lacks, pith_error *err);
+pith_status pith__lacks_check(const pith__lacks *lacks, pith_error *err);
 /* The error for one piece, if the build was made without it; else PITH_OK. Of the small kinds, name may be what models
  * write, such as "xlm-roberta" or "CLIPModel": '-', '_' and capitals make no difference. */
-pith_status pith_piece_check(const char *kind, pith_str name, pith_error *err);
-/* The same with what needs the piece, such as an option; place as in pith_lacks_note. */
-pith_status pith_piece_check_for(const char *kind, pith_str name, const char *place, pith_error *err);
+pith_status pith__piece_check(const char *kind, pith_str name, pith_error *err);
+/* The same with what needs the piece, such as an option; place as in pith__lacks_note. */
+pith_status pith__piece_check_for(const char *kind, pith_str name, const char *place, pith_error *err);
 /* Where only the content of a file says which piece it takes: the error for all pieces of the kind that the build was
  * made without, since it may be any of them; else PITH_OK. */
-pith_status pith_piece_check_any(const char *kind, pith_error *err);
+pith_status pith__piece_check_any(const char *kind, pith_error *err);
 
 /* Whether an error is one of these, also behind other words. */
-bool pith_error_is_lack(const pith_error *err);
+bool pith__error_is_lack(const pith_error *err);
 
 #endif

@@ -5,12 +5,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void pith_log_write(const pith_log *log, pith_log_level level, const char *format, ...) {
+void pith__log_write(const pith_log *log, pith_log_level level, const char *format, ...) {
     if (!log || !log->write) return;
     char line[PITH_ERROR_MESSAGE_SIZE];
     va_list args;
     va_start(args, format);
-    pith_text_format(line, sizeof line, format, args);
+    pith__text_format(line, sizeof line, format, args);
     va_end(args);
     for (char *p = line; *p; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7F) *p = ' ';

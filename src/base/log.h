@@ -4,7 +4,7 @@
 
 #include "pith/types.h"
 
-void pith_log_write(const pith_log *log, pith_log_level level, const char *format, ...)
+void pith__log_write(const pith_log *log, pith_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -5,7 +5,7 @@ static uint32_t murmur_turn(uint32_t x, int bits) { return x << bits | x >> (32 
 
 static uint32_t murmur_scramble(uint32_t k) { return murmur_turn(k * 0xcc9e2d51u, 15) * 0x1b873593u; }
 
-uint32_t pith_murmur3_32(const void *data, size_t size, uint32_t seed) {
+uint32_t pith__murmur3_32(const void *data, size_t size, uint32_t seed) {
     const uint8_t *p = data;
     uint32_t h = seed, tail = 0;
     size_t i = 0;

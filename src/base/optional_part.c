@@ -6,18 +6,18 @@
 
 #include "base/piece_listener.h"
 
-static const pith_part *part_of(const char *name) {
-    const pith_part *const *at = pith_part_table;
+static const pith__part *part_of(const char *name) {
+    const pith__part *const *at = pith__part_table;
     while (*at && strcmp((*at)->name, name)) at++;
     return *at;
 }
 
-const void *pith_part_find(const char *name) {
-    const pith_part *part = part_of(name);
+const void *pith__part_find(const char *name) {
+    const pith__part *part = part_of(name);
     return part ? part->functions : NULL;
 }
 
-void pith_part_used(const char *name) {
-    const pith_part *part = part_of(name);
-    if (part) pith_piece_used(part);
+void pith__part_used(const char *name) {
+    const pith__part *part = part_of(name);
+    if (part) pith__piece_used(part);
 }

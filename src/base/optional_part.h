@@ -5,17 +5,17 @@
 #ifndef PITH_BASE_OPTIONAL_PART_H
 #define PITH_BASE_OPTIONAL_PART_H
 
-typedef struct pith_part {
+typedef struct pith__part {
     const char *name;
     const void *functions; /* a struct of the part's own */
-} pith_part;
+} pith__part;
 
 /* Ends with NULL. Made from select/parts.def by select/tables.c. */
-extern const pith_part *const pith_part_table[];
+extern const pith__part *const pith__part_table[];
 
 /* The functions of a part; NULL: this build is without it. */
-const void *pith_part_find(const char *name);
+const void *pith__part_find(const char *name);
 /* Notes for `pith select` that the part was of use (base/piece_listener.h). */
-void pith_part_used(const char *name);
+void pith__part_used(const char *name);
 
 #endif

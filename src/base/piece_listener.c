@@ -1,4 +1,4 @@
 /* piece_listener.c - see piece_listener.h. */
 #include "base/piece_listener.h"
 
-_Atomic(pith_piece_fn *) pith_piece_listener;
+_Atomic(pith__piece_fn *) pith__piece_listener;

@@ -13,22 +13,22 @@
 /* What else is known of an operator that was used: bit d is set if it works on dtype d. */
 #define PITH_PIECE_UPGRADED (UINT32_C(1) << 31) /* a node was written in an older form of the operator */
 
-typedef void pith_piece_fn(const void *piece, uint32_t facts);
+typedef void pith__piece_fn(const void *piece, uint32_t facts);
 
 /* NULL: nobody listens. It may be called by any thread. */
-extern _Atomic(pith_piece_fn *) pith_piece_listener;
+extern _Atomic(pith__piece_fn *) pith__piece_listener;
 
-static inline void pith_piece_used_with(const void *piece, uint32_t facts) {
-    pith_piece_fn *listener = atomic_load_explicit(&pith_piece_listener, memory_order_relaxed);
+static inline void pith__piece_used_with(const void *piece, uint32_t facts) {
+    pith__piece_fn *listener = atomic_load_explicit(&pith__piece_listener, memory_order_relaxed);
     if (listener) listener(piece, facts);
 }
 
-static inline void pith_piece_used(const void *piece) { pith_piece_used_with(piece, 0); }
+static inline void pith__piece_used(const void *piece) { pith__piece_used_with(piece, 0); }
 
 /* Whether somebody listens: then a choice by the processor's features tells its alternatives too, so that a list made
  * on one processor is right for all. */
-static inline int pith_piece_heard(void) {
-    return atomic_load_explicit(&pith_piece_listener, memory_order_relaxed) != NULL;
+static inline int pith__piece_heard(void) {
+    return atomic_load_explicit(&pith__piece_listener, memory_order_relaxed) != NULL;
 }
 
 #endif

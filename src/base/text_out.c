@@ -6,19 +6,19 @@
 
 #define CUT "…"
 
-pith_text_out pith_text_begin(char *buffer, size_t size) {
+pith__text_out pith__text_begin(char *buffer, size_t size) {
     buffer[0] = 0;
-    return (pith_text_out){ .buffer = buffer, .size = size };
+    return (pith__text_out){ .buffer = buffer, .size = size };
 }
 
-int pith_text_most(const char *data, size_t size, size_t most) {
+int pith__text_most(const char *data, size_t size, size_t most) {
     if (size <= most) return (int)size;
     while (most && ((unsigned char)data[most] & 0xC0) == 0x80) most--;
     return (int)most;
 }
 
 /* The buffer is filled to its end: its last characters make room for the mark, if there is room at all. */
-static void text_cut(pith_text_out *out) {
+static void text_cut(pith__text_out *out) {
     size_t end = out->size >= sizeof CUT ? out->size - sizeof CUT : 0;
     while (end > 0 && ((unsigned char)out->buffer[end] & 0xC0) == 0x80) end--;
     out->used = end;
@@ -30,7 +30,7 @@ static void text_cut(pith_text_out *out) {
     out->full = true;
 }
 
-static void text_put(pith_text_out *out, const char *format, va_list args) {
+static void text_put(pith__text_out *out, const char *format, va_list args) {
     size_t room = out->size - out->used;
     int n = vsnprintf(out->buffer + out->used, room, format, args);
     if (n < 0)
@@ -41,7 +41,7 @@ static void text_put(pith_text_out *out, const char *format, va_list args) {
         text_cut(out);
 }
 
-void pith_text_put(pith_text_out *out, const char *format, ...) {
+void pith__text_put(pith__text_out *out, const char *format, ...) {
     if (out->full) return;
     va_list args;
     va_start(args, format);
@@ -49,8 +49,8 @@ void pith_text_put(pith_text_out *out, const char *format, ...) {
     va_end(args);
 }
 
-size_t pith_text_format(char *buffer, size_t size, const char *format, va_list args) {
-    pith_text_out out = pith_text_begin(buffer, size);
+size_t pith__text_format(char *buffer, size_t size, const char *format, va_list args) {
+    pith__text_out out = pith__text_begin(buffer, size);
     text_put(&out, format, args);
     return out.used;
 }

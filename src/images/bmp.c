@@ -191,7 +191,7 @@ static void bmp_details(pith_image_header *header, const bmp_file *b) {
     header->profile_size = size;
 }
 
-pith_image_outcome pith_bmp_decode(pith_image_call *call) {
+pith_image_outcome pith__bmp_decode(pith_image_call *call) {
     bmp_file b = { .call = call };
     pith_image_outcome outcome = bmp_header(&b);
     if (!outcome) outcome = b.bits <= 8 ? bmp_palette(&b) : bmp_masks(&b);

@@ -4,6 +4,6 @@
 
 #include "pith/image_module.h"
 
-pith_image_outcome pith_bmp_decode(pith_image_call *call);
+pith_image_outcome pith__bmp_decode(pith_image_call *call);
 
 #endif

@@ -41,7 +41,7 @@ static int module_of(const char *format) {
 
 static pith_status module_check(const pith_image_module *module, const char *path, pith_error *err) {
     if (module->abi != PITH_IMAGE_MODULE_ABI)
-        return pith_fail(
+        return pith__fail(
             err, PITH_ERR_UNSUPPORTED,
             "%s: the module has interface %u, this library needs %d; install the module of libpith %d.%d.%d", path,
             module->abi, PITH_IMAGE_MODULE_ABI, PITH_VERSION_MAJOR, PITH_VERSION_MINOR, PITH_VERSION_PATCH);
@@ -52,16 +52,16 @@ static pith_status module_check(const pith_image_module *module, const char *pat
 static pith_status module_load(const pith_image_module **module, const module_kind *kind, const char *path,
                                pith_error *err) {
     int saved = errno;
-    PITH_TRY(pith_library_safe(err));
+    PITH_TRY(pith__library_safe(err));
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const char *why = handle ? NULL : dlerror();
     const pith_image_module *found = handle ? dlsym(handle, MODULE_SYMBOL) : NULL;
     errno = saved;
-    if (why) return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: cannot be loaded; %s (%s)", path, kind->library, why);
+    if (why) return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: cannot be loaded; %s (%s)", path, kind->library, why);
     if (!found)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "%s: not a module of libpith, it has no symbol " MODULE_SYMBOL "; give the path of %s", path,
-                         kind->file);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "%s: not a module of libpith, it has no symbol " MODULE_SYMBOL "; give the path of %s", path,
+                          kind->file);
     PITH_TRY(module_check(found, path, err));
     *module = found;
     return PITH_OK;
@@ -71,7 +71,7 @@ static pith_status module_load(const pith_image_module **module, const module_ki
 static bool module_given(char *file, size_t size, const module_kind *kind, const char *path) {
     const char *slash = strrchr(path, '/');
     int length;
-    if (pith_dir_exists(path))
+    if (pith__dir_exists(path))
         length = snprintf(file, size, "%s/%s", path, kind->file);
     else if (kind == &kinds[MODULE_HEIF] && strcmp(slash ? slash + 1 : path, kind->file) != 0)
         length = snprintf(file, size, "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, kind->file);
@@ -84,10 +84,10 @@ static pith_status module_load_given(const pith_image_module **module, const mod
                                      pith_error *err) {
     char file[4096];
     if (!module_given(file, sizeof file, kind, path))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "module_path is longer than %zu bytes", sizeof file - 1);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "module_path is longer than %zu bytes", sizeof file - 1);
     /* Without a slash dlopen would search the system's folders. */
-    if (!pith_file_exists(file))
-        return pith_fail(err, PITH_ERR_NOT_FOUND, "%s: there is no module; give the path of %s", file, kind->file);
+    if (!pith__file_exists(file))
+        return pith__fail(err, PITH_ERR_NOT_FOUND, "%s: there is no module; give the path of %s", file, kind->file);
     char here[sizeof file + 2];
     snprintf(here, sizeof here, "%s%s", strchr(file, '/') ? "" : "./", file);
     return module_load(module, kind, here, err);
@@ -145,18 +145,18 @@ static bool module_place(char *path, size_t size, const module_kind *kind, int i
 static pith_status module_search(const pith_image_module **module, const module_kind *kind, const char *format,
                                  pith_error *err) {
     char file[4096], all[PITH_ERROR_MESSAGE_SIZE];
-    pith_text_out places = pith_text_begin(all, sizeof all);
+    pith__text_out places = pith__text_begin(all, sizeof all);
     for (int i = 0; i < PLACES; i++) {
         if (!module_place(file, sizeof file, kind, i)) continue;
-        if (pith_file_exists(file)) return module_load(module, kind, file, err);
-        pith_text_put(&places, "%s" PITH_CUT_FMT, places.used ? ", " : "", PITH_CUT(pith_str_of(file), 250));
+        if (pith__file_exists(file)) return module_load(module, kind, file, err);
+        pith__text_put(&places, "%s" PITH_CUT_FMT, places.used ? ", " : "", PITH_CUT(pith__str_of(file), 250));
     }
-    return pith_fail(err, PITH_ERR_NOT_FOUND,
-                     "%s pictures need the module %s, which is not there: %s; %s, or set module_path", format,
-                     kind->file, all, kind->build);
+    return pith__fail(err, PITH_ERR_NOT_FOUND,
+                      "%s pictures need the module %s, which is not there: %s; %s, or set module_path", format,
+                      kind->file, all, kind->build);
 }
 
-pith_status pith_picture_codec(const pith_image_codec **codec, const char *format, const char *path, pith_error *err) {
+pith_status pith__picture_codec(const pith_image_codec **codec, const char *format, const char *path, pith_error *err) {
     const pith_image_module *module = NULL;
     const int kind = module_of(format);
     if (path) {
@@ -170,10 +170,10 @@ pith_status pith_picture_codec(const pith_image_codec **codec, const char *forma
         *codec = &module->codecs[i];
         return PITH_OK;
     }
-    return pith_fail(err, PITH_ERR_UNSUPPORTED, "the module of decoders was built without %s", format);
+    return pith__fail(err, PITH_ERR_UNSUPPORTED, "the module of decoders was built without %s", format);
 }
 
-pith_status pith_picture_module_set(const pith_image_module *module, pith_error *err) {
+pith_status pith__picture_module_set(const pith_image_module *module, pith_error *err) {
     if (module) PITH_TRY(module_check(module, "pith_image_register", err));
     atomic_store(&module_known[MODULE_IMAGE], module);
     return PITH_OK;

@@ -1,4 +1,5 @@
-/* float_planes.c - see float_planes.h. Eight pixels at a time with AVX2; conversions are exact, so any way gives the same numbers.
+/* float_planes.c - see float_planes.h. Eight pixels at a time with AVX2; conversions are exact, so any way gives the
+ * same numbers.
  */
 #include "images/float_planes.h"
 
@@ -47,14 +48,16 @@ static __attribute__((target("avx2"))) size_t planes_begin(float *const planes[3
     return channels == 4 ? planes_avx2(planes, pixels, 4, order, count) : 0;
 }
 
-void pith_planes_of_row(float *const planes[3], const uint8_t *pixels, int channels, const int order[3], size_t count) {
-    planes_from(pith_cpu_runs(PITH_ISA_avx2) ? planes_begin(planes, pixels, channels, order, count) : 0, planes, pixels,
-                channels, order, count);
+void pith__planes_of_row(float *const planes[3], const uint8_t *pixels, int channels, const int order[3],
+                         size_t count) {
+    planes_from(pith__cpu_runs(PITH_ISA_avx2) ? planes_begin(planes, pixels, channels, order, count) : 0, planes,
+                pixels, channels, order, count);
 }
 
 #else
 
-void pith_planes_of_row(float *const planes[3], const uint8_t *pixels, int channels, const int order[3], size_t count) {
+void pith__planes_of_row(float *const planes[3], const uint8_t *pixels, int channels, const int order[3],
+                         size_t count) {
     planes_from(0, planes, pixels, channels, order, count);
 }
 

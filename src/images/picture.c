@@ -1,7 +1,7 @@
 /* picture.c - the way from a file's bytes to the pixels that were asked for.
  *
- * The decoder, of the module or of plain_formats.c, tells the size before it decodes; here it is held to the limit and memory
- * is taken. What the decoder delivers is then turned upright and converted in one walk, in place if it fits. */
+ * The decoder, of the module or of plain_formats.c, tells the size before it decodes; here it is held to the limit and
+ * memory is taken. What the decoder delivers is then turned upright and converted in one walk, in place if it fits. */
 #include "images/picture.h"
 
 #include <stdbool.h>
@@ -9,9 +9,9 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/memory/memory.h"
+#include "images/decoder_module.h"
 #include "images/picture_details.h"
 #include "images/picture_format.h"
-#include "images/decoder_module.h"
 #include "images/plain_formats.h"
 
 typedef struct decode {
@@ -25,33 +25,33 @@ typedef struct decode {
 } decode;
 
 static const pith_allocator *picture_allocator(const pith_allocator *allocator) {
-    return allocator ? allocator : &pith_allocator_default;
+    return allocator ? allocator : &pith__allocator_default;
 }
 
-pith_status pith_picture_alloc(pith_image *image, int32_t width, int32_t height, int32_t channels,
-                               const pith_allocator *allocator, pith_error *err) {
+pith_status pith__picture_alloc(pith_image *image, int32_t width, int32_t height, int32_t channels,
+                                const pith_allocator *allocator, pith_error *err) {
     size_t bytes;
-    if (pith_mul_overflows((size_t)width, (size_t)height, &bytes) ||
-        pith_mul_overflows(bytes, (size_t)channels, &bytes))
+    if (pith__mul_overflows((size_t)width, (size_t)height, &bytes) ||
+        pith__mul_overflows(bytes, (size_t)channels, &bytes))
         bytes = SIZE_MAX;
-    uint8_t *pixels = pith_memory_alloc(picture_allocator(allocator), bytes, 64);
-    if (!pixels) return pith_fail_memory(err, bytes);
+    uint8_t *pixels = pith__memory_alloc(picture_allocator(allocator), bytes, 64);
+    if (!pixels) return pith__fail_memory(err, bytes);
     *image = (pith_image){ pixels, width, height, channels, allocator };
     return PITH_OK;
 }
 
-void pith_picture_free(pith_image *image) {
+void pith__picture_free(pith_image *image) {
     if (!image) return;
-    if (image->pixels) pith_memory_free(picture_allocator(image->allocator), image->pixels);
+    if (image->pixels) pith__memory_free(picture_allocator(image->allocator), image->pixels);
     *image = (pith_image){ 0 };
 }
 
-pith_status pith_picture_check(const pith_image *image, pith_error *err) {
+pith_status pith__picture_check(const pith_image *image, pith_error *err) {
     if (!image->pixels || image->width < 1 || image->height < 1)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the picture is empty: %d x %d pixels", image->width, image->height);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the picture is empty: %d x %d pixels", image->width, image->height);
     if (image->channels != 1 && image->channels != 3 && image->channels != 4)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the picture has %d channels; 1, 3 or 4 are possible",
-                         image->channels);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the picture has %d channels; 1, 3 or 4 are possible",
+                          image->channels);
     return PITH_OK;
 }
 
@@ -68,7 +68,7 @@ static inline void picture_convert_pixel(uint8_t *to, int to_channels, const uin
         for (int c = 0; c < to_channels; c++) to[c] = rgba[c];
 }
 
-void pith_picture_convert(uint8_t *to, int to_channels, const uint8_t *from, int from_channels, size_t count) {
+void pith__picture_convert(uint8_t *to, int to_channels, const uint8_t *from, int from_channels, size_t count) {
     for (size_t i = 0; i < count; i++)
         picture_convert_pixel(to + i * to_channels, to_channels, from + i * from_channels, from_channels);
 }
@@ -78,21 +78,21 @@ static uint8_t *decode_begin(pith_image_call *call, const pith_image_header *hea
     decode *d = (decode *)(void *)call;
     uint64_t most = call->max_pixels, pixels = (uint64_t)header->width * header->height;
     if (!header->width || !header->height || header->width > INT32_MAX || header->height > INT32_MAX)
-        d->status = pith_fail(d->err, PITH_ERR_FORMAT, "the %s picture says it has %u x %u pixels", d->format,
-                              header->width, header->height);
+        d->status = pith__fail(d->err, PITH_ERR_FORMAT, "the %s picture says it has %u x %u pixels", d->format,
+                               header->width, header->height);
     else if (pixels > most)
         d->status =
-            pith_fail(d->err, PITH_ERR_ARGUMENT,
-                      "the %s picture has %u x %u = %llu pixels, max_pixels is %llu; raise it or make the "
-                      "picture smaller",
-                      d->format, header->width, header->height, (unsigned long long)pixels, (unsigned long long)most);
+            pith__fail(d->err, PITH_ERR_ARGUMENT,
+                       "the %s picture has %u x %u = %llu pixels, max_pixels is %llu; raise it or make the "
+                       "picture smaller",
+                       d->format, header->width, header->height, (unsigned long long)pixels, (unsigned long long)most);
     else
-        d->status = pith_picture_alloc(&d->read, (int32_t)header->width, (int32_t)header->height,
-                                       (int32_t)header->channels, d->options->allocator, d->err);
+        d->status = pith__picture_alloc(&d->read, (int32_t)header->width, (int32_t)header->height,
+                                        (int32_t)header->channels, d->options->allocator, d->err);
     d->meaning = (int)header->meaning;
     d->orientation = d->options->keep_orientation || header->orientation < 2 ? 1 : (int)header->orientation;
     if (!d->status && d->options->details)
-        d->status = pith_details_take(d->options->details, header, d->orientation > 4, d->options->allocator, d->err);
+        d->status = pith__details_take(d->options->details, header, d->orientation > 4, d->options->allocator, d->err);
     return d->status ? NULL : d->read.pixels;
 }
 
@@ -117,8 +117,8 @@ static pith_status decode_finish(pith_image *image, decode *d) {
     int channels = d->options->channels ? d->options->channels : d->meaning;
     if (d->orientation == 1 && channels <= read->channels) {
         if (channels < read->channels)
-            pith_picture_convert(read->pixels, channels, read->pixels, read->channels,
-                                 (size_t)read->width * (size_t)read->height);
+            pith__picture_convert(read->pixels, channels, read->pixels, read->channels,
+                                  (size_t)read->width * (size_t)read->height);
         *image = *read;
         image->channels = channels;
         return PITH_OK;
@@ -126,42 +126,42 @@ static pith_status decode_finish(pith_image *image, decode *d) {
     bool turned = d->orientation > 4;
     pith_image result;
     pith_status status =
-        pith_picture_alloc(&result, turned ? read->height : read->width, turned ? read->width : read->height, channels,
-                           d->options->allocator, d->err);
+        pith__picture_alloc(&result, turned ? read->height : read->width, turned ? read->width : read->height, channels,
+                            d->options->allocator, d->err);
     if (!status) {
         decode_turn(result.pixels, channels, read, d->orientation);
         *image = result;
     }
-    pith_picture_free(read);
+    pith__picture_free(read);
     return status;
 }
 
 static pith_status decode_fail(decode *d, pith_image_outcome outcome) {
-    pith_picture_free(&d->read);
-    pith_details_free(d->options->details);
+    pith__picture_free(&d->read);
+    pith__details_free(d->options->details);
     if (d->status) return d->status;
     if (outcome == PITH_IMAGE_NO_MEMORY)
-        return pith_fail(d->err, PITH_ERR_MEMORY, "out of memory in the decoder of %s pictures", d->format);
-    return pith_fail(d->err, outcome == PITH_IMAGE_UNKNOWN ? PITH_ERR_UNSUPPORTED : PITH_ERR_FORMAT,
-                     outcome == PITH_IMAGE_UNKNOWN ? "the %s picture is of a kind that is not supported: %s"
-                                                   : "the %s picture is damaged: %s",
-                     d->format, d->call.message);
+        return pith__fail(d->err, PITH_ERR_MEMORY, "out of memory in the decoder of %s pictures", d->format);
+    return pith__fail(d->err, outcome == PITH_IMAGE_UNKNOWN ? PITH_ERR_UNSUPPORTED : PITH_ERR_FORMAT,
+                      outcome == PITH_IMAGE_UNKNOWN ? "the %s picture is of a kind that is not supported: %s"
+                                                    : "the %s picture is damaged: %s",
+                      d->format, d->call.message);
 }
 
-pith_status pith_picture_decode(pith_image *image, const uint8_t *data, size_t size, const pith_image_options *options,
-                                pith_error *err) {
+pith_status pith__picture_decode(pith_image *image, const uint8_t *data, size_t size, const pith_image_options *options,
+                                 pith_error *err) {
     bool decodes;
-    const char *format = pith_picture_format(&decodes, data, size);
+    const char *format = pith__picture_format(&decodes, data, size);
     if (options->details) *options->details = (pith_image_details)PITH_IMAGE_DETAILS_INIT;
     if (options->channels != 0 && options->channels != 1 && options->channels != 3 && options->channels != 4)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "channels is %d; it must be 0, 1, 3 or 4", options->channels);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "channels is %d; it must be 0, 1, 3 or 4", options->channels);
     if (!decodes)
-        return pith_fail(
+        return pith__fail(
             err, PITH_ERR_UNSUPPORTED,
             "%s%s is not a format that is decoded; use JPEG, PNG, WebP, TIFF, JPEG 2000, HEIC, AVIF, GIF, BMP or PNM",
             size ? "" : "the file is empty: ", format ? format : "what the bytes hold");
-    const pith_image_codec *codec = pith_plain_codec(format);
-    if (!codec) PITH_TRY(pith_picture_codec(&codec, format, options->module_path, err));
+    const pith_image_codec *codec = pith__plain_codec(format);
+    if (!codec) PITH_TRY(pith__picture_codec(&codec, format, options->module_path, err));
     decode d = {
         .call = { .data = data,
                   .size = size,
@@ -174,6 +174,6 @@ pith_status pith_picture_decode(pith_image *image, const uint8_t *data, size_t s
     pith_image_outcome outcome = codec->decode(&d.call);
     if (outcome) return decode_fail(&d, outcome);
     pith_status status = decode_finish(image, &d);
-    if (status) pith_details_free(options->details);
+    if (status) pith__details_free(options->details);
     return status;
 }

@@ -8,12 +8,12 @@
 #include "pith/image_module.h"
 
 /* The channels of pixels that an ICC profile is for: 1 grey, 3 RGB, 0 others; -1: it is damaged. */
-int pith_profile_channels(const uint8_t *profile, size_t size);
+int pith__profile_channels(const uint8_t *profile, size_t size);
 
 /* Copies what the decoder found. turned: rows become columns. */
-pith_status pith_details_take(pith_image_details *details, const pith_image_header *header, bool turned,
-                              const pith_allocator *allocator, pith_error *err);
+pith_status pith__details_take(pith_image_details *details, const pith_image_header *header, bool turned,
+                               const pith_allocator *allocator, pith_error *err);
 /* NULL is allowed. */
-void pith_details_free(pith_image_details *details);
+void pith__details_free(pith_image_details *details);
 
 #endif

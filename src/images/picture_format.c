@@ -48,7 +48,7 @@ static const char *format_by_brand(bool *decodes, const uint8_t *data, size_t si
     return format ? format : "a film, or a picture in a file of another kind,";
 }
 
-const char *pith_picture_format(bool *decodes, const uint8_t *data, size_t size) {
+const char *pith__picture_format(bool *decodes, const uint8_t *data, size_t size) {
     for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++) {
         const magic *m = &magics[i];
         if (size < (size_t)m->at + m->size || memcmp(data + m->at, m->bytes, m->size)) continue;

@@ -1,4 +1,5 @@
-/* plain_formats.c - what needs no library: BMP, and binary PNM (P5 and P6, 8 bits). Source: netpbm's pgm(5) and ppm(5). */
+/* plain_formats.c - what needs no library: BMP, and binary PNM (P5 and P6, 8 bits). Source: netpbm's pgm(5) and ppm(5).
+ */
 #include "images/plain_formats.h"
 
 #include <stdio.h>
@@ -45,8 +46,8 @@ static pith_image_outcome pnm_decode(pith_image_call *call) {
     return PITH_IMAGE_DECODED;
 }
 
-const pith_image_codec *pith_plain_codec(const char *format) {
-    static const pith_image_codec codecs[] = { { "BMP", pith_bmp_decode, NULL, 0 }, { "PNM", pnm_decode, NULL, 0 } };
+const pith_image_codec *pith__plain_codec(const char *format) {
+    static const pith_image_codec codecs[] = { { "BMP", pith__bmp_decode, NULL, 0 }, { "PNM", pnm_decode, NULL, 0 } };
     for (size_t i = 0; i < sizeof codecs / sizeof codecs[0]; i++)
         if (!strcmp(codecs[i].format, format)) return &codecs[i];
     return NULL;

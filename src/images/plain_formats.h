@@ -5,6 +5,6 @@
 #include "pith/image_module.h"
 
 /* NULL if the format is not one of these. */
-const pith_image_codec *pith_plain_codec(const char *format);
+const pith_image_codec *pith__plain_codec(const char *format);
 
 #endif

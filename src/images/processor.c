@@ -14,14 +14,14 @@
 
 /* From a picture to its result: resized, of which a part is placed in zeros. */
 typedef struct processor_plan {
-    pith_resize_window window;
+    pith__resize_window window;
     int32_t width, height, left, top; /* of the result; where the window is in it */
 } processor_plan;
 
 static pith_status plan_resize(processor_plan *plan, int32_t *crop, const pith_image_processor *p, int32_t width,
                                int32_t height, pith_error *err) {
-    pith_resize_window *w = &plan->window;
-    const pith_processor_size *size = &p->size;
+    pith__resize_window *w = &plan->window;
+    const pith__processor_size *size = &p->size;
     w->whole_width = width;
     w->whole_height = height;
     if (!p->do_resize) return PITH_OK;
@@ -29,12 +29,12 @@ static pith_status plan_resize(processor_plan *plan, int32_t *crop, const pith_i
         *crop = size->shortest;
         double shortest = floor(size->shortest / p->crop_pct);
         if (!(shortest <= PITH_RESIZE_MAX_EDGE))
-            return pith_fail(err, PITH_ERR_FORMAT, "crop_pct %g is too small", p->crop_pct);
-        return pith_resize_edges(&w->whole_width, &w->whole_height, width, height, (int32_t)shortest, 0, err);
+            return pith__fail(err, PITH_ERR_FORMAT, "crop_pct %g is too small", p->crop_pct);
+        return pith__resize_edges(&w->whole_width, &w->whole_height, width, height, (int32_t)shortest, 0, err);
     }
     if (size->shortest && p->kind->rule != PITH_SIZE_CONVNEXT) {
         int32_t shortest = p->kind->rule == PITH_SIZE_LEVIT ? (int32_t)(256.0 / 224 * size->shortest) : size->shortest;
-        return pith_resize_edges(&w->whole_width, &w->whole_height, width, height, shortest, 0, err);
+        return pith__resize_edges(&w->whole_width, &w->whole_height, width, height, shortest, 0, err);
     }
     w->whole_width = size->shortest ? size->shortest : size->width;
     w->whole_height = size->shortest ? size->shortest : size->height;
@@ -45,13 +45,13 @@ static pith_status plan_make(processor_plan *plan, const pith_image_processor *p
                              pith_error *err) {
     int32_t square = 0;
     PITH_TRY(plan_resize(plan, &square, p, width, height, err));
-    pith_resize_window *w = &plan->window;
+    pith__resize_window *w = &plan->window;
     plan->width = square ? square : p->do_crop ? p->crop_size.width : w->whole_width;
     plan->height = square ? square : p->do_crop ? p->crop_size.height : w->whole_height;
     if ((uint64_t)plan->width * (uint64_t)plan->height > PITH_IMAGE_MAX_PIXELS)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the result would have %d x %d pixels, %d are the most", plan->width,
-                         plan->height, PITH_IMAGE_MAX_PIXELS);
-    pith_crop x = pith_crop_edge(w->whole_width, plan->width), y = pith_crop_edge(w->whole_height, plan->height);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the result would have %d x %d pixels, %d are the most", plan->width,
+                          plan->height, PITH_IMAGE_MAX_PIXELS);
+    pith__crop x = pith__crop_edge(w->whole_width, plan->width), y = pith__crop_edge(w->whole_height, plan->height);
     w->x = x.from;
     w->y = y.from;
     w->width = x.count;
@@ -61,11 +61,11 @@ static pith_status plan_make(processor_plan *plan, const pith_image_processor *p
     return PITH_OK;
 }
 
-pith_status pith_processor_shape(int64_t dims[3], const pith_image_processor *p, int32_t width, int32_t height,
-                                 pith_error *err) {
+pith_status pith__processor_shape(int64_t dims[3], const pith_image_processor *p, int32_t width, int32_t height,
+                                  pith_error *err) {
     processor_plan plan;
     if (width < 1 || height < 1)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the picture is empty: %d x %d pixels", width, height);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the picture is empty: %d x %d pixels", width, height);
     PITH_TRY(plan_make(&plan, p, width, height, err));
     dims[0] = 3;
     dims[1] = plan.height;
@@ -76,7 +76,7 @@ pith_status pith_processor_shape(int64_t dims[3], const pith_image_processor *p,
 /* pixels: the window's, of 1 or 3 channels. */
 static void values_write(float *values, const pith_image_processor *p, const processor_plan *plan,
                          const uint8_t *pixels, int channels) {
-    const pith_resize_window *w = &plan->window;
+    const pith__resize_window *w = &plan->window;
     for (int c = 0; c < 3; c++) {
         const float *table = p->values[c];
         int from = channels == 1 ? 0 : p->do_flip ? 2 - c : c;
@@ -94,27 +94,27 @@ static void values_write(float *values, const pith_image_processor *p, const pro
 static pith_status processor_resize(float *values, const pith_image_processor *p, const processor_plan *plan,
                                     const pith_image *image, pith_error *err) {
     pith_image part;
-    PITH_TRY(pith_picture_alloc(&part, plan->window.width, plan->window.height, image->channels, p->allocator, err));
+    PITH_TRY(pith__picture_alloc(&part, plan->window.width, plan->window.height, image->channels, p->allocator, err));
     /* A picture that keeps its size is only cut; any filter but NEAREST copies it then. */
     int filter = p->do_resize ? p->resample : PITH_IMAGE_BOX;
     pith_status status =
-        pith_resize_run(part.pixels, image, &plan->window, filter, PITH_IMAGE_MAX_PIXELS, p->allocator, err);
+        pith__resize_run(part.pixels, image, &plan->window, filter, PITH_IMAGE_MAX_PIXELS, p->allocator, err);
     if (!status) values_write(values, p, plan, part.pixels, image->channels);
-    pith_picture_free(&part);
+    pith__picture_free(&part);
     return status;
 }
 
-pith_status pith_processor_run(float *pixel_values, const pith_image_processor *p, const pith_image *image,
-                               pith_error *err) {
+pith_status pith__processor_run(float *pixel_values, const pith_image_processor *p, const pith_image *image,
+                                pith_error *err) {
     processor_plan plan;
-    PITH_TRY(pith_picture_check(image, err));
+    PITH_TRY(pith__picture_check(image, err));
     PITH_TRY(plan_make(&plan, p, image->width, image->height, err));
     if (image->channels != 4) return processor_resize(pixel_values, p, &plan, image, err);
     /* Alpha is dropped before the resize, as Pillow's convert("RGB") does. */
     pith_image rgb;
-    PITH_TRY(pith_picture_alloc(&rgb, image->width, image->height, 3, p->allocator, err));
-    pith_picture_convert(rgb.pixels, 3, image->pixels, 4, (size_t)image->width * (size_t)image->height);
+    PITH_TRY(pith__picture_alloc(&rgb, image->width, image->height, 3, p->allocator, err));
+    pith__picture_convert(rgb.pixels, 3, image->pixels, 4, (size_t)image->width * (size_t)image->height);
     pith_status status = processor_resize(pixel_values, p, &plan, &rgb, err);
-    pith_picture_free(&rgb);
+    pith__picture_free(&rgb);
     return status;
 }

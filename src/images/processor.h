@@ -8,23 +8,23 @@
 #include "pith/image.h"
 
 /* "size" and "crop_size": height and width, or edges; 0 where nothing is said. */
-typedef struct pith_processor_size {
+typedef struct pith__processor_size {
     int32_t height, width, shortest, longest;
-} pith_processor_size;
+} pith__processor_size;
 
-typedef enum pith_size_rule {
+typedef enum pith__size_rule {
     PITH_SIZE_EXACT,    /* height and width; one number is both */
     PITH_SIZE_BOTH,     /* height and width, named; one number is an error */
     PITH_SIZE_EDGE,     /* the short edge, which one number is too; or height and width */
     PITH_SIZE_CONVNEXT, /* the short edge; below 384 it is resized to edge / crop_pct and cropped, else it is both */
     PITH_SIZE_LEVIT     /* as EDGE, the short edge times 256 / 224 */
-} pith_size_rule;
+} pith__size_rule;
 
 /* What a class does unless the file says otherwise. */
-typedef struct pith_processor_class {
+typedef struct pith__processor_class {
     const char *name; /* without "ImageProcessor" */
-    pith_size_rule rule;
-    pith_processor_size size;
+    pith__size_rule rule;
+    pith__processor_size size;
     int resample;
     int crop;     /* the default edge of the crop; 0: the class has no crop */
     bool do_crop; /* whether it crops by default */
@@ -32,17 +32,17 @@ typedef struct pith_processor_class {
     bool normalizes; /* the class has that step */
     bool flips;      /* do_flip_channel_order, true by default */
     bool offsets;    /* rescale_offset, false by default; include_top, true by default */
-} pith_processor_class;
+} pith__processor_class;
 
 /* name: of the class, with or without "ImageProcessor", "ImageProcessorFast" or "FeatureExtractor"; NULL if unknown. */
-const pith_processor_class *pith_processor_class_find(pith_str name);
+const pith__processor_class *pith__processor_class_find(pith_str name);
 /* The class that transformers takes for a model_type of config.json. */
-const pith_processor_class *pith_processor_class_of_model(pith_str model_type);
+const pith__processor_class *pith__processor_class_of_model(pith_str model_type);
 
 struct pith_image_processor {
     const pith_allocator *allocator;
-    const pith_processor_class *kind;
-    pith_processor_size size, crop_size;
+    const pith__processor_class *kind;
+    pith__processor_size size, crop_size;
     double crop_pct, rescale_factor;
     float mean[3], std[3];
     int resample;
@@ -51,20 +51,20 @@ struct pith_image_processor {
 };
 
 /* As pith_image_processor_open and _close. */
-pith_status pith_processor_open(pith_image_processor **processor, const char *path, const pith_allocator *allocator,
-                                pith_error *err);
-void pith_processor_close(pith_image_processor *processor);
+pith_status pith__processor_open(pith_image_processor **processor, const char *path, const pith_allocator *allocator,
+                                 pith_error *err);
+void pith__processor_close(pith_image_processor *processor);
 
 /* Reads the folder's or the file's settings into p, which is zero but for the allocator. */
-pith_status pith_processor_read(pith_image_processor *p, const char *path, pith_arena *arena, pith_error *err);
+pith_status pith__processor_read(pith_image_processor *p, const char *path, pith__arena *arena, pith_error *err);
 
 /* Checks the sizes and makes the tables of a processor whose other members are set. path: for messages. */
-pith_status pith_processor_complete(pith_image_processor *p, const char *path, pith_error *err);
+pith_status pith__processor_complete(pith_image_processor *p, const char *path, pith_error *err);
 
 /* The functions of pith/image.h, without the entry. */
-pith_status pith_processor_shape(int64_t dims[3], const pith_image_processor *p, int32_t width, int32_t height,
-                                 pith_error *err);
-pith_status pith_processor_run(float *pixel_values, const pith_image_processor *p, const pith_image *image,
-                               pith_error *err);
+pith_status pith__processor_shape(int64_t dims[3], const pith_image_processor *p, int32_t width, int32_t height,
+                                  pith_error *err);
+pith_status pith__processor_run(float *pixel_values, const pith_image_processor *p, const pith_image *image,
+                                pith_error *err);
 
 #endif

@@ -20,7 +20,7 @@
 enum { NEAREST = PITH_IMAGE_NEAREST, BILINEAR = PITH_IMAGE_BILINEAR, BICUBIC = PITH_IMAGE_BICUBIC };
 
 /* name, rule, size, resample, crop, do_crop, mean, std, normalizes, flips, offsets */
-static const pith_processor_class classes[] = {
+static const pith__processor_class classes[] = {
     { "Beit", PITH_SIZE_EXACT, BOTH(256), BICUBIC, 224, true, HALF, HALF, true, false, false },
     { "Bit", PITH_SIZE_EDGE, EDGE(224), BICUBIC, 224, true, CLIP_MEAN, CLIP_STD, true, false, false },
     { "Blip", PITH_SIZE_EXACT, BOTH(384), BICUBIC, 0, false, CLIP_MEAN, CLIP_STD, true, false, false },
@@ -83,7 +83,7 @@ static const char *const models[][2] = {
     { "vit_msn", "ViT" },
 };
 
-const pith_processor_class *pith_processor_class_find(pith_str name) {
+const pith__processor_class *pith__processor_class_find(pith_str name) {
     static const char *const endings[] = { "ImageProcessorFast", "ImageProcessorPil", "ImageProcessor",
                                            "FeatureExtractor" };
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
@@ -93,12 +93,12 @@ const pith_processor_class *pith_processor_class_find(pith_str name) {
         break;
     }
     for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
-        if (pith_str_is(name, classes[i].name)) return &classes[i];
+        if (pith__str_is(name, classes[i].name)) return &classes[i];
     return NULL;
 }
 
-const pith_processor_class *pith_processor_class_of_model(pith_str model_type) {
+const pith__processor_class *pith__processor_class_of_model(pith_str model_type) {
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
-        if (pith_str_is(model_type, models[i][0])) return pith_processor_class_find(pith_str_of(models[i][1]));
+        if (pith__str_is(model_type, models[i][0])) return pith__processor_class_find(pith__str_of(models[i][1]));
     return NULL;
 }

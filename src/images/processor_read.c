@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/os/file.h"
 #include "base/formats/json.h"
+#include "base/os/file.h"
 #include "base/str.h"
 #include "images/processor.h"
 #include "images/resize.h"
@@ -18,7 +18,7 @@
 
 /* What the file says before the class is known; the class may be named after its settings. */
 typedef struct processor_file {
-    pith_json *j;
+    pith__json *j;
     pith_image_processor *p;
     pith_str type;
     bool size_given, crop_given, mean_given, std_given, pct_given, resample_given, factor_given;
@@ -27,45 +27,46 @@ typedef struct processor_file {
     int do_resize, do_crop, do_rescale, do_normalize, do_flip, offset, top; /* -1: not said */
 } processor_file;
 
-static int processor_read_flag(pith_json *j) { return pith_json_null(j) ? 0 : pith_json_bool(j); }
+static int processor_read_flag(pith__json *j) { return pith__json_null(j) ? 0 : pith__json_bool(j); }
 
-static int32_t processor_read_edge(pith_json *j) {
-    int64_t n = pith_json_int(j);
+static int32_t processor_read_edge(pith__json *j) {
+    int64_t n = pith__json_int(j);
     if (!j->failed && (n < 1 || n > PITH_RESIZE_MAX_EDGE))
-        pith_json_fail(j, PITH_ERR_FORMAT, "%lld is not an edge of 1 to %d pixels", (long long)n, PITH_RESIZE_MAX_EDGE);
+        pith__json_fail(j, PITH_ERR_FORMAT, "%lld is not an edge of 1 to %d pixels", (long long)n,
+                        PITH_RESIZE_MAX_EDGE);
     return (int32_t)n;
 }
 
 /* One number, [height, width], or an object. True if it says anything. */
-static bool processor_read_size(pith_processor_size *size, bool *number, pith_json *j) {
+static bool processor_read_size(pith__processor_size *size, bool *number, pith__json *j) {
     pith_str key;
-    *size = (pith_processor_size){ 0 };
+    *size = (pith__processor_size){ 0 };
     *number = false;
-    if (pith_json_null(j)) return false;
-    switch (pith_json_peek(j)) {
+    if (pith__json_null(j)) return false;
+    switch (pith__json_peek(j)) {
     case PITH_JSON_NUMBER:
         size->shortest = processor_read_edge(j);
         *number = true;
         return true;
     case PITH_JSON_ARRAY: {
         int count = 0;
-        pith_json_array(j);
-        for (; pith_json_next_item(j); count++) *(count == 0 ? &size->height : &size->width) = processor_read_edge(j);
-        if (count != 2) pith_json_fail(j, PITH_ERR_FORMAT, "a size has two numbers, height and width, not %d", count);
+        pith__json_array(j);
+        for (; pith__json_next_item(j); count++) *(count == 0 ? &size->height : &size->width) = processor_read_edge(j);
+        if (count != 2) pith__json_fail(j, PITH_ERR_FORMAT, "a size has two numbers, height and width, not %d", count);
         return true;
     }
     default:
-        pith_json_object(j);
-        while (pith_json_next_key(j, &key)) {
-            int32_t *edge = pith_str_is(key, "height")          ? &size->height
-                            : pith_str_is(key, "width")         ? &size->width
-                            : pith_str_is(key, "shortest_edge") ? &size->shortest
-                            : pith_str_is(key, "longest_edge")  ? &size->longest
-                                                                : NULL;
-            if (pith_json_null(j)) continue;
+        pith__json_object(j);
+        while (pith__json_next_key(j, &key)) {
+            int32_t *edge = pith__str_is(key, "height")          ? &size->height
+                            : pith__str_is(key, "width")         ? &size->width
+                            : pith__str_is(key, "shortest_edge") ? &size->shortest
+                            : pith__str_is(key, "longest_edge")  ? &size->longest
+                                                                 : NULL;
+            if (pith__json_null(j)) continue;
             if (!edge)
-                pith_json_fail(j, PITH_ERR_UNSUPPORTED,
-                               "a size has height, width, shortest_edge and longest_edge only");
+                pith__json_fail(j, PITH_ERR_UNSUPPORTED,
+                                "a size has height, width, shortest_edge and longest_edge only");
             else
                 *edge = processor_read_edge(j);
         }
@@ -74,34 +75,34 @@ static bool processor_read_size(pith_processor_size *size, bool *number, pith_js
 }
 
 /* One number or one per channel. */
-static bool processor_read_channels(float channels[3], pith_json *j) {
-    if (pith_json_null(j)) return false;
-    if (pith_json_peek(j) == PITH_JSON_NUMBER) {
-        channels[0] = channels[1] = channels[2] = (float)pith_json_double(j);
+static bool processor_read_channels(float channels[3], pith__json *j) {
+    if (pith__json_null(j)) return false;
+    if (pith__json_peek(j) == PITH_JSON_NUMBER) {
+        channels[0] = channels[1] = channels[2] = (float)pith__json_double(j);
         return true;
     }
     int count = 0;
-    pith_json_array(j);
-    for (; pith_json_next_item(j); count++) {
-        float value = (float)pith_json_double(j);
+    pith__json_array(j);
+    for (; pith__json_next_item(j); count++) {
+        float value = (float)pith__json_double(j);
         if (count < 3) channels[count] = value;
     }
-    if (count != 3) pith_json_fail(j, PITH_ERR_UNSUPPORTED, "%d values; one or three, for RGB, are supported", count);
+    if (count != 3) pith__json_fail(j, PITH_ERR_UNSUPPORTED, "%d values; one or three, for RGB, are supported", count);
     return true;
 }
 
-static bool processor_read_number(double *number, pith_json *j) {
-    if (pith_json_null(j)) return false;
-    *number = pith_json_double(j);
+static bool processor_read_number(double *number, pith__json *j) {
+    if (pith__json_null(j)) return false;
+    *number = pith__json_double(j);
     return true;
 }
 
 static void processor_read_resample(processor_file *f) {
-    if (pith_json_null(f->j)) return;
-    int64_t code = pith_json_int(f->j);
+    if (pith__json_null(f->j)) return;
+    int64_t code = pith__json_int(f->j);
     if (!f->j->failed && (code < 0 || code > PITH_IMAGE_HAMMING))
-        pith_json_fail(f->j, PITH_ERR_UNSUPPORTED, "resample %lld is not one of Pillow's 0 to %d", (long long)code,
-                       PITH_IMAGE_HAMMING);
+        pith__json_fail(f->j, PITH_ERR_UNSUPPORTED, "resample %lld is not one of Pillow's 0 to %d", (long long)code,
+                        PITH_IMAGE_HAMMING);
     f->p->resample = (int)code;
     f->resample_given = true;
 }
@@ -113,56 +114,56 @@ static bool processor_key_is_ignored(pith_str key) {
         "return_tensors",  "input_data_format",     "device",         "disable_grouping"
     };
     for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
-        if (pith_str_is(key, ignored[i])) return true;
+        if (pith__str_is(key, ignored[i])) return true;
     return false;
 }
 
 static void processor_read_other(processor_file *f, pith_str key) {
-    pith_json *j = f->j;
+    pith__json *j = f->j;
     if (processor_key_is_ignored(key)) {
-        pith_json_skip(j);
-    } else if (pith_str_is(key, "data_format")) {
-        if (!pith_json_null(j) && !pith_str_is(pith_json_string(j), "channels_first"))
-            pith_json_fail(j, PITH_ERR_UNSUPPORTED, "only channels_first is supported");
-    } else if (!pith_json_null(j) && (pith_json_peek(j) != PITH_JSON_BOOL || pith_json_bool(j))) {
-        pith_json_fail(j, PITH_ERR_UNSUPPORTED,
-                       "the key is not known, and may change the result; remove it if it does not matter");
+        pith__json_skip(j);
+    } else if (pith__str_is(key, "data_format")) {
+        if (!pith__json_null(j) && !pith__str_is(pith__json_string(j), "channels_first"))
+            pith__json_fail(j, PITH_ERR_UNSUPPORTED, "only channels_first is supported");
+    } else if (!pith__json_null(j) && (pith__json_peek(j) != PITH_JSON_BOOL || pith__json_bool(j))) {
+        pith__json_fail(j, PITH_ERR_UNSUPPORTED,
+                        "the key is not known, and may change the result; remove it if it does not matter");
     }
 }
 
 static void processor_read_key(processor_file *f, pith_str key) {
-    pith_json *j = f->j;
+    pith__json *j = f->j;
     pith_image_processor *p = f->p;
     bool number;
-    int *flag = pith_str_is(key, "do_resize")               ? &f->do_resize
-                : pith_str_is(key, "do_center_crop")        ? &f->do_crop
-                : pith_str_is(key, "do_rescale")            ? &f->do_rescale
-                : pith_str_is(key, "do_normalize")          ? &f->do_normalize
-                : pith_str_is(key, "do_flip_channel_order") ? &f->do_flip
-                : pith_str_is(key, "rescale_offset")        ? &f->offset
-                : pith_str_is(key, "include_top")           ? &f->top
-                                                            : NULL;
+    int *flag = pith__str_is(key, "do_resize")               ? &f->do_resize
+                : pith__str_is(key, "do_center_crop")        ? &f->do_crop
+                : pith__str_is(key, "do_rescale")            ? &f->do_rescale
+                : pith__str_is(key, "do_normalize")          ? &f->do_normalize
+                : pith__str_is(key, "do_flip_channel_order") ? &f->do_flip
+                : pith__str_is(key, "rescale_offset")        ? &f->offset
+                : pith__str_is(key, "include_top")           ? &f->top
+                                                             : NULL;
     if (flag) {
         *flag = processor_read_flag(j);
-    } else if (pith_str_is(key, "size")) {
+    } else if (pith__str_is(key, "size")) {
         f->size_given = processor_read_size(&p->size, &f->size_number, j);
-    } else if (pith_str_is(key, "crop_size")) {
+    } else if (pith__str_is(key, "crop_size")) {
         f->crop_given = processor_read_size(&p->crop_size, &number, j);
         if (number) p->crop_size.width = p->crop_size.height = p->crop_size.shortest;
-    } else if (pith_str_is(key, "resample")) {
+    } else if (pith__str_is(key, "resample")) {
         processor_read_resample(f);
-    } else if (pith_str_is(key, "rescale_factor")) {
+    } else if (pith__str_is(key, "rescale_factor")) {
         f->factor_given = processor_read_number(&p->rescale_factor, j);
-    } else if (pith_str_is(key, "crop_pct")) {
+    } else if (pith__str_is(key, "crop_pct")) {
         f->pct_given = processor_read_number(&p->crop_pct, j);
-    } else if (pith_str_is(key, "image_mean")) {
+    } else if (pith__str_is(key, "image_mean")) {
         f->mean_given = processor_read_channels(p->mean, j);
-    } else if (pith_str_is(key, "image_std")) {
+    } else if (pith__str_is(key, "image_std")) {
         f->std_given = processor_read_channels(p->std, j);
-    } else if (pith_str_is(key, "image_processor_type")) {
-        f->type = pith_json_string(j);
-    } else if (pith_str_is(key, "feature_extractor_type")) {
-        pith_str type = pith_json_string(j);
+    } else if (pith__str_is(key, "image_processor_type")) {
+        f->type = pith__json_string(j);
+    } else if (pith__str_is(key, "feature_extractor_type")) {
+        pith_str type = pith__json_string(j);
         if (!f->type.size) f->type = type;
     } else {
         processor_read_other(f, key);
@@ -170,43 +171,43 @@ static void processor_read_key(processor_file *f, pith_str key) {
 }
 
 /* The class by model_type of config.json next to the file. */
-static pith_status processor_class_by_model(const pith_processor_class **kind, const char *path, pith_arena *arena,
+static pith_status processor_class_by_model(const pith__processor_class **kind, const char *path, pith__arena *arena,
                                             pith_error *err) {
-    pith_str config, model_type = { NULL, 0 }, key, folder = pith_path_parent(arena, pith_str_of(path));
+    pith_str config, model_type = { NULL, 0 }, key, folder = pith__path_parent(arena, pith__str_of(path));
     bool there;
-    if (!folder.data) return pith_fail_memory(err, 1);
-    PITH_TRY(pith_file_find(&there, &config, arena, folder.data, "config.json", err));
+    if (!folder.data) return pith__fail_memory(err, 1);
+    PITH_TRY(pith__file_find(&there, &config, arena, folder.data, "config.json", err));
     if (!there)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "%s: names no image_processor_type, and there is no config.json next to it", path);
-    pith_file file;
-    PITH_TRY(pith_file_open(&file, config.data, false, NULL, err));
-    pith_json j;
-    pith_json_init(&j, (pith_str){ (const char *)file.data, file.size }, config.data, arena, err);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "%s: names no image_processor_type, and there is no config.json next to it", path);
+    pith__file file;
+    PITH_TRY(pith__file_open(&file, config.data, false, NULL, err));
+    pith__json j;
+    pith__json_init(&j, (pith_str){ (const char *)file.data, file.size }, config.data, arena, err);
     j.python = true;
-    pith_json_object(&j);
-    while (pith_json_next_key(&j, &key)) {
-        if (pith_str_is(key, "model_type"))
-            model_type = pith_json_string(&j);
+    pith__json_object(&j);
+    while (pith__json_next_key(&j, &key)) {
+        if (pith__str_is(key, "model_type"))
+            model_type = pith__json_string(&j);
         else
-            pith_json_skip(&j);
+            pith__json_skip(&j);
     }
     pith_status status = j.failed ? err->code : PITH_OK;
-    if (!status && !(*kind = pith_processor_class_of_model(model_type)))
-        status = pith_fail(err, PITH_ERR_UNSUPPORTED,
-                           "%s: names no image_processor_type, and none is known for the model_type '" PITH_STR_FMT
-                           "' of config.json",
-                           path, PITH_STR_ARG(model_type));
-    pith_file_close(&file);
+    if (!status && !(*kind = pith__processor_class_of_model(model_type)))
+        status = pith__fail(err, PITH_ERR_UNSUPPORTED,
+                            "%s: names no image_processor_type, and none is known for the model_type '" PITH_STR_FMT
+                            "' of config.json",
+                            path, PITH_STR_ARG(model_type));
+    pith__file_close(&file);
     return status;
 }
 
 /* What the file does not say, as the class has it. */
 static void processor_fill_defaults(processor_file *f) {
     pith_image_processor *p = f->p;
-    const pith_processor_class *kind = p->kind;
+    const pith__processor_class *kind = p->kind;
     if (!f->size_given) p->size = kind->size;
-    if (!f->crop_given) p->crop_size = (pith_processor_size){ kind->crop, kind->crop, 0, 0 };
+    if (!f->crop_given) p->crop_size = (pith__processor_size){ kind->crop, kind->crop, 0, 0 };
     if (!f->resample_given) p->resample = kind->resample;
     if (!f->factor_given) p->rescale_factor = 1.0 / 255;
     if (!f->pct_given) p->crop_pct = 224.0 / 256;
@@ -225,20 +226,20 @@ static void processor_fill_defaults(processor_file *f) {
 
 /* Whether the sizes are of the form the class wants. */
 static pith_status processor_check_sizes(const pith_image_processor *p, const char *path, pith_error *err) {
-    const pith_processor_size *size = &p->size;
-    const pith_size_rule rule = p->kind->rule;
+    const pith__processor_size *size = &p->size;
+    const pith__size_rule rule = p->kind->rule;
     bool both = size->height && size->width, edge = size->shortest != 0;
     bool fits = rule == PITH_SIZE_EXACT || rule == PITH_SIZE_BOTH ? both && !edge && !size->longest
                 : rule == PITH_SIZE_CONVNEXT                      ? edge && !both
                                                                   : edge != both;
     if (p->do_resize && !fits)
-        return pith_fail(err, PITH_ERR_FORMAT, "%s: size: %sImageProcessor needs %s", path, p->kind->name,
-                         rule == PITH_SIZE_EXACT || rule == PITH_SIZE_BOTH ? "height and width"
-                         : rule == PITH_SIZE_CONVNEXT                      ? "shortest_edge"
-                                                                           : "shortest_edge, or height and width");
+        return pith__fail(err, PITH_ERR_FORMAT, "%s: size: %sImageProcessor needs %s", path, p->kind->name,
+                          rule == PITH_SIZE_EXACT || rule == PITH_SIZE_BOTH ? "height and width"
+                          : rule == PITH_SIZE_CONVNEXT                      ? "shortest_edge"
+                                                                            : "shortest_edge, or height and width");
     if (p->do_crop && !(p->crop_size.height && p->crop_size.width))
-        return pith_fail(err, PITH_ERR_FORMAT, "%s: crop_size: height and width are needed", path);
-    if (!(p->crop_pct > 0)) return pith_fail(err, PITH_ERR_FORMAT, "%s: crop_pct: must be above 0", path);
+        return pith__fail(err, PITH_ERR_FORMAT, "%s: crop_size: height and width are needed", path);
+    if (!(p->crop_pct > 0)) return pith__fail(err, PITH_ERR_FORMAT, "%s: crop_pct: must be above 0", path);
     return PITH_OK;
 }
 
@@ -251,36 +252,36 @@ static float processor_value(const pith_image_processor *p, int byte, float mean
     return value;
 }
 
-pith_status pith_processor_complete(pith_image_processor *p, const char *path, pith_error *err) {
+pith_status pith__processor_complete(pith_image_processor *p, const char *path, pith_error *err) {
     PITH_TRY(processor_check_sizes(p, path, err));
     for (int c = 0; c < 3; c++)
         for (int byte = 0; byte < 256; byte++) p->values[c][byte] = processor_value(p, byte, p->mean[c], p->std[c]);
     return PITH_OK;
 }
 
-static void processor_parse(processor_file *f, pith_str text, const char *path, pith_arena *arena, pith_error *err) {
+static void processor_parse(processor_file *f, pith_str text, const char *path, pith__arena *arena, pith_error *err) {
     pith_str key;
-    pith_json_init(f->j, text, path, arena, err);
+    pith__json_init(f->j, text, path, arena, err);
     f->j->python = true;
-    pith_json_object(f->j);
-    while (pith_json_next_key(f->j, &key)) {
+    pith__json_object(f->j);
+    while (pith__json_next_key(f->j, &key)) {
         if (!f->within) {
             processor_read_key(f, key);
-        } else if (!pith_str_is(key, WHOLE_KEY) || pith_json_peek(f->j) != PITH_JSON_OBJECT) {
-            pith_json_skip(f->j);
+        } else if (!pith__str_is(key, WHOLE_KEY) || pith__json_peek(f->j) != PITH_JSON_OBJECT) {
+            pith__json_skip(f->j);
         } else {
             f->found = true;
-            pith_json_object(f->j);
-            while (pith_json_next_key(f->j, &key)) processor_read_key(f, key);
+            pith__json_object(f->j);
+            while (pith__json_next_key(f->j, &key)) processor_read_key(f, key);
         }
     }
-    pith_json_finish(f->j);
+    pith__json_finish(f->j);
 }
 
 /* *found: NULL for a file that has the steps themselves; else whether there is the object that has them. */
 static pith_status processor_read_text(pith_image_processor *p, bool *found, pith_str text, const char *path,
-                                       pith_arena *arena, pith_error *err) {
-    pith_json j;
+                                       pith__arena *arena, pith_error *err) {
+    pith__json j;
     processor_file f = { .j = &j,
                          .p = p,
                          .within = found != NULL,
@@ -297,23 +298,23 @@ static pith_status processor_read_text(pith_image_processor *p, bool *found, pit
     if (found && !f.found) return PITH_OK;
     if (!f.type.size) {
         PITH_TRY(processor_class_by_model(&p->kind, path, arena, err));
-    } else if (!(p->kind = pith_processor_class_find(f.type))) {
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: image_processor_type: '" PITH_STR_FMT "' is not supported",
-                         path, PITH_STR_ARG(f.type));
+    } else if (!(p->kind = pith__processor_class_find(f.type))) {
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: image_processor_type: '" PITH_STR_FMT "' is not supported",
+                          path, PITH_STR_ARG(f.type));
     }
     processor_fill_defaults(&f);
     if (f.size_number && p->kind->rule == PITH_SIZE_EXACT)
-        p->size = (pith_processor_size){ p->size.shortest, p->size.shortest, 0, 0 };
-    return pith_processor_complete(p, path, err);
+        p->size = (pith__processor_size){ p->size.shortest, p->size.shortest, 0, 0 };
+    return pith__processor_complete(p, path, err);
 }
 
-static pith_status processor_read_file(pith_image_processor *p, bool *found, const char *path, pith_arena *arena,
+static pith_status processor_read_file(pith_image_processor *p, bool *found, const char *path, pith__arena *arena,
                                        pith_error *err) {
-    pith_file file;
-    PITH_TRY(pith_file_open(&file, path, false, NULL, err));
+    pith__file file;
+    PITH_TRY(pith__file_open(&file, path, false, NULL, err));
     pith_status status =
         processor_read_text(p, found, (pith_str){ (const char *)file.data, file.size }, path, arena, err);
-    pith_file_close(&file);
+    pith__file_close(&file);
     return status;
 }
 
@@ -322,39 +323,39 @@ static bool processor_is_whole(const char *path) {
     return !strcmp(slash ? slash + 1 : path, WHOLE_CONFIG);
 }
 
-pith_status pith_processor_read(pith_image_processor *p, const char *path, pith_arena *arena, pith_error *err) {
+pith_status pith__processor_read(pith_image_processor *p, const char *path, pith__arena *arena, pith_error *err) {
     pith_error own = PITH_ERROR_INIT;
     if (!err) err = &own; /* the JSON scanner keeps its failure there */
-    pith_str name = pith_str_of(path);
+    pith_str name = pith__str_of(path);
     bool found = false;
-    const bool folder = pith_dir_exists(path);
-    if (folder) PITH_TRY(pith_path_join(&name, arena, path, PITH_STR(WHOLE_CONFIG), err));
-    if (processor_is_whole(name.data) && (!folder || pith_file_exists(name.data))) {
+    const bool folder = pith__dir_exists(path);
+    if (folder) PITH_TRY(pith__path_join(&name, arena, path, PITH_STR(WHOLE_CONFIG), err));
+    if (processor_is_whole(name.data) && (!folder || pith__file_exists(name.data))) {
         PITH_TRY(processor_read_file(p, &found, name.data, arena, err));
         if (found) return PITH_OK;
-        if (!folder) return pith_fail(err, PITH_ERR_FORMAT, "%s: it has no object " WHOLE_KEY, path);
+        if (!folder) return pith__fail(err, PITH_ERR_FORMAT, "%s: it has no object " WHOLE_KEY, path);
     }
-    if (folder) PITH_TRY(pith_path_join(&name, arena, path, PITH_STR(CONFIG), err));
+    if (folder) PITH_TRY(pith__path_join(&name, arena, path, PITH_STR(CONFIG), err));
     return processor_read_file(p, NULL, name.data, arena, err);
 }
 
-pith_status pith_processor_open(pith_image_processor **processor, const char *path, const pith_allocator *allocator,
-                                pith_error *err) {
-    if (!allocator) allocator = &pith_allocator_default;
-    pith_image_processor *p = pith_memory_alloc(allocator, sizeof *p, 64);
-    if (!p) return pith_fail_memory(err, sizeof *p);
+pith_status pith__processor_open(pith_image_processor **processor, const char *path, const pith_allocator *allocator,
+                                 pith_error *err) {
+    if (!allocator) allocator = &pith__allocator_default;
+    pith_image_processor *p = pith__memory_alloc(allocator, sizeof *p, 64);
+    if (!p) return pith__fail_memory(err, sizeof *p);
     *p = (pith_image_processor){ .allocator = allocator };
-    pith_arena arena;
-    pith_arena_init(&arena, allocator);
-    pith_status status = pith_processor_read(p, path, &arena, err);
-    pith_arena_free(&arena);
+    pith__arena arena;
+    pith__arena_init(&arena, allocator);
+    pith_status status = pith__processor_read(p, path, &arena, err);
+    pith__arena_free(&arena);
     if (status)
-        pith_memory_free(allocator, p);
+        pith__memory_free(allocator, p);
     else
         *processor = p;
     return status;
 }
 
-void pith_processor_close(pith_image_processor *processor) {
-    if (processor) pith_memory_free(processor->allocator, processor);
+void pith__processor_close(pith_image_processor *processor) {
+    if (processor) pith__memory_free(processor->allocator, processor);
 }

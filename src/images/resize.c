@@ -113,7 +113,7 @@ static inline uint8_t resize_byte(int32_t sum) {
 
 typedef struct resizer {
     const pith_image *image;
-    pith_resize_window window;
+    pith__resize_window window;
     const resize_filter *filter;
     resize_axis x, y;
     bool along, down;           /* the axes that change size */
@@ -122,8 +122,8 @@ typedef struct resizer {
     int32_t *x_first, *x_count; /* [window.width] */
     int32_t *y_weights;         /* [y.taps] */
     bool vectors;               /* sums of several bytes at a time (resize_sums.h) */
-    int16_t *x_halves;          /* [window.width, pith_resize_halves(x.taps)]; only if `vectors` */
-    int16_t *y_halves;          /* [pith_resize_halves(y.taps)]; only if `vectors` */
+    int16_t *x_halves;          /* [window.width, pith__resize_halves(x.taps)]; only if `vectors` */
+    int16_t *y_halves;          /* [pith__resize_halves(y.taps)]; only if `vectors` */
     uint8_t *last;              /* the last input row, with room after it; only if `vectors` */
     int32_t *sums;              /* [middle] */
     uint8_t *line;              /* [middle] between the passes, if columns are first */
@@ -176,9 +176,9 @@ static inline void row_sum_pixels(uint8_t *to, const uint8_t *from, const resize
 
 static void row_along(uint8_t *to, const uint8_t *from, const resizer *r) {
     if (r->x_halves) {
-        const pith_resize_row row = { r->x_halves, r->x_first, r->x_count, r->window.width, r->x.taps };
-        const pith_resize_lines lines = { to, from, 0, 0, 1 };
-        pith_resize_sum_along(&lines, &row, r->image->channels);
+        const pith__resize_row row = { r->x_halves, r->x_first, r->x_count, r->window.width, r->x.taps };
+        const pith__resize_lines lines = { to, from, 0, 0, 1 };
+        pith__resize_sum_along(&lines, &row, r->image->channels);
     } else if (r->image->channels == 1)
         row_sum_pixels(to, from, r, 1);
     else if (r->image->channels == 3)
@@ -209,9 +209,9 @@ static bool row_prepare_two(uint8_t *to, const resizer *r, int32_t y) {
     const size_t bytes = (size_t)r->image->width * (size_t)r->image->channels;
     if (!r->x_halves || r->columns_first || r->image->channels != 3) return false;
     if ((size_t)(r->image->height - 2 - y) * bytes < PITH_RESIZE_OVERREAD) return false;
-    const pith_resize_row row = { r->x_halves, r->x_first, r->x_count, r->window.width, r->x.taps };
-    const pith_resize_lines lines = { to, r->image->pixels + (size_t)y * bytes, r->middle, bytes, 2 };
-    pith_resize_sum_along(&lines, &row, r->image->channels);
+    const pith__resize_row row = { r->x_halves, r->x_first, r->x_count, r->window.width, r->x.taps };
+    const pith__resize_lines lines = { to, r->image->pixels + (size_t)y * bytes, r->middle, bytes, 2 };
+    pith__resize_sum_along(&lines, &row, r->image->channels);
     return true;
 }
 
@@ -237,8 +237,8 @@ static const uint8_t *rows_up_to(resizer *r, int32_t begin, int32_t end) {
 static void rows_sum(uint8_t *to, const uint8_t *rows, int32_t count, resizer *r) {
     int32_t *restrict sums = r->sums;
     if (r->y_halves) {
-        pith_resize_split(r->y_halves, r->y_weights, count, r->y.taps);
-        pith_resize_sum_down(to, rows, r->middle, r->y_halves, count);
+        pith__resize_split(r->y_halves, r->y_weights, count, r->y.taps);
+        pith__resize_sum_down(to, rows, r->middle, r->y_halves, count);
         return;
     }
     for (size_t i = 0; i < r->middle; i++) sums[i] = 1 << (PLACES - 1);
@@ -270,7 +270,7 @@ static void nearest_positions(int32_t *positions, int32_t in, int32_t out, int32
     for (int32_t i = 0; i < count; i++, at += step) positions[i] = at < in ? (int32_t)at : -1;
 }
 
-static void resize_nearest(uint8_t *pixels, const pith_image *image, const pith_resize_window *w, int32_t *columns,
+static void resize_nearest(uint8_t *pixels, const pith_image *image, const pith__resize_window *w, int32_t *columns,
                            int32_t *rows) {
     size_t pixel = (size_t)image->channels;
     nearest_positions(columns, image->width, w->whole_width, w->x, w->width);
@@ -285,45 +285,45 @@ static void resize_nearest(uint8_t *pixels, const pith_image *image, const pith_
         }
 }
 
-static pith_status prepare_along(resizer *r, pith_arena *arena, pith_error *err) {
+static pith_status prepare_along(resizer *r, pith__arena *arena, pith_error *err) {
     size_t width = (size_t)r->window.width, taps = (size_t)r->x.taps;
-    r->x.exact = pith_arena_array(arena, taps, sizeof *r->x.exact);
-    r->x_weights = pith_arena_array(arena, width * taps, sizeof *r->x_weights);
-    r->x_first = pith_arena_array(arena, width, sizeof *r->x_first);
-    r->x_count = pith_arena_array(arena, width, sizeof *r->x_count);
+    r->x.exact = pith__arena_array(arena, taps, sizeof *r->x.exact);
+    r->x_weights = pith__arena_array(arena, width * taps, sizeof *r->x_weights);
+    r->x_first = pith__arena_array(arena, width, sizeof *r->x_first);
+    r->x_count = pith__arena_array(arena, width, sizeof *r->x_count);
     if (!r->x.exact || !r->x_weights || !r->x_first || !r->x_count)
-        return pith_fail_memory(err, width * taps * sizeof *r->x_weights);
+        return pith__fail_memory(err, width * taps * sizeof *r->x_weights);
     for (size_t i = 0; i < width; i++)
         r->x_count[i] = axis_weights(r->x_weights + i * taps, &r->x_first[i], &r->x, r->window.x + (int32_t)i);
     if (!r->vectors || r->image->channels == 1) return PITH_OK;
-    const size_t halves = pith_resize_halves(r->x.taps);
-    r->x_halves = pith_arena_array(arena, width * halves, sizeof *r->x_halves);
-    r->last = pith_arena_array(arena, (size_t)r->image->width * (size_t)r->image->channels + PITH_RESIZE_OVERREAD, 1);
-    if (!r->x_halves || !r->last) return pith_fail_memory(err, width * halves * sizeof *r->x_halves);
+    const size_t halves = pith__resize_halves(r->x.taps);
+    r->x_halves = pith__arena_array(arena, width * halves, sizeof *r->x_halves);
+    r->last = pith__arena_array(arena, (size_t)r->image->width * (size_t)r->image->channels + PITH_RESIZE_OVERREAD, 1);
+    if (!r->x_halves || !r->last) return pith__fail_memory(err, width * halves * sizeof *r->x_halves);
     for (size_t i = 0; i < width; i++)
-        pith_resize_split(r->x_halves + i * halves, r->x_weights + i * taps, r->x_count[i], r->x.taps);
+        pith__resize_split(r->x_halves + i * halves, r->x_weights + i * taps, r->x_count[i], r->x.taps);
     return PITH_OK;
 }
 
-static pith_status prepare_down(resizer *r, pith_arena *arena, pith_error *err) {
+static pith_status prepare_down(resizer *r, pith__arena *arena, pith_error *err) {
     /* Twice what a row needs: rows that stay are moved once in as many rows. */
     r->capacity = r->y.taps < 4 ? 8 : r->y.taps > r->image->height / 2 ? r->image->height : r->y.taps * 2;
-    r->y.exact = pith_arena_array(arena, (size_t)r->y.taps, sizeof *r->y.exact);
-    r->y_weights = pith_arena_array(arena, (size_t)r->y.taps, sizeof *r->y_weights);
-    r->sums = pith_arena_array(arena, r->middle, sizeof *r->sums);
-    r->line = pith_arena_array(arena, r->columns_first ? r->middle + PITH_RESIZE_OVERREAD : 0, 1);
-    r->rows = pith_arena_array(arena, (size_t)r->capacity, r->middle);
+    r->y.exact = pith__arena_array(arena, (size_t)r->y.taps, sizeof *r->y.exact);
+    r->y_weights = pith__arena_array(arena, (size_t)r->y.taps, sizeof *r->y_weights);
+    r->sums = pith__arena_array(arena, r->middle, sizeof *r->sums);
+    r->line = pith__arena_array(arena, r->columns_first ? r->middle + PITH_RESIZE_OVERREAD : 0, 1);
+    r->rows = pith__arena_array(arena, (size_t)r->capacity, r->middle);
     if (!r->y.exact || !r->y_weights || !r->sums || !r->line || !r->rows)
-        return pith_fail_memory(err, (size_t)r->capacity * r->middle);
+        return pith__fail_memory(err, (size_t)r->capacity * r->middle);
     if (!r->vectors || r->middle < PITH_RESIZE_OVERREAD) return PITH_OK;
-    r->y_halves = pith_arena_array(arena, pith_resize_halves(r->y.taps), sizeof *r->y_halves);
-    if (!r->y_halves) return pith_fail_memory(err, pith_resize_halves(r->y.taps) * sizeof *r->y_halves);
+    r->y_halves = pith__arena_array(arena, pith__resize_halves(r->y.taps), sizeof *r->y_halves);
+    if (!r->y_halves) return pith__fail_memory(err, pith__resize_halves(r->y.taps) * sizeof *r->y_halves);
     return PITH_OK;
 }
 
-static pith_status resize_prepare(resizer *r, uint64_t limit, pith_arena *arena, pith_error *err) {
+static pith_status resize_prepare(resizer *r, uint64_t limit, pith__arena *arena, pith_error *err) {
     const pith_image *image = r->image;
-    const pith_resize_window *w = &r->window;
+    const pith__resize_window *w = &r->window;
     axis_init(&r->x, r->filter, image->width, w->whole_width);
     axis_init(&r->y, r->filter, image->height, w->whole_height);
     /* Pillow's rule, from version 13 on: the height loses more than twice what the width loses. */
@@ -335,31 +335,32 @@ static pith_status resize_prepare(resizer *r, uint64_t limit, pith_arena *arena,
     uint64_t weights = r->along ? (uint64_t)w->width * (uint64_t)r->x.taps : 0;
     uint64_t kept = r->down ? (uint64_t)middle * (uint64_t)r->y.taps : 0;
     if (weights > limit || kept > limit)
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "resizing %d x %d to %d x %d pixels keeps %llu values in memory, max_pixels is %llu; crop the "
-                         "picture first",
-                         image->width, image->height, w->whole_width, w->whole_height,
-                         (unsigned long long)(weights > kept ? weights : kept), (unsigned long long)limit);
+        return pith__fail(
+            err, PITH_ERR_ARGUMENT,
+            "resizing %d x %d to %d x %d pixels keeps %llu values in memory, max_pixels is %llu; crop the "
+            "picture first",
+            image->width, image->height, w->whole_width, w->whole_height,
+            (unsigned long long)(weights > kept ? weights : kept), (unsigned long long)limit);
     if (r->along) PITH_TRY(prepare_along(r, arena, err));
     if (r->down) PITH_TRY(prepare_down(r, arena, err));
     if (image->channels != 4 || !(r->along || r->down)) return PITH_OK;
-    r->premultiplied = pith_arena_array(arena, (size_t)image->width * 4 + PITH_RESIZE_OVERREAD, 1);
-    return r->premultiplied ? PITH_OK : pith_fail_memory(err, (size_t)image->width * 4);
+    r->premultiplied = pith__arena_array(arena, (size_t)image->width * 4 + PITH_RESIZE_OVERREAD, 1);
+    return r->premultiplied ? PITH_OK : pith__fail_memory(err, (size_t)image->width * 4);
 }
 
-static pith_status resize_in(uint8_t *pixels, const pith_image *image, const pith_resize_window *window, int filter,
-                             uint64_t limit, pith_arena *arena, pith_error *err) {
+static pith_status resize_in(uint8_t *pixels, const pith_image *image, const pith__resize_window *window, int filter,
+                             uint64_t limit, pith__arena *arena, pith_error *err) {
     if (filter == PITH_IMAGE_NEAREST) {
-        int32_t *columns = pith_arena_array(arena, (size_t)window->width, sizeof *columns);
-        int32_t *rows = pith_arena_array(arena, (size_t)window->height, sizeof *rows);
-        if (!columns || !rows) return pith_fail_memory(err, (size_t)window->width * sizeof *columns);
+        int32_t *columns = pith__arena_array(arena, (size_t)window->width, sizeof *columns);
+        int32_t *rows = pith__arena_array(arena, (size_t)window->height, sizeof *rows);
+        if (!columns || !rows) return pith__fail_memory(err, (size_t)window->width * sizeof *columns);
         resize_nearest(pixels, image, window, columns, rows);
         return PITH_OK;
     }
     resizer r = { .image = image,
                   .window = *window,
                   .filter = &filters[filter],
-                  .vectors = pith_resize_sums_usable(),
+                  .vectors = pith__resize_sums_usable(),
                   .along = window->whole_width != image->width,
                   .down = window->whole_height != image->height };
     PITH_TRY(resize_prepare(&r, limit, arena, err));
@@ -367,26 +368,26 @@ static pith_status resize_in(uint8_t *pixels, const pith_image *image, const pit
     return PITH_OK;
 }
 
-pith_status pith_resize_run(uint8_t *pixels, const pith_image *image, const pith_resize_window *window, int filter,
-                            uint64_t limit, const pith_allocator *allocator, pith_error *err) {
+pith_status pith__resize_run(uint8_t *pixels, const pith_image *image, const pith__resize_window *window, int filter,
+                             uint64_t limit, const pith_allocator *allocator, pith_error *err) {
     if (filter < 0 || filter > PITH_IMAGE_HAMMING)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "filter is %d; it must be 0 to %d", filter, PITH_IMAGE_HAMMING);
-    pith_arena arena;
-    pith_arena_init(&arena, allocator);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "filter is %d; it must be 0 to %d", filter, PITH_IMAGE_HAMMING);
+    pith__arena arena;
+    pith__arena_init(&arena, allocator);
     pith_status status = resize_in(pixels, image, window, filter, limit, &arena, err);
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     return status;
 }
 
 /* ---- geometry ---- */
 
-pith_status pith_resize_edges(int32_t *new_width, int32_t *new_height, int32_t width, int32_t height, int32_t shortest,
-                              int32_t longest, pith_error *err) {
+pith_status pith__resize_edges(int32_t *new_width, int32_t *new_height, int32_t width, int32_t height, int32_t shortest,
+                               int32_t longest, pith_error *err) {
     bool wide = width > height;
     double small = wide ? height : width, large = wide ? width : height, new_small = shortest, new_large;
     if (shortest && longest && longest <= shortest)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "longest_edge %d must be larger than shortest_edge %d", longest,
-                         shortest);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "longest_edge %d must be larger than shortest_edge %d", longest,
+                          shortest);
     /* The products are whole numbers below 2^53; int() in Python rounds their quotient down. */
     new_large = shortest ? floor(shortest * large / small) : longest;
     if (longest && (!shortest || new_large > longest)) {
@@ -395,7 +396,7 @@ pith_status pith_resize_edges(int32_t *new_width, int32_t *new_height, int32_t w
     }
     if (new_small < 1) new_small = 1;
     if (new_large > PITH_RESIZE_MAX_EDGE)
-        return pith_fail(
+        return pith__fail(
             err, PITH_ERR_ARGUMENT,
             "a picture of %d x %d pixels whose short edge becomes %d would have %.0f pixels along the other; "
             "%d are the most",
@@ -405,7 +406,7 @@ pith_status pith_resize_edges(int32_t *new_width, int32_t *new_height, int32_t w
     return PITH_OK;
 }
 
-pith_crop pith_crop_edge(int32_t size, int32_t wanted) {
-    if (size >= wanted) return (pith_crop){ (size - wanted) / 2, 0, wanted };
-    return (pith_crop){ 0, (wanted - size + 1) / 2, size };
+pith__crop pith__crop_edge(int32_t size, int32_t wanted) {
+    if (size >= wanted) return (pith__crop){ (size - wanted) / 2, 0, wanted };
+    return (pith__crop){ 0, (wanted - size + 1) / 2, size };
 }

@@ -1,5 +1,5 @@
-/* resize_area.c - see resize_area.h. Source of the formulas: resize.cpp of OpenCV's modules/imgproc (computeResizeAreaTab, and the
- * coefficients of INTER_AREA where a picture grows). */
+/* resize_area.c - see resize_area.h. Source of the formulas: resize.cpp of OpenCV's modules/imgproc
+ * (computeResizeAreaTab, and the coefficients of INTER_AREA where a picture grows). */
 #include "images/resize_area.h"
 
 #include <math.h>
@@ -59,15 +59,15 @@ static int32_t area_between(float *weights, int32_t *first, const area_side *s, 
     return part > 0 ? 2 : 1;
 }
 
-static pith_status area_spans(area_span **spans, const area_side *s, int32_t count, bool shrinks, pith_arena *arena,
+static pith_status area_spans(area_span **spans, const area_side *s, int32_t count, bool shrinks, pith__arena *arena,
                               pith_error *err) {
     int32_t (*const weigh)(float *, int32_t *, const area_side *, int32_t) = shrinks ? area_cover : area_between;
-    *spans = pith_arena_array(arena, (size_t)count, sizeof **spans);
-    if (!*spans) return pith_fail_memory(err, (size_t)count * sizeof **spans);
+    *spans = pith__arena_array(arena, (size_t)count, sizeof **spans);
+    if (!*spans) return pith__fail_memory(err, (size_t)count * sizeof **spans);
     for (int32_t i = 0; i < count; i++) {
         int32_t first, whole = weigh(NULL, &first, s, i);
-        float *weights = pith_arena_array(arena, (size_t)whole, sizeof *weights);
-        if (!weights) return pith_fail_memory(err, (size_t)whole * sizeof *weights);
+        float *weights = pith__arena_array(arena, (size_t)whole, sizeof *weights);
+        if (!weights) return pith__fail_memory(err, (size_t)whole * sizeof *weights);
         weigh(weights, &first, s, i);
         const int32_t begin = first < s->from ? s->from : first, end = first + whole > s->to ? s->to : first + whole;
         (*spans)[i] = (area_span){ begin, end > begin ? end - begin : 0, weights + (begin - first) };
@@ -97,8 +97,8 @@ static area_side area_side_of(int64_t begin, int32_t size, int32_t result, int32
                         .to = area_within(picture - begin, size) };
 }
 
-pith_status pith_area_resize(float *pixels, int32_t width, int32_t height, const pith_image *image,
-                             const pith_area_window *w, bool rounded, pith_arena *arena, pith_error *err) {
+pith_status pith__area_resize(float *pixels, int32_t width, int32_t height, const pith_image *image,
+                              const pith__area_window *w, bool rounded, pith__arena *arena, pith_error *err) {
     const area_side across = area_side_of(w->left, w->width, width, image->width),
                     down = area_side_of(w->top, w->height, height, image->height);
     const bool shrinks = across.scale >= 1 && down.scale >= 1;
@@ -106,8 +106,8 @@ pith_status pith_area_resize(float *pixels, int32_t width, int32_t height, const
     area_span *columns, *rows;
     PITH_TRY(area_spans(&columns, &across, width, shrinks, arena, err));
     PITH_TRY(area_spans(&rows, &down, height, shrinks, arena, err));
-    double *row = pith_arena_array(arena, 2 * line, sizeof *row), *sum = row + line;
-    if (!row) return pith_fail_memory(err, 2 * line * sizeof *row);
+    double *row = pith__arena_array(arena, 2 * line, sizeof *row), *sum = row + line;
+    if (!row) return pith__fail_memory(err, 2 * line * sizeof *row);
     for (int32_t y = 0; y < height; y++) {
         memset(sum, 0, line * sizeof *sum);
         for (int32_t i = 0; i < rows[y].count; i++) {

@@ -7,8 +7,8 @@
 
 enum { SUMS_LOW = 11 }; /* binary places of the lower half */
 
-void pith_resize_split(int16_t *halves, const int32_t *weights, int32_t count, int32_t taps) {
-    memset(halves, 0, pith_resize_halves(taps) * sizeof *halves);
+void pith__resize_split(int16_t *halves, const int32_t *weights, int32_t count, int32_t taps) {
+    memset(halves, 0, pith__resize_halves(taps) * sizeof *halves);
     for (int32_t k = 0; k < count; k++) {
         int16_t *block = halves + k / PITH_RESIZE_BLOCK * 2 * PITH_RESIZE_BLOCK + k % PITH_RESIZE_BLOCK;
         int32_t low = weights[k] & ((1 << SUMS_LOW) - 1);
@@ -23,7 +23,7 @@ void pith_resize_split(int16_t *halves, const int32_t *weights, int32_t count, i
 
 #define AVX2 __attribute__((target("avx2")))
 
-bool pith_resize_sums_usable(void) { return pith_cpu_runs(PITH_ISA_avx2); }
+bool pith__resize_sums_usable(void) { return pith__cpu_runs(PITH_ISA_avx2); }
 
 /* Both halves as one sum, rounded; not cut to a byte yet. */
 static inline AVX2 __m256i sums_join(__m256i low, __m256i high) {
@@ -51,7 +51,7 @@ static inline AVX2 void sums_ask(const uint8_t *p, size_t step, int rows) {
 
 /* Four input pixels are in a vector: the first two in the lower half, channel by channel, then the other two. channels
  * is 3 or 4 and rows is 1 or 2; both are constants at every call, so each pair gets a loop of its own. */
-static inline AVX2 void sums_rows(const pith_resize_lines *l, const pith_resize_row *row, int channels, int rows) {
+static inline AVX2 void sums_rows(const pith__resize_lines *l, const pith__resize_row *row, int channels, int rows) {
     /* Each byte becomes 16 bits; -1 is a zero. */
     const __m256i order =
         channels == 3 ? _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, /* the first two */
@@ -59,7 +59,7 @@ static inline AVX2 void sums_rows(const pith_resize_lines *l, const pith_resize_
                       : _mm256_setr_epi8(0, -1, 4, -1, 1, -1, 5, -1, 2, -1, 6, -1, 3, -1, 7, -1, /* the first two */
                                          8, -1, 12, -1, 9, -1, 13, -1, 10, -1, 14, -1, 11, -1, 15, -1);
     const __m256i lows = _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1), highs = _mm256_setr_epi32(2, 2, 2, 2, 3, 3, 3, 3);
-    const size_t step = pith_resize_halves(row->taps), pixel = (size_t)channels;
+    const size_t step = pith__resize_halves(row->taps), pixel = (size_t)channels;
     for (size_t i = 0; i < (size_t)row->width; i++) {
         const int16_t *halves = row->halves + i * step;
         const uint8_t *p = l->from + (size_t)row->first[i] * pixel;
@@ -93,7 +93,7 @@ static inline AVX2 void sums_rows(const pith_resize_lines *l, const pith_resize_
     }
 }
 
-AVX2 void pith_resize_sum_along(const pith_resize_lines *lines, const pith_resize_row *row, int channels) {
+AVX2 void pith__resize_sum_along(const pith__resize_lines *lines, const pith__resize_row *row, int channels) {
     if (channels == 3 && lines->count == 2)
         sums_rows(lines, row, 3, 2);
     else if (channels == 3)
@@ -133,7 +133,7 @@ static inline AVX2 void sums_columns(uint8_t *to, const uint8_t *rows, size_t by
     _mm256_storeu_si256((__m256i *)(void *)to, result);
 }
 
-AVX2 void pith_resize_sum_down(uint8_t *to, const uint8_t *rows, size_t bytes, const int16_t *halves, int32_t count) {
+AVX2 void pith__resize_sum_down(uint8_t *to, const uint8_t *rows, size_t bytes, const int16_t *halves, int32_t count) {
     size_t i = 0;
     for (; i + 32 <= bytes; i += 32) sums_columns(to + i, rows + i, bytes, halves, count);
     if (i < bytes) sums_columns(to + bytes - 32, rows + bytes - 32, bytes, halves, count);
@@ -141,13 +141,13 @@ AVX2 void pith_resize_sum_down(uint8_t *to, const uint8_t *rows, size_t bytes, c
 
 #else
 
-bool pith_resize_sums_usable(void) { return false; }
+bool pith__resize_sums_usable(void) { return false; }
 
-void pith_resize_sum_along(const pith_resize_lines *lines, const pith_resize_row *row, int channels) {
+void pith__resize_sum_along(const pith__resize_lines *lines, const pith__resize_row *row, int channels) {
     (void)lines, (void)row, (void)channels;
 }
 
-void pith_resize_sum_down(uint8_t *to, const uint8_t *rows, size_t bytes, const int16_t *halves, int32_t count) {
+void pith__resize_sum_down(uint8_t *to, const uint8_t *rows, size_t bytes, const int16_t *halves, int32_t count) {
     (void)to, (void)rows, (void)bytes, (void)halves, (void)count;
 }
 

@@ -20,34 +20,34 @@ enum { PITH_RESIZE_BLOCK = 4 };
 enum { PITH_RESIZE_OVERREAD = 32 };
 
 /* Whether this processor has them, and may use them. Otherwise nothing else here may be called. */
-bool pith_resize_sums_usable(void);
+bool pith__resize_sums_usable(void);
 
 /* halves: [blocks of 4, 8] of an output pixel's weights: four lows, then four highs. */
-static inline size_t pith_resize_halves(int32_t taps) {
+static inline size_t pith__resize_halves(int32_t taps) {
     return ((size_t)taps + PITH_RESIZE_BLOCK - 1) / PITH_RESIZE_BLOCK * 2 * PITH_RESIZE_BLOCK;
 }
-void pith_resize_split(int16_t *halves, const int32_t *weights, int32_t count, int32_t taps);
+void pith__resize_split(int16_t *halves, const int32_t *weights, int32_t count, int32_t taps);
 
 /* An output row: pixel i is the sum of its counts[i] weights times the input pixels from first[i] on. */
-typedef struct pith_resize_row {
-    const int16_t *halves; /* [width, pith_resize_halves(taps)] */
+typedef struct pith__resize_row {
+    const int16_t *halves; /* [width, pith__resize_halves(taps)] */
     const int32_t *first, *counts;
     int32_t width, taps;
-} pith_resize_row;
+} pith__resize_row;
 
 /* One or two input rows and their output rows; the steps lead from the first to the second. */
-typedef struct pith_resize_lines {
+typedef struct pith__resize_lines {
     uint8_t *to;
     const uint8_t *from;
     size_t to_step, from_step;
     int count;
-} pith_resize_lines;
+} pith__resize_lines;
 
 /* channels: 3, or 4 for one row. Two rows take less time than twice one row. */
-void pith_resize_sum_along(const pith_resize_lines *lines, const pith_resize_row *row, int channels);
+void pith__resize_sum_along(const pith__resize_lines *lines, const pith__resize_row *row, int channels);
 
 /* to[i]: the sum of the weights times byte i of each of `count` rows, which follow each other in steps of `bytes`.
  * bytes is at least 32. to is none of the rows. */
-void pith_resize_sum_down(uint8_t *to, const uint8_t *rows, size_t bytes, const int16_t *halves, int32_t count);
+void pith__resize_sum_down(uint8_t *to, const uint8_t *rows, size_t bytes, const int16_t *halves, int32_t count);
 
 #endif

@@ -5,103 +5,103 @@
 #include <pthread.h>
 
 #include "base/memory/account.h"
-#include "base/os/busy_time.h"
 #include "base/optional_part.h"
+#include "base/os/busy_time.h"
 #include "base/os/file.h"
 #include "base/os/system_memory.h"
+#include "engine/opt/pass.h"
+#include "engine/runtime/runtime.h"
 #include "formats/compiled/compiled.h"
 #include "formats/compiled/weights.h"
-#include "models/tasks/labels.h"
-#include "models/modules/late_interaction.h"
 #include "models/lexical/word_models.h"
+#include "models/modules/late_interaction.h"
+#include "models/tasks/labels.h"
 #include "models/texts/text_view.h"
-#include "engine/opt/pass.h"
 #include "pith/session.h"
-#include "engine/runtime/runtime.h"
 
 /* The number of nodes with this operator in the file, before functions are inlined. */
-typedef struct pith_op_count {
+typedef struct pith__op_count {
     pith_str domain, op_type;
     size_t count;
-} pith_op_count;
+} pith__op_count;
 
 /* How the model came to its runtime. */
-typedef struct pith_engine {
+typedef struct pith__engine {
     pith_runtime_options options; /* in model->arena */
     const char *requested, *reason;
     size_t file_outputs; /* outputs of the graph as it was read; with PITH_OPEN_INNER those of the file */
     const pith_str *file_names;
     pith_str inner; /* the file with the outputs of PITH_OPEN_INNER, for a runtime that runs files; data NULL: none */
     bool is_auto, fallback;
-} pith_engine;
+} pith__engine;
 
 /* The part of the library that makes a model embed text (open_texts.c); NULL in builds without it. */
-typedef struct pith_text_part {
+typedef struct pith__text_part {
     /* What a compiled file holds besides graph and settings. */
-    pith_status (*load)(pith_model *m, const pith_weights_in *weights, pith_error *err);
+    pith_status (*load)(pith_model *m, const pith__weights_in *weights, pith_error *err);
     pith_status (*open)(pith_model *m, pith_error *err); /* tokenizer and encoder, when the graph is ready */
     void (*close)(pith_model *m);
-} pith_text_part;
+} pith__text_part;
 
 /* Its half for models that are not compiled (open_text_modules.c); NULL in builds without one of the two. */
-typedef struct pith_text_modules_part {
+typedef struct pith__text_modules_part {
     pith_status (*modules)(pith_model *m, pith_error *err); /* of a directory */
     /* Sets *output to the index of the output that dense vectors are made from; -1 if there is none. Appends the
      * modules that work on vectors of tokens to the graph, which is one of the model's, with its types inferred;
      * *output is then the output that they add. A graph of BM42 gets the output that its head reads, too. */
-    pith_status (*output)(int *output, const pith_model *m, pith_graph *graph, pith_error *err);
+    pith_status (*output)(int *output, const pith_model *m, pith__graph *graph, pith_error *err);
     pith_status (*rows)(pith_model *m, pith_error *err);      /* the output that becomes vectors, before passes run */
     pith_status (*tokenizer)(pith_model *m, pith_error *err); /* and what else the directory says of texts */
     pith_status (*note)(pith_model *m, pith_error *err);      /* what was decided about texts, when all is known */
     pith_status (*tell)(pith_model *m, pith_error *err);      /* for PITH_OPEN_DESCRIBE, where there is no encoder */
-} pith_text_modules_part;
+} pith__text_modules_part;
 
 struct pith_model {
-    pith_account account;
+    pith__account account;
     pith_log log;
-    pith_busy busy;
-    pith_memory_gauge gauge;
+    pith__busy busy;
+    pith__memory_gauge gauge;
     pith_open_options options; /* allocator and log point to the members above; stop_after and input_shapes are dropped
                                   after opening */
-    pith_arena arena;          /* graphs, tokenizer and all else that is made at open */
-    pith_files files;
+    pith__arena arena;         /* graphs, tokenizer and all else that is made at open */
+    pith__files files;
     pith_str path, dir; /* the path that was opened; the directory with its small files (data NULL: none) */
-    const struct pith_reader *reader; /* the reader, and its source: */
+    const struct pith__reader *reader; /* the reader, and its source: */
     pith_str source_bytes;
     const char *source_folder;
-    pith_compiled compiled;   /* writer is NULL unless the model is a compiled file */
+    pith__compiled compiled;  /* writer is NULL unless the model is a compiled file */
     pith_str tokenizer_bytes; /* of a file that is model and tokenizer; data NULL: none */
     bool from_safetensors;
-    const char *weights_file;        /* of from_safetensors; NULL: the first that is there */
-    const struct pith_head *cascade; /* the detector whose networks are files of the directory or routes of the compiled
-                                        file; NULL: none */
-    pith_str *cascade_files;         /* [networks] paths; the first is that of graph; NULL: a compiled file */
-    uint32_t network;                /* which of them this model is, in a compiled file */
-    pith_graph *graph;               /* optimised */
-    const pith_runtime *runtime;
-    pith_device_list devices;
-    pith_engine engine;
+    const char *weights_file;         /* of from_safetensors; NULL: the first that is there */
+    const struct pith__head *cascade; /* the detector whose networks are files of the directory or routes of the
+                                        compiled file; NULL: none */
+    pith_str *cascade_files;          /* [networks] paths; the first is that of graph; NULL: a compiled file */
+    uint32_t network;                 /* which of them this model is, in a compiled file */
+    pith__graph *graph;               /* optimised */
+    const pith__runtime *runtime;
+    pith__device_list devices;
+    pith__engine engine;
     pith_tokenizer *tokenizer; /* NULL: none */
-    pith_modules modules;
+    pith__modules modules;
     bool modules_read; /* or tried */
-    pith_hf_labels labels;
-    pith_hf_late late;
-    pith_hybrid hybrid; /* of BM42 and miniCOIL; kind 0: none */
-    const pith_text_part *texts;
-    const pith_text_modules_part *text_modules;
-    pith_text_view text; /* of the output that dense vectors are made from, if there is one */
-    pith_error no_text;  /* why text has no encoder */
+    pith__hf_labels labels;
+    pith__hf_late late;
+    pith__hybrid hybrid; /* of BM42 and miniCOIL; kind 0: none */
+    const pith__text_part *texts;
+    const pith__text_modules_part *text_modules;
+    pith__text_view text; /* of the output that dense vectors are made from, if there is one */
+    pith_error no_text;   /* why text has no encoder */
     pith_port *inputs, *outputs;
-    const pith_opt_limits *limits; /* valid while the model is opened; NULL: every pass may run */
-    bool no_ragged;                /* packed texts gave other results when that was checked */
-    pith_report report;            /* with PITH_OPEN_DESCRIBE only, like the operator counts below */
-    pith_op_count *ops;
+    const pith__opt_limits *limits; /* valid while the model is opened; NULL: every pass may run */
+    bool no_ragged;                 /* packed texts gave other results when that was checked */
+    pith__report report;            /* with PITH_OPEN_DESCRIBE only, like the operator counts below */
+    pith__op_count *ops;
     size_t op_count;
 
-    pthread_mutex_t view_lock;             /* guards views, pictures and detection */
-    pith_text_view *views;                 /* of other outputs */
-    struct pith_picture_view *pictures[2]; /* pooled by the model, and as rows; NULL: not made */
-    struct pith_detection *detection;      /* NULL: not made */
+    pthread_mutex_t view_lock;              /* guards views, pictures and detection */
+    pith__text_view *views;                 /* of other outputs */
+    struct pith__picture_view *pictures[2]; /* pooled by the model, and as rows; NULL: not made */
+    struct pith__detection *detection;      /* NULL: not made */
     /* Free what was opened or made; NULL: it was not. */
     void (*close_files)(pith_model *m);
     void (*close_pictures)(pith_model *m);
@@ -110,40 +110,40 @@ struct pith_model {
     atomic_size_t pooled_idle; /* sessions that wait in pools of the caller */
 
     pthread_mutex_t lock; /* guards the members below, which are made on first use */
-    pith_arena program_arena;
-    pith_program program; /* of graph */
+    pith__arena program_arena;
+    pith__program program; /* of graph */
 };
 
 /* Opens a program of a graph of the model, with its runtime and on its devices. */
-pith_status pith_model_open_program(pith_program *program, const pith_model *model, pith_graph *graph,
-                                    pith_arena *arena, pith_error *err);
+pith_status pith__model_open_program(pith__program *program, const pith_model *model, pith__graph *graph,
+                                     pith__arena *arena, pith_error *err);
 /* Returns the program of model->graph; makes it on first use. Thread-safe. */
-pith_status pith_model_program(const pith_program **program, const pith_model *model, pith_error *err);
+pith_status pith__model_program(const pith__program **program, const pith_model *model, pith_error *err);
 /* Returns its plan. PITH_ERR_UNSUPPORTED if the model is run by another runtime than the builtin one. Thread-safe. */
-pith_status pith_model_plan(const pith_plan **plan, const pith_model *model, pith_error *err);
+pith_status pith__model_plan(const pith__plan **plan, const pith_model *model, pith_error *err);
 
 /* Returns an optimiser for a graph of the model, set up by the model's options. */
-pith_opt pith_model_optimizer(const pith_model *model, pith_graph *graph, pith_error *err);
+pith__opt pith__model_optimizer(const pith_model *model, pith__graph *graph, pith_error *err);
 
 /* Returns the executor options of the model's sessions and of its encoder. */
-pith_executor_options pith_model_executor_options(const pith_model *model);
+pith__executor_options pith__model_executor_options(const pith_model *model);
 
 /* Describes values of the model's graph, in model->arena. */
-pith_status pith_model_make_ports(pith_port **ports, pith_model *model, pith_value *const *values, size_t count,
-                                  pith_error *err);
+pith_status pith__model_make_ports(pith_port **ports, pith_model *model, pith__value *const *values, size_t count,
+                                   pith_error *err);
 
 /* Gives inputs the shapes of options.input_shapes. Call it after the graph was read and before types are inferred. */
-pith_status pith_model_fix_inputs(pith_model *model, pith_error *err);
+pith_status pith__model_fix_inputs(pith_model *model, pith_error *err);
 
 /* Compares a tensor with the shape that the file declares for its input. A difference is an error with strict shapes;
  * else it is a warning, once as long as *warned is kept. */
-pith_status pith_model_check_input(const pith_model *model, size_t input, const pith_tensor *tensor, bool *warned,
-                                   pith_error *err);
+pith_status pith__model_check_input(const pith_model *model, size_t input, const pith_tensor *tensor, bool *warned,
+                                    pith_error *err);
 
 /* A message of the model without the path of its directory in front: what is saved does not depend on where it was. */
-pith_str pith_model_reason(const pith_model *model, const char *message);
+pith_str pith__model_reason(const pith_model *model, const char *message);
 
 /* Counts the operators of a graph into model->ops, sorted by domain and name. */
-pith_status pith_model_count_ops(pith_model *model, const pith_graph *graph, pith_error *err);
+pith_status pith__model_count_ops(pith_model *model, const pith__graph *graph, pith_error *err);
 
 #endif

@@ -5,8 +5,8 @@
 
 #include "base/caller_options.h"
 #include "base/checked.h"
-#include "base/os/cpu.h"
 #include "base/error.h"
+#include "base/os/cpu.h"
 #include "base/os/threads.h"
 #include "search/search.h"
 
@@ -21,14 +21,14 @@ enum { CALL_RESCORE = 4, CALL_DOCUMENTS = 16 /* of a block of the scan */ };
 typedef struct search_call {
     const pith_search_index *index;
     pith_search_options options;
-    pith_arena *arena;
+    pith__arena *arena;
     int threads;
     size_t items, k, candidates; /* k: hits that there are; candidates: of the first pass, 0: there is none */
     pith_hit *hits;              /* where the results of the block go */
     size_t stride;               /* hits of a query, as the caller wants them */
 } search_call;
 
-static void call_put_hits(pith_hit *hits, size_t k, const pith_top *top, int metric) {
+static void call_put_hits(pith_hit *hits, size_t k, const pith__top *top, int metric) {
     for (size_t i = 0; i < k; i++) {
         if (i >= top->count) {
             hits[i] = (pith_hit){ -1, NAN };
@@ -41,73 +41,73 @@ static void call_put_hits(pith_hit *hits, size_t k, const pith_top *top, int met
 
 /* ---- exact, and the first pass ---- */
 
-static void call_score_exact(pith_search_room *room, pith_search_room *inner, const pith_search_scan *scan, size_t item,
-                             size_t n) {
+static void call_score_exact(pith__search_room *room, pith__search_room *inner, const pith__search_scan *scan,
+                             size_t item, size_t n) {
     (void)inner;
-    pith_search_score(room, scan->index, scan->queries, item, n);
+    pith__search_score(room, scan->index, scan->queries, item, n);
 }
 
-static void call_score_quick(pith_search_room *room, pith_search_room *inner, const pith_search_scan *scan, size_t item,
-                             size_t n) {
+static void call_score_quick(pith__search_room *room, pith__search_room *inner, const pith__search_scan *scan,
+                             size_t item, size_t n) {
     (void)inner;
-    pith_search_quick(room, scan->index, scan->queries, item, n);
+    pith__search_quick(room, scan->index, scan->queries, item, n);
 }
 
 typedef struct rescore_job {
     const search_call *call;
-    const pith_search_queries *queries;
-    const pith_top *candidates;
-    pith_search_room *rooms; /* [threads], for one score each */
-    pith_hit *kept;          /* [queries][k] */
+    const pith__search_queries *queries;
+    const pith__top *candidates;
+    pith__search_room *rooms; /* [threads], for one score each */
+    pith_hit *kept;           /* [queries][k] */
 } rescore_job;
 
 static void rescore_task(void *context, size_t part, int worker) {
     const rescore_job *j = context;
     const search_call *c = j->call;
-    pith_search_queries q = pith_search_query(c->index, j->queries, part);
-    pith_search_room *room = &j->rooms[worker];
-    const pith_top *from = &j->candidates[part];
-    pith_top best = { .hits = j->kept + part * c->k, .k = c->k };
+    pith__search_queries q = pith__search_query(c->index, j->queries, part);
+    pith__search_room *room = &j->rooms[worker];
+    const pith__top *from = &j->candidates[part];
+    pith__top best = { .hits = j->kept + part * c->k, .k = c->k };
     for (size_t i = 0; i < from->count; i++) {
-        pith_search_score(room, c->index, &q, (size_t)from->hits[i].index, 1);
-        pith_top_offer(&best, from->hits[i].index, room->scores[0]);
+        pith__search_score(room, c->index, &q, (size_t)from->hits[i].index, 1);
+        pith__top_offer(&best, from->hits[i].index, room->scores[0]);
     }
-    pith_top_sort(&best);
+    pith__top_sort(&best);
     call_put_hits(c->hits + part * c->stride, c->stride, &best, c->index->metric);
 }
 
-static pith_status call_rescore(const search_call *c, const pith_search_queries *queries, const pith_top *candidates,
+static pith_status call_rescore(const search_call *c, const pith__search_queries *queries, const pith__top *candidates,
                                 pith_error *err) {
     rescore_job j = { .call = c, .queries = queries, .candidates = candidates };
     const size_t threads = (size_t)c->threads < queries->count ? (size_t)c->threads : queries->count;
-    j.rooms = pith_arena_array(c->arena, threads, sizeof *j.rooms);
-    j.kept = pith_arena_array(c->arena, queries->count * c->k, sizeof *j.kept);
+    j.rooms = pith__arena_array(c->arena, threads, sizeof *j.rooms);
+    j.kept = pith__arena_array(c->arena, queries->count * c->k, sizeof *j.kept);
     bool good = j.rooms && j.kept;
-    for (size_t i = 0; good && i < threads; i++) good = pith_search_room_get(&j.rooms[i], c->arena, 1, 1);
+    for (size_t i = 0; good && i < threads; i++) good = pith__search_room_get(&j.rooms[i], c->arena, 1, 1);
     if (!good)
-        return pith_fail(err, PITH_ERR_MEMORY, "out of memory for the candidates of %zu queries", queries->count);
-    pith_threads_run(rescore_task, &j, queries->count, (int)threads);
+        return pith__fail(err, PITH_ERR_MEMORY, "out of memory for the candidates of %zu queries", queries->count);
+    pith__threads_run(rescore_task, &j, queries->count, (int)threads);
     return PITH_OK;
 }
 
 static pith_status call_block(const search_call *c, const float *rows, size_t count, bool quick, pith_error *err) {
     const pith_search_index *x = c->index;
     const size_t row_bytes = quick ? x->copy.row_bytes : x->row_bytes;
-    pith_search_queries queries;
-    PITH_TRY(pith_search_prepare(&queries, c->arena, x, rows, count, quick, err));
-    pith_top *tops = pith_arena_array(c->arena, count, sizeof *tops);
-    if (!tops) return pith_fail_memory(err, count * sizeof *tops);
-    const pith_search_scan scan = { .index = x,
-                                    .queries = &queries,
-                                    .score = quick ? call_score_quick : call_score_exact,
-                                    .items = c->items,
-                                    .block = pith_search_block(row_bytes),
-                                    .lists = count,
-                                    .item_bytes = row_bytes,
-                                    .k = quick ? c->candidates : c->k,
-                                    .threads = c->threads,
-                                    .cancel = c->options.cancel };
-    PITH_TRY(pith_search_scan_run(tops, c->arena, &scan, err));
+    pith__search_queries queries;
+    PITH_TRY(pith__search_prepare(&queries, c->arena, x, rows, count, quick, err));
+    pith__top *tops = pith__arena_array(c->arena, count, sizeof *tops);
+    if (!tops) return pith__fail_memory(err, count * sizeof *tops);
+    const pith__search_scan scan = { .index = x,
+                                     .queries = &queries,
+                                     .score = quick ? call_score_quick : call_score_exact,
+                                     .items = c->items,
+                                     .block = pith__search_block(row_bytes),
+                                     .lists = count,
+                                     .item_bytes = row_bytes,
+                                     .k = quick ? c->candidates : c->k,
+                                     .threads = c->threads,
+                                     .cancel = c->options.cancel };
+    PITH_TRY(pith__search_scan_run(tops, c->arena, &scan, err));
     if (quick) return call_rescore(c, &queries, tops, err);
     for (size_t i = 0; i < count; i++) call_put_hits(c->hits + i * c->stride, c->stride, &tops[i], x->metric);
     return PITH_OK;
@@ -138,7 +138,7 @@ static pith_status call_rows(search_call *c, const float *queries, size_t count,
         n = call_block_size(c, rows, count - at, &quick);
         PITH_TRY(call_block(c, rows, n, quick, err));
         c->hits += n * c->stride;
-        pith_arena_reset(c->arena);
+        pith__arena_reset(c->arena);
     }
     return PITH_OK;
 }
@@ -147,22 +147,22 @@ static pith_status call_rows(search_call *c, const float *queries, size_t count,
 
 static pith_status call_document_query(const search_call *c, const float *rows, size_t count, pith_error *err) {
     const pith_search_index *x = c->index;
-    pith_search_queries queries;
-    pith_top top;
-    PITH_TRY(pith_search_prepare(&queries, c->arena, x, rows, count, false, err));
-    const pith_search_scan scan = { .index = x,
-                                    .queries = &queries,
-                                    .score = pith_search_maxsim,
-                                    .items = c->items,
-                                    .block = CALL_DOCUMENTS,
-                                    .lists = 1,
-                                    .inner_queries = PITH_SEARCH_MAXSIM_ROWS,
-                                    .inner_block = PITH_SEARCH_MAXSIM_ROWS,
-                                    .item_bytes = x->count * x->row_bytes / x->documents,
-                                    .k = c->k,
-                                    .threads = c->threads,
-                                    .cancel = c->options.cancel };
-    PITH_TRY(pith_search_scan_run(&top, c->arena, &scan, err));
+    pith__search_queries queries;
+    pith__top top;
+    PITH_TRY(pith__search_prepare(&queries, c->arena, x, rows, count, false, err));
+    const pith__search_scan scan = { .index = x,
+                                     .queries = &queries,
+                                     .score = pith__search_maxsim,
+                                     .items = c->items,
+                                     .block = CALL_DOCUMENTS,
+                                     .lists = 1,
+                                     .inner_queries = PITH_SEARCH_MAXSIM_ROWS,
+                                     .inner_block = PITH_SEARCH_MAXSIM_ROWS,
+                                     .item_bytes = x->count * x->row_bytes / x->documents,
+                                     .k = c->k,
+                                     .threads = c->threads,
+                                     .cancel = c->options.cancel };
+    PITH_TRY(pith__search_scan_run(&top, c->arena, &scan, err));
     call_put_hits(c->hits, c->stride, &top, x->metric);
     return PITH_OK;
 }
@@ -172,7 +172,7 @@ static pith_status call_documents(search_call *c, const float *queries, size_t c
     for (size_t i = 0; i < count; i++, c->hits += c->stride) {
         const size_t begin = offsets ? offsets[i] : i, end = offsets ? offsets[i + 1] : i + 1;
         PITH_TRY(call_document_query(c, queries + begin * c->index->dim, end - begin, err));
-        pith_arena_reset(c->arena);
+        pith__arena_reset(c->arena);
     }
     return PITH_OK;
 }
@@ -182,42 +182,42 @@ static pith_status call_documents(search_call *c, const float *queries, size_t c
 static pith_status call_check(const pith_search_index *x, const pith_search_options *o, const float *queries,
                               size_t count, size_t k, pith_error *err) {
     size_t last = count, bytes;
-    PITH_TRY(pith_threads_check(o->threads, err));
-    if (o->rescore < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "rescore must not be negative");
+    PITH_TRY(pith__threads_check(o->threads, err));
+    if (o->rescore < 0) return pith__fail(err, PITH_ERR_ARGUMENT, "rescore must not be negative");
     if (o->query_offsets && x->metric != PITH_METRIC_MAXSIM)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "query_offsets are for the metric maxsim only");
-    if (pith_mul_overflows(count, k, &bytes) || pith_mul_overflows(bytes, sizeof(pith_hit), &bytes))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "%zu hits of %zu queries are larger than memory", k, count);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "query_offsets are for the metric maxsim only");
+    if (pith__mul_overflows(count, k, &bytes) || pith__mul_overflows(bytes, sizeof(pith_hit), &bytes))
+        return pith__fail(err, PITH_ERR_ARGUMENT, "%zu hits of %zu queries are larger than memory", k, count);
     for (size_t i = 0; o->query_offsets && i < count; i++) {
         last = o->query_offsets[i + 1];
         if (last < o->query_offsets[i])
-            return pith_fail(err, PITH_ERR_ARGUMENT, "query_offsets[%zu] is less than the one before it", i + 1);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "query_offsets[%zu] is less than the one before it", i + 1);
     }
-    if (pith_mul_overflows(last, x->dim * sizeof(float), &bytes))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "%zu queries of dim %zu are larger than memory", last, x->dim);
-    if (last && !queries) return pith_fail(err, PITH_ERR_ARGUMENT, "queries is NULL");
+    if (pith__mul_overflows(last, x->dim * sizeof(float), &bytes))
+        return pith__fail(err, PITH_ERR_ARGUMENT, "%zu queries of dim %zu are larger than memory", last, x->dim);
+    if (last && !queries) return pith__fail(err, PITH_ERR_ARGUMENT, "queries is NULL");
     return PITH_OK;
 }
 
-pith_status pith_search_run(pith_hit *hits, const pith_search_index *index, const float *queries, size_t count,
-                            size_t k, const pith_search_options *options, pith_error *err) {
+pith_status pith__search_run(pith_hit *hits, const pith_search_index *index, const float *queries, size_t count,
+                             size_t k, const pith_search_options *options, pith_error *err) {
     search_call c = { .index = index, .options = PITH_SEARCH_OPTIONS_INIT, .hits = hits, .stride = k };
     PITH_TAKE_OPTIONS(c.options, options, err);
     PITH_TRY(call_check(index, &c.options, queries, count, k, err));
-    c.items = pith_search_index_items(index);
+    c.items = pith__search_index_items(index);
     c.k = k < c.items ? k : c.items;
-    c.threads = c.options.threads ? c.options.threads : pith_cpu_get()->threads;
+    c.threads = c.options.threads ? c.options.threads : pith__cpu_get()->threads;
     if (!c.k) {
         for (size_t i = 0; i < count * k; i++) hits[i] = (pith_hit){ -1, NAN };
         return PITH_OK;
     }
     const size_t rescore = c.options.rescore ? (size_t)c.options.rescore : CALL_RESCORE;
     if (index->first_pass && !c.options.exact && c.k <= c.items / rescore) c.candidates = c.k * rescore;
-    pith_arena arena;
-    pith_arena_init(&arena, &index->allocator);
+    pith__arena arena;
+    pith__arena_init(&arena, &index->allocator);
     c.arena = &arena;
     pith_status status = index->metric == PITH_METRIC_MAXSIM ? call_documents(&c, queries, count, err)
                                                              : call_rows(&c, queries, count, err);
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     return status;
 }

@@ -16,29 +16,29 @@ enum { COPY_ROWS = 512 };
 
 static void *copy_alloc(pith_search_index *x, size_t count, size_t size) {
     size_t bytes;
-    if (pith_mul_overflows(count, size, &bytes) || bytes > SIZE_MAX / 2) return NULL;
-    void *memory = pith_memory_alloc(&x->allocator, bytes, 64);
+    if (pith__mul_overflows(count, size, &bytes) || bytes > SIZE_MAX / 2) return NULL;
+    void *memory = pith__memory_alloc(&x->allocator, bytes, 64);
     if (memory) x->bytes += bytes;
     return memory;
 }
 
-void pith_search_copy_free(pith_search_index *index) {
-    pith_memory_free(&index->allocator, index->copy.rows);
-    pith_memory_free(&index->allocator, index->copy.factors);
-    pith_memory_free(&index->allocator, index->copy.shifts);
-    index->copy = (pith_search_copy){ 0 };
+void pith__search_copy_free(pith_search_index *index) {
+    pith__memory_free(&index->allocator, index->copy.rows);
+    pith__memory_free(&index->allocator, index->copy.factors);
+    pith__memory_free(&index->allocator, index->copy.shifts);
+    index->copy = (pith__search_copy){ 0 };
 }
 
 static float copy_round_int8(int8_t *to, const pith_search_index *x, const float *row) {
-    const pith_isa isa = pith_cpu_get()->isa;
+    const pith__isa isa = pith__cpu_get()->isa;
     float low = 0, high = 0, sumsq;
     memset(to, 0, x->copy.row_bytes);
-    PITH_KERNEL_FIND(pith_range_fn, "range", PITH_F32, isa)(row, x->dim, &low, &high);
-    PITH_KERNEL_FIND(pith_scores_fn, "scores_sumsq", PITH_F32, isa)
-    (&(pith_scores){ .rows = row, .row_count = 1, .dim = x->dim, .scores = &sumsq });
+    PITH_KERNEL_FIND(pith__range_fn, "range", PITH_F32, isa)(row, x->dim, &low, &high);
+    PITH_KERNEL_FIND(pith__scores_fn, "scores_sumsq", PITH_F32, isa)
+    (&(pith__scores){ .rows = row, .row_count = 1, .dim = x->dim, .scores = &sumsq });
     const float most = high > -low ? high : -low;
     if (isnan(sumsq) || most > FLT_MAX) return NAN;
-    if (most > 0) PITH_KERNEL_FIND(pith_quantize_fn, "quantize", PITH_U8, isa)
+    if (most > 0) PITH_KERNEL_FIND(pith__quantize_fn, "quantize", PITH_U8, isa)
     (row, (uint8_t *)to, x->dim, most / 127, -127, 127, 0);
     return most / 127;
 }
@@ -48,7 +48,7 @@ static void copy_round_bits(uint8_t *to, const pith_search_index *x, const float
     for (size_t i = 0; i < x->dim; i++) to[i / 8] |= (uint8_t)((row[i] > 0) << i % 8);
 }
 
-float pith_search_round(void *to, const pith_search_index *index, const float *x) {
+float pith__search_round(void *to, const pith_search_index *index, const float *x) {
     if (index->first_pass == PITH_FIRST_PASS_INT8) return copy_round_int8(to, index, x);
     copy_round_bits(to, index, x);
     return 1;
@@ -61,12 +61,12 @@ typedef struct copy_job {
 } copy_job;
 
 static void copy_one(pith_search_index *x, size_t row, const float *values) {
-    const float scale = pith_search_round((char *)x->copy.rows + row * x->copy.row_bytes, x, values);
+    const float scale = pith__search_round((char *)x->copy.rows + row * x->copy.row_bytes, x, values);
     if (!x->copy.factors) return;
     float sumsq;
-    PITH_KERNEL_FIND(pith_scores_fn, "scores_sumsq", PITH_F32, pith_cpu_get()->isa)
-    (&(pith_scores){ .rows = values, .row_count = 1, .dim = x->dim, .scores = &sumsq });
-    x->copy.factors[row] = x->metric == PITH_METRIC_COSINE ? scale * pith_search_unit(sumsq)
+    PITH_KERNEL_FIND(pith__scores_fn, "scores_sumsq", PITH_F32, pith__cpu_get()->isa)
+    (&(pith__scores){ .rows = values, .row_count = 1, .dim = x->dim, .scores = &sumsq });
+    x->copy.factors[row] = x->metric == PITH_METRIC_COSINE ? scale * pith__search_unit(sumsq)
                            : x->metric == PITH_METRIC_L2   ? 2 * scale
                                                            : scale;
     if (x->copy.shifts) x->copy.shifts[row] = -sumsq;
@@ -76,37 +76,37 @@ static void copy_task(void *context, size_t part, int worker) {
     const copy_job *j = context;
     pith_search_index *x = j->index;
     const size_t begin = part * COPY_ROWS, end = x->count - begin < COPY_ROWS ? x->count : begin + COPY_ROWS;
-    if (pith_is_cancelled(j->cancel)) return;
+    if (pith__is_cancelled(j->cancel)) return;
     for (size_t row = begin; row < end; row++) {
         const void *values = x->rows + row * x->row_bytes;
         if (x->dtype == PITH_F16) {
             float *wide = j->wide + (size_t)worker * x->dim;
-            PITH_KERNEL_FIND(pith_widen_f16_fn, "widen", PITH_F16, pith_cpu_get()->isa)(values, wide, x->dim);
+            PITH_KERNEL_FIND(pith__widen_f16_fn, "widen", PITH_F16, pith__cpu_get()->isa)(values, wide, x->dim);
             values = wide;
         }
         copy_one(x, row, values);
     }
 }
 
-pith_status pith_search_copy_make(pith_search_index *index, int threads, const volatile int *cancel, pith_error *err) {
+pith_status pith__search_copy_make(pith_search_index *index, int threads, const volatile int *cancel, pith_error *err) {
     const bool int8 = index->first_pass == PITH_FIRST_PASS_INT8;
     const size_t count = index->count, parts = count / COPY_ROWS + (count % COPY_ROWS != 0);
-    pith_search_copy *copy = &index->copy;
+    pith__search_copy *copy = &index->copy;
     copy->row_bytes = int8 ? (index->dim + 31) / 32 * 32 : (index->dim + 63) / 64 * 8;
     copy->rows = copy_alloc(index, count, copy->row_bytes);
-    if (!copy->rows) return pith_fail(err, PITH_ERR_MEMORY, "out of memory for the copy of the first pass");
+    if (!copy->rows) return pith__fail(err, PITH_ERR_MEMORY, "out of memory for the copy of the first pass");
     if (int8) copy->factors = copy_alloc(index, count, sizeof *copy->factors);
     if (int8 && index->metric == PITH_METRIC_L2) copy->shifts = copy_alloc(index, count, sizeof *copy->shifts);
     if (int8 && (!copy->factors || (index->metric == PITH_METRIC_L2 && !copy->shifts)))
-        return pith_fail(err, PITH_ERR_MEMORY, "out of memory for the scales of the first pass");
+        return pith__fail(err, PITH_ERR_MEMORY, "out of memory for the scales of the first pass");
     if ((size_t)threads > parts) threads = parts ? (int)parts : 1;
-    pith_arena arena;
-    pith_arena_init(&arena, &index->allocator);
+    pith__arena arena;
+    pith__arena_init(&arena, &index->allocator);
     copy_job j = { .index = index, .cancel = cancel };
-    j.wide = pith_arena_array(&arena, index->dtype == PITH_F16 ? (size_t)threads : 0, index->dim * sizeof(float));
-    if (j.wide) pith_threads_run(copy_task, &j, parts, threads);
+    j.wide = pith__arena_array(&arena, index->dtype == PITH_F16 ? (size_t)threads : 0, index->dim * sizeof(float));
+    if (j.wide) pith__threads_run(copy_task, &j, parts, threads);
     const bool done = j.wide != NULL;
-    pith_arena_free(&arena);
-    if (!done) return pith_fail(err, PITH_ERR_MEMORY, "out of memory for the copy of the first pass");
-    return pith_is_cancelled(cancel) ? pith_fail(err, PITH_ERR_CANCELLED, "cancelled") : PITH_OK;
+    pith__arena_free(&arena);
+    if (!done) return pith__fail(err, PITH_ERR_MEMORY, "out of memory for the copy of the first pass");
+    return pith__is_cancelled(cancel) ? pith__fail(err, PITH_ERR_CANCELLED, "cancelled") : PITH_OK;
 }

@@ -4,8 +4,8 @@
 
 #include "base/caller_options.h"
 #include "base/checked.h"
-#include "base/os/cpu.h"
 #include "base/error.h"
+#include "base/os/cpu.h"
 #include "base/os/threads.h"
 #include "engine/kernels/small_floats.h"
 #include "search/search.h"
@@ -23,97 +23,98 @@ static size_t index_element(int dtype) {
 
 static pith_status index_check_options(const pith_search_index_options *o, pith_error *err) {
     if (o->metric < PITH_METRIC_COSINE || o->metric > PITH_METRIC_MAXSIM)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "there is no metric %d", (int)o->metric);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "there is no metric %d", (int)o->metric);
     if (!index_element(o->dtype))
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "rows of dtype %d cannot be searched: float32, float16, int8 and uint8 can", (int)o->dtype);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "rows of dtype %d cannot be searched: float32, float16, int8 and uint8 can", (int)o->dtype);
     if ((o->bits != 0 && o->bits != 1) || (o->bits && o->dtype != PITH_U8))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "bits must be 0, or 1 with rows of uint8");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "bits must be 0, or 1 with rows of uint8");
     if (o->first_pass < PITH_FIRST_PASS_NONE || o->first_pass > PITH_FIRST_PASS_BINARY)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "there is no first pass %d", (int)o->first_pass);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "there is no first pass %d", (int)o->first_pass);
     if (o->first_pass && (o->metric == PITH_METRIC_MAXSIM || (o->dtype != PITH_F32 && o->dtype != PITH_F16)))
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "a first pass is for rows of float32 and float16, with the metrics cosine, dot and l2");
-    PITH_TRY(pith_threads_check(o->threads, err));
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "a first pass is for rows of float32 and float16, with the metrics cosine, dot and l2");
+    PITH_TRY(pith__threads_check(o->threads, err));
     if ((o->metric == PITH_METRIC_MAXSIM) != (o->offsets != NULL))
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         o->offsets ? "offsets are for the metric maxsim only"
-                                    : "the metric maxsim needs the offsets of documents");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          o->offsets ? "offsets are for the metric maxsim only"
+                                     : "the metric maxsim needs the offsets of documents");
     return PITH_OK;
 }
 
 static pith_status index_check_rows(size_t *row_bytes, const void *rows, size_t count, size_t dim,
                                     const pith_search_index_options *o, pith_error *err) {
     size_t least, all;
-    if (dim == 0 || dim > INT32_MAX) return pith_fail(err, PITH_ERR_ARGUMENT, "dim %zu is not 1 to 2147483647", dim);
+    if (dim == 0 || dim > INT32_MAX) return pith__fail(err, PITH_ERR_ARGUMENT, "dim %zu is not 1 to 2147483647", dim);
     if (o->first_pass == PITH_FIRST_PASS_INT8 && dim > PITH_SEARCH_INT8_DIM_MAX)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "dim %zu is too large for a first pass of int8, which takes up to %zu",
-                         dim, PITH_SEARCH_INT8_DIM_MAX);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "dim %zu is too large for a first pass of int8, which takes up to %zu", dim,
+                          PITH_SEARCH_INT8_DIM_MAX);
     const size_t element = index_element(o->dtype);
     if (o->bits)
         least = (dim + 7) / 8;
-    else if (pith_mul_overflows(dim, element, &least))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "dim %zu is too large", dim);
+    else if (pith__mul_overflows(dim, element, &least))
+        return pith__fail(err, PITH_ERR_ARGUMENT, "dim %zu is too large", dim);
     *row_bytes = o->row_bytes ? o->row_bytes : least;
     if (*row_bytes < least)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "row_bytes is %zu, but a row has %zu bytes", *row_bytes, least);
-    if (pith_mul_overflows(*row_bytes, count, &all) || all > PTRDIFF_MAX || count > INT64_MAX)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "%zu rows of %zu bytes are larger than memory", count, *row_bytes);
-    if (count && !rows) return pith_fail(err, PITH_ERR_ARGUMENT, "rows is NULL");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "row_bytes is %zu, but a row has %zu bytes", *row_bytes, least);
+    if (pith__mul_overflows(*row_bytes, count, &all) || all > PTRDIFF_MAX || count > INT64_MAX)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "%zu rows of %zu bytes are larger than memory", count, *row_bytes);
+    if (count && !rows) return pith__fail(err, PITH_ERR_ARGUMENT, "rows is NULL");
     if (count && ((uintptr_t)rows % element || *row_bytes % element))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "rows are not aligned to their elements of %zu bytes", element);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "rows are not aligned to their elements of %zu bytes", element);
     return PITH_OK;
 }
 
 static pith_status index_check_offsets(const pith_search_index_options *o, size_t count, pith_error *err) {
     if (!o->offsets) return PITH_OK;
-    if (o->documents > INT64_MAX) return pith_fail(err, PITH_ERR_ARGUMENT, "there are too many documents");
-    if (o->offsets[0]) return pith_fail(err, PITH_ERR_ARGUMENT, "offsets[0] is %lld, not 0", (long long)o->offsets[0]);
+    if (o->documents > INT64_MAX) return pith__fail(err, PITH_ERR_ARGUMENT, "there are too many documents");
+    if (o->offsets[0]) return pith__fail(err, PITH_ERR_ARGUMENT, "offsets[0] is %lld, not 0", (long long)o->offsets[0]);
     for (size_t i = 0; i < o->documents; i++)
         if (o->offsets[i + 1] < o->offsets[i])
-            return pith_fail(err, PITH_ERR_ARGUMENT, "offsets[%zu] is %lld, less than the one before it", i + 1,
-                             (long long)o->offsets[i + 1]);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "offsets[%zu] is %lld, less than the one before it", i + 1,
+                              (long long)o->offsets[i + 1]);
     if ((uint64_t)o->offsets[o->documents] != count)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the last offset is %lld, but there are %zu rows",
-                         (long long)o->offsets[o->documents], count);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the last offset is %lld, but there are %zu rows",
+                          (long long)o->offsets[o->documents], count);
     return PITH_OK;
 }
 
 /* Also those that other files of this folder look up when they need them: from here on, all are there. */
 static pith_status index_find_kernels(pith_search_index *x, pith_error *err) {
-    const pith_isa isa = pith_cpu_get()->isa;
+    const pith__isa isa = pith__cpu_get()->isa;
     const bool int8 = x->first_pass == PITH_FIRST_PASS_INT8;
-    pith_lacks lacks = { .count = 0 };
+    pith__lacks lacks = { .count = 0 };
     if (x->bits || x->first_pass == PITH_FIRST_PASS_BINARY)
-        x->hamming = PITH_KERNEL_NEED(pith_int_scores_fn, "scores_hamming", PITH_U8, isa, &lacks);
+        x->hamming = PITH_KERNEL_NEED(pith__int_scores_fn, "scores_hamming", PITH_U8, isa, &lacks);
     if (!x->bits) {
         const char *family = x->metric == PITH_METRIC_L2 ? "scores_l2" : "scores_dot";
-        x->score = PITH_KERNEL_NEED(pith_scores_fn, family, x->dtype, isa, &lacks);
-        x->sumsq = PITH_KERNEL_NEED(pith_scores_fn, "scores_sumsq", x->dtype, isa, &lacks);
-        (void)PITH_KERNEL_NEED(pith_scores_fn, "scores_sumsq", PITH_F32, isa, &lacks);
+        x->score = PITH_KERNEL_NEED(pith__scores_fn, family, x->dtype, isa, &lacks);
+        x->sumsq = PITH_KERNEL_NEED(pith__scores_fn, "scores_sumsq", x->dtype, isa, &lacks);
+        (void)PITH_KERNEL_NEED(pith__scores_fn, "scores_sumsq", PITH_F32, isa, &lacks);
     }
     if (x->first_pass && x->dtype == PITH_F16)
-        (void)PITH_KERNEL_NEED(pith_widen_f16_fn, "widen", PITH_F16, isa, &lacks);
+        (void)PITH_KERNEL_NEED(pith__widen_f16_fn, "widen", PITH_F16, isa, &lacks);
     if (int8) {
-        (void)PITH_KERNEL_NEED(pith_int_scores_fn, "scores_int8", PITH_I8, isa, &lacks);
-        x->int8 = (pith_int_scores_fn *)pith_kernel_find_vnni("scores_int8_vnni", "scores_int8", PITH_I8, isa);
-        (void)PITH_KERNEL_NEED(pith_range_fn, "range", PITH_F32, isa, &lacks);
-        (void)PITH_KERNEL_NEED(pith_quantize_fn, "quantize", PITH_U8, isa, &lacks);
+        (void)PITH_KERNEL_NEED(pith__int_scores_fn, "scores_int8", PITH_I8, isa, &lacks);
+        x->int8 = (pith__int_scores_fn *)pith__kernel_find_vnni("scores_int8_vnni", "scores_int8", PITH_I8, isa);
+        (void)PITH_KERNEL_NEED(pith__range_fn, "range", PITH_F32, isa, &lacks);
+        (void)PITH_KERNEL_NEED(pith__quantize_fn, "quantize", PITH_U8, isa, &lacks);
     }
-    return pith_lacks_check(&lacks, err);
+    return pith__lacks_check(&lacks, err);
 }
 
-pith_status pith_search_index_make(pith_search_index **index, const void *rows, size_t count, size_t dim,
-                                   const pith_search_index_options *options, pith_error *err) {
+pith_status pith__search_index_make(pith_search_index **index, const void *rows, size_t count, size_t dim,
+                                    const pith_search_index_options *options, pith_error *err) {
     pith_search_index_options o = PITH_SEARCH_INDEX_OPTIONS_INIT;
     size_t row_bytes = 0;
     PITH_TAKE_OPTIONS(o, options, err);
     PITH_TRY(index_check_options(&o, err));
     PITH_TRY(index_check_rows(&row_bytes, rows, count, dim, &o, err));
     PITH_TRY(index_check_offsets(&o, count, err));
-    const pith_allocator *allocator = o.allocator ? o.allocator : &pith_allocator_default;
-    pith_search_index *x = pith_memory_alloc(allocator, sizeof *x, 16);
-    if (!x) return pith_fail_memory(err, sizeof *x);
+    const pith_allocator *allocator = o.allocator ? o.allocator : &pith__allocator_default;
+    pith_search_index *x = pith__memory_alloc(allocator, sizeof *x, 16);
+    if (!x) return pith__fail_memory(err, sizeof *x);
     *x = (pith_search_index){ .allocator = *allocator,
                               .bytes = sizeof *x,
                               .rows = rows,
@@ -126,23 +127,23 @@ pith_status pith_search_index_make(pith_search_index **index, const void *rows, 
                               .bits = o.bits,
                               .offsets = o.offsets,
                               .documents = o.documents };
-    const int threads = o.threads ? o.threads : pith_cpu_get()->threads;
+    const int threads = o.threads ? o.threads : pith__cpu_get()->threads;
     pith_status status = index_find_kernels(x, err);
-    if (!status && o.first_pass) status = pith_search_copy_make(x, threads, o.cancel, err);
+    if (!status && o.first_pass) status = pith__search_copy_make(x, threads, o.cancel, err);
     if (status)
-        pith_search_index_free(x);
+        pith__search_index_free(x);
     else
         *index = x;
     return status;
 }
 
-void pith_search_index_free(pith_search_index *index) {
+void pith__search_index_free(pith_search_index *index) {
     if (!index) return;
     const pith_allocator allocator = index->allocator;
-    pith_search_copy_free(index);
-    pith_memory_free(&allocator, index);
+    pith__search_copy_free(index);
+    pith__memory_free(&allocator, index);
 }
 
-size_t pith_search_index_items(const pith_search_index *index) {
+size_t pith__search_index_items(const pith_search_index *index) {
     return index->metric == PITH_METRIC_MAXSIM ? index->documents : index->count;
 }

@@ -7,12 +7,12 @@
 #include "search/search.h"
 
 /* most[q] = the largest score of row q of the queries with the document's rows; NaN if one of them is NaN. */
-static void maxsim_most(float *most, pith_search_room *inner, const pith_search_index *x,
-                        const pith_search_queries *queries, size_t row, size_t end) {
+static void maxsim_most(float *most, pith__search_room *inner, const pith_search_index *x,
+                        const pith__search_queries *queries, size_t row, size_t end) {
     for (size_t q = 0; q < queries->count; q++) most[q] = -INFINITY;
     for (size_t n; row < end; row += n) {
         n = end - row < inner->stride ? end - row : inner->stride;
-        pith_search_score(inner, x, queries, row, n);
+        pith__search_score(inner, x, queries, row, n);
         for (size_t q = 0; q < queries->count; q++) {
             const float *scores = inner->scores + q * inner->stride;
             for (size_t r = 0; r < n; r++)
@@ -21,15 +21,15 @@ static void maxsim_most(float *most, pith_search_room *inner, const pith_search_
     }
 }
 
-void pith_search_maxsim(pith_search_room *room, pith_search_room *inner, const pith_search_scan *scan, size_t item,
-                        size_t n) {
+void pith__search_maxsim(pith__search_room *room, pith__search_room *inner, const pith__search_scan *scan, size_t item,
+                         size_t n) {
     const pith_search_index *x = scan->index;
     float most[PITH_SEARCH_MAXSIM_ROWS];
     for (size_t d = 0; d < n; d++) {
         const size_t begin = (size_t)x->offsets[item + d], end = (size_t)x->offsets[item + d + 1];
         float sum = 0;
         for (size_t at = 0, some; at < scan->queries->count; at += some) {
-            pith_search_queries q = pith_search_query(x, scan->queries, at);
+            pith__search_queries q = pith__search_query(x, scan->queries, at);
             some = scan->queries->count - at;
             if (some > PITH_SEARCH_MAXSIM_ROWS) some = PITH_SEARCH_MAXSIM_ROWS;
             q.count = some;

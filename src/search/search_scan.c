@@ -13,54 +13,54 @@
 #define SCAN_PART_BYTES ((size_t)512 << 10)
 
 typedef struct scan_worker {
-    pith_search_room room, inner;
-    pith_top *tops; /* [lists] */
+    pith__search_room room, inner;
+    pith__top *tops; /* [lists] */
 } scan_worker;
 
 typedef struct scan_job {
-    const pith_search_scan *scan;
+    const pith__search_scan *scan;
     scan_worker *workers;
     size_t part_items;
 } scan_job;
 
 /* A list that is full passes over most scores by one comparison. */
-static void scan_offer(pith_top *top, const float *scores, size_t item, size_t n) {
+static void scan_offer(pith__top *top, const float *scores, size_t item, size_t n) {
     size_t i = 0;
-    for (; i < n && top->count < top->k; i++) pith_top_put(top, (int64_t)(item + i), scores[i]);
+    for (; i < n && top->count < top->k; i++) pith__top_put(top, (int64_t)(item + i), scores[i]);
     for (; i < n; i++)
-        if (!(scores[i] < top->hits[0].score)) pith_top_offer(top, (int64_t)(item + i), scores[i]);
+        if (!(scores[i] < top->hits[0].score)) pith__top_offer(top, (int64_t)(item + i), scores[i]);
 }
 
 static void scan_task(void *context, size_t part, int worker) {
     const scan_job *job = context;
-    const pith_search_scan *s = job->scan;
+    const pith__search_scan *s = job->scan;
     scan_worker *w = &job->workers[worker];
     const size_t begin = part * job->part_items;
     const size_t end = s->items - begin < job->part_items ? s->items : begin + job->part_items;
     for (size_t item = begin, n; item < end; item += n) {
         n = end - item < s->block ? end - item : s->block;
-        if (pith_is_cancelled(s->cancel)) return;
+        if (pith__is_cancelled(s->cancel)) return;
         s->score(&w->room, &w->inner, s, item, n);
         for (size_t i = 0; i < s->lists; i++) scan_offer(&w->tops[i], w->room.scores + i * w->room.stride, item, n);
     }
 }
 
-static bool scan_tops(pith_top *tops, pith_arena *arena, size_t lists, size_t k) {
+static bool scan_tops(pith__top *tops, pith__arena *arena, size_t lists, size_t k) {
     size_t hits;
-    if (pith_mul_overflows(k, sizeof(pith_hit), &hits) || pith_mul_overflows(hits, lists, &hits)) return false;
-    pith_hit *all = pith_arena_alloc64(arena, hits);
+    if (pith__mul_overflows(k, sizeof(pith_hit), &hits) || pith__mul_overflows(hits, lists, &hits)) return false;
+    pith_hit *all = pith__arena_alloc64(arena, hits);
     if (!all) return false;
-    for (size_t i = 0; i < lists; i++) tops[i] = (pith_top){ .hits = all + i * k, .k = k };
+    for (size_t i = 0; i < lists; i++) tops[i] = (pith__top){ .hits = all + i * k, .k = k };
     return true;
 }
 
-static bool scan_workers(scan_worker **workers, pith_arena *arena, const pith_search_scan *s, size_t threads) {
-    scan_worker *w = pith_arena_array(arena, threads, sizeof *w);
+static bool scan_workers(scan_worker **workers, pith__arena *arena, const pith__search_scan *s, size_t threads) {
+    scan_worker *w = pith__arena_array(arena, threads, sizeof *w);
     for (size_t t = 0; w && t < threads; t++) {
-        w[t].tops = pith_arena_array(arena, s->lists, sizeof *w[t].tops);
+        w[t].tops = pith__arena_array(arena, s->lists, sizeof *w[t].tops);
         if (!w[t].tops || !scan_tops(w[t].tops, arena, s->lists, s->k)) return false;
-        if (!pith_search_room_get(&w[t].room, arena, s->lists, s->block)) return false;
-        if (s->inner_queries && !pith_search_room_get(&w[t].inner, arena, s->inner_queries, s->inner_block))
+        if (!pith__search_room_get(&w[t].room, arena, s->lists, s->block)) return false;
+        if (s->inner_queries && !pith__search_room_get(&w[t].inner, arena, s->inner_queries, s->inner_block))
             return false;
     }
     *workers = w;
@@ -68,29 +68,29 @@ static bool scan_workers(scan_worker **workers, pith_arena *arena, const pith_se
 }
 
 /* The lists of all threads into those of the first one, which become the result. */
-static void scan_merge(pith_top *tops, const scan_worker *workers, size_t lists, size_t threads) {
+static void scan_merge(pith__top *tops, const scan_worker *workers, size_t lists, size_t threads) {
     for (size_t i = 0; i < lists; i++) {
         tops[i] = workers[0].tops[i];
         for (size_t t = 1; t < threads; t++) {
-            const pith_top *other = &workers[t].tops[i];
+            const pith__top *other = &workers[t].tops[i];
             for (size_t h = 0; h < other->count; h++)
-                pith_top_offer(&tops[i], other->hits[h].index, other->hits[h].score);
+                pith__top_offer(&tops[i], other->hits[h].index, other->hits[h].score);
         }
-        pith_top_sort(&tops[i]);
+        pith__top_sort(&tops[i]);
     }
 }
 
-pith_status pith_search_scan_run(pith_top *tops, pith_arena *arena, const pith_search_scan *scan, pith_error *err) {
+pith_status pith__search_scan_run(pith__top *tops, pith__arena *arena, const pith__search_scan *scan, pith_error *err) {
     scan_job job = { .scan = scan };
     const size_t per_part = scan->item_bytes < SCAN_PART_BYTES ? SCAN_PART_BYTES / (scan->item_bytes + 1) : 1;
     job.part_items = (per_part + scan->block - 1) / scan->block * scan->block;
     const size_t parts = scan->items / job.part_items + (scan->items % job.part_items != 0);
     const size_t threads = (size_t)scan->threads < parts ? (size_t)scan->threads : parts ? parts : 1;
     if (!scan_workers(&job.workers, arena, scan, threads))
-        return pith_fail(err, PITH_ERR_MEMORY, "out of memory for the best %zu of %zu queries on %zu threads", scan->k,
-                         scan->lists, threads);
-    pith_threads_run(scan_task, &job, parts, (int)threads);
-    if (pith_is_cancelled(scan->cancel)) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
+        return pith__fail(err, PITH_ERR_MEMORY, "out of memory for the best %zu of %zu queries on %zu threads", scan->k,
+                          scan->lists, threads);
+    pith__threads_run(scan_task, &job, parts, (int)threads);
+    if (pith__is_cancelled(scan->cancel)) return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
     scan_merge(tops, job.workers, scan->lists, threads);
     return PITH_OK;
 }

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "search/search.h"
 
-float pith_search_unit(float sumsq) { return sumsq == 0 ? 0 : 1 / sqrtf(sumsq); }
+float pith__search_unit(float sumsq) { return sumsq == 0 ? 0 : 1 / sqrtf(sumsq); }
 
 /* ---- queries ---- */
 
@@ -17,15 +17,15 @@ static void score_pack_bits(uint8_t *bits, const float *x, size_t dim) {
 }
 
 /* A query is rounded as rows are, and then widened, which the kernel would do for each row again. */
-static pith_status score_prepare_int8(pith_search_queries *q, pith_arena *arena, const pith_search_index *x,
+static pith_status score_prepare_int8(pith__search_queries *q, pith__arena *arena, const pith_search_index *x,
                                       pith_error *err) {
     const size_t width = x->copy.row_bytes;
-    int16_t *wide = pith_arena_array(arena, q->count, width * sizeof *wide);
-    float *scales = pith_arena_array(arena, q->count, sizeof *scales);
-    int8_t *narrow = pith_arena_alloc(arena, width);
-    if (!wide || !scales || !narrow) return pith_fail_memory(err, q->count * width * sizeof *wide);
+    int16_t *wide = pith__arena_array(arena, q->count, width * sizeof *wide);
+    float *scales = pith__arena_array(arena, q->count, sizeof *scales);
+    int8_t *narrow = pith__arena_alloc(arena, width);
+    if (!wide || !scales || !narrow) return pith__fail_memory(err, q->count * width * sizeof *wide);
     for (size_t i = 0; i < q->count; i++) {
-        scales[i] = pith_search_round(narrow, x, q->rows + i * x->dim);
+        scales[i] = pith__search_round(narrow, x, q->rows + i * x->dim);
         for (size_t c = 0; c < width; c++) wide[i * width + c] = narrow[c];
     }
     q->quick_int8 = wide;
@@ -33,36 +33,36 @@ static pith_status score_prepare_int8(pith_search_queries *q, pith_arena *arena,
     return PITH_OK;
 }
 
-static pith_status score_prepare_quick(pith_search_queries *q, pith_arena *arena, const pith_search_index *x,
+static pith_status score_prepare_quick(pith__search_queries *q, pith__arena *arena, const pith_search_index *x,
                                        pith_error *err) {
     const size_t width = x->copy.row_bytes;
     if (x->first_pass == PITH_FIRST_PASS_INT8) return score_prepare_int8(q, arena, x, err);
-    uint8_t *bits = pith_arena_array(arena, q->count, width);
-    if (!bits) return pith_fail_memory(err, q->count * width);
-    for (size_t i = 0; i < q->count; i++) pith_search_round(bits + i * width, x, q->rows + i * x->dim);
+    uint8_t *bits = pith__arena_array(arena, q->count, width);
+    if (!bits) return pith__fail_memory(err, q->count * width);
+    for (size_t i = 0; i < q->count; i++) pith__search_round(bits + i * width, x, q->rows + i * x->dim);
     q->quick_bits = bits;
     return PITH_OK;
 }
 
-pith_status pith_search_prepare(pith_search_queries *queries, pith_arena *arena, const pith_search_index *index,
-                                const float *rows, size_t count, bool quick, pith_error *err) {
+pith_status pith__search_prepare(pith__search_queries *queries, pith__arena *arena, const pith_search_index *index,
+                                 const float *rows, size_t count, bool quick, pith_error *err) {
     const size_t packed = (index->dim + 7) / 8;
-    pith_search_queries q = { .rows = rows, .count = count };
+    pith__search_queries q = { .rows = rows, .count = count };
     if (index->bits) {
-        uint8_t *bits = pith_arena_array(arena, count, packed);
-        if (!bits) return pith_fail_memory(err, count * packed);
+        uint8_t *bits = pith__arena_array(arena, count, packed);
+        if (!bits) return pith__fail_memory(err, count * packed);
         for (size_t i = 0; i < count; i++) score_pack_bits(bits + i * packed, rows + i * index->dim, index->dim);
         q.bits = bits;
     } else if (index->metric == PITH_METRIC_COSINE) {
-        float *units = pith_arena_array(arena, count, sizeof *units);
-        if (!units) return pith_fail_memory(err, count * sizeof *units);
-        PITH_KERNEL_FIND(pith_scores_fn, "scores_sumsq", PITH_F32, pith_cpu_get()->isa)
-        (&(pith_scores){ .rows = rows,
-                         .row_bytes = index->dim * sizeof *rows,
-                         .row_count = count,
-                         .dim = index->dim,
-                         .scores = units });
-        for (size_t i = 0; i < count; i++) units[i] = pith_search_unit(units[i]);
+        float *units = pith__arena_array(arena, count, sizeof *units);
+        if (!units) return pith__fail_memory(err, count * sizeof *units);
+        PITH_KERNEL_FIND(pith__scores_fn, "scores_sumsq", PITH_F32, pith__cpu_get()->isa)
+        (&(pith__scores){ .rows = rows,
+                          .row_bytes = index->dim * sizeof *rows,
+                          .row_count = count,
+                          .dim = index->dim,
+                          .scores = units });
+        for (size_t i = 0; i < count; i++) units[i] = pith__search_unit(units[i]);
         q.units = units;
     }
     if (quick) PITH_TRY(score_prepare_quick(&q, arena, index, err));
@@ -70,8 +70,9 @@ pith_status pith_search_prepare(pith_search_queries *queries, pith_arena *arena,
     return PITH_OK;
 }
 
-pith_search_queries pith_search_query(const pith_search_index *index, const pith_search_queries *queries, size_t at) {
-    pith_search_queries q = { .rows = queries->rows + at * index->dim, .count = 1 };
+pith__search_queries pith__search_query(const pith_search_index *index, const pith__search_queries *queries,
+                                        size_t at) {
+    pith__search_queries q = { .rows = queries->rows + at * index->dim, .count = 1 };
     if (queries->units) q.units = queries->units + at;
     if (queries->bits) q.bits = queries->bits + at * ((index->dim + 7) / 8);
     return q;
@@ -79,35 +80,35 @@ pith_search_queries pith_search_query(const pith_search_index *index, const pith
 
 /* ---- room ---- */
 
-size_t pith_search_block(size_t row_bytes) {
+size_t pith__search_block(size_t row_bytes) {
     const size_t bytes = 16384, most = 256, least = 4;
     const size_t n = row_bytes < bytes / most ? most : bytes / row_bytes;
     return n < least ? least : n / least * least;
 }
 
-bool pith_search_room_get(pith_search_room *room, pith_arena *arena, size_t queries, size_t stride) {
+bool pith__search_room_get(pith__search_room *room, pith__arena *arena, size_t queries, size_t stride) {
     size_t count, bytes;
-    if (pith_mul_overflows(queries, stride, &count) || pith_mul_overflows(count, sizeof(float), &bytes)) return false;
-    *room = (pith_search_room){ .stride = stride };
-    room->scores = pith_arena_alloc64(arena, bytes);
-    room->sums = pith_arena_alloc64(arena, bytes);
-    room->factors = pith_arena_alloc64(arena, stride * sizeof(float));
+    if (pith__mul_overflows(queries, stride, &count) || pith__mul_overflows(count, sizeof(float), &bytes)) return false;
+    *room = (pith__search_room){ .stride = stride };
+    room->scores = pith__arena_alloc64(arena, bytes);
+    room->sums = pith__arena_alloc64(arena, bytes);
+    room->factors = pith__arena_alloc64(arena, stride * sizeof(float));
     return room->scores && room->sums && room->factors;
 }
 
 /* ---- exact ---- */
 
 /* Bits stand for +1 and -1, so all metrics follow from the number of bits that differ. */
-static void score_bits(pith_search_room *room, const pith_search_index *x, const pith_search_queries *q, size_t row,
+static void score_bits(pith__search_room *room, const pith_search_index *x, const pith__search_queries *q, size_t row,
                        size_t n) {
-    x->hamming(&(pith_int_scores){ .rows = x->rows + row * x->row_bytes,
-                                   .queries = q->bits,
-                                   .row_bytes = x->row_bytes,
-                                   .row_count = n,
-                                   .width = x->dim,
-                                   .query_count = q->count,
-                                   .scores = room->sums,
-                                   .stride = room->stride });
+    x->hamming(&(pith__int_scores){ .rows = x->rows + row * x->row_bytes,
+                                    .queries = q->bits,
+                                    .row_bytes = x->row_bytes,
+                                    .row_count = n,
+                                    .width = x->dim,
+                                    .query_count = q->count,
+                                    .scores = room->sums,
+                                    .stride = room->stride });
     for (size_t i = 0; i < q->count; i++) {
         for (size_t r = 0; r < n; r++) {
             const int64_t differ = room->sums[i * room->stride + r];
@@ -119,25 +120,25 @@ static void score_bits(pith_search_room *room, const pith_search_index *x, const
     }
 }
 
-void pith_search_score(pith_search_room *room, const pith_search_index *index, const pith_search_queries *queries,
-                       size_t row, size_t n) {
+void pith__search_score(pith__search_room *room, const pith_search_index *index, const pith__search_queries *queries,
+                        size_t row, size_t n) {
     if (index->bits) {
         score_bits(room, index, queries, row, n);
         return;
     }
-    pith_scores a = { .rows = index->rows + row * index->row_bytes,
-                      .row_bytes = index->row_bytes,
-                      .row_count = n,
-                      .dim = index->dim,
-                      .queries = queries->rows,
-                      .query_count = queries->count,
-                      .scores = room->scores,
-                      .stride = room->stride };
+    pith__scores a = { .rows = index->rows + row * index->row_bytes,
+                       .row_bytes = index->row_bytes,
+                       .row_count = n,
+                       .dim = index->dim,
+                       .queries = queries->rows,
+                       .query_count = queries->count,
+                       .scores = room->scores,
+                       .stride = room->stride };
     index->score(&a);
     if (index->metric == PITH_METRIC_COSINE) {
         a.scores = room->factors;
         index->sumsq(&a);
-        for (size_t r = 0; r < n; r++) room->factors[r] = pith_search_unit(room->factors[r]);
+        for (size_t r = 0; r < n; r++) room->factors[r] = pith__search_unit(room->factors[r]);
     }
     for (size_t i = 0; i < queries->count; i++) {
         float *scores = room->scores + i * room->stride;
@@ -152,18 +153,18 @@ void pith_search_score(pith_search_room *room, const pith_search_index *index, c
 
 /* ---- the first pass ---- */
 
-void pith_search_quick(pith_search_room *room, const pith_search_index *index, const pith_search_queries *queries,
-                       size_t row, size_t n) {
-    const pith_search_copy *copy = &index->copy;
+void pith__search_quick(pith__search_room *room, const pith_search_index *index, const pith__search_queries *queries,
+                        size_t row, size_t n) {
+    const pith__search_copy *copy = &index->copy;
     const bool int8 = index->first_pass == PITH_FIRST_PASS_INT8;
-    const pith_int_scores a = { .rows = (const char *)copy->rows + row * copy->row_bytes,
-                                .queries = int8 ? (const void *)queries->quick_int8 : queries->quick_bits,
-                                .row_bytes = copy->row_bytes,
-                                .row_count = n,
-                                .width = int8 ? copy->row_bytes : copy->row_bytes * 8,
-                                .query_count = queries->count,
-                                .scores = room->sums,
-                                .stride = room->stride };
+    const pith__int_scores a = { .rows = (const char *)copy->rows + row * copy->row_bytes,
+                                 .queries = int8 ? (const void *)queries->quick_int8 : queries->quick_bits,
+                                 .row_bytes = copy->row_bytes,
+                                 .row_count = n,
+                                 .width = int8 ? copy->row_bytes : copy->row_bytes * 8,
+                                 .query_count = queries->count,
+                                 .scores = room->sums,
+                                 .stride = room->stride };
     (int8 ? index->int8 : index->hamming)(&a);
     for (size_t i = 0; i < queries->count; i++) {
         const int32_t *sums = room->sums + i * room->stride;

@@ -1,7 +1,7 @@
 /* top.c - see top.h. */
 #include "search/top.h"
 
-static bool top_worse(pith_hit a, pith_hit b) { return pith_top_before(b.score, b.index, a); }
+static bool top_worse(pith_hit a, pith_hit b) { return pith__top_before(b.score, b.index, a); }
 
 /* Lets the item sink from the place `at` of the first `count` ones until it is worse than all below it. */
 static void top_sink(pith_hit *hits, size_t count, size_t at, pith_hit item) {
@@ -13,7 +13,7 @@ static void top_sink(pith_hit *hits, size_t count, size_t at, pith_hit item) {
     hits[at] = item;
 }
 
-void pith_top_put(pith_top *top, int64_t index, float score) {
+void pith__top_put(pith__top *top, int64_t index, float score) {
     const pith_hit item = { index, score };
     if (top->count == top->k) {
         if (top->k) top_sink(top->hits, top->count, 0, item);
@@ -25,7 +25,7 @@ void pith_top_put(pith_top *top, int64_t index, float score) {
     top->hits[at] = item;
 }
 
-void pith_top_sort(pith_top *top) {
+void pith__top_sort(pith__top *top) {
     for (size_t n = top->count; n > 1; n--) {
         const pith_hit worst = top->hits[0];
         top_sink(top->hits, n - 1, 0, top->hits[n - 1]);

@@ -10,12 +10,12 @@
 
 #include "pith/search.h"
 
-typedef struct pith_top {
+typedef struct pith__top {
     pith_hit *hits; /* [k] */
     size_t k, count;
-} pith_top;
+} pith__top;
 
-static inline bool pith_top_before(float score, int64_t index, pith_hit other) {
+static inline bool pith__top_before(float score, int64_t index, pith_hit other) {
     if (score > other.score) return true;
     if (score < other.score) return false;
     const bool nan = score != score, other_nan = other.score != other.score;
@@ -23,13 +23,13 @@ static inline bool pith_top_before(float score, int64_t index, pith_hit other) {
 }
 
 /* Puts an item in that is better than the worst one, or one more than there were. */
-void pith_top_put(pith_top *top, int64_t index, float score);
+void pith__top_put(pith__top *top, int64_t index, float score);
 
-static inline void pith_top_offer(pith_top *top, int64_t index, float score) {
-    if (top->count < top->k || pith_top_before(score, index, top->hits[0])) pith_top_put(top, index, score);
+static inline void pith__top_offer(pith__top *top, int64_t index, float score) {
+    if (top->count < top->k || pith__top_before(score, index, top->hits[0])) pith__top_put(top, index, score);
 }
 
 /* Orders the items, the best first. They are no heap any more. */
-void pith_top_sort(pith_top *top);
+void pith__top_sort(pith__top *top);
 
 #endif

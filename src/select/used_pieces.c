@@ -6,39 +6,39 @@
 
 #include <string.h>
 
-#include "engine/backend/backend.h"
 #include "base/dtype.h"
-#include "base/optional_part.h"
 #include "base/error.h"
+#include "base/optional_part.h"
 #include "base/piece_listener.h"
 #include "base/text_out.h"
-#include "models/heads/head.h"
-#include "models/architectures/family.h"
-#include "models/modules/module_class.h"
-#include "models/tasks/task.h"
+#include "engine/backend/backend.h"
 #include "engine/kernels/kernel.h"
-#include "models/open/reader.h"
 #include "engine/ops/custom/custom.h"
 #include "engine/opt/pass.h"
 #include "engine/ragged/rule.h"
 #include "engine/runtime/runtime.h"
+#include "models/architectures/family.h"
+#include "models/heads/head.h"
+#include "models/modules/module_class.h"
+#include "models/open/reader.h"
+#include "models/tasks/task.h"
 #include "text/pipeline.h"
 
-#define OP(symbol) extern const pith_op pith_op_##symbol;
-#define PASS(name) extern const pith_pass pith_pass_##name;
-#define NORMALIZER(symbol) extern const pith_normalizer_desc pith_normalizer_##symbol;
-#define PRE_TOKENIZER(symbol) extern const pith_pretokenizer_desc pith_pretokenizer_##symbol;
-#define MODEL(symbol) extern const pith_model_desc pith_model_##symbol;
-#define DECODER(symbol) extern const pith_decoder_desc pith_decoder_##symbol;
-#define SOURCE(symbol) extern const pith_tokenizer_source pith_source_##symbol;
-#define HEAD(name) extern const pith_head pith_head_##name;
-#define READER(name) extern const pith_reader pith_reader_##name;
-#define RAGGED(name) extern const pith_ragged_rule pith_ragged_rule_##name;
-#define FAMILY(name) extern const pith_hf_family pith_hf_family_##name;
-#define TASK(name) extern const pith_hf_task pith_hf_task_##name;
-#define MODULE(name) extern const pith_module_class pith_module_class_##name;
-#define RUNTIME(name) extern const pith_runtime pith_runtime_##name;
-#define PART(name) extern const pith_part pith_part_##name;
+#define OP(symbol) extern const pith__op pith__op_##symbol;
+#define PASS(name) extern const pith__pass pith__pass_##name;
+#define NORMALIZER(symbol) extern const pith__normalizer_desc pith__normalizer_##symbol;
+#define PRE_TOKENIZER(symbol) extern const pith__pretokenizer_desc pith__pretokenizer_##symbol;
+#define MODEL(symbol) extern const pith__model_desc pith__model_##symbol;
+#define DECODER(symbol) extern const pith__decoder_desc pith__decoder_##symbol;
+#define SOURCE(symbol) extern const pith__tokenizer_source pith__source_##symbol;
+#define HEAD(name) extern const pith__head pith__head_##name;
+#define READER(name) extern const pith__reader pith__reader_##name;
+#define RAGGED(name) extern const pith__ragged_rule pith__ragged_rule_##name;
+#define FAMILY(name) extern const pith__hf_family pith__hf_family_##name;
+#define TASK(name) extern const pith__hf_task pith__hf_task_##name;
+#define MODULE(name) extern const pith__module_class pith__module_class_##name;
+#define RUNTIME(name) extern const pith__runtime pith__runtime_##name;
+#define PART(name) extern const pith__part pith__part_##name;
 #define REFUSED(symbol, name, reason)
 #include "select/families.def"
 #include "select/heads.def"
@@ -177,9 +177,9 @@ static atomic_uchar operators_heard[OPERATOR_COUNT];
 static _Atomic uint32_t operator_facts[OPERATOR_COUNT];
 
 static void pieces_hear(const void *piece, uint32_t facts) {
-    uintptr_t first = (uintptr_t)pith_kernel_table, at = (uintptr_t)piece;
-    if (at >= first && at < (uintptr_t)(pith_kernel_table + pith_kernel_table_count)) {
-        atomic_store(&kernels_heard[(at - first) / sizeof *pith_kernel_table], 1);
+    uintptr_t first = (uintptr_t)pith__kernel_table, at = (uintptr_t)piece;
+    if (at >= first && at < (uintptr_t)(pith__kernel_table + pith__kernel_table_count)) {
+        atomic_store(&kernels_heard[(at - first) / sizeof *pith__kernel_table], 1);
         return;
     }
     for (size_t i = 0; operators[i].name; i++) {
@@ -188,7 +188,7 @@ static void pieces_hear(const void *piece, uint32_t facts) {
         atomic_fetch_or(&operator_facts[i], facts);
         return;
     }
-    for (pith_custom_op *custom = pith_custom_first(); custom; custom = custom->next) {
+    for (pith__custom_op *custom = pith__custom_first(); custom; custom = custom->next) {
         if (&custom->op != piece) continue;
         atomic_store(&custom->heard, 1);
         atomic_fetch_or(&custom->facts, facts);
@@ -199,22 +199,22 @@ static void pieces_hear(const void *piece, uint32_t facts) {
             if (lists[l].rows[i].piece == piece) atomic_store(&lists[l].heard[i], 1);
 }
 
-pith_status pith_pieces_begin(pith_error *err) {
-    pith_piece_fn *nobody = NULL;
-    if (!atomic_compare_exchange_strong(&pith_piece_listener, &nobody, pieces_hear))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the pieces in use are being recorded already");
+pith_status pith__pieces_begin(pith_error *err) {
+    pith__piece_fn *nobody = NULL;
+    if (!atomic_compare_exchange_strong(&pith__piece_listener, &nobody, pieces_hear))
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the pieces in use are being recorded already");
     return PITH_OK;
 }
 
 typedef void piece_teller(void *user, const pith_build_piece *piece);
 
-static void pieces_tell_operator(const pith_op *op, uint32_t facts, piece_teller *tell, void *user) {
+static void pieces_tell_operator(const pith__op *op, uint32_t facts, piece_teller *tell, void *user) {
     char name[128], dtypes[256];
-    pith_text_out out = pith_text_begin(name, sizeof name);
-    pith_text_put(&out, "%s%s%s", op->domain, op->domain[0] ? "::" : "", op->name);
-    out = pith_text_begin(dtypes, sizeof dtypes);
+    pith__text_out out = pith__text_begin(name, sizeof name);
+    pith__text_put(&out, "%s%s%s", op->domain, op->domain[0] ? "::" : "", op->name);
+    out = pith__text_begin(dtypes, sizeof dtypes);
     for (int d = 1; d < PITH_DTYPE_COUNT; d++)
-        if (facts >> d & 1) pith_text_put(&out, "%s%s", dtypes[0] ? " " : "", pith_dtype_short_name(d));
+        if (facts >> d & 1) pith__text_put(&out, "%s%s", dtypes[0] ? " " : "", pith__dtype_short_name(d));
     tell(user, &(pith_build_piece){ "operators", name, dtypes, (facts & PITH_PIECE_UPGRADED) != 0 });
 }
 
@@ -223,16 +223,16 @@ static void pieces_tell_operators(piece_teller *tell, void *user) {
         uint32_t facts = atomic_exchange(&operator_facts[i], 0);
         if (atomic_exchange(&operators_heard[i], 0)) pieces_tell_operator(operators[i].piece, facts, tell, user);
     }
-    for (pith_custom_op *custom = pith_custom_first(); custom; custom = custom->next) {
+    for (pith__custom_op *custom = pith__custom_first(); custom; custom = custom->next) {
         uint32_t facts = atomic_exchange(&custom->facts, 0);
         if (atomic_exchange(&custom->heard, 0)) pieces_tell_operator(&custom->op, facts, tell, user);
     }
 }
 
-pith_status pith_pieces_end(void (*piece)(void *user, const pith_build_piece *piece), void *user, pith_error *err) {
-    pith_piece_fn *own = pieces_hear;
-    if (!atomic_compare_exchange_strong(&pith_piece_listener, &own, NULL))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the pieces in use are not being recorded");
+pith_status pith__pieces_end(void (*piece)(void *user, const pith_build_piece *piece), void *user, pith_error *err) {
+    pith__piece_fn *own = pieces_hear;
+    if (!atomic_compare_exchange_strong(&pith__piece_listener, &own, NULL))
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the pieces in use are not being recorded");
     pieces_tell_operators(piece, user);
     for (size_t i = 0; kernels[i]; i++)
         if (atomic_exchange(&kernels_heard[i], 0)) piece(user, &(pith_build_piece){ "kernels", kernels[i], "", 0 });
@@ -243,10 +243,10 @@ pith_status pith_pieces_end(void (*piece)(void *user, const pith_build_piece *pi
     return PITH_OK;
 }
 
-pith_status pith_pieces_all(void (*piece)(void *user, const pith_build_piece *piece), void *user, pith_error *err) {
-    if (!piece) return pith_fail(err, PITH_ERR_ARGUMENT, "there is no function to call for each piece");
+pith_status pith__pieces_all(void (*piece)(void *user, const pith_build_piece *piece), void *user, pith_error *err) {
+    if (!piece) return pith__fail(err, PITH_ERR_ARGUMENT, "there is no function to call for each piece");
     for (size_t i = 0; operators[i].name; i++) pieces_tell_operator(operators[i].piece, 0, piece, user);
-    for (pith_custom_op *custom = pith_custom_first(); custom; custom = custom->next)
+    for (pith__custom_op *custom = pith__custom_first(); custom; custom = custom->next)
         pieces_tell_operator(&custom->op, 0, piece, user);
     for (size_t i = 0; kernels[i]; i++) piece(user, &(pith_build_piece){ "kernels", kernels[i], "", 0 });
     for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)

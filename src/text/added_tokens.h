@@ -10,48 +10,48 @@
 /* Contents longer than this are refused: it bounds the cost of a search per byte. */
 #define PITH_ADDED_MAX 4096
 
-typedef struct pith_added_token {
+typedef struct pith__added_token {
     pith_str content;
     pith_str pattern; /* content, or its normalised form */
     int32_t id;
     uint32_t flags; /* PITH_ADDED_* */
-} pith_added_token;
+} pith__added_token;
 
 /* The names of the flags in tokenizer.json. */
 enum { PITH_ADDED_FLAGS = 5 };
-extern const struct pith_added_flag {
+extern const struct pith__added_flag {
     const char *key;
     uint32_t flag;
-} pith_added_flags[PITH_ADDED_FLAGS];
+} pith__added_flags[PITH_ADDED_FLAGS];
 
-typedef struct pith_added_set {
+typedef struct pith__added_set {
     uint32_t *order; /* tokens by pattern */
     uint32_t count;
     uint32_t first[257]; /* order[first[b]] … order[first[b + 1] - 1] begin with byte b */
     int only;            /* the one byte all patterns begin with, or -1 */
-} pith_added_set;
+} pith__added_set;
 
-typedef struct pith_added {
-    pith_added_token *tokens; /* in the order of the file; a later one with the same content replaces the earlier */
+typedef struct pith__added {
+    pith__added_token *tokens; /* in the order of the file; a later one with the same content replaces the earlier */
     size_t count, capacity;
-    pith_map by_content; /* content → index */
-    uint32_t *by_id;     /* indices, sorted by id */
-    pith_added_set raw, normalized;
+    pith__map by_content; /* content → index */
+    uint32_t *by_id;      /* indices, sorted by id */
+    pith__added_set raw, normalized;
     bool specials_are_text; /* special tokens are not looked for */
     int32_t next_id;        /* for tokens the file gives no usable id */
-} pith_added;
+} pith__added;
 
-pith_status pith_added_create(pith_loader *loader);
+pith_status pith__added_create(pith__loader *loader);
 /* Sorts and normalises the tokens. Call it after the model and the normalizers are loaded. */
-pith_status pith_added_finish(pith_loader *loader);
+pith_status pith__added_finish(pith__loader *loader);
 /* Adds the token of an object of tokenizer.json. Its id there is ignored, as Hugging Face does, except in a frozen
  * tokenizer. */
-void pith_added_parse(pith_json *j, pith_loader *loader);
-/* pith_loader_add_token, but the token must get the id it is listed with. */
-pith_status pith_added_add_listed(pith_loader *loader, pith_str content, int64_t listed, uint32_t flags);
+void pith__added_parse(pith__json *j, pith__loader *loader);
+/* pith__loader_add_token, but the token must get the id it is listed with. */
+pith_status pith__added_add_listed(pith__loader *loader, pith_str content, int64_t listed, uint32_t flags);
 /* Cuts the encoding's pieces without id at the tokens of the set. */
-bool pith_added_split(pith_encoding *enc, const pith_added *added, const pith_added_set *set);
+bool pith__added_split(pith__encoding *enc, const pith__added *added, const pith__added_set *set);
 /* Returns NULL if the id is not an added token. */
-const pith_added_token *pith_added_find(const pith_added *added, int32_t id);
+const pith__added_token *pith__added_find(const pith__added *added, int32_t id);
 
 #endif

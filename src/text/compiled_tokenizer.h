@@ -14,22 +14,22 @@
 #define PITH_FROZEN_VERSION 3u
 
 /* Checks that the header and the list of sections are complete. */
-pith_status pith_frozen_check(pith_str frozen, pith_error *err);
+pith_status pith__frozen_check(pith_str frozen, pith_error *err);
 
 /* The writer keeps the first fault of the functions below and reports it at the end. */
 
 /* Adds a table of the model. data must stay valid until the frozen tokenizer is written. name has at most 15
  * characters. */
-void pith_frozen_put(pith_frozen_writer *writer, const char *name, const void *data, size_t count, size_t item_size);
+void pith__frozen_put(pith__frozen_writer *writer, const char *name, const void *data, size_t count, size_t item_size);
 /* A setting of the model under the key it has in tokenizer.json. Strings without data are left out. */
-void pith_frozen_put_string(pith_frozen_writer *writer, const char *key, pith_str value);
-void pith_frozen_put_int(pith_frozen_writer *writer, const char *key, int64_t value);
-void pith_frozen_put_bool(pith_frozen_writer *writer, const char *key, bool value);
+void pith__frozen_put_string(pith__frozen_writer *writer, const char *key, pith_str value);
+void pith__frozen_put_int(pith__frozen_writer *writer, const char *key, int64_t value);
+void pith__frozen_put_bool(pith__frozen_writer *writer, const char *key, bool value);
 
 /* The table in loader->frozen, *count items of item_size; NULL with loader->err set if it is missing or of an odd
  * size. */
-const void *pith_frozen_table(pith_loader *loader, const char *name, size_t item_size, size_t *count);
+const void *pith__frozen_table(pith__loader *loader, const char *name, size_t item_size, size_t *count);
 /* Fails for a model that finds a table damaged. */
-pith_status pith_frozen_damaged(pith_loader *loader, const char *name);
+pith_status pith__frozen_damaged(pith__loader *loader, const char *name);
 
 #endif

@@ -13,46 +13,46 @@ enum { BYTES_PER_TOKEN = 16, BYTES_LEAST = 4096 };
 static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 /* Whether a normalizer leaves spaces alone and makes letters of letters, each by itself. */
-static pith_status keeps_words(bool *keeps, pith_encoding *enc, const pith_text_step *step) {
+static pith_status keeps_words(bool *keeps, pith__encoding *enc, const pith__text_step *step) {
     static const char probe[] = " abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    const pith_normalizer_desc *desc = step->desc;
+    const pith__normalizer_desc *desc = step->desc;
     *keeps = true;
     for (const char *p = probe; *p && *keeps; p++) {
-        if (!pith_encoding_begin(enc, (pith_str){ p, 1 }, false)) return pith_fail_memory(enc->err, 1);
+        if (!pith__encoding_begin(enc, (pith_str){ p, 1 }, false)) return pith__fail_memory(enc->err, 1);
         PITH_TRY(desc->run(step->self, enc, enc->pieces[0]));
-        if (enc->out_of_memory) return pith_fail_memory(enc->err, 1);
+        if (enc->out_of_memory) return pith__fail_memory(enc->err, 1);
         *keeps = enc->out.size == 1 && (*p == ' ' ? enc->out.data[0] == ' ' : is_letter(enc->out.data[0]));
     }
     return PITH_OK;
 }
 
 /* Strip and Prepend change the ends of a text only, which a probe of one character would take for more. */
-static bool changes_ends(const pith_normalizer_desc *desc) {
+static bool changes_ends(const pith__normalizer_desc *desc) {
     return strcmp(desc->name, "Strip") == 0 || strcmp(desc->name, "Prepend") == 0;
 }
 
-static pith_status normalizers_allow(bool *allow, pith_loader *loader) {
-    const pith_step_list *list = &loader->tokenizer->normalizers;
-    pith_encoding *enc = pith_encoding_acquire(loader->tokenizer);
-    if (!enc) return pith_fail_memory(loader->err, sizeof *enc);
+static pith_status normalizers_allow(bool *allow, pith__loader *loader) {
+    const pith__step_list *list = &loader->tokenizer->normalizers;
+    pith__encoding *enc = pith__encoding_acquire(loader->tokenizer);
+    if (!enc) return pith__fail_memory(loader->err, sizeof *enc);
     pith_status status = PITH_OK;
     enc->err = loader->err;
     *allow = true;
     for (size_t i = 0; i < list->count && *allow && !status; i++) {
-        const pith_normalizer_desc *desc = list->steps[i].desc;
+        const pith__normalizer_desc *desc = list->steps[i].desc;
         uint32_t flags = desc->flags | (desc->nature ? desc->nature(list->steps[i].self) : 0);
         *allow = flags & PITH_STEP_LOCAL;
         if (*allow && !changes_ends(desc)) status = keeps_words(allow, enc, &list->steps[i]);
     }
-    pith_encoding_release(enc);
+    pith__encoding_release(enc);
     return status;
 }
 
 /* The step that cuts must come before any that is not local; what comes after it sees pieces that are whole. */
-static bool pretokenizers_allow(const pith_step_list *list) {
+static bool pretokenizers_allow(const pith__step_list *list) {
     bool cut = false;
     for (size_t i = 0; i < list->count; i++) {
-        const pith_pretokenizer_desc *desc = list->steps[i].desc;
+        const pith__pretokenizer_desc *desc = list->steps[i].desc;
         uint32_t flags = desc->flags | (desc->nature ? desc->nature(list->steps[i].self) : 0);
         cut |= (flags & PITH_STEP_CUTS) != 0;
         if (!cut && !(flags & PITH_STEP_LOCAL)) return false;
@@ -61,7 +61,7 @@ static bool pretokenizers_allow(const pith_step_list *list) {
 }
 
 /* No added token lies across such a place. */
-static bool added_allow(const pith_added *added) {
+static bool added_allow(const pith__added *added) {
     for (size_t i = 0; i < added->count; i++) {
         const pith_str texts[] = { added->tokens[i].content, added->tokens[i].pattern };
         for (int k = 0; k < 2; k++)
@@ -71,7 +71,7 @@ static bool added_allow(const pith_added *added) {
     return true;
 }
 
-pith_status pith_prefix_find_out(pith_loader *loader) {
+pith_status pith__prefix_find_out(pith__loader *loader) {
     pith_tokenizer *t = loader->tokenizer;
     if (!pretokenizers_allow(&t->pretokenizers) || !added_allow(t->added)) return PITH_OK;
     return normalizers_allow(&t->begins_alone, loader);
@@ -88,15 +88,15 @@ static size_t find_cut(pith_str text, size_t from) {
     return text.size;
 }
 
-pith_status pith_prefix_encode(pith_encoding *enc, pith_str text, bool offsets) {
+pith_status pith__prefix_encode(pith__encoding *enc, pith_str text, bool offsets) {
     size_t first = enc->count, wanted = enc->limit == SIZE_MAX ? SIZE_MAX : enc->limit - first;
     bool alone = enc->tokenizer->begins_alone && text.size < PITH_TEXT_MAX && wanted < text.size / BYTES_PER_TOKEN / 2;
     for (size_t size = wanted * BYTES_PER_TOKEN + BYTES_LEAST; alone && size < text.size / 2; size *= 2) {
         size_t cut = find_cut(text, size);
         if (cut == text.size) break;
-        PITH_TRY(pith_encode_text(enc, (pith_str){ text.data, cut }, offsets));
+        PITH_TRY(pith__encode_text(enc, (pith_str){ text.data, cut }, offsets));
         if (enc->count > enc->limit) return PITH_OK;
         enc->count = first;
     }
-    return pith_encode_text(enc, text, offsets);
+    return pith__encode_text(enc, text, offsets);
 }

@@ -7,7 +7,7 @@
 /* A token with more characters counts as one with so many. */
 #define TOKEN_CHARACTERS_MAX 256
 
-void pith_tokenizer_take_habits(pith_tokenizer *tokenizer, pith_text_habits habits) { tokenizer->habits = habits; }
+void pith__tokenizer_take_habits(pith_tokenizer *tokenizer, pith__text_habits habits) { tokenizer->habits = habits; }
 
 static int32_t text_count_characters(pith_str text) {
     int32_t n = 0;
@@ -15,11 +15,11 @@ static int32_t text_count_characters(pith_str text) {
     return n;
 }
 
-int32_t pith_text_median_token(const pith_tokenizer *tokenizer) {
+int32_t pith__text_median_token(const pith_tokenizer *tokenizer) {
     int64_t counts[TOKEN_CHARACTERS_MAX + 1] = { 0 }, total = 0, before = 0;
     int32_t middle[2] = { -1, -1 };
-    for (int32_t id = 0; id < pith_tokenizer_vocab_size(tokenizer); id++) {
-        pith_str token = pith_tokenizer_token(tokenizer, id);
+    for (int32_t id = 0; id < pith__tokenizer_vocab_size(tokenizer); id++) {
+        pith_str token = pith__tokenizer_token(tokenizer, id);
         if (!token.data) continue;
         counts[text_count_characters(token)]++;
         total++;
@@ -32,7 +32,7 @@ int32_t pith_text_median_token(const pith_tokenizer *tokenizer) {
     return total ? (middle[0] + middle[1]) / 2 : 0;
 }
 
-pith_str pith_text_first_characters(pith_str text, int64_t characters) {
+pith_str pith__text_first_characters(pith_str text, int64_t characters) {
     int64_t n = 0;
     for (size_t i = 0; i < text.size; i++) {
         n += ((uint8_t)text.data[i] & 0xc0) != 0x80;
@@ -41,9 +41,9 @@ pith_str pith_text_first_characters(pith_str text, int64_t characters) {
     return text;
 }
 
-void pith_text_drop(pith_tokens *tokens, size_t first, int32_t id) {
+void pith__text_drop(pith_tokens *tokens, size_t first, int32_t id) {
     size_t n = first;
     for (size_t i = first; i < tokens->count; i++)
-        if (tokens->ids[i] != id) pith_tokens_copy(tokens, n++, tokens, i, 1, true);
+        if (tokens->ids[i] != id) pith__tokens_copy(tokens, n++, tokens, i, 1, true);
     tokens->count = n;
 }

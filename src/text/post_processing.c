@@ -1,26 +1,27 @@
-/* post_processing.c - truncation windows, templates, padding. The arithmetic of truncation is that of Hugging Face tokenizers
- * 0.23 (truncation.rs, encoding.rs). A maximum below the number of special tokens keeps the special tokens alone. */
+/* post_processing.c - truncation windows, templates, padding. The arithmetic of truncation is that of Hugging Face
+ * tokenizers 0.23 (truncation.rs, encoding.rs). A maximum below the number of special tokens keeps the special tokens
+ * alone. */
 #include "text/post_processing.h"
 
 #include "base/memory/account.h"
+#include "base/unicode/tokenizer_characters.h"
 #include "text/added_tokens.h"
 #include "text/token_rows.h"
-#include "base/unicode/tokenizer_characters.h"
 
-size_t pith_framing_specials(const pith_framing *framing, bool pair) {
+size_t pith__framing_specials(const pith__framing *framing, bool pair) {
     return framing->has_template ? framing->templates[pair].specials : 0;
 }
 
-pith_truncation pith_truncation_choose(const pith_tokenizer *tokenizer, const pith_tokenize_options *options,
-                                       bool pair) {
-    const pith_framing *framing = tokenizer->framing;
-    pith_truncation t = { 0 };
+pith__truncation pith__truncation_choose(const pith_tokenizer *tokenizer, const pith_tokenize_options *options,
+                                         bool pair) {
+    const pith__framing *framing = tokenizer->framing;
+    pith__truncation t = { 0 };
     const bool left = options->left ? options->left > 0 : tokenizer->left;
     const bool own = tokenizer->truncates && framing->truncation.on && !options->overflow;
     if (options->raw || own) t = framing->truncation;
     if (options->max_length > 0 && !(own && t.max_length <= options->max_length))
-        t = (pith_truncation){ true, left, (pith_cut)options->cut, options->max_length, options->stride };
-    const size_t specials = options->no_specials ? 0 : pith_framing_specials(framing, pair);
+        t = (pith__truncation){ true, left, (pith_cut)options->cut, options->max_length, options->stride };
+    const size_t specials = options->no_specials ? 0 : pith__framing_specials(framing, pair);
     t.max_length = t.max_length > (int64_t)specials ? t.max_length - (int64_t)specials : 0;
     return t;
 }
@@ -30,7 +31,7 @@ typedef struct range {
 } range;
 
 /* In how many windows n tokens come when at most max are kept. With max 0 nothing is kept and all overflows at once. */
-static size_t windows(size_t n, size_t max, const pith_truncation *t) {
+static size_t windows(size_t n, size_t max, const pith__truncation *t) {
     if (!t->on || max >= n) return 1;
     if (max == 0) return 2;
     size_t step = max - (size_t)t->stride;
@@ -38,7 +39,7 @@ static size_t windows(size_t n, size_t max, const pith_truncation *t) {
 }
 
 /* Window k, below the count. */
-static range window(size_t n, size_t max, const pith_truncation *t, size_t k) {
+static range window(size_t n, size_t max, const pith__truncation *t, size_t k) {
     if (!t->on || max >= n) return (range){ 0, n };
     if (max == 0) return (range){ 0, k ? n : 0 };
     size_t shift = k * (max - (size_t)t->stride);
@@ -47,7 +48,7 @@ static range window(size_t n, size_t max, const pith_truncation *t, size_t k) {
 }
 
 /* How many tokens each text may keep. */
-static pith_status budget(size_t keep[2], const size_t n[2], const pith_truncation *t, bool pair, pith_error *err) {
+static pith_status budget(size_t keep[2], const size_t n[2], const pith__truncation *t, bool pair, pith_error *err) {
     keep[0] = n[0];
     keep[1] = n[1];
     size_t max = (size_t)t->max_length, total = n[0] + n[1];
@@ -70,22 +71,22 @@ static pith_status budget(size_t keep[2], const size_t n[2], const pith_truncati
     } else {
         int target = t->strategy == PITH_CUT_SECOND;
         if (target && !pair)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "the second text should be cut, but there is none");
+            return pith__fail(err, PITH_ERR_ARGUMENT, "the second text should be cut, but there is none");
         if (n[target] <= total - max)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "the text to truncate is too short for a maximum of %zu tokens",
-                             max);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "the text to truncate is too short for a maximum of %zu tokens",
+                              max);
         keep[target] = n[target] - (total - max);
     }
     for (int i = 0; i <= pair; i++)
         if (keep[i] && keep[i] < n[i] && (size_t)t->stride >= keep[i])
-            return pith_fail(err, PITH_ERR_ARGUMENT, "truncation stride %lld does not fit in %zu tokens",
-                             (long long)t->stride, keep[i]);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "truncation stride %lld does not fit in %zu tokens",
+                              (long long)t->stride, keep[i]);
     return PITH_OK;
 }
 
 /* Window k of both texts: with x windows of A and y of B, Hugging Face merges A's overflows each with every window of
  * B first, then A's first window with B's overflows. Returns whether k exists. */
-static bool window_pair(range r[2], const size_t n[2], const size_t keep[2], const pith_truncation *t, size_t k) {
+static bool window_pair(range r[2], const size_t n[2], const size_t keep[2], const pith__truncation *t, size_t k) {
     size_t x = windows(n[0], keep[0], t), y = windows(n[1], keep[1], t), a = 0, b = 0, of_a = (x - 1) * y;
     if (k >= x * y) return false;
     if (k > of_a)
@@ -99,19 +100,19 @@ static bool window_pair(range r[2], const size_t n[2], const size_t keep[2], con
     return true;
 }
 
-static bool is_blank(uint32_t c) { return c == 0x120 || pith_char_is_space(c); } /* 0x120 is the space of byte-level */
+static bool is_blank(uint32_t c) { return c == 0x120 || pith__char_is_space(c); } /* 0x120 is the space of byte-level */
 
 /* The blanks at both ends of a token's text. */
 static void count_blanks(pith_str text, size_t *leading, size_t *trailing) {
     const char *p = text.data, *end = text.data + text.size;
     *leading = *trailing = 0;
-    while (p < end && is_blank(pith_utf8_next(&p))) ++*leading;
+    while (p < end && is_blank(pith__utf8_next(&p))) ++*leading;
     for (p = end; p > text.data; ++*trailing) {
         const char *c;
         do p--;
         while (p > text.data && (*p & 0xC0) == 0x80);
         c = p;
-        if (!is_blank(pith_utf8_next(&c))) break;
+        if (!is_blank(pith__utf8_next(&c))) break;
     }
 }
 
@@ -119,7 +120,7 @@ static void count_blanks(pith_str text, size_t *leading, size_t *trailing) {
  * characters where it trims them. */
 static void trim_range(uint32_t *begin, uint32_t *end, pith_str source, size_t leading, size_t trailing) {
     const char *b = source.data + *begin, *e = source.data + *end;
-    for (; leading > 0 && b < e; leading--) pith_utf8_next(&b);
+    for (; leading > 0 && b < e; leading--) pith__utf8_next(&b);
     const char *stop = e; /* where the trailing ones begin, unless that is before the source: then none are left out */
     for (; trailing > 0 && stop > source.data; trailing--) do
             stop--;
@@ -129,7 +130,7 @@ static void trim_range(uint32_t *begin, uint32_t *end, pith_str source, size_t l
     *end = (uint32_t)(e - source.data);
 }
 
-void pith_trim_added(pith_encoding *enc, size_t i, pith_str slice) {
+void pith__trim_added(pith__encoding *enc, size_t i, pith_str slice) {
     size_t leading, trailing;
     count_blanks(slice, &leading, &trailing);
     bool waits = leading == 1 && enc->tokenizer->framing->trim_prefix_space && enc->begin[i] < enc->end[i];
@@ -146,11 +147,11 @@ static void trim_offsets(pith_tokens *tokens, size_t i, const pith_tokenizer *t,
     tokens->word_ids[i] = word & ~(PITH_WORD_ADDED | PITH_WORD_BLANK);
     if (!(word & PITH_WORD_ADDED)) {
         pith_str text = t->model->token(t->model_self, tokens->ids[i]);
-        if (!text.data || (t->from_frozen && pith_utf8_valid_prefix(text.data, text.size) < text.size)) return;
+        if (!text.data || (t->from_frozen && pith__utf8_valid_prefix(text.data, text.size) < text.size)) return;
         count_blanks(text, &leading, &trailing);
     } else if (leading && !keeps) { /* the trailing ones are gone already, this one perhaps among them */
         const char *b = source.data + tokens->begin[i];
-        pith_utf8_next(&b);
+        pith__utf8_next(&b);
         tokens->begin[i] = (uint32_t)(b - source.data);
         if (tokens->end[i] < tokens->begin[i]) tokens->end[i] = tokens->begin[i];
         return;
@@ -186,7 +187,7 @@ static uint32_t character_at(const uint32_t *milestones, pith_str text, uint32_t
 
 /* ---- windows ---- */
 
-static void framing_put_text(pith_tokens *tokens, const pith_encoding *enc, size_t begin, size_t end, int32_t type_id,
+static void framing_put_text(pith_tokens *tokens, const pith__encoding *enc, size_t begin, size_t end, int32_t type_id,
                              int text, uint32_t window_index) {
     size_t at = tokens->count, n = end - begin;
     if (n == 0) return;
@@ -204,33 +205,33 @@ static void framing_put_text(pith_tokens *tokens, const pith_encoding *enc, size
     tokens->count += n;
 }
 
-size_t pith_padded_size(const pith_padding *p, size_t longest) {
+size_t pith__padded_size(const pith__padding *p, size_t longest) {
     size_t size = p->fixed ? (size_t)p->fixed : longest;
     if (p->multiple && size % (size_t)p->multiple) size += (size_t)p->multiple - size % (size_t)p->multiple;
     return size;
 }
 
 /* longest: tokens of the first window, which the others are padded to as well. */
-static pith_status pad(pith_tokens *tokens, size_t first, size_t longest, const pith_padding *p, uint32_t window_index,
-                       const pith_encoding *enc, pith_error *err) {
-    size_t n = tokens->count - first, target = pith_padded_size(p, longest);
+static pith_status pad(pith_tokens *tokens, size_t first, size_t longest, const pith__padding *p, uint32_t window_index,
+                       const pith__encoding *enc, pith_error *err) {
+    size_t n = tokens->count - first, target = pith__padded_size(p, longest);
     if (target <= n) return PITH_OK;
-    size_t more = target - n, bytes = (first + target) * pith_tokens_row_bytes();
-    if (!pith_account_admits(enc->allocator, bytes) || !pith_tokens_reserve(tokens, enc->tokens_allocator, more))
-        return pith_fail_memory(err, bytes);
-    if (p->left) pith_tokens_copy(tokens, first + more, tokens, first, n, true);
+    size_t more = target - n, bytes = (first + target) * pith__tokens_row_bytes();
+    if (!pith__account_admits(enc->allocator, bytes) || !pith__tokens_reserve(tokens, enc->tokens_allocator, more))
+        return pith__fail_memory(err, bytes);
+    if (p->left) pith__tokens_copy(tokens, first + more, tokens, first, n, true);
     for (size_t i = 0; i < more; i++)
-        pith_tokens_put(tokens, (p->left ? first : first + n) + i, p->id, p->type_id, window_index, false);
+        pith__tokens_put(tokens, (p->left ? first : first + n) + i, p->id, p->type_id, window_index, false);
     tokens->count = first + target;
     return PITH_OK;
 }
 
 /* What all windows of a text or pair have in common. */
 typedef struct frame {
-    const pith_encoding *enc;
+    const pith__encoding *enc;
     const pith_tokenize_options *options;
     const pith_str *texts;
-    const pith_frame_item *items;
+    const pith__frame_item *items;
     size_t item_count;
     size_t n[2], keep[2];          /* tokens of the texts, and how many of them a window may have */
     const uint32_t *milestones[2]; /* NULL: offsets are in bytes */
@@ -246,14 +247,14 @@ static size_t window_size(const frame *f, const range r[2]) {
 }
 
 static pith_status put_window(pith_tokens *tokens, const frame *f, const range r[2], uint32_t index) {
-    const pith_encoding *enc = f->enc;
-    const pith_framing *framing = enc->tokenizer->framing;
+    const pith__encoding *enc = f->enc;
+    const pith__framing *framing = enc->tokenizer->framing;
     size_t room = window_size(f, r);
-    if (!pith_tokens_reserve(tokens, enc->tokens_allocator, room)) return pith_fail_memory(enc->err, room);
+    if (!pith__tokens_reserve(tokens, enc->tokens_allocator, room)) return pith__fail_memory(enc->err, room);
     for (size_t i = 0; i < f->item_count; i++) {
         if (f->items[i].id >= 0) {
             if (!f->options->no_specials)
-                pith_tokens_put(tokens, tokens->count++, f->items[i].id, f->items[i].type_id, index, true);
+                pith__tokens_put(tokens, tokens->count++, f->items[i].id, f->items[i].type_id, index, true);
             continue;
         }
         int k = -1 - f->items[i].id;
@@ -271,10 +272,10 @@ static pith_status put_window(pith_tokens *tokens, const frame *f, const range r
     return PITH_OK;
 }
 
-pith_status pith_frame(pith_tokens *tokens, pith_encoding *enc, const pith_str texts[2], size_t split, bool pair,
-                       const pith_truncation *truncation, const pith_tokenize_options *options) {
-    static const pith_frame_item plain[] = { { -1, 0 }, { -2, 1 } };
-    const pith_framing *framing = enc->tokenizer->framing;
+pith_status pith__frame(pith_tokens *tokens, pith__encoding *enc, const pith_str texts[2], size_t split, bool pair,
+                        const pith__truncation *truncation, const pith_tokenize_options *options) {
+    static const pith__frame_item plain[] = { { -1, 0 }, { -2, 1 } };
+    const pith__framing *framing = enc->tokenizer->framing;
     frame f = { .enc = enc, .options = options, .texts = texts, .n = { split, enc->count - split } };
     range r[2];
     size_t longest = 0;
@@ -284,7 +285,7 @@ pith_status pith_frame(pith_tokens *tokens, pith_encoding *enc, const pith_str t
     if (options->characters && enc->offsets) {
         size_t counts[2] = { texts[0].size / MILESTONE + 1, texts[1].size / MILESTONE + 1 };
         uint32_t *milestones =
-            pith_encoding_scratch(enc, PITH_SCRATCH_FRAME, (counts[0] + counts[1]) * sizeof *milestones);
+            pith__encoding_scratch(enc, PITH_SCRATCH_FRAME, (counts[0] + counts[1]) * sizeof *milestones);
         if (!milestones) return PITH_ERR_MEMORY;
         for (int k = 0; k < 2; milestones += counts[k++]) {
             fill_milestones(milestones, texts[k]);

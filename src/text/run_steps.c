@@ -1,5 +1,6 @@
-/* run_steps.c - one text through all stages: added tokens, normalizers, added tokens in normalised text, pre-tokenizers,
- * model. Each stage maps the list of pieces to the next one. A fused model replaces all stages but the first. */
+/* run_steps.c - one text through all stages: added tokens, normalizers, added tokens in normalised text,
+ * pre-tokenizers, model. Each stage maps the list of pieces to the next one. A fused model replaces all stages but the
+ * first. */
 #include "text/run_steps.h"
 
 #include "base/piece_listener.h"
@@ -17,20 +18,20 @@ static bool is_ascii(const char *p, size_t size) {
     return !(seen & 0x8080808080808080u);
 }
 
-static pith_status memory_status(pith_encoding *enc) {
-    return enc->out_of_memory ? pith_fail_memory(enc->err, enc->text.size) : PITH_OK;
+static pith_status memory_status(pith__encoding *enc) {
+    return enc->out_of_memory ? pith__fail_memory(enc->err, enc->text.size) : PITH_OK;
 }
 
-pith_status pith_normalize(pith_encoding *enc) {
-    const pith_step_list *list = &enc->tokenizer->normalizers;
+pith_status pith__normalize(pith__encoding *enc) {
+    const pith__step_list *list = &enc->tokenizer->normalizers;
     for (size_t s = 0; s < list->count; s++) {
-        const pith_normalizer_desc *desc = list->steps[s].desc;
+        const pith__normalizer_desc *desc = list->steps[s].desc;
         if (desc->flags & PITH_STEP_ASCII_NOOP && is_ascii(enc->text.data, enc->text.size)) continue;
         for (size_t i = 0; i < enc->piece_count; i++) {
-            pith_piece *piece = &enc->pieces[i];
+            pith__piece *piece = &enc->pieces[i];
             uint32_t begin = (uint32_t)enc->out.size;
             if (piece->id >= 0)
-                pith_encoding_copy(enc, piece->begin, piece->end);
+                pith__encoding_copy(enc, piece->begin, piece->end);
             else
                 PITH_TRY(desc->run(list->steps[s].self, enc, *piece));
             if (enc->out_of_memory) return memory_status(enc);
@@ -38,55 +39,55 @@ pith_status pith_normalize(pith_encoding *enc) {
             piece->end = (uint32_t)enc->out.size;
         }
         if (enc->out.size >= PITH_TEXT_MAX)
-            return pith_fail(enc->err, PITH_ERR_MEMORY, "the normalised text is larger than %u bytes", PITH_TEXT_MAX);
-        pith_encoding_swap_text(enc);
+            return pith__fail(enc->err, PITH_ERR_MEMORY, "the normalised text is larger than %u bytes", PITH_TEXT_MAX);
+        pith__encoding_swap_text(enc);
     }
     return PITH_OK;
 }
 
-static pith_status pretokenize(pith_encoding *enc) {
-    const pith_step_list *list = &enc->tokenizer->pretokenizers;
+static pith_status pretokenize(pith__encoding *enc) {
+    const pith__step_list *list = &enc->tokenizer->pretokenizers;
     for (size_t s = 0; s < list->count; s++) {
-        const pith_pretokenizer_desc *desc = list->steps[s].desc;
+        const pith__pretokenizer_desc *desc = list->steps[s].desc;
         if (desc->flags & PITH_STEP_ASCII_NOOP && is_ascii(enc->text.data, enc->text.size)) continue;
         bool rewrites = desc->flags & PITH_STEP_REWRITES;
         for (size_t i = 0; i < enc->piece_count; i++) {
-            pith_piece piece = enc->pieces[i];
+            pith__piece piece = enc->pieces[i];
             if (piece.id < 0)
                 PITH_TRY(desc->run(list->steps[s].self, enc, piece));
             else {
                 if (rewrites) {
                     uint32_t begin = (uint32_t)enc->out.size;
-                    pith_encoding_copy(enc, piece.begin, piece.end);
+                    pith__encoding_copy(enc, piece.begin, piece.end);
                     piece.begin = begin;
                     piece.end = (uint32_t)enc->out.size;
                 }
-                pith_encoding_emit_piece(enc, piece);
+                pith__encoding_emit_piece(enc, piece);
             }
             if (enc->out_of_memory) return memory_status(enc);
         }
-        pith_encoding_swap_pieces(enc);
+        pith__encoding_swap_pieces(enc);
         if (enc->out.size >= PITH_TEXT_MAX)
-            return pith_fail(enc->err, PITH_ERR_MEMORY, "the rewritten text is larger than %u bytes", PITH_TEXT_MAX);
-        if (rewrites) pith_encoding_swap_text(enc);
+            return pith__fail(enc->err, PITH_ERR_MEMORY, "the rewritten text is larger than %u bytes", PITH_TEXT_MAX);
+        if (rewrites) pith__encoding_swap_text(enc);
     }
     return PITH_OK;
 }
 
 /* An added token. Where offsets are trimmed it is marked: the model may give the same id to other text. */
-static void steps_put_added(pith_encoding *enc, pith_piece piece) {
-    pith_encoding_token(enc, piece.id, piece.begin, piece.end);
+static void steps_put_added(pith__encoding *enc, pith__piece piece) {
+    pith__encoding_token(enc, piece.id, piece.begin, piece.end);
     if (enc->offsets && enc->tokenizer->framing->trim) enc->words[enc->count - 1] |= PITH_WORD_ADDED;
 }
 
-static pith_status encode_fused(pith_encoding *enc) {
+static pith_status encode_fused(pith__encoding *enc) {
     const pith_tokenizer *t = enc->tokenizer;
     enc->source_offsets = true;
     for (size_t i = 0; i < enc->piece_count && enc->count <= enc->limit && !enc->unfused; i++) {
-        pith_piece piece = enc->pieces[i];
+        pith__piece piece = enc->pieces[i];
         if (piece.id < 0)
             PITH_TRY(t->model->encode_fused(t->fused, enc, piece));
-        else if (pith_encoding_room(enc, 1)) {
+        else if (pith__encoding_room(enc, 1)) {
             steps_put_added(enc, piece);
             enc->word++;
         }
@@ -95,21 +96,21 @@ static pith_status encode_fused(pith_encoding *enc) {
     return PITH_OK;
 }
 
-static pith_status encode_steps(pith_encoding *enc) {
+static pith_status encode_steps(pith__encoding *enc) {
     const pith_tokenizer *t = enc->tokenizer;
-    PITH_TRY(pith_normalize(enc));
+    PITH_TRY(pith__normalize(enc));
     if (t->normalizers.count) { /* pieces that became empty go now */
         for (size_t i = 0; i < enc->piece_count; i++)
-            if (enc->pieces[i].begin != enc->pieces[i].end) pith_encoding_emit_piece(enc, enc->pieces[i]);
-        pith_encoding_swap_pieces(enc);
+            if (enc->pieces[i].begin != enc->pieces[i].end) pith__encoding_emit_piece(enc, enc->pieces[i]);
+        pith__encoding_swap_pieces(enc);
     }
-    if (!pith_added_split(enc, t->added, &t->added->normalized)) return memory_status(enc);
+    if (!pith__added_split(enc, t->added, &t->added->normalized)) return memory_status(enc);
     PITH_TRY(pretokenize(enc));
     for (size_t i = 0; i < enc->piece_count && enc->count <= enc->limit; i++) {
-        pith_piece piece = enc->pieces[i];
+        pith__piece piece = enc->pieces[i];
         enc->word = (int32_t)i;
         size_t size = piece.end - piece.begin;
-        if (!pith_encoding_room(enc, (size < PITH_PIECE_ROOM ? size : PITH_PIECE_ROOM) + 8)) return memory_status(enc);
+        if (!pith__encoding_room(enc, (size < PITH_PIECE_ROOM ? size : PITH_PIECE_ROOM) + 8)) return memory_status(enc);
         if (piece.id >= 0)
             steps_put_added(enc, piece);
         else
@@ -120,32 +121,32 @@ static pith_status encode_steps(pith_encoding *enc) {
 }
 
 /* A token's place in the text to that in the source. */
-static void find_in_source(pith_encoding *enc, size_t i) {
+static void find_in_source(pith__encoding *enc, size_t i) {
     uint32_t end;
     if (enc->begin[i] < enc->end[i]) {
-        pith_encoding_range(enc, enc->begin[i], enc->end[i], &enc->begin[i], &enc->end[i]);
+        pith__encoding_range(enc, enc->begin[i], enc->end[i], &enc->begin[i], &enc->end[i]);
     } else if (enc->begin[i] < enc->text.size) {
-        pith_encoding_range(enc, enc->begin[i], enc->begin[i] + 1, &enc->begin[i], &end);
+        pith__encoding_range(enc, enc->begin[i], enc->begin[i] + 1, &enc->begin[i], &end);
         enc->end[i] = enc->begin[i];
     } else {
         enc->begin[i] = enc->end[i] = (uint32_t)enc->source.size;
     }
 }
 
-pith_status pith_encode_text(pith_encoding *enc, pith_str text, bool offsets) {
+pith_status pith__encode_text(pith__encoding *enc, pith_str text, bool offsets) {
     const pith_tokenizer *t = enc->tokenizer;
     size_t first = enc->count;
     if (text.size >= PITH_TEXT_MAX)
-        return pith_fail(enc->err, PITH_ERR_ARGUMENT, "a text of %zu bytes (at most %u are allowed)", text.size,
-                         PITH_TEXT_MAX - 1);
+        return pith__fail(enc->err, PITH_ERR_ARGUMENT, "a text of %zu bytes (at most %u are allowed)", text.size,
+                          PITH_TEXT_MAX - 1);
     bool origins = offsets || t->needs_origins;
-    if (!pith_encoding_begin(enc, text, origins) || !pith_added_split(enc, t->added, &t->added->raw))
+    if (!pith__encoding_begin(enc, text, origins) || !pith__added_split(enc, t->added, &t->added->raw))
         return memory_status(enc);
     enc->unfused = !t->fused;
     if (t->fused) PITH_TRY(encode_fused(enc));
     if (t->fused && enc->unfused) {
         enc->count = first;
-        if (!pith_encoding_begin(enc, text, origins) || !pith_added_split(enc, t->added, &t->added->raw))
+        if (!pith__encoding_begin(enc, text, origins) || !pith__added_split(enc, t->added, &t->added->raw))
             return memory_status(enc);
     }
     if (enc->unfused) PITH_TRY(encode_steps(enc));
@@ -156,7 +157,7 @@ pith_status pith_encode_text(pith_encoding *enc, pith_str text, bool offsets) {
         if (!enc->source_offsets) find_in_source(enc, i);
         if (!t->framing->trim || !(enc->words[i] & PITH_WORD_ADDED || enc->ids[i] == t->unknown_id)) continue;
         enc->words[i] |= PITH_WORD_ADDED;
-        pith_trim_added(enc, i, slice);
+        pith__trim_added(enc, i, slice);
     }
     return PITH_OK;
 }
@@ -164,14 +165,14 @@ pith_status pith_encode_text(pith_encoding *enc, pith_str text, bool offsets) {
 #define FIND(table, wanted)                                                                                            \
     do {                                                                                                               \
         for (size_t i = 0; table[i]; i++)                                                                              \
-            if (pith_str_is(wanted, table[i]->name)) {                                                                 \
-                pith_piece_used(table[i]);                                                                             \
+            if (pith__str_is(wanted, table[i]->name)) {                                                                \
+                pith__piece_used(table[i]);                                                                            \
                 return table[i];                                                                                       \
             }                                                                                                          \
         return NULL;                                                                                                   \
     } while (0)
 
-const pith_normalizer_desc *pith_normalizer_find(pith_str name) { FIND(pith_normalizer_table, name); }
-const pith_pretokenizer_desc *pith_pretokenizer_find(pith_str name) { FIND(pith_pretokenizer_table, name); }
-const pith_model_desc *pith_model_find(pith_str name) { FIND(pith_model_table, name); }
-const pith_decoder_desc *pith_decoder_find(pith_str name) { FIND(pith_decoder_table, name); }
+const pith__normalizer_desc *pith__normalizer_find(pith_str name) { FIND(pith__normalizer_table, name); }
+const pith__pretokenizer_desc *pith__pretokenizer_find(pith_str name) { FIND(pith__pretokenizer_table, name); }
+const pith__model_desc *pith__model_find(pith_str name) { FIND(pith__model_table, name); }
+const pith__decoder_desc *pith__decoder_find(pith_str name) { FIND(pith__decoder_table, name); }

@@ -5,8 +5,8 @@
 #include "text/pipeline.h"
 
 /* The normalizers, on every piece of the encoding without id. Empty pieces stay. */
-pith_status pith_normalize(pith_encoding *enc);
+pith_status pith__normalize(pith__encoding *enc);
 /* Appends the tokens of one text to the encoding, offsets in source bytes (zero where they are not wanted). */
-pith_status pith_encode_text(pith_encoding *enc, pith_str text, bool offsets);
+pith_status pith__encode_text(pith__encoding *enc, pith_str text, bool offsets);
 
 #endif

@@ -32,25 +32,25 @@ static char *token_rows_get(const pith_tokens *tokens, size_t c) {
     return data;
 }
 
-pith_status pith_tokens_check(const pith_tokens *tokens, pith_error *err) {
+pith_status pith__tokens_check(const pith_tokens *tokens, pith_error *err) {
     if (tokens->size == sizeof *tokens) return PITH_OK;
-    return pith_fail(err, PITH_ERR_ARGUMENT,
-                     "the pith_tokens struct has the wrong size; initialise it with PITH_TOKENS_INIT of this version");
+    return pith__fail(err, PITH_ERR_ARGUMENT,
+                      "the pith_tokens struct has the wrong size; initialise it with PITH_TOKENS_INIT of this version");
 }
 
-size_t pith_tokens_row_bytes(void) {
+size_t pith__tokens_row_bytes(void) {
     size_t width = 0;
     for (size_t c = 0; c < COLUMNS; c++) width += columns[c].size;
     return width;
 }
 
-bool pith_tokens_reserve(pith_tokens *tokens, const pith_allocator *allocator, size_t more) {
+bool pith__tokens_reserve(pith_tokens *tokens, const pith_allocator *allocator, size_t more) {
     size_t need, bytes;
-    if (pith_add_overflows(tokens->count, more, &need)) return false;
+    if (pith__add_overflows(tokens->count, more, &need)) return false;
     if (need <= tokens->capacity) return true;
     size_t capacity = need + need / 2 + 64;
-    if (pith_mul_overflows(capacity, pith_tokens_row_bytes(), &bytes)) return false;
-    char *block = pith_memory_alloc(allocator, BLOCK_HEAD + bytes, BLOCK_HEAD);
+    if (pith__mul_overflows(capacity, pith__tokens_row_bytes(), &bytes)) return false;
+    char *block = pith__memory_alloc(allocator, BLOCK_HEAD + bytes, BLOCK_HEAD);
     if (!block) return false;
     char *data = block + BLOCK_HEAD;
     pith_tokens old = *tokens;
@@ -61,29 +61,29 @@ bool pith_tokens_reserve(pith_tokens *tokens, const pith_allocator *allocator, s
     }
     tokens->capacity = capacity;
     if (old.capacity) {
-        pith_tokens_copy(tokens, 0, &old, 0, old.count, true);
-        pith_token_rows_free(&old);
+        pith__tokens_copy(tokens, 0, &old, 0, old.count, true);
+        pith__token_rows_free(&old);
     }
     return true;
 }
 
-void pith_token_rows_free(pith_tokens *tokens) {
+void pith__token_rows_free(pith_tokens *tokens) {
     if (!tokens || !tokens->capacity) return;
     pith_allocator allocator;
     char *block = token_rows_get(tokens, 0) - BLOCK_HEAD;
     memcpy(&allocator, block, sizeof allocator);
-    pith_memory_free(&allocator, block);
+    pith__memory_free(&allocator, block);
     *tokens = (pith_tokens)PITH_TOKENS_INIT;
 }
 
-void pith_tokens_copy(pith_tokens *to, size_t at, const pith_tokens *from, size_t begin, size_t n, bool offsets) {
+void pith__tokens_copy(pith_tokens *to, size_t at, const pith_tokens *from, size_t begin, size_t n, bool offsets) {
     for (size_t c = offsets ? 0 : OFFSETS; c < COLUMNS && n; c++) {
         size_t size = columns[c].size;
         memmove(token_rows_get(to, c) + at * size, token_rows_get(from, c) + begin * size, n * size);
     }
 }
 
-void pith_tokens_put(pith_tokens *tokens, size_t i, int32_t id, int32_t type_id, uint32_t window, bool attention) {
+void pith__tokens_put(pith_tokens *tokens, size_t i, int32_t id, int32_t type_id, uint32_t window, bool attention) {
     tokens->ids[i] = id;
     tokens->type_ids[i] = type_id;
     tokens->begin[i] = tokens->end[i] = 0;

@@ -7,67 +7,67 @@
 #include "base/os/cpu.h"
 #include "base/os/threads.h"
 #include "text/added_tokens.h"
-#include "text/sources/config_files.h"
 #include "text/encoding.h"
-#include "text/post_processing.h"
 #include "text/first_tokens.h"
+#include "text/post_processing.h"
+#include "text/sources/config_files.h"
 #include "text/token_rows.h"
 
-void pith_tokenizer_unload(pith_tokenizer *tokenizer) {
+void pith__tokenizer_unload(pith_tokenizer *tokenizer) {
     if (!tokenizer) return;
-    pith_encoding_pool_free(tokenizer);
+    pith__encoding_pool_free(tokenizer);
     if (tokenizer->fused && tokenizer->model->unfuse) tokenizer->model->unfuse(tokenizer->fused, tokenizer->allocator);
     if (tokenizer->model_self && tokenizer->model->unload) tokenizer->model->unload(tokenizer->model_self);
 }
 
-void pith_tokenizer_trim(const pith_tokenizer *tokenizer) { pith_encoding_pool_free(tokenizer); }
+void pith__tokenizer_trim(const pith_tokenizer *tokenizer) { pith__encoding_pool_free(tokenizer); }
 
-size_t pith_tokenizer_missing_bytes(const pith_tokenizer *tokenizer, size_t count) {
-    return pith_encoding_missing_bytes(tokenizer, count);
+size_t pith__tokenizer_missing_bytes(const pith_tokenizer *tokenizer, size_t count) {
+    return pith__encoding_missing_bytes(tokenizer, count);
 }
 
-pith_arena *pith_tokenizer_arena(const pith_tokenizer *tokenizer) { return tokenizer->arena; }
+pith__arena *pith__tokenizer_arena(const pith_tokenizer *tokenizer) { return tokenizer->arena; }
 
 static pith_status check_utf8(pith_str text, pith_error *err) {
-    size_t valid = pith_utf8_valid_prefix(text.data, text.size);
-    return valid == text.size ? PITH_OK : pith_fail(err, PITH_ERR_ARGUMENT, "invalid UTF-8 at byte %zu", valid);
+    size_t valid = pith__utf8_valid_prefix(text.data, text.size);
+    return valid == text.size ? PITH_OK : pith__fail(err, PITH_ERR_ARGUMENT, "invalid UTF-8 at byte %zu", valid);
 }
 
 static pith_status take_options(pith_tokenize_options *o, const pith_tokenize_options *options, pith_error *err) {
     *o = (pith_tokenize_options)PITH_TOKENIZE_OPTIONS_INIT;
     if (!options) return PITH_OK;
     if (options->size < sizeof(size_t))
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "the options have no size; initialise them with PITH_TOKENIZE_OPTIONS_INIT");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the options have no size; initialise them with PITH_TOKENIZE_OPTIONS_INIT");
     memcpy(o, options, options->size < sizeof *o ? options->size : sizeof *o);
     if (o->max_length < 0 || o->stride < 0 || o->threads < 0)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "max_length, stride and threads must not be negative");
-    PITH_TRY(pith_threads_check(o->threads, err));
+        return pith__fail(err, PITH_ERR_ARGUMENT, "max_length, stride and threads must not be negative");
+    PITH_TRY(pith__threads_check(o->threads, err));
     if (o->left < -1 || o->left > 1)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "left is %d, which is none of -1, 0 and 1", o->left);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "left is %d, which is none of -1, 0 and 1", o->left);
     if (o->cut < PITH_CUT_LONGEST || o->cut > PITH_CUT_SECOND)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "cut is %d, which is not a PITH_CUT_* value", o->cut);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "cut is %d, which is not a PITH_CUT_* value", o->cut);
     return PITH_OK;
 }
 
 /* Encodes both texts, each up to the limit at least. *split: where the tokens of the second begin. */
-static pith_status tokenizer_encode_texts(size_t *split, pith_encoding *enc, const pith_str texts[2], int count,
+static pith_status tokenizer_encode_texts(size_t *split, pith__encoding *enc, const pith_str texts[2], int count,
                                           size_t limit, bool offsets) {
     pith_status status = PITH_OK;
     enc->count = 0;
     for (int i = 0; !status && i < count; i++) {
         *split = i ? enc->count : 0;
         enc->limit = limit == SIZE_MAX ? SIZE_MAX : *split + limit;
-        status = pith_prefix_encode(enc, texts[i], offsets);
+        status = pith__prefix_encode(enc, texts[i], offsets);
     }
     return status;
 }
 
 /* Appends one text or pair. */
-static pith_status tokenizer_encode_framed(pith_tokens *tokens, pith_encoding *enc, pith_str text, const pith_str *pair,
-                                           const pith_tokenize_options *o) {
+static pith_status tokenizer_encode_framed(pith_tokens *tokens, pith__encoding *enc, pith_str text,
+                                           const pith_str *pair, const pith_tokenize_options *o) {
     pith_str texts[2] = { text, pair ? *pair : PITH_STR("") };
-    pith_truncation t = pith_truncation_choose(enc->tokenizer, o, pair);
+    pith__truncation t = pith__truncation_choose(enc->tokenizer, o, pair);
     size_t split = 0, most = (size_t)t.max_length;
     const int count = 1 + (pair != NULL);
     /* Only the beginning of a text is needed if the rest is cut off and the caller does not ask for it. */
@@ -78,24 +78,24 @@ static pith_status tokenizer_encode_framed(pith_tokens *tokens, pith_encoding *e
     if (!status && bounded && pair && most % 2 && split > most && enc->count - split > most)
         status = tokenizer_encode_texts(&split, enc, texts, count, SIZE_MAX, !o->no_offsets);
     const size_t first = tokens->count;
-    if (!status) status = pith_frame(tokens, enc, texts, pair ? split : enc->count, pair != NULL, &t, o);
+    if (!status) status = pith__frame(tokens, enc, texts, pair ? split : enc->count, pair != NULL, &t, o);
     if (!status && enc->tokenizer->untyped && !o->raw && tokens->count > first)
         memset(tokens->type_ids + first, 0, (tokens->count - first) * sizeof *tokens->type_ids);
-    if (enc->out_of_memory) status = pith_fail_memory(enc->err, text.size);
-    return status == PITH_ERR_MEMORY ? pith_fail_at(enc->err, status, "a text of %zu bytes: ", text.size) : status;
+    if (enc->out_of_memory) status = pith__fail_memory(enc->err, text.size);
+    return status == PITH_ERR_MEMORY ? pith__fail_at(enc->err, status, "a text of %zu bytes: ", text.size) : status;
 }
 
 /* The same with the habits of the model. */
-static pith_status tokenizer_encode(pith_tokens *tokens, pith_encoding *enc, pith_str text, const pith_str *pair,
+static pith_status tokenizer_encode(pith_tokens *tokens, pith__encoding *enc, pith_str text, const pith_str *pair,
                                     const pith_tokenize_options *options) {
-    const pith_text_habits *h = &enc->tokenizer->habits;
+    const pith__text_habits *h = &enc->tokenizer->habits;
     const size_t first = tokens->count;
     pith_tokenize_options o = *options;
     if (!o.raw && h->bare) o.no_specials = 1;
     if (!o.raw && h->characters && o.max_length && o.left <= 0 && !o.overflow)
-        text = pith_text_first_characters(text, (int64_t)o.max_length * h->characters);
+        text = pith__text_first_characters(text, (int64_t)o.max_length * h->characters);
     pith_status status = tokenizer_encode_framed(tokens, enc, text, pair, &o);
-    if (!status && !o.raw && h->drops) pith_text_drop(tokens, first, h->dropped);
+    if (!status && !o.raw && h->drops) pith__text_drop(tokens, first, h->dropped);
     return status;
 }
 
@@ -104,10 +104,10 @@ static pith_status encode_alone(pith_tokens *tokens, const pith_tokenizer *token
                                 const pith_str *pair, const pith_tokenize_options *options,
                                 const pith_allocator *allocator, pith_error *err) {
     pith_tokenize_options o;
-    PITH_TRY(pith_tokens_check(tokens, err));
+    PITH_TRY(pith__tokens_check(tokens, err));
     PITH_TRY(take_options(&o, options, err));
-    pith_encoding *enc = pith_encoding_acquire(tokenizer);
-    if (!enc) return pith_fail_memory(err, sizeof *enc);
+    pith__encoding *enc = pith__encoding_acquire(tokenizer);
+    if (!enc) return pith__fail_memory(err, sizeof *enc);
     enc->err = err;
     enc->tokens_allocator = allocator;
     size_t count = tokens->count;
@@ -119,21 +119,21 @@ static pith_status encode_alone(pith_tokens *tokens, const pith_tokenizer *token
         tokens->count = count;
         tokens->truncated = truncated;
     }
-    pith_encoding_release(enc);
+    pith__encoding_release(enc);
     return status;
 }
 
-pith_status pith_tokenizer_encode(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,
-                                  const pith_str *pair, const pith_tokenize_options *options, pith_error *err) {
+pith_status pith__tokenizer_encode(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,
+                                   const pith_str *pair, const pith_tokenize_options *options, pith_error *err) {
     return encode_alone(tokens, tokenizer, text, pair, options, tokenizer->allocator, err);
 }
 
 /* The caller's tokens may outlive the tokenizer. */
-pith_status pith_tokenizer_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,
-                                    const pith_str *pair, const pith_tokenize_options *options, pith_error *err) {
+pith_status pith__tokenizer_tokenize(pith_tokens *tokens, const pith_tokenizer *tokenizer, pith_str text,
+                                     const pith_str *pair, const pith_tokenize_options *options, pith_error *err) {
     pith_status status =
-        encode_alone(tokens, tokenizer, text, pair, options, pith_account_host(tokenizer->allocator), err);
-    return pith_account_explain_for(tokenizer->allocator, status, err);
+        encode_alone(tokens, tokenizer, text, pair, options, pith__account_host(tokenizer->allocator), err);
+    return pith__account_explain_for(tokenizer->allocator, status, err);
 }
 
 /* ---- batches ---- */
@@ -161,7 +161,7 @@ typedef struct batch {
     size_t *ends; /* within the part until it is put in place */
     pith_tokenize_options options;
     pith_tokens *result;
-    pith_encoding **calls;    /* by worker, NULL before its first part: caches of words stay with a processor */
+    pith__encoding **calls;   /* by worker, NULL before its first part: caches of words stay with a processor */
     pthread_mutex_t lock;     /* of all that follows, and of the result's size */
     pthread_cond_t copied;    /* no thread is copying */
     size_t taken;             /* texts that have been given to parts */
@@ -174,7 +174,7 @@ typedef struct batch {
 } batch;
 
 /* Texts of a range after tokens, which are counted from there. */
-static pith_status encode_texts(pith_tokens *tokens, pith_encoding *enc, const pith_allocator *allocator,
+static pith_status encode_texts(pith_tokens *tokens, pith__encoding *enc, const pith_allocator *allocator,
                                 const batch *b, size_t begin, size_t end, pith_error *err) {
     pith_status status = PITH_OK;
     int32_t truncated = 0;
@@ -184,7 +184,7 @@ static pith_status encode_texts(pith_tokens *tokens, pith_encoding *enc, const p
     for (size_t i = begin; i < end && !status; i++) {
         tokens->truncated = 0;
         status = tokenizer_encode(tokens, enc, b->texts[i], b->pairs ? &b->pairs[i] : NULL, &b->options);
-        if (status) pith_fail_at(err, status, "text %zu: ", i);
+        if (status) pith__fail_at(err, status, "text %zu: ", i);
         truncated += tokens->truncated;
         b->ends[i] = tokens->count;
     }
@@ -193,11 +193,11 @@ static pith_status encode_texts(pith_tokens *tokens, pith_encoding *enc, const p
 }
 
 static pith_status encode_serially(batch *b, pith_error *err) {
-    pith_encoding *enc = pith_encoding_acquire(b->tokenizer);
-    if (!enc) return pith_fail_memory(err, sizeof *enc);
-    const pith_allocator *host = pith_account_host(b->tokenizer->allocator);
+    pith__encoding *enc = pith__encoding_acquire(b->tokenizer);
+    if (!enc) return pith__fail_memory(err, sizeof *enc);
+    const pith_allocator *host = pith__account_host(b->tokenizer->allocator);
     pith_status status = encode_texts(b->result, enc, host, b, 0, b->count, err);
-    pith_encoding_release(enc);
+    pith__encoding_release(enc);
     return status;
 }
 
@@ -216,11 +216,11 @@ static batch_part *take_part(batch *b) {
     if (part) {
         b->empty = part->next;
     } else if (!b->status) {
-        part = pith_memory_alloc(b->tokenizer->allocator, sizeof *part, 64);
+        part = pith__memory_alloc(b->tokenizer->allocator, sizeof *part, 64);
         if (part)
             *part = (batch_part){ .tokens = PITH_TOKENS_INIT };
         else
-            b->status = pith_fail_memory(&b->err, sizeof *part);
+            b->status = pith__fail_memory(&b->err, sizeof *part);
     }
     if (part) {
         part->number = b->numbered++;
@@ -233,11 +233,11 @@ static batch_part *take_part(batch *b) {
 
 static pith_status encode_part(batch *b, batch_part *part, int worker) {
     const pith_allocator *allocator = b->tokenizer->allocator;
-    pith_encoding **enc = &b->calls[worker];
+    pith__encoding **enc = &b->calls[worker];
     part->tokens.count = 0;
-    if ((!*enc && !(*enc = pith_encoding_acquire(b->tokenizer))) ||
-        !pith_tokens_reserve(&part->tokens, allocator, PART_BYTES / 3))
-        return pith_fail_memory(&part->err, PART_BYTES);
+    if ((!*enc && !(*enc = pith__encoding_acquire(b->tokenizer))) ||
+        !pith__tokens_reserve(&part->tokens, allocator, PART_BYTES / 3))
+        return pith__fail_memory(&part->err, PART_BYTES);
     return encode_texts(&part->tokens, *enc, allocator, b, part->begin, part->end, &part->err);
 }
 
@@ -268,8 +268,8 @@ static batch_part *place_parts(batch *b) {
     }
     while (b->total > result->capacity && b->copying && !b->status) pthread_cond_wait(&b->copied, &b->lock);
     if (!b->status &&
-        !pith_tokens_reserve(result, pith_account_host(b->tokenizer->allocator), b->total - result->count))
-        b->status = pith_fail_memory(&b->err, b->total);
+        !pith__tokens_reserve(result, pith__account_host(b->tokenizer->allocator), b->total - result->count))
+        b->status = pith__fail_memory(&b->err, b->total);
     if (!b->status) result->count = b->total;
     b->copying++;
     return placed;
@@ -289,7 +289,7 @@ static void tokenizer_run_part(void *context, size_t index, int worker) {
     pthread_mutex_unlock(&b->lock);
     for (part = placed; part; last = part, part = part->next) {
         if (failed) continue;
-        pith_tokens_copy(b->result, part->place, &part->tokens, 0, part->tokens.count, !b->options.no_offsets);
+        pith__tokens_copy(b->result, part->place, &part->tokens, 0, part->tokens.count, !b->options.no_offsets);
         for (size_t i = part->begin; i < part->end; i++) b->ends[i] += part->place;
     }
     pthread_mutex_lock(&b->lock);
@@ -304,8 +304,8 @@ static void tokenizer_run_part(void *context, size_t index, int worker) {
 static void free_parts(batch_part *part, const pith_allocator *allocator) {
     for (batch_part *next; part; part = next) {
         next = part->next;
-        pith_token_rows_free(&part->tokens);
-        pith_memory_free(allocator, part);
+        pith__token_rows_free(&part->tokens);
+        pith__memory_free(allocator, part);
     }
 }
 
@@ -314,21 +314,21 @@ static pith_status encode_parts(batch *b, int threads, pith_error *err) {
     size_t parts = 0;
     for (size_t i = 0; i < b->count; i = part_end(b, i)) parts++;
     if ((size_t)threads > parts) threads = (int)parts;
-    b->calls = pith_memory_alloc(allocator, (size_t)threads * sizeof *b->calls, 64);
-    if (!b->calls) return pith_fail_memory(err, (size_t)threads * sizeof *b->calls);
+    b->calls = pith__memory_alloc(allocator, (size_t)threads * sizeof *b->calls, 64);
+    if (!b->calls) return pith__fail_memory(err, (size_t)threads * sizeof *b->calls);
     memset(b->calls, 0, (size_t)threads * sizeof *b->calls);
     pthread_mutex_init(&b->lock, NULL);
     pthread_cond_init(&b->copied, NULL);
     b->result->count = 0;
     b->result->truncated = 0;
-    pith_threads_run(tokenizer_run_part, b, parts, threads);
+    pith__threads_run(tokenizer_run_part, b, parts, threads);
     pthread_cond_destroy(&b->copied);
     pthread_mutex_destroy(&b->lock);
     for (int i = 0; i < threads; i++)
-        if (b->calls[i]) pith_encoding_release(b->calls[i]);
+        if (b->calls[i]) pith__encoding_release(b->calls[i]);
     free_parts(b->empty, allocator);
     free_parts(b->done, allocator);
-    pith_memory_free(allocator, b->calls);
+    pith__memory_free(allocator, b->calls);
     if (b->status && err) *err = b->err;
     return b->status;
 }
@@ -343,7 +343,7 @@ static size_t window_end(const pith_tokens *tokens, size_t begin, size_t end) {
 /* Pads all windows to the widest first one, where the file asks for that: from the last one on, each to its place.
  * Later windows may be wider, where the first one has no room for any token; they stay. */
 static pith_status pad_batch(batch *b, pith_error *err) {
-    const pith_padding *p = &b->tokenizer->framing->padding;
+    const pith__padding *p = &b->tokenizer->framing->padding;
     pith_tokens *tokens = b->result;
     size_t width = 0, total = 0, from = tokens->count, to;
     if (!b->options.raw || !p->on || p->fixed) return PITH_OK;
@@ -359,10 +359,10 @@ static pith_status pad_batch(batch *b, pith_error *err) {
         } while (begin < b->ends[i]);
     }
     const pith_allocator *allocator = b->tokenizer->allocator;
-    size_t bytes = total * pith_tokens_row_bytes();
-    bool admitted = total == tokens->count || pith_account_admits(allocator, bytes);
-    if (!admitted || !pith_tokens_reserve(tokens, pith_account_host(allocator), total - tokens->count))
-        return pith_fail_memory(err, bytes);
+    size_t bytes = total * pith__tokens_row_bytes();
+    bool admitted = total == tokens->count || pith__account_admits(allocator, bytes);
+    if (!admitted || !pith__tokens_reserve(tokens, pith__account_host(allocator), total - tokens->count))
+        return pith__fail_memory(err, bytes);
     to = total;
     for (size_t i = b->count; i--;) {
         size_t begin = i ? b->ends[i - 1] : 0;
@@ -373,9 +373,9 @@ static pith_status pad_batch(batch *b, pith_error *err) {
             for (; from > begin && tokens->windows[from - 1] == window; from--) n++;
             more = n < width ? width - n : 0;
             to -= n + more;
-            pith_tokens_copy(tokens, to + (p->left ? more : 0), tokens, from, n, true);
+            pith__tokens_copy(tokens, to + (p->left ? more : 0), tokens, from, n, true);
             for (size_t k = 0; k < more; k++)
-                pith_tokens_put(tokens, to + (p->left ? k : n + k), p->id, p->type_id, window, false);
+                pith__tokens_put(tokens, to + (p->left ? k : n + k), p->id, p->type_id, window, false);
         } while (from > begin);
     }
     tokens->count = total;
@@ -388,43 +388,43 @@ static pith_status encode_batch(pith_tokens *tokens, size_t *ends, const pith_to
     batch b = {
         .tokenizer = tokenizer, .texts = texts, .pairs = pairs, .count = count, .ends = ends, .result = tokens
     };
-    PITH_TRY(pith_tokens_check(tokens, err));
+    PITH_TRY(pith__tokens_check(tokens, err));
     PITH_TRY(take_options(&b.options, options, err));
-    int threads = b.options.threads ? b.options.threads : pith_cpu_get()->threads;
+    int threads = b.options.threads ? b.options.threads : pith__cpu_get()->threads;
     pith_status status = threads > 1 && count > 1 ? encode_parts(&b, threads, err) : encode_serially(&b, err);
     if (!status) status = pad_batch(&b, err);
     if (status) tokens->count = 0;
     return status;
 }
 
-pith_status pith_tokenizer_tokenize_batch(pith_tokens *tokens, size_t *ends, const pith_tokenizer *tokenizer,
-                                          const pith_str *texts, const pith_str *pairs, size_t count,
-                                          const pith_tokenize_options *options, pith_error *err) {
+pith_status pith__tokenizer_tokenize_batch(pith_tokens *tokens, size_t *ends, const pith_tokenizer *tokenizer,
+                                           const pith_str *texts, const pith_str *pairs, size_t count,
+                                           const pith_tokenize_options *options, pith_error *err) {
     pith_status status = encode_batch(tokens, ends, tokenizer, texts, pairs, count, options, err);
-    return pith_account_explain_for(tokenizer->allocator, status, err);
+    return pith__account_explain_for(tokenizer->allocator, status, err);
 }
 
 /* ---- names ---- */
 
-int32_t pith_tokenizer_id(const pith_tokenizer *t, pith_str token) {
-    uint32_t i = pith_map_get(&t->added->by_content, token);
+int32_t pith__tokenizer_id(const pith_tokenizer *t, pith_str token) {
+    uint32_t i = pith__map_get(&t->added->by_content, token);
     return i != UINT32_MAX ? t->added->tokens[i].id : t->model->id(t->model_self, token);
 }
 
-bool pith_tokenizer_is_special(const pith_tokenizer *t, int32_t id) {
-    const pith_added_token *added = pith_added_find(t->added, id);
+bool pith__tokenizer_is_special(const pith_tokenizer *t, int32_t id) {
+    const pith__added_token *added = pith__added_find(t->added, id);
     return added && added->flags & PITH_ADDED_SPECIAL;
 }
 
-pith_str pith_tokenizer_token(const pith_tokenizer *t, int32_t id) {
-    const pith_added_token *added = pith_added_find(t->added, id);
+pith_str pith__tokenizer_token(const pith_tokenizer *t, int32_t id) {
+    const pith__added_token *added = pith__added_find(t->added, id);
     if (added) return added->pattern;
     pith_str token = t->model->token(t->model_self, id);
-    bool bad = t->from_frozen && token.data && pith_utf8_valid_prefix(token.data, token.size) != token.size;
+    bool bad = t->from_frozen && token.data && pith__utf8_valid_prefix(token.data, token.size) != token.size;
     return bad ? (pith_str){ NULL, 0 } : token;
 }
 
-int32_t pith_tokenizer_vocab_size(const pith_tokenizer *t) {
+int32_t pith__tokenizer_vocab_size(const pith_tokenizer *t) {
     int32_t size = t->model->size(t->model_self);
     if (t->added->count) {
         int32_t last = t->added->tokens[t->added->by_id[t->added->count - 1]].id;
@@ -433,14 +433,14 @@ int32_t pith_tokenizer_vocab_size(const pith_tokenizer *t) {
     return size;
 }
 
-int32_t pith_tokenizer_own_length(const pith_tokenizer *t) {
+int32_t pith__tokenizer_own_length(const pith_tokenizer *t) {
     return t->truncates && t->framing->truncation.on ? (int32_t)t->framing->truncation.max_length : 0;
 }
 
-bool pith_tokenizer_left(const pith_tokenizer *t) { return t->left; }
+bool pith__tokenizer_left(const pith_tokenizer *t) { return t->left; }
 
-pith_str pith_tokenizer_file(const pith_tokenizer *t) { return t->file; }
+pith_str pith__tokenizer_file(const pith_tokenizer *t) { return t->file; }
 
-size_t pith_tokenizer_specials(const pith_tokenizer *t, bool pair) { return pith_framing_specials(t->framing, pair); }
+size_t pith__tokenizer_specials(const pith_tokenizer *t, bool pair) { return pith__framing_specials(t->framing, pair); }
 
-int32_t pith_tokenizer_max_length(const pith_tokenizer *t) { return (int32_t)t->config->model_max_length; }
+int32_t pith__tokenizer_max_length(const pith_tokenizer *t) { return (int32_t)t->config->model_max_length; }

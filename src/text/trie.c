@@ -24,14 +24,14 @@ typedef struct range {
 } range;
 
 typedef struct block {
-    pith_trie_slot slots[BLOCK];
+    pith__trie_slot slots[BLOCK];
     uint64_t free[4], base_free[4]; /* bits: slots and bases not taken */
     unsigned free_count;
 } block;
 
 typedef struct builder {
-    pith_arena *scratch;
-    const pith_trie *trie; /* its keys */
+    pith__arena *scratch;
+    const pith__trie *trie; /* its keys */
     block *blocks;
     size_t block_count, block_capacity;
     uint32_t open[OPEN_BLOCKS]; /* blocks worth looking at; the oldest is given up for a new one */
@@ -39,7 +39,7 @@ typedef struct builder {
 } builder;
 
 static bool entry_after(const builder *b, const entry *x, const entry *y) {
-    pith_str s = pith_trie_key(b->trie, x->index), t = pith_trie_key(b->trie, y->index);
+    pith_str s = pith__trie_key(b->trie, x->index), t = pith__trie_key(b->trie, y->index);
     size_t shorter = s.size < t.size ? s.size : t.size;
     int order = memcmp(s.data, t.data, shorter);
     if (order) return order > 0;
@@ -92,7 +92,7 @@ static size_t drop_repeated(const builder *b, entry *entries, size_t count) {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++)
         if (i + 1 == count || entries[i].prefix != entries[i + 1].prefix || entries[i].size != entries[i + 1].size ||
-            !pith_str_eq(pith_trie_key(b->trie, entries[i].index), pith_trie_key(b->trie, entries[i + 1].index)))
+            !pith__str_eq(pith__trie_key(b->trie, entries[i].index), pith__trie_key(b->trie, entries[i + 1].index)))
             entries[kept++] = entries[i];
     return kept;
 }
@@ -108,10 +108,10 @@ static void xor_permute(uint64_t out[4], const uint64_t in[4], unsigned by) {
 }
 
 static bool add_block(builder *b) {
-    if (!pith_arena_grow(b->scratch, (void **)&b->blocks, b->block_count, &b->block_capacity, sizeof *b->blocks))
+    if (!pith__arena_grow(b->scratch, (void **)&b->blocks, b->block_count, &b->block_capacity, sizeof *b->blocks))
         return false;
     block *new_block = &b->blocks[b->block_count];
-    for (unsigned i = 0; i < BLOCK; i++) new_block->slots[i] = (pith_trie_slot){ 0, PITH_TRIE_NONE };
+    for (unsigned i = 0; i < BLOCK; i++) new_block->slots[i] = (pith__trie_slot){ 0, PITH_TRIE_NONE };
     memset(new_block->free, 0xFF, sizeof new_block->free);
     memset(new_block->base_free, 0xFF, sizeof new_block->base_free);
     new_block->free_count = BLOCK;
@@ -120,7 +120,9 @@ static bool add_block(builder *b) {
     return true;
 }
 
-static pith_trie_slot *slot_at(const builder *b, uint32_t slot) { return &b->blocks[slot / BLOCK].slots[slot % BLOCK]; }
+static pith__trie_slot *slot_at(const builder *b, uint32_t slot) {
+    return &b->blocks[slot / BLOCK].slots[slot % BLOCK];
+}
 
 static bool trie_is_set(const uint64_t bits[4], unsigned at) { return bits[at >> 6] >> (at & 63) & 1; }
 
@@ -200,8 +202,8 @@ static uint32_t group_end(const builder *b, const entry *entries, uint32_t i, ui
 static pith_status place_nodes(builder *b, const entry *entries, size_t count, pith_error *err) {
     size_t capacity = 0, depth = 0;
     range *stack = NULL;
-    if (!pith_arena_grow(b->scratch, (void **)&stack, depth, &capacity, sizeof *stack))
-        return pith_fail_memory(err, sizeof *stack);
+    if (!pith__arena_grow(b->scratch, (void **)&stack, depth, &capacity, sizeof *stack))
+        return pith__fail_memory(err, sizeof *stack);
     stack[depth++] = (range){ 0, (uint32_t)count, 0, PITH_TRIE_ROOT };
     while (depth) {
         range r = stack[--depth];
@@ -223,14 +225,14 @@ static pith_status place_nodes(builder *b, const entry *entries, size_t count, p
         first[label_count] = r.end;
         uint32_t base = take_base(b, labels, label_count);
         if (base == UINT32_MAX && b->block_count == MAX_SLOTS / BLOCK)
-            return pith_fail(err, PITH_ERR_UNSUPPORTED, "the vocabulary needs a trie of more than 2^24 nodes");
-        if (base == UINT32_MAX) return pith_fail_memory(err, b->block_count * sizeof *b->blocks);
+            return pith__fail(err, PITH_ERR_UNSUPPORTED, "the vocabulary needs a trie of more than 2^24 nodes");
+        if (base == UINT32_MAX) return pith__fail_memory(err, b->block_count * sizeof *b->blocks);
         slot_at(b, r.slot)->base_label |= base << 8;
         for (unsigned i = label_count; i--;) {
             uint32_t slot = base ^ labels[i];
             slot_at(b, slot)->base_label = labels[i];
-            if (!pith_arena_grow(b->scratch, (void **)&stack, depth, &capacity, sizeof *stack))
-                return pith_fail_memory(err, depth * sizeof *stack);
+            if (!pith__arena_grow(b->scratch, (void **)&stack, depth, &capacity, sizeof *stack))
+                return pith__fail_memory(err, depth * sizeof *stack);
             stack[depth++] = (range){ first[i], first[i + 1], r.depth + 1, slot };
         }
     }
@@ -238,14 +240,15 @@ static pith_status place_nodes(builder *b, const entry *entries, size_t count, p
 }
 
 /* Copies the keys, so that they lie one after the other. */
-static pith_status copy_keys(pith_trie *trie, const pith_str *keys, size_t count, pith_arena *arena, pith_error *err) {
+static pith_status copy_keys(pith__trie *trie, const pith_str *keys, size_t count, pith__arena *arena,
+                             pith_error *err) {
     size_t bytes = 0;
     for (size_t i = 0; i < count; i++) bytes += keys[i].size;
     if (bytes > INT32_MAX || count > INT32_MAX)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "a vocabulary of %zu pieces and %zu bytes", count, bytes);
-    uint32_t *starts = pith_arena_alloc64(arena, (count + 1) * sizeof *starts), at = 0;
-    char *text = pith_arena_alloc64(arena, bytes);
-    if (!starts || !text) return pith_fail_memory(err, bytes + (count + 1) * sizeof *starts);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "a vocabulary of %zu pieces and %zu bytes", count, bytes);
+    uint32_t *starts = pith__arena_alloc64(arena, (count + 1) * sizeof *starts), at = 0;
+    char *text = pith__arena_alloc64(arena, bytes);
+    if (!starts || !text) return pith__fail_memory(err, bytes + (count + 1) * sizeof *starts);
     for (size_t i = 0; i < count; i++) {
         if (keys[i].size) memcpy(text + at, keys[i].data, keys[i].size);
         starts[i] = at;
@@ -258,12 +261,12 @@ static pith_status copy_keys(pith_trie *trie, const pith_str *keys, size_t count
     return PITH_OK;
 }
 
-pith_status pith_trie_build(pith_trie *trie, const pith_str *keys, size_t count, pith_arena *arena, pith_arena *scratch,
-                            pith_error *err) {
+pith_status pith__trie_build(pith__trie *trie, const pith_str *keys, size_t count, pith__arena *arena,
+                             pith__arena *scratch, pith_error *err) {
     builder b = { .scratch = scratch, .trie = trie };
     PITH_TRY(copy_keys(trie, keys, count, arena, err));
-    entry *entries = pith_arena_alloc(scratch, count * 2 * sizeof *entries);
-    if (!entries) return pith_fail_memory(err, count * 2 * sizeof *entries);
+    entry *entries = pith__arena_alloc(scratch, count * 2 * sizeof *entries);
+    if (!entries) return pith__fail_memory(err, count * 2 * sizeof *entries);
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
         uint64_t prefix = 0;
@@ -272,7 +275,7 @@ pith_status pith_trie_build(pith_trie *trie, const pith_str *keys, size_t count,
     }
     entry *sorted = sort_entries(&b, entries, entries + count, used);
     used = drop_repeated(&b, sorted, used);
-    if (!add_block(&b) || !add_block(&b)) return pith_fail_memory(err, 2 * sizeof *b.blocks);
+    if (!add_block(&b) || !add_block(&b)) return pith__fail_memory(err, 2 * sizeof *b.blocks);
     /* Leaves have base 0, which no other node may get; nor base 1, which close_block needs. */
     memset(b.blocks[0].base_free, 0, sizeof b.blocks[0].base_free);
     b.blocks[0].base_free[0] = 2;
@@ -284,8 +287,8 @@ pith_status pith_trie_build(pith_trie *trie, const pith_str *keys, size_t count,
     b.blocks[1].free_count--;
     PITH_TRY(place_nodes(&b, sorted, used, err));
     size_t bytes = b.block_count * sizeof b.blocks->slots;
-    pith_trie_slot *slots = pith_arena_alloc64(arena, bytes);
-    if (!slots) return pith_fail_memory(err, bytes);
+    pith__trie_slot *slots = pith__arena_alloc64(arena, bytes);
+    if (!slots) return pith__fail_memory(err, bytes);
     for (size_t i = 0; i < b.block_count; i++) {
         close_block(&b.blocks[i]);
         memcpy(slots + i * BLOCK, b.blocks[i].slots, sizeof b.blocks->slots);
@@ -295,21 +298,21 @@ pith_status pith_trie_build(pith_trie *trie, const pith_str *keys, size_t count,
     return PITH_OK;
 }
 
-void pith_trie_save(const pith_trie *trie, pith_frozen_writer *writer) {
-    pith_frozen_put(writer, "trie.slots", trie->slots, trie->slot_count, sizeof *trie->slots);
-    pith_frozen_put(writer, "trie.starts", trie->starts, (size_t)trie->key_count + 1, sizeof *trie->starts);
-    pith_frozen_put(writer, "trie.text", trie->text, trie->starts[trie->key_count], 1);
+void pith__trie_save(const pith__trie *trie, pith__frozen_writer *writer) {
+    pith__frozen_put(writer, "trie.slots", trie->slots, trie->slot_count, sizeof *trie->slots);
+    pith__frozen_put(writer, "trie.starts", trie->starts, (size_t)trie->key_count + 1, sizeof *trie->starts);
+    pith__frozen_put(writer, "trie.text", trie->text, trie->starts[trie->key_count], 1);
 }
 
-pith_status pith_trie_open(pith_trie *trie, pith_loader *loader) {
+pith_status pith__trie_open(pith__trie *trie, pith__loader *loader) {
     size_t slot_count, start_count, bytes;
-    if (!(trie->slots = pith_frozen_table(loader, "trie.slots", sizeof *trie->slots, &slot_count)) ||
-        !(trie->starts = pith_frozen_table(loader, "trie.starts", sizeof *trie->starts, &start_count)) ||
-        !(trie->text = pith_frozen_table(loader, "trie.text", 1, &bytes)))
+    if (!(trie->slots = pith__frozen_table(loader, "trie.slots", sizeof *trie->slots, &slot_count)) ||
+        !(trie->starts = pith__frozen_table(loader, "trie.starts", sizeof *trie->starts, &start_count)) ||
+        !(trie->text = pith__frozen_table(loader, "trie.text", 1, &bytes)))
         return loader->err->code;
     if (slot_count < 2 * BLOCK || slot_count % BLOCK || slot_count > MAX_SLOTS)
-        return pith_frozen_damaged(loader, "trie.slots");
-    if (start_count < 1 || start_count > PITH_TOKEN_ID_MAX) return pith_frozen_damaged(loader, "trie.starts");
+        return pith__frozen_damaged(loader, "trie.slots");
+    if (start_count < 1 || start_count > PITH_TOKEN_ID_MAX) return pith__frozen_damaged(loader, "trie.starts");
     trie->slot_count = (uint32_t)slot_count;
     trie->key_count = (uint32_t)start_count - 1;
     uint32_t bad = 0;
@@ -318,7 +321,7 @@ pith_status pith_trie_open(pith_trie *trie, pith_loader *loader) {
         bad |= trie->slots[i].base_label >> 8 >= slot_count;
         bad |= value != PITH_TRIE_NONE && (value & ~PITH_TRIE_TAIL) >= trie->key_count;
     }
-    if (bad) return pith_frozen_damaged(loader, "trie.slots");
+    if (bad) return pith__frozen_damaged(loader, "trie.slots");
     for (size_t i = 0; i < trie->key_count; i++) bad |= trie->starts[i] > trie->starts[i + 1];
-    return bad || trie->starts[trie->key_count] > bytes ? pith_frozen_damaged(loader, "trie.starts") : PITH_OK;
+    return bad || trie->starts[trie->key_count] > bytes ? pith__frozen_damaged(loader, "trie.starts") : PITH_OK;
 }

@@ -136,8 +136,8 @@ class Why(Case):
         said = self.select("--why", "Conv", "--cost", "--use", "run").splitlines()
         self.assertIn("a program with all pieces links it", said[0])
         self.assertEqual(said[1], "  api_model.c.o .text.pith_model_open")
-        self.assertEqual(said[-2:], ["  tables.c.o .data.rel.ro.pith_op_table", "  op_conv.c.o .data.rel.ro.local.pith_op_Conv"])
-        self.assertIn("a program without any piece links it", self.select("--why", "pith_map_get", "--cost"))
+        self.assertEqual(said[-2:], ["  tables.c.o .data.rel.ro.pith__op_table", "  op_conv.c.o .data.rel.ro.local.pith__op_Conv"])
+        self.assertIn("a program without any piece links it", self.select("--why", "pith__map_get", "--cost"))
         self.assertIn("no such program links it", self.select("--why", "pith_detect", "--cost", "--use", "run"))
         self.assertIn("no piece and no function 'nonsense'", self.select("--why", "nonsense", "--cost", code=1))
 

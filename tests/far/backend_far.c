@@ -54,7 +54,7 @@ static bool far_works(size_t *count) {
 
 static pith_status far_open(void **context, const pith_allocator *allocator, pith_error *err) {
     (void)allocator;
-    if (far.open) return pith_fail(err, far.open, "no far memory in this machine");
+    if (far.open) return pith__fail(err, far.open, "no far memory in this machine");
     pthread_mutex_lock(&far_lock);
     far.opened++;
     pthread_mutex_unlock(&far_lock);
@@ -74,7 +74,7 @@ static uint32_t far_mix(uint32_t hash, const char *text, size_t size) {
     return hash ^ hash >> 15;
 }
 
-static bool far_supports(void *context, const pith_node *node) {
+static bool far_supports(void *context, const pith__node *node) {
     (void)context;
     if (far.seed == FAR_NONE || !node->op->run) return false;
     if (far.seed == FAR_ALL) return true;
@@ -84,36 +84,36 @@ static bool far_supports(void *context, const pith_node *node) {
     return hash >> 7 & 1;
 }
 
-static pith_status far_prepare(void *context, pith_prepare *c) {
+static pith_status far_prepare(void *context, pith__prepare *c) {
     (void)context;
     return c->node->op->prepare ? c->node->op->prepare(c) : PITH_OK;
 }
 
-static pith_status far_scratch(void *context, const pith_infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status far_scratch(void *context, const pith__infer *c, const void *state, int threads, size_t *bytes) {
     (void)context;
-    return pith_op_scratch(c, state, threads, bytes);
+    return pith__op_scratch(c, state, threads, bytes);
 }
 
 /* Everything is where the interface says it is. */
-static pith_status far_check(const pith_run *r) {
-    const pith_op *op = r->node->op;
+static pith_status far_check(const pith__run *r) {
+    const pith__op *op = r->node->op;
     for (int i = 0; i < r->in_count && !(op->flags & PITH_OP_SHAPE_ONLY); i++) {
         if (!r->in[i] || !r->in[i]->bytes || !r->in[i]->data) continue; /* without data: it is packed */
         bool on_host = i < 32 && op->shape_inputs >> i & 1;
         if (far_holds(r->in[i]->data, r->in[i]->bytes) == on_host)
-            return pith_fail(r->err, PITH_ERR_RUN, "input %d is in the wrong memory", i);
+            return pith__fail(r->err, PITH_ERR_RUN, "input %d is in the wrong memory", i);
     }
     for (int i = 0; i < r->out_count; i++)
         if (r->out[i] && r->out[i]->dtype && !far_holds(r->out[i]->data, r->out[i]->bytes))
-            return pith_fail(r->err, PITH_ERR_RUN, "output %d is in the wrong memory", i);
+            return pith__fail(r->err, PITH_ERR_RUN, "output %d is in the wrong memory", i);
     if (r->scratch && !far_holds(r->scratch, 1))
-        return pith_fail(r->err, PITH_ERR_RUN, "scratch is in the wrong memory");
+        return pith__fail(r->err, PITH_ERR_RUN, "scratch is in the wrong memory");
     return PITH_OK;
 }
 
-static pith_status far_run(void *context, pith_run *r) {
+static pith_status far_run(void *context, pith__run *r) {
     (void)context;
-    if (!far_works(&far.steps)) return pith_fail(r->err, PITH_ERR_RUN, "the device is lost");
+    if (!far_works(&far.steps)) return pith__fail(r->err, PITH_ERR_RUN, "the device is lost");
     PITH_TRY(far_check(r));
     far_window(1);
     pith_status status = r->node->op->run(r);
@@ -158,16 +158,16 @@ static void far_free(void *context, void *memory) {
 
 static pith_status far_copy(void *context, void *to, const void *from, size_t bytes, bool to_host, pith_error *err) {
     (void)context;
-    if (!far_works(&far.copies)) return pith_fail(err, PITH_ERR_RUN, "the device is lost");
+    if (!far_works(&far.copies)) return pith__fail(err, PITH_ERR_RUN, "the device is lost");
     if (!far_holds(to_host ? from : to, bytes) || (bytes && far_holds(to_host ? to : from, bytes)))
-        return pith_fail(err, PITH_ERR_RUN, "a copy between the wrong memories");
+        return pith__fail(err, PITH_ERR_RUN, "a copy between the wrong memories");
     far_window(1);
     memcpy(to, from, bytes);
     far_window(-1);
     return PITH_OK;
 }
 
-const pith_backend pith_backend_far = {
+const pith__backend pith__backend_far = {
     .name = "far",
     .open = far_open,
     .close = far_close,

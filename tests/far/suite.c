@@ -43,8 +43,8 @@ static bool same(const pith_tensor *a, const pith_tensor *b) {
     }
     if (a->dtype == PITH_STRING) {
         const pith_str *x = a->data, *y = b->data;
-        for (int64_t i = 0; i < pith_tensor_count(a); i++)
-            if (!pith_str_eq(x[i], y[i])) return false;
+        for (int64_t i = 0; i < pith__tensor_count(a); i++)
+            if (!pith__str_eq(x[i], y[i])) return false;
         return true;
     }
     return a->bytes == b->bytes && (!a->bytes || !memcmp(a->data, b->data, a->bytes));
@@ -97,7 +97,7 @@ static bool sides_agree(const side *a, const side *b, const char *what) {
 }
 
 static size_t read_inputs(pith_tensor *inputs, const char **names, const pith_model *model, const char *set,
-                          pith_files *files) {
+                          pith__files *files) {
     size_t count = 0;
     for (size_t i = 0; i < pith_model_input_count(model) && i < MOST_INPUTS; i++) {
         char path[4400];
@@ -106,9 +106,9 @@ static size_t read_inputs(pith_tensor *inputs, const char **names, const pith_mo
         pith_port port = pith_model_input(model, i);
         snprintf(path, sizeof path, "%s/input_%zu.pb", set, i);
         if (access(path, F_OK)) continue;
-        if (pith_files_open(&bytes, files, path, &err) ||
-            pith_onnx_read_tensor(&inputs[count], NULL, bytes, port.dtype ? port.dtype : PITH_F32, files->arena,
-                                  &err)) {
+        if (pith__files_open(&bytes, files, path, &err) ||
+            pith__onnx_read_tensor(&inputs[count], NULL, bytes, port.dtype ? port.dtype : PITH_F32, files->arena,
+                                   &err)) {
             printf("%s: %s\n", path, err.message);
             exit(1);
         }
@@ -124,9 +124,9 @@ static bool run_sets(side *cpu, side *other, const char *folder) {
         char path[4200];
         pith_tensor inputs[MOST_INPUTS];
         const char *names[MOST_INPUTS];
-        pith_arena arena;
-        pith_arena_init(&arena, &pith_allocator_default);
-        pith_files files = { .arena = &arena };
+        pith__arena arena;
+        pith__arena_init(&arena, &pith__allocator_default);
+        pith__files files = { .arena = &arena };
         snprintf(path, sizeof path, "%s/test_data_set_%d", folder, set);
         if (access(path, F_OK)) break;
         size_t count = read_inputs(inputs, names, cpu->model, path, &files);
@@ -135,8 +135,8 @@ static bool run_sets(side *cpu, side *other, const char *folder) {
             side_run(other, names, inputs, count);
             good = sides_agree(cpu, other, path);
         }
-        pith_files_close(&files);
-        pith_arena_free(&arena);
+        pith__files_close(&files);
+        pith__arena_free(&arena);
     }
     return good;
 }

@@ -384,7 +384,7 @@ static void *embed_often(void *context) {
     reader *r = context;
     static const char *const words[TEXTS] = { "a b c", "abc dab", "", "d d d d d d d d d" };
     pith_str texts[TEXTS];
-    for (int i = 0; i < TEXTS; i++) texts[i] = pith_str_of(words[i]);
+    for (int i = 0; i < TEXTS; i++) texts[i] = pith__str_of(words[i]);
     for (int round = 0; round < 40 && r->good; round++) {
         r->good = !pith_embed(r->vectors, r->model, texts, TEXTS, NULL, NULL);
         for (int i = 0; i < TEXTS && r->good; i++)
@@ -497,7 +497,7 @@ static void embed_with(float (*vectors)[WIDTH_MAX], uint32_t seed, int precision
     if (pith_model_open(&model, DIRECTORY, &options, &err)) fail_msg("%s", err.message);
     size_t dim = pith_embed_dim(model, NULL);
     assert_true(dim > 0 && dim <= WIDTH_MAX);
-    for (int i = 0; i < TEXTS; i++) texts[i] = pith_str_of(words[i]);
+    for (int i = 0; i < TEXTS; i++) texts[i] = pith__str_of(words[i]);
     if (calibrate) {
         pith_calibrate_options fit = PITH_CALIBRATE_OPTIONS_INIT;
         fit.texts = texts;

@@ -92,7 +92,7 @@ static void put_header_right(uint8_t *file, size_t size) {
     size_t sections = size > HEADER ? file[12] : SECTIONS_MAX, end = HEADER + sections * ENTRY;
     if (size < end || sections >= SECTIONS_MAX) return;
     put_u64(file + 16, size);
-    put_u64(file + 24, pith_hash_of(file + 32, end - 32));
+    put_u64(file + 24, pith__hash_of(file + 32, end - 32));
 }
 
 static void use_compiled(const void *data, size_t size, run_counts *c) {

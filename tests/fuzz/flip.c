@@ -48,9 +48,9 @@ static size_t list(char ***paths, int count, char **folders) {
 
 static void work(note *now, char **paths, size_t count, uint64_t seed, time_t end) {
     while (time(NULL) < end) {
-        pith_file file;
+        pith__file file;
         snprintf(now->path, sizeof now->path, "%s", paths[random_number(&seed) % count]);
-        if (pith_file_open(&file, now->path, false, NULL, NULL)) continue;
+        if (pith__file_open(&file, now->path, false, NULL, NULL)) continue;
         unsigned char *bytes = file.size && file.size < SIZE_MAX_BYTES ? malloc(file.size) : NULL;
         if (bytes) {
             memcpy(bytes, file.data, file.size);
@@ -63,7 +63,7 @@ static void work(note *now, char **paths, size_t count, uint64_t seed, time_t en
             now->runs++;
             free(bytes);
         }
-        pith_file_close(&file);
+        pith__file_close(&file);
     }
 }
 

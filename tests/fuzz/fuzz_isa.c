@@ -36,29 +36,29 @@ static void same(const float *a, const float *b, int64_t n) {
     }
 }
 
-static void run_gemm(input *in, pith_kernel_fn *fn, float *out) {
+static void run_gemm(input *in, pith__kernel_fn *fn, float *out) {
     static float a[MOST], b[MOST], packed[MOST * 32], bias[64];
     int64_t m = 1 + byte(in) % 16, n = 1 + byte(in) % 24, k = byte(in) % 20;
     pith_activation activation = (pith_activation)(byte(in) % (PITH_ACT_SILU + 1));
     floats(in, a, m * k);
     floats(in, b, k * n);
     floats(in, bias, n);
-    pith_gemm_pack_f32_fn *pack = PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, PITH_ISA_scalar);
+    pith__gemm_pack_f32_fn *pack = PITH_KERNEL_FIND(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, PITH_ISA_scalar);
     pack(packed, b, n, 1, k, n, 0, n);
-    pith_gemm g = { .a = a,
-                    .b = packed,
-                    .c = out,
-                    .bias = bias,
-                    .m = m,
-                    .n = n,
-                    .k = k,
-                    .lda = k,
-                    .ldc = n,
-                    .activation = activation };
-    ((pith_gemm_f32_fn *)fn)(&g, 0, m, 0, n);
+    pith__gemm g = { .a = a,
+                     .b = packed,
+                     .c = out,
+                     .bias = bias,
+                     .m = m,
+                     .n = n,
+                     .k = k,
+                     .lda = k,
+                     .ldc = n,
+                     .activation = activation };
+    ((pith__gemm_f32_fn *)fn)(&g, 0, m, 0, n);
 }
 
-static void run_attention(input *in, pith_kernel_fn *fn, float *out) {
+static void run_attention(input *in, pith__kernel_fn *fn, float *out) {
     static float q[MOST], k[MOST], v[MOST], scratch[1 << 16];
     static uint8_t mask[32];
     int64_t queries = 1 + byte(in) % 8, keys = 1 + byte(in) % 24, d = 1 + byte(in) % 20;
@@ -66,30 +66,30 @@ static void run_attention(input *in, pith_kernel_fn *fn, float *out) {
     floats(in, k, keys * d);
     floats(in, v, keys * d);
     for (int64_t j = 0; j < keys; j++) mask[j] = byte(in) & 1;
-    pith_attention a = { .q = q,
-                         .k = k,
-                         .v = v,
-                         .o = out,
-                         .q_stride = d,
-                         .k_stride = d,
-                         .v_stride = d,
-                         .o_stride = d,
-                         .queries = queries,
-                         .keys = keys,
-                         .d = d,
-                         .dv = d,
-                         .scale = 0.25f,
-                         .key_mask = mask,
-                         .causal_offset = INT64_MAX,
-                         .window_left = -1,
-                         .window_right = -1,
-                         .none_left = (pith_none_left)(byte(in) % 3) };
-    if (pith_attention_f32_scratch(keys, d, d) > (int64_t)(sizeof scratch / sizeof *scratch)) return;
-    ((pith_attention_f32_fn *)fn)(&a, scratch);
+    pith__attention a = { .q = q,
+                          .k = k,
+                          .v = v,
+                          .o = out,
+                          .q_stride = d,
+                          .k_stride = d,
+                          .v_stride = d,
+                          .o_stride = d,
+                          .queries = queries,
+                          .keys = keys,
+                          .d = d,
+                          .dv = d,
+                          .scale = 0.25f,
+                          .key_mask = mask,
+                          .causal_offset = INT64_MAX,
+                          .window_left = -1,
+                          .window_right = -1,
+                          .none_left = (pith__none_left)(byte(in) % 3) };
+    if (pith__attention_f32_scratch(keys, d, d) > (int64_t)(sizeof scratch / sizeof *scratch)) return;
+    ((pith__attention_f32_fn *)fn)(&a, scratch);
 }
 
 /* One kernel on operands taken from the input, which is read from the same place for every level. */
-static void run_row(const pith_kernel_row *row, pith_kernel_fn *fn, input in, float *out) {
+static void run_row(const pith__kernel_row *row, pith__kernel_fn *fn, input in, float *out) {
     static float x[MOST], y[MOST];
     if (strcmp(row->family, "gemm") == 0) {
         run_gemm(&in, fn, out);
@@ -102,20 +102,20 @@ static void run_row(const pith_kernel_row *row, pith_kernel_fn *fn, input in, fl
     int64_t n = byte(&in) % 80, rows = 1 + byte(&in) % 4;
     if (LISTED(unary_families, row->family)) {
         floats(&in, x, n);
-        ((pith_unary_f32_fn *)fn)(x, out, (size_t)n);
+        ((pith__unary_f32_fn *)fn)(x, out, (size_t)n);
     } else if (LISTED(binary_families, row->family)) {
         int steps = byte(&in) % 3; /* both arrays, or one of them a scalar */
         floats(&in, x, n + 1);
         floats(&in, y, n + 1);
-        ((pith_binary_fn *)fn)(out, x, y, n, steps != 1, steps != 2);
+        ((pith__binary_fn *)fn)(out, x, y, n, steps != 1, steps != 2);
     } else if (LISTED(row_to_row_families, row->family)) {
         floats(&in, x, n * rows);
-        ((pith_row_f32_fn *)fn)(x, out, rows, n);
+        ((pith__row_f32_fn *)fn)(x, out, rows, n);
     } else if (LISTED(norms_families, row->family)) {
         floats(&in, x, n * rows);
         floats(&in, y, n);
-        pith_layer_norm a = { .x = x, .gamma = y, .beta = y, .y = out, .rows = rows, .n = n, .epsilon = 1e-5f };
-        ((pith_layer_norm_f32_fn *)fn)(&a);
+        pith__layer_norm a = { .x = x, .gamma = y, .beta = y, .y = out, .rows = rows, .n = n, .epsilon = 1e-5f };
+        ((pith__layer_norm_f32_fn *)fn)(&a);
     }
 }
 
@@ -124,10 +124,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static float out[LEVELS][MOST];
     if (size < 2) return 0;
-    const pith_kernel_row *row = &pith_kernel_table[(data[0] | data[1] << 8) % (int)pith_kernel_table_count];
+    const pith__kernel_row *row = &pith__kernel_table[(data[0] | data[1] << 8) % (int)pith__kernel_table_count];
     if (row->dtype != PITH_F32) return 0;
     for (int level = 0; level < LEVELS; level++) {
-        if (!(pith_cpu_get()->supported >> level & 1) || !row->fn[level]) continue;
+        if (!(pith__cpu_get()->supported >> level & 1) || !row->fn[level]) continue;
         memset(out[level], 0, sizeof out[level]);
         run_row(row, row->fn[level], (input){ data, size, 2 }, out[level]);
         same(out[0], out[level], MOST);

@@ -33,16 +33,16 @@ static void limited_free(void *user, void *memory) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const pith_allocator allocator = { limited_alloc, limited_free, NULL };
-    pith_arena arena;
-    pith_files files = { .arena = &arena };
-    pith_graph *graph;
+    pith__arena arena;
+    pith__files files = { .arena = &arena };
+    pith__graph *graph;
     pith_error err = PITH_ERROR_INIT;
-    pith_arena_init(&arena, &allocator);
+    pith__arena_init(&arena, &allocator);
     pith_str bytes = { (const char *)data, size };
-    pith_status status = pith_onnx_read(&graph, bytes, NULL, &files, &arena, NULL, &err);
-    if (!status && pith_graph_check(graph, &err)) abort();
+    pith_status status = pith__onnx_read(&graph, bytes, NULL, &files, &arena, NULL, &err);
+    if (!status && pith__graph_check(graph, &err)) abort();
     if ((status != PITH_OK) != (err.code != PITH_OK)) abort();
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     if (in_use) abort();
     if (status) return 0;
 

@@ -25,27 +25,27 @@ static int gather(void *user, const void *data, size_t size) {
     return 0;
 }
 
-static pith_status parse(pith_wire_build *model, const char *text, size_t size, pith_error *err) {
-    pith_arena scratch;
-    *model = (pith_wire_build){ .allocator = &pith_allocator_default };
-    pith_arena_init(&scratch, &pith_allocator_default);
-    pith_status status = pith_onnx_parse(model, (pith_str){ text, size }, &scratch, err);
-    pith_arena_free(&scratch);
+static pith_status parse(pith__wire_build *model, const char *text, size_t size, pith_error *err) {
+    pith__arena scratch;
+    *model = (pith__wire_build){ .allocator = &pith__allocator_default };
+    pith__arena_init(&scratch, &pith__allocator_default);
+    pith_status status = pith__onnx_parse(model, (pith_str){ text, size }, &scratch, err);
+    pith__arena_free(&scratch);
     return status;
 }
 
 static pith_status print(gathered *g, const char *model, size_t size, pith_error *err) {
-    pith_arena scratch;
-    pith_syntax_sink sink = { .write = gather, .user = g };
-    pith_arena_init(&scratch, &pith_allocator_default);
-    pith_status status = pith_onnx_print(&sink, (pith_str){ model, size }, &scratch, err);
-    pith_arena_free(&scratch);
+    pith__arena scratch;
+    pith__syntax_sink sink = { .write = gather, .user = g };
+    pith__arena_init(&scratch, &pith__allocator_default);
+    pith_status status = pith__onnx_print(&sink, (pith_str){ model, size }, &scratch, err);
+    pith__arena_free(&scratch);
     return status;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     pith_error err = PITH_ERROR_INIT;
-    pith_wire_build model, again;
+    pith__wire_build model, again;
     gathered text = { NULL, 0 }, of_bytes = { NULL, 0 };
     pith_status status = parse(&model, (const char *)data, size, &err);
     if ((status != PITH_OK) != (err.code != PITH_OK)) abort();
@@ -55,13 +55,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (parse(&again, text.text, text.size, &err)) abort();
         if (print(&second, again.bytes, again.size, &err)) abort();
         if (second.size != text.size || memcmp(second.text, text.text, text.size)) abort();
-        pith_wire_build_free(&again);
+        pith__wire_build_free(&again);
         free(second.text);
     }
-    pith_wire_build_free(&model);
+    pith__wire_build_free(&model);
     if (!print(&of_bytes, (const char *)data, size, &err)) {
         if (parse(&again, of_bytes.text, of_bytes.size, &err)) abort();
-        pith_wire_build_free(&again);
+        pith__wire_build_free(&again);
     }
     free(text.text);
     free(of_bytes.text);

@@ -13,14 +13,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const uint8_t *nul = size ? memchr(data, 0, size) : NULL;
     pith_str json = { (const char *)data, nul ? (size_t)(nul - data) : size }, text = PITH_STR("[UNK] Caf\xC3\xA9 12!");
-    pith_arena arena;
+    pith__arena arena;
     pith_tokenizer *t = NULL;
     pith_tokens with = PITH_TOKENS_INIT, without = PITH_TOKENS_INIT;
     pith_error err = PITH_ERROR_INIT;
     if (nul) text = (pith_str){ (const char *)nul + 1, size - json.size - 1 };
-    pith_arena_init(&arena, &pith_allocator_default);
+    pith__arena_init(&arena, &pith__allocator_default);
     arena.limit = (size_t)256 << 20;
-    if (!pith_tokenizer_load_bytes(&t, json, NULL, &arena, &err)) {
+    if (!pith__tokenizer_load_bytes(&t, json, NULL, &arena, &err)) {
         pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
         pith_status status = pith_tokenize(&with, t, text, NULL, &options, &err);
         options.no_offsets = 1;
@@ -33,10 +33,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         options.raw = 1;
         options.no_offsets = 0;
         pith_tokenize(&with, t, text, &text, &options, &err);
-        pith_tokenizer_unload(t);
+        pith__tokenizer_unload(t);
     }
     pith_tokens_free(&with);
     pith_tokens_free(&without);
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     return 0;
 }

@@ -12,20 +12,20 @@ enum { MEMORY_PER_BYTE = 256, MEMORY_LEAST = 1 << 20 };
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    pith_arena arena;
-    pith_weights weights;
+    pith__arena arena;
+    pith__weights weights;
     pith_error err = PITH_ERROR_INIT;
-    pith_arena_init(&arena, NULL);
-    if (pith_weights_init(&weights, &arena, NULL)) abort();
-    pith_status status = pith_torch_read(&weights, (pith_str){ (const char *)data, size }, "fuzz", &err);
+    pith__arena_init(&arena, NULL);
+    if (pith__weights_init(&weights, &arena, NULL)) abort();
+    pith_status status = pith__torch_read(&weights, (pith_str){ (const char *)data, size }, "fuzz", &err);
     if (status && (!err.message[0] || status == PITH_ERR_MEMORY)) abort();
     if (arena.total > MEMORY_LEAST + size * MEMORY_PER_BYTE) abort();
     for (size_t i = 0; !status && i < weights.count; i++) {
-        const pith_tensor *t = pith_weights_find(&weights, weights.keys[i]);
+        const pith_tensor *t = pith__weights_find(&weights, weights.keys[i]);
         volatile unsigned char seen = 0;
         if (t != &weights.items[i]) abort();
         for (size_t k = 0; k < t->bytes; k++) seen ^= ((const unsigned char *)t->data)[k];
     }
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     return 0;
 }

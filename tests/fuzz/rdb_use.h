@@ -41,7 +41,7 @@ static inline void rdb_release(void *user, void *memory) {
 
 static inline void rdb_ignore(void *user, const char *text, size_t size) { (void)user, (void)text, (void)size; }
 
-static inline void rdb_ask(pith_database *db, const pith_rdb_task *task) {
+static inline void rdb_ask(pith_database *db, const pith__rdb_task *task) {
     pith_error err = PITH_ERROR_INIT;
     pith_relational *model;
     const uint32_t all = db->rdb.tables[task->table].rows, rows[] = { 0, all / 2, all - 1 };
@@ -50,17 +50,17 @@ static inline void rdb_ask(pith_database *db, const pith_rdb_task *task) {
     static const char config[] = "{\"dim\": 16, \"heads\": 1, \"ff\": 16, \"blocks\": 1, \"batch\": 2, \"cells\": 64, "
                                  "\"width\": 3, \"attend\": [\"column\", \"feature\", \"neighbour\", \"full\"]}";
     if (!all) return;
-    if (!pith_trainer_create(&model, &(pith_trainer_question){ &db->rdb, task->name }, 1,
-                             (pith_str){ config, sizeof config - 1 }, 1, &db->allocator, &err)) {
-        pith_trainer_predict(answers, model, rows, 3, 1, &err);
-        pith_trainer_train(&loss, model, 1, 1, NULL, &err);
-        pith_trainer_free(model);
+    if (!pith__trainer_create(&model, &(pith__trainer_question){ &db->rdb, task->name }, 1,
+                              (pith_str){ config, sizeof config - 1 }, 1, &db->allocator, &err)) {
+        pith__trainer_predict(answers, model, rows, 3, 1, &err);
+        pith__trainer_train(&loss, model, 1, 1, NULL, &err);
+        pith__trainer_free(model);
     }
     for (int k = 0; k < PITH_BASELINE_COUNT; k++) {
-        pith_baseline b;
-        if (!pith_baseline_fit(&b, &db->rdb, task, (pith_baseline_kind)k, 1, &db->allocator, &err))
-            pith_baseline_answer(of_baseline, &b, rows, 3, &err);
-        pith_baseline_free(&b);
+        pith__baseline b;
+        if (!pith__baseline_fit(&b, &db->rdb, task, (pith__baseline_kind)k, 1, &db->allocator, &err))
+            pith__baseline_answer(of_baseline, &b, rows, 3, &err);
+        pith__baseline_free(&b);
     }
 }
 
@@ -71,21 +71,21 @@ static inline bool rdb_use(uint8_t *bytes, size_t size) {
     const pith_allocator allocator = { rdb_allocate, rdb_release, &memory };
     pith_database *db;
     char path[40];
-    if (size >= sizeof(pith_rdb_header)) {
-        pith_rdb_header h;
+    if (size >= sizeof(pith__rdb_header)) {
+        pith__rdb_header h;
         memcpy(&h, bytes, sizeof h);
         h.bytes = size;
-        h.checksum = pith_hash_of(bytes + sizeof h, size - sizeof h);
+        h.checksum = pith__hash_of(bytes + sizeof h, size - sizeof h);
         memcpy(bytes, &h, sizeof h);
     }
     const int file = memfd_create("rdb", 0);
     if (file < 0 || write(file, bytes, size) != (ssize_t)size) abort();
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    const bool is = !pith_database_open_run(&db, path, &allocator, &err);
+    const bool is = !pith__database_open_run(&db, path, &allocator, &err);
     if (is) {
-        (void)pith_rdb_describe(&db->rdb, &allocator, rdb_ignore, NULL, &err);
+        (void)pith__rdb_describe(&db->rdb, &allocator, rdb_ignore, NULL, &err);
         for (uint32_t t = 0; t < db->rdb.task_count && t < 8; t++) rdb_ask(db, &db->rdb.tasks[t]);
-        pith_database_free(db);
+        pith__database_free(db);
     }
     close(file);
     if (memory.used) abort(); /* nothing leaks */

@@ -86,11 +86,11 @@ static inline void embed_two(const pith_model *model) {
 static pith_tensor ones(int dtype, int rank, const int64_t *dims, void **memory) {
     pith_tensor t = { .dtype = dtype, .rank = rank < 0 ? 1 : rank };
     for (int i = 0; i < t.rank; i++) t.dims[i] = rank < 0 || dims[i] < 0 ? FREE_SIZE : dims[i];
-    if (!pith_dtype_bytes(dtype, pith_dims_count(t.dims, t.rank), &t.bytes) || t.bytes > 1 << 20) {
+    if (!pith__dtype_bytes(dtype, pith__dims_count(t.dims, t.rank), &t.bytes) || t.bytes > 1 << 20) {
         return (pith_tensor){ 0 };
     }
     t.data = *memory = calloc(t.bytes + 1, 1);
-    size_t size = (size_t)pith_dtype_bits(dtype) / 8;
+    size_t size = (size_t)pith__dtype_bits(dtype) / 8;
     for (size_t i = 0; size && i < t.bytes / size; i++) {
         float one = 1;
         double two = 2;

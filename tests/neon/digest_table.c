@@ -4,20 +4,20 @@
 
 #include "base/optional_part.h"
 
-#define LEVEL_FN(isa, family, suffix) [PITH_ISA_##isa] = (pith_kernel_fn *)pith_k_##family##_##suffix##_##isa,
-#define LEVEL_DECLARE(isa, family, suffix) void pith_k_##family##_##suffix##_##isa(void);
+#define LEVEL_FN(isa, family, suffix) [PITH_ISA_##isa] = (pith__kernel_fn *)pith__k_##family##_##suffix##_##isa,
+#define LEVEL_DECLARE(isa, family, suffix) void pith__k_##family##_##suffix##_##isa(void);
 #define KERNEL(family, suffix) PITH_ISAS(LEVEL_DECLARE, family, suffix)
 #define PLAIN(family, suffix) /* plain C has no levels */
 #include "select/kernels.def"
 #undef KERNEL
 
-const pith_kernel_row pith_kernel_table[] = {
+const pith__kernel_row pith__kernel_table[] = {
 #define KERNEL(family, suffix) { #family, PITH_SUFFIX_##suffix, { PITH_ISAS(LEVEL_FN, family, suffix) } },
 #include "select/kernels.def"
 #undef KERNEL
 #undef PLAIN
 };
-const size_t pith_kernel_table_count = COUNT(pith_kernel_table);
+const size_t pith__kernel_table_count = COUNT(pith__kernel_table);
 
 /* base/os/cpu.c looks for parts; nothing here needs one. */
-const pith_part *const pith_part_table[] = { NULL };
+const pith__part *const pith__part_table[] = { NULL };

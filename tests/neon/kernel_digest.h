@@ -13,9 +13,9 @@ extern float x[DIGEST_ROOM], y[DIGEST_ROOM], z[DIGEST_ROOM], out[DIGEST_ROOM];
 
 /* A call: its kernel, and what else it needs from the same level. */
 typedef struct call {
-    const pith_kernel_row *row;
-    pith_kernel_fn *fn;
-    pith_isa isa;
+    const pith__kernel_row *row;
+    pith__kernel_fn *fn;
+    pith__isa isa;
     int round;
     int64_t n; /* elements of a long input: every tail, and long rows */
 } call;

@@ -41,12 +41,12 @@ def words(text):
 
 
 def key_lists():
-    """{name of a pith_hf_keys: {list: {key: default}}}"""
+    """{name of a pith__hf_keys: {list: {key: default}}}"""
     found = {}
     for file in sorted((SOURCE / "hf").glob("*.c")):
-        if "pith_hf_keys" not in file.read_text():
+        if "pith__hf_keys" not in file.read_text():
             continue
-        for name, body in re.findall(r"const pith_hf_keys (\w+) = \{(.*?)\};", preprocessed(file), re.S):
+        for name, body in re.findall(r"const pith__hf_keys (\w+) = \{(.*?)\};", preprocessed(file), re.S):
             lists = {n: re.search(rf"\.{n}\s*=((?:\s*\"[^\"]*\")+)", body) for n in ("reads", "fixed", "ignores")}
             found[file.stem, name] = {n: words(strings(m.group(1))) if m else {} for n, m in lists.items()}
     return found

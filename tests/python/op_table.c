@@ -13,7 +13,7 @@ static const char *const kinds[] = {
     [PITH_ATTR_INTS] = "ints",     [PITH_ATTR_STRINGS] = "strings", [PITH_ATTR_TYPE] = "type_proto"
 };
 
-static void print_rule(const pith_attr_rule *r) {
+static void print_rule(const pith__attr_rule *r) {
     printf("\t" PITH_STR_FMT "\t%s\t%d\t%" PRId32 "\t%" PRId32 "\t%d\t%" PRId64 "\t%" PRId64 "\t" PITH_STR_FMT,
            PITH_STR_ARG(r->name), kinds[r->kind], r->required, r->since, r->until, r->own, r->low, r->high,
            PITH_STR_ARG(r->allowed));
@@ -21,11 +21,11 @@ static void print_rule(const pith_attr_rule *r) {
 }
 
 int main(void) {
-    for (size_t i = 0; i < pith_op_table_count; i++) {
-        const pith_op *op = pith_op_table[i];
+    for (size_t i = 0; i < pith__op_table_count; i++) {
+        const pith__op *op = pith__op_table[i];
         const char *text = op->attrs ? op->attrs : "";
         printf("%s\t%s\t%" PRId32 "\n", op->domain, op->name, op->newest);
-        for (pith_attr_rule rule; pith_attr_rule_next(&text, &rule);) {
+        for (pith__attr_rule rule; pith__attr_rule_next(&text, &rule);) {
             printf("%s\t%s\t%" PRId32, op->domain, op->name, op->newest);
             print_rule(&rule);
             printf("\n");

@@ -9,7 +9,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 typedef struct probe {
-    pith_arena arena;
+    pith__arena arena;
     pith_tokenizer *tokenizer;
     pith_tokens tokens;
     char *text;
@@ -39,14 +39,14 @@ enum { RAW = 1, NO_SPECIALS = 2, NO_OFFSETS = 4, CHARACTERS = 8, NO_OVERFLOW = 1
 probe *probe_open(const char *path, const char *json, size_t size, char *message) {
     probe *p = calloc(1, sizeof *p);
     if (!p) return NULL;
-    pith_arena_init(&p->arena, &pith_allocator_default);
+    pith__arena_init(&p->arena, &pith__allocator_default);
     p->tokens = (pith_tokens)PITH_TOKENS_INIT;
     pith_status status =
-        path ? pith_tokenizer_load(&p->tokenizer, path, NULL, &p->arena, &p->err)
-             : pith_tokenizer_load_bytes(&p->tokenizer, (pith_str){ json, size }, NULL, &p->arena, &p->err);
+        path ? pith__tokenizer_load(&p->tokenizer, path, NULL, &p->arena, &p->err)
+             : pith__tokenizer_load_bytes(&p->tokenizer, (pith_str){ json, size }, NULL, &p->arena, &p->err);
     if (!status) return p;
     memcpy(message, p->err.message, sizeof p->err.message);
-    pith_arena_free(&p->arena);
+    pith__arena_free(&p->arena);
     free(p);
     return NULL;
 }
@@ -54,30 +54,30 @@ probe *probe_open(const char *path, const char *json, size_t size, char *message
 int probe_image(probe *p) {
     pith_tokenizer *opened;
     pith_str image;
-    if (pith_tokenizer_freeze(&image, p->tokenizer, &p->arena, &p->err) ||
-        pith_tokenizer_open_frozen(&opened, image.data, image.size, NULL, &p->arena, &p->err))
+    if (pith__tokenizer_freeze(&image, p->tokenizer, &p->arena, &p->err) ||
+        pith__tokenizer_open_frozen(&opened, image.data, image.size, NULL, &p->arena, &p->err))
         return 0;
-    pith_tokenizer_unload(p->tokenizer);
+    pith__tokenizer_unload(p->tokenizer);
     p->tokenizer = opened;
     return 1;
 }
 
 double probe_image_time(probe *p) {
-    pith_arena arena, scratch;
+    pith__arena arena, scratch;
     pith_tokenizer *opened;
     pith_str image;
     uint64_t begin = 0, end = 0;
-    pith_arena_init(&arena, &pith_allocator_default);
-    pith_arena_init(&scratch, &pith_allocator_default);
-    if (!pith_tokenizer_freeze(&image, p->tokenizer, &scratch, &p->err)) {
-        begin = pith_clock_thread_ns();
-        if (!pith_tokenizer_open_frozen(&opened, image.data, image.size, NULL, &arena, &p->err)) {
-            end = pith_clock_thread_ns();
-            pith_tokenizer_unload(opened);
+    pith__arena_init(&arena, &pith__allocator_default);
+    pith__arena_init(&scratch, &pith__allocator_default);
+    if (!pith__tokenizer_freeze(&image, p->tokenizer, &scratch, &p->err)) {
+        begin = pith__clock_thread_ns();
+        if (!pith__tokenizer_open_frozen(&opened, image.data, image.size, NULL, &arena, &p->err)) {
+            end = pith__clock_thread_ns();
+            pith__tokenizer_unload(opened);
         }
     }
-    pith_arena_free(&arena);
-    pith_arena_free(&scratch);
+    pith__arena_free(&arena);
+    pith__arena_free(&scratch);
     return end ? 1e-6 * (double)(end - begin) : -1;
 }
 
@@ -85,8 +85,8 @@ void probe_close(probe *p) {
     if (!p) return;
     pith_tokens_free(&p->tokens);
     pith_text_free(p->tokenizer, p->text);
-    pith_tokenizer_unload(p->tokenizer);
-    pith_arena_free(&p->arena);
+    pith__tokenizer_unload(p->tokenizer);
+    pith__arena_free(&p->arena);
     free(p);
 }
 

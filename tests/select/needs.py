@@ -64,7 +64,7 @@ class Tables(unittest.TestCase):
         for path in LISTS.glob("*.def"):
             if path.stem not in OTHER_LISTS and path.stem != "extra_ops":  # those tell of themselves, as registered ones do
                 self.assertIn(f'"select/{path.name}"', told)
-        self.assertIn("pith_custom_first()", told)
+        self.assertIn("pith__custom_first()", told)
         kinds = re.search(r"piece_kind_names\[PIECE_KINDS\] = {(.*?)}", (SOURCE / "cli/select/piece_list.c").read_text(), re.S).group(1)
         enum = re.search(r"typedef enum piece_kind {(.*?)}", (SOURCE / "cli/select/piece_list.h").read_text(), re.S).group(1)
         self.assertEqual([k.upper() for k in re.findall(r'"(\w+)"', kinds)], re.findall(r"PIECE_(\w+)", enum)[:-1])
@@ -89,7 +89,7 @@ class Tables(unittest.TestCase):
         named = set().union(*(words for pieces in kernels.values() for words in pieces.values()))
         self.assertEqual(set(entries("kernels", "KERNEL", "PLAIN")) - named, set(), "say in src/select/needs.def who needs these kernels")
         owners = {name for path in (SOURCE / "src/engine/ops").rglob("op_*.c")
-                  for name, body in re.findall(r"^const pith_op pith_op_(\w+) = {(.*?)^}?[^\n]*};", path.read_text(), re.M | re.S)
+                  for name, body in re.findall(r"^const pith__op pith__op_(\w+) = {(.*?)^}?[^\n]*};", path.read_text(), re.M | re.S)
                   if re.search(r'\.attrs = "(?:[^"]*; )?\w+ graph\b', body)}
         self.assertGreater(len(owners), 5)
         self.assertEqual(owners, set(needs("PARTS")["operators"]), "add PARTS(operators, …, subgraphs) to src/select/needs.def")
@@ -100,7 +100,7 @@ class Tables(unittest.TestCase):
         for piece, made in needs("MAKES")["passes"].items():
             text = (SOURCE / f"src/engine/opt/pass_{piece}.c").read_text()
             named = {symbol(f"{d}::{n}" if d else n) for d, n in
-                     re.findall(r'pith_graph_add_node\([^"]*"([\w.]*)",\s*"(\w+)"', text)}
+                     re.findall(r'pith__graph_add_node\([^"]*"([\w.]*)",\s*"(\w+)"', text)}
             self.assertEqual((named & operators) - made, set(), f"MAKES(passes, {piece}, …)")
 
 

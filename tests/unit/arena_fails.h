@@ -25,7 +25,7 @@
 #include "base/memory/poison.h"
 
 /* DEPTH: calls above the one that asks which tell two requests apart. FILL: the bytes of a guard; in a poison build
- * those of pith_poison, because a reset of the arena poisons pieces and guards alike. */
+ * those of pith__poison, because a reset of the arena poisons pieces and guards alike. */
 enum {
     ARENA_FAILS_DEPTH = 3,
     ARENA_FAILS_SEEN = 1 << 14,
@@ -121,31 +121,31 @@ static inline void arena_fails_freed(void *block) {
     }
 }
 
-void *__real_pith_arena_alloc(pith_arena *arena, size_t bytes);
-void *__real_pith_arena_alloc64(pith_arena *arena, size_t bytes);
-void *__real_pith_arena_array(pith_arena *arena, size_t count, size_t size);
-pith_str __real_pith_arena_str(pith_arena *arena, pith_str s);
-bool __real_pith_arena_grow(pith_arena *arena, void **items, size_t count, size_t *capacity, size_t item_size);
-void *__wrap_pith_arena_alloc(pith_arena *arena, size_t bytes);
-void *__wrap_pith_arena_alloc64(pith_arena *arena, size_t bytes);
-void *__wrap_pith_arena_array(pith_arena *arena, size_t count, size_t size);
-pith_str __wrap_pith_arena_str(pith_arena *arena, pith_str s);
-pith_str __wrap_pith_arena_printf(pith_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
-bool __wrap_pith_arena_grow(pith_arena *arena, void **items, size_t count, size_t *capacity, size_t item_size);
+void *__real_pith_arena_alloc(pith__arena *arena, size_t bytes);
+void *__real_pith_arena_alloc64(pith__arena *arena, size_t bytes);
+void *__real_pith_arena_array(pith__arena *arena, size_t count, size_t size);
+pith_str __real_pith_arena_str(pith__arena *arena, pith_str s);
+bool __real_pith_arena_grow(pith__arena *arena, void **items, size_t count, size_t *capacity, size_t item_size);
+void *__wrap_pith_arena_alloc(pith__arena *arena, size_t bytes);
+void *__wrap_pith_arena_alloc64(pith__arena *arena, size_t bytes);
+void *__wrap_pith_arena_array(pith__arena *arena, size_t count, size_t size);
+pith_str __wrap_pith_arena_str(pith__arena *arena, pith_str s);
+pith_str __wrap_pith_arena_printf(pith__arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool __wrap_pith_arena_grow(pith__arena *arena, void **items, size_t count, size_t *capacity, size_t item_size);
 
-void *__wrap_pith_arena_alloc(pith_arena *arena, size_t bytes) {
+void *__wrap_pith_arena_alloc(pith__arena *arena, size_t bytes) {
     if (arena_fails_now()) return NULL;
     if (!arena_fails.record || bytes > SIZE_MAX - ARENA_FAILS_GUARD) return __real_pith_arena_alloc(arena, bytes);
     return arena_fails_guard(__real_pith_arena_alloc(arena, bytes + ARENA_FAILS_GUARD), bytes);
 }
 
-void *__wrap_pith_arena_alloc64(pith_arena *arena, size_t bytes) {
+void *__wrap_pith_arena_alloc64(pith__arena *arena, size_t bytes) {
     if (arena_fails_now()) return NULL;
     if (!arena_fails.record || bytes > SIZE_MAX - ARENA_FAILS_GUARD) return __real_pith_arena_alloc64(arena, bytes);
     return arena_fails_guard(__real_pith_arena_alloc64(arena, bytes + ARENA_FAILS_GUARD), bytes);
 }
 
-void *__wrap_pith_arena_array(pith_arena *arena, size_t count, size_t size) {
+void *__wrap_pith_arena_array(pith__arena *arena, size_t count, size_t size) {
     size_t bytes = count * size;
     if (arena_fails_now()) return NULL;
     if (!arena_fails.record || (size && count > (SIZE_MAX - ARENA_FAILS_GUARD) / size))
@@ -153,14 +153,14 @@ void *__wrap_pith_arena_array(pith_arena *arena, size_t count, size_t size) {
     return arena_fails_guard(__real_pith_arena_array(arena, 1, bytes + ARENA_FAILS_GUARD), bytes);
 }
 
-pith_str __wrap_pith_arena_str(pith_arena *arena, pith_str s) {
+pith_str __wrap_pith_arena_str(pith__arena *arena, pith_str s) {
     if (arena_fails_now()) return (pith_str){ NULL, 0 };
     pith_str copy = __real_pith_arena_str(arena, s);
     if (copy.data) arena_fails_forget(copy.data, copy.data + s.size + 1);
     return copy;
 }
 
-pith_str __wrap_pith_arena_printf(pith_arena *arena, const char *format, ...) {
+pith_str __wrap_pith_arena_printf(pith__arena *arena, const char *format, ...) {
     va_list args;
     char *text = NULL;
     va_start(args, format);
@@ -174,7 +174,7 @@ pith_str __wrap_pith_arena_printf(pith_arena *arena, const char *format, ...) {
 }
 
 /* Only where it has to grow: what was reserved before cannot be refused. */
-bool __wrap_pith_arena_grow(pith_arena *arena, void **items, size_t count, size_t *capacity, size_t item_size) {
+bool __wrap_pith_arena_grow(pith__arena *arena, void **items, size_t count, size_t *capacity, size_t item_size) {
     if (count < *capacity) return true;
     if (arena_fails_now() || !__real_pith_arena_grow(arena, items, count, capacity, item_size)) return false;
     arena_fails_forget(*items, (char *)*items + *capacity * item_size);

@@ -18,16 +18,16 @@
 
 #include <cmocka.h>
 
-#include "base/os/file.h"
 #include "base/formats/json.h"
+#include "base/os/file.h"
 #include "base/str.h"
 #include "pith/pith.h"
 
 enum { GOLDEN = 300, DIM = 384 };
 
 typedef struct golden {
-    pith_arena arena;
-    pith_file file;
+    pith__arena arena;
+    pith__file file;
     pith_str texts[GOLDEN];
     int tokens[GOLDEN];
     float vectors[GOLDEN][DIM];
@@ -36,27 +36,28 @@ typedef struct golden {
 static inline void golden_open(golden *g) {
     pith_error err = PITH_ERROR_INIT;
     memset(g, 0, sizeof *g);
-    pith_arena_init(&g->arena, &pith_allocator_default);
-    assert_int_equal(pith_file_open(&g->file, PITH_TEST_DATA "/minilm/golden.jsonl", false, NULL, &err), PITH_OK);
+    pith__arena_init(&g->arena, &pith__allocator_default);
+    assert_int_equal(pith__file_open(&g->file, PITH_TEST_DATA "/minilm/golden.jsonl", false, NULL, &err), PITH_OK);
     const char *p = (const char *)g->file.data, *end = p + g->file.size;
     for (int i = 0; i < GOLDEN; i++) {
         const char *stop = memchr(p, '\n', (size_t)(end - p));
         assert_non_null(stop);
-        pith_json j;
+        pith__json j;
         pith_str key;
-        pith_json_init(&j, (pith_str){ p, (size_t)(stop - p) }, "golden.jsonl", &g->arena, &err);
-        pith_json_object(&j);
-        while (pith_json_next_key(&j, &key)) {
-            if (pith_str_is(key, "text")) {
-                g->texts[i] = pith_json_string(&j);
-            } else if (pith_str_is(key, "ids")) {
-                for (pith_json_array(&j); pith_json_next_item(&j); pith_json_skip(&j)) g->tokens[i]++;
-            } else if (pith_str_is(key, "embedding")) {
+        pith__json_init(&j, (pith_str){ p, (size_t)(stop - p) }, "golden.jsonl", &g->arena, &err);
+        pith__json_object(&j);
+        while (pith__json_next_key(&j, &key)) {
+            if (pith__str_is(key, "text")) {
+                g->texts[i] = pith__json_string(&j);
+            } else if (pith__str_is(key, "ids")) {
+                for (pith__json_array(&j); pith__json_next_item(&j); pith__json_skip(&j)) g->tokens[i]++;
+            } else if (pith__str_is(key, "embedding")) {
                 int d = 0;
-                for (pith_json_array(&j); pith_json_next_item(&j); d++) g->vectors[i][d] = (float)pith_json_double(&j);
+                for (pith__json_array(&j); pith__json_next_item(&j); d++)
+                    g->vectors[i][d] = (float)pith__json_double(&j);
                 assert_int_equal(d, DIM);
             } else {
-                pith_json_skip(&j);
+                pith__json_skip(&j);
             }
         }
         if (j.failed) fail_msg("%s", err.message);
@@ -65,8 +66,8 @@ static inline void golden_open(golden *g) {
 }
 
 static inline void golden_close(golden *g) {
-    pith_arena_free(&g->arena);
-    pith_file_close(&g->file);
+    pith__arena_free(&g->arena);
+    pith__file_close(&g->file);
 }
 
 /* Its words y and z have the ids 1 and 0, which RoBERTa, MPNet and BERT pad with: in a text they are tokens like

@@ -24,7 +24,7 @@ static const char *const encode_words[] = { "w20 w21 , w30 .",
 enum { ENCODE_TEXTS = sizeof encode_words / sizeof *encode_words };
 
 static inline void encode_texts(pith_str *texts) {
-    for (size_t i = 0; i < ENCODE_TEXTS; i++) texts[i] = pith_str_of(encode_words[i]);
+    for (size_t i = 0; i < ENCODE_TEXTS; i++) texts[i] = pith__str_of(encode_words[i]);
 }
 
 static inline void encode_put(const char *dir, const char *name, const char *data) {

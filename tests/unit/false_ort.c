@@ -1,8 +1,8 @@
 /* false_ort.c - libraries that say they are ONNX Runtime, for test_runtime_ort.c.
  *
  * FALSE_ORT_KIND: 0: without the symbol; 1: GetApi returns NULL; 2: version 1.3; 3: a library with every function of
- * engine/runtime/ort_slots.def. It runs any model as y = x + 1000 on its one input "X" and output "Y", writes down what it is
- * told, counts what it has made, and fails where it is told to. */
+ * engine/runtime/ort_slots.def. It runs any model as y = x + 1000 on its one input "X" and output "Y", writes down what
+ * it is told, counts what it has made, and fails where it is told to. */
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>

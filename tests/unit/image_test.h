@@ -22,15 +22,15 @@
 /* A file of tests/data/images, in memory of its own: reading beyond it shows under the address sanitizer. */
 static inline uint8_t *image_bytes(size_t *size, const char *name) {
     char path[512];
-    pith_file file;
+    pith__file file;
     snprintf(path, sizeof path, IMAGES "%s", name);
-    if (pith_file_open(&file, path, false, NULL, NULL)) fail_msg("%s is missing", path);
+    if (pith__file_open(&file, path, false, NULL, NULL)) fail_msg("%s is missing", path);
     uint8_t *bytes = malloc(file.size + 1);
     assert_non_null(bytes);
     memcpy(bytes, file.data, file.size);
     bytes[file.size] = 0;
     *size = file.size;
-    pith_file_close(&file);
+    pith__file_close(&file);
     return bytes;
 }
 

@@ -9,9 +9,9 @@
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
-/* By signature: pith_unary_f32_fn, pith_binary_fn, pith_reduce_rows_fn, pith_reduce_columns_fn, pith_row_f32_fn,
- * pith_layer_norm_f32_fn, pith_rotary_f32_fn, pith_map_fn, pith_map2_fn to bool, pith_affine_fn, pith_moments_fn; the
- * last have tests of their own. */
+/* By signature: pith__unary_f32_fn, pith__binary_fn, pith__reduce_rows_fn, pith__reduce_columns_fn, pith__row_f32_fn,
+ * pith__layer_norm_f32_fn, pith__rotary_f32_fn, pith__map_fn, pith__map2_fn to bool, pith__affine_fn, pith__moments_fn;
+ * the last have tests of their own. */
 static const char *const unary_families[] = { "abs",         "cos",        "erf",  "exp",     "gelu",
                                               "gelu_coarse", "gelu_tanh",  "log",  "mish",    "neg",
                                               "quick_gelu",  "reciprocal", "relu", "sigmoid", "silu",

@@ -19,14 +19,14 @@
 
 /* Levels that are built, usable here and not above PITH_ISA. */
 static inline int level_usable(int level) {
-    const pith_cpu *cpu = pith_cpu_get();
+    const pith__cpu *cpu = pith__cpu_get();
     return level <= (int)cpu->isa && cpu->supported >> level & 1;
 }
 
 /* Whether the processor has what kernels for VNNI need on a level. Other levels have the plain form under their names.
  */
 static inline int level_has_vnni(int level) {
-    const uint32_t features = pith_cpu_get()->features;
+    const uint32_t features = pith__cpu_get()->features;
     if (level == PITH_ISA_avx512) return (features & PITH_CPU_AVX512_VNNI) != 0;
     return level != PITH_ISA_avx2 || (features & PITH_CPU_AVX_VNNI);
 }

@@ -13,8 +13,8 @@
 
 #include "base/os/file.h"
 
-static pith_arena arena;
-static pith_files files;
+static pith__arena arena;
+static pith__files files;
 static char dir[] = "/tmp/pith-loader-XXXXXX";
 
 static inline void put_file(const char *name, const void *data, size_t size) {
@@ -28,16 +28,16 @@ static inline void put_file(const char *name, const void *data, size_t size) {
 
 static inline int loader_setup(void **state) {
     (void)state;
-    pith_arena_init(&arena, NULL);
-    files = (pith_files){ .arena = &arena };
+    pith__arena_init(&arena, NULL);
+    files = (pith__files){ .arena = &arena };
     return mkdtemp(dir) ? 0 : 1;
 }
 
 static inline int loader_teardown(void **state) {
     (void)state;
     char command[128];
-    pith_files_close(&files);
-    pith_arena_free(&arena);
+    pith__files_close(&files);
+    pith__arena_free(&arena);
     snprintf(command, sizeof command, "rm -r %s", dir);
     return system(command);
 }

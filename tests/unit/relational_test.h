@@ -73,7 +73,7 @@ static inline pith_database *test_database(const char *source) {
 /* ---- leaks ---- */
 
 /* Changes a cell; the second time it is what it was. Times stay, since they decide which rows are later. */
-static inline void spoil_cell(const pith_rdb *r, const pith_rdb_column *c, uint32_t row) {
+static inline void spoil_cell(const pith__rdb *r, const pith__rdb_column *c, uint32_t row) {
     if (c->stype == PITH_STYPE_NUMERICAL)
         ((uint64_t *)c->data)[row] ^= (uint64_t)1 << 50; /* a quarter more or less; a null stays NaN */
     else if (c->stype == PITH_STYPE_TIMESTAMP)
@@ -86,13 +86,13 @@ static inline void spoil_cell(const pith_rdb *r, const pith_rdb_column *c, uint3
 
 /* Spoils every cell that is known at or after `asked`, except those of the seed that are not the target; or, if earlier
  * is set, the target cells known before. */
-static inline void spoil(pith_rdb *r, const pith_rdb_task *task, uint32_t seed, int64_t asked, bool earlier) {
+static inline void spoil(pith__rdb *r, const pith__rdb_task *task, uint32_t seed, int64_t asked, bool earlier) {
     for (uint32_t t = 0; t < r->table_count; t++) {
         for (uint32_t row = 0; row < r->tables[t].rows; row++) {
-            const int64_t time = pith_rdb_row_time(r, t, row);
+            const int64_t time = pith__rdb_row_time(r, t, row);
             for (uint32_t c = 0; c < r->tables[t].column_count; c++) {
                 const bool target = t == task->table && c == task->column;
-                const int64_t known = pith_rdb_known_at(r, t, c, row);
+                const int64_t known = pith__rdb_known_at(r, t, c, row);
                 const bool own = t == task->table && row == seed && !target;
                 const bool late = time >= asked || known >= asked;
                 if (earlier ? target && !late : late && !own && time != PITH_TIME_ALWAYS)
@@ -103,12 +103,12 @@ static inline void spoil(pith_rdb *r, const pith_rdb_task *task, uint32_t seed, 
 }
 
 /* A copy of a database's columns, which may be written. */
-static inline void make_writable(pith_rdb *r) {
+static inline void make_writable(pith__rdb *r) {
     for (uint32_t t = 0; t < r->table_count; t++)
         for (uint32_t c = 0; c < r->tables[t].column_count; c++) {
-            pith_rdb_column *column = &r->tables[t].columns[c];
-            const size_t size = r->tables[t].rows * pith_rdb_value_bytes(column->stype);
-            void *copy = pith_arena_alloc(&r->arena, size);
+            pith__rdb_column *column = &r->tables[t].columns[c];
+            const size_t size = r->tables[t].rows * pith__rdb_value_bytes(column->stype);
+            void *copy = pith__arena_alloc(&r->arena, size);
             memcpy(copy, column->data, size);
             column->data = copy;
         }

@@ -10,25 +10,25 @@ enum { CASES = 12, LABELS = 3 };
 
 /* The texts of texts.jsonl, and what follows each. */
 typedef struct cases {
-    pith_arena arena;
-    pith_file file;
+    pith__arena arena;
+    pith__file file;
     pith_str texts[CASES], pairs[CASES];
 } cases;
 
 static inline void cases_open_file(cases *c, const char *path) {
     pith_error err = PITH_ERROR_INIT;
     memset(c, 0, sizeof *c);
-    pith_arena_init(&c->arena, &pith_allocator_default);
-    assert_int_equal(pith_file_open(&c->file, path, false, NULL, &err), PITH_OK);
+    pith__arena_init(&c->arena, &pith__allocator_default);
+    assert_int_equal(pith__file_open(&c->file, path, false, NULL, &err), PITH_OK);
     const char *p = (const char *)c->file.data, *end = p + c->file.size;
     for (int i = 0; i < CASES; i++) {
         const char *stop = memchr(p, '\n', (size_t)(end - p));
-        pith_json j;
+        pith__json j;
         pith_str key;
         assert_non_null(stop);
-        pith_json_init(&j, (pith_str){ p, (size_t)(stop - p) }, "texts.jsonl", &c->arena, &err);
-        for (pith_json_object(&j); pith_json_next_key(&j, &key);)
-            *(pith_str_is(key, "text") ? &c->texts[i] : &c->pairs[i]) = pith_json_string(&j);
+        pith__json_init(&j, (pith_str){ p, (size_t)(stop - p) }, "texts.jsonl", &c->arena, &err);
+        for (pith__json_object(&j); pith__json_next_key(&j, &key);)
+            *(pith__str_is(key, "text") ? &c->texts[i] : &c->pairs[i]) = pith__json_string(&j);
         if (j.failed) fail_msg("%s", err.message);
         p = stop + 1;
     }
@@ -37,8 +37,8 @@ static inline void cases_open_file(cases *c, const char *path) {
 static inline void cases_open(cases *c) { cases_open_file(c, TASKS "texts.jsonl"); }
 
 static inline void cases_close(cases *c) {
-    pith_arena_free(&c->arena);
-    pith_file_close(&c->file);
+    pith__arena_free(&c->arena);
+    pith__file_close(&c->file);
 }
 
 static inline pith_model *open_task(const char *path, const pith_open_options *options) {
@@ -74,7 +74,7 @@ static inline void edit_task(const char *dir, const char *name, const char *more
                                         "sentence_bert_config.json" };
     static char text[8192];
     char path[700], target[700];
-    pith_file file;
+    pith__file file;
     mkdir(dir, 0777);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         snprintf(path, sizeof path, "%s/%s", dir, files[i]);
@@ -87,9 +87,9 @@ static inline void edit_task(const char *dir, const char *name, const char *more
         unlink(path);
     }
     snprintf(target, sizeof target, TASKS "%s/config.json", name);
-    assert_int_equal(pith_file_open(&file, target, false, NULL, NULL), PITH_OK);
+    assert_int_equal(pith__file_open(&file, target, false, NULL, NULL), PITH_OK);
     snprintf(text, sizeof text, "{%s%s%.*s", more, *more ? ", " : "", (int)file.size - 1, (const char *)file.data + 1);
-    pith_file_close(&file);
+    pith__file_close(&file);
     char *member = drop ? strstr(text + strlen(more), drop) : NULL; /* a member is left out by another name */
     if (drop) assert_non_null(member);
     if (member) *member = '_';

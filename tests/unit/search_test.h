@@ -26,7 +26,7 @@ static inline float set_value(const set *s, size_t row, size_t i) {
     case PITH_F32: memcpy(&x, p + 4 * i, sizeof x); return x;
     case PITH_U8: return (float)((const uint8_t *)p)[i];
     case PITH_I8: return (float)((const int8_t *)p)[i];
-    default: memcpy(&half, p + 2 * i, sizeof half); return pith_f32_of_f16(half);
+    default: memcpy(&half, p + 2 * i, sizeof half); return pith__f32_of_f16(half);
     }
 }
 
@@ -128,7 +128,7 @@ static inline set set_make(int dtype, int bits, int metric, size_t count, size_t
             if (kind == 2 && i % 5 == 3) x = NAN;
             if (kind == 3) x *= 0x1p-140f;
             if (kind == 4) x *= 0x1p100f;
-            uint16_t half = pith_f16_of_f32(x);
+            uint16_t half = pith__f16_of_f32(x);
             if (dtype == PITH_F32)
                 memcpy(row + 4 * i, &x, 4);
             else

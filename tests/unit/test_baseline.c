@@ -6,17 +6,17 @@
 
 #include "tables/baseline/baseline.h"
 
-static pith_baseline fit(const pith_rdb *r, const pith_rdb_task *task, pith_baseline_kind kind, int threads) {
+static pith__baseline fit(const pith__rdb *r, const pith__rdb_task *task, pith__baseline_kind kind, int threads) {
     pith_error err = PITH_ERROR_INIT;
-    pith_baseline b;
-    if (pith_baseline_fit(&b, r, task, kind, threads, &pith_allocator_default, &err)) fail_msg("%s", err.message);
+    pith__baseline b;
+    if (pith__baseline_fit(&b, r, task, kind, threads, &pith__allocator_default, &err)) fail_msg("%s", err.message);
     return b;
 }
 
-static double answer(pith_baseline *b, uint32_t row) {
+static double answer(pith__baseline *b, uint32_t row) {
     pith_error err = PITH_ERROR_INIT;
     double x;
-    if (pith_baseline_answer(&x, b, &row, 1, &err)) fail_msg("%s", err.message);
+    if (pith__baseline_answer(&x, b, &row, 1, &err)) fail_msg("%s", err.message);
     return x;
 }
 
@@ -30,9 +30,9 @@ static void shop_ladder(void **state) {
     for (int k = 0; k < PITH_BASELINE_COUNT; k++) {
         pith_error err = PITH_ERROR_INIT;
         pith_relational_metrics m;
-        if (pith_baseline_measure(&m, &db->rdb, &db->rdb.tasks[0], k, PITH_TEST, 2, &pith_allocator_default, &err))
+        if (pith__baseline_measure(&m, &db->rdb, &db->rdb.tasks[0], k, PITH_TEST, 2, &pith__allocator_default, &err))
             fail_msg("%s", err.message);
-        print_message("%s: auroc %.4f, logloss %.4f\n", pith_baseline_names[k], m.auroc[0], m.logloss[0]);
+        print_message("%s: auroc %.4f, logloss %.4f\n", pith__baseline_names[k], m.auroc[0], m.logloss[0]);
         assert_int_equal(m.rows, 3600);
         assert_true(m.auroc[0] >= least[k] && m.auroc[0] <= most[k]);
     }
@@ -41,16 +41,16 @@ static void shop_ladder(void **state) {
 
 /* ---- leaks ---- */
 
-static void answer_all(double *answers, pith_baseline *all, uint32_t row) {
+static void answer_all(double *answers, pith__baseline *all, uint32_t row) {
     for (int k = 0; k < PITH_BASELINE_COUNT; k++) answers[k] = answer(&all[k], row);
 }
 
 /* Cells that are known too late change no bit of an answer. Counts in *changed the predictors that earlier labels
  * change.
  */
-static void earlier_cells_count(int *changed, pith_baseline *all, pith_rdb *r, uint32_t row) {
-    const pith_rdb_task *task = all[0].task;
-    const int64_t asked = pith_rdb_asked_at(r, task, row);
+static void earlier_cells_count(int *changed, pith__baseline *all, pith__rdb *r, uint32_t row) {
+    const pith__rdb_task *task = all[0].task;
+    const int64_t asked = pith__rdb_asked_at(r, task, row);
     double before[PITH_BASELINE_COUNT], after[PITH_BASELINE_COUNT], earlier[PITH_BASELINE_COUNT];
     answer_all(before, all, row);
     spoil(r, task, row, asked, false);
@@ -61,25 +61,25 @@ static void earlier_cells_count(int *changed, pith_baseline *all, pith_rdb *r, u
     spoil(r, task, row, asked, true);
     for (int k = 0; k < PITH_BASELINE_COUNT; k++) {
         if (memcmp(&before[k], &after[k], sizeof *before) != 0)
-            fail_msg("%s, row %u: %.17g became %.17g", pith_baseline_names[k], row, before[k], after[k]);
+            fail_msg("%s, row %u: %.17g became %.17g", pith__baseline_names[k], row, before[k], after[k]);
         changed[k] += earlier[k] != before[k];
     }
 }
 
 /* Asks 200 rows from the middle to the end. Earlier labels, which are features of the entity and the aggregates alone,
  * must change at least so many answers: trees do not see small changes. */
-static void leaks(pith_rdb *r, const pith_rdb_task *task, int least) {
+static void leaks(pith__rdb *r, const pith__rdb_task *task, int least) {
     const uint32_t rows = r->tables[task->table].rows;
-    pith_baseline all[PITH_BASELINE_COUNT];
+    pith__baseline all[PITH_BASELINE_COUNT];
     int changed[PITH_BASELINE_COUNT] = { 0 };
     make_writable(r);
-    for (int k = 0; k < PITH_BASELINE_COUNT; k++) all[k] = fit(r, task, (pith_baseline_kind)k, 2);
+    for (int k = 0; k < PITH_BASELINE_COUNT; k++) all[k] = fit(r, task, (pith__baseline_kind)k, 2);
     for (uint32_t i = 0; i < 200; i++) earlier_cells_count(changed, all, r, rows / 2 + i * (rows / 2 / 200));
     for (int k = 0; k < PITH_BASELINE_COUNT; k++) {
-        print_message("%s: earlier labels change %d of 200\n", pith_baseline_names[k], changed[k]);
+        print_message("%s: earlier labels change %d of 200\n", pith__baseline_names[k], changed[k]);
         const bool reads = k == PITH_BASELINE_ENTITY || k == PITH_BASELINE_AGGREGATES;
         assert_true(reads ? changed[k] >= least : !changed[k]);
-        pith_baseline_free(&all[k]);
+        pith__baseline_free(&all[k]);
     }
 }
 
@@ -94,7 +94,7 @@ static void nothing_later_counts(void **state) {
 static void labels_wait(void **state) {
     (void)state;
     pith_database *db = test_database(SHOP);
-    ((pith_rdb_column *)db->rdb.tables[2].columns)[db->rdb.tasks[0].column].known_delay = 60 * 86400;
+    ((pith__rdb_column *)db->rdb.tables[2].columns)[db->rdb.tasks[0].column].known_delay = 60 * 86400;
     leaks(&db->rdb, &db->rdb.tasks[0], 150);
     pith_database_close(db);
 }
@@ -148,7 +148,7 @@ static void own_label(void **state) {
     (void)state;
     pith_database *db = visits("\"anchor_table\": \"visits\", \"target_column\": \"again\", "
                                "\"observation_time_column\": \"asked\", " BY_TIME);
-    pith_rdb *r = &db->rdb;
+    pith__rdb *r = &db->rdb;
     leaks(r, &r->tasks[0], 150);
     pith_database_close(db);
     db = visits("\"anchor_table\": \"visits\", \"target_column\": \"amount\", \"observation_time_column\": "
@@ -179,52 +179,52 @@ static void no_times(void **state) {
     (void)state;
     pith_database *db = visits("\"anchor_table\": \"visits\", \"target_column\": \"again\", \"split\": {\"kind\": "
                                "\"hash\"}");
-    pith_rdb *r = &db->rdb;
-    pith_rdb_task *task = &r->tasks[0];
+    pith__rdb *r = &db->rdb;
+    pith__rdb_task *task = &r->tasks[0];
     uint8_t *labels;
     make_writable(r);
     task->time_column = -1;
     labels = (uint8_t *)r->tables[task->table].columns[task->column].data;
-    pith_baseline b = fit(r, task, PITH_BASELINE_AGGREGATES, 1), entity = fit(r, task, PITH_BASELINE_ENTITY, 1);
+    pith__baseline b = fit(r, task, PITH_BASELINE_AGGREGATES, 1), entity = fit(r, task, PITH_BASELINE_ENTITY, 1);
     int changed = 0;
     for (uint32_t row = 0; row < 300; row++) {
         const double before = answer(&b, row), of_entity = answer(&entity, row);
         for (uint32_t i = 0; i < r->tables[task->table].rows; i++)
-            labels[i] ^= i == row || pith_rdb_split(r, task, i) != PITH_TRAIN;
+            labels[i] ^= i == row || pith__rdb_split(r, task, i) != PITH_TRAIN;
         assert_true(answer(&b, row) == before && answer(&entity, row) == of_entity);
         for (uint32_t i = 0; i < r->tables[task->table].rows; i++) labels[i] ^= 1;
         changed += answer(&b, row) != before;
         for (uint32_t i = 0; i < r->tables[task->table].rows; i++)
-            labels[i] ^= i != row && pith_rdb_split(r, task, i) == PITH_TRAIN;
+            labels[i] ^= i != row && pith__rdb_split(r, task, i) == PITH_TRAIN;
     }
     assert_true(changed > 200);
-    pith_baseline_free(&b);
-    pith_baseline_free(&entity);
+    pith__baseline_free(&b);
+    pith__baseline_free(&entity);
     pith_database_close(db);
 }
 
 /* ---- aggregates against plain loops ---- */
 
-static void plain_aggregate(double *want, const pith_feature_list *l, const pith_feature_group *g, uint32_t seed) {
-    const pith_rdb *r = l->rdb;
-    const pith_rdb_column *c = g->column == PITH_RDB_NONE ? NULL : &r->tables[g->table].columns[g->column];
-    const int64_t asked = pith_rdb_asked_at(r, l->task, seed);
+static void plain_aggregate(double *want, const pith__feature_list *l, const pith__feature_group *g, uint32_t seed) {
+    const pith__rdb *r = l->rdb;
+    const pith__rdb_column *c = g->column == PITH_RDB_NONE ? NULL : &r->tables[g->table].columns[g->column];
+    const int64_t asked = pith__rdb_asked_at(r, l->task, seed);
     uint32_t parent = seed, rows = 0;
     int64_t latest = INT64_MIN;
     double x[4000];
     for (int i = 0; i < g->ups; i++) parent = parent == PITH_RDB_NONE ? parent : r->links[g->up[i]].up[parent];
     for (int k = 0; k < PITH_FEATURE_MOST; k++) want[k] = NAN;
     if (parent == PITH_RDB_NONE) return;
-    const pith_rdb_link *down = &r->links[g->down];
+    const pith__rdb_link *down = &r->links[g->down];
     for (uint32_t child = 0; child < r->tables[down->child].rows; child++) {
         uint32_t row = child;
-        if (down->up[child] != parent || pith_rdb_row_time(r, down->child, child) >= asked) continue;
+        if (down->up[child] != parent || pith__rdb_row_time(r, down->child, child) >= asked) continue;
         if (g->over != PITH_RDB_NONE) row = r->links[g->over].up[child];
         if (row == PITH_RDB_NONE) continue;
-        if (g->target && (row == seed || pith_rdb_known_at(r, g->table, g->column, row) >= asked)) continue;
-        latest = pith_rdb_row_time(r, down->child, child);
-        if (c && pith_rdb_is_null(c, row)) continue;
-        x[rows++] = c ? pith_feature_cell(c, row) : 0;
+        if (g->target && (row == seed || pith__rdb_known_at(r, g->table, g->column, row) >= asked)) continue;
+        latest = pith__rdb_row_time(r, down->child, child);
+        if (c && pith__rdb_is_null(c, row)) continue;
+        x[rows++] = c ? pith__feature_cell(c, row) : 0;
     }
     if (!c || g->target) want[c ? 1 : 0] = rows;
     if (!c && rows) want[1] = (double)(asked - latest);
@@ -261,22 +261,22 @@ static void aggregates_are_right(void **state) {
     (void)state;
     pith_database *db = visits("\"anchor_table\": \"visits\", \"target_column\": \"amount\", "
                                "\"observation_time_column\": \"asked\", " BY_TIME);
-    const pith_rdb *r = &db->rdb;
-    pith_feature_list list;
-    pith_feature_seeds seeds;
-    pith_target target;
-    pith_arena arena;
+    const pith__rdb *r = &db->rdb;
+    pith__feature_list list;
+    pith__feature_seeds seeds;
+    pith__target target;
+    pith__arena arena;
     uint32_t rows[100];
     int compared = 0;
     for (uint32_t i = 0; i < 100; i++) rows[i] = (i * 1237) % 3000;
-    pith_arena_init(&arena, &pith_allocator_default);
-    assert_int_equal(pith_target_make(&target, r, &r->tasks[0], &arena, NULL), PITH_OK);
-    assert_int_equal(pith_features_list(&list, &target, PITH_FEATURE_AGGREGATES, &arena, NULL), PITH_OK);
-    assert_true(pith_feature_seeds_make(&seeds, r, &r->tasks[0], rows, 100, &arena));
+    pith__arena_init(&arena, &pith__allocator_default);
+    assert_int_equal(pith__target_make(&target, r, &r->tasks[0], &arena, NULL), PITH_OK);
+    assert_int_equal(pith__features_list(&list, &target, PITH_FEATURE_AGGREGATES, &arena, NULL), PITH_OK);
+    assert_true(pith__feature_seeds_make(&seeds, r, &r->tasks[0], rows, 100, &arena));
     for (size_t n = 0; n < list.group_count; n++) {
-        const pith_feature_group *g = &list.groups[n];
-        double *got = pith_arena_array(&arena, 100 * (size_t)g->count, sizeof *got), want[PITH_FEATURE_MOST];
-        assert_true(pith_feature_values(got, &list, g, &seeds, &arena));
+        const pith__feature_group *g = &list.groups[n];
+        double *got = pith__arena_array(&arena, 100 * (size_t)g->count, sizeof *got), want[PITH_FEATURE_MOST];
+        assert_true(pith__feature_values(got, &list, g, &seeds, &arena));
         for (size_t i = 0; i < 100 && g->down != PITH_RDB_NONE; i++) {
             plain_aggregate(want, &list, g, rows[i]);
             for (int k = g->category[0]; k < g->count; k++, compared++) {
@@ -288,7 +288,7 @@ static void aggregates_are_right(void **state) {
     }
     print_message("%d numbers\n", compared);
     assert_true(compared > 2000);
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     pith_database_close(db);
 }
 
@@ -310,61 +310,61 @@ static void trees_learn(void **state) {
         const bool odd = columns[2][i] * 7 % 5 < 1; /* categories that are no range */
         truths[i] = odd || (columns[0][i] > 100) != (columns[1][i] > 170);
     }
-    const pith_forest_data data = { bins, category, 3, 1, PITH_FOREST_BOOLEAN, TRAIN, ROWS - TRAIN, truths, &start };
-    pith_forest forest;
-    pith_arena arena;
+    const pith__forest_data data = { bins, category, 3, 1, PITH_FOREST_BOOLEAN, TRAIN, ROWS - TRAIN, truths, &start };
+    pith__forest forest;
+    pith__arena arena;
     int right = 0;
-    pith_arena_init(&arena, &pith_allocator_default);
-    assert_true(pith_forest_grow(&forest, &data, 2, &arena));
+    pith__arena_init(&arena, &pith__allocator_default);
+    assert_true(pith__forest_grow(&forest, &data, 2, &arena));
     for (int i = TRAIN; i < ROWS; i++) {
         const uint8_t row[] = { columns[0][i], columns[1][i], columns[2][i] };
         double z = 0;
-        pith_forest_answer(&z, &forest, row);
+        pith__forest_answer(&z, &forest, row);
         right += (z > 0) == (truths[i] > 0);
     }
     print_message("%d of %d right, depth %d, %d trees\n", right, ROWS - TRAIN, forest.depth, forest.rounds);
     assert_true(right > 950);
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
 }
 
 static void bins_cover(void **state) {
     (void)state;
     double room[PITH_BINS], values[1000];
-    pith_bins bins = { .cuts = room };
-    pith_arena arena;
-    pith_arena_init(&arena, &pith_allocator_default);
+    pith__bins bins = { .cuts = room };
+    pith__arena arena;
+    pith__arena_init(&arena, &pith__allocator_default);
     for (int i = 0; i < 1000; i++) values[i] = i * i;
-    assert_true(pith_bins_make(&bins, values, 1000, false, &arena));
+    assert_true(pith__bins_make(&bins, values, 1000, false, &arena));
     int counts[PITH_BINS] = { 0 };
-    for (int i = 0; i < 1000; i++) counts[pith_bin_of(&bins, i * i)]++;
+    for (int i = 0; i < 1000; i++) counts[pith__bin_of(&bins, i * i)]++;
     assert_int_equal(bins.count, 254);
     for (int i = 1; i <= bins.count; i++) assert_true(counts[i] >= 3 && counts[i] <= 5);
-    assert_int_equal(pith_bin_of(&bins, NAN), 0);
-    assert_int_equal(pith_bin_of(&bins, -1), 1);
-    assert_int_equal(pith_bin_of(&bins, 1e300), 254);
+    assert_int_equal(pith__bin_of(&bins, NAN), 0);
+    assert_int_equal(pith__bin_of(&bins, -1), 1);
+    assert_int_equal(pith__bin_of(&bins, 1e300), 254);
     for (int i = 0; i < 1000; i++) values[i] = i % 3 ? 7 : i % 2 ? 4 : NAN;
-    assert_true(pith_bins_make(&bins, values, 1000, true, &arena));
-    assert_int_equal(pith_bin_of(&bins, 7), 1);
-    assert_int_equal(pith_bin_of(&bins, 4), 2);
-    assert_int_equal(pith_bin_of(&bins, 5), 3);
-    pith_arena_free(&arena);
+    assert_true(pith__bins_make(&bins, values, 1000, true, &arena));
+    assert_int_equal(pith__bin_of(&bins, 7), 1);
+    assert_int_equal(pith__bin_of(&bins, 4), 2);
+    assert_int_equal(pith__bin_of(&bins, 5), 3);
+    pith__arena_free(&arena);
 }
 
 static void same_bits(void **state) {
     (void)state;
     pith_database *db = test_database(SHOP);
-    pith_baseline one = fit(&db->rdb, &db->rdb.tasks[0], PITH_BASELINE_AGGREGATES, 1);
-    pith_baseline many = fit(&db->rdb, &db->rdb.tasks[0], PITH_BASELINE_AGGREGATES, 3);
+    pith__baseline one = fit(&db->rdb, &db->rdb.tasks[0], PITH_BASELINE_AGGREGATES, 1);
+    pith__baseline many = fit(&db->rdb, &db->rdb.tasks[0], PITH_BASELINE_AGGREGATES, 3);
     uint32_t rows[300];
     double together[300];
     for (uint32_t i = 0; i < 300; i++) rows[i] = 100 + i * 79;
-    assert_int_equal(pith_baseline_answer(together, &many, rows, 300, NULL), PITH_OK);
+    assert_int_equal(pith__baseline_answer(together, &many, rows, 300, NULL), PITH_OK);
     for (uint32_t i = 0; i < 300; i++) {
         const double alone = answer(&one, rows[i]);
         assert_memory_equal(&alone, &together[i], sizeof alone);
     }
-    pith_baseline_free(&one);
-    pith_baseline_free(&many);
+    pith__baseline_free(&one);
+    pith__baseline_free(&many);
     pith_database_close(db);
 }
 

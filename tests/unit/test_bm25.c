@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "base/os/file.h"
 #include "base/formats/json.h"
+#include "base/os/file.h"
 #include "base/str.h"
 #include "failing_alloc.h"
 #include "base/murmur.h"
@@ -32,50 +32,50 @@ typedef struct bm25_case {
 
 static bm25_case cases[CASES];
 static size_t case_count;
-static pith_arena arena;
+static pith__arena arena;
 
-static void read_list(pith_json *j, bm25_case *c, pith_str key) {
+static void read_list(pith__json *j, bm25_case *c, pith_str key) {
     size_t n = 0;
-    for (pith_json_array(j); pith_json_next_item(j); n++) {
+    for (pith__json_array(j); pith__json_next_item(j); n++) {
         assert_true(n < ENTRIES);
-        if (pith_str_is(key, "stopwords"))
-            c->stops[n] = pith_arena_str(&arena, pith_json_string(j)).data;
-        else if (pith_str_is(key, "values"))
-            c->values[n] = pith_json_double(j);
+        if (pith__str_is(key, "stopwords"))
+            c->stops[n] = pith__arena_str(&arena, pith__json_string(j)).data;
+        else if (pith__str_is(key, "values"))
+            c->values[n] = pith__json_double(j);
         else
-            (pith_str_is(key, "query") ? c->query : c->indices)[n] = pith_json_int(j);
+            (pith__str_is(key, "query") ? c->query : c->indices)[n] = pith__json_int(j);
     }
-    if (pith_str_is(key, "stopwords")) {
+    if (pith__str_is(key, "stopwords")) {
         c->options.stop_words = c->stops;
         c->options.stop_word_count = n;
-    } else if (pith_str_is(key, "indices")) {
+    } else if (pith__str_is(key, "indices")) {
         c->count = n;
-    } else if (pith_str_is(key, "query")) {
+    } else if (pith__str_is(key, "query")) {
         c->query_count = n;
     }
 }
 
 static void read_case(bm25_case *c, pith_str line) {
     pith_error err = PITH_ERROR_INIT;
-    pith_json j;
+    pith__json j;
     pith_str key;
     c->options = (pith_bm25_options)PITH_BM25_OPTIONS_INIT;
-    pith_json_init(&j, line, "cases.jsonl", &arena, &err);
-    for (pith_json_object(&j); pith_json_next_key(&j, &key);) {
-        if (pith_str_is(key, "language"))
-            c->options.language = pith_arena_str(&arena, pith_json_string(&j)).data;
-        else if (pith_str_is(key, "text"))
-            c->text = pith_json_string(&j);
-        else if (pith_str_is(key, "k"))
-            c->options.k = pith_json_double(&j);
-        else if (pith_str_is(key, "b"))
-            c->options.b = pith_json_double(&j);
-        else if (pith_str_is(key, "avg_len"))
-            c->options.avg_len = pith_json_double(&j);
-        else if (pith_str_is(key, "token_max_length"))
-            c->options.token_max_length = (int32_t)pith_json_int(&j);
-        else if (pith_str_is(key, "disable_stemmer"))
-            c->options.no_stemming = pith_json_bool(&j);
+    pith__json_init(&j, line, "cases.jsonl", &arena, &err);
+    for (pith__json_object(&j); pith__json_next_key(&j, &key);) {
+        if (pith__str_is(key, "language"))
+            c->options.language = pith__arena_str(&arena, pith__json_string(&j)).data;
+        else if (pith__str_is(key, "text"))
+            c->text = pith__json_string(&j);
+        else if (pith__str_is(key, "k"))
+            c->options.k = pith__json_double(&j);
+        else if (pith__str_is(key, "b"))
+            c->options.b = pith__json_double(&j);
+        else if (pith__str_is(key, "avg_len"))
+            c->options.avg_len = pith__json_double(&j);
+        else if (pith__str_is(key, "token_max_length"))
+            c->options.token_max_length = (int32_t)pith__json_int(&j);
+        else if (pith__str_is(key, "disable_stemmer"))
+            c->options.no_stemming = pith__json_bool(&j);
         else
             read_list(&j, c, key);
     }
@@ -83,10 +83,10 @@ static void read_case(bm25_case *c, pith_str line) {
 }
 
 static int read_cases(void **state) {
-    static pith_file file;
+    static pith__file file;
     (void)state;
-    pith_arena_init(&arena, &pith_allocator_default);
-    if (pith_file_open(&file, PITH_TEST_DATA "/lexical/cases.jsonl", false, NULL, NULL)) return -1;
+    pith__arena_init(&arena, &pith__allocator_default);
+    if (pith__file_open(&file, PITH_TEST_DATA "/lexical/cases.jsonl", false, NULL, NULL)) return -1;
     const char *p = (const char *)file.data, *end = p + file.size;
     while (p < end) {
         const char *stop = memchr(p, '\n', (size_t)(end - p));
@@ -186,7 +186,7 @@ static void test_murmur(void **state) {
                  { "aa", 0x9747b28c, 0x5D211726 },
                  { "a", 0x9747b28c, 0x7FA09EA6 } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        assert_int_equal(pith_murmur3_32(rows[i].text, strlen(rows[i].text), rows[i].seed), rows[i].hash);
+        assert_int_equal(pith__murmur3_32(rows[i].text, strlen(rows[i].text), rows[i].seed), rows[i].hash);
 }
 
 static void test_words(void **state) {
@@ -205,10 +205,10 @@ static void test_words(void **state) {
         { "½ ²x ⅷ", "½|²x|ⅷ" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        pith_words w;
+        pith__words w;
         char joined[100] = "";
-        pith_words_begin(&w, pith_str_of(rows[i].text));
-        while (pith_words_next(&w))
+        pith__words_begin(&w, pith__str_of(rows[i].text));
+        while (pith__words_next(&w))
             snprintf(joined + strlen(joined), sizeof joined - strlen(joined), "%s%.*s", *joined ? "|" : "", (int)w.size,
                      w.word);
         assert_string_equal(joined, rows[i].words);
@@ -290,6 +290,6 @@ int main(void) {
         cmocka_unit_test(test_words),     cmocka_unit_test(test_refused), cmocka_unit_test(test_memory),
     };
     int failed = cmocka_run_group_tests(tests, read_cases, NULL);
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     return failed;
 }

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "text/models/bpe_longest.h"
 #include "text/models/bpe.h"
+#include "text/models/bpe_longest.h"
 #include "text/tokenizer.h"
 
 static unsigned draw(unsigned *random, unsigned below) {
@@ -19,7 +19,7 @@ static unsigned draw(unsigned *random, unsigned below) {
 }
 
 /* Merging by the book: the lowest rank, then the leftmost. */
-static size_t merge_slowly(const pith_merge *merges, size_t merge_count, pith_symbol *symbols, size_t count) {
+static size_t merge_slowly(const pith__merge *merges, size_t merge_count, pith__symbol *symbols, size_t count) {
     for (;;) {
         size_t best = merge_count, at = 0;
         for (size_t i = 0; i + 1 < count; i++)
@@ -39,35 +39,35 @@ static size_t merge_slowly(const pith_merge *merges, size_t merge_count, pith_sy
 static void test_merging(void **state) {
     (void)state;
     enum { LETTERS = 3, MERGES = 40, LONGEST = 90 };
-    pith_arena arena;
+    pith__arena arena;
     pith_error err;
-    pith_encoding call = { .allocator = &pith_allocator_default };
+    pith__encoding call = { .allocator = &pith__allocator_default };
     unsigned random = 1;
     for (int round = 0; round < 300; round++) {
-        pith_merge merges[MERGES];
-        pith_merges table;
+        pith__merge merges[MERGES];
+        pith__merges table;
         size_t merge_count = 0;
         int32_t ids = LETTERS;
-        pith_arena_init(&arena, &pith_allocator_default);
+        pith__arena_init(&arena, &pith__allocator_default);
         /* Merges in any order: some come before the one that makes their parts. */
         while (merge_count < MERGES) {
             int32_t left = (int32_t)draw(&random, (unsigned)(ids + 2)), right = (int32_t)draw(&random, (unsigned)ids);
             bool known = false;
             for (size_t m = 0; m < merge_count; m++) known |= merges[m].left == left && merges[m].right == right;
             if (known) continue;
-            merges[merge_count++] = (pith_merge){ left, right, ids++ };
+            merges[merge_count++] = (pith__merge){ left, right, ids++ };
         }
-        assert_int_equal(pith_merges_build(&table, merges, merge_count, &arena, &err), PITH_OK);
-        pith_symbol fast[LONGEST], slow[LONGEST];
+        assert_int_equal(pith__merges_build(&table, merges, merge_count, &arena, &err), PITH_OK);
+        pith__symbol fast[LONGEST], slow[LONGEST];
         size_t count = 1 + (size_t)round % LONGEST;
-        for (size_t i = 0; i < count; i++) fast[i] = slow[i] = (pith_symbol){ (int32_t)draw(&random, LETTERS), 1 };
-        size_t n = pith_bpe_merge(&table, &call, fast, count);
+        for (size_t i = 0; i < count; i++) fast[i] = slow[i] = (pith__symbol){ (int32_t)draw(&random, LETTERS), 1 };
+        size_t n = pith__bpe_merge(&table, &call, fast, count);
         assert_int_equal(n, merge_slowly(merges, merge_count, slow, count));
         assert_memory_equal(fast, slow, n * sizeof *fast);
-        pith_arena_free(&arena);
+        pith__arena_free(&arena);
     }
     for (int i = 0; i < PITH_SCRATCH_SLOTS; i++)
-        if (call.scratch[i].data) pith_memory_free(call.allocator, call.scratch[i].data);
+        if (call.scratch[i].data) pith__memory_free(call.allocator, call.scratch[i].data);
 }
 
 /* ---- vocabularies as training gives them: every merge makes a new string of two that are there ---- */
@@ -76,7 +76,7 @@ enum { MERGES_MOST = 64, LETTERS_MOST = 8, STRING_MOST = 64 };
 
 typedef struct drawn {
     char strings[LETTERS_MOST + MERGES_MOST][2 * STRING_MOST];
-    pith_merge merges[MERGES_MOST];
+    pith__merge merges[MERGES_MOST];
     int32_t ids;
     size_t merge_count;
 } drawn;
@@ -96,23 +96,23 @@ static void draw_vocabulary(drawn *d, unsigned *random, const char *const *lette
         memcpy(both, d->strings[left], STRING_MOST);
         strncat(both, d->strings[right], STRING_MOST);
         for (int32_t i = 0; i < d->ids; i++) known |= strcmp(d->strings[i], both) == 0;
-        if (!known) d->merges[d->merge_count++] = (pith_merge){ left, right, d->ids++ };
+        if (!known) d->merges[d->merge_count++] = (pith__merge){ left, right, d->ids++ };
     }
 }
 
 /* Tables of the drawn merges; the letters are ids 0 to letter_count - 1. */
-static void make_tables(pith_merges *merges, pith_backtrack *b, const pith_merge *list, size_t count,
-                        const char *const *letters, int32_t letter_count, int32_t ids, pith_arena *arena) {
-    pith_bpe_letter symbols[LETTERS_MOST];
-    pith_arena scratch;
+static void make_tables(pith__merges *merges, pith__backtrack *b, const pith__merge *list, size_t count,
+                        const char *const *letters, int32_t letter_count, int32_t ids, pith__arena *arena) {
+    pith__bpe_letter symbols[LETTERS_MOST];
+    pith__arena scratch;
     pith_error err = PITH_ERROR_INIT;
-    pith_arena_init(&scratch, &pith_allocator_default);
-    for (int32_t i = 0; i < letter_count; i++) symbols[i] = (pith_bpe_letter){ pith_str_of(letters[i]), i };
-    *b = (pith_backtrack){ .splits = NULL };
-    assert_int_equal(pith_merges_build(merges, list, count, arena, &err), PITH_OK);
-    assert_int_equal(pith_backtrack_build(b, merges, symbols, (size_t)letter_count, ids, arena, &scratch, &err),
+    pith__arena_init(&scratch, &pith__allocator_default);
+    for (int32_t i = 0; i < letter_count; i++) symbols[i] = (pith__bpe_letter){ pith__str_of(letters[i]), i };
+    *b = (pith__backtrack){ .splits = NULL };
+    assert_int_equal(pith__merges_build(merges, list, count, arena, &err), PITH_OK);
+    assert_int_equal(pith__backtrack_build(b, merges, symbols, (size_t)letter_count, ids, arena, &scratch, &err),
                      PITH_OK);
-    pith_arena_free(&scratch);
+    pith__arena_free(&scratch);
 }
 
 static void test_longest_matches(void **state) {
@@ -123,30 +123,30 @@ static void test_longest_matches(void **state) {
     int all = 0, given_up = 0;
     for (int round = 0; round < ROUNDS; round++) {
         drawn d;
-        pith_arena arena;
-        pith_merges merges;
-        pith_backtrack b;
+        pith__arena arena;
+        pith__merges merges;
+        pith__backtrack b;
         int32_t letter_count = 1 + round % 4;
-        pith_arena_init(&arena, &pith_allocator_default);
+        pith__arena_init(&arena, &pith__allocator_default);
         draw_vocabulary(&d, &random, letters, letter_count, letter_count == 1 ? 20 : MERGES_MOST);
         make_tables(&merges, &b, d.merges, d.merge_count, letters, letter_count, d.ids, &arena);
         assert_non_null(b.splits);
         for (size_t size = 1; size <= LONGEST; size += 1 + size / 4) {
             char text[LONGEST];
-            pith_symbol found[LONGEST], wanted[LONGEST];
+            pith__symbol found[LONGEST], wanted[LONGEST];
             uint64_t dead[LONGEST / 64 + 1];
             for (size_t i = 0; i < size; i++) {
-                wanted[i] = (pith_symbol){ (int32_t)draw(&random, (unsigned)letter_count), 1 };
+                wanted[i] = (pith__symbol){ (int32_t)draw(&random, (unsigned)letter_count), 1 };
                 text[i] = letters[wanted[i].id][0];
             }
-            size_t n = pith_backtrack_encode(&b, &merges, (pith_str){ text, size }, found, dead);
+            size_t n = pith__backtrack_encode(&b, &merges, (pith_str){ text, size }, found, dead);
             size_t slowly = merge_slowly(d.merges, d.merge_count, wanted, size);
             all++;
             given_up += n == 0;
             if (n) assert_int_equal(n, slowly);
             assert_memory_equal(found, wanted, n * sizeof *found);
         }
-        pith_arena_free(&arena);
+        pith__arena_free(&arena);
     }
     assert_true(given_up < all / 10);
 }
@@ -157,31 +157,31 @@ static void test_matches_that_cannot_be(void **state) {
     (void)state;
     enum { DEEP = 200, SIZE = 10000 };
     static const char *const letters[] = { "a", "b", "c" };
-    static const pith_merge late[] = { { 3, 2, 4 }, { 0, 1, 3 } }, twice[] = { { 0, 1, 3 }, { 1, 2, 3 } };
-    pith_arena arena;
-    pith_merges merges;
-    pith_backtrack b;
-    pith_symbol few[4], *symbols = malloc(SIZE * sizeof *symbols);
+    static const pith__merge late[] = { { 3, 2, 4 }, { 0, 1, 3 } }, twice[] = { { 0, 1, 3 }, { 1, 2, 3 } };
+    pith__arena arena;
+    pith__merges merges;
+    pith__backtrack b;
+    pith__symbol few[4], *symbols = malloc(SIZE * sizeof *symbols);
     char *text = malloc(SIZE);
     uint64_t dead[SIZE / 64 + 1];
-    pith_arena_init(&arena, &pith_allocator_default);
+    pith__arena_init(&arena, &pith__allocator_default);
     make_tables(&merges, &b, late, 2, letters, 3, 5, &arena);
     assert_null(b.splits);
     make_tables(&merges, &b, twice, 2, letters, 3, 4, &arena);
     assert_null(b.splits);
     make_tables(&merges, &b, twice, 1, letters, 3, 4, &arena);
-    assert_int_equal(pith_backtrack_encode(&b, &merges, PITH_STR("abc"), few, dead), 2);
-    assert_int_equal(pith_backtrack_encode(&b, &merges, PITH_STR("abx"), few, dead), 0);
+    assert_int_equal(pith__backtrack_encode(&b, &merges, PITH_STR("abc"), few, dead), 2);
+    assert_int_equal(pith__backtrack_encode(&b, &merges, PITH_STR("abx"), few, dead), 0);
     /* "ab", "aab", "aaab" …: every place of a text of a's goes far down the trie for one letter. */
-    pith_merge deep[DEEP];
-    for (int32_t i = 0; i < DEEP; i++) deep[i] = (pith_merge){ 0, i ? 2 + i : 1, 3 + i };
+    pith__merge deep[DEEP];
+    for (int32_t i = 0; i < DEEP; i++) deep[i] = (pith__merge){ 0, i ? 2 + i : 1, 3 + i };
     make_tables(&merges, &b, deep, DEEP, letters, 3, 3 + DEEP, &arena);
     assert_non_null(b.splits);
     memset(text, 'a', SIZE);
-    assert_int_equal(pith_backtrack_encode(&b, &merges, (pith_str){ text, SIZE }, symbols, dead), 0);
+    assert_int_equal(pith__backtrack_encode(&b, &merges, (pith_str){ text, SIZE }, symbols, dead), 0);
     text[DEEP / 2] = 'b';
-    assert_int_equal(pith_backtrack_encode(&b, &merges, (pith_str){ text, DEEP / 2 + 1 }, symbols, dead), 1);
-    pith_arena_free(&arena);
+    assert_int_equal(pith__backtrack_encode(&b, &merges, (pith_str){ text, DEEP / 2 + 1 }, symbols, dead), 1);
+    pith__arena_free(&arena);
     free(symbols);
     free(text);
 }
@@ -212,27 +212,27 @@ static void test_tokenizers(void **state) {
     for (int round = 0; round < 200; round++) {
         drawn d;
         char json[16384], text[4 * LONGEST + 1] = "";
-        pith_arena arena;
+        pith__arena arena;
         pith_tokenizer *tokenizer;
         pith_tokens tokens = PITH_TOKENS_INIT;
         pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
         pith_error err = PITH_ERROR_INIT;
-        pith_arena_init(&arena, &pith_allocator_default);
+        pith__arena_init(&arena, &pith__allocator_default);
         draw_vocabulary(&d, &random, letters, LETTERS, MERGES);
         size_t size = write_json(json, sizeof json, &d);
-        if (pith_tokenizer_load_bytes(&tokenizer, (pith_str){ json, size }, NULL, &arena, &err))
+        if (pith__tokenizer_load_bytes(&tokenizer, (pith_str){ json, size }, NULL, &arena, &err))
             fail_msg("%s: %s", err.message, json);
         for (int t = 0; t < TEXTS; t++) {
-            pith_symbol symbols[LONGEST];
+            pith__symbol symbols[LONGEST];
             size_t count = 0, length = 0;
             for (int i = 0; i < LONGEST; i++) {
                 /* Half of the texts have unknown characters. */
                 int32_t letter = (int32_t)draw(&random, LETTERS + t % 2);
                 length += (size_t)snprintf(text + length, sizeof text - length, "%s", letters[letter]);
                 if (letter < LETTERS)
-                    symbols[count++] = (pith_symbol){ letter, 1 };
+                    symbols[count++] = (pith__symbol){ letter, 1 };
                 else if (!count || symbols[count - 1].id != d.ids)
-                    symbols[count++] = (pith_symbol){ d.ids, 1 };
+                    symbols[count++] = (pith__symbol){ d.ids, 1 };
             }
             count = merge_slowly(d.merges, d.merge_count, symbols, count);
             assert_int_equal(pith_tokenize(&tokens, tokenizer, (pith_str){ text, length }, NULL, &options, &err),
@@ -241,8 +241,8 @@ static void test_tokenizers(void **state) {
             for (size_t i = 0; i < count; i++) assert_int_equal(tokens.ids[i], symbols[i].id);
         }
         pith_tokens_free(&tokens);
-        pith_tokenizer_unload(tokenizer);
-        pith_arena_free(&arena);
+        pith__tokenizer_unload(tokenizer);
+        pith__arena_free(&arena);
     }
 }
 
@@ -267,17 +267,17 @@ static void test_threads(void **state) {
             list[i] = (pith_str){ texts[i], SIZE };
         }
         for (int k = 0; k < 2; k++) {
-            pith_arena arena;
+            pith__arena arena;
             pith_tokenizer *tokenizer;
             pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
             options.threads = k ? 4 : 1;
-            pith_arena_init(&arena, &pith_allocator_default);
-            assert_int_equal(pith_tokenizer_load_bytes(&tokenizer, (pith_str){ json, size }, NULL, &arena, &err),
+            pith__arena_init(&arena, &pith__allocator_default);
+            assert_int_equal(pith__tokenizer_load_bytes(&tokenizer, (pith_str){ json, size }, NULL, &arena, &err),
                              PITH_OK);
             assert_int_equal(pith_tokenize_batch(&tokens[k], ends[k], tokenizer, list, NULL, TEXTS, &options, &err),
                              PITH_OK);
-            pith_tokenizer_unload(tokenizer);
-            pith_arena_free(&arena);
+            pith__tokenizer_unload(tokenizer);
+            pith__arena_free(&arena);
         }
         assert_int_equal(tokens[0].count, tokens[1].count);
         assert_memory_equal(tokens[0].ids, tokens[1].ids, tokens[0].count * sizeof *tokens[0].ids);

@@ -16,7 +16,7 @@ static uint32_t random_below(uint64_t *state, uint32_t n) {
 }
 
 /* Elementwise operators that work in place, views, and one with scratch; recent values and old ones. */
-static pith_value *random_node(pith_graph *g, uint64_t *state, pith_value *const *values, size_t count) {
+static pith__value *random_node(pith__graph *g, uint64_t *state, pith__value *const *values, size_t count) {
     static const struct {
         const char *op;
         bool two;
@@ -25,13 +25,13 @@ static pith_value *random_node(pith_graph *g, uint64_t *state, pith_value *const
     uint32_t kind = random_below(state, 7), recent = count > 6 ? 6 : (uint32_t)count;
     size_t a = random_below(state, 3) ? count - 1 - random_below(state, recent) : random_below(state, (uint32_t)count);
     size_t b = random_below(state, (uint32_t)count);
-    pith_value *out = graph_apply(g, kinds[kind].op, values[a], kinds[kind].two ? values[b] : NULL);
+    pith__value *out = graph_apply(g, kinds[kind].op, values[a], kinds[kind].two ? values[b] : NULL);
     out->producer->opset = 17;
     return out;
 }
 
 static void random_graph(fixture *f, uint64_t seed) {
-    pith_value *values[NODES + 2];
+    pith__value *values[NODES + 2];
     uint64_t state = seed;
     values[0] = graph_input_of(f->graph, "x", PITH_F32, "AB");
     values[1] = graph_input_of(f->graph, "y", PITH_F32, "AB");
@@ -40,8 +40,8 @@ static void random_graph(fixture *f, uint64_t seed) {
 }
 
 static void build(fixture *f) {
-    if (pith_graph_check(f->graph, &f->err) || pith_ops_bind(f->graph, &f->err) ||
-        pith_ops_infer(f->graph, false, &f->err) || pith_plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err))
+    if (pith__graph_check(f->graph, &f->err) || pith__ops_bind(f->graph, &f->err) ||
+        pith__ops_infer(f->graph, false, &f->err) || pith__plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err))
         fail_msg("%s", f->err.message);
 }
 
@@ -56,12 +56,12 @@ static void inputs(pith_tensor *in) {
 static void run(fixture *f, pith_tensor *out, int threads, int branches, bool separate) {
     pith_tensor in[2];
     inputs(in);
-    pith_executor_destroy(f->executor);
+    pith__executor_destroy(f->executor);
     f->options.branches = branches;
     f->options.separate = separate;
     f->executor = NULL;
-    if (pith_executor_create(&f->executor, f->plan, &f->options, &f->err) ||
-        pith_executor_run(f->executor, out, in, threads, NULL, &f->err))
+    if (pith__executor_create(&f->executor, f->plan, &f->options, &f->err) ||
+        pith__executor_run(f->executor, out, in, threads, NULL, &f->err))
         fail_msg("%s", f->err.message);
 }
 
@@ -76,7 +76,7 @@ static void same_bits_side_by_side(void **state) {
     static float want[4][SIZE];
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         fixture *f;
-        pith_counters counters = { 0 };
+        pith__counters counters = { 0 };
         fixture_setup((void **)&f);
         f->options.counters = &counters;
         random_graph(f, seed);
@@ -89,7 +89,7 @@ static void same_bits_side_by_side(void **state) {
             for (int o = 0; o < 4; o++)
                 if (memcmp(want[o], out[o].data, sizeof want[o])) fail_msg("seed %d, way %zu", (int)seed, w);
         }
-        side_by_side += pith_counted(&counters, PITH_COUNT_branches);
+        side_by_side += pith__counted(&counters, PITH_COUNT_branches);
         fixture_teardown((void **)&f);
     }
     assert_true(side_by_side > 4 * SEEDS); /* else the test shows nothing */
@@ -97,7 +97,7 @@ static void same_bits_side_by_side(void **state) {
 
 /* x through towers of their own, up to 8; the sum of their ends is the output. */
 static void towers(fixture *f, int count, int height) {
-    pith_value *ends[8], *x = graph_input_of(f->graph, "x", PITH_F32, "AB");
+    pith__value *ends[8], *x = graph_input_of(f->graph, "x", PITH_F32, "AB");
     graph_input_of(f->graph, "y", PITH_F32, "AB");
     for (int t = 0; t < count; t++) {
         ends[t] = x;
@@ -106,7 +106,7 @@ static void towers(fixture *f, int count, int height) {
             ends[t]->producer->opset = 17;
         }
     }
-    pith_value *sum = ends[0];
+    pith__value *sum = ends[0];
     for (int t = 1; t < count; t++) {
         sum = graph_apply(f->graph, "Add", sum, ends[t]);
         sum->producer->opset = 17;
@@ -119,7 +119,7 @@ typedef struct heard {
     uint32_t branches;
 } heard;
 
-static void hear(void *context, const pith_trace_event *event) {
+static void hear(void *context, const pith__trace_event *event) {
     heard *h = context;
     if (!event->step) return;
     h->times[event->index]++;
@@ -134,57 +134,57 @@ static void each_step_is_told_once(void **state) {
     pith_tensor out[1];
     run(f, out, 4, 1, false);
     float first = *(float *)out[0].data;
-    pith_executor_destroy(f->executor);
+    pith__executor_destroy(f->executor);
     f->options.branches = 4;
-    assert_int_equal(pith_executor_create(&f->executor, f->plan, &f->options, &f->err), PITH_OK);
-    pith_executor_trace(f->executor, hear, &h);
+    assert_int_equal(pith__executor_create(&f->executor, f->plan, &f->options, &f->err), PITH_OK);
+    pith__executor_trace(f->executor, hear, &h);
     pith_tensor in[2];
     inputs(in);
     for (int round = 1; round <= 3; round++) {
-        assert_int_equal(pith_executor_run(f->executor, out, in, 4, NULL, &f->err), PITH_OK);
+        assert_int_equal(pith__executor_run(f->executor, out, in, 4, NULL, &f->err), PITH_OK);
         assert_true(*(float *)out[0].data == first);
         for (size_t i = 0; i < f->plan->step_count; i++) assert_int_equal(h.times[i], round);
     }
     assert_true(h.branches >= 4);
 }
 
-static pith_status broken_run(pith_run *r) { return pith_fail(r->err, PITH_ERR_RUN, "is broken"); }
+static pith_status broken_run(pith__run *r) { return pith__fail(r->err, PITH_ERR_RUN, "is broken"); }
 
 /* Two steps of different branches fail: the error is that of the first one in the order of the plan, as alone. */
 static void the_first_failure_is_told(void **state) {
     fixture *f = *state;
     towers(f, 4, 5);
-    if (pith_graph_check(f->graph, &f->err) || pith_ops_bind(f->graph, &f->err)) fail_msg("%s", f->err.message);
-    static pith_op broken;
+    if (pith__graph_check(f->graph, &f->err) || pith__ops_bind(f->graph, &f->err)) fail_msg("%s", f->err.message);
+    static pith__op broken;
     int seen = 0;
-    for (pith_node *n = f->graph->first; n; n = n->next) {
-        if (!pith_str_is(n->op_type, "Tanh")) continue;
+    for (pith__node *n = f->graph->first; n; n = n->next) {
+        if (!pith__str_is(n->op_type, "Tanh")) continue;
         seen++;
         if (seen != 9 && seen != 12) continue;
         broken = *n->op;
         broken.run = broken_run;
         n->op = &broken;
-        n->name = pith_str_of(seen == 9 ? "ninth" : "twelfth");
+        n->name = pith__str_of(seen == 9 ? "ninth" : "twelfth");
     }
-    if (pith_ops_infer(f->graph, false, &f->err) || pith_plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err))
+    if (pith__ops_infer(f->graph, false, &f->err) || pith__plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err))
         fail_msg("%s", f->err.message);
     pith_tensor in[2], out[1];
     inputs(in);
     char alone[sizeof f->err.message];
     for (int branches = 1; branches <= 4; branches++) {
-        pith_executor_destroy(f->executor);
+        pith__executor_destroy(f->executor);
         f->executor = NULL;
         f->options.branches = branches;
-        assert_int_equal(pith_executor_create(&f->executor, f->plan, &f->options, &f->err), PITH_OK);
+        assert_int_equal(pith__executor_create(&f->executor, f->plan, &f->options, &f->err), PITH_OK);
         for (int round = 0; round < 20; round++) {
-            assert_int_equal(pith_executor_run(f->executor, out, in, 4, NULL, &f->err), PITH_ERR_RUN);
+            assert_int_equal(pith__executor_run(f->executor, out, in, 4, NULL, &f->err), PITH_ERR_RUN);
             if (branches == 1) snprintf(alone, sizeof alone, "%s", f->err.message);
             assert_string_equal(f->err.message, alone);
         }
     }
     assert_non_null(strstr(alone, "ninth"));
     const volatile int cancel = 1;
-    assert_int_equal(pith_executor_run(f->executor, out, in, 4, &cancel, &f->err), PITH_ERR_CANCELLED);
+    assert_int_equal(pith__executor_run(f->executor, out, in, 4, &cancel, &f->err), PITH_ERR_CANCELLED);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)

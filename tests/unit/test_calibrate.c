@@ -4,10 +4,10 @@
  * With an argument the program calibrates with a few texts and writes their vectors to that file: so it runs itself
  * under PITH_ISA. */
 #include "embed_test.h"
+#include "base/unicode/tokenizer_characters.h"
 #include "base/unicode/utf8.h"
 #include "models/hub/hub.h"
 #include "models/quantize/made_up_texts.h"
-#include "base/unicode/tokenizer_characters.h"
 
 enum { FEW = 6 };
 static const pith_str few[FEW] = {
@@ -135,9 +135,9 @@ static size_t scripts_in(const pith_str *texts, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const char *p = texts[i].data, *end = p + texts[i].size;
         assert_true(texts[i].size > 0);
-        assert_int_equal(pith_utf8_valid_prefix(p, texts[i].size), texts[i].size);
+        assert_int_equal(pith__utf8_valid_prefix(p, texts[i].size), texts[i].size);
         while (p < end) {
-            int script = pith_char_script(pith_utf8_next(&p));
+            int script = pith__char_script(pith__utf8_next(&p));
             assert_in_range(script, 0, 255);
             if (script && !seen[script]) seen[script] = true, scripts++;
         }
@@ -160,21 +160,21 @@ static void test_made_texts(void **state) {
         pith_error err = PITH_ERROR_INIT;
         pith_open_options options = PITH_OPEN_OPTIONS_INIT;
         pith_tokenizer *tokenizer;
-        pith_arena arena;
+        pith__arena arena;
         pith_str *texts, *twice, file;
         size_t count, twice_count;
-        pith_arena_init(&arena, &pith_allocator_default);
-        if (pith_hub_find(&file, cases[i].file, &arena, &err)) fail_msg("%s", err.message);
-        if (pith_tokenizer_load(&tokenizer, file.data, &options, &arena, &err)) fail_msg("%s", err.message);
-        if (pith_made_texts(&texts, &count, tokenizer, &arena, &err)) fail_msg("%s", err.message);
+        pith__arena_init(&arena, &pith__allocator_default);
+        if (pith__hub_find(&file, cases[i].file, &arena, &err)) fail_msg("%s", err.message);
+        if (pith__tokenizer_load(&tokenizer, file.data, &options, &arena, &err)) fail_msg("%s", err.message);
+        if (pith__made_texts(&texts, &count, tokenizer, &arena, &err)) fail_msg("%s", err.message);
         print_message("%s: %zu texts in %zu scripts, like '" PITH_STR_FMT "'\n", cases[i].file, count,
                       scripts_in(texts, count), PITH_STR_ARG(texts[1]));
         assert_true(scripts_in(texts, count) >= cases[i].scripts);
-        if (pith_made_texts(&twice, &twice_count, tokenizer, &arena, &err)) fail_msg("%s", err.message);
+        if (pith__made_texts(&twice, &twice_count, tokenizer, &arena, &err)) fail_msg("%s", err.message);
         assert_int_equal(twice_count, count);
-        for (size_t t = 0; t < count; t++) assert_true(pith_str_eq(texts[t], twice[t]));
-        pith_tokenizer_unload(tokenizer);
-        pith_arena_free(&arena);
+        for (size_t t = 0; t < count; t++) assert_true(pith__str_eq(texts[t], twice[t]));
+        pith__tokenizer_unload(tokenizer);
+        pith__arena_free(&arena);
     }
 }
 

@@ -8,7 +8,7 @@
 
 #include "engine/opt/pass.h"
 
-extern const pith_pass pith_pass_channels_last;
+extern const pith__pass pith__pass_channels_last;
 
 enum { SEEDS = 800, MOST_VALUES = 16, MOST_BYTES = 1 << 17 };
 
@@ -16,7 +16,7 @@ enum { SEEDS = 800, MOST_VALUES = 16, MOST_BYTES = 1 << 17 };
 
 /* A picture of bytes [N, channels, rows, columns]. */
 typedef struct picture {
-    pith_value *v;
+    pith__value *v;
     int64_t channels, in[2];
 } picture;
 
@@ -34,47 +34,47 @@ static int64_t below(net *g, uint32_t n) {
 
 static bool chance(net *g, uint32_t percent) { return below(g, 100) < (int64_t)percent; }
 
-static pith_value *constant(net *g, int dtype, int rank, const int64_t *dims, const void *items) {
+static pith__value *constant(net *g, int dtype, int rank, const int64_t *dims, const void *items) {
     pith_tensor t = { .dtype = dtype, .rank = rank, .bytes = dtype == PITH_U8 || dtype == PITH_I8 ? 1 : 4 };
     for (int i = 0; i < rank; i++) t.bytes *= (size_t)(t.dims[i] = dims[i]);
-    t.data = pith_arena_alloc64(&g->f->arena, t.bytes);
+    t.data = pith__arena_alloc64(&g->f->arena, t.bytes);
     memcpy(t.data, items, t.bytes);
-    return pith_graph_add_const(g->f->graph, pith_str_of(""), &t);
+    return pith__graph_add_const(g->f->graph, pith__str_of(""), &t);
 }
 
-static pith_value *number(net *g, float x) { return constant(g, PITH_F32, 0, NULL, &x); }
-static pith_value *byte(net *g, int dtype, int64_t x) { return constant(g, dtype, 0, NULL, &(uint8_t){ (uint8_t)x }); }
+static pith__value *number(net *g, float x) { return constant(g, PITH_F32, 0, NULL, &x); }
+static pith__value *byte(net *g, int dtype, int64_t x) { return constant(g, dtype, 0, NULL, &(uint8_t){ (uint8_t)x }); }
 static int any_dtype(net *g) { return chance(g, 70) ? PITH_U8 : PITH_I8; }
 
 /* A zero point of this type. */
-static pith_value *zero_point(net *g, int dtype) {
+static pith__value *zero_point(net *g, int dtype) {
     return byte(g, dtype, below(g, 256) - (dtype == PITH_I8 ? 128 : 0));
 }
 
-static pith_node *node_of(net *g, const char *domain, const char *op, pith_value *const *in, int count) {
-    return pith_graph_add_node(g->f->graph, NULL, domain, op, in, count, NULL, 1);
+static pith__node *node_of(net *g, const char *domain, const char *op, pith__value *const *in, int count) {
+    return pith__graph_add_node(g->f->graph, NULL, domain, op, in, count, NULL, 1);
 }
 
-static pith_value *apply(net *g, const char *op, pith_value *a, pith_value *b, pith_value *c) {
-    return node_of(g, "", op, (pith_value *[]){ a, b, c }, c ? 3 : b ? 2 : 1)->outputs[0];
+static pith__value *apply(net *g, const char *op, pith__value *a, pith__value *b, pith__value *c) {
+    return node_of(g, "", op, (pith__value *[]){ a, b, c }, c ? 3 : b ? 2 : 1)->outputs[0];
 }
 
-static picture *keep(net *g, pith_value *v, int64_t channels, const int64_t *in) {
+static picture *keep(net *g, pith__value *v, int64_t channels, const int64_t *in) {
     g->made[g->count] = (picture){ v, channels, { in[0], in[1] } };
     return &g->made[g->count++];
 }
 
-static int dtype_of(const pith_value *v) { return v->hint ? v->hint->dtype : v->type.dtype; }
+static int dtype_of(const pith__value *v) { return v->hint ? v->hint->dtype : v->type.dtype; }
 
 /* The type is set where inference has not yet been, so that later nodes can ask for it. */
-static pith_value *typed(pith_value *v, int dtype) {
+static pith__value *typed(pith__value *v, int dtype) {
     v->type.dtype = dtype;
     return v;
 }
 
 static picture *start(net *g, fixture *f, uint64_t seed, int dtype, int64_t channels, int64_t rows, int64_t columns) {
     *g = (net){ .f = f, .state = seed };
-    pith_value *x = graph_input_of(f->graph, "x", dtype, "NCHW");
+    pith__value *x = graph_input_of(f->graph, "x", dtype, "NCHW");
     x->hint->dims[1] = channels;
     x->hint->dims[2] = rows;
     x->hint->dims[3] = columns;
@@ -89,11 +89,11 @@ typedef struct conv {
     bool by_map, bias;
 } conv;
 
-static void conv_set(pith_node *node, const conv *c) {
-    if (pith_node_set_int(node, "group", c->group) ||
-        pith_node_set_ints(node, "strides", (int64_t[]){ c->stride, c->stride }, 2) ||
-        pith_node_set_ints(node, "dilations", (int64_t[]){ c->dilation, c->dilation }, 2) ||
-        pith_node_set_ints(node, "pads", c->pads, 4))
+static void conv_set(pith__node *node, const conv *c) {
+    if (pith__node_set_int(node, "group", c->group) ||
+        pith__node_set_ints(node, "strides", (int64_t[]){ c->stride, c->stride }, 2) ||
+        pith__node_set_ints(node, "dilations", (int64_t[]){ c->dilation, c->dilation }, 2) ||
+        pith__node_set_ints(node, "pads", c->pads, 4))
         fail();
 }
 
@@ -117,16 +117,16 @@ static picture *convolve(net *g, const picture *x, const conv *c) {
         bias[i] = (int32_t)(below(g, 8001) - 4000);
     }
     const int rank = c->by_map;
-    pith_value *in[9] = { x->v,
-                          number(g, 0.01f + 0.01f * (float)below(g, 5)),
-                          zero_point(g, dtype_of(x->v)),
-                          constant(g, c->w_dtype, 4, dims, weights),
-                          constant(g, PITH_F32, rank, &c->maps, scales),
-                          constant(g, c->w_dtype, rank, &c->maps, points),
-                          number(g, 0.05f + 0.05f * (float)below(g, 5)),
-                          zero_point(g, c->y_dtype),
-                          c->bias ? constant(g, PITH_I32, 1, &c->maps, bias) : NULL };
-    pith_node *node = node_of(g, "", "QLinearConv", in, c->bias ? 9 : 8);
+    pith__value *in[9] = { x->v,
+                           number(g, 0.01f + 0.01f * (float)below(g, 5)),
+                           zero_point(g, dtype_of(x->v)),
+                           constant(g, c->w_dtype, 4, dims, weights),
+                           constant(g, PITH_F32, rank, &c->maps, scales),
+                           constant(g, c->w_dtype, rank, &c->maps, points),
+                           number(g, 0.05f + 0.05f * (float)below(g, 5)),
+                           zero_point(g, c->y_dtype),
+                           c->bias ? constant(g, PITH_I32, 1, &c->maps, bias) : NULL };
+    pith__node *node = node_of(g, "", "QLinearConv", in, c->bias ? 9 : 8);
     conv_set(node, c);
     return keep(g, typed(node->outputs[0], c->y_dtype), c->maps, out);
 }
@@ -152,18 +152,18 @@ static picture *random_conv(net *g, const picture *x) {
     return convolve(g, x, &c);
 }
 
-static pith_value *dequantized(net *g, pith_value *v) {
+static pith__value *dequantized(net *g, pith__value *v) {
     const int dtype = dtype_of(v);
     return apply(g, "DequantizeLinear", v, number(g, 0.02f + 0.01f * (float)below(g, 7)), zero_point(g, dtype));
 }
 
-static pith_value *quantized(net *g, pith_value *v) {
+static pith__value *quantized(net *g, pith__value *v) {
     const int dtype = any_dtype(g);
     return typed(apply(g, "QuantizeLinear", v, number(g, 0.03f + 0.02f * (float)below(g, 6)), zero_point(g, dtype)),
                  dtype);
 }
 
-static pith_value *limited(net *g, pith_value *v) {
+static pith__value *limited(net *g, pith__value *v) {
     switch (below(g, 5)) {
     case 0: return apply(g, "Relu", v, NULL, NULL);
     case 1: return apply(g, "Clip", v, number(g, -1.5f), number(g, 2.25f));
@@ -176,12 +176,12 @@ static pith_value *limited(net *g, pith_value *v) {
 static picture *sum(net *g, const picture *a, const picture *b) {
     if (chance(g, 30)) {
         const int dtype = any_dtype(g);
-        pith_value *in[8] = { a->v, number(g, 0.03f), zero_point(g, dtype_of(a->v)), b->v, number(g, 0.02f),
-                              NULL, number(g, 0.04f), zero_point(g, dtype) };
+        pith__value *in[8] = { a->v, number(g, 0.03f), zero_point(g, dtype_of(a->v)), b->v, number(g, 0.02f),
+                               NULL, number(g, 0.04f), zero_point(g, dtype) };
         in[5] = zero_point(g, dtype_of(b->v));
         return keep(g, typed(node_of(g, "com.microsoft", "QLinearAdd", in, 8)->outputs[0], dtype), a->channels, a->in);
     }
-    pith_value *added = apply(g, "Add", dequantized(g, a->v), dequantized(g, b->v), NULL);
+    pith__value *added = apply(g, "Add", dequantized(g, a->v), dequantized(g, b->v), NULL);
     return keep(g, quantized(g, limited(g, added)), a->channels, a->in);
 }
 
@@ -192,12 +192,12 @@ static picture *pool(net *g, const picture *x) {
     const bool same = chance(g, 20), ceil_mode = chance(g, 25);
     int64_t pads[4], out[2];
     for (int i = 0; i < 4; i++) pads[i] = same ? 0 : below(g, (uint32_t)kernel[i % 2]);
-    pith_node *node = node_of(g, "", "MaxPool", (pith_value *[]){ x->v }, 1);
-    if (pith_node_set_ints(node, "kernel_shape", kernel, 2) || pith_node_set_ints(node, "strides", stride, 2) ||
-        pith_node_set_ints(node, "dilations", (int64_t[]){ dilation, dilation }, 2) ||
-        (!same && pith_node_set_ints(node, "pads", pads, 4)) ||
-        (same && pith_node_set_str(node, "auto_pad", PITH_STR("SAME_LOWER"))) ||
-        pith_node_set_int(node, "ceil_mode", ceil_mode))
+    pith__node *node = node_of(g, "", "MaxPool", (pith__value *[]){ x->v }, 1);
+    if (pith__node_set_ints(node, "kernel_shape", kernel, 2) || pith__node_set_ints(node, "strides", stride, 2) ||
+        pith__node_set_ints(node, "dilations", (int64_t[]){ dilation, dilation }, 2) ||
+        (!same && pith__node_set_ints(node, "pads", pads, 4)) ||
+        (same && pith__node_set_str(node, "auto_pad", PITH_STR("SAME_LOWER"))) ||
+        pith__node_set_int(node, "ceil_mode", ceil_mode))
         fail();
     for (int d = 0; d < 2; d++) {
         const int64_t room = x->in[d] + pads[d] + pads[2 + d] - (kernel[d] - 1) * dilation - 1;
@@ -236,34 +236,34 @@ static void draw(net *g) {
 
 static int count_of(const fixture *f, const char *op) {
     int n = 0;
-    for (const pith_node *node = f->graph->first; node; node = node->next) n += pith_str_is(node->op_type, op);
+    for (const pith__node *node = f->graph->first; node; node = node->next) n += pith__str_is(node->op_type, op);
     return n;
 }
 
 static void prepare(fixture *f, int level) {
-    for (pith_node *node = f->graph->first; node; node = node->next) node->opset = node->domain.size ? 1 : 17;
-    if (pith_ops_bind(f->graph, &f->err) || pith_ops_infer(f->graph, false, &f->err)) fail_msg("%s", f->err.message);
-    pith_opt opt = { .graph = f->graph, .level = level, .allocator = &pith_allocator_default, .err = &f->err };
-    if (level && pith_opt_run(&opt, NULL)) fail_msg("%s", f->err.message);
-    if (pith_graph_check(f->graph, &f->err) || pith_plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err))
+    for (pith__node *node = f->graph->first; node; node = node->next) node->opset = node->domain.size ? 1 : 17;
+    if (pith__ops_bind(f->graph, &f->err) || pith__ops_infer(f->graph, false, &f->err)) fail_msg("%s", f->err.message);
+    pith__opt opt = { .graph = f->graph, .level = level, .allocator = &pith__allocator_default, .err = &f->err };
+    if (level && pith__opt_run(&opt, NULL)) fail_msg("%s", f->err.message);
+    if (pith__graph_check(f->graph, &f->err) || pith__plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err))
         fail_msg("%s", f->err.message);
 }
 
 /* Runs on this many pictures; the outputs' bytes after each other. Returns how many there are. */
 static size_t run(fixture *f, uint8_t *to, int64_t batch, int threads, bool tails) {
     static uint8_t data[MOST_BYTES];
-    const pith_type *hint = f->graph->inputs[0]->hint;
+    const pith__type *hint = f->graph->inputs[0]->hint;
     pith_tensor out[4], in = { .data = data, .bytes = 1, .dtype = hint->dtype, .rank = 4, .dims = { batch } };
     size_t n = 0;
     for (int i = 1; i < 4; i++) in.dims[i] = hint->dims[i];
     for (int i = 0; i < 4; i++) in.bytes *= (size_t)in.dims[i];
     assert_true(in.bytes <= sizeof data);
     for (size_t i = 0; i < in.bytes; i++) data[i] = (uint8_t)(i * i * 31 + i / 7);
-    pith_executor_destroy(f->executor);
+    pith__executor_destroy(f->executor);
     f->executor = NULL;
     f->options.tails = tails;
-    if (pith_executor_create(&f->executor, f->plan, &f->options, &f->err) ||
-        pith_executor_run(f->executor, out, &in, threads, NULL, &f->err))
+    if (pith__executor_create(&f->executor, f->plan, &f->options, &f->err) ||
+        pith__executor_run(f->executor, out, &in, threads, NULL, &f->err))
         fail_msg("%s", f->err.message);
     for (size_t i = 0; i < f->graph->output_count; i++) {
         assert_true(n + out[i].bytes <= MOST_BYTES);
@@ -313,61 +313,61 @@ static void same_bits(void **state) {
 static const conv plain = { 8, 1, 3, 1, 1, { 1, 1, 1, 1 }, PITH_I8, PITH_U8, true, true };
 
 /* What is between two convolutions. */
-typedef pith_value *between_fn(net *g, const picture *x);
+typedef pith__value *between_fn(net *g, const picture *x);
 
-static pith_value *with_relu(net *g, const picture *x) {
+static pith__value *with_relu(net *g, const picture *x) {
     return quantized(g, apply(g, "Sigmoid", dequantized(g, x->v), NULL, NULL));
 }
-static pith_value *with_sum(net *g, const picture *x) {
+static pith__value *with_sum(net *g, const picture *x) {
     const picture *y = convolve(g, x, &plain);
     return quantized(g, apply(g, "Add", dequantized(g, x->v), dequantized(g, y->v), NULL));
 }
-static pith_value *with_number(net *g, const picture *x) {
+static pith__value *with_number(net *g, const picture *x) {
     return quantized(g, apply(g, "Mul", dequantized(g, x->v), number(g, 1.5f), NULL));
 }
-static pith_value *with_pool(net *g, const picture *x) {
-    pith_node *node = node_of(g, "", "MaxPool", (pith_value *[]){ x->v }, 1);
-    assert_int_equal(pith_node_set_ints(node, "kernel_shape", (int64_t[]){ 2, 2 }, 2), PITH_OK);
+static pith__value *with_pool(net *g, const picture *x) {
+    pith__node *node = node_of(g, "", "MaxPool", (pith__value *[]){ x->v }, 1);
+    assert_int_equal(pith__node_set_ints(node, "kernel_shape", (int64_t[]){ 2, 2 }, 2), PITH_OK);
     return typed(node->outputs[0], PITH_U8);
 }
-static pith_value *with_places(net *g, const picture *x) {
-    pith_value *in[] = { x->v };
-    pith_node *node = pith_graph_add_node(g->f->graph, NULL, "", "MaxPool", in, 1, NULL, 2);
-    assert_int_equal(pith_node_set_ints(node, "kernel_shape", (int64_t[]){ 2, 2 }, 2), PITH_OK);
+static pith__value *with_places(net *g, const picture *x) {
+    pith__value *in[] = { x->v };
+    pith__node *node = pith__graph_add_node(g->f->graph, NULL, "", "MaxPool", in, 1, NULL, 2);
+    assert_int_equal(pith__node_set_ints(node, "kernel_shape", (int64_t[]){ 2, 2 }, 2), PITH_OK);
     graph_output(g->f->graph, node->outputs[1]);
     return typed(node->outputs[0], PITH_U8);
 }
-static pith_value *with_numbers_by_map(net *g, const picture *x) {
+static pith__value *with_numbers_by_map(net *g, const picture *x) {
     const float scales[8] = { 0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 0.7f, 0.8f };
-    pith_value *by_map = constant(g, PITH_F32, 4, (int64_t[]){ 1, 8, 1, 1 }, scales);
+    pith__value *by_map = constant(g, PITH_F32, 4, (int64_t[]){ 1, 8, 1, 1 }, scales);
     return quantized(g, apply(g, "Mul", dequantized(g, x->v), by_map, NULL));
 }
-static pith_value *with_scales_by_map(net *g, const picture *x) {
+static pith__value *with_scales_by_map(net *g, const picture *x) {
     const float scales[8] = { 0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 0.7f, 0.8f };
-    pith_value *by_map = constant(g, PITH_F32, 1, (int64_t[]){ 8 }, scales);
+    pith__value *by_map = constant(g, PITH_F32, 1, (int64_t[]){ 8 }, scales);
     const uint8_t points[8] = { 0 };
-    pith_value *zeros = constant(g, PITH_U8, 1, (int64_t[]){ 8 }, points);
+    pith__value *zeros = constant(g, PITH_U8, 1, (int64_t[]){ 8 }, points);
     return quantized(g, apply(g, "Sigmoid", apply(g, "DequantizeLinear", x->v, by_map, zeros), NULL, NULL));
 }
-static pith_value *with_turn(net *g, const picture *x) {
-    pith_value *v = apply(g, "Transpose", x->v, NULL, NULL);
-    assert_int_equal(pith_node_set_ints(v->producer, "perm", (int64_t[]){ 0, 1, 3, 2 }, 4), PITH_OK);
+static pith__value *with_turn(net *g, const picture *x) {
+    pith__value *v = apply(g, "Transpose", x->v, NULL, NULL);
+    assert_int_equal(pith__node_set_ints(v->producer, "perm", (int64_t[]){ 0, 1, 3, 2 }, 4), PITH_OK);
     return typed(v, PITH_U8);
 }
-static pith_value *with_reader(net *g, const picture *x) {
+static pith__value *with_reader(net *g, const picture *x) {
     graph_output(g->f->graph, apply(g, "Transpose", x->v, NULL, NULL));
     return x->v;
 }
-static pith_value *with_output(net *g, const picture *x) {
+static pith__value *with_output(net *g, const picture *x) {
     graph_output(g->f->graph, x->v);
     return x->v;
 }
-static pith_value *with_float_output(net *g, const picture *x) {
-    pith_value *v = dequantized(g, x->v);
+static pith__value *with_float_output(net *g, const picture *x) {
+    pith__value *v = dequantized(g, x->v);
     graph_output(g->f->graph, v);
     return quantized(g, v);
 }
-static pith_value *with_nothing(net *g, const picture *x) {
+static pith__value *with_nothing(net *g, const picture *x) {
     (void)g;
     return x->v;
 }
@@ -401,8 +401,8 @@ static void decisions(void **state) {
             net g;
             fixture_setup((void **)&f);
             const picture *x = convolve(&g, start(&g, f, 7, PITH_U8, 8, 9, 7), &plain);
-            pith_value *v = cases[i].between(&g, x);
-            const bool pooled = pith_str_is(v->producer->op_type, "MaxPool");
+            pith__value *v = cases[i].between(&g, x);
+            const bool pooled = pith__str_is(v->producer->op_type, "MaxPool");
             const picture *last = keep(&g, v, 8, (int64_t[]){ 9 - pooled, 7 - pooled });
             graph_output(f->graph, convolve(&g, last, &plain)->v);
             prepare(f, level);
@@ -428,12 +428,12 @@ static void long_chain(void **state) {
     (void)state;
     fixture_setup((void **)&f);
     const picture *x = convolve(&g, start(&g, f, 7, PITH_U8, 8, 9, 7), &plain);
-    pith_value *v = dequantized(&g, x->v);
+    pith__value *v = dequantized(&g, x->v);
     for (int i = 0; i < LENGTH; i++) v = apply(&g, "Abs", v, NULL, NULL);
     graph_output(f->graph, v);
     prepare(f, 0);
-    pith_opt opt = { .graph = f->graph, .level = 3, .allocator = &pith_allocator_default, .err = &f->err };
-    assert_int_equal(pith_pass_channels_last.run(&opt, &changes), PITH_OK);
+    pith__opt opt = { .graph = f->graph, .level = 3, .allocator = &pith__allocator_default, .err = &f->err };
+    assert_int_equal(pith__pass_channels_last.run(&opt, &changes), PITH_OK);
     assert_int_equal(changes, 0);
     fixture_teardown((void **)&f);
 }

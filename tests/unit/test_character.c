@@ -16,17 +16,17 @@ static void properties(void **state) {
     (void)state;
     for (int32_t c = 0; c < ALL; c++) {
         const utf8proc_property_t *p = utf8proc_get_property(c);
-        const pith_character *own = pith_character_of((uint32_t)c);
+        const pith__character *own = pith__character_of((uint32_t)c);
         const bool same = own->category == p->category && own->combining_class == p->combining_class &&
                           own->boundary == p->boundclass &&
                           !(own->facts & PITH_CHARACTER_DECOMPOSES) == (p->decomp_seqindex == UINT16_MAX) &&
                           !(own->facts & PITH_CHARACTER_COMPOSES) == (p->comb_index == UINT16_MAX);
         if (!same) fail_msg("U+%04X", (unsigned)c);
-        if (pith_character_lower((uint32_t)c) != (uint32_t)utf8proc_tolower(c)) fail_msg("lower U+%04X", (unsigned)c);
-        if (pith_character_upper((uint32_t)c) != (uint32_t)utf8proc_toupper(c)) fail_msg("upper U+%04X", (unsigned)c);
+        if (pith__character_lower((uint32_t)c) != (uint32_t)utf8proc_tolower(c)) fail_msg("lower U+%04X", (unsigned)c);
+        if (pith__character_upper((uint32_t)c) != (uint32_t)utf8proc_toupper(c)) fail_msg("upper U+%04X", (unsigned)c);
     }
-    assert_int_equal(pith_character_of(ALL)->category, PITH_CATEGORY_CN);
-    assert_int_equal(pith_character_of(UINT32_MAX)->category, PITH_CATEGORY_CN);
+    assert_int_equal(pith__character_of(ALL)->category, PITH_CATEGORY_CN);
+    assert_int_equal(pith__character_of(UINT32_MAX)->category, PITH_CATEGORY_CN);
 }
 
 static void forms(void **state) {
@@ -38,8 +38,8 @@ static void forms(void **state) {
             int boundary = 0;
             const int options = UTF8PROC_DECOMPOSE | (compatible ? UTF8PROC_COMPAT : 0);
             const long n = utf8proc_decompose_char(c, theirs, PITH_CHARACTER_FORM_MAX, options, &boundary);
-            const size_t m = compatible ? pith_character_compatible_form((uint32_t)c, own)
-                                        : pith_character_canonical_form((uint32_t)c, own);
+            const size_t m = compatible ? pith__character_compatible_form((uint32_t)c, own)
+                                        : pith__character_canonical_form((uint32_t)c, own);
             if (n != (long)m || memcmp(own, theirs, m * sizeof *own)) fail_msg("U+%04X, %d", (unsigned)c, compatible);
         }
     }
@@ -63,7 +63,7 @@ static void composites(void **state) {
             int32_t pair[3] = { (int32_t)may[i], (int32_t)may[k], 0 };
             const long n = utf8proc_normalize_utf32(pair, 2, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
             const uint32_t want = n == 1 && may[k] != 0x11A7 ? (uint32_t)pair[0] : 0;
-            const uint32_t own = pith_character_composite(may[i], may[k]);
+            const uint32_t own = pith__character_composite(may[i], may[k]);
             if (own != want) fail_msg("U+%04X U+%04X: U+%04X, not U+%04X", may[i], may[k], own, want);
             found += own != 0;
         }
@@ -78,7 +78,7 @@ static void clusters(void **state) {
     uint32_t known = 0;
     (void)state;
     for (uint32_t c = 0; c < ALL; c++) {
-        const uint8_t class = pith_character_of(c)->boundary;
+        const uint8_t class = pith__character_of(c)->boundary;
         if (known >> class & 1) continue;
         known |= 1u << class;
         of[count++] = c;
@@ -91,12 +91,12 @@ static void clusters(void **state) {
         int32_t theirs = 0;
         size_t rest = row;
         uint32_t before = of[rest % count];
-        pith_character_joins(&own, before);
+        pith__character_joins(&own, before);
         for (int i = 1; i < 5; i++) {
             rest /= count;
             const uint32_t c = of[rest % count];
             const bool ends = utf8proc_grapheme_break_stateful((int32_t)before, (int32_t)c, &theirs);
-            if (pith_character_joins(&own, c) == ends) fail_msg("row %zu at %d: U+%04X", row, i, c);
+            if (pith__character_joins(&own, c) == ends) fail_msg("row %zu at %d: U+%04X", row, i, c);
             before = c;
         }
     }

@@ -18,19 +18,19 @@
 
 static bool broken;
 
-extern const pith_pass __real_pith_pass_gelu;
+extern const pith__pass __real_pith_pass_gelu;
 
 /* The right pass, and if `broken` a wrong epsilon in every normalisation. */
-static pith_status break_epsilon(pith_opt *o, size_t *changes) {
-    for (pith_node *node = o->graph->first; node && broken; node = node->next) {
-        if (!pith_str_is(node->op_type, "LayerNormalization") || pith_node_float(node, "epsilon", 0) > 0.4f) continue;
-        if (pith_node_set_float(node, "epsilon", 0.5f)) return PITH_ERR_MEMORY;
+static pith_status break_epsilon(pith__opt *o, size_t *changes) {
+    for (pith__node *node = o->graph->first; node && broken; node = node->next) {
+        if (!pith__str_is(node->op_type, "LayerNormalization") || pith__node_float(node, "epsilon", 0) > 0.4f) continue;
+        if (pith__node_set_float(node, "epsilon", 0.5f)) return PITH_ERR_MEMORY;
         ++*changes;
     }
     return __real_pith_pass_gelu.run(o, changes);
 }
 
-const pith_pass __wrap_pith_pass_gelu = { .name = "gelu", .level = 2, .run = break_epsilon };
+const pith__pass __wrap_pith_pass_gelu = { .name = "gelu", .level = 2, .run = break_epsilon };
 
 static char found_pass[64], found_node[256];
 static int32_t found_level;

@@ -47,7 +47,7 @@ static size_t chunk_all(const pith_model *model, pith_str text, int max_length, 
 /* Places of the toy's chunks as text: "0-5 6-9". */
 static void check_places(const char *text, int max_length, int overlap, const char *prompt, const char *wanted) {
     char got[1000] = "";
-    size_t count = chunk_all(toy, pith_str_of(text), max_length, overlap, prompt), used = 0;
+    size_t count = chunk_all(toy, pith__str_of(text), max_length, overlap, prompt), used = 0;
     for (size_t i = 0; i < count; i++)
         used += (size_t)snprintf(got + used, sizeof got - used, "%s%zu-%zu:%zu", i ? " " : "", chunks[i].begin,
                                  chunks[i].end, chunks[i].tokens);

@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "base/os/cpu.h"
-#include "formats/export/weight_codes.h"
 #include "engine/kernels/kernel.h"
 #include "engine/kernels/quantize.h"
+#include "formats/export/weight_codes.h"
 
 enum { K = 75, N = 37, ROWS = 400 };
 
@@ -23,20 +23,20 @@ static float draw(void) {
 }
 
 typedef struct arenas {
-    pith_arena result, scratch;
+    pith__arena result, scratch;
 } arenas;
 
 static void arenas_init(arenas *a) {
-    pith_arena_init(&a->result, &pith_allocator_default);
-    pith_arena_init(&a->scratch, &pith_allocator_default);
+    pith__arena_init(&a->result, &pith__allocator_default);
+    pith__arena_init(&a->scratch, &pith__allocator_default);
 }
 
 static void arenas_free(arenas *a) {
-    pith_arena_free(&a->result);
-    pith_arena_free(&a->scratch);
+    pith__arena_free(&a->result);
+    pith__arena_free(&a->scratch);
 }
 
-static float meaning(const pith_codes *c, int64_t column, int64_t i) {
+static float meaning(const pith__codes *c, int64_t column, int64_t i) {
     const int64_t at = column * c->blocks + i / c->block;
     return ((float)c->codes[column * c->k + i] - (float)c->zeros[at]) * c->scales[at];
 }
@@ -49,17 +49,17 @@ static void test_near(void **state) {
     w[0] = 3;                                           /* a block with one large number */
     for (int i = 32; i < 64; i++) w[i * N + 1] = 0;     /* a block of zeros */
     for (int i = 0; i < 32; i++) w[i * N + 2] = 1e-42f; /* a block whose scale has no inverse */
-    static const pith_code_form forms[] = { { 4, 16, true, 0 }, { 4, 32, false, 0 }, { 4, 0, true, 0 },
-                                            { 8, 32, true, 0 }, { 8, 64, false, 0 }, { 8, 0, true, 127 },
-                                            { 8, 0, true, 63 } };
+    static const pith__code_form forms[] = { { 4, 16, true, 0 }, { 4, 32, false, 0 }, { 4, 0, true, 0 },
+                                             { 8, 32, true, 0 }, { 8, 64, false, 0 }, { 8, 0, true, 127 },
+                                             { 8, 0, true, 63 } };
     for (size_t f = 0; f < sizeof forms / sizeof *forms; f++)
         for (int by_row = 0; by_row < 2; by_row++) {
-            const pith_code_form *form = &forms[f];
-            pith_code_source source = { w, by_row ? N : K, by_row ? K : N, by_row ? 1 : N, by_row ? N : 1 };
-            pith_codes c;
+            const pith__code_form *form = &forms[f];
+            pith__code_source source = { w, by_row ? N : K, by_row ? K : N, by_row ? 1 : N, by_row ? N : 1 };
+            pith__codes c;
             arenas a;
             arenas_init(&a);
-            assert_true(pith_codes_round(&c, form, &source, NULL, &a.result, &a.scratch));
+            assert_true(pith__codes_round(&c, form, &source, NULL, &a.result, &a.scratch));
             for (int64_t j = 0; j < source.n; j++)
                 for (int64_t i = 0; i < source.k; i++) {
                     const float x = w[i * source.row + j * source.column];
@@ -77,7 +77,7 @@ static void test_near(void **state) {
 }
 
 /* The squared error of X W for the rows x. */
-static double product_error(const pith_codes *c, const float *w, const float *x) {
+static double product_error(const pith__codes *c, const float *w, const float *x) {
     double sum = 0;
     for (int r = 0; r < ROWS; r++)
         for (int j = 0; j < N; j++) {
@@ -104,7 +104,7 @@ static void test_compensated(void **state) {
             for (int d = 0; d < 8; d++) x[r * K + i] += parts[d] * mix[d * K + i];
         }
     }
-    assert_int_equal(pith_factor_stride(K), 80);
+    assert_int_equal(pith__factor_stride(K), 80);
     for (int i = 0; i < K; i++) order[i] = K - 1 - i;
     for (int s = 0; s < K; s++)
         for (int t = s; t < K; t++) {
@@ -112,16 +112,16 @@ static void test_compensated(void **state) {
             for (int r = 0; r < ROWS; r++) sum += (double)x[r * K + order[s]] * (double)x[r * K + order[t]];
             u[s * 80 + t] = (float)sum;
         }
-    assert_true(PITH_KERNEL_FIND(pith_unit_factor_fn, "unit_factor", PITH_F32, PITH_ISA_scalar)(u, K, column));
-    const pith_factor factor = { u, order };
-    const pith_code_form form = { 4, 32, true, 0 };
-    const pith_code_source source = { w, K, N, N, 1 };
-    pith_codes plain, fitted, again;
+    assert_true(PITH_KERNEL_FIND(pith__unit_factor_fn, "unit_factor", PITH_F32, PITH_ISA_scalar)(u, K, column));
+    const pith__factor factor = { u, order };
+    const pith__code_form form = { 4, 32, true, 0 };
+    const pith__code_source source = { w, K, N, N, 1 };
+    pith__codes plain, fitted, again;
     arenas a;
     arenas_init(&a);
-    assert_true(pith_codes_round(&plain, &form, &source, NULL, &a.result, &a.scratch));
-    assert_true(pith_codes_round(&fitted, &form, &source, &factor, &a.result, &a.scratch));
-    assert_true(pith_codes_round(&again, &form, &source, &factor, &a.result, &a.scratch));
+    assert_true(pith__codes_round(&plain, &form, &source, NULL, &a.result, &a.scratch));
+    assert_true(pith__codes_round(&fitted, &form, &source, &factor, &a.result, &a.scratch));
+    assert_true(pith__codes_round(&again, &form, &source, &factor, &a.result, &a.scratch));
     assert_true(product_error(&fitted, w, x) < 0.5 * product_error(&plain, w, x));
     assert_memory_equal(fitted.codes, again.codes, K * N);
     assert_memory_equal(fitted.scales, plain.scales, (size_t)(plain.n * plain.blocks) * sizeof(float));
@@ -132,20 +132,20 @@ static void test_compensated(void **state) {
 static void test_packed(void **state) {
     (void)state;
     uint8_t codes[] = { 1, 2, 3, 15, 14, 13 }, zeros[] = { 8, 7, 5, 6 };
-    const pith_codes c = { .k = 3, .n = 2, .blocks = 2, .block = 2, .codes = codes, .zeros = zeros };
+    const pith__codes c = { .k = 3, .n = 2, .blocks = 2, .block = 2, .codes = codes, .zeros = zeros };
     size_t bytes;
     arenas a;
     arenas_init(&a);
-    const uint8_t *packed = pith_codes_pack(&bytes, &c, 4, 4, &a.result);
+    const uint8_t *packed = pith__codes_pack(&bytes, &c, 4, 4, &a.result);
     assert_int_equal(bytes, 4);
     assert_memory_equal(packed, ((uint8_t[]){ 0x21, 0x73, 0xef, 0x6d }), 4);
-    packed = pith_codes_pack(&bytes, &c, 3, 8, &a.result);
+    packed = pith__codes_pack(&bytes, &c, 3, 8, &a.result);
     assert_int_equal(bytes, 6);
     assert_memory_equal(packed, codes, 6);
-    packed = pith_codes_pack_zeros(&bytes, &c, 4, &a.result);
+    packed = pith__codes_pack_zeros(&bytes, &c, 4, &a.result);
     assert_int_equal(bytes, 2);
     assert_memory_equal(packed, ((uint8_t[]){ 0x78, 0x65 }), 2);
-    packed = pith_codes_pack_zeros(&bytes, &c, 8, &a.result);
+    packed = pith__codes_pack_zeros(&bytes, &c, 8, &a.result);
     assert_int_equal(bytes, 4);
     assert_memory_equal(packed, zeros, 4);
     arenas_free(&a);

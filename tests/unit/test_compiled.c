@@ -195,17 +195,17 @@ static void test_cut(void **state) {
 static void flip(bytes *file, size_t bit) { file->data[bit / 8] ^= (unsigned char)(1u << bit % 8); }
 
 static pith_status verify(const bytes *file) {
-    return pith_compiled_verify((pith_str){ (const char *)file->data, file->size }, NULL);
+    return pith__compiled_verify((pith_str){ (const char *)file->data, file->size }, NULL);
 }
 
 /* A bit of header or table is an error at opening; one of the contents is found by verifying and harmless else. */
 static void test_flipped_bits(void **state) {
     (void)state;
     bytes file = small_file();
-    pith_compiled c;
+    pith__compiled c;
     outcome o = { 0, 0 };
     size_t head = HEADER;
-    assert_int_equal(pith_compiled_open(&c, (pith_str){ (const char *)file.data, file.size }, NULL), PITH_OK);
+    assert_int_equal(pith__compiled_open(&c, (pith_str){ (const char *)file.data, file.size }, NULL), PITH_OK);
     assert_int_equal(verify(&file), PITH_OK);
     for (int kind = 1; kind < PITH_SECTION_COUNT; kind++) head += c.sections[kind].data ? ENTRY : 0;
     for (size_t bit = 0; bit < head * 8; bit++) {
@@ -232,14 +232,14 @@ static void test_flipped_bits(void **state) {
 static void test_order_of_weights(void **state) {
     (void)state;
     bytes file = small_file();
-    pith_compiled c;
+    pith__compiled c;
     pith_error err = PITH_ERROR_INIT;
-    pith_weights_in weights;
+    pith__weights_in weights;
     const char *last_small = NULL, *first_large = NULL;
-    assert_int_equal(pith_compiled_open(&c, (pith_str){ (const char *)file.data, file.size }, &err), PITH_OK);
-    assert_int_equal(pith_weights_open(&weights, c.sections[PITH_SECTION_WEIGHTS], &err), PITH_OK);
+    assert_int_equal(pith__compiled_open(&c, (pith_str){ (const char *)file.data, file.size }, &err), PITH_OK);
+    assert_int_equal(pith__weights_open(&weights, c.sections[PITH_SECTION_WEIGHTS], &err), PITH_OK);
     for (uint32_t i = 0; i < weights.count; i++) {
-        pith_str span = pith_weights_get(&weights, i);
+        pith_str span = pith__weights_get(&weights, i);
         if (span.size < 256 && (!last_small || span.data > last_small)) last_small = span.data;
         if (span.size >= 4096 && (!first_large || span.data < first_large)) first_large = span.data;
     }
@@ -251,23 +251,23 @@ static void test_order_of_weights(void **state) {
 static void test_memory_runs_out(void **state) {
     (void)state;
     bytes file = small_file();
-    pith_compiled c;
+    pith__compiled c;
     pith_error err = PITH_ERROR_INIT;
-    pith_weights_in weights;
+    pith__weights_in weights;
     size_t used = SIZE_MAX, refused = 0;
-    assert_int_equal(pith_compiled_open(&c, (pith_str){ (const char *)file.data, file.size }, &err), PITH_OK);
-    assert_int_equal(pith_weights_open(&weights, c.sections[PITH_SECTION_WEIGHTS], &err), PITH_OK);
+    assert_int_equal(pith__compiled_open(&c, (pith_str){ (const char *)file.data, file.size }, &err), PITH_OK);
+    assert_int_equal(pith__weights_open(&weights, c.sections[PITH_SECTION_WEIGHTS], &err), PITH_OK);
     for (size_t limit = 0; limit < used; limit += limit < 8192 ? 16 : 48) {
-        pith_bytes_in in = { .bytes = c.sections[PITH_SECTION_GRAPH], .what = "graph", .err = &err };
-        pith_graph *graph;
-        pith_arena arena;
-        pith_arena_init(&arena, &pith_allocator_default);
+        pith__bytes_in in = { .bytes = c.sections[PITH_SECTION_GRAPH], .what = "graph", .err = &err };
+        pith__graph *graph;
+        pith__arena arena;
+        pith__arena_init(&arena, &pith__allocator_default);
         arena.limit = limit;
-        pith_status status = pith_graph_read(&graph, &in, &weights, &arena, NULL);
+        pith_status status = pith__graph_read(&graph, &in, &weights, &arena, NULL);
         if (status) assert_int_equal(status, limit ? PITH_ERR_MEMORY : PITH_OK);
         if (!limit) used = arena.total;
         refused += status != PITH_OK;
-        pith_arena_free(&arena);
+        pith__arena_free(&arena);
     }
     assert_true(refused > 500);
     free(file.data);
@@ -285,9 +285,9 @@ static void test_other_version(void **state) {
 }
 
 /* The first place of the string in the section. */
-static unsigned char *find(bytes *file, pith_section kind, const char *what) {
-    pith_compiled c;
-    assert_int_equal(pith_compiled_open(&c, (pith_str){ (const char *)file->data, file->size }, NULL), PITH_OK);
+static unsigned char *find(bytes *file, pith__section kind, const char *what) {
+    pith__compiled c;
+    assert_int_equal(pith__compiled_open(&c, (pith_str){ (const char *)file->data, file->size }, NULL), PITH_OK);
     const char *begin = c.sections[kind].data, *at = memmem(begin, c.sections[kind].size, what, strlen(what));
     assert_non_null(at);
     return file->data + (at - (const char *)file->data);
@@ -338,7 +338,7 @@ static void test_output_of_unknown_rank(void **state) {
 }
 
 int main(void) {
-    for (int i = 0; i < TEXTS; i++) texts[i] = pith_str_of(words[i]);
+    for (int i = 0; i < TEXTS; i++) texts[i] = pith__str_of(words[i]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_models),
         cmocka_unit_test(test_no_encoder),

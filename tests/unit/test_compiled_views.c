@@ -373,13 +373,13 @@ static void test_packed(void **state) {
                                          "tasks/labels-bert" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[700];
-        pith_compiled c;
+        pith__compiled c;
         snprintf(path, sizeof path, PITH_TEST_DATA "/%s", names[i]);
         pith_model *model = open_directory(path, NULL);
         assert_non_null(model);
         bytes file = save(model, path, open_directory);
         pith_model_close(model);
-        assert_int_equal(pith_compiled_open(&c, (pith_str){ file.data, file.size }, NULL), PITH_OK);
+        assert_int_equal(pith__compiled_open(&c, (pith_str){ file.data, file.size }, NULL), PITH_OK);
         bool one = strstr(names[i], "minicoil"); /* its head reads the rows that dense vectors are made of */
         if (!c.sections[one ? PITH_SECTION_TEXT : PITH_SECTION_HEADS].data) fail_msg("%s runs text by text", path);
         free(file.data);
@@ -443,7 +443,7 @@ static void test_flipped_bits(void **state) {
     (void)state;
     static const struct {
         const char *name;
-        pith_section kind;
+        pith__section kind;
     } parts[] = { { "encode/bge-m3", PITH_SECTION_HEADS },
                   { "tasks/labels-bert", PITH_SECTION_HEADS },
                   { "hybrid/minicoil", PITH_SECTION_WORDS },
@@ -451,9 +451,9 @@ static void test_flipped_bits(void **state) {
                   { "modules/asym", PITH_SECTION_ROUTES } };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         size_t refused = 0, tried = 0;
-        pith_compiled c;
+        pith__compiled c;
         bytes file = file_of(parts[i].name);
-        assert_int_equal(pith_compiled_open(&c, (pith_str){ file.data, file.size }, NULL), PITH_OK);
+        assert_int_equal(pith__compiled_open(&c, (pith_str){ file.data, file.size }, NULL), PITH_OK);
         const pith_str section = c.sections[parts[i].kind];
         assert_non_null(section.data);
         char *begin = file.data + (section.data - file.data);
@@ -462,7 +462,7 @@ static void test_flipped_bits(void **state) {
             pith_error err = PITH_ERROR_INIT;
             bytes got = { NULL, 0, 0 };
             begin[bit / 8] ^= (char)(1 << bit % 8);
-            assert_int_equal(pith_compiled_verify((pith_str){ file.data, file.size }, NULL), PITH_ERR_FORMAT);
+            assert_int_equal(pith__compiled_verify((pith_str){ file.data, file.size }, NULL), PITH_ERR_FORMAT);
             if (work(&got, &counted, &file, &err)) assert_true(++refused && err.message[0]);
             assert_int_equal(counted.live, 0);
             if (parts[i].kind == PITH_SECTION_ROUTES) refused += !open_route(&file, "doc");
@@ -478,13 +478,13 @@ static void test_flipped_bits(void **state) {
 /* A packed graph whose rows are not as wide as the model's own output says: results have the width of that. */
 static void test_other_width(void **state) {
     (void)state;
-    pith_compiled c;
+    pith__compiled c;
     pith_error err = PITH_ERROR_INIT;
     pith_encode_options options = PITH_ENCODE_OPTIONS_INIT;
     pith_encoded *e = NULL;
     uint32_t list[3], count;
     bytes file = file_of("encode/bge-m3");
-    assert_int_equal(pith_compiled_open(&c, (pith_str){ file.data, file.size }, NULL), PITH_OK);
+    assert_int_equal(pith__compiled_open(&c, (pith_str){ file.data, file.size }, NULL), PITH_OK);
     char *heads = file.data + (c.sections[PITH_SECTION_HEADS].data - file.data);
     memcpy(&count, heads, sizeof count);
     memcpy(list, heads + sizeof count, sizeof list);
@@ -530,7 +530,7 @@ static void test_memory(void **state) {
 }
 
 int main(void) {
-    for (int i = 0; i < TEXTS; i++) texts[i] = pith_str_of(words[i]);
+    for (int i = 0; i < TEXTS; i++) texts[i] = pith__str_of(words[i]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_networks),      cmocka_unit_test(test_kinds),        cmocka_unit_test(test_modules),
         cmocka_unit_test(test_tasks),         cmocka_unit_test(test_pictures),     cmocka_unit_test(test_packed),

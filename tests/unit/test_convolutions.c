@@ -10,7 +10,7 @@
 enum { SEEDS = 600, MOST = 1 << 19 };
 
 typedef struct shape {
-    pith_window w;
+    pith__window w;
     int64_t batch, groups, channels, maps; /* channels and maps of a group */
 } shape;
 
@@ -56,7 +56,7 @@ static float at(const shape *s, int64_t plane, int64_t r, int64_t c) {
 }
 
 static float by_definition(const shape *s, int64_t image, int64_t map, int64_t r, int64_t c) {
-    const pith_window *w = &s->w;
+    const pith__window *w = &s->w;
     const float *weight = weights + map * s->channels * w->kernel[0] * w->kernel[1];
     float sum = 0;
     for (int64_t k = 0; k < s->channels; k++)
@@ -80,28 +80,29 @@ static int64_t fill_wanted(const shape *s) {
     return n;
 }
 
-static pith_value *constant(fixture *f, float *data, int rank, const int64_t *dims) {
+static pith__value *constant(fixture *f, float *data, int rank, const int64_t *dims) {
     pith_tensor t = { .dtype = PITH_F32, .rank = rank, .data = data, .bytes = sizeof(float) };
     for (int i = 0; i < rank; i++) t.bytes *= (size_t)(t.dims[i] = dims[i]);
-    return pith_graph_add_const(f->graph, pith_str_of(""), &t);
+    return pith__graph_add_const(f->graph, pith__str_of(""), &t);
 }
 
 /* Relu(Conv(x)) with this shape. */
 static void build(fixture *f, const shape *s) {
     const int64_t maps = s->groups * s->maps, pads[4] = { s->w.begin[0], s->w.begin[1], s->w.end[0], s->w.end[1] };
-    pith_value *in[3] = { graph_input_of(f->graph, "x", PITH_F32, "NCHW") };
+    pith__value *in[3] = { graph_input_of(f->graph, "x", PITH_F32, "NCHW") };
     in[0]->hint->dims[1] = s->groups * s->channels;
     in[1] = constant(f, weights, 4, (int64_t[]){ maps, s->channels, s->w.kernel[0], s->w.kernel[1] });
     in[2] = constant(f, bias, 1, &maps);
-    pith_node *conv = pith_graph_add_node(f->graph, NULL, "", "Conv", in, 3, NULL, 1);
+    pith__node *conv = pith__graph_add_node(f->graph, NULL, "", "Conv", in, 3, NULL, 1);
     conv->opset = 17;
-    if (pith_node_set_int(conv, "group", s->groups) || pith_node_set_ints(conv, "pads", pads, 4) ||
-        pith_node_set_ints(conv, "strides", s->w.stride, 2) || pith_node_set_ints(conv, "dilations", s->w.dilation, 2))
+    if (pith__node_set_int(conv, "group", s->groups) || pith__node_set_ints(conv, "pads", pads, 4) ||
+        pith__node_set_ints(conv, "strides", s->w.stride, 2) ||
+        pith__node_set_ints(conv, "dilations", s->w.dilation, 2))
         fail();
     graph_output(f->graph, graph_apply(f->graph, "Relu", conv->outputs[0], NULL));
     f->graph->last->opset = 17;
-    if (pith_graph_check(f->graph, &f->err) || pith_ops_bind(f->graph, &f->err) ||
-        pith_ops_infer(f->graph, false, &f->err) || pith_plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err))
+    if (pith__graph_check(f->graph, &f->err) || pith__ops_bind(f->graph, &f->err) ||
+        pith__ops_infer(f->graph, false, &f->err) || pith__plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err))
         fail_msg("%s", f->err.message);
 }
 
@@ -123,11 +124,11 @@ static void as_defined(void **state) {
         fixture_setup((void **)&f);
         build(f, &s);
         for (int way = 0; way < 4; way++) {
-            pith_executor_destroy(f->executor);
+            pith__executor_destroy(f->executor);
             f->executor = NULL;
             f->options.tails = way % 2;
-            assert_int_equal(pith_executor_create(&f->executor, f->plan, &f->options, &f->err), PITH_OK);
-            if (pith_executor_run(f->executor, &out, &in, way < 2 ? 1 : 3, NULL, &f->err))
+            assert_int_equal(pith__executor_create(&f->executor, f->plan, &f->options, &f->err), PITH_OK);
+            if (pith__executor_run(f->executor, &out, &in, way < 2 ? 1 : 3, NULL, &f->err))
                 fail_msg("%s", f->err.message);
             assert_int_equal(out.bytes, (size_t)count * sizeof(float));
             if (memcmp(out.data, want, out.bytes)) fail_msg("seed %d, way %d", (int)seed, way);

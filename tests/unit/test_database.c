@@ -7,19 +7,19 @@
 static void shop_is_read(void **state) {
     (void)state;
     pith_database *db = test_database(SHOP);
-    const pith_rdb *r = &db->rdb;
+    const pith__rdb *r = &db->rdb;
     assert_int_equal(r->table_count, 3);
     assert_int_equal(r->tables[2].rows, 24000);
     assert_int_equal(r->column_count, 8);
     assert_int_equal(r->link_count, 2);
     for (uint32_t i = 0; i < r->link_count; i++) {
-        const pith_rdb_link *link = &r->links[i];
+        const pith__rdb_link *link = &r->links[i];
         uint32_t seen = 0;
         for (uint32_t p = 0; p < r->tables[link->parent].rows; p++) {
             for (uint32_t k = link->begin[p]; k < link->begin[p + 1]; k++, seen++) {
                 assert_int_equal(link->up[link->down[k]], p);
                 if (k > link->begin[p])
-                    assert_true(pith_rdb_row_time(r, 2, link->down[k]) >= pith_rdb_row_time(r, 2, link->down[k - 1]));
+                    assert_true(pith__rdb_row_time(r, 2, link->down[k]) >= pith__rdb_row_time(r, 2, link->down[k - 1]));
             }
         }
         assert_int_equal(seen, 24000);
@@ -27,10 +27,10 @@ static void shop_is_read(void **state) {
     }
     int parts[4] = { 0 };
     double sum = 0;
-    const pith_rdb_column *quantity = &r->tables[2].columns[1];
+    const pith__rdb_column *quantity = &r->tables[2].columns[1];
     for (uint32_t i = 0; i < 24000; i++) {
-        parts[pith_rdb_split(r, &r->tasks[0], i)]++;
-        if (pith_rdb_split(r, &r->tasks[0], i) == PITH_TRAIN) sum += ((const double *)quantity->data)[i];
+        parts[pith__rdb_split(r, &r->tasks[0], i)]++;
+        if (pith__rdb_split(r, &r->tasks[0], i) == PITH_TRAIN) sum += ((const double *)quantity->data)[i];
     }
     assert_int_equal(parts[PITH_TRAIN], 16800);
     assert_int_equal(parts[PITH_TEST], 3600);
@@ -149,12 +149,12 @@ static void odd_tables(void **state) {
     snprintf(line, sizeof line, "gzip -9 '%s/b.csv'", test_directory());
     assert_int_equal(system(line), 0);
     pith_database *db = test_database(test_directory());
-    const pith_rdb *r = &db->rdb;
+    const pith__rdb *r = &db->rdb;
     const uint32_t note = ((const uint32_t *)r->tables[0].columns[0].data)[0];
     const char text[] = "a \"b\",\nc";
     assert_int_equal(r->string_begin[note + 1] - r->string_begin[note], strlen(text));
     assert_memory_equal(r->string_bytes + r->string_begin[note], text, strlen(text));
-    assert_true(pith_rdb_is_null(&r->tables[0].columns[0], 1));
+    assert_true(pith__rdb_is_null(&r->tables[0].columns[0], 1));
     const uint32_t up[] = { 1, PITH_RDB_NONE, PITH_RDB_NONE, 0 };
     assert_memory_equal(r->links[0].up, up, sizeof up);
     assert_int_equal(r->links[0].dangling, 1);

@@ -8,15 +8,15 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/os/file.h"
 #include "base/formats/json.h"
+#include "base/os/file.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
 #include "text/tokenizer.h"
 
 enum { IDS_MAX = 2048, STREAM_MAX = 4096, PENDING_MAX = 256 };
 
-static pith_arena arena;
+static pith__arena arena;
 static pith_error err;
 
 /* A WordLevel tokenizer of a list of tokens, which is JSON as the decoder is. */
@@ -40,7 +40,7 @@ static pith_tokenizer *make_tokenizer(pith_str tokens, pith_str decoder) {
                  "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"a\",\"vocab\":{%s}}}",
                  PITH_STR_ARG(decoder), vocab);
     assert_in_range(size, 1, sizeof json - 1);
-    if (pith_tokenizer_load_bytes(&t, (pith_str){ json, (size_t)size }, NULL, &arena, &err))
+    if (pith__tokenizer_load_bytes(&t, (pith_str){ json, (size_t)size }, NULL, &arena, &err))
         fail_msg("%s", err.message);
     return t;
 }
@@ -58,7 +58,7 @@ static void check_stream(const pith_tokenizer *t, const int32_t *ids, size_t cou
                                            : pith_text_stream_finish(stream, &part, &err);
             if (status) fail_msg("%s", err.message);
             assert_true(size + part.size < sizeof all);
-            assert_int_equal(pith_utf8_valid_prefix(part.data, part.size), part.size);
+            assert_int_equal(pith__utf8_valid_prefix(part.data, part.size), part.size);
             memcpy(all + size, part.data, part.size);
             size += part.size;
         }
@@ -87,11 +87,11 @@ static bool streams(pith_str decoder) {
     return false;
 }
 
-static size_t read_ids(pith_json *j, int32_t *ids) {
+static size_t read_ids(pith__json *j, int32_t *ids) {
     size_t n = 0;
-    for (pith_json_array(j); pith_json_next_item(j);) {
+    for (pith__json_array(j); pith__json_next_item(j);) {
         assert_true(n < 16);
-        ids[n++] = (int32_t)pith_json_int(j);
+        ids[n++] = (int32_t)pith__json_int(j);
     }
     return n;
 }
@@ -100,23 +100,23 @@ static size_t read_ids(pith_json *j, int32_t *ids) {
 static size_t check_line(pith_str line, pith_str tokens) {
     static int32_t ids[IDS_MAX][16];
     static size_t counts[IDS_MAX];
-    pith_json j;
+    pith__json j;
     pith_str key, decoder = PITH_STR("");
     size_t lists = 0, texts = 0;
     pith_tokenizer *t = NULL;
-    pith_json_init(&j, line, "cases.jsonl", &arena, &err);
-    for (pith_json_object(&j); pith_json_next_key(&j, &key);) {
-        if (pith_str_is(key, "decoder")) {
-            decoder = pith_json_raw(&j);
+    pith__json_init(&j, line, "cases.jsonl", &arena, &err);
+    for (pith__json_object(&j); pith__json_next_key(&j, &key);) {
+        if (pith__str_is(key, "decoder")) {
+            decoder = pith__json_raw(&j);
             t = make_tokenizer(tokens, decoder);
-        } else if (pith_str_is(key, "ids")) {
-            for (pith_json_array(&j); pith_json_next_item(&j); lists++) {
+        } else if (pith__str_is(key, "ids")) {
+            for (pith__json_array(&j); pith__json_next_item(&j); lists++) {
                 assert_true(lists < IDS_MAX);
                 counts[lists] = read_ids(&j, ids[lists]);
             }
         } else {
-            for (pith_json_array(&j); pith_json_next_item(&j); texts++) {
-                pith_str text = pith_json_string(&j);
+            for (pith__json_array(&j); pith__json_next_item(&j); texts++) {
+                pith_str text = pith__json_string(&j);
                 assert_true(texts < lists);
                 check_text(t, ids[texts], counts[texts], text, decoder);
                 if (streams(decoder)) check_stream(t, ids[texts], counts[texts], text, false);
@@ -125,16 +125,16 @@ static size_t check_line(pith_str line, pith_str tokens) {
     }
     if (j.failed) fail_msg("%s", err.message);
     assert_int_equal(lists, texts);
-    pith_tokenizer_unload(t);
+    pith__tokenizer_unload(t);
     return texts;
 }
 
 static void equal_to_peer(void **state) {
     (void)state;
-    pith_file file;
+    pith__file file;
     pith_str tokens = PITH_STR("");
     size_t cases = 0, decoders = 0;
-    assert_int_equal(pith_file_open(&file, PITH_TEST_DATA "/decoders/cases.jsonl", false, NULL, &err), PITH_OK);
+    assert_int_equal(pith__file_open(&file, PITH_TEST_DATA "/decoders/cases.jsonl", false, NULL, &err), PITH_OK);
     for (const char *p = (const char *)file.data, *end = p + file.size; p < end;) {
         const char *stop = memchr(p, '\n', (size_t)(end - p));
         pith_str line = { p, (size_t)(stop - p) };
@@ -146,7 +146,7 @@ static void equal_to_peer(void **state) {
         }
         p = stop + 1;
     }
-    pith_file_close(&file);
+    pith__file_close(&file);
     print_message("%zu cases of %zu decoders\n", cases, decoders);
     assert_true(cases > 3000 && decoders > 20);
 }
@@ -178,10 +178,10 @@ static void specials(void **state) {
     assert_int_equal(pith_text_stream_push(stream, &part, -1, &err), PITH_ERR_ARGUMENT);
     assert_string_equal(err.message, "id -1 is not in the vocabulary");
     assert_int_equal(pith_text_stream_push(stream, &part, 1, &err), PITH_OK);
-    assert_true(pith_str_is(part, "b")); /* the id that was refused left nothing behind */
+    assert_true(pith__str_is(part, "b")); /* the id that was refused left nothing behind */
     pith_text_stream_destroy(stream);
     pith_text_stream_destroy(NULL);
-    pith_tokenizer_unload(t);
+    pith__tokenizer_unload(t);
 }
 
 /* A stream waits for a character to become whole, but not for ever. */
@@ -197,7 +197,7 @@ static void waiting(void **state) {
     assert_int_equal(pith_text_stream_create(&stream, t, 0, &err), PITH_OK);
     for (int i = 0; i < 5; i++) {
         assert_int_equal(pith_text_stream_push(stream, &part, ids[i], &err), PITH_OK);
-        assert_true(pith_str_is(part, parts[i]));
+        assert_true(pith__str_is(part, parts[i]));
     }
     size_t given = 0;
     for (int i = 0; i < 3 * PENDING_MAX; i++) {
@@ -209,7 +209,7 @@ static void waiting(void **state) {
     assert_int_equal(pith_text_stream_finish(stream, &part, &err), PITH_OK);
     assert_int_equal(given + part.size, 3 * (3 * PENDING_MAX));
     pith_text_stream_destroy(stream);
-    pith_tokenizer_unload(t);
+    pith__tokenizer_unload(t);
 }
 
 /* What a file does not say is as its second form says. */
@@ -232,30 +232,30 @@ static void usual_settings(void **state) {
     static const pith_str tokens = PITH_STR("[\"a\",\"##b\",\"c</w>\",\"|\",\"<pad>\",\" .\",\"\xE2\x96\x81"
                                             "d\",\"</w\",\"||e\",\"bb\"]");
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
-        pith_tokenizer *bare = make_tokenizer(tokens, pith_str_of(same[i][0]));
-        pith_tokenizer *full = make_tokenizer(tokens, pith_str_of(same[i][1]));
+        pith_tokenizer *bare = make_tokenizer(tokens, pith__str_of(same[i][0]));
+        pith_tokenizer *full = make_tokenizer(tokens, pith__str_of(same[i][1]));
         for (int32_t id = 0; id < 100; id++) {
             const int32_t ids[] = { id % 10, id / 10, id % 10 };
             char *text = NULL;
             size_t size = 0;
             assert_int_equal(pith_detokenize(&text, &size, full, ids, 3, 0, &err), PITH_OK);
-            check_text(bare, ids, 3, (pith_str){ text, size }, pith_str_of(same[i][0]));
+            check_text(bare, ids, 3, (pith_str){ text, size }, pith__str_of(same[i][0]));
             pith_text_free(full, text);
         }
-        pith_tokenizer_unload(bare);
-        pith_tokenizer_unload(full);
+        pith__tokenizer_unload(bare);
+        pith__tokenizer_unload(full);
     }
 }
 
 static int setup(void **state) {
     (void)state;
-    pith_arena_init(&arena, NULL);
+    pith__arena_init(&arena, NULL);
     return 0;
 }
 
 static int teardown(void **state) {
     (void)state;
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     return 0;
 }
 

@@ -12,9 +12,9 @@
 #include <cmocka.h>
 
 #include "failing_alloc.h"
+#include "images/resize_area.h"
 #include "models/faces/detector.h"
 #include "models/heads/head.h"
-#include "images/resize_area.h"
 #include "pith/detect.h"
 
 #define YUNET PITH_TEST_DATA "/yunet/yunet-s-640-other-sizes/model.onnx"
@@ -205,7 +205,7 @@ static void memory_runs_out(void **unused) {
 typedef struct outputs {
     float data[12][160];
     pith_tensor tensors[12];
-    pith_detector_outputs all;
+    pith__detector_outputs all;
 } outputs;
 
 static void outputs_make(outputs *o, float score) {
@@ -223,16 +223,16 @@ static void outputs_make(outputs *o, float score) {
 
 static void decoding(void **unused) {
     (void)unused;
-    const pith_head *head;
+    const pith__head *head;
     pith_error err = PITH_ERROR_INIT;
-    pith_arena arena;
+    pith__arena arena;
     outputs o;
     pith_detect_options d = PITH_DETECT_OPTIONS_INIT;
-    assert_int_equal(pith_head_find(&head, "yunet", &err), PITH_OK);
-    pith_arena_init(&arena, &pith_allocator_default);
+    assert_int_equal(pith__head_find(&head, "yunet", &err), PITH_OK);
+    pith__arena_init(&arena, &pith__allocator_default);
 
     /* Cell 5 of the first grid is column 1, row 1 of stride 8. */
-    pith_candidates found = { .arena = &arena };
+    pith__candidates found = { .arena = &arena };
     outputs_make(&o, 0);
     o.data[0][5] = 0.81f, o.data[3][5] = 4; /* a number above 1 counts as 1 */
     o.data[6][20] = 0.5f, o.data[6][21] = 0.25f, o.data[6][22] = logf(3), o.data[6][23] = logf(2);
@@ -261,31 +261,31 @@ static void decoding(void **unused) {
     o.tensors[8].dims[1] = 2;
     assert_int_equal(head->detector->decode(&found, &o.all, &d, &err), PITH_ERR_RUN);
     assert_non_null(strstr(err.message, "stride 32"));
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
 }
 
-static void add(pith_candidates *c, float x, float y, float w, float h, float score) {
+static void add(pith__candidates *c, float x, float y, float w, float h, float score) {
     const pith_face face = { .box = { x, y, w, h }, .score = score };
-    assert_int_equal(pith_candidates_add(c, &face, NULL), PITH_OK);
+    assert_int_equal(pith__candidates_add(c, &face, NULL), PITH_OK);
 }
 
 static void choosing(void **unused) {
     (void)unused;
-    pith_arena arena;
-    pith_arena_init(&arena, &pith_allocator_default);
-    pith_candidates c = { .arena = &arena };
+    pith__arena arena;
+    pith__arena_init(&arena, &pith__allocator_default);
+    pith__candidates c = { .arena = &arena };
     add(&c, 0, 0, 10, 10, 0.5f);
     add(&c, 5.9f, 0, 10, 10, 0.7f); /* in whole pixels it begins at 5: overlap 50 / 150 with both neighbours */
     add(&c, 10, 0, 10, 10, 0.9f);
     add(&c, 100, 100, 5, 5, 0.7f);
     add(&c, 100, 100, 5, 5, 0.7f);
-    assert_int_equal(pith_candidates_choose(&c, 0.3f, 5000, NULL), PITH_OK);
+    assert_int_equal(pith__candidates_choose(&c, 0.3f, 5000, NULL), PITH_OK);
     assert_int_equal(c.count, 3);
     assert_true(c.items[0].score == 0.9f && c.items[1].box[0] == 100 && c.items[2].score == 0.5f);
     add(&c, 5.9f, 0, 10, 10, 0.7f);
-    assert_int_equal(pith_candidates_choose(&c, 0.34f, 5000, NULL), PITH_OK);
+    assert_int_equal(pith__candidates_choose(&c, 0.34f, 5000, NULL), PITH_OK);
     assert_int_equal(c.count, 4);
-    assert_int_equal(pith_candidates_choose(&c, 0.34f, 2, NULL), PITH_OK);
+    assert_int_equal(pith__candidates_choose(&c, 0.34f, 2, NULL), PITH_OK);
     assert_int_equal(c.count, 2);
     /* Boxes of any size and place are safe; two without area count as the same. */
     c.count = 0;
@@ -293,9 +293,9 @@ static void choosing(void **unused) {
     add(&c, 3e38f, 3e38f, 3e38f, 3e38f, 0.8f);
     add(&c, 3, 3, 0.5f, 0.5f, 0.7f);
     add(&c, 9, 9, 0, -5, 0.6f);
-    assert_int_equal(pith_candidates_choose(&c, 0.3f, 5000, NULL), PITH_OK);
+    assert_int_equal(pith__candidates_choose(&c, 0.3f, 5000, NULL), PITH_OK);
     assert_int_equal(c.count, 3);
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
 }
 
 /* ---- cascades ---- */
@@ -308,14 +308,14 @@ static void cascade_memory_runs_out(void **unused) {
 
 /* A cascade's networks, played: every cell and every box is a face, moved as `move` says. */
 typedef struct played {
-    pith_detector_run run;
+    pith__detector_run run;
     float move, score;
     int wrong; /* the network whose shapes are wrong; -1: none */
     pith_tensor tensors[3];
     size_t boxes[3]; /* that each network has seen */
 } played;
 
-static pith_status play(pith_detector_run *self, pith_detector_outputs *given, int network, const pith_tensor *input,
+static pith_status play(pith__detector_run *self, pith__detector_outputs *given, int network, const pith_tensor *input,
                         pith_error *err) {
     (void)err;
     played *p = (played *)self;
@@ -331,7 +331,7 @@ static pith_status play(pith_detector_run *self, pith_detector_outputs *given, i
         else
             t->dims[0] = 1, t->dims[1] = columns, t->dims[2] = rows, t->dims[3] = width;
         const size_t count = (size_t)(network ? input->dims[0] : columns * rows) * (size_t)width;
-        float *data = pith_arena_array(self->arena, count, sizeof *data);
+        float *data = pith__arena_array(self->arena, count, sizeof *data);
         assert_non_null(data);
         for (size_t k = 0; k < count; k++) data[k] = width == 2 ? p->score : p->move;
         t->data = data;
@@ -344,21 +344,21 @@ static pith_status play(pith_detector_run *self, pith_detector_outputs *given, i
 static void played_cascade(void **unused) {
     (void)unused;
     pith_error err = PITH_ERROR_INIT;
-    const pith_head *head;
+    const pith__head *head;
     uint8_t pixels[64 * 48 * 3] = { 0 };
     const pith_image image = { pixels, 64, 48, 3, NULL };
     pith_detect_options d = PITH_DETECT_OPTIONS_INIT;
-    assert_int_equal(pith_head_find(&head, "mtcnn", &err), PITH_OK);
-    assert_int_equal(pith_detector_count(head->detector), 3);
+    assert_int_equal(pith__head_find(&head, "mtcnn", &err), PITH_OK);
+    assert_int_equal(pith__detector_count(head->detector), 3);
     const float moves[] = { 0, NAN, INFINITY, -INFINITY, 3e38f, 1e5f, -1 };
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
         for (int wrong = -1; wrong < 3; wrong++) {
-            pith_arena arena;
-            pith_arena_init(&arena, &pith_allocator_default);
+            pith__arena arena;
+            pith__arena_init(&arena, &pith__allocator_default);
             played p = {
-                { &image, &d, &arena, &pith_allocator_default, play }, moves[i], 0.95f, wrong, { { 0 } }, { 0 }
+                { &image, &d, &arena, &pith__allocator_default, play }, moves[i], 0.95f, wrong, { { 0 } }, { 0 }
             };
-            pith_candidates found = { .arena = &arena };
+            pith__candidates found = { .arena = &arena };
             pith_status status = head->detector->find(&found, &p.run, &err);
             if (wrong == 0 || (wrong > 0 && p.boxes[wrong])) {
                 assert_int_equal(status, PITH_ERR_RUN);
@@ -367,18 +367,18 @@ static void played_cascade(void **unused) {
                 assert_int_equal(status, PITH_OK);
                 assert_true(moves[i] == 0 ? found.count > 3 : isfinite(moves[i]) || !found.count);
             }
-            pith_arena_free(&arena);
+            pith__arena_free(&arena);
         }
     /* At most top_k boxes go on; a score that is no number is none. */
     for (int k = 0; k < 2; k++) {
-        pith_arena arena;
-        pith_arena_init(&arena, &pith_allocator_default);
+        pith__arena arena;
+        pith__arena_init(&arena, &pith__allocator_default);
         d.top_k = 2;
-        played p = { { &image, &d, &arena, &pith_allocator_default, play }, 0, k ? NAN : 0.95f, -1, { { 0 } }, { 0 } };
-        pith_candidates found = { .arena = &arena };
+        played p = { { &image, &d, &arena, &pith__allocator_default, play }, 0, k ? NAN : 0.95f, -1, { { 0 } }, { 0 } };
+        pith__candidates found = { .arena = &arena };
         assert_int_equal(head->detector->find(&found, &p.run, &err), PITH_OK);
         assert_int_equal(p.boxes[1], k ? 0 : 2);
-        pith_arena_free(&arena);
+        pith__arena_free(&arena);
     }
 }
 
@@ -388,7 +388,7 @@ static void resizing_by_area(void **unused) {
     static const uint8_t grey[] = { 10, 20, 30, 40, 50, 60, 70, 80, 91 };
     const pith_image image = { (uint8_t *)(uintptr_t)grey, 3, 3, 1, NULL };
     static const struct {
-        pith_area_window window;
+        pith__area_window window;
         int32_t width, height;
         bool rounded;
         float wanted[16];
@@ -405,15 +405,15 @@ static void resizing_by_area(void **unused) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         float got[16 * 3];
-        pith_arena arena;
-        pith_arena_init(&arena, &pith_allocator_default);
-        assert_int_equal(pith_area_resize(got, cases[i].width, cases[i].height, &image, &cases[i].window,
-                                          cases[i].rounded, &arena, NULL),
+        pith__arena arena;
+        pith__arena_init(&arena, &pith__allocator_default);
+        assert_int_equal(pith__area_resize(got, cases[i].width, cases[i].height, &image, &cases[i].window,
+                                           cases[i].rounded, &arena, NULL),
                          PITH_OK);
         for (int k = 0; k < cases[i].width * cases[i].height * 3; k++)
             if (!(fabsf(got[k] - cases[i].wanted[k / 3]) <= 1e-4f))
                 fail_msg("case %zu, number %d: %g, not %g", i, k, (double)got[k], (double)cases[i].wanted[k / 3]);
-        pith_arena_free(&arena);
+        pith__arena_free(&arena);
     }
 }
 

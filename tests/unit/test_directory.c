@@ -109,14 +109,14 @@ static int make_good(void **state) {
     mkdir(DIR "/2_Normalize", 0777);
     for (size_t i = 0; i < PARTS; i++) {
         part *p = &parts[i];
-        pith_file file = { .data = (const uint8_t *)p->text, .size = p->text ? strlen(p->text) : 0 };
+        pith__file file = { .data = (const uint8_t *)p->text, .size = p->text ? strlen(p->text) : 0 };
         char path[600];
         snprintf(path, sizeof path, PITH_TEST_DATA "/hf/bert/%s", p->name);
-        if (!p->text && pith_file_open(&file, path, false, NULL, NULL)) return -1;
+        if (!p->text && pith__file_open(&file, path, false, NULL, NULL)) return -1;
         p->size = file.size;
         if (!(p->bytes = malloc(p->size))) return -1;
         memcpy(p->bytes, file.data, p->size);
-        if (!p->text) pith_file_close(&file);
+        if (!p->text) pith__file_close(&file);
         restore(p);
     }
     if (use()) {

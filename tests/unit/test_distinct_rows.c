@@ -13,21 +13,21 @@
 /* A matrix of which row i has `kinds[i]` at element `at` and else nothing, and what was found in it. */
 typedef struct found {
     float *x;
-    pith_arena arena;
-    const pith_distinct_rows *d;
+    pith__arena arena;
+    const pith__distinct_rows *d;
 } found;
 
 static found find(const int *kinds, int64_t m, int64_t k, int64_t at) {
     found f = { .x = calloc((size_t)(m * k), sizeof *f.x) };
-    pith_arena_init(&f.arena, &pith_allocator_default);
+    pith__arena_init(&f.arena, &pith__allocator_default);
     for (int64_t i = 0; i < m; i++) f.x[i * k + at] = (float)kinds[i];
-    void *memory = pith_arena_alloc64(&f.arena, pith_distinct_rows_bytes(m, k));
-    f.d = pith_distinct_rows_find(memory, f.x, m, k);
+    void *memory = pith__arena_alloc64(&f.arena, pith__distinct_rows_bytes(m, k));
+    f.d = pith__distinct_rows_find(memory, f.x, m, k);
     return f;
 }
 
 static void drop(found *f) {
-    pith_arena_free(&f->arena);
+    pith__arena_free(&f->arena);
     free(f->x);
 }
 
@@ -48,7 +48,7 @@ static void test_rows_are_found_and_spread(void **state) {
     assert_int_equal(f.d->count, seen);
     assert_true(seen < M);
     for (int i = 0; i < seen * N; i++) y[i] = (float)i;
-    pith_distinct_rows_spread(f.d, y, M, N);
+    pith__distinct_rows_spread(f.d, y, M, N);
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++) assert_true(y[i * N + j] == (float)(place_of[i] * N + j));
     drop(&f);
@@ -64,7 +64,7 @@ static void test_what_hardly_repeats_stays(void **state) {
     assert_int_equal(f.d->count, M);
     assert_ptr_equal(f.d->rows, f.x);
     for (int i = 0; i < M; i++) y[i] = (float)i;
-    pith_distinct_rows_spread(f.d, y, M, 1);
+    pith__distinct_rows_spread(f.d, y, M, 1);
     for (int i = 0; i < M; i++) assert_true(y[i] == (float)i);
     drop(&f);
 }
@@ -92,17 +92,17 @@ static void test_bits_decide(void **state) {
     float x[M];
     for (int i = 0; i < M; i++) x[i] = i % 2 ? -0.0f : 0.0f;
     x[15] = x[14] = (float)strtod("nan", NULL);
-    assert_true(pith_distinct_rows_bytes(M, 1) <= sizeof memory);
-    const pith_distinct_rows *d = pith_distinct_rows_find(memory, x, M, 1);
+    assert_true(pith__distinct_rows_bytes(M, 1) <= sizeof memory);
+    const pith__distinct_rows *d = pith__distinct_rows_find(memory, x, M, 1);
     assert_int_equal(d->count, 3);
     assert_memory_equal(d->rows, ((const float[]){ 0.0f, -0.0f, x[14] }), 3 * sizeof(float));
 }
 
 static void test_few_and_many_are_not_looked_for(void **state) {
     (void)state;
-    assert_int_equal(pith_distinct_rows_bytes(2, 384), 0);
-    assert_int_equal(pith_distinct_rows_bytes(8192, 384), 0);
-    assert_int_equal(pith_distinct_rows_bytes(256, INT64_MAX), 0);
+    assert_int_equal(pith__distinct_rows_bytes(2, 384), 0);
+    assert_int_equal(pith__distinct_rows_bytes(8192, 384), 0);
+    assert_int_equal(pith__distinct_rows_bytes(256, INT64_MAX), 0);
 }
 
 int main(void) {

@@ -189,10 +189,12 @@ static void test_instruction_sets(void **state) {
     save_model(compiled);
     for (int run = 0; run < 2 * PITH_ISA_COUNT; run++) {
         int isa = run / 2;
-        if (!(pith_cpu_get()->supported >> isa & 1u)) continue;
-        run_under_isa(pith_isa_name((pith_isa)isa), path, run % 2 ? compiled : "all-MiniLM-L6-v2", again, CHILD_TEXTS);
+        if (!(pith__cpu_get()->supported >> isa & 1u)) continue;
+        run_under_isa(pith__isa_name((pith__isa)isa), path, run % 2 ? compiled : "all-MiniLM-L6-v2", again,
+                      CHILD_TEXTS);
         for (int i = 0; i < CHILD_TEXTS; i++) assert_memory_equal(again[i], all[few_index[i]], sizeof all[0]);
-        print_message("%s, %s: same bytes\n", pith_isa_name((pith_isa)isa), run % 2 ? "compiled" : "from its sources");
+        print_message("%s, %s: same bytes\n", pith__isa_name((pith__isa)isa),
+                      run % 2 ? "compiled" : "from its sources");
     }
     remove(path);
     remove(compiled);

@@ -25,7 +25,7 @@ static int open_directory(void **state) {
     put_prompts("{\"prompts\": {\"query\": \"d \", \"plain\": \"\"}}");
     if (pith_model_open(&model, DIR, NULL, &err)) fail_msg("%s", err.message);
     assert_int_equal(pith_embed_dim(model, NULL), WIDTH);
-    for (int i = 0; i < TEXTS; i++) texts[i] = pith_str_of(kinds[i % KINDS]);
+    for (int i = 0; i < TEXTS; i++) texts[i] = pith__str_of(kinds[i % KINDS]);
     for (int i = 0; i < KINDS; i++) embed(alone[i], model, &texts[i], 1, NULL);
     return 0;
 }

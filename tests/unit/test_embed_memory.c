@@ -45,11 +45,11 @@ static void write_file(const char *name, const void *data, size_t size) {
 
 static void copy_file(const char *name) {
     char path[600];
-    pith_file file;
+    pith__file file;
     snprintf(path, sizeof path, PITH_TEST_DATA "/hf/bert/%s", name);
-    assert_int_equal(pith_file_open(&file, path, false, NULL, NULL), PITH_OK);
+    assert_int_equal(pith__file_open(&file, path, false, NULL, NULL), PITH_OK);
     write_file(name, file.data, file.size);
-    pith_file_close(&file);
+    pith__file_close(&file);
 }
 
 static int make_directory(void **state) {

@@ -90,7 +90,7 @@ static bool check_model(const char *name) {
         fail_msg("%s: no dim", name);
     }
     assert_true(dim <= WIDTH_MAX);
-    for (int i = 0; i < TEXTS; i++) texts[i] = pith_str_of(words[i]);
+    for (int i = 0; i < TEXTS; i++) texts[i] = pith__str_of(words[i]);
     options.threads = 2;
     if (pith_embed(together[0], model, texts, TEXTS, &options, &err)) fail_msg("%s: %s", name, err.message);
     double worst = 0;
@@ -155,7 +155,7 @@ static void test_places(void **state) {
     (void)state;
     pith_error err = PITH_ERROR_INIT;
     pith_model *model = NULL;
-    pith_str text = pith_str_of("a b c");
+    pith_str text = pith__str_of("a b c");
     make_directory("bert-base-script17-sdpa");
     mkdir(DIRECTORY "/below", 0777);
     mkdir(DIRECTORY "/below/onnx", 0777);
@@ -174,8 +174,8 @@ static void test_places(void **state) {
         if (i) assert_memory_equal(alone[0], together[0], 32 * sizeof(float));
         pith_model_close(model);
     }
-    pith_file file;
-    assert_int_equal(pith_file_open(&file, DIRECTORY "/model.onnx", false, NULL, &err), PITH_OK);
+    pith__file file;
+    assert_int_equal(pith__file_open(&file, DIRECTORY "/model.onnx", false, NULL, &err), PITH_OK);
     assert_int_equal(pith_model_open_memory(&model, file.data, file.size, NULL, &err), PITH_OK);
     assert_int_equal(pith_model_input_count(model), 3);
     assert_string_equal(pith_model_input(model, 0).name, "input_ids");
@@ -184,7 +184,7 @@ static void test_places(void **state) {
     assert_null(pith_model_tokenizer(model));
     assert_int_equal(pith_embed(alone[0], model, &text, 1, NULL, &err), PITH_ERR_NOT_FOUND);
     pith_model_close(model);
-    pith_file_close(&file);
+    pith__file_close(&file);
 }
 
 /* What a session refuses, and that it works afterwards. */

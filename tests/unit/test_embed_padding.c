@@ -36,7 +36,7 @@ static void check_sections(const char *name) {
     };
     static float first[ROWS * WIDTH_MAX], vectors[ROWS * WIDTH_MAX];
     pith_str texts[ROWS];
-    for (int i = 0; i < ROWS; i++) texts[i] = pith_str_of(words[i]);
+    for (int i = 0; i < ROWS; i++) texts[i] = pith__str_of(words[i]);
     for (size_t s = 0; s < sizeof sections / sizeof *sections; s++) {
         pith_model *model = open_network(name, sections[s]);
         pith_embed_stats stats = { 0 };
@@ -64,7 +64,7 @@ static void fill(rows *r, const pith_model *model, int64_t pad, bool left) {
     memset(r, 0, sizeof *r);
     for (int i = 0; i < ROWS; i++) {
         pith_error err = PITH_ERROR_INIT;
-        if (pith_tokenize(&tokens, pith_model_tokenizer(model), pith_str_of(words[i]), NULL, NULL, &err))
+        if (pith_tokenize(&tokens, pith_model_tokenizer(model), pith__str_of(words[i]), NULL, NULL, &err))
             fail_msg("%s", err.message);
         r->count[i] = (int)tokens.count;
         r->first[i] = left ? LENGTH - r->count[i] : 0;

@@ -32,7 +32,7 @@ static void make_texts(pith_str *texts) {
             random = random * 1664525u + 1013904223u;
             sprintf(words[i] + strlen(words[i]), "w%u ", 5 + (random >> 16) % 90);
         }
-        texts[i] = pith_str_of(words[i]);
+        texts[i] = pith__str_of(words[i]);
     }
 }
 

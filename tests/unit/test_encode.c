@@ -86,25 +86,25 @@ static void check_head(bool sum, bool twice) {
     enum { TOKENS = 5, WIDTH = 37 };
     static float rows[TOKENS][WIDTH];
     pith_error err = PITH_ERROR_INIT;
-    const pith_head *head;
+    const pith__head *head;
     const void *at;
-    pith_arena arena;
-    pith_collected_piece piece = { NULL, 0 };
+    pith__arena arena;
+    pith__collected_piece piece = { NULL, 0 };
     counter c = { 0 };
     const pith_allocator allocator = { count_alloc, count_free, &c };
-    pith_collected collected = { &allocator, &piece, 1 };
-    const pith_sparse request = { .weights = &collected };
-    const pith_modules modules = { .sparse = { .sum = sum, .twice = twice } };
-    const pith_head_model facts = { .modules = &modules, .width = WIDTH, .isa = pith_cpu_get()->isa };
-    pith_arena_init(&arena, &pith_allocator_default);
+    pith__collected collected = { &allocator, &piece, 1 };
+    const pith__sparse request = { .weights = &collected };
+    const pith__modules modules = { .sparse = { .sum = sum, .twice = twice } };
+    const pith__head_model facts = { .modules = &modules, .width = WIDTH, .isa = pith__cpu_get()->isa };
+    pith__arena_init(&arena, &pith__allocator_default);
     for (int t = 0; t < TOKENS; t++)
         for (int i = 0; i < WIDTH; i++)
             rows[t][i] = (float)((t * 37 + i * 61) % 101 - 80) / 16; /* some columns only below 0 */
-    assert_int_equal(pith_head_find(&head, "sparse", &err), PITH_OK);
+    assert_int_equal(pith__head_find(&head, "sparse", &err), PITH_OK);
     assert_int_equal(head->open(&at, &facts, &request, &arena, &err), PITH_OK);
-    const pith_head_rows x = { .rows = rows[0], .count = TOKENS, .width = WIDTH, .scratch = &arena };
+    const pith__head_rows x = { .rows = rows[0], .count = TOKENS, .width = WIDTH, .scratch = &arena };
     for (int again = 0; again < 2; again++) assert_int_equal(head->emit(at, &x, &err), PITH_OK);
-    const pith_sparse_weight *got = piece.data, *end = got + piece.items;
+    const pith__sparse_weight *got = piece.data, *end = got + piece.items;
     assert_in_range(piece.items, 5, WIDTH - 5);
     for (int i = 0; i < WIDTH; i++) {
         double wanted = 0;
@@ -119,35 +119,35 @@ static void check_head(bool sum, bool twice) {
     }
     assert_true(got == end);
     assert_int_equal(c.live, 1); /* the result that was given first is gone */
-    pith_collected_free(&collected);
+    pith__collected_free(&collected);
     assert_int_equal(c.live, 0);
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
 }
 
 /* One number per token: the largest of each id counts, wherever it stands. */
 static void check_tokens_head(void) {
     static const float rows[] = { 0.5f, 0.25f, 0.75f, 2, 3, 1, -1, 0, 0.125f, 4, NAN };
     static const int32_t ids[] = { 9, 7, 9, 5, 7, 5, 8, 6, 9, 2, 4 }, skip[] = { 0, 2, 3 };
-    static const pith_sparse_weight wanted[] = { { 5, 2 }, { 7, 3 }, { 9, 0.75f } };
+    static const pith__sparse_weight wanted[] = { { 5, 2 }, { 7, 3 }, { 9, 0.75f } };
     enum { TOKENS = sizeof ids / sizeof *ids, WANTED = sizeof wanted / sizeof *wanted };
     pith_error err = PITH_ERROR_INIT;
-    const pith_head *head;
+    const pith__head *head;
     const void *at;
-    pith_arena arena;
-    pith_collected_piece piece = { NULL, 0 };
-    pith_collected collected = { &pith_allocator_default, &piece, 1 };
-    const pith_sparse request = { .skip = skip, .skip_count = 3, .weights = &collected };
-    const pith_modules modules = { .pooling = PITH_POOL_MEAN };
-    const pith_head_model facts = { .modules = &modules, .width = 1, .isa = pith_cpu_get()->isa };
-    const pith_head_rows x = { .rows = rows, .ids = ids, .count = TOKENS, .width = 1, .scratch = &arena };
-    pith_arena_init(&arena, &pith_allocator_default);
-    assert_int_equal(pith_head_find(&head, "sparse", &err), PITH_OK);
+    pith__arena arena;
+    pith__collected_piece piece = { NULL, 0 };
+    pith__collected collected = { &pith__allocator_default, &piece, 1 };
+    const pith__sparse request = { .skip = skip, .skip_count = 3, .weights = &collected };
+    const pith__modules modules = { .pooling = PITH_POOL_MEAN };
+    const pith__head_model facts = { .modules = &modules, .width = 1, .isa = pith__cpu_get()->isa };
+    const pith__head_rows x = { .rows = rows, .ids = ids, .count = TOKENS, .width = 1, .scratch = &arena };
+    pith__arena_init(&arena, &pith__allocator_default);
+    assert_int_equal(pith__head_find(&head, "sparse", &err), PITH_OK);
     assert_int_equal(head->open(&at, &facts, &request, &arena, &err), PITH_OK);
     assert_int_equal(head->emit(at, &x, &err), PITH_OK);
     assert_int_equal(piece.items, WANTED);
     assert_memory_equal(piece.data, wanted, sizeof wanted);
-    pith_collected_free(&collected);
-    pith_arena_free(&arena);
+    pith__collected_free(&collected);
+    pith__arena_free(&arena);
 }
 
 static void test_head(void **state) {
@@ -487,30 +487,31 @@ static void check_line_sparse(const pith_sparse_rows *rows, const double *wanted
 }
 
 /* A line of expected.jsonl. */
-static void check_line(const pith_model *model, pith_str line, size_t number, pith_arena *arena) {
+static void check_line(const pith_model *model, pith_str line, size_t number, pith__arena *arena) {
     static double weights[VOCABULARY], vectors[IDS_MAX * 64];
     int32_t indices[VOCABULARY], ids[IDS_MAX];
     size_t index_count = 0, value_count = 0, id_count = 0, vector_count = 0;
     pith_error err = PITH_ERROR_INIT;
     pith_str key, text = PITH_STR("");
-    pith_json j;
+    pith__json j;
     int role = PITH_ROLE_DOCUMENT;
     memset(weights, 0, sizeof weights);
-    pith_json_init(&j, line, "expected.jsonl", arena, &err);
-    for (pith_json_object(&j); pith_json_next_key(&j, &key);) {
-        if (pith_str_is(key, "text"))
-            text = pith_json_copy(&j, arena, pith_json_string(&j));
-        else if (pith_str_is(key, "role"))
-            role = pith_str_is(pith_json_string(&j), "query") ? PITH_ROLE_QUERY : PITH_ROLE_DOCUMENT;
-        else if (pith_str_is(key, "indices"))
-            for (pith_json_array(&j); pith_json_next_item(&j);) indices[index_count++] = (int32_t)pith_json_int(&j);
-        else if (pith_str_is(key, "values"))
-            for (pith_json_array(&j); pith_json_next_item(&j);) weights[indices[value_count++]] = pith_json_double(&j);
-        else if (pith_str_is(key, "ids"))
-            for (pith_json_array(&j); pith_json_next_item(&j);) ids[id_count++] = (int32_t)pith_json_int(&j);
+    pith__json_init(&j, line, "expected.jsonl", arena, &err);
+    for (pith__json_object(&j); pith__json_next_key(&j, &key);) {
+        if (pith__str_is(key, "text"))
+            text = pith__json_copy(&j, arena, pith__json_string(&j));
+        else if (pith__str_is(key, "role"))
+            role = pith__str_is(pith__json_string(&j), "query") ? PITH_ROLE_QUERY : PITH_ROLE_DOCUMENT;
+        else if (pith__str_is(key, "indices"))
+            for (pith__json_array(&j); pith__json_next_item(&j);) indices[index_count++] = (int32_t)pith__json_int(&j);
+        else if (pith__str_is(key, "values"))
+            for (pith__json_array(&j); pith__json_next_item(&j);)
+                weights[indices[value_count++]] = pith__json_double(&j);
+        else if (pith__str_is(key, "ids"))
+            for (pith__json_array(&j); pith__json_next_item(&j);) ids[id_count++] = (int32_t)pith__json_int(&j);
         else
-            for (pith_json_array(&j); pith_json_next_item(&j);)
-                for (pith_json_array(&j); pith_json_next_item(&j);) vectors[vector_count++] = pith_json_double(&j);
+            for (pith__json_array(&j); pith__json_next_item(&j);)
+                for (pith__json_array(&j); pith__json_next_item(&j);) vectors[vector_count++] = pith__json_double(&j);
     }
     if (j.failed) fail_msg("%s", err.message);
     pith_encoded *e = encode_all(model, &text, 1, id_count ? PITH_ENCODE_MULTI_VECTOR : PITH_ENCODE_SPARSE, role, NULL);
@@ -549,22 +550,22 @@ static void copy_directory(const char *from, const char *graph) {
 
 static void check_library(const char *name, const char *graph) {
     char path[700];
-    pith_arena arena;
-    pith_file file;
+    pith__arena arena;
+    pith__file file;
     size_t number = 0;
-    pith_arena_init(&arena, &pith_allocator_default);
+    pith__arena_init(&arena, &pith__allocator_default);
     snprintf(path, sizeof path, PITH_TEST_DATA "/encode/%s", name);
     if (graph) copy_directory(path, graph);
     pith_model *model = encode_open(graph ? COPY : path);
     snprintf(path, sizeof path, PITH_TEST_DATA "/encode/%s/expected.jsonl", name);
-    assert_int_equal(pith_file_open(&file, path, false, NULL, NULL), PITH_OK);
+    assert_int_equal(pith__file_open(&file, path, false, NULL, NULL), PITH_OK);
     const char *p = (const char *)file.data, *end = p + file.size;
     for (const char *stop; p < end && (stop = memchr(p, '\n', (size_t)(end - p))); p = stop + 1)
         check_line(model, (pith_str){ p, (size_t)(stop - p) }, number++, &arena);
     assert_true(number >= 7);
-    pith_file_close(&file);
+    pith__file_close(&file);
     pith_model_close(model);
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
 }
 
 static void test_libraries(void **state) {

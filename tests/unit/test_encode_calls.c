@@ -178,9 +178,9 @@ static void test_isa(void **state) {
     (void)state;
     static const char *const levels[] = { "scalar", "avx2", "avx512" };
     char self[] = "/proc/self/exe", path[] = PITH_BINARY_DIR "/encode-isa";
-    pith_file wanted, again;
+    pith__file wanted, again;
     assert_int_equal(save_all(path), 0);
-    assert_int_equal(pith_file_open(&wanted, path, true, NULL, NULL), PITH_OK);
+    assert_int_equal(pith__file_open(&wanted, path, true, NULL, NULL), PITH_OK);
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
         char *arguments[] = { self, path, NULL };
         pid_t child;
@@ -191,12 +191,12 @@ static void test_isa(void **state) {
         unsetenv("PITH_ISA");
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_int_equal(status, 0);
-        assert_int_equal(pith_file_open(&again, path, true, NULL, NULL), PITH_OK);
+        assert_int_equal(pith__file_open(&again, path, true, NULL, NULL), PITH_OK);
         assert_int_equal(again.size, wanted.size);
         assert_memory_equal(again.data, wanted.data, wanted.size);
-        pith_file_close(&again);
+        pith__file_close(&again);
     }
-    pith_file_close(&wanted);
+    pith__file_close(&wanted);
     remove(path);
 }
 
@@ -508,14 +508,14 @@ static void test_memory(void **state) {
 
 /* ---- files of late interaction ---- */
 
-static const pith_hf_late no_late = { .masked = false };
+static const pith__hf_late no_late = { .masked = false };
 
-static pith_status read_late(pith_hf_late *late, pith_arena *arena, const char *name, const char *file,
+static pith_status read_late(pith__hf_late *late, pith__arena *arena, const char *name, const char *file,
                              pith_error *err) {
     encode_directory(DIR, "encode/logits", BERT_WORDS);
     encode_put(DIR, name, file);
     *err = (pith_error)PITH_ERROR_INIT;
-    return pith_hf_late_read(late, &no_late, DIR, &pith_allocator_default, arena, err);
+    return pith__hf_late_read(late, &no_late, DIR, &pith__allocator_default, arena, err);
 }
 
 static void test_damaged(void **state) {
@@ -534,10 +534,10 @@ static void test_damaged(void **state) {
         for (int k = 0; keys[n][k]; k++)
             for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
                 char file[200];
-                pith_hf_late late;
-                pith_arena arena;
+                pith__hf_late late;
+                pith__arena arena;
                 pith_error err;
-                pith_arena_init(&arena, &pith_allocator_default);
+                pith__arena_init(&arena, &pith__allocator_default);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
                 snprintf(file, sizeof file, values[v], keys[n][k]);
@@ -545,9 +545,9 @@ static void test_damaged(void **state) {
                 pith_status status = read_late(&late, &arena, names[n], file, &err);
                 if (status != PITH_ERR_FORMAT || !strstr(err.message, names[n]))
                     fail_msg("'%s': status %d, '%s'", file, (int)status, err.message);
-                assert_int_equal(pith_hf_late_read(&late, &no_late, DIR, &pith_allocator_default, &arena, NULL),
+                assert_int_equal(pith__hf_late_read(&late, &no_late, DIR, &pith__allocator_default, &arena, NULL),
                                  PITH_ERR_FORMAT);
-                pith_arena_free(&arena);
+                pith__arena_free(&arena);
             }
     /* The graph of such a directory can be opened, and says why it does not take texts. */
     encode_put(DIR, "artifact.metadata", "{\"query_maxlen\": -1}");
@@ -561,10 +561,10 @@ static void test_damaged(void **state) {
 static void test_late_files(void **state) {
     (void)state;
     enum { WORDS = 200000 };
-    pith_hf_late late;
-    pith_arena arena;
+    pith__hf_late late;
+    pith__arena arena;
     pith_error err;
-    pith_arena_init(&arena, &pith_allocator_default);
+    pith__arena_init(&arena, &pith__allocator_default);
     assert_int_equal(read_late(&late, &arena, "artifact.metadata", NULL, &err), PITH_OK);
     assert_int_equal(late.markers[0].size + late.markers[1].size + late.skipped_count, 0);
     assert_false(late.expands);
@@ -578,8 +578,8 @@ static void test_late_files(void **state) {
                                "{\"doc_token_id\": null, \"doc_maxlen\": 99999999999, \"mask_punctuation\": null}",
                                &err),
                      PITH_OK);
-    assert_true(pith_str_is(late.markers[PITH_ROLE_QUERY], "[unused0]"));
-    assert_true(pith_str_is(late.markers[PITH_ROLE_DOCUMENT], "[unused1]"));
+    assert_true(pith__str_is(late.markers[PITH_ROLE_QUERY], "[unused0]"));
+    assert_true(pith__str_is(late.markers[PITH_ROLE_DOCUMENT], "[unused1]"));
     assert_int_equal(late.lengths[PITH_ROLE_QUERY], 32);
     assert_int_equal(late.lengths[PITH_ROLE_DOCUMENT], 0);
     assert_int_equal(late.skipped_count, 32);
@@ -588,17 +588,17 @@ static void test_late_files(void **state) {
                                "{\"query_prefix\": \"\", \"skiplist_words\": null}", &err),
                      PITH_OK);
     assert_int_equal(late.markers[PITH_ROLE_QUERY].size, 0);
-    assert_true(pith_str_is(late.markers[PITH_ROLE_DOCUMENT], "[D] "));
+    assert_true(pith__str_is(late.markers[PITH_ROLE_DOCUMENT], "[D] "));
     assert_int_equal(late.lengths[PITH_ROLE_QUERY], 32);
     assert_int_equal(late.lengths[PITH_ROLE_DOCUMENT], 180);
     assert_int_equal(late.skipped_count, 32);
     assert_true(late.expands && !late.attends);
     /* Both files: that of PyLate counts. */
     encode_put(DIR, "artifact.metadata", "{\"query_maxlen\": 5}");
-    assert_int_equal(pith_hf_late_read(&late, &no_late, DIR, &pith_allocator_default, &arena, &err), PITH_OK);
+    assert_int_equal(pith__hf_late_read(&late, &no_late, DIR, &pith__allocator_default, &arena, &err), PITH_OK);
     assert_int_equal(late.lengths[PITH_ROLE_QUERY], 32);
     encode_put(DIR, "config_sentence_transformers.json", "{\"prompts\": {}}");
-    assert_int_equal(pith_hf_late_read(&late, &no_late, DIR, &pith_allocator_default, &arena, &err), PITH_OK);
+    assert_int_equal(pith__hf_late_read(&late, &no_late, DIR, &pith__allocator_default, &arena, &err), PITH_OK);
     assert_int_equal(late.lengths[PITH_ROLE_QUERY], 5);
 
     char *list = malloc(WORDS * 8 + 100), *p = list;
@@ -608,7 +608,7 @@ static void test_late_files(void **state) {
     assert_int_equal(read_late(&late, &arena, "config_sentence_transformers.json", list, &err), PITH_OK);
     assert_int_equal(late.skipped_count, WORDS);
     free(list);
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
 }
 
 int main(int argc, char **argv) {

@@ -6,34 +6,34 @@
 
 #include "models/encode/feed.h"
 
-static pith_arena arena;
+static pith__arena arena;
 static pith_error err;
 
 static int setup(void **state) {
     (void)state;
-    pith_arena_init(&arena, NULL);
+    pith__arena_init(&arena, NULL);
     return 0;
 }
 
 static int teardown(void **state) {
     (void)state;
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     return 0;
 }
 
 static const int32_t long_ids[] = { 7, 8, 9 }, long_types[] = { 0, 1, 1 }, short_ids[] = { 5, 6 };
 static const int32_t short_types[] = { 1, 0 };
-static const pith_row long_row = { long_ids, long_types, 3, 0 }, short_row = { short_ids, short_types, 2, 0 };
+static const pith__row long_row = { long_ids, long_types, 3, 0 }, short_row = { short_ids, short_types, 2, 0 };
 
 /* A graph with one more input than input_ids, which is [N, dims]. */
-static pith_graph *graph_with(const char *name, int dtype, const char *ids_dims) {
-    pith_graph *graph = graph_new(&arena, NULL, &err);
-    pith_value *ids = graph_input(graph, "input_ids"), *other = graph_input(graph, name);
+static pith__graph *graph_with(const char *name, int dtype, const char *ids_dims) {
+    pith__graph *graph = graph_new(&arena, NULL, &err);
+    pith__value *ids = graph_input(graph, "input_ids"), *other = graph_input(graph, name);
     ids->type.dtype = PITH_I64;
     for (ids->type.rank = 0; ids_dims[ids->type.rank]; ids->type.rank++) {
         char c = ids_dims[ids->type.rank];
         ids->type.dims[ids->type.rank] =
-            c == 'S' ? pith_dim_symbol(graph->dims, PITH_STR("sequence")) : (pith_dim)(c - '0');
+            c == 'S' ? pith__dim_symbol(graph->dims, PITH_STR("sequence")) : (pith__dim)(c - '0');
     }
     other->type.dtype = dtype;
     return graph;
@@ -82,32 +82,32 @@ static void every_role(void **state) {
     static const int dtypes[] = { PITH_I64, PITH_I32, PITH_F32, PITH_BOOL, PITH_UNDEFINED };
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
         for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
-            const pith_row *both[] = { &long_row, &short_row }, *one[] = { &short_row };
+            const pith__row *both[] = { &long_row, &short_row }, *one[] = { &short_row };
             int made = dtypes[d] == PITH_UNDEFINED ? PITH_I64 : dtypes[d];
             bool typed = strstr(roles[i].name, "type") || strstr(roles[i].name, "segment");
             pith_tensor inputs[2];
-            pith_feed feed;
-            const pith_graph *graph = graph_with(roles[i].name, dtypes[d], "S");
-            assert_int_equal(pith_feed_init(&feed, graph, true, 4, &arena, &err), PITH_OK);
+            pith__feed feed;
+            const pith__graph *graph = graph_with(roles[i].name, dtypes[d], "S");
+            assert_int_equal(pith__feed_init(&feed, graph, true, 4, &arena, &err), PITH_OK);
             assert_int_equal(feed.typed, typed);
             assert_int_equal(feed.fixed_length, 0);
-            assert_int_equal(pith_feed_fill(inputs, &feed, both, 2, &arena, &err), PITH_OK);
+            assert_int_equal(pith__feed_fill(inputs, &feed, both, 2, &arena, &err), PITH_OK);
             check_tensor(&inputs[0], PITH_I64, 1, 5, roles[0].packed);
             check_tensor(&inputs[1], made, 1, roles[i].packed_count, roles[i].packed);
             if (roles[i].packed_count != 5) continue; /* offsets are of packed texts only */
 
             graph = graph_with(roles[i].name, dtypes[d], "1S");
-            assert_int_equal(pith_feed_init(&feed, graph, false, 4, &arena, &err), PITH_OK);
+            assert_int_equal(pith__feed_init(&feed, graph, false, 4, &arena, &err), PITH_OK);
             assert_int_equal(feed.fixed_length, 0);
-            assert_int_equal(pith_feed_fill(inputs, &feed, one, 1, &arena, &err), PITH_OK);
+            assert_int_equal(pith__feed_fill(inputs, &feed, one, 1, &arena, &err), PITH_OK);
             check_tensor(&inputs[0], PITH_I64, 2, 2, roles[0].alone);
             check_tensor(&inputs[1], made, 2, 2, roles[i].alone);
 
             graph = graph_with(roles[i].name, dtypes[d], "15");
-            assert_int_equal(pith_feed_init(&feed, graph, false, 4, &arena, &err), PITH_OK);
+            assert_int_equal(pith__feed_init(&feed, graph, false, 4, &arena, &err), PITH_OK);
             assert_int_equal(feed.typed, typed);
             assert_int_equal(feed.fixed_length, 5);
-            assert_int_equal(pith_feed_fill(inputs, &feed, one, 1, &arena, &err), PITH_OK);
+            assert_int_equal(pith__feed_fill(inputs, &feed, one, 1, &arena, &err), PITH_OK);
             check_tensor(&inputs[0], PITH_I64, 2, 5, roles[0].padded);
             check_tensor(&inputs[1], made, 2, 5, roles[i].padded);
         }
@@ -122,9 +122,9 @@ static void fixed_lengths(void **state) {
         int64_t length;
     } cases[] = { { "15", false, 5 }, { "15", true, 0 }, { "5", false, 0 }, { "S5", false, 5 }, { "153", false, 0 } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        pith_feed feed;
-        const pith_graph *graph = graph_with("attention_mask", PITH_I64, cases[i].dims);
-        assert_int_equal(pith_feed_init(&feed, graph, cases[i].ragged, 0, &arena, &err), PITH_OK);
+        pith__feed feed;
+        const pith__graph *graph = graph_with("attention_mask", PITH_I64, cases[i].dims);
+        assert_int_equal(pith__feed_init(&feed, graph, cases[i].ragged, 0, &arena, &err), PITH_OK);
         assert_int_equal(feed.fixed_length, cases[i].length);
         assert_int_equal(feed.typed, 0);
     }
@@ -132,30 +132,30 @@ static void fixed_lengths(void **state) {
 
 static void refused(void **state) {
     (void)state;
-    pith_feed feed;
+    pith__feed feed;
     pith_tensor inputs[2];
-    const pith_row *one[] = { &short_row };
-    const pith_graph *graph = graph_with("pixel_values", PITH_F32, "S");
-    assert_int_equal(pith_feed_init(&feed, graph, true, 0, &arena, &err), PITH_ERR_UNSUPPORTED);
+    const pith__row *one[] = { &short_row };
+    const pith__graph *graph = graph_with("pixel_values", PITH_F32, "S");
+    assert_int_equal(pith__feed_init(&feed, graph, true, 0, &arena, &err), PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "'pixel_values'"));
     graph = graph_with("attention_mask", PITH_F64, "S");
-    assert_int_equal(pith_feed_init(&feed, graph, true, 0, &arena, &err), PITH_OK);
-    assert_int_equal(pith_feed_fill(inputs, &feed, one, 1, &arena, &err), PITH_ERR_UNSUPPORTED);
+    assert_int_equal(pith__feed_init(&feed, graph, true, 0, &arena, &err), PITH_OK);
+    assert_int_equal(pith__feed_fill(inputs, &feed, one, 1, &arena, &err), PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "'attention_mask' has dtype float64"));
-    pith_graph *without = graph_new(&arena, NULL, &err);
+    pith__graph *without = graph_new(&arena, NULL, &err);
     graph_input(without, "attention_mask");
-    assert_int_equal(pith_feed_init(&feed, without, true, 0, &arena, &err), PITH_ERR_UNSUPPORTED);
+    assert_int_equal(pith__feed_init(&feed, without, true, 0, &arena, &err), PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "no input 'input_ids'"));
     /* More tokens than can be counted. */
-    const pith_row many = { short_ids, short_types, INT32_MAX, 0 };
-    const pith_row *huge[] = { &many };
+    const pith__row many = { short_ids, short_types, INT32_MAX, 0 };
+    const pith__row *huge[] = { &many };
     graph = graph_with("attention_mask", PITH_I64, "S");
-    pith_arena small;
-    pith_arena_init(&small, NULL);
+    pith__arena small;
+    pith__arena_init(&small, NULL);
     small.limit = 1 << 20;
-    assert_int_equal(pith_feed_init(&feed, graph, true, 0, &arena, &err), PITH_OK);
-    assert_int_equal(pith_feed_fill(inputs, &feed, huge, 1, &small, &err), PITH_ERR_MEMORY);
-    pith_arena_free(&small);
+    assert_int_equal(pith__feed_init(&feed, graph, true, 0, &arena, &err), PITH_OK);
+    assert_int_equal(pith__feed_fill(inputs, &feed, huge, 1, &small, &err), PITH_ERR_MEMORY);
+    pith__arena_free(&small);
 }
 
 int main(void) {

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "base/os/file.h"
 #include "base/checksum.h"
+#include "base/os/file.h"
 #include "pith/pith.h"
 
 #if defined(__SSE2__)
@@ -64,7 +64,7 @@ static void make_texts(void) {
 }
 
 static uint64_t hash_ids(uint64_t seed, const pith_tokens *tokens) {
-    return pith_hash_of(tokens->ids, tokens->count * sizeof *tokens->ids) ^ seed * 31;
+    return pith__hash_of(tokens->ids, tokens->count * sizeof *tokens->ids) ^ seed * 31;
 }
 
 static uint64_t tokenize_all(const pith_tokenizer *t, int mode) {
@@ -78,7 +78,7 @@ static uint64_t tokenize_all(const pith_tokenizer *t, int mode) {
         size_t size;
         assert_int_equal(pith_detokenize(&text, &size, t, tokens.ids, tokens.count, 1, &err), PITH_OK);
         check_mode(mode);
-        hash = pith_hash_of(text, size) ^ hash * 31;
+        hash = pith__hash_of(text, size) ^ hash * 31;
         pith_text_free(t, text);
     }
     for (int threads = 1; threads <= 2; threads++) {
@@ -139,7 +139,7 @@ static void test_model(void **state) {
         check_mode(mode);
         pith_session_destroy(session);
         pith_model_close(model);
-        uint64_t hash = pith_hash_of(described, described_size);
+        uint64_t hash = pith__hash_of(described, described_size);
         if (!expected) expected = hash;
         if (hash != expected) fail_msg("mode %d: another description", mode);
     }

@@ -10,19 +10,19 @@
 #include <cmocka.h>
 
 #include "engine/exec/executor.h"
-#include "formats/onnx/onnx.h"
 #include "engine/opt/pass.h"
 #include "engine/ragged/ragged.h"
+#include "formats/onnx/onnx.h"
 #include "families.h"
 
 /* One network at one level: its graph, the ragged one if there is one, and an executor of each. */
 typedef struct net {
-    pith_arena arena;
-    pith_files files;
-    pith_report report;
-    pith_graph *graph, *ragged;
+    pith__arena arena;
+    pith__files files;
+    pith__report report;
+    pith__graph *graph, *ragged;
     pith_str reason;
-    pith_executor *padded_run, *ragged_run;
+    pith__executor *padded_run, *ragged_run;
     char dir[512];
 } net;
 
@@ -30,13 +30,13 @@ static void must(pith_status status, const pith_error *err, const char *what) {
     if (status) fail_msg("%s: %s", what, err->message);
 }
 
-static pith_executor *executor_of(net *n, const pith_graph *graph) {
-    static const pith_executor_options options = { .allocator = &pith_allocator_default };
+static pith__executor *executor_of(net *n, const pith__graph *graph) {
+    static const pith__executor_options options = { .allocator = &pith__allocator_default };
     pith_error err = PITH_ERROR_INIT;
-    pith_plan *plan;
-    pith_executor *executor;
-    must(pith_plan_build(&plan, graph, NULL, &n->arena, &err), &err, n->dir);
-    must(pith_executor_create(&executor, plan, &options, &err), &err, n->dir);
+    pith__plan *plan;
+    pith__executor *executor;
+    must(pith__plan_build(&plan, graph, NULL, &n->arena, &err), &err, n->dir);
+    must(pith__executor_create(&executor, plan, &options, &err), &err, n->dir);
     return executor;
 }
 
@@ -47,21 +47,21 @@ static net *open_net(const char *name, int output, int level) {
     char path[600];
     snprintf(n->dir, sizeof n->dir, "%s/%s%s", PITH_TEST_DATA, strchr(name, '/') ? "" : "models/", name);
     snprintf(path, sizeof path, "%s/model.onnx", n->dir);
-    pith_arena_init(&n->arena, &pith_allocator_default);
+    pith__arena_init(&n->arena, &pith__allocator_default);
     n->files.arena = &n->arena;
     n->report.arena = &n->arena;
-    must(pith_files_open(&bytes, &n->files, path, &err), &err, path);
-    must(pith_onnx_read(&n->graph, bytes, n->dir, &n->files, &n->arena, NULL, &err), &err, path);
-    must(pith_ops_bind(n->graph, &err), &err, path);
-    must(pith_ops_infer(n->graph, false, &err), &err, path);
-    pith_opt o = {
-        .graph = n->graph, .level = level, .allocator = &pith_allocator_default, .report = &n->report, .err = &err
+    must(pith__files_open(&bytes, &n->files, path, &err), &err, path);
+    must(pith__onnx_read(&n->graph, bytes, n->dir, &n->files, &n->arena, NULL, &err), &err, path);
+    must(pith__ops_bind(n->graph, &err), &err, path);
+    must(pith__ops_infer(n->graph, false, &err), &err, path);
+    pith__opt o = {
+        .graph = n->graph, .level = level, .allocator = &pith__allocator_default, .report = &n->report, .err = &err
     };
-    if (level) must(pith_opt_run(&o, NULL), &err, path);
-    must(pith_graph_check(n->graph, &err), &err, path);
+    if (level) must(pith__opt_run(&o, NULL), &err, path);
+    must(pith__graph_check(n->graph, &err), &err, path);
     if (level == 3)
-        must(pith_ragged_make(&n->ragged, &n->reason, output < 0 ? NULL : &output, 1, &o, o.graph->arena), &err, path);
-    if (n->ragged) must(pith_graph_check(n->ragged, &err), &err, path);
+        must(pith__ragged_make(&n->ragged, &n->reason, output < 0 ? NULL : &output, 1, &o, o.graph->arena), &err, path);
+    if (n->ragged) must(pith__graph_check(n->ragged, &err), &err, path);
     n->padded_run = executor_of(n, n->graph);
     if (n->ragged) n->ragged_run = executor_of(n, n->ragged);
     return n;
@@ -75,29 +75,29 @@ static void optimise_within(const char *name, size_t parts) {
     char path[600];
     snprintf(path, sizeof path, "%s/models/%s/model.onnx", PITH_TEST_DATA, name);
     for (size_t i = 0; i <= parts; i++) {
-        pith_arena arena, made;
-        pith_graph *graph, *ragged;
+        pith__arena arena, made;
+        pith__graph *graph, *ragged;
         pith_str bytes, reason;
-        pith_arena_init(&arena, &pith_allocator_default);
-        pith_arena_init(&made, &pith_allocator_default);
-        pith_files files = { .arena = &arena };
-        must(pith_files_open(&bytes, &files, path, &err), &err, path);
-        must(pith_onnx_read(&graph, bytes, PITH_TEST_DATA, &files, &arena, NULL, &err), &err, path);
-        must(pith_ops_bind(graph, &err), &err, path);
-        must(pith_ops_infer(graph, false, &err), &err, path);
+        pith__arena_init(&arena, &pith__allocator_default);
+        pith__arena_init(&made, &pith__allocator_default);
+        pith__files files = { .arena = &arena };
+        must(pith__files_open(&bytes, &files, path, &err), &err, path);
+        must(pith__onnx_read(&graph, bytes, PITH_TEST_DATA, &files, &arena, NULL, &err), &err, path);
+        must(pith__ops_bind(graph, &err), &err, path);
+        must(pith__ops_infer(graph, false, &err), &err, path);
         graph->arena = &made;
         made.limit = i ? used * i / (parts + 1) : 0;
-        pith_opt o = { .graph = graph, .level = 3, .allocator = &pith_allocator_default, .err = &err };
-        pith_status status = pith_opt_run(&o, NULL);
-        if (!status) status = pith_ragged_make(&ragged, &reason, NULL, 0, &o, o.graph->arena);
+        pith__opt o = { .graph = graph, .level = 3, .allocator = &pith__allocator_default, .err = &err };
+        pith_status status = pith__opt_run(&o, NULL);
+        if (!status) status = pith__ragged_make(&ragged, &reason, NULL, 0, &o, o.graph->arena);
         if (status && (!i || status != PITH_ERR_MEMORY)) fail_msg("%s: part %zu: status %d", name, i, status);
         if (!i) used = made.total;
         refused += status != PITH_OK;
         made.limit = 0;
-        if (!status) must(pith_graph_check(graph, &err), &err, path);
-        pith_files_close(&files);
-        pith_arena_free(&made);
-        pith_arena_free(&arena);
+        if (!status) must(pith__graph_check(graph, &err), &err, path);
+        pith__files_close(&files);
+        pith__arena_free(&made);
+        pith__arena_free(&arena);
     }
     assert_true(refused > parts / 4);
 }
@@ -112,10 +112,10 @@ static void test_memory_runs_out(void **state) {
 }
 
 static void close_net(net *n) {
-    pith_executor_destroy(n->padded_run);
-    if (n->ragged_run) pith_executor_destroy(n->ragged_run);
-    pith_files_close(&n->files);
-    pith_arena_free(&n->arena);
+    pith__executor_destroy(n->padded_run);
+    if (n->ragged_run) pith__executor_destroy(n->ragged_run);
+    pith__files_close(&n->files);
+    pith__arena_free(&n->arena);
     free(n);
 }
 
@@ -164,18 +164,18 @@ static const struct network {
 };
 enum { NETWORKS = sizeof networks / sizeof networks[0] };
 
-static const char *fused_steps(const pith_graph *graph, char *text, size_t size) {
+static const char *fused_steps(const pith__graph *graph, char *text, size_t size) {
     size_t used = 0;
     text[0] = 0;
-    for (const pith_node *n = graph->first; n; n = n->next) {
-        if (!pith_str_is(n->domain, "pith") || used >= size) continue;
+    for (const pith__node *n = graph->first; n; n = n->next) {
+        if (!pith__str_is(n->domain, "pith") || used >= size) continue;
         used +=
             (size_t)snprintf(text + used, size - used, "%s" PITH_STR_FMT, used ? " " : "", PITH_STR_ARG(n->op_type));
     }
     return text;
 }
 
-static void check_steps(const pith_graph *graph, const char *wanted) {
+static void check_steps(const pith__graph *graph, const char *wanted) {
     char text[1024];
     assert_string_equal(fused_steps(graph, text, sizeof text), wanted + strspn(wanted, " "));
 }
@@ -183,7 +183,7 @@ static void check_steps(const pith_graph *graph, const char *wanted) {
 /* Everything else that looked like a fusion was one. */
 static void check_missed(const net *n, const char *missed) {
     for (size_t line = 0; line < n->report.count; line++) {
-        const struct pith_report_line *l = &n->report.lines[line];
+        const struct pith__report_line *l = &n->report.lines[line];
         if (!l->done && (!missed || !strstr(missed, l->what)))
             fail_msg("%s: " PITH_STR_FMT, n->dir, PITH_STR_ARG(l->text));
     }
@@ -225,8 +225,8 @@ static pith_tensor read_tensor(net *n, const char *kind, int set, size_t index) 
     pith_error err = PITH_ERROR_INIT;
     char path[600];
     snprintf(path, sizeof path, "%s/test_data_set_%d/%s_%zu.pb", n->dir, set, kind, index);
-    must(pith_files_open(&bytes, &n->files, path, &err), &err, path);
-    must(pith_onnx_read_tensor(&t, NULL, bytes, PITH_F32, &n->arena, &err), &err, path);
+    must(pith__files_open(&bytes, &n->files, path, &err), &err, path);
+    must(pith__onnx_read_tensor(&t, NULL, bytes, PITH_F32, &n->arena, &err), &err, path);
     return t;
 }
 
@@ -238,12 +238,12 @@ static void check_outputs(net *n, int level) {
     for (int set = 0; set < 3; set++) {
         pith_tensor in[4], out[4];
         for (size_t i = 0; i < n->graph->input_count; i++) in[i] = read_tensor(n, "input", set, i);
-        must(pith_executor_run(n->padded_run, out, in, 2, NULL, &err), &err, n->dir);
+        must(pith__executor_run(n->padded_run, out, in, 2, NULL, &err), &err, n->dir);
         for (size_t i = 0; i < n->graph->output_count; i++) {
             pith_tensor want = read_tensor(n, "output", set, i);
             assert_int_equal(out[i].rank, want.rank);
             assert_memory_equal(out[i].dims, want.dims, (size_t)want.rank * sizeof want.dims[0]);
-            for (int64_t k = 0; k < pith_tensor_count(&want); k++) {
+            for (int64_t k = 0; k < pith__tensor_count(&want); k++) {
                 float a = ((const float *)out[i].data)[k], b = ((const float *)want.data)[k];
                 float tolerance = is_half(n) ? 1e-2f : 1e-5f;
                 if (!(fabsf(a - b) <= tolerance + (is_half(n) ? 0.02f : 1e-4f) * fabsf(b))) {
@@ -291,7 +291,7 @@ static void take(result *r, size_t output, const float *from, size_t count) {
     r->count[output] = count;
 }
 
-static bool is_named(const pith_value *v, const char *name) { return pith_str_is(v->name, name); }
+static bool is_named(const pith__value *v, const char *name) { return pith__str_is(v->name, name); }
 
 static void run_ragged(net *n, const chunk *c, int threads, result *results) {
     static int64_t ids[TEXTS * LONGEST], types[TEXTS * LONGEST], positions[TEXTS * LONGEST], offsets[TEXTS + 1];
@@ -308,7 +308,7 @@ static void run_ragged(net *n, const chunk *c, int threads, result *results) {
     offsets[c->count] = tokens;
     pith_tensor in[5], out[2];
     for (size_t i = 0; i < n->ragged->input_count; i++) {
-        const pith_value *v = n->ragged->inputs[i];
+        const pith__value *v = n->ragged->inputs[i];
         bool is_offsets = is_named(v, "pith.offsets");
         in[i] = (pith_tensor){ .dtype = PITH_I64, .rank = 1, .dims = { is_offsets ? c->count + 1 : tokens } };
         in[i].data = is_offsets                      ? offsets
@@ -317,9 +317,9 @@ static void run_ragged(net *n, const chunk *c, int threads, result *results) {
                                                      : types;
         in[i].bytes = (size_t)in[i].dims[0] * sizeof(int64_t);
     }
-    must(pith_executor_run(n->ragged_run, out, in, threads, NULL, &err), &err, n->dir);
+    must(pith__executor_run(n->ragged_run, out, in, threads, NULL, &err), &err, n->dir);
     for (size_t o = 0; o < n->ragged->output_count; o++) {
-        int64_t rows = out[o].dims[0], width = rows ? pith_tensor_count(&out[o]) / rows : 0;
+        int64_t rows = out[o].dims[0], width = rows ? pith__tensor_count(&out[o]) / rows : 0;
         assert_true(rows == tokens || rows == c->count);
         bool by_token = n->graph->outputs[o]->type.rank == 3;
         for (int i = 0; i < c->count; i++) {
@@ -347,12 +347,12 @@ static void run_padded(net *n, const chunk *c, bool left, int extra, int64_t pad
     }
     pith_tensor in[4], out[4];
     for (size_t i = 0; i < n->graph->input_count; i++) {
-        const pith_value *v = n->graph->inputs[i];
+        const pith__value *v = n->graph->inputs[i];
         in[i] = (pith_tensor){ .dtype = PITH_I64, .rank = 2, .dims = { c->count, width } };
         in[i].data = is_named(v, "input_ids") ? ids : is_named(v, "attention_mask") ? mask : types;
         in[i].bytes = (size_t)(c->count * width) * sizeof(int64_t);
     }
-    must(pith_executor_run(n->padded_run, out, in, 2, NULL, &err), &err, n->dir);
+    must(pith__executor_run(n->padded_run, out, in, 2, NULL, &err), &err, n->dir);
     for (size_t o = 0; o < n->ragged->output_count; o++) {
         int64_t hidden = out[o].dims[out[o].rank - 1];
         for (int i = 0; i < c->count; i++) {
@@ -473,18 +473,18 @@ static uint64_t hash_all(void) {
 
 static void test_same_bits_on_every_isa(void **state) {
     const char *self = *state;
-    const pith_cpu *cpu = pith_cpu_get();
+    const pith__cpu *cpu = pith__cpu_get();
     uint64_t want = hash_all();
     for (int isa = 0; isa <= (int)cpu->isa; isa++) {
         char command[700];
         unsigned long long got = 0;
         if (!(cpu->supported >> isa & 1)) continue;
-        snprintf(command, sizeof command, "PITH_ISA=%s '%s' hash", pith_isa_name((pith_isa)isa), self);
+        snprintf(command, sizeof command, "PITH_ISA=%s '%s' hash", pith__isa_name((pith__isa)isa), self);
         FILE *pipe = popen(command, "r");
         assert_non_null(pipe);
         assert_int_equal(fscanf(pipe, "%llx", &got), 1);
         assert_int_equal(pclose(pipe), 0);
-        print_message("%s: %llx\n", pith_isa_name((pith_isa)isa), got);
+        print_message("%s: %llx\n", pith__isa_name((pith__isa)isa), got);
         assert_true(got == want);
     }
 }

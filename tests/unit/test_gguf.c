@@ -75,46 +75,46 @@ static void test_lone(void **state) {
 /* Every type: the numbers of the package gguf. */
 static void test_kinds(void **state) {
     (void)state;
-    pith_arena arena;
-    pith_weights ours, wanted;
+    pith__arena arena;
+    pith__weights ours, wanted;
     const char *file;
     pith_error err = PITH_ERROR_INIT;
-    pith_arena_init(&arena, &pith_allocator_default);
-    pith_files files = { .arena = &arena };
-    assert_int_equal(pith_weights_init(&ours, &arena, &err), PITH_OK);
-    assert_int_equal(pith_weights_init(&wanted, &arena, &err), PITH_OK);
-    assert_int_equal(pith_weights_read(&ours, &file, FOLDER, "kinds.gguf", &files, &err), PITH_OK);
-    assert_int_equal(pith_weights_read(&wanted, &file, FOLDER, "kinds.safetensors", &files, &err), PITH_OK);
+    pith__arena_init(&arena, &pith__allocator_default);
+    pith__files files = { .arena = &arena };
+    assert_int_equal(pith__weights_init(&ours, &arena, &err), PITH_OK);
+    assert_int_equal(pith__weights_init(&wanted, &arena, &err), PITH_OK);
+    assert_int_equal(pith__weights_read(&ours, &file, FOLDER, "kinds.gguf", &files, &err), PITH_OK);
+    assert_int_equal(pith__weights_read(&wanted, &file, FOLDER, "kinds.safetensors", &files, &err), PITH_OK);
     assert_int_equal(ours.count, 12);
     for (size_t i = 0; i < ours.count; i++) {
-        const pith_tensor *a = &ours.items[i], *b = pith_weights_find(&wanted, ours.keys[i]);
+        const pith_tensor *a = &ours.items[i], *b = pith__weights_find(&wanted, ours.keys[i]);
         assert_non_null(b);
         assert_int_equal(a->bytes, b->bytes);
         if (memcmp(a->data, b->data, a->bytes)) fail_msg("%.*s", (int)ours.keys[i].size, ours.keys[i].data);
     }
-    pith_files_close(&files);
-    pith_arena_free(&arena);
+    pith__files_close(&files);
+    pith__arena_free(&arena);
 }
 
 /* ---- files with faults ---- */
 
 /* The bytes lie at the end of their own memory, so that reading beyond them shows under the address sanitizer. */
 static pith_status read_bytes(const char *bytes, size_t size, const pith_allocator *allocator, pith_error *err) {
-    pith_arena arena;
-    pith_weights weights;
+    pith__arena arena;
+    pith__weights weights;
     char *copy = malloc(size ? size : 1);
     assert_non_null(copy);
     memcpy(copy, bytes, size);
-    pith_arena_init(&arena, allocator);
-    pith_status status = pith_weights_init(&weights, &arena, err);
-    if (!status) status = pith_gguf_read(&weights, (pith_str){ copy, size }, "x.gguf", err);
+    pith__arena_init(&arena, allocator);
+    pith_status status = pith__weights_init(&weights, &arena, err);
+    if (!status) status = pith__gguf_read(&weights, (pith_str){ copy, size }, "x.gguf", err);
     if (!status)
         for (size_t i = 0; i < weights.count; i++) { /* all of it is there */
             const pith_tensor *t = &weights.items[i];
             volatile char last = t->bytes ? ((const char *)t->data)[t->bytes - 1] : 0;
             (void)last;
         }
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     free(copy);
     return status;
 }
@@ -177,7 +177,7 @@ static char *find(char *bytes, const char *text) {
 
 static void refused(const char *bytes, pith_status status, const char *says) {
     pith_error err = PITH_ERROR_INIT;
-    assert_int_equal(read_bytes(bytes, whole.size, &pith_allocator_default, &err), status);
+    assert_int_equal(read_bytes(bytes, whole.size, &pith__allocator_default, &err), status);
     if (!strstr(err.message, says)) fail_msg("'%s' does not say '%s'", err.message, says);
 }
 

@@ -53,15 +53,15 @@ static double value_of(unsigned pattern, const format *f) {
 }
 
 static float decode(unsigned pattern, const format *f) {
-    if (f->dtype == PITH_F16) return pith_f32_of_f16((uint16_t)pattern);
-    if (f->dtype == PITH_BF16) return pith_f32_of_bf16((uint16_t)pattern);
-    return pith_f32_of_f8((uint8_t)pattern, f->dtype);
+    if (f->dtype == PITH_F16) return pith__f32_of_f16((uint16_t)pattern);
+    if (f->dtype == PITH_BF16) return pith__f32_of_bf16((uint16_t)pattern);
+    return pith__f32_of_f8((uint8_t)pattern, f->dtype);
 }
 
 static unsigned encode(float x, const format *f, bool saturate) {
-    if (f->dtype == PITH_F16) return pith_f16_of_f32(x);
-    if (f->dtype == PITH_BF16) return pith_bf16_of_f32(x);
-    return pith_f8_of_f32(x, f->dtype, saturate);
+    if (f->dtype == PITH_F16) return pith__f16_of_f32(x);
+    if (f->dtype == PITH_BF16) return pith__bf16_of_f32(x);
+    return pith__f8_of_f32(x, f->dtype, saturate);
 }
 
 static void decoding(void **state) {
@@ -159,28 +159,28 @@ static void encoding(void **state) {
 /* Once through f32 would round twice. */
 static void f16_of_f64_rounds_once(void **state) {
     (void)state;
-    assert_int_equal(pith_f16_of_f64(1 + 0x1p-11 + 0x1p-40), 0x3C01);
-    assert_int_equal(pith_f16_of_f64(1 + 0x1p-11), 0x3C00);
-    assert_int_equal(pith_f16_of_f64(0x1p-25 + 0x1p-70), 0x0001);
-    assert_int_equal(pith_f16_of_f64(0x1p-25), 0x0000);
-    assert_int_equal(pith_f16_of_f64(65519.999), 0x7BFF);
-    assert_int_equal(pith_f16_of_f64(65520), 0x7C00);
-    assert_int_equal(pith_f16_of_f64(-1e300), 0xFC00);
-    assert_int_equal(pith_f16_of_f64(4e-320), 0x0000);
+    assert_int_equal(pith__f16_of_f64(1 + 0x1p-11 + 0x1p-40), 0x3C01);
+    assert_int_equal(pith__f16_of_f64(1 + 0x1p-11), 0x3C00);
+    assert_int_equal(pith__f16_of_f64(0x1p-25 + 0x1p-70), 0x0001);
+    assert_int_equal(pith__f16_of_f64(0x1p-25), 0x0000);
+    assert_int_equal(pith__f16_of_f64(65519.999), 0x7BFF);
+    assert_int_equal(pith__f16_of_f64(65520), 0x7C00);
+    assert_int_equal(pith__f16_of_f64(-1e300), 0xFC00);
+    assert_int_equal(pith__f16_of_f64(4e-320), 0x0000);
 }
 
 static void e8m0(void **state) {
     (void)state;
     for (int p = 0; p < 255; p++) {
-        float x = pith_f32_of_f8((uint8_t)p, PITH_F8E8M0);
+        float x = pith__f32_of_f8((uint8_t)p, PITH_F8E8M0);
         assert_true((double)x == pow(2, p - 127));
-        if (p) assert_int_equal(pith_f8_of_f32(x, PITH_F8E8M0, true), p);
-        if (p && p < 254) assert_int_equal(pith_f8_of_f32(nextafterf(x, INFINITY), PITH_F8E8M0, true), p + 1);
+        if (p) assert_int_equal(pith__f8_of_f32(x, PITH_F8E8M0, true), p);
+        if (p && p < 254) assert_int_equal(pith__f8_of_f32(nextafterf(x, INFINITY), PITH_F8E8M0, true), p + 1);
     }
-    assert_true(isnan(pith_f32_of_f8(255, PITH_F8E8M0)));
-    assert_int_equal(pith_f8_of_f32(NAN, PITH_F8E8M0, true), 255);
-    assert_int_equal(pith_f8_of_f32(0x1.8p127f, PITH_F8E8M0, true), 254);
-    assert_int_equal(pith_f8_of_f32(0x1.8p127f, PITH_F8E8M0, false), 255);
+    assert_true(isnan(pith__f32_of_f8(255, PITH_F8E8M0)));
+    assert_int_equal(pith__f8_of_f32(NAN, PITH_F8E8M0, true), 255);
+    assert_int_equal(pith__f8_of_f32(0x1.8p127f, PITH_F8E8M0, true), 254);
+    assert_int_equal(pith__f8_of_f32(0x1.8p127f, PITH_F8E8M0, false), 255);
 }
 
 int main(void) {

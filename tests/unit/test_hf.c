@@ -3,8 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "models/checkpoint/hf.h"
 #include "formats/weights/safetensors/safetensors.h"
+#include "models/checkpoint/hf.h"
 #include "loader_test.h"
 
 static pith_error err;
@@ -23,31 +23,31 @@ static void families(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char path[512];
-        pith_graph *graph;
+        pith__graph *graph;
         snprintf(path, sizeof path, PITH_TEST_DATA "/hf/%s", cases[i].name);
-        if (pith_hf_build(&graph, path, &files, &arena, NULL, &err)) fail_msg("%s: %s", cases[i].name, err.message);
-        if (pith_graph_check(graph, &err)) fail_msg("%s: %s", cases[i].name, err.message);
+        if (pith__hf_build(&graph, path, &files, &arena, NULL, &err)) fail_msg("%s: %s", cases[i].name, err.message);
+        if (pith__graph_check(graph, &err)) fail_msg("%s: %s", cases[i].name, err.message);
         assert_int_equal(graph->input_count, cases[i].inputs);
         static const char *const names[] = { "input_ids", "attention_mask", "token_type_ids" };
         for (size_t k = 0; k < graph->input_count; k++) {
-            assert_true(pith_str_is(graph->inputs[k]->name, names[k]));
+            assert_true(pith__str_is(graph->inputs[k]->name, names[k]));
             assert_int_equal(graph->inputs[k]->type.dtype, PITH_I64);
             assert_true(
-                pith_dim_equal(graph->inputs[k]->type.dims[1], pith_dim_symbol(graph->dims, PITH_STR("sequence"))));
+                pith__dim_equal(graph->inputs[k]->type.dims[1], pith__dim_symbol(graph->dims, PITH_STR("sequence"))));
         }
         assert_int_equal(graph->output_count, 1);
-        assert_true(pith_str_is(graph->outputs[0]->name, "last_hidden_state"));
-        assert_true(pith_str_is(graph->name, cases[i].model_type) && pith_str_is(graph->producer, "safetensors"));
+        assert_true(pith__str_is(graph->outputs[0]->name, "last_hidden_state"));
+        assert_true(pith__str_is(graph->name, cases[i].model_type) && pith__str_is(graph->producer, "safetensors"));
         assert_int_equal(graph->opset_count, 1);
-        assert_true(pith_str_is(graph->opsets[0].domain, "") && graph->opsets[0].version == PITH_OPSET_NEWEST);
+        assert_true(pith__str_is(graph->opsets[0].domain, "") && graph->opsets[0].version == PITH_OPSET_NEWEST);
     }
 }
 
 /* The nodes of one operator in a graph; the last of them. */
-static size_t count_nodes(const pith_graph *graph, const char *op, const pith_node **last) {
+static size_t count_nodes(const pith__graph *graph, const char *op, const pith__node **last) {
     size_t count = 0;
-    for (const pith_node *n = graph->first; n; n = n->next)
-        if (pith_str_is(n->op_type, op)) {
+    for (const pith__node *n = graph->first; n; n = n->next)
+        if (pith__str_is(n->op_type, op)) {
             count++;
             *last = n;
         }
@@ -59,11 +59,11 @@ static void relative_buckets(void **state) {
     (void)state;
     static const int64_t begins[] = { 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 32, 46, 64, 91 };
     enum { REACH = 49 };
-    pith_graph *graph;
+    pith__graph *graph;
     const pith_tensor *table = NULL;
-    if (pith_hf_build(&graph, PITH_TEST_DATA "/hf/mpnet", &files, &arena, NULL, &err)) fail_msg("%s", err.message);
-    for (const pith_node *n = graph->first; n; n = n->next)
-        if (pith_str_is(n->op_type, "Gather") && n->inputs[0]->type.data && n->inputs[0]->type.data->dtype == PITH_I64)
+    if (pith__hf_build(&graph, PITH_TEST_DATA "/hf/mpnet", &files, &arena, NULL, &err)) fail_msg("%s", err.message);
+    for (const pith__node *n = graph->first; n; n = n->next)
+        if (pith__str_is(n->op_type, "Gather") && n->inputs[0]->type.data && n->inputs[0]->type.data->dtype == PITH_I64)
             table = n->inputs[0]->type.data;
     assert_non_null(table);
     assert_int_equal(table->bytes, (2 * REACH + 1) * sizeof(int64_t));
@@ -75,7 +75,7 @@ static void relative_buckets(void **state) {
 }
 
 /* A copy of tests/data/hf/bert with one text of config.json replaced. */
-static pith_status build_changed(pith_graph **graph, pith_files *own, const char *from, const char *to) {
+static pith_status build_changed(pith__graph **graph, pith__files *own, const char *from, const char *to) {
     char config[4096] = { 0 }, changed[4096];
     FILE *f = fopen(PITH_TEST_DATA "/hf/bert/config.json", "r");
     assert_non_null(f);
@@ -87,15 +87,15 @@ static pith_status build_changed(pith_graph **graph, pith_files *own, const char
     snprintf(changed, sizeof changed, "%s%s%s", config, to, at + strlen(from));
     put_file("config.json", changed, strlen(changed));
     err = (pith_error)PITH_ERROR_INIT;
-    return pith_hf_build(graph, dir, own, &arena, NULL, &err);
+    return pith__hf_build(graph, dir, own, &arena, NULL, &err);
 }
 
 static void refuse_config(const char *from, const char *to, pith_status status, const char *text) {
-    pith_graph *graph;
-    pith_files own = { .arena = &arena };
+    pith__graph *graph;
+    pith__files own = { .arena = &arena };
     pith_status got = build_changed(&graph, &own, from, to);
     if (got != status || !strstr(err.message, text)) fail_msg("%d '%s', not %d '%s'", got, err.message, status, text);
-    pith_files_close(&own);
+    pith__files_close(&own);
 }
 
 /* Each size at the edges of what is taken. */
@@ -120,11 +120,11 @@ static void sizes_out_of_range(void) {
             refuse_config(from, to, PITH_ERR_FORMAT, says);
         }
         snprintf(to, sizeof to, "\"%s\": %lld", sizes[i].key, sizes[i].limit);
-        pith_graph *graph;
-        pith_files own = { .arena = &arena };
+        pith__graph *graph;
+        pith__files own = { .arena = &arena };
         build_changed(&graph, &own, from, to); /* what follows may be refused, the size itself is not */
         assert_null(strstr(err.message, "it must be between"));
-        pith_files_close(&own);
+        pith__files_close(&own);
     }
 }
 
@@ -137,34 +137,34 @@ static void settings(void) {
         { "gelu_new", "Gelu", "tanh" }, { "gelu_pytorch_tanh", "Gelu", "tanh" },
         { "relu", "Relu", "" },         { "tanh", "Tanh", "" },
     };
-    pith_graph *graph;
-    const pith_node *node = NULL;
+    pith__graph *graph;
+    const pith__node *node = NULL;
     for (size_t i = 0; i < sizeof acts / sizeof *acts; i++) {
         char to[64];
-        pith_files own = { .arena = &arena };
+        pith__files own = { .arena = &arena };
         snprintf(to, sizeof to, "\"%s\"", acts[i].act);
         if (build_changed(&graph, &own, "\"gelu\"", to)) fail_msg("%s", err.message);
         assert_int_equal(count_nodes(graph, acts[i].op, &node), 2);
-        assert_true(pith_str_is(pith_node_str(node, "approximate", ""), acts[i].approximate));
-        assert_true(pith_str_is(node->name, acts[i].op[0] == 'G'   ? "encoder.layer.1.activation/Gelu"
-                                            : acts[i].op[0] == 'R' ? "encoder.layer.1.activation/Relu"
-                                                                   : "encoder.layer.1.activation/Tanh"));
-        pith_files_close(&own);
+        assert_true(pith__str_is(pith__node_str(node, "approximate", ""), acts[i].approximate));
+        assert_true(pith__str_is(node->name, acts[i].op[0] == 'G'   ? "encoder.layer.1.activation/Gelu"
+                                             : acts[i].op[0] == 'R' ? "encoder.layer.1.activation/Relu"
+                                                                    : "encoder.layer.1.activation/Tanh"));
+        pith__files_close(&own);
     }
-    pith_files own = { .arena = &arena };
+    pith__files own = { .arena = &arena };
     if (build_changed(&graph, &own, "\"hidden_act\": \"gelu\"", "\"activation\": \"relu\""))
         fail_msg("%s", err.message);
     assert_int_equal(count_nodes(graph, "Relu", &node), 2);
-    pith_files_close(&own);
-    own = (pith_files){ .arena = &arena };
+    pith__files_close(&own);
+    own = (pith__files){ .arena = &arena };
     if (build_changed(&graph, &own, "\"layer_norm_eps\": 1e-12", "\"layer_norm_eps\": 0.25"))
         fail_msg("%s", err.message);
     assert_int_equal(count_nodes(graph, "LayerNormalization", &node), 5);
-    assert_true(pith_node_float(node, "epsilon", 0) == 0.25f);
-    assert_int_equal(pith_node_int(node, "axis", 0), -1);
+    assert_true(pith__node_float(node, "epsilon", 0) == 0.25f);
+    assert_int_equal(pith__node_int(node, "axis", 0), -1);
     assert_int_equal(count_nodes(graph, "Softmax", &node), 2);
-    assert_int_equal(pith_node_int(node, "axis", 0), -1);
-    pith_files_close(&own);
+    assert_int_equal(pith__node_int(node, "axis", 0), -1);
+    pith__files_close(&own);
 }
 
 static void configs_that_do_not_fit(void **state) {
@@ -174,8 +174,8 @@ static void configs_that_do_not_fit(void **state) {
     assert_non_null(f);
     size_t size = fread(weights, 1, sizeof weights, f);
     fclose(f);
-    pith_graph *graph;
-    assert_int_equal(pith_hf_build(&graph, dir, &files, &arena, NULL, &err), PITH_ERR_NOT_FOUND);
+    pith__graph *graph;
+    assert_int_equal(pith__hf_build(&graph, dir, &files, &arena, NULL, &err), PITH_ERR_NOT_FOUND);
     assert_non_null(strstr(err.message, "config.json"));
     refuse_config(
         "\"bert\"", "\"falcon\"", PITH_ERR_UNSUPPORTED,
@@ -216,9 +216,9 @@ static void refuse_weights(const char *header, size_t data_size, pith_status sta
     /* An exact copy: reading past the end shows under the address sanitizer. */
     char *copy = malloc(8 + size + data_size);
     memcpy(copy, file, 8 + size + data_size);
-    pith_weights w;
-    assert_int_equal(pith_weights_init(&w, &arena, &err), PITH_OK);
-    pith_status got = pith_safetensors_read(&w, (pith_str){ copy, 8 + size + data_size }, "w.safetensors", &err);
+    pith__weights w;
+    assert_int_equal(pith__weights_init(&w, &arena, &err), PITH_OK);
+    pith_status got = pith__safetensors_read(&w, (pith_str){ copy, 8 + size + data_size }, "w.safetensors", &err);
     if (got != status || (status && !strstr(err.message, text)))
         fail_msg("%d '%s', not %d '%s'", got, err.message, status, text);
     free(copy);
@@ -267,15 +267,16 @@ static void headers_that_lie(void **state) {
                    "1],\"data_offsets\":[0,1]}}",
                    1, PITH_ERR_FORMAT, "twice");
     refuse_weights("[]", 0, PITH_ERR_FORMAT, "w.safetensors:1: expected an object");
-    pith_weights w;
-    assert_int_equal(pith_weights_init(&w, &arena, &err), PITH_OK);
+    pith__weights w;
+    assert_int_equal(pith__weights_init(&w, &arena, &err), PITH_OK);
     static const char *const short_files[] = { "", "\0\0\0",
                                                ("\xff\xff\xff\xff\xff\xff\xff\xff"
                                                 "{}"),
                                                "\x03\0\0\0\0\0\0\0{}", "\x02\0\0\0\0\0\0\0" };
     static const size_t sizes[] = { 0, 3, 10, 10, 8 };
     for (size_t i = 0; i < 5; i++) {
-        assert_int_equal(pith_safetensors_read(&w, (pith_str){ short_files[i], sizes[i] }, "w", &err), PITH_ERR_FORMAT);
+        assert_int_equal(pith__safetensors_read(&w, (pith_str){ short_files[i], sizes[i] }, "w", &err),
+                         PITH_ERR_FORMAT);
         assert_non_null(strstr(err.message, "the header is damaged"));
     }
 }
@@ -309,10 +310,10 @@ static void every_dtype(void **state) {
             memcpy(file, &length, 8);
             memcpy(file + 8, header, length);
             for (size_t k = 0; k < before + size; k++) file[8 + length + k] = (char)(k & 1); /* valid bools */
-            pith_weights w;
-            assert_int_equal(pith_weights_init(&w, &arena, &err), PITH_OK);
-            if (pith_safetensors_read(&w, (pith_str){ file, all }, "w", &err)) fail_msg("%s", err.message);
-            const pith_tensor *a = pith_weights_find(&w, PITH_STR("a"));
+            pith__weights w;
+            assert_int_equal(pith__weights_init(&w, &arena, &err), PITH_OK);
+            if (pith__safetensors_read(&w, (pith_str){ file, all }, "w", &err)) fail_msg("%s", err.message);
+            const pith_tensor *a = pith__weights_find(&w, PITH_STR("a"));
             assert_non_null(a);
             assert_int_equal(w.count, 2);
             assert_int_equal(a->dtype, dtypes[i].dtype);
@@ -320,7 +321,7 @@ static void every_dtype(void **state) {
             assert_int_equal(a->rank, 2);
             assert_true(a->dims[0] == 2 && a->dims[1] == 3);
             assert_memory_equal(a->data, file + 8 + length + before, size);
-            assert_true(pith_constant_lies_anywhere(a) || (uintptr_t)a->data % dtypes[i].size == 0);
+            assert_true(pith__constant_lies_anywhere(a) || (uintptr_t)a->data % dtypes[i].size == 0);
             free(file);
         }
 }

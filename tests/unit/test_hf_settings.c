@@ -11,8 +11,8 @@ static pith_error err;
 /* tests/data/hf/<model> with one text of config.json replaced. */
 static pith_status build_changed(const char *model, const char *from, const char *to) {
     char config[8192] = { 0 }, changed[8192], path[512], target[512];
-    pith_graph *graph;
-    pith_files own = { .arena = &arena };
+    pith__graph *graph;
+    pith__files own = { .arena = &arena };
     snprintf(path, sizeof path, PITH_TEST_DATA "/hf/%s/config.json", model);
     FILE *f = fopen(path, "r");
     if (!f) fail_msg("%s is missing", path);
@@ -28,8 +28,8 @@ static pith_status build_changed(const char *model, const char *from, const char
     unlink(path);
     assert_int_equal(symlink(target, path), 0);
     err = (pith_error)PITH_ERROR_INIT;
-    pith_status status = pith_hf_build(&graph, dir, &own, &arena, NULL, &err);
-    pith_files_close(&own);
+    pith_status status = pith__hf_build(&graph, dir, &own, &arena, NULL, &err);
+    pith__files_close(&own);
     return status;
 }
 

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "failing_alloc.h"
-#include "models/checkpoint/hf.h"
-#include "formats/weights/safetensors/safetensors.h"
 #include "formats/onnx/onnx.h"
+#include "formats/weights/safetensors/safetensors.h"
+#include "models/checkpoint/hf.h"
 #include "pith/pith.h"
 
 /* An exporter's graph with all weights in another file, so that it is nearly all header; and the smallest network. */
@@ -38,19 +38,19 @@ static uint32_t random_number(uint32_t *state) { return *state = *state * 166452
 static pith_status read_onnx(const char *data, size_t size, size_t limit, size_t *used) {
     char *copy = malloc(size ? size : 1);
     memcpy(copy, data, size);
-    pith_arena arena;
+    pith__arena arena;
     pith_error err = PITH_ERROR_INIT;
-    pith_graph *graph;
-    pith_arena_init(&arena, NULL);
+    pith__graph *graph;
+    pith__arena_init(&arena, NULL);
     arena.limit = limit;
-    pith_files files = { .arena = &arena };
-    pith_status status = pith_onnx_read(&graph, (pith_str){ copy, size }, HEADER_DIR, &files, &arena, NULL, &err);
+    pith__files files = { .arena = &arena };
+    pith_status status = pith__onnx_read(&graph, (pith_str){ copy, size }, HEADER_DIR, &files, &arena, NULL, &err);
     if (used) *used = arena.total;
     arena.limit = 0;
-    if (!status && pith_graph_check(graph, &err)) fail_msg("%s", err.message);
+    if (!status && pith__graph_check(graph, &err)) fail_msg("%s", err.message);
     if (status) assert_true(err.code == status && err.message[0]);
-    pith_files_close(&files);
-    pith_arena_free(&arena);
+    pith__files_close(&files);
+    pith__arena_free(&arena);
     free(copy);
     return status;
 }
@@ -114,12 +114,12 @@ static void onnx_out_of_memory_everywhere(void **state) {
 static pith_status read_safetensors(const char *data, size_t size) {
     char *copy = malloc(size ? size : 1);
     memcpy(copy, data, size);
-    pith_arena arena;
+    pith__arena arena;
     pith_error err = PITH_ERROR_INIT;
-    pith_weights weights;
-    pith_arena_init(&arena, NULL);
-    pith_status status = pith_weights_init(&weights, &arena, &err);
-    if (!status) status = pith_safetensors_read(&weights, (pith_str){ copy, size }, "w", &err);
+    pith__weights weights;
+    pith__arena_init(&arena, NULL);
+    pith_status status = pith__weights_init(&weights, &arena, &err);
+    if (!status) status = pith__safetensors_read(&weights, (pith_str){ copy, size }, "w", &err);
     for (size_t i = 0; !status && i < weights.count; i++) {
         volatile char first = weights.items[i].bytes ? ((const char *)weights.items[i].data)[0] : 0;
         volatile char last =
@@ -127,7 +127,7 @@ static pith_status read_safetensors(const char *data, size_t size) {
         (void)first;
         (void)last;
     }
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     free(copy);
     return status;
 }
@@ -170,18 +170,18 @@ static void flip_config(const char *model) {
         assert_int_equal(fwrite(data, 1, size, f), size);
         fclose(f);
         data[bit / 8] ^= (char)(1 << bit % 8);
-        pith_arena arena;
+        pith__arena arena;
         pith_error err = PITH_ERROR_INIT;
-        pith_graph *graph;
-        pith_arena_init(&arena, NULL);
+        pith__graph *graph;
+        pith__arena_init(&arena, NULL);
         arena.limit = (size_t)64 << 20;
-        pith_files files = { .arena = &arena };
-        pith_status status = pith_hf_build(&graph, dir, &files, &arena, NULL, &err);
-        if (!status && pith_graph_check(graph, &err)) fail_msg("%s", err.message);
+        pith__files files = { .arena = &arena };
+        pith_status status = pith__hf_build(&graph, dir, &files, &arena, NULL, &err);
+        if (!status && pith__graph_check(graph, &err)) fail_msg("%s", err.message);
         if (status) assert_true(err.code == status && err.message[0]);
         *(status ? &refused : &built) += 1;
-        pith_files_close(&files);
-        pith_arena_free(&arena);
+        pith__files_close(&files);
+        pith__arena_free(&arena);
     }
     assert_true(built > 100 && refused > 100);
     free(data);

@@ -18,25 +18,25 @@
 /* step: every step-th bit. */
 static void flip_bits(const char *name, size_t step) {
     char path[512];
-    pith_file file;
+    pith__file file;
     run_counts c = { 0 };
     snprintf(path, sizeof path, "%s/control/%s.onnx", PITH_TEST_DATA, name);
-    assert_int_equal(pith_file_open(&file, path, false, &pith_allocator_default, NULL), PITH_OK);
+    assert_int_equal(pith__file_open(&file, path, false, &pith__allocator_default, NULL), PITH_OK);
     unsigned char *bytes = malloc(file.size);
     memcpy(bytes, file.data, file.size);
     open_and_run(bytes, file.size, &c);
     assert_int_equal(c.opened, 1);
     for (size_t bit = 0; bit < file.size * 8; bit += step) {
         bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
-        uint64_t begin = pith_clock_thread_ns();
+        uint64_t begin = pith__clock_thread_ns();
         open_and_run(bytes, file.size, &c);
-        double seconds = 1e-9 * (double)(pith_clock_thread_ns() - begin);
+        double seconds = 1e-9 * (double)(pith__clock_thread_ns() - begin);
         if (seconds > 5) fail_msg("%s, bit %zu: took %.1f s", name, bit, seconds);
         bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
     }
     assert_true(c.ran > 0);
     free(bytes);
-    pith_file_close(&file);
+    pith__file_close(&file);
 }
 
 static void flipped_bits(void **state) {

@@ -2,9 +2,9 @@
  * bits however a text is encoded, and damaged files. */
 #include <dirent.h>
 
-#include "base/os/file.h"
-#include "base/half.h"
 #include "base/formats/json.h"
+#include "base/half.h"
+#include "base/os/file.h"
 #include "base/str.h"
 #include "encode_test.h"
 #include "failing_alloc.h"
@@ -31,58 +31,58 @@ typedef struct line {
 
 static line lines[LINES];
 static size_t line_count;
-static pith_arena arena;
+static pith__arena arena;
 
-static void read_vector(pith_json *j, expected *e) {
+static void read_vector(pith__json *j, expected *e) {
     pith_str key;
-    for (pith_json_object(j); pith_json_next_key(j, &key);) {
+    for (pith__json_object(j); pith__json_next_key(j, &key);) {
         size_t n = 0;
-        const bool indices = pith_str_is(key, "indices");
-        for (pith_json_array(j); pith_json_next_item(j); n++) {
+        const bool indices = pith__str_is(key, "indices");
+        for (pith__json_array(j); pith__json_next_item(j); n++) {
             assert_true(n < ENTRIES);
             if (indices)
-                e->indices[n] = (int32_t)pith_json_int(j);
+                e->indices[n] = (int32_t)pith__json_int(j);
             else
-                e->values[n] = pith_json_double(j);
+                e->values[n] = pith__json_double(j);
         }
         e->count = n;
     }
 }
 
 static double *read_number(line *l, pith_str key) {
-    if (pith_str_is(key, "alpha")) return &l->alpha;
-    if (pith_str_is(key, "k")) return &l->k;
-    if (pith_str_is(key, "b")) return &l->b;
-    return pith_str_is(key, "avg_len") ? &l->avg_len : NULL;
+    if (pith__str_is(key, "alpha")) return &l->alpha;
+    if (pith__str_is(key, "k")) return &l->k;
+    if (pith__str_is(key, "b")) return &l->b;
+    return pith__str_is(key, "avg_len") ? &l->avg_len : NULL;
 }
 
 static void read_lines(const char *model) {
     char path[700];
-    pith_file file;
+    pith__file file;
     pith_error err = PITH_ERROR_INIT;
     snprintf(path, sizeof path, "%s/expected.jsonl", model);
-    assert_int_equal(pith_file_open(&file, path, true, &pith_allocator_default, &err), PITH_OK);
+    assert_int_equal(pith__file_open(&file, path, true, &pith__allocator_default, &err), PITH_OK);
     const char *p = (const char *)file.data, *end = p + file.size;
     line_count = 0;
     for (const char *stop; p < end && (stop = memchr(p, '\n', (size_t)(end - p))); p = stop + 1) {
-        pith_json j;
+        pith__json j;
         pith_str key;
         line *l = &lines[line_count++];
         assert_true(line_count <= LINES);
-        pith_json_init(&j, (pith_str){ p, (size_t)(stop - p) }, "expected.jsonl", &arena, &err);
+        pith__json_init(&j, (pith_str){ p, (size_t)(stop - p) }, "expected.jsonl", &arena, &err);
         l->alpha = l->k = l->b = l->avg_len = -1;
-        for (pith_json_object(&j); pith_json_next_key(&j, &key);) {
+        for (pith__json_object(&j); pith__json_next_key(&j, &key);) {
             double *number = read_number(l, key);
             if (number)
-                *number = pith_json_double(&j);
-            else if (pith_str_is(key, "text"))
-                l->text = pith_json_copy(&j, &arena, pith_json_string(&j));
+                *number = pith__json_double(&j);
+            else if (pith__str_is(key, "text"))
+                l->text = pith__json_copy(&j, &arena, pith__json_string(&j));
             else
-                read_vector(&j, &l->roles[pith_str_is(key, "query") ? PITH_ROLE_QUERY : PITH_ROLE_DOCUMENT]);
+                read_vector(&j, &l->roles[pith__str_is(key, "query") ? PITH_ROLE_QUERY : PITH_ROLE_DOCUMENT]);
         }
         if (j.failed) fail_msg("%s", err.message);
     }
-    pith_file_close(&file);
+    pith__file_close(&file);
     assert_true(line_count >= 15);
 }
 
@@ -353,7 +353,7 @@ static void test_damaged_words(void **state) {
 /* Matrices of float16 have the numbers of float32. */
 static void test_half(void **state) {
     (void)state;
-    pith_file file;
+    pith__file file;
     pith_error err = PITH_ERROR_INIT;
     enum { NUMBERS = 9 * 8 * 4 };
     static char data[128 + 4 * NUMBERS];
@@ -361,12 +361,12 @@ static void test_half(void **state) {
     float numbers[NUMBERS];
     uint16_t halves[NUMBERS];
     read_lines(MINICOIL);
-    assert_int_equal(pith_file_open(&file, MINICOIL "/" MATRICES, true, &pith_allocator_default, &err), PITH_OK);
+    assert_int_equal(pith__file_open(&file, MINICOIL "/" MATRICES, true, &pith__allocator_default, &err), PITH_OK);
     assert_int_equal(file.size, sizeof data);
     memcpy(data, file.data, sizeof data);
-    pith_file_close(&file);
+    pith__file_close(&file);
     memcpy(numbers, data + 128, sizeof numbers);
-    for (size_t i = 0; i < NUMBERS; i++) numbers[i] = pith_f32_of_f16(halves[i] = pith_f16_of_f32(numbers[i]));
+    for (size_t i = 0; i < NUMBERS; i++) numbers[i] = pith__f32_of_f16(halves[i] = pith__f16_of_f32(numbers[i]));
     memcpy(data + 128, numbers, sizeof numbers);
     pith_encoded *results[2];
     pith_model *models[2];
@@ -448,13 +448,13 @@ static void test_memory(void **state) {
 
 static int setup(void **state) {
     (void)state;
-    pith_arena_init(&arena, &pith_allocator_default);
+    pith__arena_init(&arena, &pith__allocator_default);
     return 0;
 }
 
 static int teardown(void **state) {
     (void)state;
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     return 0;
 }
 

@@ -13,13 +13,13 @@
 #include "base/formats/json.h"
 #include "base/str.h"
 
-static pith_arena arena;
+static pith__arena arena;
 static pith_error error;
-static pith_json json;
+static pith__json json;
 
-static pith_json *scan(const char *text) {
+static pith__json *scan(const char *text) {
     error = (pith_error)PITH_ERROR_INIT;
-    pith_json_init(&json, pith_str_of(text), "t.json", &arena, &error);
+    pith__json_init(&json, pith__str_of(text), "t.json", &arena, &error);
     return &json;
 }
 
@@ -29,9 +29,9 @@ static bool accepts(const char *text, size_t size) {
     char *copy = malloc(size ? size : 1);
     memcpy(copy, text, size);
     error = (pith_error)PITH_ERROR_INIT;
-    pith_json_init(&json, (pith_str){ copy, size }, "t.json", &arena, &error);
-    pith_json_skip(&json);
-    pith_json_finish(&json);
+    pith__json_init(&json, (pith_str){ copy, size }, "t.json", &arena, &error);
+    pith__json_skip(&json);
+    pith__json_finish(&json);
     free(copy);
     assert_int_equal(json.failed, error.code != PITH_OK);
     return !json.failed;
@@ -40,36 +40,36 @@ static bool accepts(const char *text, size_t size) {
 /* What Python's json writes for numbers that JSON lacks is read where the caller says so. */
 static void python_numbers(void **state) {
     (void)state;
-    pith_json *j = scan("[NaN, Infinity, -Infinity, 1]");
+    pith__json *j = scan("[NaN, Infinity, -Infinity, 1]");
     j->python = true;
-    pith_json_array(j);
-    assert_true(pith_json_next_item(j) && isnan(pith_json_double(j)));
-    assert_true(pith_json_next_item(j) && pith_json_double(j) == INFINITY);
-    assert_true(pith_json_next_item(j) && pith_json_double(j) == -INFINITY);
-    assert_true(pith_json_next_item(j) && pith_json_int(j) == 1);
-    assert_false(pith_json_next_item(j) || j->failed);
+    pith__json_array(j);
+    assert_true(pith__json_next_item(j) && isnan(pith__json_double(j)));
+    assert_true(pith__json_next_item(j) && pith__json_double(j) == INFINITY);
+    assert_true(pith__json_next_item(j) && pith__json_double(j) == -INFINITY);
+    assert_true(pith__json_next_item(j) && pith__json_int(j) == 1);
+    assert_false(pith__json_next_item(j) || j->failed);
     j = scan("{\"a\": [NaN], \"b\": Infinity}");
     j->python = true;
-    pith_json_skip(j);
-    pith_json_finish(j);
+    pith__json_skip(j);
+    pith__json_finish(j);
     assert_false(j->failed);
     for (int i = 0; i < 4; i++) {
         static const char *const bad[] = { "NaNs", "Inf", "-NaN", "nan" };
         j = scan(bad[i]);
         j->python = true;
-        pith_json_skip(j);
-        pith_json_finish(j);
+        pith__json_skip(j);
+        pith__json_finish(j);
         assert_true(j->failed);
     }
     j = scan("Infinity");
     j->python = true;
-    pith_json_int(j);
+    pith__json_int(j);
     assert_true(j->failed);
 }
 
 static int64_t python_int(const char *text) {
     scan(text)->python = true;
-    return pith_json_int(&json);
+    return pith__json_int(&json);
 }
 
 /* There, a whole number is one however it is written. */
@@ -184,40 +184,40 @@ static void good_and_bad(void **state) {
 
 static void walking(void **state) {
     (void)state;
-    pith_json *j =
+    pith__json *j =
         scan("{\"n\": [1, -2, 9223372036854775807, -9223372036854775808], \"s\\u0041\": \"x\\u00e9\\ud83d\\ude00\\n\","
              " \"lone\": \"\\udc00a\\ud800\", \"t\": true, \"f\": false, \"z\": null, \"raw\": {\"a\" : [1, \"]\"]} , "
              "\"d\": 2.5}");
     static const int64_t want[] = { 1, -2, INT64_MAX, INT64_MIN };
     pith_str key;
     int seen = 0;
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
         seen++;
-        if (pith_str_is(key, "n")) {
+        if (pith__str_is(key, "n")) {
             size_t i = 0;
-            for (pith_json_array(j); pith_json_next_item(j); i++) assert_int_equal(pith_json_int(j), want[i]);
+            for (pith__json_array(j); pith__json_next_item(j); i++) assert_int_equal(pith__json_int(j), want[i]);
             assert_int_equal(i, 4);
-        } else if (pith_str_is(key, "sA")) {
-            assert_true(pith_str_is(pith_json_string(j), "x\xc3\xa9\xf0\x9f\x98\x80\n"));
-        } else if (pith_str_is(key, "lone")) {
-            assert_true(pith_str_is(pith_json_string(j), "\xef\xbf\xbd"
-                                                         "a\xef\xbf\xbd"));
-        } else if (pith_str_is(key, "t") || pith_str_is(key, "f")) {
-            assert_int_equal(pith_json_peek(j), PITH_JSON_BOOL);
-            assert_int_equal(pith_json_bool(j), key.data[0] == 't');
-        } else if (pith_str_is(key, "z")) {
-            assert_true(pith_json_null(j));
-        } else if (pith_str_is(key, "raw")) {
-            assert_false(pith_json_null(j));
-            assert_true(pith_str_is(pith_json_raw(j), "{\"a\" : [1, \"]\"]}"));
-        } else if (pith_str_is(key, "d")) {
-            assert_true(pith_json_double(j) == 2.5);
+        } else if (pith__str_is(key, "sA")) {
+            assert_true(pith__str_is(pith__json_string(j), "x\xc3\xa9\xf0\x9f\x98\x80\n"));
+        } else if (pith__str_is(key, "lone")) {
+            assert_true(pith__str_is(pith__json_string(j), "\xef\xbf\xbd"
+                                                           "a\xef\xbf\xbd"));
+        } else if (pith__str_is(key, "t") || pith__str_is(key, "f")) {
+            assert_int_equal(pith__json_peek(j), PITH_JSON_BOOL);
+            assert_int_equal(pith__json_bool(j), key.data[0] == 't');
+        } else if (pith__str_is(key, "z")) {
+            assert_true(pith__json_null(j));
+        } else if (pith__str_is(key, "raw")) {
+            assert_false(pith__json_null(j));
+            assert_true(pith__str_is(pith__json_raw(j), "{\"a\" : [1, \"]\"]}"));
+        } else if (pith__str_is(key, "d")) {
+            assert_true(pith__json_double(j) == 2.5);
         } else {
             fail_msg("key %.*s", (int)key.size, key.data);
         }
     }
-    pith_json_finish(j);
+    pith__json_finish(j);
     assert_false(j->failed);
     assert_int_equal(seen, 8);
 }
@@ -255,7 +255,7 @@ static void doubles_are_exact(void **state) {
         "3e-00002",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        double got = pith_json_double(scan(texts[i])), want = strtod(texts[i], NULL);
+        double got = pith__json_double(scan(texts[i])), want = strtod(texts[i], NULL);
         assert_false(json.failed);
         assert_memory_equal(&got, &want, sizeof got);
     }
@@ -273,7 +273,7 @@ static void doubles_are_exact(void **state) {
             snprintf(text, sizeof text, "%llu.%lluE%d", (unsigned long long)(random >> 45),
                      (unsigned long long)(random % 100000000), (int)(random >> 20 & 31) - 16);
         }
-        double got = pith_json_double(scan(text)), want = strtod(text, NULL);
+        double got = pith__json_double(scan(text)), want = strtod(text, NULL);
         if (memcmp(&got, &want, sizeof got)) fail_msg("%s: %.17g, not %.17g", text, got, want);
     }
 }
@@ -282,28 +282,28 @@ static void numbers_that_do_not_fit(void **state) {
     (void)state;
     static const char *const texts[] = { "9223372036854775808", "-9223372036854775809", "1.0", "1e2", "\"1\"", "true" };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        assert_int_equal(pith_json_int(scan(texts[i])), 0);
+        assert_int_equal(pith__json_int(scan(texts[i])), 0);
         assert_int_equal(error.code, PITH_ERR_FORMAT);
     }
 }
 
 static void messages_name_the_place(void **state) {
     (void)state;
-    pith_json *j = scan("{\n \"model\": {\n  \"vocab\": [1,\n 2, \"x\"]}}");
+    pith__json *j = scan("{\n \"model\": {\n  \"vocab\": [1,\n 2, \"x\"]}}");
     pith_str key;
-    for (pith_json_object(j); pith_json_next_key(j, &key);)
-        for (pith_json_object(j); pith_json_next_key(j, &key);)
-            for (pith_json_array(j); pith_json_next_item(j);) pith_json_int(j);
+    for (pith__json_object(j); pith__json_next_key(j, &key);)
+        for (pith__json_object(j); pith__json_next_key(j, &key);)
+            for (pith__json_array(j); pith__json_next_item(j);) pith__json_int(j);
     assert_true(j->failed);
     assert_string_equal(error.message, "t.json:4: model.vocab[2]: expected a number, found a string");
     /* Everything after the first failure returns nothing and changes nothing. */
-    assert_int_equal(pith_json_int(j), 0);
-    assert_true(pith_str_is(pith_json_string(j), ""));
-    assert_false(pith_json_next_item(j));
-    assert_false(pith_json_next_key(j, &key));
-    assert_int_equal(pith_json_peek(j), PITH_JSON_END);
-    pith_json_skip(j);
-    pith_json_fail(j, PITH_ERR_UNSUPPORTED, "later");
+    assert_int_equal(pith__json_int(j), 0);
+    assert_true(pith__str_is(pith__json_string(j), ""));
+    assert_false(pith__json_next_item(j));
+    assert_false(pith__json_next_key(j, &key));
+    assert_int_equal(pith__json_peek(j), PITH_JSON_END);
+    pith__json_skip(j);
+    pith__json_fail(j, PITH_ERR_UNSUPPORTED, "later");
     assert_string_equal(error.message, "t.json:4: model.vocab[2]: expected a number, found a string");
     assert_false(accepts("{\"a\\u0000\x01\": 1}", 13));
     assert_true(strchr(error.message, '\n') == NULL);
@@ -336,13 +336,13 @@ static void every_prefix_and_flip_ends(void **state) {
 
 static int setup(void **state) {
     (void)state;
-    pith_arena_init(&arena, NULL);
+    pith__arena_init(&arena, NULL);
     return 0;
 }
 
 static int teardown(void **state) {
     (void)state;
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     return 0;
 }
 

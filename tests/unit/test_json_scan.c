@@ -62,8 +62,8 @@ static uint32_t chance(uint32_t below) {
 
 typedef struct both {
     json_scan mine;
-    pith_json theirs;
-    pith_arena arena;
+    pith__json theirs;
+    pith__arena arena;
     pith_error err;
     string_list decoded;
 } both;
@@ -71,19 +71,19 @@ typedef struct both {
 static void both_begin(both *b, pith_str text) {
     b->err = (pith_error)PITH_ERROR_INIT;
     b->decoded = (string_list){ NULL, 0 };
-    pith_arena_init(&b->arena, &pith_allocator_default);
+    pith__arena_init(&b->arena, &pith__allocator_default);
     json_scan_begin(&b->mine, text, &b->decoded);
-    pith_json_init(&b->theirs, text, NULL, &b->arena, &b->err);
+    pith__json_init(&b->theirs, text, NULL, &b->arena, &b->err);
 }
 
 static void both_end(both *b) {
     json_scan_end(&b->mine);
-    pith_json_finish(&b->theirs);
+    pith__json_finish(&b->theirs);
     assert_int_equal(b->mine.failed, b->theirs.failed);
     if (b->mine.failed) assert_string_equal(b->mine.message, b->err.message);
     for (size_t i = 0; i < b->decoded.count; i++) free((char *)(uintptr_t)b->decoded.items[i]);
     free(b->decoded.items);
-    pith_arena_free(&b->arena);
+    pith__arena_free(&b->arena);
 }
 
 static void same(pith_str a, pith_str b) {
@@ -94,14 +94,14 @@ static void same(pith_str a, pith_str b) {
 /* Reads a value of each, by its kind, containers to some depth; deeper ones are passed over. */
 static void both_value(both *b, int depth) {
     pith_str mine, theirs;
-    pith_json_kind kind = pith_json_peek(&b->theirs);
+    pith__json_kind kind = pith__json_peek(&b->theirs);
     char first = json_scan_peek(&b->mine);
     assert_int_equal(!first, kind == PITH_JSON_END);
     if (kind == PITH_JSON_OBJECT && depth < 3) {
         json_scan_object(&b->mine);
-        pith_json_object(&b->theirs);
+        pith__json_object(&b->theirs);
         for (;;) {
-            bool more = pith_json_next_key(&b->theirs, &theirs);
+            bool more = pith__json_next_key(&b->theirs, &theirs);
             assert_int_equal(json_scan_key(&b->mine, &mine), more);
             if (!more) return;
             same(mine, theirs);
@@ -109,23 +109,23 @@ static void both_value(both *b, int depth) {
         }
     } else if (kind == PITH_JSON_ARRAY && depth < 3) {
         json_scan_array(&b->mine);
-        pith_json_array(&b->theirs);
+        pith__json_array(&b->theirs);
         for (;;) {
-            bool more = pith_json_next_item(&b->theirs);
+            bool more = pith__json_next_item(&b->theirs);
             assert_int_equal(json_scan_item(&b->mine), more);
             if (!more) return;
             both_value(b, depth + 1);
         }
     } else if (kind == PITH_JSON_NUMBER || chance(8) == 0) {
-        assert_true(json_scan_int(&b->mine) == pith_json_int(&b->theirs));
+        assert_true(json_scan_int(&b->mine) == pith__json_int(&b->theirs));
     } else if (kind == PITH_JSON_STRING || chance(8) == 0) {
-        same(json_scan_string(&b->mine), pith_json_string(&b->theirs));
+        same(json_scan_string(&b->mine), pith__json_string(&b->theirs));
     } else if (kind != PITH_JSON_ARRAY && chance(8) == 0) {
         json_scan_array(&b->mine);
-        pith_json_array(&b->theirs);
+        pith__json_array(&b->theirs);
     } else {
         mine = json_scan_skip(&b->mine);
-        theirs = pith_json_raw(&b->theirs);
+        theirs = pith__json_raw(&b->theirs);
         same(mine, theirs);
     }
 }
@@ -134,7 +134,7 @@ static void compare(pith_str text) {
     both *b = grow(NULL, sizeof *b);
     both_begin(b, text);
     json_scan_skip(&b->mine);
-    pith_json_skip(&b->theirs);
+    pith__json_skip(&b->theirs);
     both_end(b);
     both_begin(b, text);
     both_value(b, 0);
@@ -165,7 +165,7 @@ static void test_damaged(void **state) {
                 size++;
             }
         }
-        size = pith_utf8_valid_prefix(text, size); /* lines were checked before they are scanned */
+        size = pith__utf8_valid_prefix(text, size); /* lines were checked before they are scanned */
         compare((pith_str){ text, size });
     }
 }

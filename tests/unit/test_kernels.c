@@ -9,8 +9,8 @@
 #include "engine/kernels/binary.h"
 #include "engine/kernels/maps.h"
 #include "engine/kernels/norm.h"
-#include "engine/kernels/rotary.h"
 #include "engine/kernels/reduce.h"
+#include "engine/kernels/rotary.h"
 #include "engine/kernels/unary.h"
 
 enum { LONGEST = 1031 };
@@ -40,107 +40,107 @@ static guarded filled(int64_t n) {
             type *fn = (type *)(row)->fn[level_];                                                                      \
             call;                                                                                                      \
             if (level_ == PITH_ISA_scalar) memcpy(expected_, out, (size_t)(n) * sizeof(float));                        \
-            assert_same_floats((const float *)(out), expected_, n, "%s %s length %d", pith_isa_name((pith_isa)level_), \
-                               (row)->family, (int)(n));                                                               \
+            assert_same_floats((const float *)(out), expected_, n, "%s %s length %d",                                  \
+                               pith__isa_name((pith__isa)level_), (row)->family, (int)(n));                            \
         }                                                                                                              \
         free(expected_);                                                                                               \
     } while (0)
 
-static void check_unary(const pith_kernel_row *row, int64_t n) {
+static void check_unary(const pith__kernel_row *row, int64_t n) {
     guarded x = filled(n), y = guarded_floats(n);
-    EACH_LEVEL(row, pith_unary_f32_fn, y.data, n, fn(x.data, y.data, (size_t)n));
-    EACH_LEVEL(row, pith_unary_f32_fn, y.data, n,
+    EACH_LEVEL(row, pith__unary_f32_fn, y.data, n, fn(x.data, y.data, (size_t)n));
+    EACH_LEVEL(row, pith__unary_f32_fn, y.data, n,
                (memcpy(y.data, x.data, (size_t)n * sizeof(float)), fn(y.data, y.data, (size_t)n)));
     guarded_free(x), guarded_free(y);
 }
 
-static void check_binary(const pith_kernel_row *row, int64_t n) {
+static void check_binary(const pith__kernel_row *row, int64_t n) {
     for (int strides = 0; strides < 4; strides++) {
         int as = strides & 1, bs = strides >> 1;
         guarded a = filled(as ? n : n > 0), b = filled(bs ? n : n > 0), y = guarded_floats(n);
-        EACH_LEVEL(row, pith_binary_fn, y.data, n, fn(y.data, a.data, b.data, n, as, bs));
+        EACH_LEVEL(row, pith__binary_fn, y.data, n, fn(y.data, a.data, b.data, n, as, bs));
         if (bs) {
-            EACH_LEVEL(row, pith_binary_fn, y.data, n,
+            EACH_LEVEL(row, pith__binary_fn, y.data, n,
                        (memcpy(y.data, b.data, (size_t)n * sizeof(float)), fn(y.data, a.data, y.data, n, as, bs)));
         }
         guarded_free(a), guarded_free(b), guarded_free(y);
     }
 }
 
-static void check_rows(const pith_kernel_row *row, int64_t n) {
+static void check_rows(const pith__kernel_row *row, int64_t n) {
     enum { ROWS = 3 };
     guarded x = filled(ROWS * n), y = guarded_floats(ROWS);
-    EACH_LEVEL(row, pith_reduce_rows_fn, y.data, ROWS, fn(x.data, y.data, ROWS, n));
+    EACH_LEVEL(row, pith__reduce_rows_fn, y.data, ROWS, fn(x.data, y.data, ROWS, n));
     guarded_free(x), guarded_free(y);
 }
 
-static void check_columns(const pith_kernel_row *row, int64_t n) {
+static void check_columns(const pith__kernel_row *row, int64_t n) {
     int64_t height = random_below(9), stride = n + random_below(4);
     guarded x = filled(height > 0 ? (height - 1) * stride + n : 0), y = guarded_floats(n);
-    EACH_LEVEL(row, pith_reduce_columns_fn, y.data, n, fn(x.data, y.data, height, n, stride));
+    EACH_LEVEL(row, pith__reduce_columns_fn, y.data, n, fn(x.data, y.data, height, n, stride));
     guarded_free(x), guarded_free(y);
 }
 
-static void check_row_to_row(const pith_kernel_row *row, int64_t n) {
+static void check_row_to_row(const pith__kernel_row *row, int64_t n) {
     enum { ROWS = 2 };
     guarded x = filled(ROWS * n), y = guarded_floats(ROWS * n);
-    EACH_LEVEL(row, pith_row_f32_fn, y.data, ROWS * n, fn(x.data, y.data, ROWS, n));
-    EACH_LEVEL(row, pith_row_f32_fn, y.data, ROWS * n,
+    EACH_LEVEL(row, pith__row_f32_fn, y.data, ROWS * n, fn(x.data, y.data, ROWS, n));
+    EACH_LEVEL(row, pith__row_f32_fn, y.data, ROWS * n,
                (memcpy(y.data, x.data, (size_t)(ROWS * n) * sizeof(float)), fn(y.data, y.data, ROWS, n)));
     guarded_free(x), guarded_free(y);
 }
 
-static void check_norm(const pith_kernel_row *row, int64_t n) {
+static void check_norm(const pith__kernel_row *row, int64_t n) {
     enum { ROWS = 2 };
     guarded x = filled(ROWS * n), residual = filled(ROWS * n), sum = guarded_floats(ROWS * n),
             y = guarded_floats(ROWS * n);
     guarded bias = filled(n), gamma = guarded_floats(n), beta = guarded_floats(n), mean = guarded_floats(ROWS);
     for (int which = 0; which < 64; which++) {
-        pith_layer_norm a = { .x = x.data, .y = y.data, .rows = ROWS, .n = n, .epsilon = 1e-5f };
+        pith__layer_norm a = { .x = x.data, .y = y.data, .rows = ROWS, .n = n, .epsilon = 1e-5f };
         if (which & 1) a.residual = residual.data;
         if (which & 2) a.bias = bias.data;
         if (which & 4) a.gamma = gamma.data;
         if (which & 8) a.beta = beta.data;
         if (which & 16) a.sum = sum.data;
         if (which & 32) a.mean_out = mean.data;
-        EACH_LEVEL(row, pith_layer_norm_f32_fn, y.data, ROWS * n, fn(&a));
-        if (which & 16) EACH_LEVEL(row, pith_layer_norm_f32_fn, sum.data, ROWS * n, fn(&a));
-        if (which & 32) EACH_LEVEL(row, pith_layer_norm_f32_fn, mean.data, ROWS, fn(&a));
+        EACH_LEVEL(row, pith__layer_norm_f32_fn, y.data, ROWS * n, fn(&a));
+        if (which & 16) EACH_LEVEL(row, pith__layer_norm_f32_fn, sum.data, ROWS * n, fn(&a));
+        if (which & 32) EACH_LEVEL(row, pith__layer_norm_f32_fn, mean.data, ROWS, fn(&a));
         a.mean_out = NULL;
         a.inv_out = mean.data;
-        EACH_LEVEL(row, pith_layer_norm_f32_fn, mean.data, ROWS, fn(&a));
+        EACH_LEVEL(row, pith__layer_norm_f32_fn, mean.data, ROWS, fn(&a));
     }
     guarded_free(x), guarded_free(residual), guarded_free(sum), guarded_free(y);
     guarded_free(bias), guarded_free(gamma), guarded_free(beta), guarded_free(mean);
 }
 
 /* n pairs in each of three heads. */
-static void check_rotary(const pith_kernel_row *row, int64_t n) {
+static void check_rotary(const pith__kernel_row *row, int64_t n) {
     enum { HEADS = 3 };
     guarded x = filled((2 * n + 5) * HEADS), y = guarded_floats(2 * n * HEADS), cosine = filled(2 * n),
             sine = filled(2 * n);
     for (int which = 0; which < 4; which++) {
-        pith_rotary a = { .x = x.data, .cosine = cosine.data, .sine = sine.data, .y = y.data, .heads = HEADS };
+        pith__rotary a = { .x = x.data, .cosine = cosine.data, .sine = sine.data, .y = y.data, .heads = HEADS };
         a.size = a.y_pitch = 2 * n;
         a.x_pitch = 2 * n + 5;
         a.interleaved = which & 1;
         a.per_pair = which >> 1;
-        EACH_LEVEL(row, pith_rotary_f32_fn, y.data, 2 * n * HEADS, fn(&a));
+        EACH_LEVEL(row, pith__rotary_f32_fn, y.data, 2 * n * HEADS, fn(&a));
     }
     guarded_free(x), guarded_free(y), guarded_free(cosine), guarded_free(sine);
 }
 
-static void check_map(const pith_kernel_row *row, int64_t n) {
+static void check_map(const pith__kernel_row *row, int64_t n) {
     static const double parameters[2] = { 0.7, 0.3 };
     guarded x = filled(n), y = guarded_floats(n);
-    EACH_LEVEL(row, pith_map_fn, y.data, n, fn(y.data, x.data, n, parameters));
-    EACH_LEVEL(row, pith_map_fn, y.data, n,
+    EACH_LEVEL(row, pith__map_fn, y.data, n, fn(y.data, x.data, n, parameters));
+    EACH_LEVEL(row, pith__map_fn, y.data, n,
                (memcpy(y.data, x.data, (size_t)n * sizeof(float)), fn(y.data, y.data, n, parameters)));
     guarded_free(x), guarded_free(y);
 }
 
 /* Every level against C's own comparisons. */
-static void check_compare(const pith_kernel_row *row, int64_t n) {
+static void check_compare(const pith__kernel_row *row, int64_t n) {
     for (int strides = 0; strides < 4; strides++) {
         int as = strides & 1, bs = strides >> 1;
         guarded a = filled(as ? n : n > 0), b = filled(bs ? n : n > 0), y = guarded_alloc((size_t)n, (int)(n & 1));
@@ -148,7 +148,7 @@ static void check_compare(const pith_kernel_row *row, int64_t n) {
         for (int64_t i = 0; i < n && as && bs; i += 3) ((float *)b.data)[i] = u[i];
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level) || !row->fn[level]) continue;
-            ((pith_map2_fn *)row->fn[level])(y.data, a.data, b.data, n, as, bs);
+            ((pith__map2_fn *)row->fn[level])(y.data, a.data, b.data, n, as, bs);
             for (int64_t i = 0; i < n; i++) {
                 float left = u[i * as], right = v[i * bs];
                 int expected = row->family[4] == 'e' ? left == right : row->family[8] ? left <= right : left < right;
@@ -159,10 +159,10 @@ static void check_compare(const pith_kernel_row *row, int64_t n) {
     }
 }
 
-static void check_affine(const pith_kernel_row *row, int64_t n) {
+static void check_affine(const pith__kernel_row *row, int64_t n) {
     for (int step = 0; step < 2; step++) {
         guarded x = filled(n), y = guarded_floats(n), a = filled(step ? n : n > 0), b = filled(step ? n : n > 0);
-        EACH_LEVEL(row, pith_affine_fn, y.data, n, fn(y.data, x.data, a.data, b.data, n, step));
+        EACH_LEVEL(row, pith__affine_fn, y.data, n, fn(y.data, x.data, a.data, b.data, n, step));
         for (int64_t i = 0; i < n; i++) {
             const float *scale = a.data, *shift = b.data;
             assert_true(same_float(((const float *)y.data)[i],
@@ -172,7 +172,7 @@ static void check_affine(const pith_kernel_row *row, int64_t n) {
     }
 }
 
-static void check_moments(const pith_kernel_row *row, int64_t n) {
+static void check_moments(const pith__kernel_row *row, int64_t n) {
     if (n == 0) return;
     guarded x = guarded_floats(3 * n);
     double expected[2] = { 0 }, found[2], sum = 0, squares = 0;
@@ -180,7 +180,7 @@ static void check_moments(const pith_kernel_row *row, int64_t n) {
     for (int64_t i = 0; i < 3 * n; i++) p[i] += 5.0f;
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         if (!level_usable(level) || !row->fn[level]) continue;
-        ((pith_moments_fn *)row->fn[level])(p, 3 * n, &found[0], &found[1]);
+        ((pith__moments_fn *)row->fn[level])(p, 3 * n, &found[0], &found[1]);
         if (level == PITH_ISA_scalar) memcpy(expected, found, sizeof found);
         assert_memory_equal(found, expected, sizeof found);
     }
@@ -191,7 +191,7 @@ static void check_moments(const pith_kernel_row *row, int64_t n) {
     guarded_free(x);
 }
 
-static int one_function(const pith_kernel_row *row) {
+static int one_function(const pith__kernel_row *row) {
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         if (row->fn[level] && row->fn[level] != row->fn[PITH_ISA_scalar]) return 0;
     }
@@ -200,8 +200,8 @@ static int one_function(const pith_kernel_row *row) {
 
 static void test_every_row(void **state) {
     (void)state;
-    for (size_t i = 0; i < pith_kernel_table_count; i++) {
-        const pith_kernel_row *row = &pith_kernel_table[i];
+    for (size_t i = 0; i < pith__kernel_table_count; i++) {
+        const pith__kernel_row *row = &pith__kernel_table[i];
         if (one_function(row) || LISTED(elsewhere_families, row->family)) continue;
         for (int64_t n = 0; n >= 0; n = next_length(n)) {
             if (LISTED(unary_families, row->family))
@@ -234,20 +234,20 @@ static void test_every_row(void **state) {
 
 static void test_table(void **state) {
     (void)state;
-    for (size_t i = 0; i < pith_kernel_table_count; i++) {
-        const pith_kernel_row *row = &pith_kernel_table[i], *next = row + 1;
+    for (size_t i = 0; i < pith__kernel_table_count; i++) {
+        const pith__kernel_row *row = &pith__kernel_table[i], *next = row + 1;
         assert_non_null(row->fn[PITH_ISA_scalar]);
-        if (i + 1 < pith_kernel_table_count) {
+        if (i + 1 < pith__kernel_table_count) {
             int order = strcmp(row->family, next->family);
             if (order > 0 || (order == 0 && row->dtype >= next->dtype)) fail_msg("%s is not sorted", next->family);
         }
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (row->fn[level])
-                assert_true(pith_kernel_find(row->family, row->dtype, (pith_isa)level) == row->fn[level]);
+                assert_true(pith__kernel_find(row->family, row->dtype, (pith__isa)level) == row->fn[level]);
         }
     }
-    assert_null(pith_kernel_find("no_such_family", PITH_F32, PITH_ISA_scalar));
-    assert_null(pith_kernel_find("gemm", PITH_STRING, PITH_ISA_scalar));
+    assert_null(pith__kernel_find("no_such_family", PITH_F32, PITH_ISA_scalar));
+    assert_null(pith__kernel_find("gemm", PITH_STRING, PITH_ISA_scalar));
 }
 
 /* The results themselves, against the same formulas in double. */
@@ -266,9 +266,9 @@ static void test_reductions_in_double(void **state) {
     const double expected[COUNT(rows_families)] = { l1, top, sum / N, bottom, sum, squares };
     /* Each addition rounds by at most half a unit of a partial sum: (steps of a chain + tree) * 2^-24 * sum of |x|. */
     for (size_t f = 0; f < COUNT(rows_families); f++) {
-        PITH_KERNEL_FIND(pith_reduce_rows_fn, rows_families[f], PITH_F32, pith_cpu_get()->isa)(x, &y, 1, N);
+        PITH_KERNEL_FIND(pith__reduce_rows_fn, rows_families[f], PITH_F32, pith__cpu_get()->isa)(x, &y, 1, N);
         assert_float_equal(y, expected[f], (N / 16 + 6) * 0x1p-24 * l1);
-        PITH_KERNEL_FIND(pith_reduce_columns_fn, columns_families[f], PITH_F32, pith_cpu_get()->isa)(x, &y, N, 1, 1);
+        PITH_KERNEL_FIND(pith__reduce_columns_fn, columns_families[f], PITH_F32, pith__cpu_get()->isa)(x, &y, N, 1, 1);
         assert_float_equal(y, expected[f], (N + 1) * 0x1p-24 * l1);
     }
     free(x);
@@ -284,8 +284,8 @@ static void test_rotary_by_hand(void **state) {
         int interleaved = which & 1, per_pair = which >> 1;
         for (int i = 0; i < PITCH * HEADS; i++) x[i] = random_float();
         for (int i = 0; i < SIZE; i++) cosine[i] = random_float(), sine[i] = random_float();
-        pith_rotary a = { x, cosine, sine, y, HEADS, SIZE, PITCH, SIZE, interleaved, per_pair };
-        PITH_KERNEL_FIND(pith_rotary_f32_fn, "rotary", PITH_F32, pith_cpu_get()->isa)(&a);
+        pith__rotary a = { x, cosine, sine, y, HEADS, SIZE, PITCH, SIZE, interleaved, per_pair };
+        PITH_KERNEL_FIND(pith__rotary_f32_fn, "rotary", PITH_F32, pith__cpu_get()->isa)(&a);
         for (int h = 0; h < HEADS; h++) {
             for (int i = 0; i < HALF; i++) {
                 int p = interleaved ? 2 * i : i, q = interleaved ? 2 * i + 1 : i + HALF;
@@ -311,28 +311,28 @@ static void test_norms_in_double(void **state) {
         exponentials += exp((double)x[i]);
         norm += (double)x[i] * (double)x[i];
     }
-    pith_isa isa = pith_cpu_get()->isa;
-    pith_layer_norm a = {
+    pith__isa isa = pith__cpu_get()->isa;
+    pith__layer_norm a = {
         .x = x, .residual = r, .gamma = gamma, .beta = beta, .y = y, .rows = 1, .n = N, .epsilon = 1e-5f
     };
-    PITH_KERNEL_FIND(pith_layer_norm_f32_fn, "layer_norm", PITH_F32, isa)(&a);
+    PITH_KERNEL_FIND(pith__layer_norm_f32_fn, "layer_norm", PITH_F32, isa)(&a);
     for (int i = 0; i < N; i++) {
         double s = (double)x[i] + (double)r[i];
         assert_float_equal(y[i], (s - mean) / sqrt(variance + 1e-5) * (double)gamma[i] + (double)beta[i], 1e-6);
     }
-    PITH_KERNEL_FIND(pith_layer_norm_f32_fn, "rms_norm", PITH_F32, isa)(&a);
+    PITH_KERNEL_FIND(pith__layer_norm_f32_fn, "rms_norm", PITH_F32, isa)(&a);
     for (int i = 0; i < N; i++) {
         double s = (double)x[i] + (double)r[i];
         assert_float_equal(y[i], s / sqrt(squares + 1e-5) * (double)gamma[i], 1e-6);
     }
-    PITH_KERNEL_FIND(pith_row_f32_fn, "softmax", PITH_F32, isa)(x, y, 1, N);
+    PITH_KERNEL_FIND(pith__row_f32_fn, "softmax", PITH_F32, isa)(x, y, 1, N);
     for (int i = 0; i < N; i++) assert_float_equal(y[i], exp((double)x[i]) / exponentials, 1e-9);
-    PITH_KERNEL_FIND(pith_row_f32_fn, "log_softmax", PITH_F32, isa)(x, y, 1, N);
+    PITH_KERNEL_FIND(pith__row_f32_fn, "log_softmax", PITH_F32, isa)(x, y, 1, N);
     for (int i = 0; i < N; i++) assert_float_equal(y[i], (double)x[i] - log(exponentials), 2e-6);
-    PITH_KERNEL_FIND(pith_row_f32_fn, "l2_normalize", PITH_F32, isa)(x, y, 1, N);
+    PITH_KERNEL_FIND(pith__row_f32_fn, "l2_normalize", PITH_F32, isa)(x, y, 1, N);
     for (int i = 0; i < N; i++) assert_float_equal(y[i], (double)x[i] / sqrt(norm), 1e-7);
     memset(x, 0, N * sizeof *x);
-    PITH_KERNEL_FIND(pith_row_f32_fn, "l2_normalize", PITH_F32, isa)(x, y, 1, N);
+    PITH_KERNEL_FIND(pith__row_f32_fn, "l2_normalize", PITH_F32, isa)(x, y, 1, N);
     for (int i = 0; i < N; i++) assert_true(y[i] == 0.0f);
     free(x), free(r), free(gamma), free(beta), free(y);
 }

@@ -6,11 +6,11 @@
 #include "engine/kernels/attention.h"
 
 typedef struct problem {
-    pith_attention a;
+    pith__attention a;
     guarded q, k, v, bias, mask, scratch;
 } problem;
 
-static int kept(const pith_attention *a, int64_t i, int64_t j) {
+static int kept(const pith__attention *a, int64_t i, int64_t j) {
     int64_t at = i;
     if (a->key_mask && !a->key_mask[j]) return 0;
     if (a->causal_offset != INT64_MAX) {
@@ -31,7 +31,7 @@ static float exp2_f32(float x) {
 }
 
 /* The definition. exact: the formula in double. */
-static void define(const pith_attention *a, float *o, double *exact) {
+static void define(const pith__attention *a, float *o, double *exact) {
     const int raw = !a->bias && a->scale > 0;
     const float log2e = 0x1.715476p0f * (raw ? a->scale : 1.0f);
     float *p = floats(a->keys);
@@ -103,7 +103,7 @@ static problem make(int64_t queries, int64_t keys, int64_t d, int64_t dv) {
                          .causal_offset = INT64_MAX,
                          .window_left = -1,
                          .window_right = -1 } };
-    pith_attention *a = &p.a;
+    pith__attention *a = &p.a;
     a->q_stride = d + random_below(9), a->k_stride = d + random_below(9), a->v_stride = dv + random_below(9);
     a->o_stride = dv + random_below(9);
     a->q = (p.q = guarded_floats(extent(queries, a->q_stride, d))).data;
@@ -111,12 +111,12 @@ static problem make(int64_t queries, int64_t keys, int64_t d, int64_t dv) {
     a->v = (p.v = guarded_floats(extent(keys, a->v_stride, dv))).data;
     p.bias = guarded_floats(queries * keys);
     p.mask = guarded_alloc((size_t)keys, (int)random_below(2));
-    p.scratch = guarded_floats(pith_attention_f32_scratch(keys, d, dv));
+    p.scratch = guarded_floats(pith__attention_f32_scratch(keys, d, dv));
     return p;
 }
 
 static void check_and_free(problem *p) {
-    pith_attention *a = &p->a;
+    pith__attention *a = &p->a;
     int64_t size = extent(a->queries, a->o_stride, a->dv);
     float *expected = floats(size);
     double *exact = malloc((size_t)(size + 1) * sizeof *exact);
@@ -125,11 +125,11 @@ static void check_and_free(problem *p) {
         if (!level_usable(level)) continue;
         guarded o = guarded_floats(size);
         a->o = o.data;
-        PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_F32, (pith_isa)level)(a, p->scratch.data);
+        PITH_KERNEL_FIND(pith__attention_f32_fn, "attention", PITH_F32, (pith__isa)level)(a, p->scratch.data);
         for (int64_t i = 0; i < a->queries; i++) {
             const float *row = a->o + i * a->o_stride;
             assert_same_floats(row, expected + i * a->o_stride, a->dv, "%s queries %d keys %d d %d dv %d row %d",
-                               pith_isa_name((pith_isa)level), (int)a->queries, (int)a->keys, (int)a->d, (int)a->dv,
+                               pith__isa_name((pith__isa)level), (int)a->queries, (int)a->keys, (int)a->d, (int)a->dv,
                                (int)i);
             for (int64_t c = 0; c < a->dv; c++) {
                 if (row[c] == row[c]) assert_true(fabs((double)row[c] - exact[i * a->o_stride + c]) < 3e-6);
@@ -164,7 +164,7 @@ static void test_masks(void **state) {
             mask[j] = j >= left && j < keys - right && (round % 2 || random_below(4) > 0);
             for (int64_t i = 0; i < p.a.queries; i++) ((float *)p.bias.data)[i * keys + j] *= 3.0f;
         }
-        p.a.none_left = (pith_none_left)random_below(3);
+        p.a.none_left = (pith__none_left)random_below(3);
         if (round % 3) p.a.key_mask = mask;
         if (random_below(2)) p.a.bias = p.bias.data, p.a.bias_stride = random_below(2) ? keys : 0;
         if (random_below(2)) p.a.causal_offset = random_below(keys + 3) - 3;
@@ -212,7 +212,7 @@ static void test_masked_keys_are_not_read_into_sums(void **state) {
     (void)state;
     enum { KEYS = 40, D = 16, QUERIES = 20 };
     problem p = make(QUERIES, KEYS, D, D);
-    pith_attention plain = p.a, *a = &p.a;
+    pith__attention plain = p.a, *a = &p.a;
     uint8_t *mask = p.mask.data;
     float first[QUERIES * D], second[QUERIES * D];
     for (int64_t j = 0; j < KEYS; j++) mask[j] = j >= 5 && j < 33;
@@ -225,7 +225,7 @@ static void test_masked_keys_are_not_read_into_sums(void **state) {
     a->o_stride = plain.o_stride = D;
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         if (!level_usable(level)) continue;
-        pith_attention_f32_fn *fn = PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_F32, (pith_isa)level);
+        pith__attention_f32_fn *fn = PITH_KERNEL_FIND(pith__attention_f32_fn, "attention", PITH_F32, (pith__isa)level);
         fn(a, p.scratch.data);
         fn(&plain, p.scratch.data);
         assert_memory_equal(first, second, sizeof first);
@@ -259,7 +259,7 @@ static int32_t weight_of(int32_t difference, float unit) {
 }
 
 /* The definition of i16 for an open call of the keys [first, first + keys). */
-static void define_i16(const pith_attention *a, int64_t first, int64_t keys, float *o) {
+static void define_i16(const pith__attention *a, int64_t first, int64_t keys, float *o) {
     const float *k = a->k + first * a->k_stride, *v = a->v + first * a->v_stride;
     const float steps = floorf(sqrtf(0x1.fffffep29f / (float)a->d));
     float key_most = 0.0f;
@@ -314,7 +314,7 @@ static double most_of(const float *x, int64_t rows, int64_t stride, int64_t n) {
  * step of v, 2^-10 of probabilities, and what half a step of each q and k makes of an exponent. The first and the last
  * keys are masked. */
 static void check_i16(problem p, int64_t before, int64_t behind) {
-    pith_attention *a = &p.a;
+    pith__attention *a = &p.a;
     const int64_t keys = a->keys - before - behind, size = extent(a->queries, a->o_stride, a->dv),
                   part = random_below(a->queries + 1);
     float *expected = floats(size), *whole = floats(size), *parts = floats(size);
@@ -331,10 +331,10 @@ static void check_i16(problem p, int64_t before, int64_t behind) {
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         const uint32_t vnni = level == PITH_ISA_avx512 ? PITH_CPU_AVX512_VNNI : PITH_CPU_AVX_VNNI;
         for (int way = 0; way < 2; way++) {
-            if (!level_usable(level) || (way == 1 && !(pith_cpu_get()->features & vnni))) continue;
-            pith_attention_f32_fn *fn = PITH_KERNEL_FIND(pith_attention_f32_fn, way ? "attention_vnni" : "attention",
-                                                         PITH_I16, (pith_isa)level);
-            pith_attention first = *a, rest = *a;
+            if (!level_usable(level) || (way == 1 && !(pith__cpu_get()->features & vnni))) continue;
+            pith__attention_f32_fn *fn = PITH_KERNEL_FIND(pith__attention_f32_fn, way ? "attention_vnni" : "attention",
+                                                          PITH_I16, (pith__isa)level);
+            pith__attention first = *a, rest = *a;
             a->o = whole, first.o = parts, rest.o = parts + part * a->o_stride;
             first.queries = part, rest.queries = a->queries - part, rest.q += part * a->q_stride;
             fn(a, p.scratch.data);
@@ -343,7 +343,7 @@ static void check_i16(problem p, int64_t before, int64_t behind) {
             for (int64_t i = 0; i < a->queries; i++) {
                 const int64_t at = i * a->o_stride;
                 assert_same_floats(whole + at, expected + at, a->dv, "%s %d queries %d keys %d d %d dv %d row %d",
-                                   pith_isa_name((pith_isa)level), way, (int)a->queries, (int)keys, (int)a->d,
+                                   pith__isa_name((pith__isa)level), way, (int)a->queries, (int)keys, (int)a->d,
                                    (int)a->dv, (int)i);
                 assert_memory_equal(whole + at, parts + at, (size_t)a->dv * sizeof *whole);
                 for (int64_t c = 0; c < a->dv; c++)
@@ -398,9 +398,9 @@ static void test_i16_elsewhere(void **state) {
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
             p.a.o = first;
-            PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_I16, (pith_isa)level)(&p.a, p.scratch.data);
+            PITH_KERNEL_FIND(pith__attention_f32_fn, "attention", PITH_I16, (pith__isa)level)(&p.a, p.scratch.data);
             p.a.o = second;
-            PITH_KERNEL_FIND(pith_attention_f32_fn, "attention", PITH_F32, (pith_isa)level)(&p.a, p.scratch.data);
+            PITH_KERNEL_FIND(pith__attention_f32_fn, "attention", PITH_F32, (pith__isa)level)(&p.a, p.scratch.data);
             assert_memory_equal(first, second, sizeof first);
         }
         guarded_free(p.q), guarded_free(p.k), guarded_free(p.v), guarded_free(p.bias), guarded_free(p.mask);

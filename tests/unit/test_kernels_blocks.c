@@ -1,4 +1,5 @@
-/* Products of weights in blocks at every level and by every way: the bits of the definition in engine/kernels/gemm_blocks.h.
+/* Products of weights in blocks at every level and by every way: the bits of the definition in
+ * engine/kernels/gemm_blocks.h.
  */
 #include "kernel_test.h"
 
@@ -7,7 +8,7 @@
 #include "engine/kernels/gemm_blocks.h"
 
 static int runnable(const char *family, int level) {
-    const uint32_t features = pith_cpu_get()->features;
+    const uint32_t features = pith__cpu_get()->features;
     if (strcmp(family, "gemm_blocks") == 0 || level == PITH_ISA_scalar || level == PITH_ISA_neon) return 1;
     return (features & (level == PITH_ISA_avx512 ? PITH_CPU_AVX512_VNNI : PITH_CPU_AVX_VNNI)) != 0;
 }
@@ -18,18 +19,18 @@ static int32_t packed_number(const uint8_t *row, int64_t i, int bits) {
 }
 
 /* The record of block t in a row of a. */
-static const char *record(const void *rows, const pith_blocks_form *f, int64_t row, int64_t t) {
-    return (const char *)rows + row * pith_blocks_row_bytes(f) + t * (f->block + 8);
+static const char *record(const void *rows, const pith__blocks_form *f, int64_t row, int64_t t) {
+    return (const char *)rows + row * pith__blocks_row_bytes(f) + t * (f->block + 8);
 }
-static float scale_of(const char *record, const pith_blocks_form *f) {
+static float scale_of(const char *record, const pith__blocks_form *f) {
     float scale;
     memcpy(&scale, record + 4 + f->block, sizeof scale);
     return scale;
 }
 
 /* The definition, from weights as MatMulNBits stores them. */
-static float product(const pith_gemm_blocks *g, const pith_blocks_columns *w, int64_t i, int64_t j) {
-    const pith_blocks_form *f = g->form;
+static float product(const pith__gemm_blocks *g, const pith__blocks_columns *w, int64_t i, int64_t j) {
+    const pith__blocks_form *f = g->form;
     const int64_t bytes = f->block * f->bits / 8, zero_row = (f->blocks * f->bits + 7) / 8;
     float c = 0;
     for (int64_t t = 0; t < f->blocks; t++) {
@@ -49,7 +50,7 @@ static void fill_extremes(uint8_t *bytes, int64_t n) {
 }
 
 /* Rows as quantize.h makes them, with values as large as there can be in some. */
-static void fill_rows(void *rows, const pith_blocks_form *f, int64_t m) {
+static void fill_rows(void *rows, const pith__blocks_form *f, int64_t m) {
     char *to = rows;
     for (int64_t t = 0; t < m * f->blocks; t++, to += f->block + 8) {
         const int64_t left = f->k - t % f->blocks * f->block;
@@ -69,29 +70,29 @@ static void fill_rows(void *rows, const pith_blocks_form *f, int64_t m) {
 
 static void check(int64_t m, int64_t n, int64_t k, int32_t block, int32_t bits, int32_t zeros) {
     static const char *const ways[] = { "gemm_blocks", "gemm_blocks_vnni" };
-    const pith_blocks_form f = { k, (k + block - 1) / block, block, bits, zeros };
-    const int64_t bytes = block * bits / 8, zero_row = (f.blocks * bits + 7) / 8, panel = pith_blocks_panel_bytes(&f);
+    const pith__blocks_form f = { k, (k + block - 1) / block, block, bits, zeros };
+    const int64_t bytes = block * bits / 8, zero_row = (f.blocks * bits + 7) / 8, panel = pith__blocks_panel_bytes(&f);
     const int64_t ldc = n + random_below(3), c_size = m > 0 ? (m - 1) * ldc + n : 0;
     guarded b = guarded_alloc((size_t)(n * f.blocks * bytes), 1), z = guarded_alloc((size_t)(n * zero_row), 1);
     guarded scale = guarded_floats(n * f.blocks), bias = guarded_floats(n), c = guarded_floats(c_size);
-    guarded packed = guarded_alloc((size_t)pith_blocks_packed_size(&f, n), 1);
-    guarded rows = guarded_alloc((size_t)(m * pith_blocks_row_bytes(&f)), 1);
-    const pith_blocks_columns all = { b.data, scale.data, z.data, n };
+    guarded packed = guarded_alloc((size_t)pith__blocks_packed_size(&f, n), 1);
+    guarded rows = guarded_alloc((size_t)(m * pith__blocks_row_bytes(&f)), 1);
+    const pith__blocks_columns all = { b.data, scale.data, z.data, n };
     fill_extremes(b.data, n * f.blocks * bytes);
     fill_extremes(z.data, n * zero_row);
     fill_rows(rows.data, &f, m);
     for (int64_t j = 0; j < n; j += 16) {
-        const pith_blocks_columns from = { all.b + j * f.blocks * bytes, all.scale + j * f.blocks,
-                                           zeros ? all.zeros + j * zero_row : NULL, n - j < 16 ? n - j : 16 };
-        pith_blocks_pack_panel((char *)packed.data + j / 16 * panel, &f, &from);
+        const pith__blocks_columns from = { all.b + j * f.blocks * bytes, all.scale + j * f.blocks,
+                                            zeros ? all.zeros + j * zero_row : NULL, n - j < 16 ? n - j : 16 };
+        pith__blocks_pack_panel((char *)packed.data + j / 16 * panel, &f, &from);
     }
-    const pith_gemm_blocks g = { .a = rows.data,
-                                 .b = packed.data,
-                                 .c = c.data,
-                                 .bias = random_below(2) ? bias.data : NULL,
-                                 .form = &f,
-                                 .n = n,
-                                 .ldc = ldc };
+    const pith__gemm_blocks g = { .a = rows.data,
+                                  .b = packed.data,
+                                  .c = c.data,
+                                  .bias = random_below(2) ? bias.data : NULL,
+                                  .form = &f,
+                                  .n = n,
+                                  .ldc = ldc };
     float *wanted = floats(c_size);
     for (int64_t i = 0; i < m; i++) {
         for (int64_t j = 0; j < n; j++) wanted[i * ldc + j] = product(&g, &all, i, j);
@@ -100,11 +101,11 @@ static void check(int64_t m, int64_t n, int64_t k, int32_t block, int32_t bits, 
         for (size_t way = 0; way < COUNT(ways); way++) {
             if (!level_usable(level) || !runnable(ways[way], level)) continue;
             for (int64_t i = 0; i < c_size; i++) ((float *)c.data)[i] = 1e30f;
-            pith_gemm_blocks_fn *fn = PITH_KERNEL_FIND(pith_gemm_blocks_fn, ways[way], PITH_U8, (pith_isa)level);
+            pith__gemm_blocks_fn *fn = PITH_KERNEL_FIND(pith__gemm_blocks_fn, ways[way], PITH_U8, (pith__isa)level);
             gemm_in_parts(fn, &g, m, n);
             for (int64_t i = 0; i < m; i++) {
                 assert_same_floats((float *)c.data + i * ldc, wanted + i * ldc, n,
-                                   "%s %s m=%d n=%d k=%d %d %d %d row %d", ways[way], pith_isa_name((pith_isa)level),
+                                   "%s %s m=%d n=%d k=%d %d %d %d row %d", ways[way], pith__isa_name((pith__isa)level),
                                    (int)m, (int)n, (int)k, block, bits, zeros, (int)i);
                 if (i + 1 < m && ldc > n) assert_true(g.c[i * ldc + n] == 1e30f);
             }
@@ -131,7 +132,7 @@ static void test_products(void **state) {
 }
 
 /* Block t of a row by the definition, q[block] too. */
-static void check_block(const float *x, int64_t n, const char *row, const pith_blocks_form *f) {
+static void check_block(const float *x, int64_t n, const char *row, const pith__blocks_form *f) {
     float most = 0;
     int finite = 1;
     int32_t sum = 0, start;
@@ -156,18 +157,18 @@ static void test_quantize(void **state) {
     for (int32_t block = PITH_BLOCK_LEAST; block <= PITH_BLOCK_MOST; block *= 2) {
         for (int64_t k = 1; k < 300; k += 1 + random_below(20)) {
             enum { ROWS = 5 };
-            const pith_blocks_form f = { k, (k + block - 1) / block, block, random_below(2) ? 4 : 8,
-                                         (int32_t)random_below(2) };
+            const pith__blocks_form f = { k, (k + block - 1) / block, block, random_below(2) ? 4 : 8,
+                                          (int32_t)random_below(2) };
             const int64_t ldx = k + random_below(3);
             guarded x = guarded_floats((ROWS - 1) * ldx + k);
-            guarded rows = guarded_alloc((size_t)(ROWS * pith_blocks_row_bytes(&f)), 1);
+            guarded rows = guarded_alloc((size_t)(ROWS * pith__blocks_row_bytes(&f)), 1);
             for (int64_t i = 0; i < ROWS; i++) fill_floats((float *)x.data + i * ldx, k);
             memset(x.data, 0, sizeof(float));
             for (int level = 0; level < PITH_ISA_COUNT; level++) {
                 if (!level_usable(level)) continue;
-                memset(rows.data, 77, (size_t)(ROWS * pith_blocks_row_bytes(&f)));
-                const pith_quantize_blocks a = { x.data, rows.data, &f, ROWS, ldx };
-                PITH_KERNEL_FIND(pith_quantize_blocks_fn, "quantize_blocks", PITH_I8, (pith_isa)level)(&a);
+                memset(rows.data, 77, (size_t)(ROWS * pith__blocks_row_bytes(&f)));
+                const pith__quantize_blocks a = { x.data, rows.data, &f, ROWS, ldx };
+                PITH_KERNEL_FIND(pith__quantize_blocks_fn, "quantize_blocks", PITH_I8, (pith__isa)level)(&a);
                 for (int64_t i = 0; i < ROWS; i++) {
                     for (int64_t t = 0; t < f.blocks; t++)
                         check_block((const float *)x.data + i * ldx + t * block,
@@ -181,13 +182,13 @@ static void test_quantize(void **state) {
 
 static void test_sizes(void **state) {
     (void)state;
-    pith_blocks_form f = { 70, 3, 32, 4, 0 };
-    assert_int_equal(pith_blocks_packed_size(&f, 17), 2 * 3 * (256 + 64));
+    pith__blocks_form f = { 70, 3, 32, 4, 0 };
+    assert_int_equal(pith__blocks_packed_size(&f, 17), 2 * 3 * (256 + 64));
     f.zeros = 1;
-    assert_int_equal(pith_blocks_packed_size(&f, 16), 3 * (256 + 64) + 64);
-    assert_int_equal(pith_blocks_packed_size(&f, -1), -1);
+    assert_int_equal(pith__blocks_packed_size(&f, 16), 3 * (256 + 64) + 64);
+    assert_int_equal(pith__blocks_packed_size(&f, -1), -1);
     f.blocks = INT64_MAX / 256;
-    assert_int_equal(pith_blocks_packed_size(&f, 17), -1);
+    assert_int_equal(pith__blocks_packed_size(&f, 17), -1);
 }
 
 int main(void) {

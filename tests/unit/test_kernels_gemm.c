@@ -11,12 +11,12 @@ static const char *const activation_families[] = { NULL,   "gelu",    "gelu_tanh
                                                    "tanh", "sigmoid", "silu",      "quick_gelu" };
 
 /* The definition, one element after the other; the activation by the scalar kernel. */
-static float element(const pith_gemm *g, const float *b, int64_t i, int64_t j) {
+static float element(const pith__gemm *g, const float *b, int64_t i, int64_t j) {
     float sum = 0.0f;
     for (int64_t k = 0; k < g->k; k++) sum = fmaf(g->a[i * g->lda + k], b[k * g->n + j], sum);
     if (g->bias) sum += g->bias[j];
     if (g->activation != PITH_ACT_NONE) {
-        PITH_KERNEL_FIND(pith_unary_f32_fn, activation_families[g->activation], PITH_F32, PITH_ISA_scalar)
+        PITH_KERNEL_FIND(pith__unary_f32_fn, activation_families[g->activation], PITH_F32, PITH_ISA_scalar)
         (&sum, &sum, 1);
     }
     return sum;
@@ -25,13 +25,14 @@ static float element(const pith_gemm *g, const float *b, int64_t i, int64_t j) {
 static void check_with(pith_activation activation, int64_t m, int64_t n, int64_t k) {
     int64_t lda = k + random_below(3), ldc = n + random_below(3);
     float *b = floats(k * n), *expected = floats(m * ldc);
-    guarded a = guarded_floats(m > 0 ? (m - 1) * lda + k : 0), packed = guarded_floats(pith_gemm_f32_packed_size(k, n));
+    guarded a = guarded_floats(m > 0 ? (m - 1) * lda + k : 0),
+            packed = guarded_floats(pith__gemm_f32_packed_size(k, n));
     guarded bias = guarded_floats(n);
     int64_t c_size = m > 0 ? (m - 1) * ldc + n : 0;
     guarded c_guarded = guarded_floats(c_size);
     float *c = c_guarded.data;
 
-    pith_gemm g = { .a = a.data, .b = packed.data, .c = c, .m = m, .n = n, .k = k, .lda = lda, .ldc = ldc };
+    pith__gemm g = { .a = a.data, .b = packed.data, .c = c, .m = m, .n = n, .k = k, .lda = lda, .ldc = ldc };
     if (random_below(2)) g.bias = bias.data;
     g.activation = activation;
     for (int64_t i = 0; i < m; i++) {
@@ -39,8 +40,9 @@ static void check_with(pith_activation activation, int64_t m, int64_t n, int64_t
     }
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         if (!level_usable(level)) continue;
-        pith_gemm_pack_f32_fn *pack = PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, (pith_isa)level);
-        pith_gemm_f32_fn *gemm = PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, (pith_isa)level);
+        pith__gemm_pack_f32_fn *pack =
+            PITH_KERNEL_FIND(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, (pith__isa)level);
+        pith__gemm_f32_fn *gemm = PITH_KERNEL_FIND(pith__gemm_f32_fn, "gemm", PITH_F32, (pith__isa)level);
         int64_t half = n / 32 * 16;
         pack(packed.data, b, n, 1, k, n, half, n);
         pack(packed.data, b, n, 1, k, n, 0, half);
@@ -48,7 +50,7 @@ static void check_with(pith_activation activation, int64_t m, int64_t n, int64_t
         gemm_in_parts(gemm, &g, m, n);
         for (int64_t i = 0; i < m; i++) {
             assert_same_floats(c + i * ldc, expected + i * ldc, n, "%s m=%d n=%d k=%d row %d",
-                               pith_isa_name((pith_isa)level), (int)m, (int)n, (int)k, (int)i);
+                               pith__isa_name((pith__isa)level), (int)m, (int)n, (int)k, (int)i);
             for (int64_t j = n; i + 1 < m && j < ldc; j++) assert_true(c[i * ldc + j] == 7.0f);
         }
     }
@@ -77,18 +79,18 @@ static void test_random(void **state) {
 static void test_row(void **state) {
     (void)state;
     for (int i = 0; i < 40; i++) check(1, random_below(300), random_below(200));
-    const size_t l3 = pith_cpu_get()->l3;
+    const size_t l3 = pith__cpu_get()->l3;
     if (l3 > (size_t)128 << 20) return; /* a matrix of half of it would take too long */
     const int64_t k = 512, n = (int64_t)(l3 / 2 / sizeof(float)) / k + 16 * 8 + 35;
-    float *a = floats(k), *b = floats(k * n), *packed = floats(pith_gemm_f32_packed_size(k, n)), *c = floats(n),
+    float *a = floats(k), *b = floats(k * n), *packed = floats(pith__gemm_f32_packed_size(k, n)), *c = floats(n),
           *expected = floats(n);
-    pith_gemm g = { .a = a, .b = packed, .c = c, .m = 1, .n = n, .k = k, .lda = k, .ldc = n };
+    pith__gemm g = { .a = a, .b = packed, .c = c, .m = 1, .n = n, .k = k, .lda = k, .ldc = n };
     for (int64_t j = 0; j < n; j++) expected[j] = element(&g, b, 0, j);
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         if (!level_usable(level)) continue;
-        PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, (pith_isa)level)(packed, b, n, 1, k, n, 0, n);
-        PITH_KERNEL_FIND(pith_gemm_f32_fn, "gemm", PITH_F32, (pith_isa)level)(&g, 0, 1, 0, n);
-        assert_same_floats(c, expected, n, "%s, a row of %d", pith_isa_name((pith_isa)level), (int)n);
+        PITH_KERNEL_FIND(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, (pith__isa)level)(packed, b, n, 1, k, n, 0, n);
+        PITH_KERNEL_FIND(pith__gemm_f32_fn, "gemm", PITH_F32, (pith__isa)level)(&g, 0, 1, 0, n);
+        assert_same_floats(c, expected, n, "%s, a row of %d", pith__isa_name((pith__isa)level), (int)n);
     }
     free(a), free(b), free(packed), free(c), free(expected);
 }
@@ -110,7 +112,7 @@ static void test_gelu(void **state) {
 static void test_pack(void **state) {
     (void)state;
     for (int round = 0; round < 200; round++) {
-        int64_t k = random_below(70), n = random_below(70), size = pith_gemm_f32_packed_size(k, n), rs, cs;
+        int64_t k = random_below(70), n = random_below(70), size = pith__gemm_f32_packed_size(k, n), rs, cs;
         switch (round % 3) {
         case 0: rs = 1, cs = k + random_below(3); break;
         case 1: cs = 1, rs = n + random_below(3); break;
@@ -125,20 +127,20 @@ static void test_pack(void **state) {
         }
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
-            pith_gemm_pack_f32_fn *pack =
-                PITH_KERNEL_FIND(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, (pith_isa)level);
+            pith__gemm_pack_f32_fn *pack =
+                PITH_KERNEL_FIND(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, (pith__isa)level);
             guarded packed = guarded_floats(size);
             pack(packed.data, b, rs, cs, k, n, 0, n);
-            assert_same_floats((float *)packed.data, expected, size, "%s k=%d n=%d", pith_isa_name((pith_isa)level),
+            assert_same_floats((float *)packed.data, expected, size, "%s k=%d n=%d", pith__isa_name((pith__isa)level),
                                (int)k, (int)n);
             guarded_free(packed);
         }
         guarded_free(b_guarded);
         free(expected);
     }
-    assert_int_equal(pith_gemm_f32_packed_size(-1, 4), -1);
-    assert_int_equal(pith_gemm_f32_packed_size(INT64_MAX / 16, 17), -1);
-    assert_int_equal(pith_gemm_f32_packed_size(3, INT64_MAX), -1);
+    assert_int_equal(pith__gemm_f32_packed_size(-1, 4), -1);
+    assert_int_equal(pith__gemm_f32_packed_size(INT64_MAX / 16, 17), -1);
+    assert_int_equal(pith__gemm_f32_packed_size(3, INT64_MAX), -1);
 }
 
 /* f64: products rounded, then added, in the order of k; rows in two parts. Guarded memory lies behind the operands. */
@@ -153,15 +155,15 @@ static void check_f64(int64_t m, int64_t n, int64_t k) {
             volatile double product = x[i / n * k + l] * y[l * n + i % n];
             expected[i] += product;
         }
-    const pith_matmul p = { x, y, to, n, k, k, 1, n, 1 };
+    const pith__matmul p = { x, y, to, n, k, k, 1, n, 1 };
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         if (!level_usable(level)) continue;
-        pith_matmul_fn *matmul = PITH_KERNEL_FIND(pith_matmul_fn, "matmul", PITH_F64, (pith_isa)level);
+        pith__matmul_fn *matmul = PITH_KERNEL_FIND(pith__matmul_fn, "matmul", PITH_F64, (pith__isa)level);
         for (int64_t i = 0; i < m * n; i++) to[i] = 7;
         matmul(&p, m / 3, m);
         matmul(&p, 0, m / 3);
         if (m * n > 0 && memcmp(to, expected, (size_t)(m * n) * sizeof *to) != 0)
-            fail_msg("%s m=%d n=%d k=%d", pith_isa_name((pith_isa)level), (int)m, (int)n, (int)k);
+            fail_msg("%s m=%d n=%d k=%d", pith__isa_name((pith__isa)level), (int)m, (int)n, (int)k);
     }
     free(expected);
     guarded_free(a), guarded_free(b), guarded_free(c);

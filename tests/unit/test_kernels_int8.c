@@ -5,11 +5,11 @@
 
 #include "engine/kernels/gemm.h"
 #include "engine/kernels/gemm_int8.h"
-#include "engine/kernels/quantize.h"
 #include "engine/kernels/int_sums.h"
+#include "engine/kernels/quantize.h"
 
 static int runnable(const char *family, int level) {
-    uint32_t features = pith_cpu_get()->features;
+    uint32_t features = pith__cpu_get()->features;
     if (strcmp(family, "gemm") == 0 || level == PITH_ISA_scalar || level == PITH_ISA_neon) return 1;
     if (strcmp(family, "gemm_amx") == 0) return level == PITH_ISA_avx512 && features & PITH_CPU_AMX_INT8;
     return (features & (level == PITH_ISA_avx512 ? PITH_CPU_AVX512_VNNI : PITH_CPU_AVX_VNNI)) != 0;
@@ -21,11 +21,11 @@ static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
     int64_t c_size = m > 0 ? (m - 1) * ldc + n : 0;
     guarded a = guarded_alloc((size_t)a_size, (int)random_below(2));
     guarded b = guarded_alloc((size_t)(k * n), (int)random_below(2));
-    guarded packed = guarded_alloc((size_t)pith_gemm_int8_packed_size(k, n), 1);
+    guarded packed = guarded_alloc((size_t)pith__gemm_int8_packed_size(k, n), 1);
     guarded c = guarded_floats(c_size), out = guarded_floats(c_size), scale_a = guarded_floats(m),
             scale_b = guarded_floats(n);
     guarded zero = guarded_floats(m), bias = guarded_floats(n);
-    guarded extra = guarded_alloc((size_t)m * PITH_I8_EXTRAS * sizeof(pith_i8_extra), 1);
+    guarded extra = guarded_alloc((size_t)m * PITH_I8_EXTRAS * sizeof(pith__i8_extra), 1);
     struct {
         int64_t at;
         int32_t lacks;
@@ -44,7 +44,7 @@ static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
     for (int64_t i = 0; i < m * PITH_I8_EXTRAS; i++) {
         beyond[i].at = k > 0 ? random_below(random_below(2) ? k : 1) : 0;
         beyond[i].lacks = k > 0 && random_below(4) ? (int32_t)random_below(50000) - 25000 : 0;
-        ((pith_i8_extra *)extra.data)[i] = pith_i8_extra_of(beyond[i].at, beyond[i].lacks);
+        ((pith__i8_extra *)extra.data)[i] = pith__i8_extra_of(beyond[i].at, beyond[i].lacks);
     }
     for (int64_t j = 0; j < n; j++) {
         for (int64_t l = 0; l < k; l++) sums[j] += ((int8_t *)b.data)[l * n + j];
@@ -55,28 +55,28 @@ static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
             }
         }
     }
-    pith_gemm_int8 g = { .a = a.data,
-                         .b = packed.data,
-                         .a_scale = scale_a.data,
-                         .a_zero = zero.data,
-                         .b_scale = scale_b.data,
-                         .m = m,
-                         .n = n,
-                         .k = k,
-                         .lda = lda,
-                         .ldc = ldc,
-                         .a_signed = is_signed,
-                         .narrow = narrow };
+    pith__gemm_int8 g = { .a = a.data,
+                          .b = packed.data,
+                          .a_scale = scale_a.data,
+                          .a_zero = zero.data,
+                          .b_scale = scale_b.data,
+                          .m = m,
+                          .n = n,
+                          .k = k,
+                          .lda = lda,
+                          .ldc = ldc,
+                          .a_signed = is_signed,
+                          .narrow = narrow };
     if (random_below(2)) g.bias = bias.data;
     if (random_below(2)) g.a_extra = extra.data;
     if (random_below(2)) g.activation = PITH_ACT_GELU_ERF;
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         if (!level_usable(level)) continue;
-        PITH_KERNEL_FIND(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, (pith_isa)level)
+        PITH_KERNEL_FIND(pith__gemm_pack_i8_fn, "gemm_pack", PITH_I8, (pith__isa)level)
         (packed.data, b.data, n, 1, k, n, 0, n);
         for (size_t way = 0; way < COUNT(ways); way++) {
             if (!runnable(ways[way], level)) continue;
-            pith_gemm_i8_fn *fn = PITH_KERNEL_FIND(pith_gemm_i8_fn, ways[way], PITH_I8, (pith_isa)level);
+            pith__gemm_i8_fn *fn = PITH_KERNEL_FIND(pith__gemm_i8_fn, ways[way], PITH_I8, (pith__isa)level);
             for (int64_t i = 0; i < m; i++) { /* what another way left is no result */
                 for (int64_t j = 0; j < n; j++) {
                     ((int32_t *)c.data)[i * ldc + j] = INT32_MIN;
@@ -93,7 +93,7 @@ static void check(int64_t m, int64_t n, int64_t k, int is_signed, int narrow) {
                     int32_t exact = expected[i * ldc + j];
                     if (((int32_t *)c.data)[i * ldc + j] != exact) {
                         fail_msg("%s %s m=%d n=%d k=%d signed=%d narrow=%d at %d, %d", ways[way],
-                                 pith_isa_name((pith_isa)level), (int)m, (int)n, (int)k, is_signed, narrow, (int)i,
+                                 pith__isa_name((pith__isa)level), (int)m, (int)n, (int)k, is_signed, narrow, (int)i,
                                  (int)j);
                     }
                     int32_t more = 0;
@@ -164,15 +164,15 @@ static void test_quantize_rows(void **state) {
         struct {
             float scale[ROWS];
             int32_t zero[ROWS];
-            pith_i8_extra extra[EXTRAS];
+            pith__i8_extra extra[EXTRAS];
         } first, now;
         for (int64_t i = 0; i < x_size; i++) ((float *)x.data)[i] = random_float() * (random_below(20) ? 1.0f : 30.0f);
         uint8_t *first_q = calloc(1, (size_t)q_size);
         memset(q.data, 0, (size_t)q_size);
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
-            pith_quantize_rows a = { x.data, q.data, now.scale, now.zero, now.extra, ROWS, n, ldx, ldq };
-            PITH_KERNEL_FIND(pith_quantize_rows_fn, "quantize_rows", PITH_U8, (pith_isa)level)(&a);
+            pith__quantize_rows a = { x.data, q.data, now.scale, now.zero, now.extra, ROWS, n, ldx, ldq };
+            PITH_KERNEL_FIND(pith__quantize_rows_fn, "quantize_rows", PITH_U8, (pith__isa)level)(&a);
             if (level == 0) {
                 memcpy(first_q, q.data, (size_t)q_size);
                 first = now;
@@ -186,7 +186,7 @@ static void test_quantize_rows(void **state) {
                 for (int64_t j = 0; j < n; j++) {
                     int32_t whole = ((uint8_t *)q.data)[i * ldq + j] - now.zero[i];
                     for (int64_t e = i * PITH_I8_EXTRAS; e < (i + 1) * PITH_I8_EXTRAS; e++) {
-                        pith_i8_extra here = pith_i8_extra_of(j, now.extra[e].pair >> 16);
+                        pith__i8_extra here = pith__i8_extra_of(j, now.extra[e].pair >> 16);
                         if (!memcmp(&here, &now.extra[e], sizeof here)) whole += now.extra[e].pair >> 16;
                     }
                     assert_true(fabsf((float)whole * now.scale[i] - row[j]) <= 0.501f * now.scale[i]);
@@ -208,10 +208,10 @@ static void test_quantize_odd_rows(void **state) {
         uint8_t q[4][4];
         float scale[4];
         int32_t zero[4];
-        pith_i8_extra extra[4][PITH_I8_EXTRAS];
+        pith__i8_extra extra[4][PITH_I8_EXTRAS];
         if (!level_usable(level)) continue;
-        pith_quantize_rows a = { rows[0], q[0], scale, zero, extra[0], 4, 4, 4, 4 };
-        PITH_KERNEL_FIND(pith_quantize_rows_fn, "quantize_rows", PITH_U8, (pith_isa)level)(&a);
+        pith__quantize_rows a = { rows[0], q[0], scale, zero, extra[0], 4, 4, 4, 4 };
+        PITH_KERNEL_FIND(pith__quantize_rows_fn, "quantize_rows", PITH_U8, (pith__isa)level)(&a);
         for (int i = 0; i < 2; i++) {
             assert_true(scale[i] == 0.0f && zero[i] == 0 && extra[i][0].pair == 0);
             assert_int_equal(q[i][0], 0);
@@ -232,7 +232,7 @@ static void unpack_panel(int8_t *plain, const void *packed, int64_t k) {
 
 /* Fours stay within their bound, the packed form is that of the packing kernel. */
 static void check_panel(const int8_t *plain, const void *packed, int64_t k) {
-    size_t bytes = (size_t)pith_gemm_int8_packed_size(k, 16);
+    size_t bytes = (size_t)pith__gemm_int8_packed_size(k, 16);
     uint8_t *again = malloc(bytes);
     for (int64_t i = 0; i < k; i += i % 8 ? 6 : 2) {
         for (int64_t j = 0; j < 16; j++) {
@@ -242,7 +242,7 @@ static void check_panel(const int8_t *plain, const void *packed, int64_t k) {
             assert_in_range(sum, 0, PITH_NARROW_FOUR);
         }
     }
-    PITH_KERNEL_FIND(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, PITH_ISA_scalar)(again, plain, 16, 1, k, 16, 0, 16);
+    PITH_KERNEL_FIND(pith__gemm_pack_i8_fn, "gemm_pack", PITH_I8, PITH_ISA_scalar)(again, plain, 16, 1, k, 16, 0, 16);
     assert_memory_equal(again, packed, bytes);
     free(again);
 }
@@ -251,7 +251,7 @@ static void check_panel(const int8_t *plain, const void *packed, int64_t k) {
 static void test_quantize_panel(void **state) {
     (void)state;
     for (int64_t k = 0; k < 40; k++) {
-        size_t bytes = (size_t)pith_gemm_int8_packed_size(k, 16);
+        size_t bytes = (size_t)pith__gemm_int8_packed_size(k, 16);
         guarded panel = guarded_floats(16 * k), packed = guarded_alloc(bytes, 1), scale = guarded_floats(16);
         uint8_t *first = malloc(bytes);
         int8_t *plain = calloc(1, (size_t)(16 * k + 1));
@@ -259,14 +259,14 @@ static void test_quantize_panel(void **state) {
         for (int64_t i = 0; k > 5 && i < k; i++) ((float *)panel.data)[16 * i + 5] = 0.0f;
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
-            PITH_KERNEL_FIND(pith_quantize_panel_fn, "quantize_panel", PITH_I8, (pith_isa)level)
+            PITH_KERNEL_FIND(pith__quantize_panel_fn, "quantize_panel", PITH_I8, (pith__isa)level)
             (packed.data, scale.data, panel.data, k, NULL, NULL);
             if (level == 0) {
                 memcpy(first, packed.data, bytes);
                 memcpy(first_scale, scale.data, sizeof first_scale);
             }
             assert_memory_equal(first, packed.data, bytes);
-            assert_same_floats(first_scale, (float *)scale.data, 16, "scales of %s", pith_isa_name((pith_isa)level));
+            assert_same_floats(first_scale, (float *)scale.data, 16, "scales of %s", pith__isa_name((pith__isa)level));
         }
         unpack_panel(plain, first, k);
         for (int64_t i = 0; i < 16 * k; i++) {
@@ -283,12 +283,12 @@ static void test_quantize_panel(void **state) {
 static void make_gram(float *gram, int64_t k, const int32_t *order) {
     enum { ROWS = 12 };
     float *x = floats(ROWS * k);
-    memset(gram, 0, (size_t)(k * pith_factor_stride(k)) * sizeof *gram);
+    memset(gram, 0, (size_t)(k * pith__factor_stride(k)) * sizeof *gram);
     for (int64_t s = 0; s < k; s++) {
         for (int64_t t = s; t < k; t++)
             for (int r = 0; r < ROWS; r++)
-                gram[s * pith_factor_stride(k) + t] += x[r * k + order[s]] * x[r * k + order[t]];
-        gram[s * pith_factor_stride(k) + s] += 0.1f;
+                gram[s * pith__factor_stride(k) + t] += x[r * k + order[s]] * x[r * k + order[t]];
+        gram[s * pith__factor_stride(k) + s] += 0.1f;
     }
     free(x);
 }
@@ -307,21 +307,22 @@ static int32_t *random_order(int64_t k) {
 static void test_unit_factor(void **state) {
     (void)state;
     for (int64_t k = 0; k < 150; k += k < 40 ? 1 : 37) {
-        const int64_t stride = pith_factor_stride(k);
+        const int64_t stride = pith__factor_stride(k);
         const size_t bytes = (size_t)(k * stride) * sizeof(float);
         float *gram = floats(k * stride), *first = floats(k * stride);
         int32_t *order = random_order(k);
         guarded u = guarded_floats(k * stride), column = guarded_floats(k);
         make_gram(gram, k, order);
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
-            pith_unit_factor_fn *fn = PITH_KERNEL_FIND(pith_unit_factor_fn, "unit_factor", PITH_F32, (pith_isa)level);
+            pith__unit_factor_fn *fn =
+                PITH_KERNEL_FIND(pith__unit_factor_fn, "unit_factor", PITH_F32, (pith__isa)level);
             if (!level_usable(level)) continue;
             memcpy(u.data, gram, bytes);
             assert_true(fn(u.data, k, column.data));
             if (level == 0) memcpy(first, u.data, bytes);
             for (int64_t s = 0; s < k; s++)
                 assert_same_floats(first + s * stride + s, (float *)u.data + s * stride + s, k - s, "row %d of %s",
-                                   (int)s, pith_isa_name((pith_isa)level));
+                                   (int)s, pith__isa_name((pith__isa)level));
             for (int64_t bad = 0; bad < 2 && k; bad++) {
                 int64_t s = random_below(k);
                 memcpy(u.data, gram, bytes);
@@ -344,14 +345,14 @@ static void test_unit_factor(void **state) {
 
 /* What quantize.h says of a panel that is rounded with a factor, one weight after the other. */
 static void round_with_factor(int8_t *rounded, const float *scale, const float *panel, int64_t k,
-                              const pith_factor *factor) {
+                              const pith__factor *factor) {
     double *error = calloc((size_t)(k + 1), sizeof *error);
     for (int64_t j = 0; j < 16; j++) {
         for (int64_t t = k - 1; t >= 0; t--) {
             const int64_t i = factor->order[t];
             double aim = panel[16 * i + j];
             int four = 0;
-            for (int64_t s = t + 1; s < k; s++) aim += factor->u[t * pith_factor_stride(k) + s] * error[s];
+            for (int64_t s = t + 1; s < k; s++) aim += factor->u[t * pith__factor_stride(k) + s] * error[s];
             for (int64_t s = t + 1; s < k; s++) {
                 const int64_t other = factor->order[s];
                 if (other / 8 == i / 8 && other / 2 % 2 == i / 2 % 2) four += abs(rounded[16 * other + j]);
@@ -373,7 +374,7 @@ static double cost_of(const int8_t *rounded, const float *scale, const float *pa
             for (int64_t t = s; t < k; t++) {
                 double a = panel[16 * order[s] + j] - (double)scale[j] * rounded[16 * order[s] + j];
                 double b = panel[16 * order[t] + j] - (double)scale[j] * rounded[16 * order[t] + j];
-                sum += a * b * gram[s * pith_factor_stride(k) + t] * (s == t ? 1 : 2);
+                sum += a * b * gram[s * pith__factor_stride(k) + t] * (s == t ? 1 : 2);
             }
         }
     }
@@ -387,8 +388,8 @@ static void test_quantize_fit(void **state) {
     double plain_cost = 0, fit_cost = 0;
     int64_t weights = 0, other = 0;
     for (int64_t k = 0; k < 120; k += k < 20 ? 1 : 25) {
-        const int64_t stride = pith_factor_stride(k);
-        const size_t bytes = (size_t)pith_gemm_int8_packed_size(k, 16);
+        const int64_t stride = pith__factor_stride(k);
+        const size_t bytes = (size_t)pith__gemm_int8_packed_size(k, 16);
         guarded panel = guarded_floats(16 * k), packed = guarded_alloc(bytes, 1), scale = guarded_floats(16);
         guarded work = guarded_floats(16 * k), column = guarded_floats(k);
         float *gram = floats(k * stride), *u = floats(k * stride);
@@ -399,11 +400,12 @@ static void test_quantize_fit(void **state) {
         for (int64_t i = 0; i < k; i++) ((float *)panel.data)[16 * i + 5] = 0.0f;
         make_gram(gram, k, order);
         memcpy(u, gram, (size_t)(k * stride) * sizeof *u);
-        assert_true(PITH_KERNEL_FIND(pith_unit_factor_fn, "unit_factor", PITH_F32, PITH_ISA_scalar)(u, k, column.data));
-        const pith_factor factor = { u, order };
+        assert_true(
+            PITH_KERNEL_FIND(pith__unit_factor_fn, "unit_factor", PITH_F32, PITH_ISA_scalar)(u, k, column.data));
+        const pith__factor factor = { u, order };
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
-            PITH_KERNEL_FIND(pith_quantize_panel_fn, "quantize_panel", PITH_I8, (pith_isa)level)
+            PITH_KERNEL_FIND(pith__quantize_panel_fn, "quantize_panel", PITH_I8, (pith__isa)level)
             (packed.data, scale.data, panel.data, k, &factor, work.data);
             if (level == 0) memcpy(first, packed.data, bytes);
             assert_memory_equal(first, packed.data, bytes);
@@ -414,7 +416,7 @@ static void test_quantize_fit(void **state) {
         for (int64_t i = 0; i < 16 * k; i++) other += fit[i] != expected[i];
         weights += 16 * k;
         fit_cost += cost_of(fit, scale.data, panel.data, k, gram, order);
-        PITH_KERNEL_FIND(pith_quantize_panel_fn, "quantize_panel", PITH_I8, PITH_ISA_scalar)
+        PITH_KERNEL_FIND(pith__quantize_panel_fn, "quantize_panel", PITH_I8, PITH_ISA_scalar)
         (packed.data, scale.data, panel.data, k, NULL, NULL);
         unpack_panel(plain, packed.data, k);
         plain_cost += cost_of(plain, scale.data, panel.data, k, gram, order);
@@ -432,7 +434,7 @@ static void test_quantize_table(void **state) {
     for (int64_t n = 1; n < 110; n++) {
         enum { ROWS = 2, GROUPS_MAX = 4 };
         const size_t bytes = (size_t)(ROWS * n);
-        const int64_t groups = pith_table_groups(n);
+        const int64_t groups = pith__table_groups(n);
         guarded x = guarded_floats(ROWS * n), q = guarded_alloc(bytes, 1), y = guarded_floats(n);
         int8_t *first = malloc(bytes);
         float scale[ROWS * GROUPS_MAX], first_scale[ROWS * GROUPS_MAX];
@@ -440,7 +442,7 @@ static void test_quantize_table(void **state) {
         if (n > 40) memset((float *)x.data + 32, 0, 8 * sizeof(float)); /* a part of a group has nothing */
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
-            PITH_KERNEL_FIND(pith_quantize_table_fn, "quantize_table", PITH_I8, (pith_isa)level)
+            PITH_KERNEL_FIND(pith__quantize_table_fn, "quantize_table", PITH_I8, (pith__isa)level)
             (x.data, q.data, scale, ROWS, n);
             if (level == 0) {
                 memcpy(first, q.data, bytes);
@@ -449,7 +451,7 @@ static void test_quantize_table(void **state) {
             assert_memory_equal(first, q.data, bytes);
             assert_memory_equal(first_scale, scale, (size_t)(ROWS * groups) * sizeof *scale);
             for (int64_t row = 0; row < ROWS; row++) {
-                PITH_KERNEL_FIND(pith_dequantize_row_fn, "dequantize_row", PITH_I8, (pith_isa)level)
+                PITH_KERNEL_FIND(pith__dequantize_row_fn, "dequantize_row", PITH_I8, (pith__isa)level)
                 ((int8_t *)q.data + row * n, scale + row * groups, y.data, n);
                 for (int64_t i = 0; i < n; i++) {
                     const float step = scale[row * groups + i / PITH_TABLE_GROUP];
@@ -466,10 +468,10 @@ static void test_quantize_table(void **state) {
 
 static void test_sizes(void **state) {
     (void)state;
-    assert_int_equal(pith_gemm_int8_packed_size(5, 17), 2 * (2 * 64 + 64));
-    assert_int_equal(pith_gemm_int8_packed_size(0, 0), 0);
-    assert_int_equal(pith_gemm_int8_packed_size(-1, 1), -1);
-    assert_int_equal(pith_gemm_int8_packed_size(INT64_MAX / 8, 17), -1);
+    assert_int_equal(pith__gemm_int8_packed_size(5, 17), 2 * (2 * 64 + 64));
+    assert_int_equal(pith__gemm_int8_packed_size(0, 0), 0);
+    assert_int_equal(pith__gemm_int8_packed_size(-1, 1), -1);
+    assert_int_equal(pith__gemm_int8_packed_size(INT64_MAX / 8, 17), -1);
 }
 
 /* Zero points of rows and columns taken from sums, and sums scaled. */
@@ -493,20 +495,20 @@ static void check_sums(int level, int64_t rows, int64_t n, int64_t k, bool is_si
         sums[i] = (int32_t)random_u32();
         expected[i] = (int32_t)((uint32_t)sums[i] + (uint32_t)k * p * q - p * (uint32_t)column_sums[j] - q * sum);
     }
-    PITH_KERNEL_FIND(pith_sums_shift_fn, "sums_shift", PITH_I32, (pith_isa)level)
-    (&(pith_sums_shift){ .c = sums,
-                         .a = a.data,
-                         .row_zeros = row_zeros,
-                         .column_sums = column_sums,
-                         .column_zeros = by_column ? column_zeros : NULL,
-                         .rows = rows,
-                         .n = n,
-                         .row = n,
-                         .k = k,
-                         .a_signed = is_signed });
+    PITH_KERNEL_FIND(pith__sums_shift_fn, "sums_shift", PITH_I32, (pith__isa)level)
+    (&(pith__sums_shift){ .c = sums,
+                          .a = a.data,
+                          .row_zeros = row_zeros,
+                          .column_sums = column_sums,
+                          .column_zeros = by_column ? column_zeros : NULL,
+                          .rows = rows,
+                          .n = n,
+                          .row = n,
+                          .k = k,
+                          .a_signed = is_signed });
     assert_memory_equal(sums, expected, (size_t)(rows * n) * 4);
     fill_floats(scales.data, n);
-    PITH_KERNEL_FIND(pith_sums_scale_fn, "sums_scale", PITH_I32, (pith_isa)level)
+    PITH_KERNEL_FIND(pith__sums_scale_fn, "sums_scale", PITH_I32, (pith__isa)level)
     (y.data, sums, n, 0.3f, scales.data, by_column ? scales.data : NULL);
     for (int64_t j = 0; j < n; j++) {
         const float scale = ((const float *)scales.data)[j], v = (float)sums[j] * (0.3f * scale);

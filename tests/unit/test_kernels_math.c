@@ -61,7 +61,8 @@ static void test_ulp(void **state) {
     static float x[BLOCK], y[BLOCK];
     int failed = 0;
     for (size_t f = 0; f < sizeof functions / sizeof *functions; f++) {
-        pith_unary_f32_fn *fn = PITH_KERNEL_FIND(pith_unary_f32_fn, functions[f].family, PITH_F32, pith_cpu_get()->isa);
+        pith__unary_f32_fn *fn =
+            PITH_KERNEL_FIND(pith__unary_f32_fn, functions[f].family, PITH_F32, pith__cpu_get()->isa);
         double worst = 0, worst_absolute = 0;
         float at = 0;
         for (uint64_t bits = 0; bits < (uint64_t)1 << 32;) {
@@ -94,7 +95,7 @@ static void test_ulp(void **state) {
 static void test_expm1(void **state) {
     (void)state;
     static const double parameters[2] = { 1, 0 };
-    pith_map_fn *elu = PITH_KERNEL_FIND(pith_map_fn, "map_elu", PITH_F32, pith_cpu_get()->isa);
+    pith__map_fn *elu = PITH_KERNEL_FIND(pith__map_fn, "map_elu", PITH_F32, pith__cpu_get()->isa);
     double worst = 0;
     for (uint64_t bits = 0x80000001; bits <= 0xFF800000; bits += getenv("PITH_TEST_LONG") ? 1 : 1021) {
         uint32_t low = (uint32_t)bits;
@@ -129,7 +130,7 @@ static void test_limits(void **state) {
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
             float y;
-            PITH_KERNEL_FIND(pith_unary_f32_fn, cases[i].family, PITH_F32, (pith_isa)level)(&cases[i].x, &y, 1);
+            PITH_KERNEL_FIND(pith__unary_f32_fn, cases[i].family, PITH_F32, (pith__isa)level)(&cases[i].x, &y, 1);
             if (!same_float(y, cases[i].y)) fail_msg("%s(%g) is %g", cases[i].family, (double)cases[i].x, (double)y);
         }
     }

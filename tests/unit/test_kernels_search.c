@@ -19,7 +19,7 @@ static float value_of(const void *p, int dtype, size_t i) {
     case PITH_F32: memcpy(&x, (const char *)p + 4 * i, sizeof x); return x;
     case PITH_U8: return ((const uint8_t *)p)[i];
     case PITH_I8: return ((const int8_t *)p)[i];
-    default: memcpy(&half, (const char *)p + 2 * i, sizeof half); return pith_f32_of_f16(half);
+    default: memcpy(&half, (const char *)p + 2 * i, sizeof half); return pith__f32_of_f16(half);
     }
 }
 
@@ -52,15 +52,15 @@ static void check_floats(int level, int t, size_t dim) {
     for (int kind = 0; kind < 3; kind++) {
         const size_t lists = kind == 2 ? 1 : queries;
         guarded out = guarded_floats(lists && rows ? (int64_t)((lists - 1) * stride + rows) : 0);
-        pith_scores a = { .rows = x.data,
-                          .row_bytes = row_bytes,
-                          .row_count = rows,
-                          .dim = dim,
-                          .queries = y.data,
-                          .query_count = queries,
-                          .scores = out.data,
-                          .stride = stride };
-        PITH_KERNEL_FIND(pith_scores_fn, families[kind], dtypes[t], (pith_isa)level)(&a);
+        pith__scores a = { .rows = x.data,
+                           .row_bytes = row_bytes,
+                           .row_count = rows,
+                           .dim = dim,
+                           .queries = y.data,
+                           .query_count = queries,
+                           .scores = out.data,
+                           .stride = stride };
+        PITH_KERNEL_FIND(pith__scores_fn, families[kind], dtypes[t], (pith__isa)level)(&a);
         for (size_t q = 0; q < lists; q++) {
             for (size_t r = 0; r < rows; r++) {
                 const float want = wanted((char *)x.data + r * row_bytes, dtypes[t],
@@ -94,15 +94,15 @@ static void check_ints(int level, size_t width, const char *family) {
     fill_rows(x.data, rows ? (rows - 1) * row_bytes + row : 0, PITH_U8);
     fill_rows(y.data, queries * query_bytes, PITH_U8);
     for (size_t i = 0; !bits && i < queries * width; i++) ((int16_t *)y.data)[i] = (int16_t)(random_below(255) - 127);
-    pith_int_scores a = { .rows = x.data,
-                          .queries = y.data,
-                          .row_bytes = row_bytes,
-                          .row_count = rows,
-                          .width = width,
-                          .query_count = queries,
-                          .scores = out.data,
-                          .stride = rows };
-    PITH_KERNEL_FIND(pith_int_scores_fn, family, bits ? PITH_U8 : PITH_I8, (pith_isa)level)
+    pith__int_scores a = { .rows = x.data,
+                           .queries = y.data,
+                           .row_bytes = row_bytes,
+                           .row_count = rows,
+                           .width = width,
+                           .query_count = queries,
+                           .scores = out.data,
+                           .stride = rows };
+    PITH_KERNEL_FIND(pith__int_scores_fn, family, bits ? PITH_U8 : PITH_I8, (pith__isa)level)
     (&a);
     for (size_t q = 0; q < queries; q++) {
         for (size_t r = 0; r < rows; r++) {

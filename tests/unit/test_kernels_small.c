@@ -13,20 +13,20 @@
 #include "engine/kernels/conv.h"
 #include "engine/kernels/conv_bytes.h"
 #include "engine/kernels/convert.h"
-#include "engine/kernels/lrn.h"
-#include "engine/kernels/maps.h"
 #include "engine/kernels/grid_sample.h"
 #include "engine/kernels/interpolate.h"
-#include "engine/kernels/pool_rows.h"
+#include "engine/kernels/lrn.h"
+#include "engine/kernels/maps.h"
 #include "engine/kernels/move.h"
 #include "engine/kernels/norm.h"
-#include "engine/kernels/small_floats.h"
+#include "engine/kernels/pool_rows.h"
 #include "engine/kernels/sliding_windows.h"
+#include "engine/kernels/small_floats.h"
 #include "engine/kernels/unary.h"
 
 enum { LENGTHS = 70 };
 
-#define FIND(type, family, suffix, level) PITH_KERNEL_FIND(type, family, suffix, (pith_isa)(level))
+#define FIND(type, family, suffix, level) PITH_KERNEL_FIND(type, family, suffix, (pith__isa)(level))
 
 static void halves(void **state) {
     (void)state;
@@ -37,15 +37,15 @@ static void halves(void **state) {
             uint16_t *h = small.data;
             fill_floats(p, n);
             for (int64_t i = 0; i < n; i++) p[i] *= i % 3 ? 1.0f : 0x1p-20f; /* subnormal halves too */
-            FIND(pith_narrow_f16_fn, "narrow", PITH_F16, level)(p, h, (size_t)n);
-            FIND(pith_widen_f16_fn, "widen", PITH_F16, level)(h, back, (size_t)n);
+            FIND(pith__narrow_f16_fn, "narrow", PITH_F16, level)(p, h, (size_t)n);
+            FIND(pith__widen_f16_fn, "widen", PITH_F16, level)(h, back, (size_t)n);
             for (int64_t i = 0; i < n; i++) {
                 if (isnan(p[i])) {
                     assert_true(isnan(back[i]));
                     continue;
                 }
-                assert_int_equal(h[i], pith_f16_of_f32(p[i]));
-                assert_true(same_float(back[i], pith_f32_of_f16(h[i])));
+                assert_int_equal(h[i], pith__f16_of_f32(p[i]));
+                assert_true(same_float(back[i], pith__f32_of_f16(h[i])));
             }
             guarded_free(x), guarded_free(wide), guarded_free(small);
         }
@@ -61,8 +61,8 @@ static void casts(void **state) {
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         for (size_t k = 0; level_usable(level) && k < COUNT(from) * COUNT(to) * 3; k++) {
             const int in = from[k % COUNT(from)], out = to[k / COUNT(from) % COUNT(to)];
-            const size_t n = (size_t)random_below(200), in_size = (size_t)pith_dtype_bits(in) / 8,
-                         out_size = (size_t)pith_dtype_bits(out) / 8;
+            const size_t n = (size_t)random_below(200), in_size = (size_t)pith__dtype_bits(in) / 8,
+                         out_size = (size_t)pith__dtype_bits(out) / 8;
             guarded x = guarded_alloc(n * in_size, 0), y = guarded_alloc(n * out_size, 1);
             float values[200];
             fill_floats(values, 200);
@@ -76,14 +76,14 @@ static void casts(void **state) {
                                         : bits,
                        in_size);
             }
-            if (!FIND(pith_cast_fn, "cast", in, level)(y.data, out, x.data, n)) {
+            if (!FIND(pith__cast_fn, "cast", in, level)(y.data, out, x.data, n)) {
                 guarded_free(x), guarded_free(y);
                 continue;
             }
             known++;
             for (size_t i = 0; i < n; i++) {
                 double plain = 0;
-                pith_convert(&plain, out, 0, x.data, in, (int64_t)i, 1, true);
+                pith__convert(&plain, out, 0, x.data, in, (int64_t)i, 1, true);
                 const char *got = (const char *)y.data + i * out_size;
                 float f, g;
                 memcpy(&f, &plain, sizeof f), memcpy(&g, got, sizeof g < out_size ? sizeof g : out_size);
@@ -103,18 +103,18 @@ static void channel_norms(void **state) {
     for (int level = 0; level < PITH_ISA_COUNT; level++) {
         for (int64_t n = 1; level_usable(level) && n < LENGTHS; n++) {
             guarded x = guarded_floats(CHANNELS * n), y = guarded_floats(CHANNELS * n);
-            const pith_lrn a = { .x = x.data,
-                                 .y = y.data,
-                                 .channels = CHANNELS,
-                                 .inner = n,
-                                 .before = n % 3,
-                                 .behind = n % 4,
-                                 .alpha = 0.2f,
-                                 .bias = 1.5f,
-                                 .quarters = 1 + (int)(n % PITH_LRN_QUARTERS) };
+            const pith__lrn a = { .x = x.data,
+                                  .y = y.data,
+                                  .channels = CHANNELS,
+                                  .inner = n,
+                                  .before = n % 3,
+                                  .behind = n % 4,
+                                  .alpha = 0.2f,
+                                  .bias = 1.5f,
+                                  .quarters = 1 + (int)(n % PITH_LRN_QUARTERS) };
             fill_floats(x.data, CHANNELS * n);
-            FIND(pith_lrn_fn, "lrn", PITH_F32, level)(&a, 0, 3);
-            FIND(pith_lrn_fn, "lrn", PITH_F32, level)(&a, 3, CHANNELS);
+            FIND(pith__lrn_fn, "lrn", PITH_F32, level)(&a, 0, 3);
+            FIND(pith__lrn_fn, "lrn", PITH_F32, level)(&a, 3, CHANNELS);
             for (int64_t i = 0; i < CHANNELS * n; i++) {
                 const int64_t c = i / n;
                 float sum = 0;
@@ -147,17 +147,17 @@ static void grids(void **state) {
                 ((float *)weights.data)[i] = random_float();
                 places[i] = n % 4 == 0 && i % 7 == 0 ? -1 : (int32_t)random_below(ELEMENTS);
             }
-            FIND(pith_grid_fn, "grid", PITH_F32, level)
-            (&(pith_grid){ .x = p,
-                           .weights = w,
-                           .at = places,
-                           .y = y.data,
-                           .taps = taps,
-                           .stride = stride,
-                           .n = n,
-                           .channels = CHANNELS,
-                           .x_step = ELEMENTS,
-                           .y_step = MOST });
+            FIND(pith__grid_fn, "grid", PITH_F32, level)
+            (&(pith__grid){ .x = p,
+                            .weights = w,
+                            .at = places,
+                            .y = y.data,
+                            .taps = taps,
+                            .stride = stride,
+                            .n = n,
+                            .channels = CHANNELS,
+                            .x_step = ELEMENTS,
+                            .y_step = MOST });
             for (int64_t i = 0; i < n * CHANNELS; i++) {
                 float sum = 0;
                 for (int64_t k = 0; k < taps; k++) {
@@ -187,7 +187,7 @@ static void quotients(void **state) {
                 x[i] = (float)((double)scale * ((double)random_below(300) - zero - 20 + 0.5));
                 for (int64_t step = random_below(4); step > 0; step--) x[i] = nextafterf(x[i], i % 2 ? 1e38f : -1e38f);
             }
-            FIND(pith_quantize_fn, "quantize", PITH_U8, level)
+            FIND(pith__quantize_fn, "quantize", PITH_U8, level)
             (x, y, COUNT_OF, scale, (float)-zero, (float)(255 - zero), zero);
             for (int i = 0; i < COUNT_OF; i++) {
                 float v = x[i] / scale;
@@ -211,20 +211,20 @@ static void byte_sums(void **state) {
             uint8_t expected[LENGTHS];
             for (size_t i = 0; i < n; i++)
                 ((uint8_t *)a.data)[i] = (uint8_t)random_u32(), ((uint8_t *)b.data)[i] = (uint8_t)random_u32();
-            FIND(pith_dequantize_fn, "dequantize", a_signed ? PITH_I8 : PITH_U8, level)
+            FIND(pith__dequantize_fn, "dequantize", a_signed ? PITH_I8 : PITH_U8, level)
             (a.data, wide[0], n, 0.03f, 7.0f);
-            FIND(pith_dequantize_fn, "dequantize", b_signed ? PITH_I8 : PITH_U8, level)
+            FIND(pith__dequantize_fn, "dequantize", b_signed ? PITH_I8 : PITH_U8, level)
             (b.data, wide[1], n, 0.04f, 20.0f);
             for (size_t i = 0; i < n; i++) wide[2][i] = wide[0][i] + wide[1][i];
-            FIND(pith_quantize_fn, "quantize", PITH_U8, level)(wide[2], expected, n, scale, -100.0f, 155.0f, 100);
-            pith_quantized_sum s = { .a = { a.data, 0.03f, a_signed ? 135.0f : 7.0f, a_signed ? 0x80 : 0 },
-                                     .b = { b.data, 0.04f, b_signed ? 148.0f : 20.0f, b_signed ? 0x80 : 0 },
-                                     .y = y.data,
-                                     .scale = scale,
-                                     .low = -100,
-                                     .high = 155,
-                                     .zero = 100 };
-            FIND(pith_quantized_add_fn, "quantized_add", PITH_U8, level)(&s, 0, n);
+            FIND(pith__quantize_fn, "quantize", PITH_U8, level)(wide[2], expected, n, scale, -100.0f, 155.0f, 100);
+            pith__quantized_sum s = { .a = { a.data, 0.03f, a_signed ? 135.0f : 7.0f, a_signed ? 0x80 : 0 },
+                                      .b = { b.data, 0.04f, b_signed ? 148.0f : 20.0f, b_signed ? 0x80 : 0 },
+                                      .y = y.data,
+                                      .scale = scale,
+                                      .low = -100,
+                                      .high = 155,
+                                      .zero = 100 };
+            FIND(pith__quantized_add_fn, "quantized_add", PITH_U8, level)(&s, 0, n);
             if (n) assert_memory_equal(y.data, expected, n);
             guarded_free(a), guarded_free(b), guarded_free(y);
         }
@@ -243,7 +243,7 @@ static void lp_norms(void **state) {
             float *q = y.data;
             fill_floats(x.data, (n - 1) * inner + columns);
             if (n % 7 == 0) memset(x.data, 0, (size_t)((n - 1) * inner + columns) * sizeof *p);
-            FIND(pith_lp_normalize_fn, "lp_normalize", PITH_F32, level)(p, q, n, inner, columns, square);
+            FIND(pith__lp_normalize_fn, "lp_normalize", PITH_F32, level)(p, q, n, inner, columns, square);
             for (int64_t j = 0; j < columns; j++) {
                 double lanes[16] = { 0 };
                 for (int64_t k = 0; k < n; k++) {
@@ -272,7 +272,7 @@ static void bytes(void **state) {
             uint8_t *b = q.data;
             int zero = (int)random_below(256);
             fill_floats(p, n);
-            FIND(pith_quantize_fn, "quantize", PITH_U8, level)
+            FIND(pith__quantize_fn, "quantize", PITH_U8, level)
             (p, b, (size_t)n, scale, (float)-zero, (float)(255 - zero), zero);
             for (int64_t i = 0; i < n; i++) {
                 float v = p[i] / scale;
@@ -280,12 +280,12 @@ static void bytes(void **state) {
                 v = v < (float)(255 - zero) ? v : (float)(255 - zero);
                 assert_int_equal(b[i], (int)rintf(v) + zero);
             }
-            FIND(pith_dequantize_fn, "dequantize", PITH_U8, level)(b, y, (size_t)n, scale, (float)zero);
+            FIND(pith__dequantize_fn, "dequantize", PITH_U8, level)(b, y, (size_t)n, scale, (float)zero);
             for (int64_t i = 0; i < n; i++) assert_true(same_float(y[i], ((float)b[i] - (float)zero) * scale));
-            FIND(pith_dequantize_fn, "dequantize", PITH_I8, level)(b, y, (size_t)n, scale, 3.0f);
+            FIND(pith__dequantize_fn, "dequantize", PITH_I8, level)(b, y, (size_t)n, scale, 3.0f);
             for (int64_t i = 0; i < n; i++) assert_true(same_float(y[i], ((float)(int8_t)b[i] - 3.0f) * scale));
             float low = 0, high = 0, least = 0, most = 0;
-            FIND(pith_range_fn, "range", PITH_F32, level)(p, (size_t)n, &low, &high);
+            FIND(pith__range_fn, "range", PITH_F32, level)(p, (size_t)n, &low, &high);
             for (int64_t i = 0; i < n; i++) {
                 least = p[i] < least ? p[i] : least;
                 most = p[i] > most ? p[i] : most;
@@ -297,28 +297,28 @@ static void bytes(void **state) {
 }
 
 /* One plane by the definition: places outside count as `padding`. */
-static float at(const float *x, const pith_window *w, int64_t r, int64_t c, float padding) {
+static float at(const float *x, const pith__window *w, int64_t r, int64_t c, float padding) {
     return r < 0 || r >= w->in[0] || c < 0 || c >= w->in[1] ? padding : x[r * w->in[1] + c];
 }
 
-static void check_window(const pith_window *w, int level) {
-    int64_t taps = w->kernel[0] * w->kernel[1], plane_floats = pith_taps_floats(w), step;
+static void check_window(const pith__window *w, int level) {
+    int64_t taps = w->kernel[0] * w->kernel[1], plane_floats = pith__taps_floats(w), step;
     guarded plane = guarded_floats(plane_floats), y = guarded_floats(w->out[0] * w->out[1]);
     float *x = floats(w->in[0] * w->in[1]), *weights = floats(taps);
     int64_t offsets[64];
     for (int max = 0; max < 2; max++) {
         float padding = max ? -INFINITY : 0;
-        pith_taps_offsets(offsets, &step, w);
-        FIND(pith_taps_plane_fn, "taps_plane", PITH_F32, level)(plane.data, x, w, padding);
-        pith_taps a = { .x = plane.data,
-                        .y = y.data,
-                        .offsets = offsets,
-                        .weights = weights,
-                        .taps = taps,
-                        .rows = w->out[0],
-                        .columns = w->out[1],
-                        .step = step };
-        FIND(pith_taps_fn, max ? "taps_max" : "taps_sum", PITH_F32, level)(&a);
+        pith__taps_offsets(offsets, &step, w);
+        FIND(pith__taps_plane_fn, "taps_plane", PITH_F32, level)(plane.data, x, w, padding);
+        pith__taps a = { .x = plane.data,
+                         .y = y.data,
+                         .offsets = offsets,
+                         .weights = weights,
+                         .taps = taps,
+                         .rows = w->out[0],
+                         .columns = w->out[1],
+                         .step = step };
+        FIND(pith__taps_fn, max ? "taps_max" : "taps_sum", PITH_F32, level)(&a);
         for (int64_t o = 0; o < w->out[0] * w->out[1]; o++) {
             float want = max ? -INFINITY : 0.0f;
             for (int64_t t = 0; t < taps; t++) {
@@ -339,8 +339,8 @@ static void depthwise_windows(void **state) {
     (void)state;
     for (int i = 0; i < 200; i++) {
         const int64_t rows = 1 + random_below(7), columns = 1 + random_below(i % 4 ? 40 : 200), step = 1 + i / 2 % 2;
-        pith_window w = { .rank = 2, .in = { rows, columns }, .kernel = { 3, 3 }, .dilation = { 1, 1 } };
-        pith_depthwise a;
+        pith__window w = { .rank = 2, .in = { rows, columns }, .kernel = { 3, 3 }, .dilation = { 1, 1 } };
+        pith__depthwise a;
         for (int d = 0; d < 2; d++) {
             w.stride[d] = step;
             w.begin[d] = step == 1 ? 1 : random_below(2);
@@ -348,7 +348,7 @@ static void depthwise_windows(void **state) {
         }
         const int64_t count = w.out[0] * w.out[1];
         guarded x = guarded_floats(rows * columns), y = guarded_floats(count), weights = guarded_floats(9);
-        assert_true(pith_depthwise_fits(&a, &w));
+        assert_true(pith__depthwise_fits(&a, &w));
         const float bias = (float)random_below(100) / 7;
         for (int64_t k = 0; k < rows * columns; k++) ((float *)x.data)[k] = (float)random_below(2001) / 1000 - 1;
         for (int64_t k = 0; k < 9; k++)
@@ -356,7 +356,7 @@ static void depthwise_windows(void **state) {
         a.x = x.data, a.y = y.data, a.weights = weights.data, a.bias = i & 1 ? &bias : NULL;
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
-            FIND(pith_depthwise_fn, "depthwise", PITH_F32, level)(&a);
+            FIND(pith__depthwise_fn, "depthwise", PITH_F32, level)(&a);
             for (int64_t o = 0; o < count; o++) {
                 float want = 0;
                 for (int64_t t = 0; t < 9; t++)
@@ -375,7 +375,7 @@ static void depthwise_windows(void **state) {
 static void windows(void **state) {
     (void)state;
     for (int i = 0; i < 300; i++) {
-        pith_window w = { .rank = 2 };
+        pith__window w = { .rank = 2 };
         for (int d = 0; d < 2; d++) {
             w.in[d] = 1 + random_below(d ? 150 : 6);
             w.kernel[d] = 1 + random_below(5);
@@ -394,7 +394,7 @@ static void windows(void **state) {
 }
 
 /* Maxima and means of three channels that end and begin at memory which cannot be read. */
-static void check_pool(const pith_window *w, int mean, int padded, int level) {
+static void check_pool(const pith__window *w, int mean, int padded, int level) {
     enum { CHANNELS = 3 };
     const int64_t in = w->in[0] * w->in[1], out = w->out[0] * w->out[1];
     guarded x = guarded_floats(CHANNELS * in), y = guarded_floats(CHANNELS * out);
@@ -402,10 +402,11 @@ static void check_pool(const pith_window *w, int mean, int padded, int level) {
     fill_floats(x.data, CHANNELS * in);
     for (int64_t i = 0; i < CHANNELS * in; i += 1 + random_below(9))
         ((float *)x.data)[i] = random_below(4) ? -0.0f * (float)random_below(2) : -INFINITY;
-    for (int64_t j = 0; mean && j < w->out[1]; j++) ((float *)own.data)[j] = (float)pith_window_places(w, 1, j, padded);
+    for (int64_t j = 0; mean && j < w->out[1]; j++)
+        ((float *)own.data)[j] = (float)pith__window_places(w, 1, j, padded);
     const char *family = mean ? "pool_rows_mean" : "pool_rows_max";
-    FIND(pith_pool_rows_fn, family, PITH_F32, level)
-    (&(pith_pool_planes){
+    FIND(pith__pool_rows_fn, family, PITH_F32, level)
+    (&(pith__pool_planes){
         .w = w, .x = x.data, .y = y.data, .channels = CHANNELS, .counts = own.data, .padded = padded });
     for (int64_t o = 0; o < CHANNELS * out; o++) {
         const float *plane = (float *)x.data + o / out * in;
@@ -431,7 +432,7 @@ static void pools(void **state) {
     (void)state;
     int count = 0;
     for (int i = 0; i < 1500; i++) {
-        pith_window w = { .rank = 2, .stride = { 1 + random_below(3), 1 + random_below(2) }, .dilation = { 1, 1 } };
+        pith__window w = { .rank = 2, .stride = { 1 + random_below(3), 1 + random_below(2) }, .dilation = { 1, 1 } };
         if (i % 4 == 0) w.dilation[0] = 2;
         for (int d = 0; d < 2; d++) {
             w.in[d] = 1 + random_below(d ? i % 3 ? 40 : 200 : i % 5 ? 9 : 60);
@@ -445,7 +446,7 @@ static void pools(void **state) {
             int64_t room = w.in[d] + w.begin[d] + w.end[d] - (w.kernel[d] - 1) * w.dilation[d] - 1;
             w.out[d] = room < 0 ? 0 : room / w.stride[d] + 1 + random_below(2);
         }
-        if (w.out[0] < 1 || w.out[1] < 1 || !pith_pool_rows_fits(&w)) continue;
+        if (w.out[0] < 1 || w.out[1] < 1 || !pith__pool_rows_fits(&w)) continue;
         count++;
         for (int level = 0; level < PITH_ISA_COUNT; level++)
             if (level_usable(level)) check_pool(&w, i % 2, i / 2 % 2, level);
@@ -464,10 +465,10 @@ static void swish_is_its_parts(void **state) {
         fill_floats(x, n);
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
-            pith_binary_fn *mul = FIND(pith_binary_fn, "mul", PITH_F32, level);
-            FIND(pith_map_fn, "map_swish", PITH_F32, level)(y, x, n, (double[]){ (double)factor, 0 });
+            pith__binary_fn *mul = FIND(pith__binary_fn, "mul", PITH_F32, level);
+            FIND(pith__map_fn, "map_swish", PITH_F32, level)(y, x, n, (double[]){ (double)factor, 0 });
             mul(gate, x, &factor, n, 1, 0);
-            FIND(pith_unary_f32_fn, "sigmoid", PITH_F32, level)(factor == 1.0f ? x : gate, gate, (size_t)n);
+            FIND(pith__unary_f32_fn, "sigmoid", PITH_F32, level)(factor == 1.0f ? x : gate, gate, (size_t)n);
             mul(gate, x, gate, n, 1, 1);
             for (int64_t k = 0; k < n; k++) assert_true(same_float(y[k], gate[k]));
         }
@@ -482,10 +483,10 @@ static void check_arg(int64_t n, int64_t columns, int64_t stride, int min, bool 
     fill_floats(p, (n - 1) * stride + columns);
     for (int64_t i = 0; i < (n - 1) * stride + columns; i += 1 + random_below(5)) p[i] = (float)random_below(3) * -4.0f;
     if (random_below(3) == 0) p[random_below((n - 1) * stride + columns)] = NAN;
-    FIND(pith_arg_lanes_fn, min ? "arg_min_lanes" : "arg_max_lanes", PITH_F32, level)
+    FIND(pith__arg_lanes_fn, min ? "arg_min_lanes" : "arg_max_lanes", PITH_F32, level)
     (p, y.data, n, stride, columns, last);
     for (int64_t j = 0; j < columns; j++) {
-        const int64_t want = PITH_KERNEL_FIND(pith_arg_fn, min ? "arg_min" : "arg_max", PITH_F32,
+        const int64_t want = PITH_KERNEL_FIND(pith__arg_fn, min ? "arg_min" : "arg_max", PITH_F32,
                                               PITH_ISA_scalar)(p + j, n, stride, last);
         if (((int64_t *)y.data)[j] != want) fail_msg("level %d, column %d of %d", level, (int)j, (int)columns);
     }
@@ -502,10 +503,10 @@ static void arguments(void **state) {
     }
 }
 
-#define CONV_WAY(isa, name) [PITH_ISA_##isa] = pith_k_##name##_##isa,
-static pith_conv_fn *const conv_ways[3][PITH_ISA_COUNT] = { { PITH_ISAS(CONV_WAY, conv_f32) },
-                                                            { PITH_ISAS(CONV_WAY, conv_positions_f32) },
-                                                            { PITH_ISAS(CONV_WAY, conv_maps_f32) } };
+#define CONV_WAY(isa, name) [PITH_ISA_##isa] = pith__k_##name##_##isa,
+static pith__conv_fn *const conv_ways[3][PITH_ISA_COUNT] = { { PITH_ISAS(CONV_WAY, conv_f32) },
+                                                             { PITH_ISAS(CONV_WAY, conv_positions_f32) },
+                                                             { PITH_ISAS(CONV_WAY, conv_maps_f32) } };
 
 /* A convolution of `k` steps and `maps` maps over positions in rows of `step`, in three parts: only columns below
  * `columns` are written. */
@@ -516,17 +517,17 @@ static void check_convolution(int64_t k, int64_t maps, int64_t rows, int64_t ste
     int64_t *offsets = malloc((size_t)k * sizeof *offsets + 1);
     fill_floats(x.data, positions + 9);
     for (int64_t i = 0; i < k; i++) offsets[i] = random_below(10);
-    pith_conv c = { .x = x.data,
-                    .offsets = offsets,
-                    .weights = weights,
-                    .bias = k % 2 ? bias : NULL,
-                    .y = y.data,
-                    .k = k,
-                    .y_map = rows * columns,
-                    .step = step,
-                    .columns = columns };
+    pith__conv c = { .x = x.data,
+                     .offsets = offsets,
+                     .weights = weights,
+                     .bias = k % 2 ? bias : NULL,
+                     .y = y.data,
+                     .k = k,
+                     .y_map = rows * columns,
+                     .step = step,
+                     .columns = columns };
     for (int way = 0; way < 3; way++) {
-        pith_conv_fn *conv = conv_ways[way][level];
+        pith__conv_fn *conv = conv_ways[way][level];
         fill_floats(y.data, maps * rows * columns);
         conv(&c, 0, cut, 0, positions);
         conv(&c, cut, maps, half, positions);
@@ -561,13 +562,13 @@ static void convolutions(void **state) {
 /* The result of one family of cells, in h[n], and in c[n]. */
 static void cell_step(const char *family, int level, float *h, float *c, const float *x, const float *g, int64_t n) {
     if (strcmp(family, "lstm_cell") == 0)
-        FIND(pith_lstm_cell_fn, family, PITH_F32, level)(h, c, x, g, n);
+        FIND(pith__lstm_cell_fn, family, PITH_F32, level)(h, c, x, g, n);
     else if (strcmp(family, "gru_cell") == 0)
-        FIND(pith_gru_cell_fn, family, PITH_F32, level)(h, x, g, n % 2 ? c : NULL, n);
+        FIND(pith__gru_cell_fn, family, PITH_F32, level)(h, x, g, n % 2 ? c : NULL, n);
     else if (strcmp(family, "gru_gates") == 0)
-        FIND(pith_gru_gates_fn, family, PITH_F32, level)(h, c, h, x, g, n);
+        FIND(pith__gru_gates_fn, family, PITH_F32, level)(h, c, h, x, g, n);
     else
-        FIND(pith_gru_finish_fn, family, PITH_F32, level)(h, c, x, g, n);
+        FIND(pith__gru_finish_fn, family, PITH_F32, level)(h, c, x, g, n);
 }
 
 static double logistic(double x) { return 1 / (1 + exp(-x)); }
@@ -627,13 +628,13 @@ static void mixes(void **state) {
             ((int32_t *)index.data)[i] = (int32_t)(n % 2 ? random_below(2 * n + TAPS) : 2 * (i % n) + i / n);
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
-            FIND(pith_mix_rows_fn, "mix_rows", PITH_F32, level)(y.data, from, offsets, w, TAPS, n);
+            FIND(pith__mix_rows_fn, "mix_rows", PITH_F32, level)(y.data, from, offsets, w, TAPS, n);
             for (int64_t i = 0; i < n; i++) {
                 float sum = 0;
                 for (int t = 0; t < TAPS; t++) sum = fmaf(w[t], from[offsets[t] + i], sum);
                 assert_true(same_float(to[i], sum));
             }
-            FIND(pith_mix_columns_fn, "mix_columns", PITH_F32, level)(y.data, from, index.data, w, TAPS, n);
+            FIND(pith__mix_columns_fn, "mix_columns", PITH_F32, level)(y.data, from, index.data, w, TAPS, n);
             for (int64_t i = 0; i < n; i++) {
                 float sum = 0;
                 for (int t = 0; t < TAPS; t++) sum = fmaf(w[t * n + i], from[((int32_t *)index.data)[t * n + i]], sum);
@@ -663,10 +664,10 @@ static void convolution_bytes(void **state) {
             if (!level_usable(level)) continue;
             const uint8_t *from = x.data, flip = round & 2 ? 0x80 : 0;
             uint8_t *to = y.data;
-            FIND(pith_turn_bytes_fn, "turn_bytes", PITH_U8, level)(to, m, from, n + gap, n, m, flip);
+            FIND(pith__turn_bytes_fn, "turn_bytes", PITH_U8, level)(to, m, from, n + gap, n, m, flip);
             for (int64_t i = 0; i < n * m; i++) assert_int_equal(to[i], from[i % m * (n + gap) + i / m] ^ flip);
             int32_t *found = wide.data;
-            pith_requantize a = { .add = add.data, .row_sums = rows.data, .y = to, .wide = found };
+            pith__requantize a = { .add = add.data, .row_sums = rows.data, .y = to, .wide = found };
             a.zeros = round & 4 ? zeros : NULL;
             a.scale = round & 8 ? scale.data : NULL;
             a.plane = m;
@@ -676,7 +677,7 @@ static void convolution_bytes(void **state) {
             const int64_t half = random_below(m), part = random_below(n); /* in four parts */
             for (int q = 0; q < 4; q++) {
                 const int64_t i0 = q / 2 ? half : 0, j0 = q % 2 ? part : 0;
-                FIND(pith_requantize_fn, "requantize", PITH_I32, level)
+                FIND(pith__requantize_fn, "requantize", PITH_I32, level)
                 (&a, from_sums + i0 * n + j0, n, i0, q / 2 ? m : half, j0, q % 2 ? n : part);
             }
             for (int64_t i = 0; i < n * m; i++) {
@@ -714,24 +715,24 @@ static void depthwise_bytes(void **state) {
         for (int64_t t = 0; t < taps; t++) {
             offsets[t] = t ? random_below(301) : 300;
             for (int64_t c = 0; c < n; c++)
-                ((int8_t *)weights.data)[pith_depthwise_place(t, c, taps) * 4 + t % 4] = plain[t][c] =
+                ((int8_t *)weights.data)[pith__depthwise_place(t, c, taps) * 4 + t % 4] = plain[t][c] =
                     (int8_t)random_u32();
         }
         for (int64_t c = 0; c < n; c++) ((int32_t *)add.data)[c] = (int32_t)random_u32() >> 14;
         for (int64_t c = 0; c < n; c++) ((float *)scale.data)[c] *= 0.001f;
-        pith_requantize out = { .add = add.data,
-                                .scale = round & 1 ? scale.data : NULL,
-                                .y = y.data,
-                                .step = n + 3,
-                                .low = -100,
-                                .high = 155,
-                                .zero = 100 };
-        const pith_depthwise_bytes a = { x.data,  offsets,  weights.data, taps, n,        rows,
-                                         columns, row_step, step,         &out, sums.data };
+        pith__requantize out = { .add = add.data,
+                                 .scale = round & 1 ? scale.data : NULL,
+                                 .y = y.data,
+                                 .step = n + 3,
+                                 .low = -100,
+                                 .high = 155,
+                                 .zero = 100 };
+        const pith__depthwise_bytes a = { x.data,  offsets,  weights.data, taps, n,        rows,
+                                          columns, row_step, step,         &out, sums.data };
         for (int form = 0; form < 2 * PITH_ISA_COUNT; form++) {
             const int level = form / 2;
             if (!level_usable(level) || (form % 2 && !level_has_vnni(level))) continue;
-            FIND(pith_depthwise_bytes_fn, form % 2 ? "depthwise_vnni" : "depthwise", PITH_U8, level)(&a);
+            FIND(pith__depthwise_bytes_fn, form % 2 ? "depthwise_vnni" : "depthwise", PITH_U8, level)(&a);
             for (int64_t i = 0; i < rows * columns * n; i++) {
                 const int64_t window = i / n, c = i % n;
                 const uint8_t *at = a.x + window / columns * row_step + window % columns * step + c;
@@ -762,7 +763,7 @@ static void turned_words(void **state) {
         for (int level = 0; level < PITH_ISA_COUNT; level++) {
             if (!level_usable(level)) continue;
             memset(to.data, 0x5A, (size_t)((rows - 1) * wide + columns) * 4);
-            FIND(pith_turn_fn, "turn", PITH_F32, level)(to.data, wide, from.data, rows + gap, rows, columns);
+            FIND(pith__turn_fn, "turn", PITH_F32, level)(to.data, wide, from.data, rows + gap, rows, columns);
             for (int64_t i = 0; i < (rows - 1) * wide + columns; i++) {
                 const int64_t r = i / wide, c = i % wide;
                 assert_int_equal(((uint32_t *)to.data)[i],

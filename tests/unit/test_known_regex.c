@@ -139,14 +139,14 @@ static unsigned draw(unsigned *random, unsigned below) {
     return (*random >> 8) % below;
 }
 
-static void compare(const char *of, const pith_scan *scan, const pith_regex *regex, const char *text, uint32_t size) {
+static void compare(const char *of, const pith__scan *scan, const pith__regex *regex, const char *text, uint32_t size) {
     pith_error err = PITH_ERROR_INIT;
     for (uint32_t at = 0; at <= size;) {
         size_t begin = 0, end = 0;
         uint32_t scan_begin = 0, scan_end = 0;
-        int found = pith_regex_next(regex, text, size, at, &begin, &end, &pith_allocator_default, &err);
+        int found = pith__regex_next(regex, text, size, at, &begin, &end, &pith__allocator_default, &err);
         if (found < 0) fail_msg("%s: %s", of, err.message);
-        bool scanned = pith_scan_next(scan, text, at, size, &scan_begin, &scan_end);
+        bool scanned = pith__scan_next(scan, text, at, size, &scan_begin, &scan_end);
         if (scanned != (found == 1) || (scanned && (scan_begin != begin || scan_end != end)))
             fail_msg("%s in '%s' from %u: %d [%u, %u), not %d [%zu, %zu)", of, text, at, scanned, scan_begin, scan_end,
                      found, begin, end);
@@ -157,15 +157,15 @@ static void compare(const char *of, const pith_scan *scan, const pith_regex *reg
 
 static void equal_to_pcre2(void **state) {
     (void)state;
-    pith_arena arena;
+    pith__arena arena;
     pith_error err = PITH_ERROR_INIT;
-    pith_arena_init(&arena, NULL);
+    pith__arena_init(&arena, NULL);
     for (size_t i = 0; i < sizeof expressions / sizeof *expressions; i++) {
-        const pith_regex *regex;
-        const pith_scan *scan = pith_scan_find(pith_str_of(expressions[i].regex));
+        const pith__regex *regex;
+        const pith__scan *scan = pith__scan_find(pith__str_of(expressions[i].regex));
         unsigned random = (unsigned)i + 1;
         if (!scan) fail_msg("%s has no matcher", expressions[i].of);
-        if (pith_regex_compile(&regex, pith_str_of(expressions[i].regex), &arena, &err)) fail_msg("%s", err.message);
+        if (pith__regex_compile(&regex, pith__str_of(expressions[i].regex), &arena, &err)) fail_msg("%s", err.message);
         for (int round = 0; round < ROUNDS; round++) {
             char text[SIZE_MAX_OF_TEXT + 1] = "";
             /* in every second text from few pieces, so that they repeat */
@@ -176,7 +176,7 @@ static void equal_to_pcre2(void **state) {
             compare(expressions[i].of, scan, regex, text, (uint32_t)strlen(text));
         }
     }
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
 }
 
 int main(void) {

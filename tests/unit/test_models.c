@@ -9,9 +9,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/formats/json.h"
 #include "base/os/clock.h"
 #include "base/os/file.h"
-#include "base/formats/json.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
 #include "text/regex/known_regex.h"
@@ -19,7 +19,7 @@
 #include "text/trie.h"
 
 typedef struct opened {
-    pith_arena arena;
+    pith__arena arena;
     pith_tokenizer *tokenizer;
     pith_tokens tokens;
     pith_error err;
@@ -27,23 +27,23 @@ typedef struct opened {
 
 static void init(opened *o) {
     *o = (opened){ .err = PITH_ERROR_INIT, .tokens = PITH_TOKENS_INIT };
-    pith_arena_init(&o->arena, &pith_allocator_default);
+    pith__arena_init(&o->arena, &pith__allocator_default);
 }
 
 static pith_status open_json(opened *o, pith_str json) {
     init(o);
-    return pith_tokenizer_load_bytes(&o->tokenizer, json, NULL, &o->arena, &o->err);
+    return pith__tokenizer_load_bytes(&o->tokenizer, json, NULL, &o->arena, &o->err);
 }
 
 static void open_path(opened *o, const char *path) {
     init(o);
-    if (pith_tokenizer_load(&o->tokenizer, path, NULL, &o->arena, &o->err)) fail_msg("%s: %s", path, o->err.message);
+    if (pith__tokenizer_load(&o->tokenizer, path, NULL, &o->arena, &o->err)) fail_msg("%s: %s", path, o->err.message);
 }
 
 static void close_opened(opened *o) {
     pith_tokens_free(&o->tokens);
-    if (o->tokenizer) pith_tokenizer_unload(o->tokenizer);
-    pith_arena_free(&o->arena);
+    if (o->tokenizer) pith__tokenizer_unload(o->tokenizer);
+    pith__arena_free(&o->arena);
 }
 
 static pith_status encode(opened *o, pith_str text) {
@@ -63,7 +63,7 @@ static void check_stream(opened *o, pith_str wanted) {
             assert_int_equal(pith_text_stream_push(stream, &part, o->tokens.ids[i], &o->err), PITH_OK);
         else
             assert_int_equal(pith_text_stream_finish(stream, &part, &o->err), PITH_OK);
-        assert_int_equal(pith_utf8_valid_prefix(part.data, part.size), part.size);
+        assert_int_equal(pith__utf8_valid_prefix(part.data, part.size), part.size);
         assert_true(size + part.size <= wanted.size);
         memcpy(all + size, part.data, part.size);
         size += part.size;
@@ -79,43 +79,43 @@ static void check_decoded(opened *o, pith_str wanted, int skip, const char *name
     size_t size;
     assert_int_equal(pith_detokenize(&text, &size, o->tokenizer, o->tokens.ids, o->tokens.count, skip, &o->err),
                      PITH_OK);
-    if (!pith_str_eq((pith_str){ text, size }, wanted))
+    if (!pith__str_eq((pith_str){ text, size }, wanted))
         fail_msg("%s: decoded \"%s\" instead of \"" PITH_STR_FMT "\"", name, text, PITH_STR_ARG(wanted));
     pith_text_free(o->tokenizer, text);
 }
 
-static void check_line(opened *o, pith_json *j, const char *name) {
+static void check_line(opened *o, pith__json *j, const char *name) {
     pith_str key, text = { "", 0 };
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
         size_t n = 0;
-        if (pith_str_is(key, "text")) {
-            text = pith_json_string(j);
+        if (pith__str_is(key, "text")) {
+            text = pith__json_string(j);
             assert_int_equal(encode(o, text), PITH_OK);
-        } else if (pith_str_is(key, "ids")) {
-            for (pith_json_array(j); pith_json_next_item(j); n++) {
-                int64_t id = pith_json_int(j);
+        } else if (pith__str_is(key, "ids")) {
+            for (pith__json_array(j); pith__json_next_item(j); n++) {
+                int64_t id = pith__json_int(j);
                 if (n >= o->tokens.count || o->tokens.ids[n] != id)
                     fail_msg("%s: token %zu of \"" PITH_STR_FMT "\" is not %lld", name, n, PITH_STR_ARG(text),
                              (long long)id);
             }
             assert_int_equal(n, o->tokens.count);
-        } else if (pith_str_is(key, "offsets")) {
-            for (pith_json_array(j); pith_json_next_item(j); n++) {
-                pith_json_array(j);
-                pith_json_next_item(j);
-                int64_t begin = pith_json_int(j);
-                pith_json_next_item(j);
-                int64_t end = pith_json_int(j);
-                pith_json_next_item(j);
+        } else if (pith__str_is(key, "offsets")) {
+            for (pith__json_array(j); pith__json_next_item(j); n++) {
+                pith__json_array(j);
+                pith__json_next_item(j);
+                int64_t begin = pith__json_int(j);
+                pith__json_next_item(j);
+                int64_t end = pith__json_int(j);
+                pith__json_next_item(j);
                 if (o->tokens.begin[n] != begin || o->tokens.end[n] != end)
                     fail_msg("%s: offsets of token %zu of \"" PITH_STR_FMT "\": %u to %u instead of %lld to %lld", name,
                              n, PITH_STR_ARG(text), o->tokens.begin[n], o->tokens.end[n], (long long)begin,
                              (long long)end);
             }
         } else {
-            pith_str wanted = pith_json_string(j);
-            bool skip = pith_str_is(key, "skipped");
+            pith_str wanted = pith__json_string(j);
+            bool skip = pith__str_is(key, "skipped");
             check_decoded(o, wanted, skip, name);
             if (!skip) check_stream(o, wanted);
         }
@@ -124,20 +124,20 @@ static void check_line(opened *o, pith_json *j, const char *name) {
 }
 
 static void check_lines(opened *o, const char *path, const char *name) {
-    pith_file lines;
+    pith__file lines;
     size_t count = 0;
-    assert_int_equal(pith_file_open(&lines, path, false, &pith_allocator_default, &o->err), PITH_OK);
+    assert_int_equal(pith__file_open(&lines, path, false, &pith__allocator_default, &o->err), PITH_OK);
     for (const char *p = (const char *)lines.data, *end = p + lines.size, *stop; p < end; p = stop + 1, count++) {
-        pith_arena scratch;
-        pith_arena_init(&scratch, &pith_allocator_default);
-        pith_json *j = pith_arena_alloc(&scratch, sizeof *j);
+        pith__arena scratch;
+        pith__arena_init(&scratch, &pith__allocator_default);
+        pith__json *j = pith__arena_alloc(&scratch, sizeof *j);
         stop = memchr(p, '\n', (size_t)(end - p));
-        pith_json_init(j, (pith_str){ p, (size_t)(stop - p) }, name, &scratch, &o->err);
+        pith__json_init(j, (pith_str){ p, (size_t)(stop - p) }, name, &scratch, &o->err);
         check_line(o, j, name);
-        pith_arena_free(&scratch);
+        pith__arena_free(&scratch);
     }
     assert_true(count > 30);
-    pith_file_close(&lines);
+    pith__file_close(&lines);
 }
 
 static void test_stored_cases(void **state) {
@@ -161,13 +161,13 @@ static void test_stored_cases(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char path[1024];
-        pith_file json;
+        pith__file json;
         opened o;
         snprintf(path, sizeof path, "%s/tokenizer_models/%s.json", PITH_TEST_DATA, names[i]);
-        assert_int_equal(pith_file_open(&json, path, false, &pith_allocator_default, &o.err), PITH_OK);
+        assert_int_equal(pith__file_open(&json, path, false, &pith__allocator_default, &o.err), PITH_OK);
         if (open_json(&o, (pith_str){ (const char *)json.data, json.size }))
             fail_msg("%s: %s", names[i], o.err.message);
-        pith_file_close(&json);
+        pith__file_close(&json);
         snprintf(path, sizeof path, "%s/tokenizer_models/%s.jsonl", PITH_TEST_DATA, names[i]);
         check_lines(&o, path, names[i]);
         close_opened(&o);
@@ -280,20 +280,20 @@ static void test_scores(void **state) {
 
 /* An expression has its matcher however its line ends are written; without, PCRE2's older Unicode would show. */
 static void test_expressions(void **state) {
-    const pith_scan *known = pith_scan_find(PITH_STR("\\s{2,}|[\\n\\r\\t]"));
+    const pith__scan *known = pith__scan_find(PITH_STR("\\s{2,}|[\\n\\r\\t]"));
     (void)state;
     assert_non_null(known);
-    assert_ptr_equal(pith_scan_find(PITH_STR("\\s{2,}|[\n\r\\t]")), known);
-    assert_null(pith_scan_find(PITH_STR("\\s{2,}|[\r\n\\t]")));
-    assert_null(pith_scan_find(PITH_STR("\\s{2,}|[\n\r\\t")));
-    assert_null(pith_scan_find(PITH_STR("\\s{2,}|[\n\r\\t]]")));
+    assert_ptr_equal(pith__scan_find(PITH_STR("\\s{2,}|[\n\r\\t]")), known);
+    assert_null(pith__scan_find(PITH_STR("\\s{2,}|[\r\n\\t]")));
+    assert_null(pith__scan_find(PITH_STR("\\s{2,}|[\n\r\\t")));
+    assert_null(pith__scan_find(PITH_STR("\\s{2,}|[\n\r\\t]]")));
 }
 
 #define BPE(vocab, merges, rest) "{\"model\":{\"type\":\"BPE\",\"vocab\":{" vocab "},\"merges\":[" merges "]" rest "}}"
 
 static void refused(const char *json, const char *part) {
     opened o;
-    pith_status status = open_json(&o, pith_str_of(json));
+    pith_status status = open_json(&o, pith__str_of(json));
     if (!status) fail_msg("accepted: %s", json);
     if (!strstr(o.err.message, part)) fail_msg("\"%s\" does not say \"%s\"", o.err.message, part);
     close_opened(&o);
@@ -333,8 +333,8 @@ static void test_hostile_files(void **state) {
     ",{\"Sequence\":{\"id\":\"B\",\"type_id\":1}}],\"special_tokens\":{\"s\":{\"ids\":[1]}}}"
 
 static void open_and_encode(opened *o, const char *json, const char *text, pith_status wanted) {
-    if (open_json(o, pith_str_of(json))) fail_msg("%s: %s", json, o->err.message);
-    assert_int_equal(encode(o, pith_str_of(text)), wanted);
+    if (open_json(o, pith__str_of(json))) fail_msg("%s: %s", json, o->err.message);
+    assert_int_equal(encode(o, pith__str_of(text)), wanted);
 }
 
 /* What docs/tokenizers.md says of files and texts for which the peer has no answer, or none that is wanted, as far as
@@ -408,10 +408,10 @@ static void test_regex_is_bounded(void **state) {
     memset(text, 'a', sizeof text - 1);
     text[64] = 0;
     assert_int_equal(open_json(&o, PITH_STR(SPLIT("(a|aa)+(a|aa)+(a|aa)+[bc]"))), PITH_OK);
-    assert_int_equal(encode(&o, pith_str_of("abab")), PITH_OK);
-    assert_int_equal(encode(&o, pith_str_of(text)), PITH_ERR_ARGUMENT);
+    assert_int_equal(encode(&o, pith__str_of("abab")), PITH_OK);
+    assert_int_equal(encode(&o, pith__str_of(text)), PITH_ERR_ARGUMENT);
     assert_non_null(strstr(o.err.message, "too many steps"));
-    assert_int_equal(encode(&o, pith_str_of("aab")), PITH_OK);
+    assert_int_equal(encode(&o, pith__str_of("aab")), PITH_OK);
     close_opened(&o);
 }
 
@@ -452,12 +452,12 @@ static void test_trie(void **state) {
     enum { KEYS = 3000 };
     static char text[KEYS][6];
     pith_str keys[KEYS];
-    pith_arena arena, scratch;
-    pith_trie trie;
+    pith__arena arena, scratch;
+    pith__trie trie;
     pith_error err;
     unsigned random = 7;
-    pith_arena_init(&arena, &pith_allocator_default);
-    pith_arena_init(&scratch, &pith_allocator_default);
+    pith__arena_init(&arena, &pith__allocator_default);
+    pith__arena_init(&scratch, &pith__allocator_default);
     for (size_t i = 0; i < KEYS; i++) {
         for (int k = 0; k < 6; k++) {
             random = random * 1664525u + 1013904223u;
@@ -465,17 +465,17 @@ static void test_trie(void **state) {
         }
         keys[i] = (pith_str){ text[i], 1 + i % 6 };
     }
-    assert_int_equal(pith_trie_build(&trie, keys, KEYS, &arena, &scratch, &err), PITH_OK);
+    assert_int_equal(pith__trie_build(&trie, keys, KEYS, &arena, &scratch, &err), PITH_OK);
     for (size_t i = 0; i < KEYS; i++) {
-        uint32_t found = pith_trie_get(&trie, keys[i]);
-        assert_true(found < KEYS && found >= i && pith_str_eq(keys[found], keys[i]));
+        uint32_t found = pith__trie_get(&trie, keys[i]);
+        assert_true(found < KEYS && found >= i && pith__str_eq(keys[found], keys[i]));
         char absent[7];
         memcpy(absent, keys[i].data, keys[i].size);
         absent[keys[i].size] = (char)200;
-        assert_int_equal(pith_trie_get(&trie, (pith_str){ absent, keys[i].size + 1 }), PITH_TRIE_NONE);
+        assert_int_equal(pith__trie_get(&trie, (pith_str){ absent, keys[i].size + 1 }), PITH_TRIE_NONE);
     }
-    pith_arena_free(&scratch);
-    pith_arena_free(&arena);
+    pith__arena_free(&scratch);
+    pith__arena_free(&arena);
 }
 
 /* Nothing but keys is found, whatever the bytes: of all strings of one and two, and of those with a NUL inside. */
@@ -484,22 +484,22 @@ static void test_trie_of_bytes(void **state) {
     static const pith_str keys[] = { { "a", 1 }, { ",", 1 }, { ",a", 2 }, { ",b", 2 }, { "\xE2\x80\x8B", 3 },
                                      { "\0", 1 } };
     for (size_t count = 5; count <= 6; count++) {
-        pith_arena arena, scratch;
-        pith_trie trie;
+        pith__arena arena, scratch;
+        pith__trie trie;
         pith_error err;
-        pith_arena_init(&arena, &pith_allocator_default);
-        pith_arena_init(&scratch, &pith_allocator_default);
-        assert_int_equal(pith_trie_build(&trie, keys, count, &arena, &scratch, &err), PITH_OK);
+        pith__arena_init(&arena, &pith__allocator_default);
+        pith__arena_init(&scratch, &pith__allocator_default);
+        assert_int_equal(pith__trie_build(&trie, keys, count, &arena, &scratch, &err), PITH_OK);
         for (unsigned i = 0; i < 3 * 65536; i++) {
             char text[3] = { (char)(i >> 8), (char)i, (char)i };
             pith_str string = { text, 1 + i / 65536 };
             bool is_key = false;
             if (string.size == 3) text[1] = 0;
-            for (size_t k = 0; k < count; k++) is_key |= pith_str_eq(string, keys[k]);
-            assert_int_equal(pith_trie_get(&trie, string) != PITH_TRIE_NONE, is_key);
+            for (size_t k = 0; k < count; k++) is_key |= pith__str_eq(string, keys[k]);
+            assert_int_equal(pith__trie_get(&trie, string) != PITH_TRIE_NONE, is_key);
         }
-        pith_arena_free(&scratch);
-        pith_arena_free(&arena);
+        pith__arena_free(&scratch);
+        pith__arena_free(&arena);
     }
 }
 
@@ -512,10 +512,10 @@ static void test_long_words(void **state) {
     char *text = malloc(2 * SIZE);
     for (size_t f = 0; f < 2; f++) {
         char path[1024];
-        pith_file json;
+        pith__file json;
         opened o;
         snprintf(path, sizeof path, "%s/tokenizer_models/%s.json", PITH_TEST_DATA, files[f]);
-        assert_int_equal(pith_file_open(&json, path, false, &pith_allocator_default, &o.err), PITH_OK);
+        assert_int_equal(pith__file_open(&json, path, false, &pith__allocator_default, &o.err), PITH_OK);
         assert_int_equal(open_json(&o, (pith_str){ (const char *)json.data, json.size }), PITH_OK);
         for (size_t u = 0; u < sizeof units / sizeof units[0]; u++) {
             size_t unit = strlen(units[u]);
@@ -524,15 +524,15 @@ static void test_long_words(void **state) {
             for (int round = 0; round < 5; round++)
                 for (int twice = 0; twice < 2; twice++) {
                     size_t size = (size_t)SIZE << twice;
-                    uint64_t begin = pith_clock_process_ns();
+                    uint64_t begin = pith__clock_process_ns();
                     assert_int_equal(encode(&o, (pith_str){ text, size - size % unit }), PITH_OK);
-                    double seconds = 1e-9 * (double)(pith_clock_process_ns() - begin);
+                    double seconds = 1e-9 * (double)(pith__clock_process_ns() - begin);
                     if (seconds < best[twice]) best[twice] = seconds;
                 }
             assert_true(best[1] < 3.2 * best[0] + 0.01);
         }
         close_opened(&o);
-        pith_file_close(&json);
+        pith__file_close(&json);
     }
     free(text);
 }

@@ -11,42 +11,42 @@
 static pith_error err;
 static const char *route; /* that is asked for */
 
-static const pith_modules usual = { .pooling = PITH_POOL_MEAN, .include_prompt = true, .dropped_id = -1 };
+static const pith__modules usual = { .pooling = PITH_POOL_MEAN, .include_prompt = true, .dropped_id = -1 };
 
 /* Reads the directory with one file in it (name NULL: none), which is removed afterwards. */
-static pith_status read_with(pith_modules *m, const char *name, const char *text) {
+static pith_status read_with(pith__modules *m, const char *name, const char *text) {
     char path[512];
     if (name) put_file(name, text, strlen(text));
     err = (pith_error)PITH_ERROR_INIT;
-    const pith_modules_source source = { .dir = dir, .route = route, .allocator = &pith_allocator_default };
-    pith_status status = pith_modules_read(m, &source, &arena, &err);
+    const pith__modules_source source = { .dir = dir, .route = route, .allocator = &pith__allocator_default };
+    pith_status status = pith__modules_read(m, &source, &arena, &err);
     snprintf(path, sizeof path, "%s/%s", dir, name ? name : "");
     if (name) assert_int_equal(unlink(path), 0);
     assert_int_equal(status, err.code);
     return status;
 }
 
-static void expect(const char *name, const char *text, const pith_modules *wanted) {
-    pith_modules m;
+static void expect(const char *name, const char *text, const pith__modules *wanted) {
+    pith__modules m;
     if (read_with(&m, name, text)) fail_msg("%s: %s", text, err.message);
     if (m.pooling != wanted->pooling || m.normalize != wanted->normalize ||
         m.include_prompt != wanted->include_prompt || m.max_length != wanted->max_length ||
         m.lower_case != wanted->lower_case || m.truncate_dim != wanted->truncate_dim ||
         m.step_count != wanted->step_count || m.row_step_count != wanted->row_step_count ||
-        !pith_str_eq(m.similarity, wanted->similarity) || !pith_str_eq(m.route, wanted->route) ||
-        !pith_str_eq(m.folder, wanted->folder) || m.positions != wanted->positions ||
+        !pith__str_eq(m.similarity, wanted->similarity) || !pith__str_eq(m.route, wanted->route) ||
+        !pith__str_eq(m.folder, wanted->folder) || m.positions != wanted->positions ||
         m.pad_token_id != wanted->pad_token_id || m.prompt_count != wanted->prompt_count ||
-        !pith_str_eq(m.default_prompt, wanted->default_prompt))
+        !pith__str_eq(m.default_prompt, wanted->default_prompt))
         fail_msg("%s %s: pooling %u, normalize %d, include_prompt %d, length %d, positions %d, pad %d, %zu prompts",
                  name ? name : "", text, m.pooling, m.normalize, m.include_prompt, m.max_length, m.positions,
                  m.pad_token_id, m.prompt_count);
     for (size_t i = 0; i < m.prompt_count; i++)
-        assert_true(pith_str_eq(m.prompts[i].name, wanted->prompts[i].name) &&
-                    pith_str_eq(m.prompts[i].text, wanted->prompts[i].text));
+        assert_true(pith__str_eq(m.prompts[i].name, wanted->prompts[i].name) &&
+                    pith__str_eq(m.prompts[i].text, wanted->prompts[i].text));
 }
 
 static void refuse(const char *name, const char *text, pith_status status, const char *says) {
-    pith_modules m;
+    pith__modules m;
     pith_status got = read_with(&m, name, text);
     if (got != status || !strstr(err.message, says))
         fail_msg("%s: %d '%s', not %d '%s'", text, got, err.message, status, says);
@@ -81,7 +81,7 @@ static void positions(void **state) {
         { "{\"model_type\": 5, \"pad_token_id\": \"x\", \"other\": {\"pad_token_id\": 7}}", 0, 0 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        pith_modules m = usual;
+        pith__modules m = usual;
         m.positions = cases[i].positions;
         m.pad_token_id = cases[i].pad;
         expect("config.json", cases[i].text, &m);
@@ -95,7 +95,7 @@ static void lengths(void **state) {
     static const char *const names[] = {
         "bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"
     };
-    pith_modules m = usual;
+    pith__modules m = usual;
     char file[64];
     expect(NULL, "", &usual);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -137,7 +137,7 @@ static void lengths(void **state) {
     expect("sentence_bert_config.json",
            "{\"tokenizer_args\": {\"model_max_length\": 40, \"use_fast\": 1}, \"max_seq_length\": 7}", &m);
     m.max_length = 256;
-    pith_modules lower = usual;
+    pith__modules lower = usual;
     lower.lower_case = true;
     expect("sentence_bert_config.json", "{\"do_lower_case\": true}", &lower);
     refuse("sentence_bert_config.json", "{\"transformer_task\": \"any-to-any\"}", PITH_ERR_UNSUPPORTED,
@@ -160,8 +160,8 @@ static void lengths(void **state) {
 static void prompts(void **state) {
     (void)state;
     static const char file[] = "config_sentence_transformers.json";
-    static const pith_prompt two[] = { { PITH_STR("q"), PITH_STR("find: ") }, { PITH_STR("d"), PITH_STR("") } };
-    pith_modules m = usual;
+    static const pith__prompt two[] = { { PITH_STR("q"), PITH_STR("find: ") }, { PITH_STR("d"), PITH_STR("") } };
+    pith__modules m = usual;
     m.prompts = two;
     m.prompt_count = 2;
     expect(file, "{\"prompts\": {\"q\": \"find: \", \"x\": null, \"d\": \"\"}, \"default_prompt_name\": null}", &m);
@@ -229,7 +229,7 @@ static void poolings(void **state) {
     mkdir(path, 0777);
     put_modules(ST "Pooling", "p");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        pith_modules m = usual;
+        pith__modules m = usual;
         m.pooling = cases[i].pooling;
         expect("p/config.json", cases[i].text, &m);
     }
@@ -238,7 +238,7 @@ static void poolings(void **state) {
     refuse("p/config.json", "{\"pooling_mode\": []}", PITH_ERR_FORMAT, "the list of pooling modes is empty");
     refuse("p/config.json", nine, PITH_ERR_UNSUPPORTED, "more than 8 pooling modes");
     refuse("p/config.json", "{\"pooling_mode_cls_token\": 1}", PITH_ERR_FORMAT, "pooling_mode_cls_token");
-    pith_modules m = usual;
+    pith__modules m = usual;
     m.include_prompt = false;
     expect("p/config.json", "{\"include_prompt\": false, \"pooling_mode\": \"mean\"}", &m);
     refuse(NULL, "", PITH_ERR_NOT_FOUND, "modules.json names the folder 'p', but p/config.json is not there");
@@ -248,7 +248,7 @@ static void modules(void **state) {
     (void)state;
     static const char normalize[] = "{\"module_input_name\": \"sentence_embedding\", \"module_output_name\": "
                                     "\"sentence_embedding\", \"x\": 1}";
-    pith_modules m = usual;
+    pith__modules m = usual;
     char path[512];
     snprintf(path, sizeof path, "%s/n", dir);
     mkdir(path, 0777);
@@ -301,7 +301,7 @@ static void lists(void **state) {
     put_file("p/config.json", "{}", 2);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refuse("modules.json", cases[i].text, cases[i].status, cases[i].says);
-    pith_modules m = usual;
+    pith__modules m = usual;
     m.pooling = 0; /* a vector for each token */
     m.folder = PITH_STR("0_BERT");
     expect("modules.json", "[" ENTRY("Transformer", "0_BERT") "]", &m);
@@ -315,7 +315,7 @@ static void denses(void **state) {
     mkdir(path, 0777);
     put_modules(ST "Pooling", "p");
     put_file("modules.json", "[" POOLED ", " ENTRY("Dense", "d") "]", strlen("[" POOLED ", " ENTRY("Dense", "d") "]"));
-    pith_modules m = usual;
+    pith__modules m = usual;
     m.step_count = 1;
     expect(file, "{\"in_features\": 4, \"out_features\": 2, \"bias\": false}", &m);
     expect(file,
@@ -365,14 +365,14 @@ static void routes(void **state) {
     mkdir(path, 0777);
     put_file("modules.json", list, sizeof list - 1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        pith_modules m = usual;
+        pith__modules m = usual;
         route = cases[i].asked;
         snprintf(text, sizeof text, "%s%s}}", start, cases[i].parameters);
         if (cases[i].says) {
             refuse(file, text, PITH_ERR_ARGUMENT, cases[i].says);
             continue;
         }
-        m.route = pith_str_of(cases[i].route);
+        m.route = pith__str_of(cases[i].route);
         m.normalize = strcmp(cases[i].route, "query") == 0;
         expect(file, text, &m);
     }
@@ -401,8 +401,8 @@ static void which_length(void **state) {
         { 256, 512, -1, 0, 256 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const pith_modules m = { .max_length = cases[i][0], .positions = cases[i][1] };
-        assert_int_equal(pith_modules_max_length(&m, cases[i][2], cases[i][3]), cases[i][4]);
+        const pith__modules m = { .max_length = cases[i][0], .positions = cases[i][1] };
+        assert_int_equal(pith__modules_max_length(&m, cases[i][2], cases[i][3]), cases[i][4]);
     }
 }
 

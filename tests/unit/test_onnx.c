@@ -111,22 +111,22 @@ static message model(const message *graph, int ir_version) {
 
 /* ---- reading ---- */
 
-static pith_status read_model(pith_graph **graph, const message *m) {
+static pith_status read_model(pith__graph **graph, const message *m) {
     err = (pith_error)PITH_ERROR_INIT;
     *graph = NULL;
     /* The graph's strings point into the message, so it must stay. */
-    char *copy = pith_arena_alloc(&arena, m->size);
+    char *copy = pith__arena_alloc(&arena, m->size);
     memcpy(copy, m->data, m->size);
-    pith_status status = pith_onnx_read(graph, (pith_str){ copy, m->size }, NULL, &files, &arena, NULL, &err);
+    pith_status status = pith__onnx_read(graph, (pith_str){ copy, m->size }, NULL, &files, &arena, NULL, &err);
     if (!status) {
         pith_error check = PITH_ERROR_INIT;
-        if (pith_graph_check(*graph, &check)) fail_msg("%s", check.message);
+        if (pith__graph_check(*graph, &check)) fail_msg("%s", check.message);
     }
     return status;
 }
 
-static pith_graph *read_graph(const message *graph) {
-    pith_graph *g;
+static pith__graph *read_graph(const message *graph) {
+    pith__graph *g;
     message m = model(graph, 8);
     if (read_model(&g, &m)) fail_msg("%s", err.message);
     return g;
@@ -134,15 +134,15 @@ static pith_graph *read_graph(const message *graph) {
 
 /* Reading fails, the message names the place. */
 static void refuse(const message *graph, pith_status status, const char *text) {
-    pith_graph *g;
+    pith__graph *g;
     message m = model(graph, 8);
     assert_int_equal(read_model(&g, &m), status);
     if (!strstr(err.message, text)) fail_msg("'%s' does not name '%s'", err.message, text);
 }
 
-static pith_value *find(const pith_graph *graph, const char *name) {
+static pith__value *find(const pith__graph *graph, const char *name) {
     for (size_t i = 0; i < graph->value_count; i++)
-        if (pith_str_is(graph->values[i]->name, name)) return graph->values[i];
+        if (pith__str_is(graph->values[i]->name, name)) return graph->values[i];
     fail_msg("no value %s", name);
     return NULL;
 }
@@ -178,7 +178,7 @@ static void tensors_in_every_form(void **state) {
             pith_tensor t;
             pith_str name;
             pith_status status =
-                pith_onnx_read_tensor(&t, &name, (pith_str){ shifted + shift, size }, PITH_F32, &arena, &err);
+                pith__onnx_read_tensor(&t, &name, (pith_str){ shifted + shift, size }, PITH_F32, &arena, &err);
             if (status) fail_msg("%s: %s", base, err.message);
             assert_int_equal(t.dtype, dtype);
             assert_int_equal(t.rank, 2);
@@ -188,10 +188,10 @@ static void tensors_in_every_form(void **state) {
             if (dtype == PITH_STRING) {
                 const pith_str *strings = t.data;
                 const char *p = want;
-                for (int k = 0; k < 15; p += strings[k++].size + 1) assert_true(pith_str_is(strings[k], p));
+                for (int k = 0; k < 15; p += strings[k++].size + 1) assert_true(pith__str_is(strings[k], p));
                 assert_int_equal(p - want, want_size);
             } else {
-                int unit = pith_dtype_bits(dtype) / 8;
+                int unit = pith__dtype_bits(dtype) / 8;
                 assert_int_equal((uintptr_t)t.data % (size_t)(unit < 1 ? 1 : unit > 8 ? 8 : unit), 0);
                 assert_int_equal(t.bytes, want_size);
                 if (memcmp(t.data, want, want_size)) fail_msg("%s: other contents", base);
@@ -203,7 +203,7 @@ static void tensors_in_every_form(void **state) {
             char *cut = malloc(n ? n : 1);
             memcpy(cut, data, n);
             pith_tensor t;
-            pith_onnx_read_tensor(&t, NULL, (pith_str){ cut, n }, PITH_F32, &arena, &err);
+            pith__onnx_read_tensor(&t, NULL, (pith_str){ cut, n }, PITH_F32, &arena, &err);
             free(cut);
         }
         seen[dtype]++;
@@ -227,7 +227,7 @@ static void assert_same(const pith_tensor *a, const pith_tensor *b) {
     if (a->dtype == PITH_NONE) return;
     assert_int_equal(a->rank, b->rank);
     assert_memory_equal(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
-    int64_t count = pith_dims_count(a->dims, a->rank);
+    int64_t count = pith__dims_count(a->dims, a->rank);
     const pith_tensor *x = a->data, *y = b->data;
     const pith_str *s = a->data, *t = b->data;
     for (int64_t i = 0; i < count; i++) {
@@ -246,10 +246,10 @@ static void assert_written(const pith_tensor *value, const char *name, int kind)
     pith_tensor again;
     pith_str read;
     if (pith_value_write(value, name, kind, append, &m, &err)) fail_msg("%s", err.message);
-    if (pith_onnx_read_tensor(&again, &read, (pith_str){ m.data, m.size }, kind, &arena, &err))
+    if (pith__onnx_read_tensor(&again, &read, (pith_str){ m.data, m.size }, kind, &arena, &err))
         fail_msg("%s", err.message);
     assert_same(value, &again);
-    assert_true(pith_str_is(read, name ? name : ""));
+    assert_true(pith__str_is(read, name ? name : ""));
 }
 
 static void values_written(void **state) {
@@ -316,7 +316,7 @@ static void sequences_and_optionals(void **state) {
         char *data = slurp(path, &size);
         pith_tensor t;
         pith_str name;
-        assert_int_equal(pith_onnx_read_tensor(&t, &name, (pith_str){ data, size }, cases[i].kind, &arena, &err),
+        assert_int_equal(pith__onnx_read_tensor(&t, &name, (pith_str){ data, size }, cases[i].kind, &arena, &err),
                          PITH_OK);
         assert_int_equal(t.dtype, cases[i].dtype);
         assert_written(&t, i < 2 ? "seq" : "opt", cases[i].kind);
@@ -331,7 +331,7 @@ static void sequences_and_optionals(void **state) {
         } else if (t.dtype == PITH_I64) {
             assert_int_equal(*(const int64_t *)t.data, 7);
         }
-        assert_true(pith_str_is(name, i < 2 ? "seq" : "opt"));
+        assert_true(pith__str_is(name, i < 2 ? "seq" : "opt"));
         free(data);
     }
 }
@@ -339,7 +339,7 @@ static void sequences_and_optionals(void **state) {
 static void refuse_tensor(const message *m, pith_status status, const char *text) {
     pith_tensor t = { .rank = 77 };
     err = (pith_error)PITH_ERROR_INIT;
-    assert_int_equal(pith_onnx_read_tensor(&t, NULL, (pith_str){ m->data, m->size }, PITH_F32, &arena, &err), status);
+    assert_int_equal(pith__onnx_read_tensor(&t, NULL, (pith_str){ m->data, m->size }, PITH_F32, &arena, &err), status);
     if (!strstr(err.message, text)) fail_msg("'%s' does not name '%s'", err.message, text);
     assert_int_equal(t.rank, 77);
 }
@@ -451,9 +451,9 @@ static void external_data(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         message graph = external(cases[i].location, cases[i].offset, cases[i].length), m = model(&graph, 8);
-        pith_graph *g;
+        pith__graph *g;
         pith_str bytes = { m.data, m.size };
-        pith_status status = pith_onnx_read(&g, bytes, dir, &files, &arena, NULL, &err);
+        pith_status status = pith__onnx_read(&g, bytes, dir, &files, &arena, NULL, &err);
         assert_int_equal(status, cases[i].status);
         if (status && !strstr(err.message, cases[i].text))
             fail_msg("'%s' does not name '%s'", err.message, cases[i].text);
@@ -487,14 +487,14 @@ static void external_data_behind_links(void **state) {
     assert_int_equal(symlink("../blobs/two", path), 0);
     snprintf(path, sizeof path, "%s/model.onnx", folder);
     assert_int_equal(symlink("../blobs/one", path), 0);
-    pith_files own = { .arena = &arena };
+    pith__files own = { .arena = &arena };
     pith_str bytes = { m.data, m.size };
-    pith_graph *g;
-    assert_int_equal(pith_onnx_read(&g, bytes, folder, &own, &arena, NULL, &err), PITH_ERR_FORMAT);
-    assert_int_equal(pith_files_open(&bytes, &own, path, &err), PITH_OK);
-    assert_int_equal(pith_onnx_read(&g, bytes, folder, &own, &arena, NULL, &err), PITH_OK);
+    pith__graph *g;
+    assert_int_equal(pith__onnx_read(&g, bytes, folder, &own, &arena, NULL, &err), PITH_ERR_FORMAT);
+    assert_int_equal(pith__files_open(&bytes, &own, path, &err), PITH_OK);
+    assert_int_equal(pith__onnx_read(&g, bytes, folder, &own, &arena, NULL, &err), PITH_OK);
     assert_true(*(const float *)find(g, "w")->type.data->data == 6);
-    pith_files_close(&own);
+    pith__files_close(&own);
 }
 
 /* ---- graphs ---- */
@@ -511,25 +511,26 @@ static void names_and_types(void **state) {
     put_node(&g, node("Add", "x w - z", "m - n"));
     put_port(&g, 12, "y");
     put_message(&g, 13, &hint);
-    pith_graph *graph = read_graph(&g);
-    assert_true(pith_str_is(graph->name, "net"));
+    pith__graph *graph = read_graph(&g);
+    assert_true(pith__str_is(graph->name, "net"));
     assert_int_equal(graph->ir_version, 8);
     assert_int_equal(graph->input_count, 2);
     assert_int_equal(graph->output_count, 1);
     assert_int_equal(graph->node_count, 2);
-    assert_true(pith_str_is(graph->first->op_type, "Add"));
+    assert_true(pith__str_is(graph->first->op_type, "Add"));
     assert_int_equal(graph->first->index, 1);
     assert_int_equal(graph->first->opset, 17);
     assert_int_equal(graph->first->input_count, 4);
     assert_null(graph->first->inputs[2]);
     assert_null(graph->first->outputs[1]);
     assert_int_equal(graph->first->output_count, 3);
-    const pith_value *x = graph->inputs[0], *z = graph->inputs[1], *m = find(graph, "m");
+    const pith__value *x = graph->inputs[0], *z = graph->inputs[1], *m = find(graph, "m");
     assert_int_equal(x->type.dtype, PITH_F32);
     assert_int_equal(x->type.rank, 2);
     assert_int_equal(x->type.dims[1], 3);
-    assert_true(pith_dim_equal(x->type.dims[0], pith_dim_symbol(graph->dims, PITH_STR("batch"))));
-    assert_true(pith_dim_equal(z->type.dims[0], z->type.dims[0]) && !pith_dim_equal(z->type.dims[0], z->type.dims[1]));
+    assert_true(pith__dim_equal(x->type.dims[0], pith__dim_symbol(graph->dims, PITH_STR("batch"))));
+    assert_true(pith__dim_equal(z->type.dims[0], z->type.dims[0]) &&
+                !pith__dim_equal(z->type.dims[0], z->type.dims[1]));
     assert_int_equal(m->type.rank, -1);
     assert_int_equal(m->hint->dims[0], 9);
     assert_int_equal(find(graph, "w")->kind, PITH_VALUE_CONST);
@@ -546,7 +547,7 @@ static void initializers_listed_as_inputs(void **state) {
     put_port(&g, 12, "y");
     for (int ir = 3; ir <= 4; ir++) {
         message m = model(&g, ir);
-        pith_graph *graph;
+        pith__graph *graph;
         assert_int_equal(read_model(&graph, &m), PITH_OK);
         assert_int_equal(graph->input_count, ir - 2);
         assert_int_equal(find(graph, "w")->kind, ir == 3 ? PITH_VALUE_CONST : PITH_VALUE_INPUT);
@@ -581,20 +582,20 @@ static void attributes(void **state) {
         put_port(&g, 11, "x");
         put_node(&g, n);
         put_port(&g, 12, "y");
-        const pith_node *node0 = read_graph(&g)->first;
+        const pith__node *node0 = read_graph(&g)->first;
         size_t count;
-        assert_true(pith_node_float(node0, "f", 0) == 1.5f);
-        assert_int_equal(pith_node_int(node0, "i", 0), -7);
-        assert_true(pith_str_is(pith_node_str(node0, "s", ""), "text"));
-        assert_int_equal(pith_node_tensor(node0, "t")->dims[0], 2);
-        const float *floats = pith_node_floats(node0, "fs", &count);
+        assert_true(pith__node_float(node0, "f", 0) == 1.5f);
+        assert_int_equal(pith__node_int(node0, "i", 0), -7);
+        assert_true(pith__str_is(pith__node_str(node0, "s", ""), "text"));
+        assert_int_equal(pith__node_tensor(node0, "t")->dims[0], 2);
+        const float *floats = pith__node_floats(node0, "fs", &count);
         assert_true(count == 3 && floats[0] == 1 && floats[1] == 2 && floats[2] == 3);
-        const int64_t *ints = pith_node_ints(node0, "is", &count);
+        const int64_t *ints = pith__node_ints(node0, "is", &count);
         assert_true(count == 3 && ints[0] == 300 && ints[1] == -1 && ints[2] == 5);
-        const pith_str *strings = pith_node_strs(node0, "ss", &count);
-        assert_true(count == 2 && pith_str_is(strings[0], "a") && pith_str_is(strings[1], ""));
-        assert_int_equal(pith_node_attr(node0, "ts")->count, 2);
-        if (typed) assert_int_equal(pith_node_attr(node0, "none")->count, 0);
+        const pith_str *strings = pith__node_strs(node0, "ss", &count);
+        assert_true(count == 2 && pith__str_is(strings[0], "a") && pith__str_is(strings[1], ""));
+        assert_int_equal(pith__node_attr(node0, "ts")->count, 2);
+        if (typed) assert_int_equal(pith__node_attr(node0, "none")->count, 0);
     }
 }
 
@@ -625,20 +626,20 @@ static void subgraphs_and_captures(void **state) {
     put_port(&g, 11, "c");
     put_node(&g, n);
     put_port(&g, 12, "y");
-    const pith_graph *graph = read_graph(&g);
-    const pith_node *outer = graph->first;
+    const pith__graph *graph = read_graph(&g);
+    const pith__node *outer = graph->first;
     assert_int_equal(outer->capture_count, 3); /* x, c, w */
     assert_int_equal(outer->input_count, 4);
-    const pith_graph *then_graph = pith_node_graph(outer, "then_branch"),
-                     *else_graph = pith_node_graph(outer, "else_branch");
+    const pith__graph *then_graph = pith__node_graph(outer, "then_branch"),
+                      *else_graph = pith__node_graph(outer, "else_branch");
     assert_int_equal(then_graph->capture_count, 3);
     assert_int_equal(else_graph->capture_count, 3);
     for (int i = 0; i < 3; i++) {
-        assert_true(pith_str_eq(then_graph->captures[i]->name, outer->inputs[1 + i]->name));
-        assert_true(pith_str_eq(else_graph->captures[i]->name, outer->inputs[1 + i]->name));
+        assert_true(pith__str_eq(then_graph->captures[i]->name, outer->inputs[1 + i]->name));
+        assert_true(pith__str_eq(else_graph->captures[i]->name, outer->inputs[1 + i]->name));
     }
-    const pith_node *nested = then_graph->last;
-    assert_true(pith_str_is(nested->op_type, "If"));
+    const pith__node *nested = then_graph->last;
+    assert_true(pith__str_is(nested->op_type, "If"));
     assert_int_equal(nested->capture_count, 2); /* x, a */
     assert_int_equal(nested->inputs[1]->kind, PITH_VALUE_CAPTURE);
     assert_int_equal(nested->inputs[2]->kind, PITH_VALUE_NODE);
@@ -661,17 +662,17 @@ static void functions(void **state) {
     put_port(&g, 12, "y");
     message m = model(&g, 8);
     put_message(&m, 25, &f);
-    pith_graph *graph;
+    pith__graph *graph;
     assert_int_equal(read_model(&graph, &m), PITH_OK);
-    assert_true(pith_str_is(graph->first->domain, "my"));
+    assert_true(pith__str_is(graph->first->domain, "my"));
     assert_int_equal(graph->function_count, 1);
-    const pith_function *fn = &graph->functions[0];
-    assert_true(pith_str_is(fn->name, "Double") && pith_str_is(fn->domain, "my"));
+    const pith__function *fn = &graph->functions[0];
+    assert_true(pith__str_is(fn->name, "Double") && pith__str_is(fn->domain, "my"));
     assert_int_equal(fn->attr_name_count, 1);
     assert_int_equal(fn->default_count, 1);
     assert_int_equal(fn->defaults[0].i, 4);
     assert_int_equal(fn->body->first->opset, 13);
-    assert_true(pith_str_is(fn->body->first->attrs[0].reference, "by"));
+    assert_true(pith__str_is(fn->body->first->attrs[0].reference, "by"));
     assert_int_equal(fn->body->input_count, 1);
     assert_ptr_equal(fn->body->outputs[0], fn->body->first->outputs[0]);
 }
@@ -711,12 +712,12 @@ static void graphs_that_lie(void **state) {
     bad = g;
     n = node("Op", "x", "y"), a = attr("g", 5), put_attr(&n, a), put_node(&bad, n);
     refuse(&bad, PITH_ERR_FORMAT, "attribute 'g': has no value");
-    pith_graph *graph;
+    pith__graph *graph;
     err = (pith_error)PITH_ERROR_INIT;
-    assert_int_equal(pith_onnx_read(&graph, PITH_STR("hello, this is no model"), NULL, &files, &arena, NULL, &err),
+    assert_int_equal(pith__onnx_read(&graph, PITH_STR("hello, this is no model"), NULL, &files, &arena, NULL, &err),
                      PITH_ERR_FORMAT);
     assert_non_null(strstr(err.message, "not an ONNX file"));
-    assert_int_equal(pith_onnx_read(&graph, PITH_STR(""), NULL, &files, &arena, NULL, &err), PITH_ERR_FORMAT);
+    assert_int_equal(pith__onnx_read(&graph, PITH_STR(""), NULL, &files, &arena, NULL, &err), PITH_ERR_FORMAT);
 }
 
 static void subgraphs_too_deep(void **state) {
@@ -745,13 +746,13 @@ static void exported_networks(void **state) {
         char folder[512], path[600];
         snprintf(folder, sizeof folder, PITH_TEST_DATA "/models/%s", fields[0]);
         snprintf(path, sizeof path, "%s/model.onnx", folder);
-        if (!pith_file_exists(path)) continue;
+        if (!pith__file_exists(path)) continue;
         pith_str bytes;
-        pith_graph *graph;
-        assert_int_equal(pith_files_open(&bytes, &files, path, &err), PITH_OK);
-        if (pith_onnx_read(&graph, bytes, folder, &files, &arena, NULL, &err))
+        pith__graph *graph;
+        assert_int_equal(pith__files_open(&bytes, &files, path, &err), PITH_OK);
+        if (pith__onnx_read(&graph, bytes, folder, &files, &arena, NULL, &err))
             fail_msg("%s: %s", fields[0], err.message);
-        assert_int_equal(pith_graph_check(graph, &err), PITH_OK);
+        assert_int_equal(pith__graph_check(graph, &err), PITH_OK);
         assert_int_equal(graph->node_count, atoi(fields[7]));
         read++;
     }

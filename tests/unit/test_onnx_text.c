@@ -37,21 +37,21 @@ static const char whole[] =
     "<domain: \"d\", opset_import: [\"\": 21]> fn <p, q: int = 3> (float x, y) => (z) <float z> { z = Add (x, y) }\n";
 
 typedef struct parsed {
-    pith_arena scratch;
-    pith_wire_build model;
+    pith__arena scratch;
+    pith__wire_build model;
     pith_error err;
     pith_status status;
 } parsed;
 
 static void parse_with(parsed *p, const char *text, size_t size, const pith_allocator *allocator) {
     *p = (parsed){ .model.allocator = allocator, .err = PITH_ERROR_INIT };
-    pith_arena_init(&p->scratch, allocator);
-    p->status = pith_onnx_parse(&p->model, (pith_str){ text, size }, &p->scratch, &p->err);
+    pith__arena_init(&p->scratch, allocator);
+    p->status = pith__onnx_parse(&p->model, (pith_str){ text, size }, &p->scratch, &p->err);
 }
 
 static void parsed_free(parsed *p) {
-    pith_wire_build_free(&p->model);
-    pith_arena_free(&p->scratch);
+    pith__wire_build_free(&p->model);
+    pith__arena_free(&p->scratch);
 }
 
 typedef struct gathered {
@@ -69,12 +69,12 @@ static int gather(void *user, const void *data, size_t size) {
 }
 
 static pith_status print_with(gathered *g, pith_str model, const pith_allocator *allocator, pith_error *err) {
-    pith_arena scratch;
+    pith__arena scratch;
     *g = (gathered){ NULL, 0 };
-    pith_syntax_sink sink = { .write = gather, .user = g };
-    pith_arena_init(&scratch, allocator);
-    pith_status status = pith_onnx_print(&sink, model, &scratch, err);
-    pith_arena_free(&scratch);
+    pith__syntax_sink sink = { .write = gather, .user = g };
+    pith__arena_init(&scratch, allocator);
+    pith_status status = pith__onnx_print(&sink, model, &scratch, err);
+    pith__arena_free(&scratch);
     if (!status) assert_int_equal(sink.size, g->size);
     if (status) assert_int_equal(g->size, 0); /* all faults come before the first byte */
     return status;
@@ -95,17 +95,19 @@ static void test_whole(void **state) {
     gathered g;
     pith_error err = PITH_ERROR_INIT;
     valid_text(text, sizeof text);
-    parse_with(&p, text, strlen(text), &pith_allocator_default);
+    parse_with(&p, text, strlen(text), &pith__allocator_default);
     assert_string_equal(p.err.message, "");
     assert_int_equal(p.status, PITH_OK);
-    assert_int_equal(print_with(&g, (pith_str){ p.model.bytes, p.model.size }, &pith_allocator_default, &err), PITH_OK);
-    assert_true(pith_onnx_is_text((pith_str){ g.text, g.size }));
-    assert_false(pith_onnx_is_text((pith_str){ p.model.bytes, p.model.size }));
-    parse_with(&again, g.text, g.size, &pith_allocator_default);
+    assert_int_equal(print_with(&g, (pith_str){ p.model.bytes, p.model.size }, &pith__allocator_default, &err),
+                     PITH_OK);
+    assert_true(pith__onnx_is_text((pith_str){ g.text, g.size }));
+    assert_false(pith__onnx_is_text((pith_str){ p.model.bytes, p.model.size }));
+    parse_with(&again, g.text, g.size, &pith__allocator_default);
     assert_int_equal(again.status, PITH_OK);
     gathered second;
     assert_int_equal(
-        print_with(&second, (pith_str){ again.model.bytes, again.model.size }, &pith_allocator_default, &err), PITH_OK);
+        print_with(&second, (pith_str){ again.model.bytes, again.model.size }, &pith__allocator_default, &err),
+        PITH_OK);
     assert_int_equal(second.size, g.size);
     assert_memory_equal(second.text, g.text, g.size);
     free(g.text);
@@ -116,7 +118,7 @@ static void test_whole(void **state) {
 
 static void expect(const char *text, const char *message) {
     parsed p;
-    parse_with(&p, text, strlen(text), &pith_allocator_default);
+    parse_with(&p, text, strlen(text), &pith__allocator_default);
     assert_int_not_equal(p.status, PITH_OK);
     assert_int_equal(p.status, p.err.code);
     assert_string_equal(p.err.message, message);
@@ -172,7 +174,7 @@ static void test_depth(void **state) {
     n = (size_t)sprintf(text, "g () => () { ");
     for (int i = 0; i < 40; i++) n += (size_t)sprintf(text + n, "= If () <a = g () => () {");
     parsed p;
-    parse_with(&p, text, n, &pith_allocator_default);
+    parse_with(&p, text, n, &pith__allocator_default);
     assert_int_equal(p.status, PITH_ERR_UNSUPPORTED);
     parsed_free(&p);
 }
@@ -190,11 +192,11 @@ static void test_damaged(void **state) {
             pith_error err = PITH_ERROR_INIT;
             memcpy(copy, text, size);
             if (b < sizeof bytes) copy[i] = bytes[b];
-            parse_with(&p, copy, b < sizeof bytes ? size : i, &pith_allocator_default);
+            parse_with(&p, copy, b < sizeof bytes ? size : i, &pith__allocator_default);
             if (p.status) assert_memory_equal(p.err.message, "line ", 5);
             if (!p.status) {
                 pith_status status =
-                    print_with(&g, (pith_str){ p.model.bytes, p.model.size }, &pith_allocator_default, &err);
+                    print_with(&g, (pith_str){ p.model.bytes, p.model.size }, &pith__allocator_default, &err);
                 assert_true(!status || status == PITH_ERR_UNSUPPORTED);
                 free(g.text);
                 good++;
@@ -247,13 +249,13 @@ static void test_decimal(void **state) {
                   { NAN, "nan" },
                   { -INFINITY, "-inf" },
                   { 0.33333334F, "0.33333334" } };
-    pith_decimal d;
+    pith__decimal d;
     pith_error err = PITH_ERROR_INIT;
     char text[PITH_DECIMAL_CHARS];
-    assert_int_equal(pith_decimal_begin(&d, &err), PITH_OK);
+    assert_int_equal(pith__decimal_begin(&d, &err), PITH_OK);
     const char *locale = setlocale(LC_ALL, "de_DE.UTF-8"); /* where there is one, the point is a comma */
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_int_equal(pith_decimal_put_f32(&d, text, cases[i].x), strlen(cases[i].text));
+        assert_int_equal(pith__decimal_put_f32(&d, text, cases[i].x), strlen(cases[i].text));
         assert_string_equal(text, cases[i].text);
     }
     uint32_t bits = 1;
@@ -264,14 +266,14 @@ static void test_decimal(void **state) {
         memcpy(&x, &bits, sizeof x);
         if (i % 4 == 0) x = (float)(int32_t)bits * 0x1p-33F; /* as weights are */
         if (isnan(x)) continue;
-        size_t size = pith_decimal_put_f32(&d, text, x);
+        size_t size = pith__decimal_put_f32(&d, text, x);
         assert_true(size < PITH_DECIMAL_CHARS && text[size] == 0);
-        assert_true(pith_decimal_get_f32(&d, &back, text));
+        assert_true(pith__decimal_get_f32(&d, &back, text));
         assert_memory_equal(&back, &x, sizeof x);
         if (i % 100) continue;
         y = (double)x * 1.0000000123;
-        assert_true(pith_decimal_put_f64(&d, text, y) < PITH_DECIMAL_CHARS);
-        assert_true(isinf(y) || pith_decimal_get_f64(&d, &twice, text));
+        assert_true(pith__decimal_put_f64(&d, text, y) < PITH_DECIMAL_CHARS);
+        assert_true(isinf(y) || pith__decimal_get_f64(&d, &twice, text));
         if (!isinf(y)) assert_memory_equal(&twice, &y, sizeof y);
     }
     float x;
@@ -279,12 +281,12 @@ static void test_decimal(void **state) {
     static const char *const wrong[] = { "",   "-",      "1,5",   "0x1", "+1",   " 1",
                                          "1 ", "nan(1)", "1e400", "e5",  "infx", "1.5.5" };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_false(pith_decimal_get_f32(&d, &x, wrong[i]));
-        assert_false(pith_decimal_get_f64(&d, &y, wrong[i]));
+        assert_false(pith__decimal_get_f32(&d, &x, wrong[i]));
+        assert_false(pith__decimal_get_f64(&d, &y, wrong[i]));
     }
-    assert_true(pith_decimal_get_f32(&d, &x, "-Infinity") && x == -INFINITY);
+    assert_true(pith__decimal_get_f32(&d, &x, "-Infinity") && x == -INFINITY);
     if (locale) setlocale(LC_ALL, "C");
-    pith_decimal_end(&d);
+    pith__decimal_end(&d);
 }
 
 static int refuse(void *user, const void *data, size_t size) {

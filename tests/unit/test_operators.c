@@ -16,32 +16,32 @@
 #include "graph_test.h"
 #include "engine/kernels/kernel.h"
 
-static pith_value *constant(fixture *f, int dtype, const void *data, int rank, const int64_t *dims) {
+static pith__value *constant(fixture *f, int dtype, const void *data, int rank, const int64_t *dims) {
     pith_tensor t = { .data = (void *)(uintptr_t)data, .dtype = dtype, .rank = rank };
     for (int i = 0; i < rank; i++) t.dims[i] = dims[i];
-    assert_true(pith_dtype_bytes(dtype, pith_dims_count(dims, rank), &t.bytes));
-    return pith_graph_add_const(f->graph, PITH_STR(""), &t);
+    assert_true(pith__dtype_bytes(dtype, pith__dims_count(dims, rank), &t.bytes));
+    return pith__graph_add_const(f->graph, PITH_STR(""), &t);
 }
 
-static pith_value *numbers(fixture *f, int64_t count, const int64_t *items) {
-    return pith_graph_add_i64s(f->graph, PITH_STR(""), items, count);
+static pith__value *numbers(fixture *f, int64_t count, const int64_t *items) {
+    return pith__graph_add_i64s(f->graph, PITH_STR(""), items, count);
 }
 
-static pith_node *node(fixture *f, const char *op_type, int opset, int count, pith_value *a, pith_value *b,
-                       pith_value *c) {
-    pith_node *made = pith_graph_add_node(f->graph, NULL, "", op_type, (pith_value *[]){ a, b, c }, count, NULL, 1);
+static pith__node *node(fixture *f, const char *op_type, int opset, int count, pith__value *a, pith__value *b,
+                        pith__value *c) {
+    pith__node *made = pith__graph_add_node(f->graph, NULL, "", op_type, (pith__value *[]){ a, b, c }, count, NULL, 1);
     made->opset = opset;
     made->index = 0;
     return made;
 }
 
-static pith_value *apply(fixture *f, const char *op_type, int count, pith_value *a, pith_value *b) {
+static pith__value *apply(fixture *f, const char *op_type, int count, pith__value *a, pith__value *b) {
     return node(f, op_type, 21, count, a, b, NULL)->outputs[0];
 }
 
 static pith_status infer(fixture *f) {
-    PITH_TRY(pith_ops_bind(f->graph, &f->err));
-    return pith_ops_infer(f->graph, false, &f->err);
+    PITH_TRY(pith__ops_bind(f->graph, &f->err));
+    return pith__ops_infer(f->graph, false, &f->err);
 }
 
 static void infer_ok(fixture *f) {
@@ -49,36 +49,36 @@ static void infer_ok(fixture *f) {
 }
 
 static void run_ok(fixture *f, pith_tensor *out, const pith_tensor *in, int threads) {
-    pith_executor_options options = { .allocator = &pith_allocator_default };
-    if (!f->executor && (infer(f) || pith_plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err) ||
-                         pith_executor_create(&f->executor, f->plan, &options, &f->err))) {
+    pith__executor_options options = { .allocator = &pith__allocator_default };
+    if (!f->executor && (infer(f) || pith__plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err) ||
+                         pith__executor_create(&f->executor, f->plan, &options, &f->err))) {
         fail_msg("%s", f->err.message);
     }
-    if (pith_executor_run(f->executor, out, in, threads, NULL, &f->err)) fail_msg("%s", f->err.message);
+    if (pith__executor_run(f->executor, out, in, threads, NULL, &f->err)) fail_msg("%s", f->err.message);
 }
 
 static pith_tensor tensor(int dtype, void *data, int rank, int64_t a, int64_t b) {
     pith_tensor t = { .data = data, .dtype = dtype, .rank = rank, .dims = { a, b } };
-    assert_true(pith_dtype_bytes(dtype, pith_dims_count(t.dims, rank), &t.bytes));
+    assert_true(pith__dtype_bytes(dtype, pith__dims_count(t.dims, rank), &t.bytes));
     return t;
 }
 
-static const char *dims_of(fixture *f, const pith_value *value, char *buffer, size_t size) {
-    return pith_shape_text(f->graph->dims, value->type.dims, value->type.rank, buffer, size);
+static const char *dims_of(fixture *f, const pith__value *value, char *buffer, size_t size) {
+    return pith__shape_text(f->graph->dims, value->type.dims, value->type.rank, buffer, size);
 }
 
 /* ---- contents of shapes ---- */
 
 static void shapes_are_followed(void **state) { /* x[B, S, 6] seen as [B, S, 2, 3] by way of its shape */
     fixture *f = *state;
-    pith_value *x = graph_input_of(f->graph, "x", PITH_F32, "BS6"), *shape = apply(f, "Shape", 1, x, NULL);
-    pith_value *zero = numbers(f, 1, (int64_t[]){ 0 }), *one = numbers(f, 1, (int64_t[]){ 1 });
-    pith_value *batch = apply(f, "Gather", 2, shape, zero), *length = apply(f, "Gather", 2, shape, one);
-    pith_value *twice = apply(f, "Mul", 2, length, numbers(f, 1, (int64_t[]){ 2 }));
-    pith_value *half = apply(f, "Div", 2, twice, numbers(f, 1, (int64_t[]){ 2 }));
-    pith_node *join = node(f, "Concat", 21, 3, batch, half, numbers(f, 2, (int64_t[]){ 2, 3 }));
-    assert_int_equal(pith_node_set_int(join, "axis", 0), PITH_OK);
-    pith_value *y = apply(f, "Reshape", 2, x, join->outputs[0]);
+    pith__value *x = graph_input_of(f->graph, "x", PITH_F32, "BS6"), *shape = apply(f, "Shape", 1, x, NULL);
+    pith__value *zero = numbers(f, 1, (int64_t[]){ 0 }), *one = numbers(f, 1, (int64_t[]){ 1 });
+    pith__value *batch = apply(f, "Gather", 2, shape, zero), *length = apply(f, "Gather", 2, shape, one);
+    pith__value *twice = apply(f, "Mul", 2, length, numbers(f, 1, (int64_t[]){ 2 }));
+    pith__value *half = apply(f, "Div", 2, twice, numbers(f, 1, (int64_t[]){ 2 }));
+    pith__node *join = node(f, "Concat", 21, 3, batch, half, numbers(f, 2, (int64_t[]){ 2, 3 }));
+    assert_int_equal(pith__node_set_int(join, "axis", 0), PITH_OK);
+    pith__value *y = apply(f, "Reshape", 2, x, join->outputs[0]);
     char text[128];
     graph_output(f->graph, y);
     infer_ok(f);
@@ -86,14 +86,14 @@ static void shapes_are_followed(void **state) { /* x[B, S, 6] seen as [B, S, 2, 
 }
 
 /* The int64 result of a graph whose only input is x[S]. */
-static void run_to_ints(void **state, pith_value *y, int64_t size, int64_t count, const int64_t *wanted) {
+static void run_to_ints(void **state, pith__value *y, int64_t size, int64_t count, const int64_t *wanted) {
     fixture *f = *state;
     pith_tensor x = { .data = malloc((size_t)size * 4), .bytes = (size_t)size * 4, .dtype = PITH_F32, .rank = 1 }, out;
     x.dims[0] = size;
     memset(x.data, 0, x.bytes);
     graph_output(f->graph, y);
     run_ok(f, &out, &x, 1);
-    assert_int_equal(pith_tensor_count(&out), count);
+    assert_int_equal(pith__tensor_count(&out), count);
     for (int64_t i = 0; i < count; i++) assert_true(((const int64_t *)out.data)[i] == wanted[i]);
     free(x.data);
     fixture_teardown(state);
@@ -110,8 +110,8 @@ static void numbers_at_the_edges_are_followed(void **state) {
                     &edges[i]);
         f = *state;
         graph_input_of(f->graph, "x", PITH_F32, "S");
-        pith_node *fill = node(f, "ConstantOfShape", 21, 1, numbers(f, 1, (int64_t[]){ 1 }), NULL, NULL);
-        pith_attr value = { .name = PITH_STR("value"), .kind = PITH_ATTR_TENSOR };
+        pith__node *fill = node(f, "ConstantOfShape", 21, 1, numbers(f, 1, (int64_t[]){ 1 }), NULL, NULL);
+        pith__attr value = { .name = PITH_STR("value"), .kind = PITH_ATTR_TENSOR };
         value.tensor = numbers(f, 1, &edges[i])->type.data;
         fill->attrs = &value;
         fill->attr_count = 1;
@@ -133,9 +133,9 @@ static void ranges_at_the_edges(void **state) {
         for (int64_t k = 0; k < ranges[i].count; k++)
             wanted[k] = (int64_t)((uint64_t)ranges[i].start + (uint64_t)k * (uint64_t)ranges[i].delta);
         graph_input_of(f->graph, "x", PITH_F32, "S");
-        pith_value *bounds[] = { constant(f, PITH_I64, &ranges[i].start, 0, NULL),
-                                 constant(f, PITH_I64, &ranges[i].limit, 0, NULL),
-                                 constant(f, PITH_I64, &ranges[i].delta, 0, NULL) };
+        pith__value *bounds[] = { constant(f, PITH_I64, &ranges[i].start, 0, NULL),
+                                  constant(f, PITH_I64, &ranges[i].limit, 0, NULL),
+                                  constant(f, PITH_I64, &ranges[i].delta, 0, NULL) };
         run_to_ints(state, node(f, "Range", 21, 3, bounds[0], bounds[1], bounds[2])->outputs[0], 3, ranges[i].count,
                     wanted);
     }
@@ -144,23 +144,23 @@ static void ranges_at_the_edges(void **state) {
 /* (S - 10) / 4 rounds toward zero, also where S is below 10; Mod with fmod has the sign of the dividend. */
 static void quotients_of_differences(void **state) {
     fixture *f = *state;
-    pith_value *shape = apply(f, "Shape", 1, graph_input_of(f->graph, "x", PITH_F32, "S"), NULL);
-    pith_value *less = apply(f, "Sub", 2, shape, numbers(f, 1, (int64_t[]){ 10 }));
+    pith__value *shape = apply(f, "Shape", 1, graph_input_of(f->graph, "x", PITH_F32, "S"), NULL);
+    pith__value *less = apply(f, "Sub", 2, shape, numbers(f, 1, (int64_t[]){ 10 }));
     run_to_ints(state, apply(f, "Div", 2, less, numbers(f, 1, (int64_t[]){ 4 })), 3, 1, (int64_t[]){ -1 });
     f = *state;
     graph_input_of(f->graph, "x", PITH_F32, "S");
-    pith_node *mod = node(f, "Mod", 21, 2, numbers(f, 1, (int64_t[]){ -7 }), numbers(f, 1, (int64_t[]){ 3 }), NULL);
-    assert_int_equal(pith_node_set_int(mod, "fmod", 1), PITH_OK);
+    pith__node *mod = node(f, "Mod", 21, 2, numbers(f, 1, (int64_t[]){ -7 }), numbers(f, 1, (int64_t[]){ 3 }), NULL);
+    assert_int_equal(pith__node_set_int(mod, "fmod", 1), PITH_OK);
     run_to_ints(state, mod->outputs[0], 3, 1, (int64_t[]){ -1 });
 }
 
 static void
 masks_of_shapes_are_followed(void **state) { /* Where(Equal(shape, -1), 1, shape), as exporters write Expand */
     fixture *f = *state;
-    pith_value *x = graph_input_of(f->graph, "x", PITH_F32, "B1"), *wanted = numbers(f, 2, (int64_t[]){ -1, 5 });
-    pith_value *equal = apply(f, "Equal", 2, wanted, numbers(f, 1, (int64_t[]){ -1 }));
-    pith_value *shape = node(f, "Where", 21, 3, equal, numbers(f, 1, (int64_t[]){ 1 }), wanted)->outputs[0];
-    pith_value *y = apply(f, "Expand", 2, x, shape);
+    pith__value *x = graph_input_of(f->graph, "x", PITH_F32, "B1"), *wanted = numbers(f, 2, (int64_t[]){ -1, 5 });
+    pith__value *equal = apply(f, "Equal", 2, wanted, numbers(f, 1, (int64_t[]){ -1 }));
+    pith__value *shape = node(f, "Where", 21, 3, equal, numbers(f, 1, (int64_t[]){ 1 }), wanted)->outputs[0];
+    pith__value *y = apply(f, "Expand", 2, x, shape);
     char text[128];
     graph_output(f->graph, y);
     infer_ok(f);
@@ -179,10 +179,10 @@ static void slices_of_symbols(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         fixture *f = *state;
-        pith_value *x = graph_input_of(f->graph, "x", PITH_F32, "S");
-        pith_value *in[5] = { x, numbers(f, 1, &cases[i].start), numbers(f, 1, &cases[i].end),
-                              numbers(f, 1, (int64_t[]){ 0 }), numbers(f, 1, &cases[i].step) };
-        pith_node *slice = pith_graph_add_node(f->graph, NULL, "", "Slice", in, 5, NULL, 1);
+        pith__value *x = graph_input_of(f->graph, "x", PITH_F32, "S");
+        pith__value *in[5] = { x, numbers(f, 1, &cases[i].start), numbers(f, 1, &cases[i].end),
+                               numbers(f, 1, (int64_t[]){ 0 }), numbers(f, 1, &cases[i].step) };
+        pith__node *slice = pith__graph_add_node(f->graph, NULL, "", "Slice", in, 5, NULL, 1);
         slice->opset = 13;
         graph_output(f->graph, slice->outputs[0]);
         char text[128];
@@ -206,12 +206,12 @@ static void slices_of_symbols(void **state) {
 
 static void attributes_become_inputs(void **state) {
     fixture *f = *state;
-    pith_node *squeeze = node(f, "Squeeze", 11, 1, graph_input_of(f->graph, "x", PITH_F32, "1S1"), NULL, NULL);
-    pith_node *sum = node(f, "ReduceMean", 11, 1, squeeze->outputs[0], NULL, NULL);
-    pith_node *clip = node(f, "Clip", 6, 1, sum->outputs[0], NULL, NULL);
-    assert_int_equal(pith_node_set_ints(squeeze, "axes", (int64_t[]){ -1 }, 1), PITH_OK);
-    assert_int_equal(pith_node_set_ints(sum, "axes", (int64_t[]){ 1 }, 1), PITH_OK);
-    assert_int_equal(pith_node_set_float(clip, "max", 2.5f), PITH_OK);
+    pith__node *squeeze = node(f, "Squeeze", 11, 1, graph_input_of(f->graph, "x", PITH_F32, "1S1"), NULL, NULL);
+    pith__node *sum = node(f, "ReduceMean", 11, 1, squeeze->outputs[0], NULL, NULL);
+    pith__node *clip = node(f, "Clip", 6, 1, sum->outputs[0], NULL, NULL);
+    assert_int_equal(pith__node_set_ints(squeeze, "axes", (int64_t[]){ -1 }, 1), PITH_OK);
+    assert_int_equal(pith__node_set_ints(sum, "axes", (int64_t[]){ 1 }, 1), PITH_OK);
+    assert_int_equal(pith__node_set_float(clip, "max", 2.5f), PITH_OK);
     graph_output(f->graph, clip->outputs[0]);
     float x[4] = { 1, 2, 3, 6 };
     pith_tensor in = { .data = x, .bytes = sizeof x, .dtype = PITH_F32, .rank = 3, .dims = { 1, 4, 1 } }, out[4];
@@ -222,7 +222,7 @@ static void attributes_become_inputs(void **state) {
 
 static void old_softmax_flattens(void **state) { /* opset 11, axis 1: all axes from 1 on are one row */
     fixture *f = *state;
-    pith_node *softmax = node(f, "Softmax", 11, 1, graph_input_of(f->graph, "x", PITH_F32, "A22"), NULL, NULL);
+    pith__node *softmax = node(f, "Softmax", 11, 1, graph_input_of(f->graph, "x", PITH_F32, "A22"), NULL, NULL);
     graph_output(f->graph, softmax->outputs[0]);
     float x[4] = { 0 };
     pith_tensor in = { .data = x, .bytes = sizeof x, .dtype = PITH_F32, .rank = 3, .dims = { 1, 2, 2 } }, out[4];
@@ -232,11 +232,11 @@ static void old_softmax_flattens(void **state) { /* opset 11, axis 1: all axes f
 
 static void old_broadcast_has_an_axis(void **state) { /* opset 6: b lies along axis 0 of a */
     fixture *f = *state;
-    pith_value *first = graph_input_of(f->graph, "a", PITH_F32, "23"),
-               *second = graph_input_of(f->graph, "b", PITH_F32, "2");
-    pith_node *add = node(f, "Add", 6, 2, first, second, NULL);
-    assert_int_equal(pith_node_set_int(add, "broadcast", 1), PITH_OK);
-    assert_int_equal(pith_node_set_int(add, "axis", 0), PITH_OK);
+    pith__value *first = graph_input_of(f->graph, "a", PITH_F32, "23"),
+                *second = graph_input_of(f->graph, "b", PITH_F32, "2");
+    pith__node *add = node(f, "Add", 6, 2, first, second, NULL);
+    assert_int_equal(pith__node_set_int(add, "broadcast", 1), PITH_OK);
+    assert_int_equal(pith__node_set_int(add, "axis", 0), PITH_OK);
     graph_output(f->graph, add->outputs[0]);
     float a[6] = { 0, 1, 2, 3, 4, 5 }, b[2] = { 10, 20 }, want[6] = { 10, 11, 12, 23, 24, 25 };
     pith_tensor in[2] = { tensor(PITH_F32, a, 2, 2, 3), tensor(PITH_F32, b, 1, 2, 0) }, out[4];
@@ -274,12 +274,12 @@ static void hostile_attributes_are_named(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         fixture *f = *state;
-        pith_node *made =
+        pith__node *made =
             node(f, cases[i].op, 21, 1, graph_input_of(f->graph, "x", PITH_F32, cases[i].dims), NULL, NULL);
         if (cases[i].count)
-            assert_int_equal(pith_node_set_ints(made, cases[i].attribute, cases[i].items, cases[i].count), PITH_OK);
+            assert_int_equal(pith__node_set_ints(made, cases[i].attribute, cases[i].items, cases[i].count), PITH_OK);
         else
-            assert_int_equal(pith_node_set_int(made, cases[i].attribute, cases[i].items[0]), PITH_OK);
+            assert_int_equal(pith__node_set_int(made, cases[i].attribute, cases[i].items[0]), PITH_OK);
         graph_output(f->graph, made->outputs[0]);
         pith_status status = infer(f);
         assert_true(status == PITH_ERR_ARGUMENT || status == PITH_ERR_UNSUPPORTED);
@@ -292,9 +292,9 @@ static void hostile_attributes_are_named(void **state) {
 
 static void every_wrong_dtype_is_named(void **state) { /* all at once, the nodes behind them too */
     fixture *f = *state;
-    pith_value *text = graph_input_of(f->graph, "text", PITH_STRING, "A"),
-               *number = graph_input_of(f->graph, "number", PITH_I64, "A");
-    pith_value *real = graph_input_of(f->graph, "real", PITH_F32, "A");
+    pith__value *text = graph_input_of(f->graph, "text", PITH_STRING, "A"),
+                *number = graph_input_of(f->graph, "number", PITH_I64, "A");
+    pith__value *real = graph_input_of(f->graph, "real", PITH_F32, "A");
     graph_output(f->graph, apply(f, "Sqrt", 1, apply(f, "Add", 2, text, text), NULL));
     graph_output(f->graph, apply(f, "Exp", 1, number, NULL));
     graph_output(f->graph, apply(f, "Not", 1, real, NULL));
@@ -309,7 +309,7 @@ static void every_wrong_dtype_is_named(void **state) { /* all at once, the nodes
 
 static void every_unknown_operator_and_opset_is_named(void **state) {
     fixture *f = *state;
-    pith_value *x = graph_input_of(f->graph, "x", PITH_F32, "A");
+    pith__value *x = graph_input_of(f->graph, "x", PITH_F32, "A");
     graph_output(f->graph, node(f, "Frobnicate", 21, 1, x, NULL, NULL)->outputs[0]);
     graph_output(f->graph, node(f, "Abs", 99, 1, x, NULL, NULL)->outputs[0]);
     graph_output(f->graph, node(f, "Grind", 21, 1, x, NULL, NULL)->outputs[0]);
@@ -324,10 +324,10 @@ static void every_unknown_operator_and_opset_is_named(void **state) {
 static void parts_of_a_split_lie_inside(void **state) { /* 5 parts of 7 elements take 2 each; 4 of them are 8 */
     fixture *f = *state;
     static const float x[7];
-    pith_value *whole = constant(f, PITH_F32, x, 1, (int64_t[]){ 7 });
-    pith_node *split = pith_graph_add_node(f->graph, NULL, "", "Split", &whole, 1, NULL, 4);
+    pith__value *whole = constant(f, PITH_F32, x, 1, (int64_t[]){ 7 });
+    pith__node *split = pith__graph_add_node(f->graph, NULL, "", "Split", &whole, 1, NULL, 4);
     split->opset = 21;
-    assert_int_equal(pith_node_set_int(split, "num_outputs", 5), PITH_OK);
+    assert_int_equal(pith__node_set_int(split, "num_outputs", 5), PITH_OK);
     for (int i = 0; i < 4; i++) graph_output(f->graph, split->outputs[i]);
     assert_int_equal(infer(f), PITH_ERR_ARGUMENT);
     assert_non_null(strstr(f->err.message, "parts add up to 8"));
@@ -339,11 +339,11 @@ static void scales_of_a_convolution_fit_its_maps(void **state) {
     static const float scales[2] = { 1, 1 };
     for (int64_t own = 0; own <= 3; own++) {
         const int64_t image[] = { 1, 1, 3, 3 }, kernel[] = { 3, 1, 1, 1 };
-        pith_value *x = constant(f, PITH_U8, bytes, 4, image), *w = constant(f, PITH_U8, bytes, 4, kernel);
-        pith_value *one = constant(f, PITH_F32, scales, 0, NULL), *zero = constant(f, PITH_U8, bytes, 0, NULL);
-        pith_value *w_scale = constant(f, PITH_F32, scales, 1, (int64_t[]){ own == 3 ? 1 : own });
-        pith_value *inputs[] = { x, one, zero, w, w_scale, zero, own == 3 ? w_scale : one, zero };
-        pith_node *conv = pith_graph_add_node(f->graph, NULL, "", "QLinearConv", inputs, 8, NULL, 1);
+        pith__value *x = constant(f, PITH_U8, bytes, 4, image), *w = constant(f, PITH_U8, bytes, 4, kernel);
+        pith__value *one = constant(f, PITH_F32, scales, 0, NULL), *zero = constant(f, PITH_U8, bytes, 0, NULL);
+        pith__value *w_scale = constant(f, PITH_F32, scales, 1, (int64_t[]){ own == 3 ? 1 : own });
+        pith__value *inputs[] = { x, one, zero, w, w_scale, zero, own == 3 ? w_scale : one, zero };
+        pith__node *conv = pith__graph_add_node(f->graph, NULL, "", "QLinearConv", inputs, 8, NULL, 1);
         conv->opset = 21;
         graph_output(f->graph, conv->outputs[0]);
         pith_status status = infer(f);
@@ -361,8 +361,8 @@ static void scales_of_a_convolution_fit_its_maps(void **state) {
 
 static void results_beyond_reason_are_errors(void **state) { /* 2^31 outputs; shapes whose product overflows */
     fixture *f = *state;
-    pith_node *split = node(f, "Split", 21, 1, graph_input_of(f->graph, "x", PITH_F32, "8"), NULL, NULL);
-    assert_int_equal(pith_node_set_int(split, "num_outputs", (int64_t)1 << 31), PITH_OK);
+    pith__node *split = node(f, "Split", 21, 1, graph_input_of(f->graph, "x", PITH_F32, "8"), NULL, NULL);
+    assert_int_equal(pith__node_set_int(split, "num_outputs", (int64_t)1 << 31), PITH_OK);
     graph_output(f->graph, split->outputs[0]);
     assert_int_equal(infer(f), PITH_ERR_ARGUMENT);
     assert_non_null(strstr(f->err.message, "(Split)"));
@@ -373,7 +373,7 @@ static void results_beyond_reason_are_errors(void **state) { /* 2^31 outputs; sh
         fixture_setup(state);
         f = *state;
         float one = 1;
-        pith_value *shape = numbers(f, 2, shapes[i % 3]), *x = constant(f, PITH_F32, &one, 2, (int64_t[]){ 1, 1 });
+        pith__value *shape = numbers(f, 2, shapes[i % 3]), *x = constant(f, PITH_F32, &one, 2, (int64_t[]){ 1, 1 });
         graph_output(f->graph, i < 3 ? apply(f, made_by[0], 1, shape, NULL) : apply(f, made_by[i / 3], 2, x, shape));
         pith_status status = infer(f);
         if (!status) fail_msg("%s makes shape %zu", made_by[i / 3], i % 3);
@@ -383,8 +383,8 @@ static void results_beyond_reason_are_errors(void **state) { /* 2^31 outputs; sh
 
 static void indices_out_of_range_are_errors(void **state) {
     fixture *f = *state;
-    pith_value *first = graph_input_of(f->graph, "x", PITH_F32, "A"),
-               *second = graph_input_of(f->graph, "i", PITH_I64, "B");
+    pith__value *first = graph_input_of(f->graph, "x", PITH_F32, "A"),
+                *second = graph_input_of(f->graph, "i", PITH_I64, "B");
     graph_output(f->graph, apply(f, "Gather", 2, first, second));
     float x[3] = { 1, 2, 3 };
     int64_t good[2] = { -3, 2 }, bad[2] = { 0, 3 };
@@ -392,7 +392,7 @@ static void indices_out_of_range_are_errors(void **state) {
     run_ok(f, out, in, 1);
     assert_true(((float *)out[0].data)[0] == 1 && ((float *)out[0].data)[1] == 3);
     in[1].data = bad;
-    assert_int_equal(pith_executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_RUN);
+    assert_int_equal(pith__executor_run(f->executor, out, in, 1, NULL, &f->err), PITH_ERR_RUN);
     assert_non_null(strstr(f->err.message, "index 3 is out of range for size 3"));
     in[1].data = good;
     run_ok(f, out, in, 1);
@@ -402,8 +402,8 @@ static void indices_out_of_range_are_errors(void **state) {
 
 static void integer_division_never_traps(void **state) {
     fixture *f = *state;
-    pith_value *first = graph_input_of(f->graph, "a", PITH_I64, "A"),
-               *second = graph_input_of(f->graph, "b", PITH_I64, "A");
+    pith__value *first = graph_input_of(f->graph, "a", PITH_I64, "A"),
+                *second = graph_input_of(f->graph, "b", PITH_I64, "A");
     graph_output(f->graph, apply(f, "Div", 2, first, second));
     graph_output(f->graph, apply(f, "Mod", 2, f->graph->inputs[0], f->graph->inputs[1]));
     int64_t a[4] = { INT64_MIN, 7, -7, 5 }, b[4] = { -1, 0, 2, -3 }, quotients[4] = { INT64_MIN, 0, -3, -1 },
@@ -424,8 +424,8 @@ static void integer_products_are_exact(void **state) { /* the largest sums of 8-
         b[2 * i] = 255;
         b[2 * i + 1] = (uint8_t)(i * 91);
     }
-    pith_value *first = graph_input_of(f->graph, "a", PITH_U8, "MK"),
-               *second = graph_input_of(f->graph, "b", PITH_U8, "KN");
+    pith__value *first = graph_input_of(f->graph, "a", PITH_U8, "MK"),
+                *second = graph_input_of(f->graph, "b", PITH_U8, "KN");
     graph_output(f->graph, apply(f, "MatMulInteger", 2, first, second));
     pith_tensor in[2] = { tensor(PITH_U8, a, 2, 2, K), tensor(PITH_U8, b, 2, K, 2) }, out[4];
     run_ok(f, out, in, 2);
@@ -450,8 +450,8 @@ static void few_integer_rows_are_cut_by_columns(void **state) { /* the sums are 
             for (int j = 0; j < N; j++) expected[i * N + j] += a[i * K + k] * b[k * N + j];
         }
     }
-    pith_value *first = graph_input_of(f->graph, "a", PITH_U8, "MK"),
-               *second = graph_input_of(f->graph, "b", PITH_U8, "KN");
+    pith__value *first = graph_input_of(f->graph, "a", PITH_U8, "MK"),
+                *second = graph_input_of(f->graph, "b", PITH_U8, "KN");
     graph_output(f->graph, apply(f, "MatMulInteger", 2, first, second));
     pith_tensor in[2] = { tensor(PITH_U8, a, 2, M, K), tensor(PITH_U8, b, 2, K, N) }, out[4];
     for (int threads = 1; threads <= 4; threads++) {
@@ -467,10 +467,10 @@ static void threads_change_no_bit(void **state) { /* a product, a reduction and 
     assert_true(a && b && kept);
     for (int i = 0; i < M * K; i++) a[i] = (float)((i * 2654435761u >> 16) % 2001) / 1000 - 1;
     for (int i = 0; i < K * N; i++) b[i] = (float)((i * 2246822519u >> 16) % 2001) / 1000 - 1;
-    pith_value *first = graph_input_of(f->graph, "a", PITH_F32, "MK"),
-               *second = graph_input_of(f->graph, "b", PITH_F32, "KN");
-    pith_value *product = apply(f, "MatMul", 2, first, second);
-    pith_value *mean = apply(f, "ReduceMean", 2, product, numbers(f, 1, (int64_t[]){ 0 }));
+    pith__value *first = graph_input_of(f->graph, "a", PITH_F32, "MK"),
+                *second = graph_input_of(f->graph, "b", PITH_F32, "KN");
+    pith__value *product = apply(f, "MatMul", 2, first, second);
+    pith__value *mean = apply(f, "ReduceMean", 2, product, numbers(f, 1, (int64_t[]){ 0 }));
     graph_output(f->graph, apply(f, "Sub", 2, product, mean));
     pith_tensor in[2] = { tensor(PITH_F32, a, 2, M, K), tensor(PITH_F32, b, 2, K, N) }, out[4];
     for (int threads = 1; threads <= 4; threads++) {
@@ -488,7 +488,7 @@ static void threads_change_no_bit(void **state) { /* a product, a reduction and 
 static void half_constants_are_packed_once(void **state) { /* f16 weights give what their f32 values give, rounded */
     fixture *f = *state;
     uint16_t weights[4] = { 0x3C00, 0x4000, 0xC000, 0x3800 }, x[2] = { 0x3C00, 0x4200 }; /* 1 2 -2 0.5; 1 3 */
-    pith_value *w = constant(f, PITH_F16, weights, 2, (int64_t[]){ 2, 2 });
+    pith__value *w = constant(f, PITH_F16, weights, 2, (int64_t[]){ 2, 2 });
     graph_output(f->graph, apply(f, "MatMul", 2, graph_input_of(f->graph, "x", PITH_F16, "M2"), w));
     pith_tensor in = tensor(PITH_F16, x, 2, 1, 2), out[4];
     run_ok(f, out, &in, 1);
@@ -500,22 +500,22 @@ static void half_constants_are_packed_once(void **state) { /* f16 weights give w
 
 static void tables_are_sorted(void **state) {
     (void)state;
-    for (size_t i = 1; i < pith_kernel_table_count; i++) {
-        const pith_kernel_row *a = &pith_kernel_table[i - 1], *b = &pith_kernel_table[i];
+    for (size_t i = 1; i < pith__kernel_table_count; i++) {
+        const pith__kernel_row *a = &pith__kernel_table[i - 1], *b = &pith__kernel_table[i];
         int order = strcmp(a->family, b->family);
         assert_true(order < 0 || (order == 0 && a->dtype < b->dtype));
-        assert_ptr_equal(pith_kernel_find(b->family, b->dtype, PITH_ISA_scalar), b->fn[PITH_ISA_scalar]);
+        assert_ptr_equal(pith__kernel_find(b->family, b->dtype, PITH_ISA_scalar), b->fn[PITH_ISA_scalar]);
     }
 }
 
 static void every_operator_is_complete(void **state) {
     (void)state;
-    for (size_t i = 0; i < pith_op_table_count; i++) {
-        const pith_op *op = pith_op_table[i];
+    for (size_t i = 0; i < pith__op_table_count; i++) {
+        const pith__op *op = pith__op_table[i];
         assert_non_null(op->infer);
         assert_true(op->run || op->flags & PITH_OP_VIEW || op->since == INT32_MAX);
         assert_true(op->max_inputs < 0 || op->min_inputs <= op->max_inputs);
-        assert_ptr_equal(pith_op_find(pith_str_of(op->domain), pith_str_of(op->name)), op);
+        assert_ptr_equal(pith__op_find(pith__str_of(op->domain), pith__str_of(op->name)), op);
     }
 }
 
@@ -536,23 +536,23 @@ static void missing_inputs_are_named(void **state) {
     fixture *f = *state;
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
         f->graph = graph_new(&f->arena, NULL, &f->err);
-        pith_value *x = constant(f, PITH_F32, &one, 1, (int64_t[]){ 1 });
-        pith_node *made = node(f, ops[i].op, 21, 3, x, NULL, x);
-        if (ops[i].number) assert_int_equal(pith_node_set_int(made, ops[i].number, 1), PITH_OK);
-        if (ops[i].text) assert_int_equal(pith_node_set_str(made, ops[i].text, PITH_STR("a,b,c")), PITH_OK);
+        pith__value *x = constant(f, PITH_F32, &one, 1, (int64_t[]){ 1 });
+        pith__node *made = node(f, ops[i].op, 21, 3, x, NULL, x);
+        if (ops[i].number) assert_int_equal(pith__node_set_int(made, ops[i].number, 1), PITH_OK);
+        if (ops[i].text) assert_int_equal(pith__node_set_str(made, ops[i].text, PITH_STR("a,b,c")), PITH_OK);
         if (ops[i].body)
-            assert_int_equal(pith_node_set_graph(made, ops[i].body, graph_new(&f->arena, f->graph, &f->err)), PITH_OK);
+            assert_int_equal(pith__node_set_graph(made, ops[i].body, graph_new(&f->arena, f->graph, &f->err)), PITH_OK);
         assert_int_equal(infer(f), PITH_ERR_ARGUMENT);
         assert_non_null(strstr(f->err.message, "input 1 is missing"));
     }
     f->graph = graph_new(&f->arena, NULL, &f->err);
-    pith_value *x = constant(f, PITH_F32, &one, 1, (int64_t[]){ 1 });
-    pith_value *inputs[] = { x, constant(f, PITH_I64, &(int64_t){ 1 }, 0, NULL), x, NULL, x };
-    pith_node *made = pith_graph_add_node(f->graph, NULL, "ai.onnx.preview.training", "Momentum", inputs, 5, NULL, 2);
+    pith__value *x = constant(f, PITH_F32, &one, 1, (int64_t[]){ 1 });
+    pith__value *inputs[] = { x, constant(f, PITH_I64, &(int64_t){ 1 }, 0, NULL), x, NULL, x };
+    pith__node *made = pith__graph_add_node(f->graph, NULL, "ai.onnx.preview.training", "Momentum", inputs, 5, NULL, 2);
     static const char *const floats[] = { "alpha", "beta", "norm_coefficient" };
     made->opset = 1;
-    for (size_t i = 0; i < 3; i++) assert_int_equal(pith_node_set_float(made, floats[i], 0.5f), PITH_OK);
-    assert_int_equal(pith_node_set_str(made, "mode", PITH_STR("standard")), PITH_OK);
+    for (size_t i = 0; i < 3; i++) assert_int_equal(pith__node_set_float(made, floats[i], 0.5f), PITH_OK);
+    assert_int_equal(pith__node_set_str(made, "mode", PITH_STR("standard")), PITH_OK);
     assert_int_equal(infer(f), PITH_ERR_ARGUMENT);
     assert_non_null(strstr(f->err.message, "input 3 is missing"));
 }

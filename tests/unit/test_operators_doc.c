@@ -2,7 +2,7 @@
  * PITH_WRITE_DOCS in the environment the page is written instead of compared.
  *
  * Dtypes come from the descriptors. Which inner loops an operator takes is found by preparing it for each dtype and
- * watching what it asks of the kernel table: the linker gives pith_kernel_find to this file (--wrap). */
+ * watching what it asks of the kernel table: the linker gives pith__kernel_find to this file (--wrap). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <inttypes.h>
@@ -28,12 +28,12 @@ typedef struct asked {
 
 static asked *watcher;
 
-pith_kernel_fn *__real_pith_kernel_find(const char *family, int dtype, pith_isa isa);
-pith_kernel_fn *__wrap_pith_kernel_find(const char *family, int dtype, pith_isa isa);
+pith__kernel_fn *__real_pith_kernel_find(const char *family, int dtype, pith__isa isa);
+pith__kernel_fn *__wrap_pith_kernel_find(const char *family, int dtype, pith__isa isa);
 
-pith_kernel_fn *__wrap_pith_kernel_find(const char *family, int dtype, pith_isa isa) {
-    for (size_t i = 0; watcher && i < pith_kernel_table_count; i++) {
-        const pith_kernel_row *row = &pith_kernel_table[i];
+pith__kernel_fn *__wrap_pith_kernel_find(const char *family, int dtype, pith__isa isa) {
+    for (size_t i = 0; watcher && i < pith__kernel_table_count; i++) {
+        const pith__kernel_row *row = &pith__kernel_table[i];
         if (row->dtype != dtype || strcmp(row->family, family)) continue;
         int levels = 0;
         for (int level = 0; level < PITH_ISA_COUNT; level++) levels += row->fn[level] != NULL;
@@ -43,39 +43,39 @@ pith_kernel_fn *__wrap_pith_kernel_find(const char *family, int dtype, pith_isa 
 }
 
 /* Prepares the operator as if its first input had each of the dtypes it takes. */
-static asked watch(const pith_op *op) {
+static asked watch(const pith__op *op) {
     asked found = { 0, 0 };
     for (int dtype = 1; op->prepare && dtype < PITH_DTYPE_COUNT; dtype++) {
-        if (!pith_op_takes(op, 0, dtype)) continue;
-        pith_arena arena;
+        if (!pith__op_takes(op, 0, dtype)) continue;
+        pith__arena arena;
         pith_error err = PITH_ERROR_INIT;
-        pith_graph *graph;
-        pith_value *values[16];
-        const pith_type *in[16];
-        pith_type out[8];
+        pith__graph *graph;
+        pith__value *values[16];
+        const pith__type *in[16];
+        pith__type out[8];
         int inputs = op->max_inputs < 0 || op->max_inputs > 16 ? 2 : op->max_inputs;
-        pith_arena_init(&arena, &pith_allocator_default);
-        assert_int_equal(pith_graph_create(&graph, &arena, NULL, &err), PITH_OK);
+        pith__arena_init(&arena, &pith__allocator_default);
+        assert_int_equal(pith__graph_create(&graph, &arena, NULL, &err), PITH_OK);
         for (int i = 0; i < inputs; i++) {
             int own = dtype;
-            while (!pith_op_takes(op, i, own)) own = own % (PITH_DTYPE_COUNT - 1) + 1;
-            values[i] = pith_graph_add_value(graph, PITH_STR("x"), PITH_VALUE_INPUT);
+            while (!pith__op_takes(op, i, own)) own = own % (PITH_DTYPE_COUNT - 1) + 1;
+            values[i] = pith__graph_add_value(graph, PITH_STR("x"), PITH_VALUE_INPUT);
             assert_non_null(values[i]);
-            pith_type_set(&values[i]->type, own, 4, (pith_dim[]){ 2, 4, 8, 8 });
+            pith__type_set(&values[i]->type, own, 4, (pith__dim[]){ 2, 4, 8, 8 });
             in[i] = &values[i]->type;
         }
-        for (int i = 0; i < 8; i++) pith_type_set(&out[i], dtype, 4, (pith_dim[]){ 2, 4, 8, 8 });
-        pith_node *node = pith_graph_add_node(graph, NULL, op->domain, op->name, values, inputs, NULL, 1);
+        for (int i = 0; i < 8; i++) pith__type_set(&out[i], dtype, 4, (pith__dim[]){ 2, 4, 8, 8 });
+        pith__node *node = pith__graph_add_node(graph, NULL, op->domain, op->name, values, inputs, NULL, 1);
         assert_non_null(node);
         node->op = op;
-        pith_prepare c = { .node = node, .in = in, .out = out, .in_count = inputs, .out_count = 1 };
+        pith__prepare c = { .node = node, .in = in, .out = out, .in_count = inputs, .out_count = 1 };
         c.isa = PITH_ISA_scalar;
         c.arena = &arena;
         c.err = &err;
         watcher = &found;
         if (inputs) op->prepare(&c); /* what it says does not matter: the attributes are missing */
         watcher = NULL;
-        pith_arena_free(&arena);
+        pith__arena_free(&arena);
     }
     return found;
 }
@@ -104,12 +104,12 @@ static void put_dtypes(page *p, uint32_t dtypes) {
     const char *comma = "";
     for (int i = 0; i < PITH_DTYPE_COUNT; i++) {
         if (!(dtypes >> i & 1)) continue;
-        put(p, "%s%s", comma, pith_dtype_name(i));
+        put(p, "%s%s", comma, pith__dtype_name(i));
         comma = ", ";
     }
 }
 
-static void put_allowed(page *p, const pith_attr_rule *rule) {
+static void put_allowed(page *p, const pith__attr_rule *rule) {
     const char *comma = " (", *end = rule->allowed.data + rule->allowed.size;
     for (const char *at = rule->allowed.data, *bar; at && at <= end; at = bar + 1) {
         bar = memchr(at, '|', (size_t)(end - at));
@@ -125,11 +125,11 @@ static void put_allowed(page *p, const pith_attr_rule *rule) {
         put(p, " (%" PRId64 " to %" PRId64 ")", rule->low, rule->high);
 }
 
-static void put_attributes(page *p, const pith_op *op) {
+static void put_attributes(page *p, const pith__op *op) {
     const char *text = op->attrs, *between = "";
-    for (pith_attr_rule rule; pith_attr_rule_next(&text, &rule);) {
+    for (pith__attr_rule rule; pith__attr_rule_next(&text, &rule);) {
         if (rule.own) continue;
-        put(p, "%s`" PITH_STR_FMT "` %s", between, PITH_STR_ARG(rule.name), pith_attr_kind_name(rule.kind));
+        put(p, "%s`" PITH_STR_FMT "` %s", between, PITH_STR_ARG(rule.name), pith__attr_kind_name(rule.kind));
         put_allowed(p, &rule);
         if (rule.required) put(p, ", required");
         if (rule.fallback.size) put(p, " = " PITH_STR_FMT, PITH_STR_ARG(rule.fallback));
@@ -143,7 +143,7 @@ static void put_attributes(page *p, const pith_op *op) {
     }
 }
 
-static void put_operator(page *p, const pith_op *op) {
+static void put_operator(page *p, const pith__op *op) {
     bool composed = op->since == INT32_MAX;
     put(p, "| %s | ", op->name);
     if (composed)
@@ -159,7 +159,7 @@ static void put_operator(page *p, const pith_op *op) {
         put(p, "%d | ", op->min_inputs);
     const char *last = NULL;
     for (int i = 0; !composed && op->types && i < (int)strlen(op->types); i++) {
-        const char *text = pith_op_types_text(op, i);
+        const char *text = pith__op_types_text(op, i);
         if (!last || strcmp(last, text)) put(p, "%s%s", last ? "; " : "", text);
         last = text;
     }
@@ -172,16 +172,16 @@ static void put_operator(page *p, const pith_op *op) {
 }
 
 static int by_name(const void *a, const void *b) {
-    const pith_op *x = *(const pith_op *const *)a, *y = *(const pith_op *const *)b;
+    const pith__op *x = *(const pith__op *const *)a, *y = *(const pith__op *const *)b;
     return strcmp(x->name, y->name);
 }
 
 static void put_operators(page *p, const char *domain, const char *title) {
     size_t count = 0;
-    const pith_op **ops = malloc(pith_op_table_count * sizeof *ops);
+    const pith__op **ops = malloc(pith__op_table_count * sizeof *ops);
     assert_non_null(ops);
-    for (size_t i = 0; i < pith_op_table_count; i++) {
-        if (!strcmp(pith_op_table[i]->domain, domain)) ops[count++] = pith_op_table[i];
+    for (size_t i = 0; i < pith__op_table_count; i++) {
+        if (!strcmp(pith__op_table[i]->domain, domain)) ops[count++] = pith__op_table[i];
     }
     qsort(ops, count, sizeof *ops, by_name);
     put(p,
@@ -195,13 +195,13 @@ static void put_operators(page *p, const char *domain, const char *title) {
 
 static void put_kernels(page *p) {
     put(p, "\n## Inner loops\n\n| family | tuned for each instruction set | one form for all |\n|---|---|---|\n");
-    for (size_t i = 0; i < pith_kernel_table_count;) {
-        const char *family = pith_kernel_table[i].family;
+    for (size_t i = 0; i < pith__kernel_table_count;) {
+        const char *family = pith__kernel_table[i].family;
         uint32_t tuned = 0, plain = 0;
-        for (; i < pith_kernel_table_count && !strcmp(pith_kernel_table[i].family, family); i++) {
+        for (; i < pith__kernel_table_count && !strcmp(pith__kernel_table[i].family, family); i++) {
             int levels = 0;
-            for (int level = 0; level < PITH_ISA_COUNT; level++) levels += pith_kernel_table[i].fn[level] != NULL;
-            *(levels > 1 ? &tuned : &plain) |= 1u << pith_kernel_table[i].dtype;
+            for (int level = 0; level < PITH_ISA_COUNT; level++) levels += pith__kernel_table[i].fn[level] != NULL;
+            *(levels > 1 ? &tuned : &plain) |= 1u << pith__kernel_table[i].dtype;
         }
         put(p, "| %s | ", family);
         put_dtypes(p, tuned);
@@ -272,11 +272,11 @@ static void page_is_current(void **state) {
 /* Every letter is one that op_types.c knows: something is taken by each input. */
 static void every_dtype_letter_is_known(void **state) {
     (void)state;
-    for (size_t i = 0; i < pith_op_table_count; i++) {
-        const pith_op *op = pith_op_table[i];
+    for (size_t i = 0; i < pith__op_table_count; i++) {
+        const pith__op *op = pith__op_table[i];
         for (int input = 0; op->types && input < (int)strlen(op->types); input++) {
             bool any = false;
-            for (int dtype = 1; dtype < PITH_DTYPE_COUNT; dtype++) any |= pith_op_takes(op, input, dtype);
+            for (int dtype = 1; dtype < PITH_DTYPE_COUNT; dtype++) any |= pith__op_takes(op, input, dtype);
             if (!any) fail_msg("%s: input %d takes nothing", op->name, input);
         }
     }

@@ -9,74 +9,74 @@
 #include "engine/ragged/ragged.h"
 
 typedef struct bench {
-    pith_arena arena;
-    pith_graph *graph;
-    pith_report report;
+    pith__arena arena;
+    pith__graph *graph;
+    pith__report report;
     pith_error err;
-    pith_opt opt;
+    pith__opt opt;
 } bench;
 
 static bench *make_bench(void) {
     bench *b = calloc(1, sizeof *b);
-    pith_arena_init(&b->arena, &pith_allocator_default);
+    pith__arena_init(&b->arena, &pith__allocator_default);
     b->graph = graph_new(&b->arena, NULL, &b->err);
     b->report.arena = &b->arena;
-    b->opt = (pith_opt){
-        .graph = b->graph, .level = 3, .allocator = &pith_allocator_default, .report = &b->report, .err = &b->err
+    b->opt = (pith__opt){
+        .graph = b->graph, .level = 3, .allocator = &pith__allocator_default, .report = &b->report, .err = &b->err
     };
     return b;
 }
 
 static void drop_bench(bench *b) {
-    pith_arena_free(&b->arena);
+    pith__arena_free(&b->arena);
     free(b);
 }
 
-static pith_value *input(bench *b, const char *name, int dtype, int rank, const pith_dim *dims) {
-    pith_value *v = graph_input(b->graph, name);
-    v->hint = pith_arena_array(&b->arena, 1, sizeof *v->hint);
-    pith_type_init(v->hint);
-    pith_type_set(v->hint, dtype, rank, dims);
+static pith__value *input(bench *b, const char *name, int dtype, int rank, const pith__dim *dims) {
+    pith__value *v = graph_input(b->graph, name);
+    v->hint = pith__arena_array(&b->arena, 1, sizeof *v->hint);
+    pith__type_init(v->hint);
+    pith__type_set(v->hint, dtype, rank, dims);
     return v;
 }
 
-static pith_value *token_input(bench *b, const char *name, int dtype) {
-    pith_dim dims[] = { pith_dim_symbol(b->graph->dims, PITH_STR("batch")),
-                        pith_dim_symbol(b->graph->dims, PITH_STR("sequence")) };
+static pith__value *token_input(bench *b, const char *name, int dtype) {
+    pith__dim dims[] = { pith__dim_symbol(b->graph->dims, PITH_STR("batch")),
+                         pith__dim_symbol(b->graph->dims, PITH_STR("sequence")) };
     return input(b, name, dtype, 2, dims);
 }
 
-static pith_value *op(bench *b, const char *op_type, pith_value *x, pith_value *y, pith_value *z) {
-    pith_value *inputs[] = { x, y, z };
-    pith_node *node = pith_graph_add_node(b->graph, NULL, "", op_type, inputs, z ? 3 : y ? 2 : 1, NULL, 1);
-    node->name = pith_str_of(op_type);
-    assert_int_equal(pith_op_bind_node(node, &b->err), PITH_OK);
+static pith__value *op(bench *b, const char *op_type, pith__value *x, pith__value *y, pith__value *z) {
+    pith__value *inputs[] = { x, y, z };
+    pith__node *node = pith__graph_add_node(b->graph, NULL, "", op_type, inputs, z ? 3 : y ? 2 : 1, NULL, 1);
+    node->name = pith__str_of(op_type);
+    assert_int_equal(pith__op_bind_node(node, &b->err), PITH_OK);
     return node->outputs[0];
 }
 
-static pith_value *with_int(pith_value *v, const char *name, int64_t value) {
-    assert_int_equal(pith_node_set_int(v->producer, name, value), PITH_OK);
+static pith__value *with_int(pith__value *v, const char *name, int64_t value) {
+    assert_int_equal(pith__node_set_int(v->producer, name, value), PITH_OK);
     return v;
 }
 
-static pith_value *number(bench *b, float x) { return pith_graph_add_f32(b->graph, PITH_STR(""), x); }
-static pith_value *ints(bench *b, int64_t a) { return pith_graph_add_i64s(b->graph, PITH_STR(""), &a, 1); }
+static pith__value *number(bench *b, float x) { return pith__graph_add_f32(b->graph, PITH_STR(""), x); }
+static pith__value *ints(bench *b, int64_t a) { return pith__graph_add_i64s(b->graph, PITH_STR(""), &a, 1); }
 
-static pith_value *scalar(bench *b, int64_t a) { return op(b, "Squeeze", ints(b, a), NULL, NULL); }
+static pith__value *scalar(bench *b, int64_t a) { return op(b, "Squeeze", ints(b, a), NULL, NULL); }
 
 static void infer(bench *b) {
-    if (pith_ops_infer(b->graph, false, &b->err)) fail_msg("%s", b->err.message);
+    if (pith__ops_infer(b->graph, false, &b->err)) fail_msg("%s", b->err.message);
 }
 
 static void optimise(bench *b) {
     infer(b);
-    if (pith_opt_run(&b->opt, NULL)) fail_msg("%s", b->err.message);
-    if (pith_graph_check(b->graph, &b->err)) fail_msg("%s", b->err.message);
+    if (pith__opt_run(&b->opt, NULL)) fail_msg("%s", b->err.message);
+    if (pith__graph_check(b->graph, &b->err)) fail_msg("%s", b->err.message);
 }
 
 static int count(const bench *b, const char *op_type) {
     int n = 0;
-    for (const pith_node *node = b->graph->first; node; node = node->next) n += pith_str_is(node->op_type, op_type);
+    for (const pith__node *node = b->graph->first; node; node = node->next) n += pith__str_is(node->op_type, op_type);
     return n;
 }
 
@@ -84,11 +84,11 @@ static int count(const bench *b, const char *op_type) {
 
 /* x * 0.5 * (1 + erf(x / sqrt 2)) in one of several orders; half: the factor that ought to be 0.5. */
 static void build_gelu(bench *b, int order, float half, float root) {
-    pith_value *x = token_input(b, "x", PITH_F32), *h = number(b, half), *one = number(b, 1.0f);
-    pith_value *argument =
+    pith__value *x = token_input(b, "x", PITH_F32), *h = number(b, half), *one = number(b, 1.0f);
+    pith__value *argument =
         order & 1 ? op(b, "Mul", number(b, 1.0f / root), x, NULL) : op(b, "Div", x, number(b, root), NULL);
-    pith_value *erf = op(b, "Erf", argument, NULL, NULL);
-    pith_value *sum = order & 2 ? op(b, "Add", one, erf, NULL) : op(b, "Add", erf, one, NULL);
+    pith__value *erf = op(b, "Erf", argument, NULL, NULL);
+    pith__value *sum = order & 2 ? op(b, "Add", one, erf, NULL) : op(b, "Add", erf, one, NULL);
     switch (order >> 2) {
     case 0: graph_output(b->graph, op(b, "Mul", op(b, "Mul", x, sum, NULL), h, NULL)); break;
     case 1: graph_output(b->graph, op(b, "Mul", x, op(b, "Mul", h, sum, NULL), NULL)); break;
@@ -129,7 +129,7 @@ static void test_gelu_tanh(void **state) {
     (void)state;
     for (int form = 0; form < 3; form++) {
         bench *b = make_bench();
-        pith_value *x = token_input(b, "x", PITH_F32), *cube, *inner;
+        pith__value *x = token_input(b, "x", PITH_F32), *cube, *inner;
         if (form == 0)
             cube = op(b, "Pow", x, number(b, 3.0f), NULL);
         else
@@ -141,12 +141,12 @@ static void test_gelu_tanh(void **state) {
                 b, "Mul", x,
                 op(b, "Add", number(b, 1.0f), op(b, "Mul", op(b, "Mul", x, number(b, 0.044715f), NULL), x, NULL), NULL),
                 NULL);
-        pith_value *tanh = op(b, "Tanh", op(b, "Mul", inner, number(b, 0.7978845608f), NULL), NULL, NULL);
+        pith__value *tanh = op(b, "Tanh", op(b, "Mul", inner, number(b, 0.7978845608f), NULL), NULL, NULL);
         graph_output(b->graph, op(b, "Mul", op(b, "Mul", number(b, 0.5f), x, NULL),
                                   op(b, "Add", number(b, 1.0f), tanh, NULL), NULL));
         optimise(b);
         assert_int_equal(count(b, "Gelu"), 1);
-        assert_true(pith_str_is(pith_node_str(b->graph->outputs[0]->producer, "approximate", ""), "tanh"));
+        assert_true(pith__str_is(pith__node_str(b->graph->outputs[0]->producer, "approximate", ""), "tanh"));
         drop_bench(b);
     }
 }
@@ -155,10 +155,10 @@ static void test_gelu_tanh(void **state) {
 
 /* x * sigmoid(factor * x); bit 0: operands swapped, bit 1: the factor stands behind x. */
 static void build_swish(bench *b, int order, float factor, const char *gate, bool read_twice) {
-    pith_value *x = token_input(b, "x", PITH_F32), *inner = x;
+    pith__value *x = token_input(b, "x", PITH_F32), *inner = x;
     if (factor != 1.0f)
         inner = order & 2 ? op(b, "Mul", x, number(b, factor), NULL) : op(b, "Mul", number(b, factor), x, NULL);
-    pith_value *sigmoid = op(b, gate, inner, NULL, NULL);
+    pith__value *sigmoid = op(b, gate, inner, NULL, NULL);
     graph_output(b->graph, order & 1 ? op(b, "Mul", sigmoid, x, NULL) : op(b, "Mul", x, sigmoid, NULL));
     if (read_twice) graph_output(b->graph, sigmoid);
     optimise(b);
@@ -171,7 +171,7 @@ static void test_swish(void **state) {
         build_swish(b, i & 3, i & 4 ? 1.5f : 1.0f, "Sigmoid", false);
         assert_int_equal(b->graph->node_count, 1);
         assert_int_equal(count(b, "Swish"), 1);
-        assert_true(pith_node_float(b->graph->first, "alpha", 1.0f) == (i & 4 ? 1.5f : 1.0f));
+        assert_true(pith__node_float(b->graph->first, "alpha", 1.0f) == (i & 4 ? 1.5f : 1.0f));
         drop_bench(b);
         b = make_bench();
         build_swish(b, i & 3, i & 4 ? 1.5f : 1.0f, i & 1 ? "Sigmoid" : "Tanh", i & 1);
@@ -182,11 +182,11 @@ static void test_swish(void **state) {
 
 /* Spellings of x * clip(x + 3, low, high) / 6: where the division is, and whether it is one. */
 static void build_hard_swish(bench *b, int form, float three, float high, float six) {
-    pith_value *x = token_input(b, "x", PITH_F32);
-    pith_value *sum = form & 1 ? op(b, "Add", number(b, three), x, NULL) : op(b, "Add", x, number(b, three), NULL);
-    pith_value *y = op(b, "Clip", sum, number(b, 0.0f), number(b, high));
+    pith__value *x = token_input(b, "x", PITH_F32);
+    pith__value *sum = form & 1 ? op(b, "Add", number(b, three), x, NULL) : op(b, "Add", x, number(b, three), NULL);
+    pith__value *y = op(b, "Clip", sum, number(b, 0.0f), number(b, high));
     const char *divide = form & 2 ? "Mul" : "Div";
-    pith_value *by = number(b, form & 2 ? 1.0f / six : six);
+    pith__value *by = number(b, form & 2 ? 1.0f / six : six);
     if (form & 4) y = op(b, divide, y, by, NULL);
     y = form & 1 ? op(b, "Mul", y, x, NULL) : op(b, "Mul", x, y, NULL);
     if (!(form & 4)) y = op(b, divide, y, by, NULL);
@@ -216,8 +216,8 @@ static void test_hard_swish_by_operator(void **state) {
     (void)state;
     for (int i = 0; i < 4; i++) {
         bench *b = make_bench();
-        pith_value *x = token_input(b, "x", PITH_F32), *gate = op(b, "HardSigmoid", x, NULL, NULL);
-        assert_int_equal(pith_node_set_float(gate->producer, "alpha", i & 1 ? 0.2f : 1.0f / 6.0f), PITH_OK);
+        pith__value *x = token_input(b, "x", PITH_F32), *gate = op(b, "HardSigmoid", x, NULL, NULL);
+        assert_int_equal(pith__node_set_float(gate->producer, "alpha", i & 1 ? 0.2f : 1.0f / 6.0f), PITH_OK);
         graph_output(b->graph, op(b, "Mul", gate, i & 2 ? token_input(b, "y", PITH_F32) : x, NULL));
         optimise(b);
         assert_int_equal(count(b, "HardSwish"), i == 0);
@@ -229,7 +229,7 @@ static void test_mish(void **state) {
     (void)state;
     for (int i = 0; i < 4; i++) {
         bench *b = make_bench();
-        pith_value *x = token_input(b, "x", PITH_F32), *gate = op(b, i & 1 ? "Exp" : "Softplus", x, NULL, NULL);
+        pith__value *x = token_input(b, "x", PITH_F32), *gate = op(b, i & 1 ? "Exp" : "Softplus", x, NULL, NULL);
         gate = op(b, "Tanh", gate, NULL, NULL);
         graph_output(b->graph, op(b, "Mul", gate, i & 2 ? token_input(b, "y", PITH_F32) : x, NULL));
         optimise(b);
@@ -243,11 +243,11 @@ static void test_mish(void **state) {
 /* The spellings of d / sqrt(mean(d * d) + epsilon) * gamma, where d is x or x less its mean, and near misses. */
 enum { BY_POWER = 1, ROOT_BY_POWER = 2, SWAPPED = 4, CENTRED = 8, SPELLINGS = 16 };
 
-static pith_value *mean_of(bench *b, pith_value *x, bool last) {
+static pith__value *mean_of(bench *b, pith__value *x, bool last) {
     return op(b, "ReduceMean", x, ints(b, last ? -1 : 0), NULL);
 }
 
-static pith_value *either(bench *b, const char *op_type, pith_value *x, pith_value *y, int spelling) {
+static pith__value *either(bench *b, const char *op_type, pith__value *x, pith__value *y, int spelling) {
     return spelling & SWAPPED ? op(b, op_type, y, x, NULL) : op(b, op_type, x, y, NULL);
 }
 
@@ -255,17 +255,17 @@ static pith_value *either(bench *b, const char *op_type, pith_value *x, pith_val
 static void build_norm(bench *b, int spelling, int divide, float power, float root_power, bool last) {
     static float numbers[4] = { 1, 2, 3, 4 };
     const pith_tensor gamma = { .data = numbers, .bytes = sizeof numbers, .dtype = PITH_F32, .rank = 1, .dims = { 4 } };
-    const pith_dim dims[] = { pith_dim_symbol(b->graph->dims, PITH_STR("batch")), 4 };
-    pith_value *scale = pith_graph_add_const(b->graph, PITH_STR(""), &gamma);
-    pith_value *x = op(b, "Mul", input(b, "x", PITH_F32, 2, dims), scale, NULL);
-    pith_value *d = spelling & CENTRED ? op(b, "Sub", x, mean_of(b, x, true), NULL) : x;
-    pith_value *square = spelling & BY_POWER ? op(b, "Pow", d, number(b, power), NULL) : op(b, "Mul", d, d, NULL);
-    pith_value *sum = either(b, "Add", mean_of(b, square, last), number(b, 1e-3f), spelling);
-    pith_value *root =
+    const pith__dim dims[] = { pith__dim_symbol(b->graph->dims, PITH_STR("batch")), 4 };
+    pith__value *scale = pith__graph_add_const(b->graph, PITH_STR(""), &gamma);
+    pith__value *x = op(b, "Mul", input(b, "x", PITH_F32, 2, dims), scale, NULL);
+    pith__value *d = spelling & CENTRED ? op(b, "Sub", x, mean_of(b, x, true), NULL) : x;
+    pith__value *square = spelling & BY_POWER ? op(b, "Pow", d, number(b, power), NULL) : op(b, "Mul", d, d, NULL);
+    pith__value *sum = either(b, "Add", mean_of(b, square, last), number(b, 1e-3f), spelling);
+    pith__value *root =
         spelling & ROOT_BY_POWER ? op(b, "Pow", sum, number(b, root_power), NULL) : op(b, "Sqrt", sum, NULL, NULL);
-    pith_value *inverse =
+    pith__value *inverse =
         divide == 1 ? op(b, "Reciprocal", root, NULL, NULL) : op(b, "Div", number(b, 1.0f), root, NULL);
-    pith_value *y = divide ? either(b, "Mul", d, inverse, spelling) : op(b, "Div", d, root, NULL);
+    pith__value *y = divide ? either(b, "Mul", d, inverse, spelling) : op(b, "Div", d, root, NULL);
     graph_output(b->graph, either(b, "Mul", y, scale, spelling));
     optimise(b);
 }
@@ -303,32 +303,32 @@ static void test_branches_of_known_conditions(void **state) {
     (void)state;
     for (int kind = 0; kind < 4; kind++) {
         bench *b = make_bench();
-        const pith_dim dims[] = { pith_dim_symbol(b->graph->dims, PITH_STR("batch")), 4 };
+        const pith__dim dims[] = { pith__dim_symbol(b->graph->dims, PITH_STR("batch")), 4 };
         static float zeros[4 * 4];
         const pith_tensor weight = {
             .data = zeros, .bytes = sizeof zeros, .dtype = PITH_F32, .rank = 2, .dims = { 4, 4 }
         };
-        pith_value *x = input(b, "x", PITH_F32, 2, dims), *condition = token_input(b, "flag", PITH_BOOL);
-        x = op(b, "MatMul", x, pith_graph_add_const(b->graph, PITH_STR(""), &weight), NULL);
-        pith_value *sizes = op(b, "Shape", x, NULL, NULL);
+        pith__value *x = input(b, "x", PITH_F32, 2, dims), *condition = token_input(b, "flag", PITH_BOOL);
+        x = op(b, "MatMul", x, pith__graph_add_const(b->graph, PITH_STR(""), &weight), NULL);
+        pith__value *sizes = op(b, "Shape", x, NULL, NULL);
         if (kind > 0) condition = op(b, "Equal", op(b, "Gather", sizes, scalar(b, kind > 1), NULL), scalar(b, 4), NULL);
         if (kind == 3) condition = op(b, "Not", condition, NULL, NULL);
-        pith_node *choice = pith_graph_add_node(b->graph, NULL, "", "If", &condition, 1, NULL, 1);
+        pith__node *choice = pith__graph_add_node(b->graph, NULL, "", "If", &condition, 1, NULL, 1);
         for (int i = 0; i < 2; i++) {
-            pith_graph *branch = graph_new(&b->arena, b->graph, &b->err);
-            pith_value *inner = pith_graph_add_f32(branch, PITH_STR(""), (float)i);
+            pith__graph *branch = graph_new(&b->arena, b->graph, &b->err);
+            pith__value *inner = pith__graph_add_f32(branch, PITH_STR(""), (float)i);
             graph_output(branch, graph_apply(branch, i ? "Exp" : "Log", inner, NULL));
-            assert_int_equal(pith_node_set_graph(choice, i ? "then_branch" : "else_branch", branch), PITH_OK);
+            assert_int_equal(pith__node_set_graph(choice, i ? "then_branch" : "else_branch", branch), PITH_OK);
         }
-        assert_int_equal(pith_op_bind_node(choice, &b->err), PITH_OK);
+        assert_int_equal(pith__op_bind_node(choice, &b->err), PITH_OK);
         for (int i = 0; i < 2; i++) {
-            pith_graph *branch = pith_node_graph(choice, i ? "then_branch" : "else_branch");
-            assert_int_equal(pith_ops_bind(branch, &b->err), PITH_OK);
+            pith__graph *branch = pith__node_graph(choice, i ? "then_branch" : "else_branch");
+            assert_int_equal(pith__ops_bind(branch, &b->err), PITH_OK);
         }
         graph_output(b->graph, op(b, "Add", x, choice->outputs[0], NULL));
         b->opt.level = 1;
         infer(b);
-        if (pith_opt_run(&b->opt, "branch")) fail_msg("%s", b->err.message);
+        if (pith__opt_run(&b->opt, "branch")) fail_msg("%s", b->err.message);
         assert_int_equal(count(b, "If"), kind < 2);
         assert_int_equal(count(b, "Exp"), kind == 2);
         assert_int_equal(count(b, "Log"), kind == 3);
@@ -341,9 +341,9 @@ static void test_dropout(void **state) {
     (void)state;
     for (int outputs = 1; outputs < 4; outputs++) {
         bench *b = make_bench();
-        pith_value *x = token_input(b, "x", PITH_F32);
-        pith_node *node = pith_graph_add_node(b->graph, NULL, "", "Dropout", &x, 1, NULL, outputs == 1 ? 1 : 2);
-        assert_int_equal(pith_op_bind_node(node, &b->err), PITH_OK);
+        pith__value *x = token_input(b, "x", PITH_F32);
+        pith__node *node = pith__graph_add_node(b->graph, NULL, "", "Dropout", &x, 1, NULL, outputs == 1 ? 1 : 2);
+        assert_int_equal(pith__op_bind_node(node, &b->err), PITH_OK);
         graph_output(b->graph, op(b, "Neg", node->outputs[0], NULL, NULL));
         if (outputs == 2) node->outputs[1] = NULL;
         if (outputs == 3) graph_output(b->graph, node->outputs[1]);
@@ -361,13 +361,13 @@ static void test_what_is_not_folded(void **state) {
     pith_tensor large = { .bytes = LARGE, .dtype = PITH_F32, .rank = 1, .dims = { LARGE / 4 } };
     large.data = calloc(1, LARGE);
     assert_non_null(large.data);
-    pith_value *one = number(b, 1.0f), *two = number(b, 2.0f), *x = token_input(b, "x", PITH_F32);
-    pith_value *tiled = op(b, "Tile", pith_graph_add_const(b->graph, PITH_STR(""), &large), ints(b, 7), NULL);
+    pith__value *one = number(b, 1.0f), *two = number(b, 2.0f), *x = token_input(b, "x", PITH_F32);
+    pith__value *tiled = op(b, "Tile", pith__graph_add_const(b->graph, PITH_STR(""), &large), ints(b, 7), NULL);
     graph_output(b->graph, op(b, "Add", op(b, "ReduceMax", tiled, NULL, NULL), x, NULL));
     graph_output(b->graph, op(b, "Identity", with_int(op(b, "Cast", one, NULL, NULL), "to", PITH_STRING), NULL, NULL));
     graph_output(b->graph, op(b, "Add", one, two, NULL));
-    pith_value *sequence = op(b, "SequenceConstruct", one, two, NULL),
-               *first = op(b, "SequenceAt", sequence, scalar(b, 0), NULL);
+    pith__value *sequence = op(b, "SequenceConstruct", one, two, NULL),
+                *first = op(b, "SequenceAt", sequence, scalar(b, 0), NULL);
     graph_output(b->graph, op(b, "Add", first, op(b, "Mul", one, two, NULL), NULL));
     optimise(b);
     assert_int_equal(count(b, "SequenceConstruct"), 1);
@@ -399,18 +399,18 @@ static void test_sums_before_a_norm(void **state) {
     const pith_tensor vector = { .data = zeros, .bytes = 16, .dtype = PITH_F32, .rank = 1, .dims = { 4 } };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bench *b = make_bench();
-        pith_value *ids = graph_input_of(b->graph, "ids", PITH_I64, "BS"), *sum = NULL;
+        pith__value *ids = graph_input_of(b->graph, "ids", PITH_I64, "BS"), *sum = NULL;
         for (int k = 0; k < cases[i].rows; k++) {
-            pith_value *rows = op(b, "Gather", pith_graph_add_const(b->graph, PITH_STR(""), &table),
-                                  op(b, k & 1 ? "Abs" : "Neg", ids, NULL, NULL), NULL);
+            pith__value *rows = op(b, "Gather", pith__graph_add_const(b->graph, PITH_STR(""), &table),
+                                   op(b, k & 1 ? "Abs" : "Neg", ids, NULL, NULL), NULL);
             sum = sum ? op(b, "Add", sum, rows, NULL) : rows;
         }
         if (cases[i].other) {
-            pith_value *other = graph_input_of(b->graph, "other", PITH_F32, cases[i].other);
-            other = op(b, "MatMul", other, pith_graph_add_const(b->graph, PITH_STR(""), &weight), NULL);
+            pith__value *other = graph_input_of(b->graph, "other", PITH_F32, cases[i].other);
+            other = op(b, "MatMul", other, pith__graph_add_const(b->graph, PITH_STR(""), &weight), NULL);
             sum = sum ? op(b, "Add", sum, other, NULL) : op(b, "Gather", other, ids, NULL);
         }
-        pith_value *scale = pith_graph_add_const(b->graph, PITH_STR(""), &vector);
+        pith__value *scale = pith__graph_add_const(b->graph, PITH_STR(""), &vector);
         graph_output(b->graph, op(b, "LayerNormalization", sum, scale, NULL));
         optimise(b);
         assert_int_equal(count(b, cases[i].made), 1);
@@ -429,21 +429,21 @@ static void test_sums_before_a_norm(void **state) {
 static int64_t activation_of(bench *b, float factor, bool as_operator) {
     static float weight[4 * 4];
     const pith_tensor t = { .data = weight, .bytes = sizeof weight, .dtype = PITH_F32, .rank = 2, .dims = { 4, 4 } };
-    const pith_dim dims[] = { pith_dim_symbol(b->graph->dims, PITH_STR("batch")), 4 };
-    pith_value *x =
-        op(b, "MatMul", input(b, "x", PITH_F32, 2, dims), pith_graph_add_const(b->graph, PITH_STR("weight"), &t), NULL);
+    const pith__dim dims[] = { pith__dim_symbol(b->graph->dims, PITH_STR("batch")), 4 };
+    pith__value *x = op(b, "MatMul", input(b, "x", PITH_F32, 2, dims),
+                        pith__graph_add_const(b->graph, PITH_STR("weight"), &t), NULL);
     if (as_operator) {
-        pith_node *node = pith_graph_add_node(b->graph, NULL, "com.microsoft", "QuickGelu", &x, 1, NULL, 1);
-        assert_int_equal(pith_op_bind_node(node, &b->err), PITH_OK);
-        assert_int_equal(pith_node_set_float(node, "alpha", factor), PITH_OK);
+        pith__node *node = pith__graph_add_node(b->graph, NULL, "com.microsoft", "QuickGelu", &x, 1, NULL, 1);
+        assert_int_equal(pith__op_bind_node(node, &b->err), PITH_OK);
+        assert_int_equal(pith__node_set_float(node, "alpha", factor), PITH_OK);
         graph_output(b->graph, op(b, "Neg", node->outputs[0], NULL, NULL));
     } else {
-        pith_value *argument = factor == 1.0f ? x : op(b, "Mul", number(b, factor), x, NULL);
+        pith__value *argument = factor == 1.0f ? x : op(b, "Mul", number(b, factor), x, NULL);
         graph_output(b->graph, op(b, "Neg", op(b, "Mul", x, op(b, "Sigmoid", argument, NULL, NULL), NULL), NULL, NULL));
     }
     optimise(b);
-    for (const pith_node *node = b->graph->first; node; node = node->next)
-        if (pith_str_is(node->op_type, "Linear")) return pith_node_int(node, "activation", -1);
+    for (const pith__node *node = b->graph->first; node; node = node->next)
+        if (pith__str_is(node->op_type, "Linear")) return pith__node_int(node, "activation", -1);
     return -1;
 }
 
@@ -467,14 +467,14 @@ static bool linear_repeats(bench *b, bool looked_up) {
     static float table[6 * 4];
     const pith_tensor rows = { .data = table, .bytes = sizeof table, .dtype = PITH_F32, .rank = 2, .dims = { 6, 4 } };
     const pith_tensor weight = { .data = table, .bytes = 4 * 4 * 4, .dtype = PITH_F32, .rank = 2, .dims = { 4, 4 } };
-    const pith_dim dims[] = { pith_dim_symbol(b->graph->dims, PITH_STR("tokens")), 4 };
-    pith_value *x = looked_up ? op(b, "Gather", pith_graph_add_const(b->graph, PITH_STR("table"), &rows),
-                                   input(b, "ids", PITH_I64, 1, dims), NULL)
-                              : input(b, "x", PITH_F32, 2, dims);
-    graph_output(b->graph, op(b, "MatMul", x, pith_graph_add_const(b->graph, PITH_STR("weight"), &weight), NULL));
+    const pith__dim dims[] = { pith__dim_symbol(b->graph->dims, PITH_STR("tokens")), 4 };
+    pith__value *x = looked_up ? op(b, "Gather", pith__graph_add_const(b->graph, PITH_STR("table"), &rows),
+                                    input(b, "ids", PITH_I64, 1, dims), NULL)
+                               : input(b, "x", PITH_F32, 2, dims);
+    graph_output(b->graph, op(b, "MatMul", x, pith__graph_add_const(b->graph, PITH_STR("weight"), &weight), NULL));
     optimise(b);
-    for (const pith_node *node = b->graph->first; node; node = node->next)
-        if (pith_str_is(node->op_type, "Linear")) return pith_node_int(node, "repeats", 0);
+    for (const pith__node *node = b->graph->first; node; node = node->next)
+        if (pith__str_is(node->op_type, "Linear")) return pith__node_int(node, "repeats", 0);
     fail_msg("there is no linear");
     return false;
 }
@@ -490,11 +490,11 @@ static void test_rows_that_come_again(void **state) {
 
 /* ---- quantised and dequantised again ---- */
 
-static pith_value *byte(bench *b, int8_t x) {
-    int8_t *data = pith_arena_alloc64(&b->arena, sizeof x);
+static pith__value *byte(bench *b, int8_t x) {
+    int8_t *data = pith__arena_alloc64(&b->arena, sizeof x);
     *data = x;
     const pith_tensor t = { .data = data, .bytes = sizeof x, .dtype = PITH_I8 };
-    return pith_graph_add_const(b->graph, PITH_STR(""), &t);
+    return pith__graph_add_const(b->graph, PITH_STR(""), &t);
 }
 
 /* A pair behind moves is gone if it goes between the same numbers. */
@@ -508,7 +508,7 @@ static void test_requantized_moves(void **state) {
     } cases[] = { { 0.5f, 3, false, 1 }, { 0.25f, 3, false, 2 }, { 0.5f, 4, false, 2 }, { 0.5f, 3, true, 2 } };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bench *b = make_bench();
-        pith_value *x = op(b, "QuantizeLinear", token_input(b, "x", PITH_F32), number(b, 0.5f), byte(b, 3));
+        pith__value *x = op(b, "QuantizeLinear", token_input(b, "x", PITH_F32), number(b, 0.5f), byte(b, 3));
         x = op(b, "Transpose", op(b, "DequantizeLinear", x, number(b, 0.5f), byte(b, 3)), NULL, NULL);
         if (cases[i].computes) x = op(b, "Sqrt", x, NULL, NULL);
         x = op(b, "QuantizeLinear", x, number(b, cases[i].scale), byte(b, cases[i].zero));
@@ -523,29 +523,31 @@ static void test_requantized_moves(void **state) {
 
 /* ---- masks ---- */
 
-static pith_mask_kind recognize(bench *b, pith_value *v, pith_mask_form form, pith_mask *mask) {
-    pith_mask_kind kind;
+static pith__mask_kind recognize(bench *b, pith__value *v, pith__mask_form form, pith__mask *mask) {
+    pith__mask_kind kind;
     const char *why;
     graph_output(b->graph, v);
     infer(b);
-    assert_int_equal(pith_mask_recognize(&kind, mask, &why, v, form, &b->opt), PITH_OK);
+    assert_int_equal(pith__mask_recognize(&kind, mask, &why, v, form, &b->opt), PITH_OK);
     return kind;
 }
 
-static pith_value *four_axes(bench *b, pith_value *mask) {
+static pith__value *four_axes(bench *b, pith__value *mask) {
     return op(b, "Unsqueeze", op(b, "Unsqueeze", mask, ints(b, 1), NULL), ints(b, 2), NULL);
 }
 
-static pith_value *as_float(bench *b, pith_value *v) { return with_int(op(b, "Cast", v, NULL, NULL), "to", PITH_F32); }
+static pith__value *as_float(bench *b, pith__value *v) {
+    return with_int(op(b, "Cast", v, NULL, NULL), "to", PITH_F32);
+}
 
 static void test_added_mask(void **state) {
     (void)state;
     static const float fills[] = { -1e4f, -1e9f, -3.4028235e38f };
-    pith_mask m;
+    pith__mask m;
     for (int i = 0; i < 3; i++) {
         bench *b = make_bench();
-        pith_value *mask = token_input(b, "attention_mask", PITH_I64);
-        pith_value *inverted = op(b, "Sub", number(b, 1.0f), as_float(b, four_axes(b, mask)), NULL);
+        pith__value *mask = token_input(b, "attention_mask", PITH_I64);
+        pith__value *inverted = op(b, "Sub", number(b, 1.0f), as_float(b, four_axes(b, mask)), NULL);
         assert_int_equal(recognize(b, op(b, "Mul", inverted, number(b, fills[i]), NULL), PITH_MASK_ADDED, &m),
                          PITH_MASK_YES);
         assert_ptr_equal(m.key_mask, mask);
@@ -560,18 +562,18 @@ static void test_large_windows(void **state) {
     static const int limits[] = { 257, 513, 4096 };
     for (int i = 0; i < 9; i++) {
         bench *b = make_bench();
-        pith_mask m;
+        pith__mask m;
         int limit = limits[i % 3], kind = i / 3;
-        pith_value *ids = token_input(b, "input_ids", PITH_I64);
-        pith_value *length = op(b, "Gather", op(b, "Shape", ids, NULL, NULL), scalar(b, 1), NULL);
-        pith_value *at = op(b, "Range", scalar(b, 0), length, scalar(b, 1));
-        pith_value *distance =
+        pith__value *ids = token_input(b, "input_ids", PITH_I64);
+        pith__value *length = op(b, "Gather", op(b, "Shape", ids, NULL, NULL), scalar(b, 1), NULL);
+        pith__value *at = op(b, "Range", scalar(b, 0), length, scalar(b, 1));
+        pith__value *distance =
             op(b, "Sub", op(b, "Unsqueeze", at, ints(b, 1), NULL), op(b, "Unsqueeze", at, ints(b, 0), NULL), NULL);
-        pith_value *near =
+        pith__value *near =
             op(b, "Less", kind == 0 ? op(b, "Abs", distance, NULL, NULL) : distance, scalar(b, limit), NULL);
-        pith_value *causal = op(b, "GreaterOrEqual", distance, scalar(b, 0), NULL);
-        pith_value *square = op(b, "Less", op(b, "Mul", distance, distance, NULL), scalar(b, limit), NULL);
-        pith_value *keeps = kind == 0 ? near : kind == 1 ? op(b, "And", near, causal, NULL) : square;
+        pith__value *causal = op(b, "GreaterOrEqual", distance, scalar(b, 0), NULL);
+        pith__value *square = op(b, "Less", op(b, "Mul", distance, distance, NULL), scalar(b, limit), NULL);
+        pith__value *keeps = kind == 0 ? near : kind == 1 ? op(b, "And", near, causal, NULL) : square;
         assert_int_equal(recognize(b, keeps, PITH_MASK_KEEPS, &m), kind == 2 ? PITH_MASK_CONSTANT : PITH_MASK_YES);
         if (kind < 2) {
             assert_int_equal(m.window_left, limit - 1);
@@ -584,10 +586,10 @@ static void test_large_windows(void **state) {
 
 static void test_chosen_mask_with_infinity(void **state) {
     (void)state;
-    pith_mask m;
+    pith__mask m;
     bench *b = make_bench();
-    pith_value *mask = token_input(b, "attention_mask", PITH_BOOL);
-    pith_value *added = op(b, "Where", four_axes(b, mask), number(b, 0.0f), number(b, -INFINITY));
+    pith__value *mask = token_input(b, "attention_mask", PITH_BOOL);
+    pith__value *added = op(b, "Where", four_axes(b, mask), number(b, 0.0f), number(b, -INFINITY));
     assert_int_equal(recognize(b, added, PITH_MASK_ADDED, &m), PITH_MASK_YES);
     assert_true(m.key_mask != NULL);
     drop_bench(b);
@@ -601,10 +603,10 @@ static void test_chosen_mask_with_infinity(void **state) {
 /* Things that depend on the mask, but do not skip padded keys. */
 static void test_what_is_not_a_mask(void **state) {
     (void)state;
-    pith_mask m;
+    pith__mask m;
     for (int form = 0; form < 4; form++) {
         bench *b = make_bench();
-        pith_value *mask = as_float(b, four_axes(b, token_input(b, "attention_mask", PITH_I64))), *v;
+        pith__value *mask = as_float(b, four_axes(b, token_input(b, "attention_mask", PITH_I64))), *v;
         if (form == 0)
             v = op(b, "Mul", mask, number(b, -1e9f), NULL); /* the wrong way round */
         else if (form == 1)
@@ -620,29 +622,29 @@ static void test_what_is_not_a_mask(void **state) {
 }
 
 /* k - q of all pairs, from the length of the mask. */
-static pith_value *distances(bench *b, pith_value *mask) {
+static pith__value *distances(bench *b, pith__value *mask) {
     static int64_t zero = 0, one = 1;
     const pith_tensor zero_tensor = { .data = &zero, .bytes = sizeof zero, .dtype = PITH_I64 };
     const pith_tensor one_tensor = { .data = &one, .bytes = sizeof one, .dtype = PITH_I64 };
-    pith_value *z = pith_graph_add_const(b->graph, PITH_STR(""), &zero_tensor),
-               *o = pith_graph_add_const(b->graph, PITH_STR(""), &one_tensor);
-    pith_value *length = op(b, "Gather", op(b, "Shape", mask, NULL, NULL), o, NULL);
-    pith_value *range = op(b, "Range", z, length, o);
+    pith__value *z = pith__graph_add_const(b->graph, PITH_STR(""), &zero_tensor),
+                *o = pith__graph_add_const(b->graph, PITH_STR(""), &one_tensor);
+    pith__value *length = op(b, "Gather", op(b, "Shape", mask, NULL, NULL), o, NULL);
+    pith__value *range = op(b, "Range", z, length, o);
     return op(b, "Sub", op(b, "Unsqueeze", range, ints(b, 0), NULL), op(b, "Unsqueeze", range, ints(b, 1), NULL), NULL);
 }
 
 static void test_causal_and_windows(void **state) {
     (void)state;
     static const struct { int64_t left, right; } windows[] = { { -1, 0 }, { 3, 3 }, { 0, -1 }, { 40, 2 } };
-    pith_mask m;
+    pith__mask m;
     for (int i = 0; i < 4; i++) {
         for (int with_mask = 0; with_mask < 2; with_mask++) {
             bench *b = make_bench();
-            pith_value *mask = token_input(b, "attention_mask", PITH_BOOL), *k_minus_q = distances(b, mask);
-            pith_value *keep = NULL;
+            pith__value *mask = token_input(b, "attention_mask", PITH_BOOL), *k_minus_q = distances(b, mask);
+            pith__value *keep = NULL;
             if (windows[i].right >= 0) keep = op(b, "LessOrEqual", k_minus_q, ints(b, windows[i].right), NULL);
             if (windows[i].left >= 0) {
-                pith_value *left = op(b, "GreaterOrEqual", k_minus_q, ints(b, -windows[i].left), NULL);
+                pith__value *left = op(b, "GreaterOrEqual", k_minus_q, ints(b, -windows[i].left), NULL);
                 keep = keep ? op(b, "And", keep, left, NULL) : left;
             }
             if (with_mask) keep = op(b, "And", four_axes(b, mask), keep, NULL);
@@ -658,35 +660,35 @@ static void test_causal_and_windows(void **state) {
 /* ---- ragged ---- */
 
 /* ids looked up, and then something along the sequence. */
-static pith_value *embedded(bench *b) {
+static pith__value *embedded(bench *b) {
     static float table[10 * 4];
     const pith_tensor t = { .data = table, .bytes = sizeof table, .dtype = PITH_F32, .rank = 2, .dims = { 10, 4 } };
-    return op(b, "Gather", pith_graph_add_const(b->graph, PITH_STR("table"), &t), token_input(b, "input_ids", PITH_I64),
-              NULL);
+    return op(b, "Gather", pith__graph_add_const(b->graph, PITH_STR("table"), &t),
+              token_input(b, "input_ids", PITH_I64), NULL);
 }
 
 static void check_reason(bench *b, const char *node, const char *why) {
-    pith_graph *ragged;
+    pith__graph *ragged;
     pith_str reason = { "", 0 };
     optimise(b);
-    assert_int_equal(pith_ragged_make(&ragged, &reason, NULL, 0, &b->opt, b->opt.graph->arena), PITH_OK);
+    assert_int_equal(pith__ragged_make(&ragged, &reason, NULL, 0, &b->opt, b->opt.graph->arena), PITH_OK);
     assert_null(ragged);
     if (!strstr(reason.data, node) || !strstr(reason.data, why)) fail_msg("reason: %s", reason.data);
 }
 
 /* What does not work row by row is in the body of one step, and the report says why. */
 static void check_each_text(bench *b, const char *node, const char *why, const char *outside) {
-    pith_graph *ragged;
+    pith__graph *ragged;
     pith_str reason;
     bool said = false;
     optimise(b);
-    assert_int_equal(pith_ragged_make(&ragged, &reason, NULL, 0, &b->opt, b->opt.graph->arena), PITH_OK);
+    assert_int_equal(pith__ragged_make(&ragged, &reason, NULL, 0, &b->opt, b->opt.graph->arena), PITH_OK);
     if (!ragged) fail_msg("reason: %s", reason.data);
-    assert_int_equal(pith_graph_check(ragged, &b->err), PITH_OK);
+    assert_int_equal(pith__graph_check(ragged, &b->err), PITH_OK);
     int steps = 0, others = 0;
-    for (const pith_node *n = ragged->first; n; n = n->next) {
-        steps += pith_str_is(n->op_type, "EachText");
-        others += pith_str_is(n->op_type, outside);
+    for (const pith__node *n = ragged->first; n; n = n->next) {
+        steps += pith__str_is(n->op_type, "EachText");
+        others += pith__str_is(n->op_type, outside);
     }
     assert_int_equal(steps, 1);
     assert_int_equal(others, 1);
@@ -700,7 +702,7 @@ static void check_each_text(bench *b, const char *node, const char *why, const c
 static void test_ragged_text_by_text(void **state) {
     (void)state;
     bench *b = make_bench();
-    pith_value *x = op(b, "Sin", embedded(b), NULL, NULL);
+    pith__value *x = op(b, "Sin", embedded(b), NULL, NULL);
     graph_output(b->graph, op(b, "Sub", x, op(b, "ReduceMean", x, ints(b, 1), NULL), NULL));
     check_each_text(b, "'Sub'", "it combines values per text with values per token", "Sin");
     drop_bench(b);

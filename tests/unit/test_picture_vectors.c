@@ -45,7 +45,7 @@ static uint8_t byte_of(int64_t sum) {
 }
 
 static void check_along(int channels, int32_t in, int32_t out, int32_t taps) {
-    const size_t pixel = (size_t)channels, halves = pith_resize_halves(taps), width = (size_t)out;
+    const size_t pixel = (size_t)channels, halves = pith__resize_halves(taps), width = (size_t)out;
     const size_t to_step = width * pixel + next(3), from_step = (size_t)in * pixel + next(3);
     const int lines = 1 + (channels == 3 ? (int)next(2) : 0);
     uint8_t *from = bytes_of((size_t)(lines - 1) * from_step + (size_t)in * pixel + PITH_RESIZE_OVERREAD);
@@ -57,11 +57,11 @@ static void check_along(int channels, int32_t in, int32_t out, int32_t taps) {
         counts[i] = 1 + (int32_t)next((uint32_t)taps);
         first[i] = (int32_t)next((uint32_t)(in - counts[i] + 1));
         weights_of(weights + i * (size_t)taps, counts[i]);
-        pith_resize_split(split + i * halves, weights + i * (size_t)taps, counts[i], taps);
+        pith__resize_split(split + i * halves, weights + i * (size_t)taps, counts[i], taps);
     }
-    const pith_resize_row row = { split, first, counts, out, taps };
-    const pith_resize_lines both = { to, from, to_step, from_step, lines };
-    pith_resize_sum_along(&both, &row, channels);
+    const pith__resize_row row = { split, first, counts, out, taps };
+    const pith__resize_lines both = { to, from, to_step, from_step, lines };
+    pith__resize_sum_along(&both, &row, channels);
     for (size_t n = 0; n < (size_t)lines * width * pixel; n++) {
         const size_t line = n / (width * pixel), i = n / pixel % width, c = n % pixel;
         int64_t sum = 0;
@@ -76,10 +76,10 @@ static void check_along(int channels, int32_t in, int32_t out, int32_t taps) {
 static void check_down(size_t bytes, int32_t count, int32_t taps) {
     uint8_t *rows = bytes_of(bytes * (size_t)count), *to = calloc(bytes, 1);
     int32_t *weights = calloc((size_t)taps, sizeof *weights);
-    int16_t *split = calloc(pith_resize_halves(taps), sizeof *split);
+    int16_t *split = calloc(pith__resize_halves(taps), sizeof *split);
     weights_of(weights, count);
-    pith_resize_split(split, weights, count, taps);
-    pith_resize_sum_down(to, rows, bytes, split, count);
+    pith__resize_split(split, weights, count, taps);
+    pith__resize_sum_down(to, rows, bytes, split, count);
     for (size_t i = 0; i < bytes; i++) {
         int64_t sum = 0;
         for (int32_t k = 0; k < count; k++) sum += (int64_t)weights[k] * rows[(size_t)k * bytes + i];
@@ -90,7 +90,7 @@ static void check_down(size_t bytes, int32_t count, int32_t taps) {
 
 static void sums(void **unused) {
     (void)unused;
-    if (!pith_resize_sums_usable()) skip();
+    if (!pith__resize_sums_usable()) skip();
     for (int n = 0; n < 400; n++) {
         const int32_t taps = 1 + (int32_t)next(n % 2 ? 9 : 40), in = taps + (int32_t)next(50);
         check_along(3 + n % 2, in, 1 + (int32_t)next(40), taps);
@@ -107,7 +107,7 @@ static void planes(void **unused) {
         uint8_t *pixels = bytes_of(count * (size_t)channels);
         float *rows[3];
         for (int p = 0; p < 3; p++) rows[p] = malloc(count * sizeof(float));
-        pith_planes_of_row(rows, pixels, channels, order, count);
+        pith__planes_of_row(rows, pixels, channels, order, count);
         for (int p = 0; p < 3; p++) {
             for (size_t x = 0; x < count; x++)
                 assert_true(rows[p][x] == pixels[x * (size_t)channels + (size_t)(channels == 1 ? 0 : order[p])]);

@@ -13,36 +13,36 @@
 
 enum { KIB = 1 << 10 };
 
-static uint64_t counted(pith_account *a, pith_counter which) { return pith_counted(&a->counters, which); }
+static uint64_t counted(pith__account *a, pith__counter which) { return pith__counted(&a->counters, which); }
 
-static pith_account *begin(pith_account *a, counter *c, size_t limit, size_t blocks, size_t bytes) {
+static pith__account *begin(pith__account *a, counter *c, size_t limit, size_t blocks, size_t bytes) {
     pith_allocator host = { count_alloc, count_free, c };
-    pith_account_init(a, &host, limit, 0);
-    assert_int_equal(pith_account_begin_pool(a, blocks, bytes, NULL), PITH_OK);
+    pith__account_init(a, &host, limit, 0);
+    assert_int_equal(pith__account_begin_pool(a, blocks, bytes, NULL), PITH_OK);
     return a;
 }
 
-static void *take(pith_account *a, size_t bytes) { return a->allocator.alloc(a, bytes); }
-static void give(pith_account *a, void *block) { a->allocator.free(a, block); }
+static void *take(pith__account *a, size_t bytes) { return a->allocator.alloc(a, bytes); }
+static void give(pith__account *a, void *block) { a->allocator.free(a, block); }
 
 /* A freed block answers a request of its size, and nothing of the host is asked. */
 static void test_hit(void **state) {
     (void)state;
     counter c = { 0 };
-    pith_account a;
+    pith__account a;
     begin(&a, &c, 0, 4, 1 << 20);
     void *first = take(&a, 64 * KIB);
     give(&a, first);
     long calls = c.calls;
-    assert_int_equal(pith_pool_count(&a.pool), 1);
+    assert_int_equal(pith__pool_count(&a.pool), 1);
     assert_ptr_equal(take(&a, 64 * KIB), first);
     assert_int_equal(c.calls, calls);
     assert_int_equal(counted(&a, PITH_COUNT_pool_hits), 1);
     assert_int_equal(counted(&a, PITH_COUNT_pool_misses), 1);
     assert_int_equal(counted(&a, PITH_COUNT_allocations), 1);
-    assert_int_equal(pith_pool_count(&a.pool), 0);
+    assert_int_equal(pith__pool_count(&a.pool), 0);
     give(&a, first);
-    pith_account_end(&a);
+    pith__account_end(&a);
     assert_int_equal(c.live, 0);
     assert_int_equal(a.held, 0);
 }
@@ -52,7 +52,7 @@ static void test_hit(void **state) {
 static void test_fit(void **state) {
     (void)state;
     counter c = { 0 };
-    pith_account a;
+    pith__account a;
     begin(&a, &c, 0, 8, 1 << 20);
     void *blocks[] = { take(&a, 100 * KIB), take(&a, 80 * KIB), take(&a, 84 * KIB) };
     for (int i = 0; i < 3; i++) give(&a, blocks[i]);
@@ -72,7 +72,7 @@ static void test_fit(void **state) {
     smaller = take(&a, 2 * KIB - 64);
     assert_ptr_not_equal(smaller, small);
     give(&a, smaller);
-    pith_account_end(&a);
+    pith__account_end(&a);
     assert_int_equal(c.live, 0);
 }
 #endif
@@ -81,24 +81,24 @@ static void test_fit(void **state) {
 static void test_eviction(void **state) {
     (void)state;
     counter c = { 0 };
-    pith_account a;
+    pith__account a;
     begin(&a, &c, 0, 3, 100 * KIB);
     void *blocks[4];
     for (int i = 0; i < 4; i++) blocks[i] = take(&a, 8 * KIB);
     for (int i = 0; i < 4; i++) give(&a, blocks[i]);
-    assert_int_equal(pith_pool_count(&a.pool), 3);
+    assert_int_equal(pith__pool_count(&a.pool), 3);
     assert_int_equal(counted(&a, PITH_COUNT_pool_evictions), 1);
     give(&a, take(&a, 95 * KIB)); /* pushes all small ones out */
-    assert_int_equal(pith_pool_count(&a.pool), 1);
+    assert_int_equal(pith__pool_count(&a.pool), 1);
     assert_int_equal(counted(&a, PITH_COUNT_pool_evictions), 4);
     give(&a, take(&a, 200 * KIB)); /* is larger than the pool */
-    assert_int_equal(pith_pool_count(&a.pool), 1);
+    assert_int_equal(pith__pool_count(&a.pool), 1);
     assert_int_equal(counted(&a, PITH_COUNT_pool_evictions), 4);
     size_t held = a.held;
-    assert_true(pith_account_trim(&a.allocator) >= 95 * KIB);
+    assert_true(pith__account_trim(&a.allocator) >= 95 * KIB);
     assert_true(a.held <= held - 95 * KIB);
-    assert_int_equal(pith_pool_count(&a.pool), 0);
-    pith_account_end(&a);
+    assert_int_equal(pith__pool_count(&a.pool), 0);
+    pith__account_end(&a);
     assert_int_equal(c.live, 0);
 }
 
@@ -110,13 +110,13 @@ static void test_none(void **state) {
     } rows[] = { { 4, 1 << 20, 200 }, { 0, 1 << 20, 64 * KIB }, { 4, 0, 64 * KIB } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         counter c = { 0 };
-        pith_account a;
+        pith__account a;
         begin(&a, &c, 0, rows[i].blocks, rows[i].bytes);
         for (int n = 0; n < 5; n++) give(&a, take(&a, rows[i].request));
         assert_int_equal(counted(&a, PITH_COUNT_allocations), 5);
         assert_int_equal(counted(&a, PITH_COUNT_pool_hits), 0);
         assert_int_equal(counted(&a, PITH_COUNT_pool_misses), 0);
-        pith_account_end(&a);
+        pith__account_end(&a);
         assert_int_equal(c.live, 0);
     }
 }
@@ -125,18 +125,18 @@ static void test_none(void **state) {
 static void test_limit(void **state) {
     (void)state;
     counter c = { 0 };
-    pith_account a;
+    pith__account a;
     begin(&a, &c, 100 * KIB, 4, 1 << 20);
     give(&a, take(&a, 60 * KIB));
     assert_true(a.held > 60 * KIB);
-    assert_true(pith_account_room(&a.allocator) > 98 * KIB);
+    assert_true(pith__account_room(&a.allocator) > 98 * KIB);
     void *other = take(&a, 80 * KIB);
     assert_non_null(other);
-    assert_int_equal(pith_pool_count(&a.pool), 0);
+    assert_int_equal(pith__pool_count(&a.pool), 0);
     assert_true(a.peak <= 100 * KIB);
     assert_null(take(&a, 30 * KIB));
     give(&a, other);
-    pith_account_end(&a);
+    pith__account_end(&a);
     assert_int_equal(c.live, 0);
 }
 
@@ -144,14 +144,14 @@ static void test_limit(void **state) {
 static void test_host_is_short(void **state) {
     (void)state;
     counter c = { 0 };
-    pith_account a;
+    pith__account a;
     begin(&a, &c, 0, 4, 1 << 20);
     give(&a, take(&a, 60 * KIB));
     c.limit = 100 * KIB;
     void *other = take(&a, 80 * KIB);
     assert_non_null(other);
     give(&a, other);
-    pith_account_end(&a);
+    pith__account_end(&a);
     assert_int_equal(c.live, 0);
 }
 
@@ -163,7 +163,7 @@ static void *churn(void *account) {
         char *block = take(account, bytes);
         memset(block, i, bytes);
         give(account, block);
-        if (i % 500 == 0) pith_account_trim(&((pith_account *)account)->allocator);
+        if (i % 500 == 0) pith__account_trim(&((pith__account *)account)->allocator);
     }
     return NULL;
 }
@@ -172,13 +172,13 @@ static void test_threads(void **state) {
     (void)state;
     enum { THREADS = 8 };
     counter c = { 0 };
-    pith_account a;
+    pith__account a;
     pthread_t threads[THREADS];
     begin(&a, &c, 0, 6, 64 * KIB);
     for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, churn, &a), 0);
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     assert_int_equal(counted(&a, PITH_COUNT_pool_hits) + counted(&a, PITH_COUNT_pool_misses), THREADS * 3000);
-    pith_account_end(&a);
+    pith__account_end(&a);
     assert_int_equal(a.held, 0);
     assert_int_equal(c.live, 0);
 }

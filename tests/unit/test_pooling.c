@@ -21,8 +21,8 @@ static const float rows[ROWS + 1][WIDTH] = { { 1, -8, 6 }, { 9, 2, -1 }, { -4, -
 static void check_after(uint32_t pooling, int64_t count, int64_t skip, const float *expected, int parts) {
     float vector[PITH_POOL_PARTS_MAX * WIDTH + 1];
     for (int i = 0; i <= PITH_POOL_PARTS_MAX * WIDTH; i++) vector[i] = -99;
-    pith_pool_rows(vector, pooling, rows[0], count, WIDTH, skip, false);
-    assert_int_equal(pith_pool_parts(pooling), parts);
+    pith__pool_rows(vector, pooling, rows[0], count, WIDTH, skip, false);
+    assert_int_equal(pith__pool_parts(pooling), parts);
     for (int i = 0; i < parts * WIDTH; i++) assert_float_equal(vector[i], expected[i], 0);
     for (int i = parts * WIDTH; i <= PITH_POOL_PARTS_MAX * WIDTH; i++) assert_float_equal(vector[i], -99, 0);
 }
@@ -82,7 +82,7 @@ static void without_the_first(void **state) {
         check_after(PITH_POOL_MEAN_SQRT, ROWS, skip, zero, 1);
         check_after(PITH_POOL_WEIGHTED, ROWS, skip, zero, 1);
         float vector[WIDTH];
-        pith_pool_rows(vector, PITH_POOL_MAX, rows[0], ROWS, WIDTH, skip, false);
+        pith__pool_rows(vector, PITH_POOL_MAX, rows[0], ROWS, WIDTH, skip, false);
         assert_memory_equal(vector, least, sizeof vector);
     }
 }
@@ -92,9 +92,9 @@ static void nan_is_kept(void **state) {
     (void)state;
     const float x[3][2] = { { NAN, 1 }, { 2, NAN }, { 3, 3 } };
     float vector[2];
-    pith_pool_rows(vector, PITH_POOL_MAX, x[0], 3, 2, 0, false);
+    pith__pool_rows(vector, PITH_POOL_MAX, x[0], 3, 2, 0, false);
     assert_true(isnan(vector[0]) && isnan(vector[1]));
-    pith_pool_rows(vector, PITH_POOL_MAX, x[1], 2, 2, 0, false);
+    pith__pool_rows(vector, PITH_POOL_MAX, x[1], 2, 2, 0, false);
     assert_float_equal(vector[0], 3, 0);
 }
 
@@ -103,7 +103,7 @@ static void first_of_equals(void **state) {
     (void)state;
     const float x[2][2] = { { 0.0f, -0.0f }, { -0.0f, 0.0f } };
     float vector[2];
-    pith_pool_rows(vector, PITH_POOL_MAX, x[0], 2, 2, 0, false);
+    pith__pool_rows(vector, PITH_POOL_MAX, x[0], 2, 2, 0, false);
     assert_memory_equal(vector, x[0], sizeof vector);
 }
 
@@ -111,21 +111,21 @@ static void first_of_equals(void **state) {
 static void no_tokens(void **state) {
     (void)state;
     for (int normalize = 0; normalize < 2; normalize++) {
-        const pith_modules modules = { .pooling = PITH_POOL_MEAN };
-        const pith_head_model model = { .modules = &modules, .width = WIDTH, .isa = pith_cpu_get()->isa };
-        const pith_head *head;
+        const pith__modules modules = { .pooling = PITH_POOL_MEAN };
+        const pith__head_model model = { .modules = &modules, .width = WIDTH, .isa = pith__cpu_get()->isa };
+        const pith__head *head;
         const void *opened;
-        pith_arena arena;
+        pith__arena arena;
         pith_error err = PITH_ERROR_INIT;
         float vectors[3][WIDTH];
-        const pith_dense request = { .normalize = normalize, .vectors = vectors[0] };
-        const pith_head_rows none = { 1, NULL, 0, WIDTH, 0, NULL, &arena },
-                             all = { 2, rows[0], ROWS, WIDTH, 0, NULL, &arena };
+        const pith__dense request = { .normalize = normalize, .vectors = vectors[0] };
+        const pith__head_rows none = { 1, NULL, 0, WIDTH, 0, NULL, &arena },
+                              all = { 2, rows[0], ROWS, WIDTH, 0, NULL, &arena };
         for (int i = 0; i < WIDTH; i++) vectors[0][i] = vectors[1][i] = vectors[2][i] = -99;
-        pith_arena_init(&arena, NULL);
-        assert_int_equal(pith_head_find(&head, "nothing", &err), PITH_ERR_UNSUPPORTED);
+        pith__arena_init(&arena, NULL);
+        assert_int_equal(pith__head_find(&head, "nothing", &err), PITH_ERR_UNSUPPORTED);
         assert_non_null(strstr(err.message, "'nothing'"));
-        assert_int_equal(pith_head_find(&head, "dense", &err), PITH_OK);
+        assert_int_equal(pith__head_find(&head, "dense", &err), PITH_OK);
         assert_int_equal(head->open(&opened, &model, &request, &arena, &err), PITH_OK);
         assert_int_equal(head->emit(opened, &none, &err), PITH_OK);
         assert_int_equal(head->emit(opened, &all, &err), PITH_OK);
@@ -135,7 +135,7 @@ static void no_tokens(void **state) {
         }
         const double length = sqrt(3 * 3 + 1.5 * 1.5 + 0.5 * 0.5); /* of the mean */
         assert_float_equal(vectors[2][0], normalize ? 3 / length : 3, 1e-6);
-        pith_arena_free(&arena);
+        pith__arena_free(&arena);
     }
 }
 

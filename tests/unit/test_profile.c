@@ -45,70 +45,70 @@ static void append(void *user, const char *data, size_t size) {
     t->size += size;
 }
 
-static void read_event(seen *s, pith_json *j) {
+static void read_event(seen *s, pith__json *j) {
     pith_str key, name = PITH_STR(""), category = PITH_STR(""), kernel = PITH_STR("");
     int64_t flop = 0, items = 0;
     double begin = -1, duration = -1;
-    for (pith_json_object(j); pith_json_next_key(j, &key);) {
-        if (pith_str_is(key, "name")) {
-            name = pith_json_string(j);
-        } else if (pith_str_is(key, "cat")) {
-            category = pith_json_string(j);
-        } else if (pith_str_is(key, "ts")) {
-            begin = pith_json_double(j);
-        } else if (pith_str_is(key, "dur")) {
-            duration = pith_json_double(j);
-        } else if (pith_str_is(key, "args")) {
-            for (pith_json_object(j); pith_json_next_key(j, &key);) {
-                if (pith_str_is(key, "flop"))
-                    flop = pith_json_int(j);
-                else if (pith_str_is(key, "items"))
-                    items = pith_json_int(j);
-                else if (pith_str_is(key, "kernel"))
-                    kernel = pith_json_string(j);
+    for (pith__json_object(j); pith__json_next_key(j, &key);) {
+        if (pith__str_is(key, "name")) {
+            name = pith__json_string(j);
+        } else if (pith__str_is(key, "cat")) {
+            category = pith__json_string(j);
+        } else if (pith__str_is(key, "ts")) {
+            begin = pith__json_double(j);
+        } else if (pith__str_is(key, "dur")) {
+            duration = pith__json_double(j);
+        } else if (pith__str_is(key, "args")) {
+            for (pith__json_object(j); pith__json_next_key(j, &key);) {
+                if (pith__str_is(key, "flop"))
+                    flop = pith__json_int(j);
+                else if (pith__str_is(key, "items"))
+                    items = pith__json_int(j);
+                else if (pith__str_is(key, "kernel"))
+                    kernel = pith__json_string(j);
                 else
-                    pith_json_skip(j);
+                    pith__json_skip(j);
             }
         } else {
-            pith_json_skip(j);
+            pith__json_skip(j);
         }
     }
-    if (pith_str_is(name, "thread_name")) {
+    if (pith__str_is(name, "thread_name")) {
         s->lanes++;
         return;
     }
     assert_true(begin >= 0 && duration >= 0);
-    bool is_step = pith_str_is(category, "step");
+    bool is_step = pith__str_is(category, "step");
     s->steps += is_step;
     for (size_t i = 0; i < sizeof phase_names / sizeof *phase_names && !is_step; i++)
-        s->phases[i] += pith_str_is(name, phase_names[i]);
-    if (!is_step && pith_str_is(name, "run")) s->tokens += items;
-    if (pith_str_is(name, "Linear")) s->gemm_flop += flop;
-    if (pith_str_is(name, "Attention")) s->attention_flop += flop;
-    if (pith_str_is(name, "Linear")) assert_memory_equal(kernel.data, "gemm f32 ", 9);
+        s->phases[i] += pith__str_is(name, phase_names[i]);
+    if (!is_step && pith__str_is(name, "run")) s->tokens += items;
+    if (pith__str_is(name, "Linear")) s->gemm_flop += flop;
+    if (pith__str_is(name, "Attention")) s->attention_flop += flop;
+    if (pith__str_is(name, "Linear")) assert_memory_equal(kernel.data, "gemm f32 ", 9);
 }
 
 static seen read_profile(const pith_profile *profile) {
     pith_error err = PITH_ERROR_INIT;
     text t = { NULL, 0, 0 };
     seen s = { 0 };
-    pith_arena arena;
-    pith_json j;
+    pith__arena arena;
+    pith__json j;
     pith_str key;
     assert_int_equal(pith_profile_write(profile, append, &t, &err), PITH_OK);
-    pith_arena_init(&arena, &pith_allocator_default);
-    pith_json_init(&j, (pith_str){ t.data, t.size }, "profile", &arena, &err);
-    for (pith_json_object(&j); pith_json_next_key(&j, &key);) {
-        if (pith_str_is(key, "traceEvents"))
-            for (pith_json_array(&j); pith_json_next_item(&j);) read_event(&s, &j);
-        else if (pith_str_is(key, "otherData"))
-            for (pith_json_object(&j); pith_json_next_key(&j, &key);) s.lost = pith_json_int(&j);
+    pith__arena_init(&arena, &pith__allocator_default);
+    pith__json_init(&j, (pith_str){ t.data, t.size }, "profile", &arena, &err);
+    for (pith__json_object(&j); pith__json_next_key(&j, &key);) {
+        if (pith__str_is(key, "traceEvents"))
+            for (pith__json_array(&j); pith__json_next_item(&j);) read_event(&s, &j);
+        else if (pith__str_is(key, "otherData"))
+            for (pith__json_object(&j); pith__json_next_key(&j, &key);) s.lost = pith__json_int(&j);
         else
-            pith_json_skip(&j);
+            pith__json_skip(&j);
     }
-    pith_json_finish(&j);
+    pith__json_finish(&j);
     if (j.failed) fail_msg("%s", err.message);
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     free(t.data);
     return s;
 }

@@ -27,25 +27,25 @@ typedef enum qdq_form {
     SIGNED_SUM
 } qdq_form;
 
-static pith_value *constant(fixture *f, int dtype, int rank, const int64_t *dims, const void *items, size_t bytes) {
+static pith__value *constant(fixture *f, int dtype, int rank, const int64_t *dims, const void *items, size_t bytes) {
     pith_tensor t = { .dtype = dtype, .rank = rank, .bytes = bytes };
     for (int i = 0; i < rank; i++) t.dims[i] = dims[i];
-    t.data = pith_arena_alloc64(&f->arena, bytes);
+    t.data = pith__arena_alloc64(&f->arena, bytes);
     memcpy(t.data, items, bytes);
-    return pith_graph_add_const(f->graph, pith_str_of(""), &t);
+    return pith__graph_add_const(f->graph, pith__str_of(""), &t);
 }
 
-static pith_value *number(fixture *f, float x) { return constant(f, PITH_F32, 0, NULL, &x, sizeof x); }
-static pith_value *byte(fixture *f, int dtype, int x) {
+static pith__value *number(fixture *f, float x) { return constant(f, PITH_F32, 0, NULL, &x, sizeof x); }
+static pith__value *byte(fixture *f, int dtype, int x) {
     return constant(f, dtype, 0, NULL, &(uint8_t){ (uint8_t)x }, 1);
 }
 
-static pith_value *node(fixture *f, const char *op, pith_value *a, pith_value *b, pith_value *c) {
-    return pith_graph_add_node(f->graph, NULL, "", op, (pith_value *[]){ a, b, c },
-                               c   ? 3
-                               : b ? 2
-                                   : 1,
-                               NULL, 1)
+static pith__value *node(fixture *f, const char *op, pith__value *a, pith__value *b, pith__value *c) {
+    return pith__graph_add_node(f->graph, NULL, "", op, (pith__value *[]){ a, b, c },
+                                c   ? 3
+                                : b ? 2
+                                    : 1,
+                                NULL, 1)
         ->outputs[0];
 }
 
@@ -55,12 +55,12 @@ static void build_sum(fixture *f, qdq_form form) {
     const int64_t dims[4] = { 1, CHANNELS, SIDE, SIDE };
     uint8_t term[CHANNELS * SIDE * SIDE];
     for (size_t i = 0; i < sizeof term; i++) term[i] = (uint8_t)(i * 77 % 256);
-    pith_value *x = graph_input_of(f->graph, "x", dtype, "NCHW");
+    pith__value *x = graph_input_of(f->graph, "x", dtype, "NCHW");
     for (int i = 1; i < 4; i++) x->hint->dims[i] = dims[i];
-    pith_value *own = node(f, "DequantizeLinear", x, number(f, 0.02f), byte(f, dtype, 17));
-    pith_value *other =
+    pith__value *own = node(f, "DequantizeLinear", x, number(f, 0.02f), byte(f, dtype, 17));
+    pith__value *other =
         node(f, "DequantizeLinear", constant(f, PITH_U8, 4, dims, term, sizeof term), number(f, 0.03f), NULL);
-    pith_value *y = form == SUM ? node(f, "Add", own, other, NULL) : node(f, "Add", other, own, NULL);
+    pith__value *y = form == SUM ? node(f, "Add", own, other, NULL) : node(f, "Add", other, own, NULL);
     graph_output(f->graph, node(f, "QuantizeLinear", y, number(f, 0.06f), byte(f, dtype, 90)));
 }
 
@@ -83,24 +83,24 @@ static void build(fixture *f, qdq_form form) {
         scales[i] = 0.004f + 0.0007f * (float)i;
         bias_scales[i] = (form == WRONG_BIAS ? 0.03f : 0.02f) * scales[i];
     }
-    pith_value *x = graph_input_of(f->graph, "x", bytes, "NCHW"), *zeros = NULL;
+    pith__value *x = graph_input_of(f->graph, "x", bytes, "NCHW"), *zeros = NULL;
     x->hint->dims[1] = CHANNELS;
     if (!by_map) zeros = byte(f, PITH_I8, 3);
-    pith_value *from = node(f, "DequantizeLinear", x, number(f, 0.02f), byte(f, bytes, form == SIGNED ? -5 : 117));
-    pith_value *weights =
+    pith__value *from = node(f, "DequantizeLinear", x, number(f, 0.02f), byte(f, bytes, form == SIGNED ? -5 : 117));
+    pith__value *weights =
         node(f, "DequantizeLinear", constant(f, PITH_I8, 4, dims, w, sizeof w),
              by_map ? constant(f, PITH_F32, 1, &maps, scales, sizeof scales) : number(f, 0.005f), zeros);
-    assert_int_equal(pith_node_set_int(weights->producer, "axis", 0), PITH_OK);
-    pith_value *added = NULL;
+    assert_int_equal(pith__node_set_int(weights->producer, "axis", 0), PITH_OK);
+    pith__value *added = NULL;
     if (form == WITH_BIAS || form == WRONG_BIAS || form == BIAS_FROM_ONE) {
         added = node(f, "DequantizeLinear", constant(f, PITH_I32, 1, &maps, bias, sizeof bias),
                      constant(f, PITH_F32, 1, &maps, bias_scales, sizeof bias_scales),
                      constant(f, PITH_I32, 1, &maps, points, sizeof points));
-        assert_int_equal(pith_node_set_int(added->producer, "axis", 0), PITH_OK);
+        assert_int_equal(pith__node_set_int(added->producer, "axis", 0), PITH_OK);
     }
-    pith_value *y = node(f, "Conv", from, weights, added);
-    assert_int_equal(pith_node_set_ints(y->producer, "pads", (int64_t[]){ 1, 1, 1, 1 }, 4), PITH_OK);
-    assert_int_equal(pith_node_set_ints(y->producer, "strides", (int64_t[]){ 2, 1 }, 2), PITH_OK);
+    pith__value *y = node(f, "Conv", from, weights, added);
+    assert_int_equal(pith__node_set_ints(y->producer, "pads", (int64_t[]){ 1, 1, 1, 1 }, 4), PITH_OK);
+    assert_int_equal(pith__node_set_ints(y->producer, "strides", (int64_t[]){ 2, 1 }, 2), PITH_OK);
     if (form == READ_TWICE) graph_output(f->graph, y);
     if (form == RELU || form == RELU_ABOVE) y = node(f, "Relu", y, NULL, NULL);
     if (form == CLIP || form == CLIP_BELOW) y = node(f, "Clip", y, number(f, 0), number(f, form == CLIP ? 25.5f : 12));
@@ -118,15 +118,15 @@ static int run(qdq_form form, int level, uint8_t *result, size_t *bytes) {
     build(f, form);
     in.dtype = form == SIGNED || form == SIGNED_SUM ? PITH_I8 : PITH_U8;
     for (size_t i = 0; i < sizeof data; i++) data[i] = (uint8_t)(i * i * 31 % 256);
-    assert_int_equal(pith_ops_bind(f->graph, &f->err), PITH_OK);
-    assert_int_equal(pith_ops_infer(f->graph, false, &f->err), PITH_OK);
-    pith_opt opt = { .graph = f->graph, .level = level, .allocator = &pith_allocator_default, .err = &f->err };
-    if (level && pith_opt_run(&opt, NULL)) fail_msg("%s", f->err.message);
-    for (const pith_node *n = f->graph->first; n; n = n->next)
-        found += pith_str_is(n->op_type, form > FORMS ? "QuantizedAdd" : "QLinearConv");
-    if (pith_plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err) ||
-        pith_executor_create(&f->executor, f->plan, &f->options, &f->err) ||
-        pith_executor_run(f->executor, out, &in, 1, NULL, &f->err))
+    assert_int_equal(pith__ops_bind(f->graph, &f->err), PITH_OK);
+    assert_int_equal(pith__ops_infer(f->graph, false, &f->err), PITH_OK);
+    pith__opt opt = { .graph = f->graph, .level = level, .allocator = &pith__allocator_default, .err = &f->err };
+    if (level && pith__opt_run(&opt, NULL)) fail_msg("%s", f->err.message);
+    for (const pith__node *n = f->graph->first; n; n = n->next)
+        found += pith__str_is(n->op_type, form > FORMS ? "QuantizedAdd" : "QLinearConv");
+    if (pith__plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err) ||
+        pith__executor_create(&f->executor, f->plan, &f->options, &f->err) ||
+        pith__executor_run(f->executor, out, &in, 1, NULL, &f->err))
         fail_msg("form %d: %s", form, f->err.message);
     const pith_tensor *y = &out[f->graph->output_count - 1];
     *bytes = y->bytes;

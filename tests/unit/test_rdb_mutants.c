@@ -8,7 +8,7 @@ enum { MUTANTS = 1500, FILE_MOST = 1 << 17 };
 
 static uint64_t state = 7;
 
-static uint64_t draw(uint64_t n) { return (pith_random_next(&state) >> 32) * n >> 32; }
+static uint64_t draw(uint64_t n) { return (pith__random_next(&state) >> 32) * n >> 32; }
 
 static size_t source(uint8_t *bytes) {
     FILE *f = fopen(PITH_SOURCE_DIR "/tests/fuzz/corpus/rdb/tables.rdb", "rb");
@@ -24,11 +24,11 @@ static void break_one(uint8_t *bytes, size_t *size, const uint8_t *original) {
         0xFFFFFFFF, 0xFFFFFFFE, 1ull << 40, 1ull << 62, ~0ull, 0x7FF0000000000000, 0x7FF8000000000000,
         1000,       1ull << 32
     };
-    pith_rdb_header h;
+    pith__rdb_header h;
     memcpy(&h, original, sizeof h);
-    const size_t table = sizeof h + h.sections * sizeof(pith_rdb_section);
+    const size_t table = sizeof h + h.sections * sizeof(pith__rdb_section);
     const uint64_t value = draw(3) ? odd[draw(sizeof odd / sizeof *odd)] : draw(300);
-    pith_rdb_section first;
+    pith__rdb_section first;
     memcpy(&first, original + sizeof h, sizeof first);
     switch (draw(7)) {
     case 0: bytes[draw(*size)] = (uint8_t)draw(256); break;

@@ -21,7 +21,7 @@ static uint64_t next(void) {
 }
 
 static void same(const char *text) {
-    const double got = pith_read_double((pith_str){ text, strlen(text) }), want = strtod(text, NULL);
+    const double got = pith__read_double((pith_str){ text, strlen(text) }), want = strtod(text, NULL);
     if (memcmp(&got, &want, sizeof got)) fail_msg("%s: %.17g, not %.17g", text, got, want);
 }
 

@@ -27,17 +27,17 @@ static void train(pith_relational *r, int64_t steps, int threads) {
 static uint32_t some_row(uint32_t i) { return 8000 + i * 79; }
 
 /* Cells that are known too late change no bit of the answer about a row. Returns whether earlier ones change it. */
-static bool earlier_cells_count(pith_relational *model, pith_rdb *r, uint32_t row) {
+static bool earlier_cells_count(pith_relational *model, pith__rdb *r, uint32_t row) {
     pith_error err = PITH_ERROR_INIT;
-    const int64_t asked = pith_rdb_asked_at(r, &r->tasks[0], row);
+    const int64_t asked = pith__rdb_asked_at(r, &r->tasks[0], row);
     float before, after, earlier;
-    assert_int_equal(pith_trainer_answer(&before, model, &row, 1, 1, &err), PITH_OK);
+    assert_int_equal(pith__trainer_answer(&before, model, &row, 1, 1, &err), PITH_OK);
     spoil(r, &r->tasks[0], row, asked, false);
-    assert_int_equal(pith_trainer_answer(&after, model, &row, 1, 1, &err), PITH_OK);
+    assert_int_equal(pith__trainer_answer(&after, model, &row, 1, 1, &err), PITH_OK);
     spoil(r, &r->tasks[0], row, asked, false);
     if (memcmp(&before, &after, sizeof before) != 0) fail_msg("row %u: %.9g became %.9g", row, before, after);
     spoil(r, &r->tasks[0], row, asked, true);
-    assert_int_equal(pith_trainer_answer(&earlier, model, &row, 1, 1, &err), PITH_OK);
+    assert_int_equal(pith__trainer_answer(&earlier, model, &row, 1, 1, &err), PITH_OK);
     spoil(r, &r->tasks[0], row, asked, true);
     return earlier != before;
 }
@@ -45,18 +45,18 @@ static bool earlier_cells_count(pith_relational *model, pith_rdb *r, uint32_t ro
 static void nothing_later_counts(void **state) {
     (void)state;
     pith_database *db = test_database(SHOP);
-    pith_rdb *r = &db->rdb;
+    pith__rdb *r = &db->rdb;
     make_writable(r);
     pith_relational *model = make_model(db, SMALL);
     int changed = 0, with_siblings = 0;
     for (uint32_t i = 0; i < 200; i++) {
         const uint32_t row = some_row(i);
-        const int64_t asked = pith_rdb_asked_at(r, &r->tasks[0], row);
+        const int64_t asked = pith__rdb_asked_at(r, &r->tasks[0], row);
         changed += earlier_cells_count(model, r, row);
         for (uint32_t k = 0, any = 0; k < r->link_count && !any; k++) {
-            const pith_rdb_link *link = &r->links[k];
+            const pith__rdb_link *link = &r->links[k];
             const uint32_t first = link->down[link->begin[link->up[row]]];
-            any = pith_rdb_row_time(r, link->child, first) < asked;
+            any = pith__rdb_row_time(r, link->child, first) < asked;
             with_siblings += any;
         }
     }
@@ -70,9 +70,9 @@ static void nothing_later_counts(void **state) {
 static void labels_wait(void **state) {
     (void)state;
     pith_database *db = test_database(SHOP);
-    pith_rdb *r = &db->rdb;
+    pith__rdb *r = &db->rdb;
     make_writable(r);
-    pith_rdb_column *target = &r->tables[2].columns[r->tasks[0].column];
+    pith__rdb_column *target = &r->tables[2].columns[r->tasks[0].column];
     target->known_delay = 60 * 86400;
     pith_relational *model = make_model(db, SMALL);
     int changed = 0;
@@ -146,8 +146,8 @@ static void same_bits(void **state) {
 /* ---- what a cell reads ---- */
 
 /* Whether cell i reads cell j, by definition. */
-static bool reads(const pith_pack *p, int kind, uint32_t i, uint32_t j) {
-    const pith_cell *a = &p->cells[i], *b = &p->cells[j];
+static bool reads(const pith__pack *p, int kind, uint32_t i, uint32_t j) {
+    const pith__cell *a = &p->cells[i], *b = &p->cells[j];
     if (a->sequence != b->sequence) return false;
     if (1 << kind == PITH_ATTEND_COLUMN) return a->table == b->table && a->column == b->column;
     if (1 << kind == PITH_ATTEND_FULL) return true;
@@ -164,15 +164,15 @@ static void lists_of_keys(void **state) {
     (void)state;
     pith_database *db = test_database(SHOP);
     pith_relational *model = make_model(db, SMALL);
-    pith_arena arena;
-    pith_pack pack;
-    pith_arena_init(&arena, &pith_allocator_default);
-    assert_true(pith_pack_begin(&pack, &arena, 5, &model->config.sample));
+    pith__arena arena;
+    pith__pack pack;
+    pith__arena_init(&arena, &pith__allocator_default);
+    assert_true(pith__pack_begin(&pack, &arena, 5, &model->config.sample));
     for (uint32_t i = 0; i < 5; i++)
-        pith_pack_add(&pack, &db->rdb, &db->rdb.tasks[0], some_row(40 * i), &model->config.sample);
-    assert_true(pith_pack_list(&pack, &arena, 15));
+        pith__pack_add(&pack, &db->rdb, &db->rdb.tasks[0], some_row(40 * i), &model->config.sample);
+    assert_true(pith__pack_list(&pack, &arena, 15));
     for (int k = 0; k < PITH_ATTEND_KINDS; k++) {
-        const pith_key_list *list = &pack.lists[k];
+        const pith__key_list *list = &pack.lists[k];
         for (uint32_t i = 0; i < pack.cell_count; i++) {
             uint32_t *from = list->keys + list->begin[i], count = list->begin[i + 1] - list->begin[i], there = 0;
             for (uint32_t j = 0; j < pack.cell_count; j++) there += reads(&pack, k, i, j);
@@ -183,7 +183,7 @@ static void lists_of_keys(void **state) {
             }
         }
     }
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     pith_relational_close(model);
     pith_database_close(db);
 }
@@ -192,24 +192,24 @@ static void lists_of_keys(void **state) {
 static void ages(void **state) {
     (void)state;
     int64_t times[2] = { 0, 0 };
-    const pith_rdb_column c = { .stype = PITH_STYPE_TIMESTAMP, .data = times, .mean = 0, .sd = 1e12 };
+    const pith__rdb_column c = { .stype = PITH_STYPE_TIMESTAMP, .data = times, .mean = 0, .sd = 1e12 };
     float a[PITH_TIME_FEATURES], b[PITH_TIME_FEATURES];
     for (int64_t day = 1; day < 4000; day += 1 + day / 3) {
         /* By whole weeks, so that neither the hour nor the weekday says it. */
         const int64_t more = (day / 20 / 7 + 1) * 7 * 86400;
         times[1] = more;
-        pith_rdb_time_features(a, &c, 0, day * 86400 + more, false);
-        pith_rdb_time_features(b, &c, 1, day * 86400 + more, false);
+        pith__rdb_time_features(a, &c, 0, day * 86400 + more, false);
+        pith__rdb_time_features(b, &c, 1, day * 86400 + more, false);
         float most = 0;
         for (int i = 7; i < PITH_TIME_FEATURES; i++) most = fmaxf(most, fabsf(a[i] - b[i]));
         assert_true(most > 0.25f);
     }
-    pith_rdb_time_features(a, &c, 0, 6 * 3600, false);
+    pith__rdb_time_features(a, &c, 0, 6 * 3600, false);
     assert_true(fabs(a[1] - 0) < 1e-6 && fabs(a[2] - 1) < 1e-6);
     assert_true(fabs(a[7] - log2(7) / 8) < 1e-6 && fabs(a[15] - cos(2 * 3.141592653589793 * log2(7))) < 1e-5);
-    pith_rdb_time_features(b, &c, 0, -6 * 3600, false);
+    pith__rdb_time_features(b, &c, 0, -6 * 3600, false);
     assert_true(fabs(a[7] + b[7]) < 1e-6 && fabs(a[8] - b[8]) < 1e-6);
-    pith_rdb_time_features(a, &c, 0, INT64_MAX, false);
+    pith__rdb_time_features(a, &c, 0, INT64_MAX, false);
     for (int i = 7; i < PITH_TIME_FEATURES; i++) assert_true(a[i] == 0);
 }
 
@@ -217,15 +217,15 @@ static void ages(void **state) {
 static void ages_without_years(void **state) {
     (void)state;
     int64_t times[2] = { 0, (int64_t)31556952 * 400 }; /* 400 years are whole weeks */
-    const pith_rdb_column c = { .stype = PITH_STYPE_TIMESTAMP, .data = times, .mean = 1e9, .sd = 1e9 };
+    const pith__rdb_column c = { .stype = PITH_STYPE_TIMESTAMP, .data = times, .mean = 1e9, .sd = 1e9 };
     float a[2][PITH_TIME_FEATURES], b[2][PITH_TIME_FEATURES];
     for (int i = 0; i < 2; i++) {
-        pith_rdb_time_features(a[i], &c, (uint32_t)i, times[i] + 86400, true);
-        pith_rdb_time_features(b[i], &c, (uint32_t)i, times[i] + 86400, false);
+        pith__rdb_time_features(a[i], &c, (uint32_t)i, times[i] + 86400, true);
+        pith__rdb_time_features(b[i], &c, (uint32_t)i, times[i] + 86400, false);
     }
     assert_true(a[0][0] == 0 && a[1][0] == 0 && fabsf(b[0][0] - b[1][0]) > 1);
     for (int i = 1; i < PITH_TIME_FEATURES; i++) assert_true(fabsf(a[0][i] - a[1][i]) < 1e-4f && a[0][i] == b[0][i]);
-    pith_rdb_time_features(a[0], &c, 0, INT64_MAX, true);
+    pith__rdb_time_features(a[0], &c, 0, INT64_MAX, true);
     assert_true(a[0][0] == b[0][0]);
 }
 

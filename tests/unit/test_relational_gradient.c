@@ -9,10 +9,10 @@
 enum { DIM_MAX = 64, TEXT_MAX = 384 };
 
 typedef struct plain {
-    const pith_network *n;
-    const pith_pack *pack;
-    const pith_rdb *rdb;
-    const pith_target *target;
+    const pith__network *n;
+    const pith__pack *pack;
+    const pith__rdb *rdb;
+    const pith__target *target;
     double *w; /* the parameters */
 } plain;
 
@@ -20,7 +20,7 @@ static const double *at(const plain *p, int parameter) { return p->w + p->n->par
 
 /* y = x W^T + bias. */
 static void plain_linear(double *y, const plain *p, int parameter, bool bias, const double *x) {
-    const pith_parameter *q = &p->n->parameters[parameter];
+    const pith__parameter *q = &p->n->parameters[parameter];
     for (int o = 0; o < q->out; o++) {
         y[o] = bias ? at(p, parameter + 1)[o] : 0;
         for (int i = 0; i < q->in; i++) y[o] += at(p, parameter)[o * q->in + i] * x[i];
@@ -38,8 +38,8 @@ static void plain_text(double *x, const plain *p, uint32_t string) {
     for (uint32_t i = 0; i < p->rdb->dim; i++) x[i] = p->rdb->vectors[(size_t)string * p->rdb->dim + i];
 }
 
-static void plain_cell(double *h, const plain *p, const pith_cell *cell) {
-    const pith_rdb_column *c = &p->rdb->tables[cell->table].columns[cell->column];
+static void plain_cell(double *h, const plain *p, const pith__cell *cell) {
+    const pith__rdb_column *c = &p->rdb->tables[cell->table].columns[cell->column];
     double text[TEXT_MAX], raw[DIM_MAX], name[DIM_MAX], value[DIM_MAX];
     plain_text(text, p, c->name_string);
     plain_linear(raw, p, p->n->name, true, text);
@@ -49,10 +49,10 @@ static void plain_cell(double *h, const plain *p, const pith_cell *cell) {
             plain_text(text, p, ((const uint32_t *)c->data)[cell->row]);
             plain_linear(raw, p, p->n->text, true, text);
         } else {
-            float seen[PITH_TIME_FEATURES] = { pith_rdb_scaled(c, cell->row) };
+            float seen[PITH_TIME_FEATURES] = { pith__rdb_scaled(c, cell->row) };
             double x[PITH_TIME_FEATURES];
             if (c->stype == PITH_STYPE_TIMESTAMP)
-                pith_rdb_time_features(seen, c, cell->row, p->pack->asked[cell->sequence], false);
+                pith__rdb_time_features(seen, c, cell->row, p->pack->asked[cell->sequence], false);
             for (int i = 0; i < PITH_TIME_FEATURES; i++) x[i] = seen[i];
             plain_linear(raw, p,
                          c->stype == PITH_STYPE_NUMERICAL ? p->n->number
@@ -70,13 +70,13 @@ static void plain_cell(double *h, const plain *p, const pith_cell *cell) {
 
 /* Whether a cell sees another one, from what the kinds of attention mean. */
 static bool sees(const plain *p, int kind, uint32_t query, uint32_t key) {
-    const pith_cell *q = &p->pack->cells[query], *k = &p->pack->cells[key];
+    const pith__cell *q = &p->pack->cells[query], *k = &p->pack->cells[key];
     if (q->sequence != k->sequence) return false;
     if (1 << kind == PITH_ATTEND_FULL || query == key) return true;
     if (1 << kind == PITH_ATTEND_COLUMN) return q->table == k->table && q->column == k->column;
     if (1 << kind == PITH_ATTEND_FEATURE && q->place == k->place) return true;
     for (uint32_t e = 0; e < p->pack->edge_count; e++) {
-        const pith_edge *edge = &p->pack->edges[e];
+        const pith__edge *edge = &p->pack->edges[e];
         if (1 << kind == PITH_ATTEND_FEATURE ? edge->child == q->place && edge->parent == k->place
                                              : edge->parent == q->place && edge->child == k->place)
             return true;
@@ -84,7 +84,7 @@ static bool sees(const plain *p, int kind, uint32_t query, uint32_t key) {
     return false;
 }
 
-static void plain_attend(double *h, const plain *p, const pith_network_layer *layer, int kind) {
+static void plain_attend(double *h, const plain *p, const pith__network_layer *layer, int kind) {
     const int dim = p->n->shape.dim, head = dim / p->n->shape.heads;
     const uint32_t cells = p->pack->cell_count;
     double *qkv = calloc((size_t)cells * 3 * (size_t)dim, sizeof *qkv), *share = calloc(cells, sizeof *share);
@@ -118,7 +118,7 @@ static void plain_attend(double *h, const plain *p, const pith_network_layer *la
     free(share);
 }
 
-static void plain_feed(double *h, const plain *p, const pith_network_layer *layer) {
+static void plain_feed(double *h, const plain *p, const pith__network_layer *layer) {
     const int ff = p->n->shape.ff, dim = p->n->shape.dim;
     double normed[DIM_MAX], x[8 * DIM_MAX], y[DIM_MAX];
     for (uint32_t i = 0; i < p->pack->cell_count; i++) {
@@ -133,7 +133,7 @@ static void plain_feed(double *h, const plain *p, const pith_network_layer *laye
 /* The sum of the losses; answers[sequences] if that is not NULL. */
 static double plain_loss(double *answers, const plain *p) {
     const uint32_t dim = (uint32_t)p->n->shape.dim;
-    const pith_target *t = p->target;
+    const pith__target *t = p->target;
     double *h = calloc((size_t)p->pack->cell_count * dim, sizeof *h), normed[DIM_MAX], loss = 0;
     for (uint32_t i = 0; i < p->pack->cell_count; i++) plain_cell(h + i * dim, p, &p->pack->cells[i]);
     for (int b = 0; b < p->n->shape.blocks; b++) {
@@ -157,13 +157,13 @@ static double plain_loss(double *answers, const plain *p) {
             }
             loss += log(sum) - own;
         } else {
-            double want = pith_rdb_scaled(t->column, row);
+            double want = pith__rdb_scaled(t->column, row);
             if (t->kind ==
                 PITH_TARGET_RANK) { /* the share of smaller training labels, those that are equal counting half */
                 double below = 0, all = 0;
                 const double *x = t->column->data;
                 for (uint32_t i = 0; i < p->rdb->tables[t->task->table].rows; i++) {
-                    if (pith_rdb_split(p->rdb, t->task, i) != PITH_TRAIN) continue;
+                    if (pith__rdb_split(p->rdb, t->task, i) != PITH_TRAIN) continue;
                     below += x[i] < x[row] ? 1 : x[i] == x[row] ? 0.5 : 0;
                     all++;
                 }
@@ -179,12 +179,12 @@ static double plain_loss(double *answers, const plain *p) {
 }
 
 /* Some nulls, so that their vector is learned too. */
-static void add_nulls(pith_rdb *r) {
+static void add_nulls(pith__rdb *r) {
     for (uint32_t t = 0; t < r->table_count; t++)
         for (uint32_t c = 0; c < r->tables[t].column_count; c++) {
-            pith_rdb_column *column = &r->tables[t].columns[c];
-            const size_t each = pith_rdb_value_bytes(column->stype);
-            char *copy = pith_arena_alloc(&r->arena, r->tables[t].rows * each);
+            pith__rdb_column *column = &r->tables[t].columns[c];
+            const size_t each = pith__rdb_value_bytes(column->stype);
+            char *copy = pith__arena_alloc(&r->arena, r->tables[t].rows * each);
             memcpy(copy, column->data, r->tables[t].rows * each);
             for (uint32_t i = t + c; i < r->tables[t].rows && column->stype == PITH_STYPE_NUMERICAL && t == 1; i += 3)
                 ((double *)(void *)copy)[i] = NAN;
@@ -193,15 +193,15 @@ static void add_nulls(pith_rdb *r) {
 }
 
 static void check_gradient(pith_database *db, uint32_t table, const char *column, bool rank, unsigned attend) {
-    pith_rdb *r = &db->rdb;
+    pith__rdb *r = &db->rdb;
     pith_error err = PITH_ERROR_INIT;
-    pith_arena arena;
-    pith_network n;
-    pith_pack pack;
-    pith_rdb_task task = r->tasks[0];
-    pith_target target;
-    pith_network_shape shape = { 32, 2, 48, 2, (int32_t)r->dim, 1, attend };
-    const pith_sample_options options = { .width = 3, .cells = 60, .seed = 5 };
+    pith__arena arena;
+    pith__network n;
+    pith__pack pack;
+    pith__rdb_task task = r->tasks[0];
+    pith__target target;
+    pith__network_shape shape = { 32, 2, 48, 2, (int32_t)r->dim, 1, attend };
+    const pith__sample_options options = { .width = 3, .cells = 60, .seed = 5 };
     const uint32_t seeds[] = { table == 2 ? 20000 : 200, table == 2 ? 23456 : 5000, table == 2 ? 15000 : 1234 };
     float answers[3 * PITH_TARGET_CLASSES];
     double losses[3], plain_answers[3 * PITH_TARGET_CLASSES];
@@ -210,17 +210,17 @@ static void check_gradient(pith_database *db, uint32_t table, const char *column
     if (table != 2) task.split = PITH_SPLIT_HASH, task.train_percent = 80, task.time_column = -1;
     task.table = table;
     task.rank = rank;
-    pith_arena_init(&arena, &pith_allocator_default);
-    assert_int_equal(pith_target_make(&target, r, &task, &arena, &err), PITH_OK);
+    pith__arena_init(&arena, &pith__allocator_default);
+    assert_int_equal(pith__target_make(&target, r, &task, &arena, &err), PITH_OK);
     shape.outputs = target.outputs;
-    assert_int_equal(pith_network_make(&n, &shape, 11, &arena, &err), PITH_OK);
-    assert_true(pith_pack_begin(&pack, &arena, 3, &options));
-    for (int i = 0; i < 3; i++) pith_pack_add(&pack, r, &task, seeds[i], &options);
-    assert_true(pith_pack_list(&pack, &arena, attend));
-    float *d = pith_arena_array(&arena, n.size, sizeof *d);
-    uint32_t *slots = pith_arena_alloc(&arena, r->string_count * sizeof *slots);
+    assert_int_equal(pith__network_make(&n, &shape, 11, &arena, &err), PITH_OK);
+    assert_true(pith__pack_begin(&pack, &arena, 3, &options));
+    for (int i = 0; i < 3; i++) pith__pack_add(&pack, r, &task, seeds[i], &options);
+    assert_true(pith__pack_list(&pack, &arena, attend));
+    float *d = pith__arena_array(&arena, n.size, sizeof *d);
+    uint32_t *slots = pith__arena_alloc(&arena, r->string_count * sizeof *slots);
     memset(slots, 0xFF, r->string_count * sizeof *slots);
-    assert_true(pith_network_run(answers, d, losses, &n, r, &target, &pack, &options, slots, &arena));
+    assert_true(pith__network_run(answers, d, losses, &n, r, &target, &pack, &options, slots, &arena));
     plain p = { &n, &pack, r, &target, calloc(n.size, sizeof *p.w) };
     for (size_t i = 0; i < n.size; i++) p.w[i] = n.w[i];
     const double loss = plain_loss(plain_answers, &p);
@@ -229,12 +229,12 @@ static void check_gradient(pith_database *db, uint32_t table, const char *column
     uint64_t state = 1;
     int nonzero = 0;
     for (int k = 0; k < n.parameter_count; k++) {
-        const pith_parameter *q = &n.parameters[k];
+        const pith__parameter *q = &n.parameters[k];
         const size_t count = (size_t)q->out * (size_t)q->in;
         double most = 0;
         for (size_t i = 0; i < count; i++) most = fmax(most, fabs(d[q->offset + i]));
         for (int i = 0; i < 3; i++) {
-            double *x = &p.w[q->offset + pith_random_next(&state) % count], own = *x;
+            double *x = &p.w[q->offset + pith__random_next(&state) % count], own = *x;
             const double *const begin = p.w;
             *x = own + 1e-4;
             const double up = plain_loss(NULL, &p);
@@ -249,7 +249,7 @@ static void check_gradient(pith_database *db, uint32_t table, const char *column
     }
     assert_true(nonzero > n.parameter_count);
     free(p.w);
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
 }
 
 static void gradients(void **state) {

@@ -141,7 +141,7 @@ static void same_answers(void **unused) {
 /* ---- hostile bytes ---- */
 
 static uint64_t state = 11;
-static uint64_t draw(uint64_t n) { return (pith_random_next(&state) >> 32) * n >> 32; }
+static uint64_t draw(uint64_t n) { return (pith__random_next(&state) >> 32) * n >> 32; }
 
 static void break_some(test_bytes *to, const test_bytes *from, size_t head) {
     static const uint64_t odd[] = { 0, 1, 2, 63, 64, 0x7FFFFFFF, 0xFFFFFFFF, 1ull << 40, ~0ull, 0x7FF8000000000000 };
@@ -168,7 +168,7 @@ static void mutants_of_baselines(void **unused) {
         for (int i = 0; i < MUTANTS / 4; i++) {
             break_some(&broken, &whole, 24);
             if (broken.size < 8) continue;
-            const uint64_t hash = pith_hash_of(broken.data, broken.size - 8);
+            const uint64_t hash = pith__hash_of(broken.data, broken.size - 8);
             memcpy(broken.data + broken.size - 8, &hash, 8);
             if (pith_relational_load_baseline(model, broken.data, broken.size, 1, &err)) continue;
             answer(answers, model);
@@ -195,11 +195,11 @@ static void mutants_of_kept(void **unused) {
     assert_int_equal(pith_relational_save(model, bytes_take, &saved, &err), PITH_OK);
     for (int i = 0; i < MUTANTS / 4; i++) {
         pith_relational *again = NULL;
-        pith_rdb_header h;
+        pith__rdb_header h;
         break_some(&broken, &kept, sizeof h);
         memcpy(&h, broken.data, sizeof h);
         h.bytes = broken.size;
-        h.checksum = pith_hash_of(broken.data + sizeof h, broken.size - sizeof h);
+        h.checksum = pith__hash_of(broken.data + sizeof h, broken.size - sizeof h);
         memcpy(broken.data, &h, sizeof h);
         pith_database *own = opened(&broken), *later = own ? parcels() : NULL;
         if (own && !pith_database_follow(later, own, &err) &&

@@ -223,48 +223,48 @@ typedef struct place {
     int count;
 } place;
 
-static int layer_places(place *places, const pith_network *n, int index) {
-    const pith_parameter *p = n->parameters;
-    const pith_network_layer *attend = &n->blocks[0].attend[0], *feed = &n->blocks[0].ff;
+static int layer_places(place *places, const pith__network *n, int index) {
+    const pith__parameter *p = n->parameters;
+    const pith__network_layer *attend = &n->blocks[0].attend[0], *feed = &n->blocks[0].ff;
     const int numbers[4][3] = { { n->text, n->text + 1, -1 },
                                 { n->name_norm, -1, -1 },
                                 { attend->norm, attend->in, attend->out },
                                 { feed->norm, feed->in, feed->out } };
     int count = 0;
     for (; count < 3 && numbers[index][count] >= 0; count++) {
-        const pith_parameter *q = &p[numbers[index][count]];
+        const pith__parameter *q = &p[numbers[index][count]];
         places[count] = (place){ q->offset, q->out * q->in };
     }
     return count;
 }
 
 /* The gradient of what the layer reads, into d_x; that of its parameters goes to w->d. */
-static void run_layer(float *d_x, pith_network_work *w, int index, const float *x, const float *d_y) {
-    const pith_network *n = w->network;
+static void run_layer(float *d_x, pith__network_work *w, int index, const float *x, const float *d_y) {
+    const pith__network *n = w->network;
     const size_t size = CELLS * DIM;
-    pith_residual kept;
+    pith__residual kept;
     if (index == 0) {
-        pith_linear(w, n->text, true, x, CELLS);
-        memcpy(d_x, pith_linear_back(w, n->text, true, x, d_y, CELLS, true), CELLS * TEXT * sizeof *d_x);
+        pith__linear(w, n->text, true, x, CELLS);
+        memcpy(d_x, pith__linear_back(w, n->text, true, x, d_y, CELLS, true), CELLS * TEXT * sizeof *d_x);
     } else if (index == 1) {
-        const pith_normed normed = pith_norm(w, n->name_norm, x, CELLS);
+        const pith__normed normed = pith__norm(w, n->name_norm, x, CELLS);
         memset(d_x, 0, size * sizeof *d_x);
-        pith_norm_back(w, &normed, d_y, d_x);
+        pith__norm_back(w, &normed, d_y, d_x);
     } else {
-        float *h = pith_work_floats(w, size);
+        float *h = pith__work_floats(w, size);
         memcpy(h, x, size * sizeof *h);
         memcpy(d_x, d_y, size * sizeof *d_x);
         if (index == 2) {
-            pith_attend(w, &kept, &n->blocks[0].attend[0], 0, h);
-            pith_attend_back(w, &kept, &n->blocks[0].attend[0], d_x);
+            pith__attend(w, &kept, &n->blocks[0].attend[0], 0, h);
+            pith__attend_back(w, &kept, &n->blocks[0].attend[0], d_x);
         } else {
-            pith_feed(w, &kept, &n->blocks[0].ff, h);
-            pith_feed_back(w, &kept, &n->blocks[0].ff, d_x);
+            pith__feed(w, &kept, &n->blocks[0].ff, h);
+            pith__feed_back(w, &kept, &n->blocks[0].ff, d_x);
         }
     }
 }
 
-static double draw(uint64_t *state) { return (double)(pith_random_next(state) >> 11) * 0x1p-52 - 1; }
+static double draw(uint64_t *state) { return (double)(pith__random_next(state) >> 11) * 0x1p-52 - 1; }
 
 static double weighted(const layer *l, const double *x, const double *weights) {
     double y[OUTPUTS_MOST], sum = 0;
@@ -278,7 +278,7 @@ static void check_plain(const layer *l, double *x, const double *weights, const 
     double most = 0;
     for (int i = 0; i < l->numbers; i++) most = fmax(most, fabs(d[i]));
     for (int k = 0; k < 400; k++) {
-        double *at = &x[pith_random_next(state) % (uint64_t)l->numbers], own = *at, step = 1e-4;
+        double *at = &x[pith__random_next(state) % (uint64_t)l->numbers], own = *at, step = 1e-4;
         *at = own + step;
         const double up = weighted(l, x, weights);
         *at = own - step;
@@ -296,17 +296,17 @@ static void check_plain(const layer *l, double *x, const double *weights, const 
     }
 }
 
-static void check_layer(pith_network *n, int index, uint64_t *state) {
+static void check_layer(pith__network *n, int index, uint64_t *state) {
     static double x[NUMBERS_MOST], d[NUMBERS_MOST];
     static float given[NUMBERS_MOST], d_given[NUMBERS_MOST], d_y[OUTPUTS_MOST];
     const layer *l = &layers[index];
     double weights[OUTPUTS_MOST], most = 0;
     place places[3];
     int count = layer_places(places, n, index), read = l->numbers, at = 0;
-    pith_arena arena;
-    pith_pack pack = { .cell_count = CELLS, .lists = { { key_begin, key_list } } };
-    pith_arena_init(&arena, &pith_allocator_default);
-    pith_network_work w = { n, &pack, pith_arena_array(&arena, n->size, sizeof(float)), &arena, false };
+    pith__arena arena;
+    pith__pack pack = { .cell_count = CELLS, .lists = { { key_begin, key_list } } };
+    pith__arena_init(&arena, &pith__allocator_default);
+    pith__network_work w = { n, &pack, pith__arena_array(&arena, n->size, sizeof(float)), &arena, false };
     for (int i = 0; i < count; i++) read -= places[i].count;
     for (int i = 0; i < read; i++) x[i] = given[i] = (float)(2 * draw(state));
     for (int i = 0; i < l->outputs; i++) weights[i] = d_y[i] = (float)draw(state);
@@ -326,22 +326,22 @@ static void check_layer(pith_network *n, int index, uint64_t *state) {
     for (int i = 0; i < l->numbers; i++)
         if (fabs(d_given[i] - d[i]) > 1e-4 * fmax(fabs(d[i]), 0.01 * most))
             fail_msg("%s, number %d: %.9g in f32 and %.9g in double", l->name, i, (double)d_given[i], d[i]);
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
 }
 
 static void backward_passes(void **unused) {
     (void)unused;
-    pith_arena arena;
+    pith__arena arena;
     pith_error err = PITH_ERROR_INIT;
-    pith_network n;
-    const pith_network_shape shape = { DIM, HEADS, FF, 1, TEXT, 1, PITH_ATTEND_COLUMN };
+    pith__network n;
+    const pith__network_shape shape = { DIM, HEADS, FF, 1, TEXT, 1, PITH_ATTEND_COLUMN };
     uint64_t state = 9;
-    pith_arena_init(&arena, &pith_allocator_default);
-    assert_int_equal(pith_network_make(&n, &shape, 3, &arena, &err), PITH_OK);
+    pith__arena_init(&arena, &pith__allocator_default);
+    assert_int_equal(pith__network_make(&n, &shape, 3, &arena, &err), PITH_OK);
     for (int i = 0; i < n.parameter_count; i++)
         for (int k = 0; n.parameters[i].kind == PITH_PARAMETER_ONES && k < DIM; k++)
             n.w[n.parameters[i].offset + (size_t)k] += (float)(0.5 * draw(&state));
-    pith_network_pack(&n);
+    pith__network_pack(&n);
     for (int round = 0; round < 3; round++) {
         uint32_t keys = 0;
         for (uint32_t i = 0; i < CELLS; i++) {
@@ -352,25 +352,25 @@ static void backward_passes(void **unused) {
         key_begin[CELLS] = keys;
         for (int i = 0; i < (int)(sizeof layers / sizeof *layers); i++) check_layer(&n, i, &state);
     }
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
 }
 
 /* ---- losses ---- */
 
-/* pith_target_loss computes in double from an answer in f32; its derivatives are f32. */
-static void check_loss(const pith_target *t, uint32_t row, uint64_t *state) {
+/* pith__target_loss computes in double from an answer in f32; its derivatives are f32. */
+static void check_loss(const pith__target *t, uint32_t row, uint64_t *state) {
     float answer[8], d[8], unused[8];
     /* Multiples of a power of two, so that steps away from them are exact. */
     for (int i = 0; i < t->outputs; i++) answer[i] = (float)(floor(3 * draw(state) * 4096) / 4096);
-    if (t->kind == PITH_TARGET_NUMBER && fabs(fabs(answer[0] - pith_target_scaled(t, row)) - 1) < 0.01)
+    if (t->kind == PITH_TARGET_NUMBER && fabs(fabs(answer[0] - pith__target_scaled(t, row)) - 1) < 0.01)
         return; /* the kink of Huber's loss */
-    pith_target_loss(d, t, row, answer);
+    pith__target_loss(d, t, row, answer);
     for (int i = 0; i < t->outputs; i++) {
         const float own = answer[i], step = 0x1p-8f;
         double loss[4];
         for (int k = 0; k < 4; k++) {
             answer[i] = own + step * (float)(k < 2 ? k - 2 : k - 1);
-            loss[k] = pith_target_loss(unused, t, row, answer);
+            loss[k] = pith__target_loss(unused, t, row, answer);
         }
         answer[i] = own;
         const double difference = (8 * (loss[2] - loss[1]) - (loss[3] - loss[0])) / (12 * (double)step);
@@ -386,11 +386,11 @@ static void losses(void **unused) {
     static const uint32_t strings[] = { 7, 4 };
     static const uint64_t begin[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8 };
     uint32_t classes[] = { 2, 4, 7 };
-    const pith_rdb rdb = { .string_count = 8, .string_begin = begin, .string_bytes = "abcdefgh" };
-    const pith_rdb_column boolean = { .stype = PITH_STYPE_BOOLEAN, .data = yes, .sd = 1 },
-                          number = { .stype = PITH_STYPE_NUMERICAL, .data = numbers, .mean = 4, .sd = 2 },
-                          category = { .stype = PITH_STYPE_CATEGORICAL, .data = strings };
-    const pith_target targets[] = {
+    const pith__rdb rdb = { .string_count = 8, .string_begin = begin, .string_bytes = "abcdefgh" };
+    const pith__rdb_column boolean = { .stype = PITH_STYPE_BOOLEAN, .data = yes, .sd = 1 },
+                           number = { .stype = PITH_STYPE_NUMERICAL, .data = numbers, .mean = 4, .sd = 2 },
+                           category = { .stype = PITH_STYPE_CATEGORICAL, .data = strings };
+    const pith__target targets[] = {
         { .column = &boolean, .kind = PITH_TARGET_BOOLEAN, .outputs = 1 },
         { .column = &number, .kind = PITH_TARGET_NUMBER, .outputs = 1 },
         { .column = &category, .kind = PITH_TARGET_CLASS, .outputs = 3, .rdb = &rdb, .classes = classes }

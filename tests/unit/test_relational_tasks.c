@@ -67,7 +67,7 @@ static pith_database *shop(void) {
     return db;
 }
 
-static const pith_rdb_task *task_named(const pith_rdb *r, const char *name) {
+static const pith__rdb_task *task_named(const pith__rdb *r, const char *name) {
     for (uint32_t i = 0; i < r->task_count; i++)
         if (r->tasks[i].name.size == strlen(name) && !memcmp(r->tasks[i].name.data, name, strlen(name)))
             return &r->tasks[i];
@@ -75,7 +75,7 @@ static const pith_rdb_task *task_named(const pith_rdb *r, const char *name) {
     return NULL;
 }
 
-static const pith_rdb_link *link_of(const pith_rdb *r, uint32_t table) {
+static const pith__rdb_link *link_of(const pith__rdb *r, uint32_t table) {
     for (uint32_t i = 0; i < r->link_count; i++)
         if (r->links[i].child == table) return &r->links[i];
     return NULL;
@@ -85,13 +85,13 @@ static const pith_rdb_link *link_of(const pith_rdb *r, uint32_t table) {
 static void labels(void **state) {
     (void)state;
     pith_database *db = shop();
-    const pith_rdb *r = &db->rdb;
+    const pith__rdb *r = &db->rdb;
     const uint32_t tables[] = { task_named(r, "window")->table, task_named(r, "query")->table,
                                 task_named(r, "delay")->table };
     const int64_t *ordered = r->tables[2].columns[0].data;
     const uint32_t *customers = r->links[0].up;
     for (int k = 0; k < 3; k++) {
-        const pith_rdb_table *t = &r->tables[tables[k]];
+        const pith__rdb_table *t = &r->tables[tables[k]];
         const uint32_t *up = link_of(r, tables[k])->up;
         const int64_t *times = t->columns[0].data;
         assert_int_equal(t->rows, 19000);
@@ -103,12 +103,12 @@ static void labels(void **state) {
                 assert_true(((const double *)t->columns[1].data)[row] == count);
             else
                 assert_int_equal(((const uint8_t *)t->columns[1].data)[row], count > 0);
-            assert_true(pith_rdb_known_at(r, tables[k], 1, row) == times[row] + 2592000);
+            assert_true(pith__rdb_known_at(r, tables[k], 1, row) == times[row] + 2592000);
         }
     }
-    const pith_rdb_task *pieces = task_named(r, "pieces");
+    const pith__rdb_task *pieces = task_named(r, "pieces");
     int missing = 0;
-    for (uint32_t row = 0; row < 24000; row++) missing += pith_rdb_is_null(&r->tables[pieces->table].columns[1], row);
+    for (uint32_t row = 0; row < 24000; row++) missing += pith__rdb_is_null(&r->tables[pieces->table].columns[1], row);
     assert_int_equal(missing, 2400);
     pith_database_close(db);
 }
@@ -117,12 +117,12 @@ static void labels(void **state) {
 static void late_labels(void **state) {
     (void)state;
     pith_database *db = shop();
-    const pith_rdb *r = &db->rdb;
-    const pith_rdb_task *task = task_named(r, "window");
+    const pith__rdb *r = &db->rdb;
+    const pith__rdb_task *task = task_named(r, "window");
     int parts[4] = { 0 };
     for (uint32_t row = 0; row < r->tables[task->table].rows; row++) {
-        const int part = pith_rdb_split(r, task, row);
-        const int64_t ends = pith_rdb_known_at(r, task->table, 1, row);
+        const int part = pith__rdb_split(r, task, row);
+        const int64_t ends = pith__rdb_known_at(r, task->table, 1, row);
         parts[part]++;
         if (part == PITH_TRAIN) assert_true(ends < task->train_until);
         if (part == PITH_VALIDATION) assert_true(ends < task->validation_until);
@@ -173,15 +173,15 @@ static void classes(void **state) {
     pith_relational_close(model);
     /* The baselines of classes: trees see the order, and so are right. */
     pith_relational_metrics trees, entity, constant;
-    const pith_rdb_task *task = task_named(&db->rdb, "pieces");
-    assert_int_equal(pith_baseline_measure(&constant, &db->rdb, task, PITH_BASELINE_CONSTANT, PITH_TEST, 2,
-                                           &pith_allocator_default, &err),
+    const pith__rdb_task *task = task_named(&db->rdb, "pieces");
+    assert_int_equal(pith__baseline_measure(&constant, &db->rdb, task, PITH_BASELINE_CONSTANT, PITH_TEST, 2,
+                                            &pith__allocator_default, &err),
                      PITH_OK);
-    assert_int_equal(pith_baseline_measure(&entity, &db->rdb, task, PITH_BASELINE_ENTITY, PITH_TEST, 2,
-                                           &pith_allocator_default, &err),
+    assert_int_equal(pith__baseline_measure(&entity, &db->rdb, task, PITH_BASELINE_ENTITY, PITH_TEST, 2,
+                                            &pith__allocator_default, &err),
                      PITH_OK);
-    assert_int_equal(pith_baseline_measure(&trees, &db->rdb, task, PITH_BASELINE_PARENTS, PITH_TEST, 2,
-                                           &pith_allocator_default, &err),
+    assert_int_equal(pith__baseline_measure(&trees, &db->rdb, task, PITH_BASELINE_PARENTS, PITH_TEST, 2,
+                                            &pith__allocator_default, &err),
                      PITH_OK);
     assert_true(fabs(constant.logloss[0] - constant.constant_logloss) < 1e-9);
     print_message("pieces: constant %.3f, entity %.3f, trees %.3f\n", constant.logloss[0], entity.logloss[0],
@@ -195,23 +195,23 @@ static void ranks(void **state) {
     (void)state;
     pith_error err = PITH_ERROR_INIT;
     pith_database *db = shop();
-    pith_target target;
-    pith_arena arena;
-    pith_arena_init(&arena, &pith_allocator_default);
-    const pith_rdb_task *task = task_named(&db->rdb, "rank");
-    assert_int_equal(pith_target_make(&target, &db->rdb, task, &arena, &err), PITH_OK);
+    pith__target target;
+    pith__arena arena;
+    pith__arena_init(&arena, &pith__allocator_default);
+    const pith__rdb_task *task = task_named(&db->rdb, "rank");
+    assert_int_equal(pith__target_make(&target, &db->rdb, task, &arena, &err), PITH_OK);
     assert_int_equal(target.kind, PITH_TARGET_RANK);
     double sum = 0;
     int n = 0;
     for (uint32_t i = 0; i < 24000; i++) {
-        if (pith_rdb_split(&db->rdb, task, i) != PITH_TRAIN) continue;
-        const double share = pith_target_truth(&target, i);
-        assert_true(fabs(pith_target_answer(&target, pith_target_scaled(&target, i)) - share) < 1e-9);
+        if (pith__rdb_split(&db->rdb, task, i) != PITH_TRAIN) continue;
+        const double share = pith__target_truth(&target, i);
+        assert_true(fabs(pith__target_answer(&target, pith__target_scaled(&target, i)) - share) < 1e-9);
         sum += share;
         n++;
     }
     assert_true(fabs(sum / n - 0.5) < 1e-9);
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     pith_relational *model;
     const pith_relational_metrics m = learn(db, "query", 120, &model);
     print_message("query: mae %.3f, constant %.3f, spearman %.3f\n", m.mae[0], m.constant_mae, m.spearman[0]);
@@ -232,11 +232,11 @@ static void nothing_later_counts(void **state) {
     (void)state;
     pith_error err = PITH_ERROR_INIT;
     pith_database *db = shop();
-    pith_rdb *r = &db->rdb;
+    pith__rdb *r = &db->rdb;
     static const char *const names[] = { "quantity", "rank", "window", "query", "delay", "pieces" };
     make_writable(r);
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-        const pith_rdb_task *task = task_named(r, names[k]);
+        const pith__rdb_task *task = task_named(r, names[k]);
         const uint32_t all = r->tables[task->table].rows;
         pith_relational *model;
         int changed = 0;
@@ -245,15 +245,15 @@ static void nothing_later_counts(void **state) {
         for (uint32_t i = 0; i < 200; i++) {
             float before[PITH_TARGET_CLASSES], after[PITH_TARGET_CLASSES], earlier[PITH_TARGET_CLASSES];
             const uint32_t row = all / 3 + i * (all * 2 / 3 / 200);
-            const int64_t asked = pith_rdb_asked_at(r, task, row);
+            const int64_t asked = pith__rdb_asked_at(r, task, row);
             const size_t size = (size_t)model->target.outputs * sizeof *before;
-            assert_int_equal(pith_trainer_answer(before, model, &row, 1, 1, &err), PITH_OK);
+            assert_int_equal(pith__trainer_answer(before, model, &row, 1, 1, &err), PITH_OK);
             spoil(r, task, row, asked, false);
-            assert_int_equal(pith_trainer_answer(after, model, &row, 1, 1, &err), PITH_OK);
+            assert_int_equal(pith__trainer_answer(after, model, &row, 1, 1, &err), PITH_OK);
             spoil(r, task, row, asked, false);
             if (memcmp(before, after, size) != 0) fail_msg("task %s, row %u", names[k], row);
             spoil(r, task, row, asked, true);
-            assert_int_equal(pith_trainer_answer(earlier, model, &row, 1, 1, &err), PITH_OK);
+            assert_int_equal(pith__trainer_answer(earlier, model, &row, 1, 1, &err), PITH_OK);
             spoil(r, task, row, asked, true);
             changed += memcmp(before, earlier, size) != 0;
         }

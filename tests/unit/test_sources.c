@@ -75,25 +75,25 @@ static void name_class(const char *name) {
 static void expect_ids(const char *text, const int *ids) {
     pith_tokenizer *t;
     pith_tokens tokens = PITH_TOKENS_INIT;
-    pith_arena own;
-    pith_arena_init(&own, NULL);
-    if (pith_tokenizer_load(&t, dir, NULL, &own, &err)) fail_msg("%s", err.message);
+    pith__arena own;
+    pith__arena_init(&own, NULL);
+    if (pith__tokenizer_load(&t, dir, NULL, &own, &err)) fail_msg("%s", err.message);
     assert_int_equal(pith_tokenize(&tokens, t, (pith_str){ text, strlen(text) }, NULL, NULL, &err), PITH_OK);
     for (size_t i = 0; i < tokens.count || ids[i] >= 0; i++)
         if (i == tokens.count || tokens.ids[i] != ids[i])
             fail_msg("'%s': token %zu is %d, not %d", text, i, i < tokens.count ? tokens.ids[i] : -1, ids[i]);
     pith_tokens_free(&tokens);
-    pith_tokenizer_unload(t);
-    pith_arena_free(&own);
+    pith__tokenizer_unload(t);
+    pith__arena_free(&own);
 }
 
 static void expect_refusal(pith_status status, const char *says) {
     pith_tokenizer *t;
-    pith_arena own;
-    pith_arena_init(&own, NULL);
-    pith_status got = pith_tokenizer_load(&t, dir, NULL, &own, &err);
+    pith__arena own;
+    pith__arena_init(&own, NULL);
+    pith_status got = pith__tokenizer_load(&t, dir, NULL, &own, &err);
     if (got != status || !strstr(err.message, says)) fail_msg("%d '%s', not %d '%s'", got, err.message, status, says);
-    pith_arena_free(&own);
+    pith__arena_free(&own);
 }
 
 static void sentencepiece_classes(void **state) {

@@ -115,8 +115,8 @@ static void test_version_1(void **state) {
 }
 
 static bool is_short(double threshold, char *text, size_t size) {
-    pith_memory_gauge gauge = { .threshold = threshold, .root = root };
-    return pith_memory_gauge_short(&gauge, text, size);
+    pith__memory_gauge gauge = { .threshold = threshold, .root = root };
+    return pith__memory_gauge_short(&gauge, text, size);
 }
 
 static void test_gauge(void **state) {
@@ -144,9 +144,9 @@ static void test_pause(void **state) {
     (void)state;
     char text[200];
     meminfo(1000, 1);
-    pith_memory_gauge gauge = { .threshold = 0.5, .root = root, .pause = (uint64_t)3600 * 1000000000 };
-    assert_true(pith_memory_gauge_short(&gauge, text, sizeof text));
-    assert_false(pith_memory_gauge_short(&gauge, text, sizeof text));
+    pith__memory_gauge gauge = { .threshold = 0.5, .root = root, .pause = (uint64_t)3600 * 1000000000 };
+    assert_true(pith__memory_gauge_short(&gauge, text, sizeof text));
+    assert_false(pith__memory_gauge_short(&gauge, text, sizeof text));
 }
 
 static void test_broken_files(void **state) {

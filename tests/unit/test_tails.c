@@ -13,39 +13,40 @@ static uint32_t random_below(uint64_t *state, uint32_t n) {
     return (uint32_t)(*state >> 33) % n;
 }
 
-static pith_value *tail_node(pith_graph *g, const char *op, pith_value *a, pith_value *b, pith_value *c) {
-    pith_node *node = pith_graph_add_node(g, NULL, "", op, (pith_value *[]){ a, b, c }, c ? 3 : b ? 2 : 1, NULL, 1);
+static pith__value *tail_node(pith__graph *g, const char *op, pith__value *a, pith__value *b, pith__value *c) {
+    pith__node *node = pith__graph_add_node(g, NULL, "", op, (pith__value *[]){ a, b, c }, c ? 3 : b ? 2 : 1, NULL, 1);
     node->opset = 17;
     return node->outputs[0];
 }
 
-static pith_value *constant(fixture *f, uint64_t *state, int rank, const int64_t *dims) {
+static pith__value *constant(fixture *f, uint64_t *state, int rank, const int64_t *dims) {
     pith_tensor t = { .dtype = PITH_F32, .rank = rank };
     int64_t count = 1;
     for (int i = 0; i < rank; i++) count *= t.dims[i] = dims[i];
     t.bytes = (size_t)count * sizeof(float);
-    t.data = pith_arena_alloc64(&f->arena, t.bytes);
+    t.data = pith__arena_alloc64(&f->arena, t.bytes);
     for (int64_t i = 0; i < count; i++) ((float *)t.data)[i] = (float)random_below(state, 2001) / 1000 - 1;
-    return pith_graph_add_const(f->graph, pith_str_of(""), &t);
+    return pith__graph_add_const(f->graph, pith__str_of(""), &t);
 }
 
 /* A convolution that keeps the shape [n, channels, h, w]: by all channels, in groups, or one by one; 1x1 or 3x3. */
-static pith_value *random_conv(fixture *f, uint64_t *state, pith_value *x, int64_t channels) {
+static pith__value *random_conv(fixture *f, uint64_t *state, pith__value *x, int64_t channels) {
     const int64_t groups = (int64_t[]){ 1, 1, 2, channels }[random_below(state, 4)],
                   size = 1 + 2 * random_below(state, 2);
-    pith_value *w = constant(f, state, 4, (int64_t[]){ channels, channels / groups, size, size });
-    pith_value *bias = random_below(state, 2) ? constant(f, state, 1, &channels) : NULL;
-    pith_value *y = tail_node(f->graph, "Conv", x, w, bias);
-    assert_int_equal(pith_node_set_int(y->producer, "group", groups), PITH_OK);
+    pith__value *w = constant(f, state, 4, (int64_t[]){ channels, channels / groups, size, size });
+    pith__value *bias = random_below(state, 2) ? constant(f, state, 1, &channels) : NULL;
+    pith__value *y = tail_node(f->graph, "Conv", x, w, bias);
+    assert_int_equal(pith__node_set_int(y->producer, "group", groups), PITH_OK);
     const int64_t pads[4] = { size / 2, size / 2, size / 2, size / 2 };
-    assert_int_equal(pith_node_set_ints(y->producer, "pads", pads, 4), PITH_OK);
+    assert_int_equal(pith__node_set_ints(y->producer, "pads", pads, 4), PITH_OK);
     return y;
 }
 
-static pith_value *random_node(fixture *f, uint64_t *state, pith_value *const *values, size_t count, int64_t channels) {
+static pith__value *random_node(fixture *f, uint64_t *state, pith__value *const *values, size_t count,
+                                int64_t channels) {
     static const char *const unary[] = { "Relu", "HardSwish", "LeakyRelu", "Sigmoid", "Tanh", "Neg" };
-    pith_value *x = values[count - 1 - random_below(state, count > 2 ? 2 : 1)],
-               *y = values[random_below(state, (uint32_t)count)];
+    pith__value *x = values[count - 1 - random_below(state, count > 2 ? 2 : 1)],
+                *y = values[random_below(state, (uint32_t)count)];
     const int64_t by_channel[3] = { channels, 1, 1 };
     switch (random_below(state, 8)) {
     case 0:
@@ -64,7 +65,7 @@ static pith_value *random_node(fixture *f, uint64_t *state, pith_value *const *v
 }
 
 static void random_graph(fixture *f, uint64_t seed, pith_tensor *in) {
-    pith_value *values[NODES + 1];
+    pith__value *values[NODES + 1];
     uint64_t state = seed;
     *in = (pith_tensor){ .data = numbers, .dtype = PITH_F32, .rank = 4 };
     in->dims[0] = 1 + random_below(&state, 2);
@@ -78,18 +79,18 @@ static void random_graph(fixture *f, uint64_t seed, pith_tensor *in) {
     for (size_t i = 0; i < 2; i++) graph_output(f->graph, values[NODES - 3 * i]);
 }
 
-static void count_steps(void *context, const pith_trace_event *event) { *(int *)context += event->step != NULL; }
+static void count_steps(void *context, const pith__trace_event *event) { *(int *)context += event->step != NULL; }
 
 /* Runs the graph, and returns the steps it took. */
 static int run_with(fixture *f, pith_tensor *out, const pith_tensor *in, int threads, bool tails, bool separate) {
     int steps = 0;
-    pith_executor_destroy(f->executor);
+    pith__executor_destroy(f->executor);
     f->executor = NULL;
     f->options.tails = tails;
     f->options.separate = separate;
-    assert_int_equal(pith_executor_create(&f->executor, f->plan, &f->options, &f->err), PITH_OK);
-    pith_executor_trace(f->executor, count_steps, &steps);
-    if (pith_executor_run(f->executor, out, in, threads, NULL, &f->err)) fail_msg("%s", f->err.message);
+    assert_int_equal(pith__executor_create(&f->executor, f->plan, &f->options, &f->err), PITH_OK);
+    pith__executor_trace(f->executor, count_steps, &steps);
+    if (pith__executor_run(f->executor, out, in, threads, NULL, &f->err)) fail_msg("%s", f->err.message);
     return steps;
 }
 
@@ -103,8 +104,8 @@ static void same_bits_with_tails(void **state) {
         static float want[2][2 * MOST];
         fixture_setup((void **)&f);
         random_graph(f, seed, &in);
-        if (pith_graph_check(f->graph, &f->err) || pith_ops_bind(f->graph, &f->err) ||
-            pith_ops_infer(f->graph, false, &f->err) || pith_plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err))
+        if (pith__graph_check(f->graph, &f->err) || pith__ops_bind(f->graph, &f->err) ||
+            pith__ops_infer(f->graph, false, &f->err) || pith__plan_build(&f->plan, f->graph, NULL, &f->arena, &f->err))
             fail_msg("seed %d: %s", (int)seed, f->err.message);
         const int alone = run_with(f, out, &in, 1, false, false);
         for (int o = 0; o < 2; o++) memcpy(want[o], out[o].data, out[o].bytes);

@@ -139,22 +139,22 @@ static void make_texts(pith_str *texts) {
             random = random * 1664525u + 1013904223u;
             sprintf(words[i] + strlen(words[i]), "w%u ", 5 + (random >> 16) % 90);
         }
-        texts[i] = pith_str_of(words[i]);
+        texts[i] = pith__str_of(words[i]);
     }
 }
 
 /* The row of each text, or the mean of its tokens' rows. */
 static void pooled(float *vectors, const pith_model *m, const struct task *t, const pith_str *texts, size_t count) {
     pith_error err = PITH_ERROR_INIT;
-    const pith_text_view *view;
-    pith_dense request = { .pooling = t->per_token ? PITH_POOLING_MEAN : PITH_POOLING_MODEL, .vectors = vectors };
-    pith_head_use use = { .request = &request };
-    pith_encode_job job = { .texts = texts, .count = count, .prompt_name = "", .threads = 2 };
+    const pith__text_view *view;
+    pith__dense request = { .pooling = t->per_token ? PITH_POOLING_MEAN : PITH_POOLING_MODEL, .vectors = vectors };
+    pith__head_use use = { .request = &request };
+    pith__encode_job job = { .texts = texts, .count = count, .prompt_name = "", .threads = 2 };
     int output = 1;
-    assert_int_equal(pith_head_find(&use.head, "dense", &err), PITH_OK);
-    if (pith_text_view_get(&view, m, &output, 1, true, &err)) fail_msg("%s: %s", t->name, err.message);
+    assert_int_equal(pith__head_find(&use.head, "dense", &err), PITH_OK);
+    if (pith__text_view_get(&view, m, &output, 1, true, &err)) fail_msg("%s: %s", t->name, err.message);
     if (!view->ragged) fail_msg("%s does not run packed: %s", t->name, view->ragged_reason.data);
-    if (pith_encoder_run(view->encoder, &job, &use, 1, &err)) fail_msg("%s: %s", t->name, err.message);
+    if (pith__encoder_run(view->encoder, &job, &use, 1, &err)) fail_msg("%s: %s", t->name, err.message);
 }
 
 /* The same from a session, of one text. */

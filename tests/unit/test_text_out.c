@@ -14,12 +14,12 @@
 static void pieces_follow_each_other(void **state) {
     (void)state;
     char buffer[16];
-    pith_text_out out = pith_text_begin(buffer, sizeof buffer);
+    pith__text_out out = pith__text_begin(buffer, sizeof buffer);
     assert_string_equal(buffer, "");
-    for (int i = 0; i < 4; i++) pith_text_put(&out, "%s%d", i ? ", " : "", i);
+    for (int i = 0; i < 4; i++) pith__text_put(&out, "%s%d", i ? ", " : "", i);
     assert_string_equal(buffer, "0, 1, 2, 3");
     assert_int_equal(out.used, 10);
-    pith_text_put(&out, "%s", "45678"); /* the last byte but the NUL */
+    pith__text_put(&out, "%s", "45678"); /* the last byte but the NUL */
     assert_string_equal(buffer, "0, 1, 2, 345678");
     assert_false(out.full);
 }
@@ -27,7 +27,7 @@ static void pieces_follow_each_other(void **state) {
 static size_t format(char *buffer, size_t size, const char *how, ...) {
     va_list args;
     va_start(args, how);
-    const size_t used = pith_text_format(buffer, size, how, args);
+    const size_t used = pith__text_format(buffer, size, how, args);
     va_end(args);
     return used;
 }
@@ -55,17 +55,17 @@ static void long_text_is_cut_and_marked(void **state) {
     for (size_t size = 1; size <= sizeof text + 1; size++) {
         char buffer[64];
         memset(buffer, '#', sizeof buffer);
-        pith_text_out out = pith_text_begin(buffer, size);
+        pith__text_out out = pith__text_begin(buffer, size);
         for (const char *p = text; *p;) { /* a character at a time */
             const char *next = p;
-            pith_utf8_next(&next);
-            pith_text_put(&out, "%.*s", (int)(next - p), p);
+            pith__utf8_next(&next);
+            pith__text_put(&out, "%.*s", (int)(next - p), p);
             p = next;
         }
-        pith_text_put(&out, "%s", "");
+        pith__text_put(&out, "%s", "");
         assert_int_equal(strlen(buffer), out.used);
         assert_true(out.used < size && buffer[size] == '#');
-        assert_int_equal(pith_utf8_valid_prefix(buffer, out.used), out.used);
+        assert_int_equal(pith__utf8_valid_prefix(buffer, out.used), out.used);
         assert_int_equal(out.full, size < sizeof text);
         if (!out.full) {
             assert_string_equal(buffer, text);
@@ -78,7 +78,7 @@ static void long_text_is_cut_and_marked(void **state) {
             assert_true(kept + 4 + sizeof "…" > size); /* no more than a character less than would fit */
         }
         assert_memory_equal(buffer, text, kept);
-        pith_text_put(&out, "more");
+        pith__text_put(&out, "more");
         assert_int_equal(strlen(buffer), out.used);
     }
 }

@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/dtype.h"
 #include "base/os/clock.h"
 #include "base/os/cpu.h"
-#include "base/dtype.h"
 #include "base/os/threads.h"
 #include "base/os/topology.h"
 
@@ -42,7 +42,7 @@ static void note(void *context, size_t part, int worker) {
 
 static int run_once(int threads, size_t parts) {
     record r = { .threads = threads };
-    pith_threads_run(note, &r, parts, threads);
+    pith__threads_run(note, &r, parts, threads);
     int faults = atomic_load(&r.clashes);
     for (size_t i = 0; i < PARTS; i++) faults += atomic_load(&r.seen[i]) != (i < parts);
     return faults;
@@ -62,15 +62,15 @@ static void woken_helpers(void **state) {
     assert_int_equal(run_once(4, 40), 0);
     for (int threads = 1; threads <= WORKERS; threads++) {
         usleep(1000);
-        pith_threads_wake(threads);
+        pith__threads_wake(threads);
         assert_int_equal(run_once(4, 40), 0);
-        pith_threads_wake(threads);
+        pith__threads_wake(threads);
     }
     usleep(10000);
-    pith_threads_wake(4);
-    uint64_t before = pith_clock_process_ns();
+    pith__threads_wake(4);
+    uint64_t before = pith__clock_process_ns();
     usleep(200000);
-    assert_true(pith_clock_process_ns() - before < 50000000);
+    assert_true(pith__clock_process_ns() - before < 50000000);
 }
 
 /* The first part waits until all others are done: those of its thread, too, which another one must take. */
@@ -86,7 +86,7 @@ static void slow_threads_are_helped(void **state) {
     (void)state;
     for (int threads = 2; threads <= WORKERS; threads += 9) {
         atomic_int done = 0;
-        pith_threads_run(wait_for_others, &done, PARTS, threads);
+        pith__threads_run(wait_for_others, &done, PARTS, threads);
         assert_int_equal(atomic_load(&done), PARTS);
     }
 }
@@ -102,7 +102,7 @@ static void results_are_visible(void **state) {
     static size_t results[PARTS];
     for (int round = 0; round < 300; round++) {
         memset(results, 0, sizeof results);
-        pith_threads_run(write_plain, results, PARTS, 4);
+        pith__threads_run(write_plain, results, PARTS, 4);
         for (size_t i = 0; i < PARTS; i++) assert_int_equal(results[i], i * i);
         if (round % 100 == 0) usleep(2000); /* the threads fall asleep */
     }
@@ -132,14 +132,14 @@ static void deeper(void *context, size_t part, int worker) {
 static void outer(void *context, size_t part, int worker) {
     (void)worker;
     atomic_fetch_add((atomic_int *)context, run_once(4, 10 + part));
-    pith_threads_run(deeper, context, 3, 1 + (int)part % 3);
+    pith__threads_run(deeper, context, 3, 1 + (int)part % 3);
 }
 
 /* Runs inside tasks of others do each part once, under numbers of their own. */
 static void nested_runs(void **state) {
     (void)state;
     atomic_int faults = 0;
-    for (int i = 0; i < 50; i++) pith_threads_run(outer, &faults, 20, 4);
+    for (int i = 0; i < 50; i++) pith__threads_run(outer, &faults, 20, 4);
     assert_int_equal(atomic_load(&faults), 0);
 }
 
@@ -167,9 +167,9 @@ static void one_of_two(void *context, size_t part, int worker) {
     atomic_fetch_add(&p->came, 1);
     wait_until(&p->came, 2); /* so that a thread takes one part */
     if (part != p->nesting) return;
-    p->left = pith_threads_left();
+    p->left = pith__threads_left();
     usleep(part ? 0 : 5000); /* the other may have fallen asleep */
-    pith_threads_run(wait_for_the_other, p, 2, 2);
+    pith__threads_run(wait_for_the_other, p, 2, 2);
 }
 
 /* A thread of the pool, or a caller, who has nothing left to do takes part in the run that another's part makes. */
@@ -177,11 +177,11 @@ static void nested_runs_are_helped(void **state) {
     (void)state;
     for (int i = 0; i < 40; i++) {
         pair p = { .nesting = (size_t)i % 2, .left = 1 };
-        pith_threads_run(one_of_two, &p, 2, 2);
+        pith__threads_run(one_of_two, &p, 2, 2);
         assert_int_equal(atomic_load(&p.done), 2);
         assert_int_equal(p.left, 0);
     }
-    assert_int_equal(pith_threads_left(), 0);
+    assert_int_equal(pith__threads_left(), 0);
 }
 
 typedef struct masks {
@@ -205,7 +205,7 @@ static void look_at_mask(void *context, size_t part, int worker) {
 static void signals_are_blocked(void **state) {
     (void)state;
     masks m = { .caller = pthread_self() };
-    for (int i = 0; i < 100 && !atomic_load(&m.others); i++) pith_threads_run(look_at_mask, &m, 8, 4);
+    for (int i = 0; i < 100 && !atomic_load(&m.others); i++) pith__threads_run(look_at_mask, &m, 8, 4);
     assert_true(atomic_load(&m.others) > 0);
     assert_int_equal(atomic_load(&m.open), 0);
     sigset_t mask;
@@ -235,7 +235,7 @@ static void nested_runs_make_no_threads(void **state) {
     pid_t child = fork();
     if (child == 0) {
         atomic_int faults = 0;
-        pith_threads_run(ask_for_many, &faults, 4, 2);
+        pith__threads_run(ask_for_many, &faults, 4, 2);
         _exit(atomic_load(&faults) ? 1 : thread_count() == 2 ? 0 : 2);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -293,8 +293,8 @@ static int pinned_child(void) {
     sched_getaffinity(0, sizeof mine, &mine);
     for (int i = 0; i < CPU_SETSIZE; i++)
         if (CPU_ISSET(i, &mine)) allowed[count++] = i;
-    pith_threads_pin(true);
-    pith_threads_run(note_processors, seen, 12, 3);
+    pith__threads_pin(true);
+    pith__threads_run(note_processors, seen, 12, 3);
     if (seen[0] != count || seen[2] != 1 || seen[4] != 1) return 1;
     int a = allowed[1 % count], b = allowed[2 % count];
     return (seen[3] == a && seen[5] == b) || (seen[3] == b && seen[5] == a) ? 0 : 2;
@@ -321,40 +321,40 @@ static void is_gradual(void *context, size_t part, int worker) {
 static void floating_point_mode(void **state) {
     (void)state;
     atomic_int flushed = 0;
-    pith_fpmode host = pith_fpmode_enter();
+    pith__fpmode host = pith__fpmode_enter();
 #if defined(__x86_64__)
     unsigned mxcsr = 0x1F80 | 0x8040 | 0x6000; /* flush, denormals are zero, round towards zero */
     __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr));
     assert_true(tiny * hundredth == 0);
-    pith_fpmode mode = pith_fpmode_enter();
+    pith__fpmode mode = pith__fpmode_enter();
     assert_true(tiny * hundredth != 0);
-    pith_threads_run(is_gradual, &flushed, 100, 4);
-    pith_fpmode_leave(mode);
+    pith__threads_run(is_gradual, &flushed, 100, 4);
+    pith__fpmode_leave(mode);
     assert_true(tiny * hundredth == 0);
 #else
-    pith_threads_run(is_gradual, &flushed, 100, 4);
+    pith__threads_run(is_gradual, &flushed, 100, 4);
 #endif
-    pith_fpmode_leave(host);
+    pith__fpmode_leave(host);
     assert_int_equal(atomic_load(&flushed), 0);
 }
 
 static void processor(void **state) {
     (void)state;
-    const pith_cpu *cpu = pith_cpu_get();
-    assert_ptr_equal(cpu, pith_cpu_get());
+    const pith__cpu *cpu = pith__cpu_get();
+    assert_ptr_equal(cpu, pith__cpu_get());
     assert_true(cpu->supported & 1u << PITH_ISA_scalar);
     assert_true(cpu->supported >> cpu->isa & 1);
     assert_true(cpu->threads >= 1 && cpu->l1d >= 1024 && cpu->l2 >= cpu->l1d && cpu->l3 >= cpu->l2 / 2);
-    assert_string_equal(pith_isa_name(PITH_ISA_scalar), "scalar");
+    assert_string_equal(pith__isa_name(PITH_ISA_scalar), "scalar");
 }
 
 /* The limits are read once a process, so each case is a process of its own. */
 static void limits_from_outside(void **state) {
     (void)state;
-    uint32_t supported = pith_cpu_get()->supported;
-    pith_isa unlimited = PITH_ISA_scalar; /* the highest level; this process may be limited itself */
+    uint32_t supported = pith__cpu_get()->supported;
+    pith__isa unlimited = PITH_ISA_scalar; /* the highest level; this process may be limited itself */
     for (int i = 0; i < 32; i++)
-        if (supported >> i & 1) unlimited = (pith_isa)i;
+        if (supported >> i & 1) unlimited = (pith__isa)i;
     static const struct {
         const char *value;
         int isa;
@@ -399,26 +399,26 @@ static void quotas(void **state) {
     char dir[] = "/tmp/pith-quota-XXXXXX", proc[64], command[96];
     assert_non_null(mkdtemp(dir));
     snprintf(proc, sizeof proc, "%s/proc", dir);
-    assert_int_equal(pith_cpu_quota(proc, dir), 0);
+    assert_int_equal(pith__cpu_quota(proc, dir), 0);
     put(dir, "proc", "0::/a/b\n");
-    assert_int_equal(pith_cpu_quota(proc, dir), 0);
+    assert_int_equal(pith__cpu_quota(proc, dir), 0);
     put(dir, "a/b/cpu.max", "max 100000\n");
-    assert_int_equal(pith_cpu_quota(proc, dir), 0);
+    assert_int_equal(pith__cpu_quota(proc, dir), 0);
     put(dir, "a/cpu.max", "250000 100000\n");
-    assert_int_equal(pith_cpu_quota(proc, dir), 3);
+    assert_int_equal(pith__cpu_quota(proc, dir), 3);
     put(dir, "a/b/cpu.max", "50000 100000\n");
-    assert_int_equal(pith_cpu_quota(proc, dir), 1);
+    assert_int_equal(pith__cpu_quota(proc, dir), 1);
     put(dir, "proc", "12:cpu,cpuacct:/x\n3:memory:/a\n0::/\n");
-    assert_int_equal(pith_cpu_quota(proc, dir), 0);
+    assert_int_equal(pith__cpu_quota(proc, dir), 0);
     put(dir, "cpu/cpu.cfs_quota_us", "-1\n");
     put(dir, "cpu/cpu.cfs_period_us", "100000\n");
     put(dir, "cpu/x/cpu.cfs_quota_us", "400001\n");
     put(dir, "cpu/x/cpu.cfs_period_us", "100000\n");
-    assert_int_equal(pith_cpu_quota(proc, dir), 5);
+    assert_int_equal(pith__cpu_quota(proc, dir), 5);
     put(dir, "cpu.max", "200000 100000\n");
-    assert_int_equal(pith_cpu_quota(proc, dir), 2);
+    assert_int_equal(pith__cpu_quota(proc, dir), 2);
     put(dir, "proc", "nonsense\n::\n0:\n");
-    assert_int_equal(pith_cpu_quota(proc, dir), 0);
+    assert_int_equal(pith__cpu_quota(proc, dir), 0);
     snprintf(command, sizeof command, "rm -r %s", dir);
     assert_int_equal(system(command), 0);
 }
@@ -426,32 +426,32 @@ static void quotas(void **state) {
 static void dtypes(void **state) {
     (void)state;
     size_t bytes;
-    assert_int_equal(pith_dtype_bits(PITH_I4), 4);
-    assert_int_equal(pith_dtype_bits(0), 0);
-    assert_int_equal(pith_dtype_bits(-1), 0);
-    assert_int_equal(pith_dtype_bits(1000), 0);
-    assert_string_equal(pith_dtype_name(PITH_I64), "int64");
-    assert_string_equal(pith_dtype_name(99), "unknown");
-    assert_true(pith_dtype_is_float(PITH_BF16) && !pith_dtype_is_float(PITH_I8) && pith_dtype_is_int(PITH_U2) &&
-                !pith_dtype_is_int(PITH_BOOL));
-    assert_true(pith_dtype_bytes(PITH_U4, 3, &bytes) && bytes == 2);
-    assert_true(pith_dtype_bytes(PITH_I2, 5, &bytes) && bytes == 2);
-    assert_true(pith_dtype_bytes(PITH_F4E2M1, INT64_MAX, &bytes) && bytes == (size_t)1 << 62);
-    assert_true(pith_dtype_bytes(PITH_STRING, 3, &bytes) && bytes == 3 * sizeof(pith_str));
-    assert_false(pith_dtype_bytes(PITH_F64, INT64_MAX / 2, &bytes));
-    assert_false(pith_dtype_bytes(PITH_F32, -1, &bytes));
-    assert_false(pith_dtype_bytes(PITH_UNDEFINED, 1, &bytes));
+    assert_int_equal(pith__dtype_bits(PITH_I4), 4);
+    assert_int_equal(pith__dtype_bits(0), 0);
+    assert_int_equal(pith__dtype_bits(-1), 0);
+    assert_int_equal(pith__dtype_bits(1000), 0);
+    assert_string_equal(pith__dtype_name(PITH_I64), "int64");
+    assert_string_equal(pith__dtype_name(99), "unknown");
+    assert_true(pith__dtype_is_float(PITH_BF16) && !pith__dtype_is_float(PITH_I8) && pith__dtype_is_int(PITH_U2) &&
+                !pith__dtype_is_int(PITH_BOOL));
+    assert_true(pith__dtype_bytes(PITH_U4, 3, &bytes) && bytes == 2);
+    assert_true(pith__dtype_bytes(PITH_I2, 5, &bytes) && bytes == 2);
+    assert_true(pith__dtype_bytes(PITH_F4E2M1, INT64_MAX, &bytes) && bytes == (size_t)1 << 62);
+    assert_true(pith__dtype_bytes(PITH_STRING, 3, &bytes) && bytes == 3 * sizeof(pith_str));
+    assert_false(pith__dtype_bytes(PITH_F64, INT64_MAX / 2, &bytes));
+    assert_false(pith__dtype_bytes(PITH_F32, -1, &bytes));
+    assert_false(pith__dtype_bytes(PITH_UNDEFINED, 1, &bytes));
     const int64_t dims[] = { 2, -1, 384 }, large[] = { INT64_MAX, 2, 0 }, none[] = { 0, 1 << 30, 4 };
     char text[32];
-    assert_string_equal(pith_dims_text(dims, 3, text, sizeof text), "[2, ?, 384]");
-    assert_string_equal(pith_dims_text(dims, 0, text, sizeof text), "[]");
-    assert_string_equal(pith_dims_text(dims, 3, text, 9), "[2, ?…");
-    assert_int_equal(pith_dims_count(dims, 3), -1);
-    assert_int_equal(pith_dims_count(dims, 1), 2);
-    assert_int_equal(pith_dims_count(dims, 0), 1);
-    assert_int_equal(pith_dims_count(large, 2), -1);
-    assert_int_equal(pith_dims_count(large, 3), -1); /* some stride would not fit */
-    assert_int_equal(pith_dims_count(none, 3), 0);
+    assert_string_equal(pith__dims_text(dims, 3, text, sizeof text), "[2, ?, 384]");
+    assert_string_equal(pith__dims_text(dims, 0, text, sizeof text), "[]");
+    assert_string_equal(pith__dims_text(dims, 3, text, 9), "[2, ?…");
+    assert_int_equal(pith__dims_count(dims, 3), -1);
+    assert_int_equal(pith__dims_count(dims, 1), 2);
+    assert_int_equal(pith__dims_count(dims, 0), 1);
+    assert_int_equal(pith__dims_count(large, 2), -1);
+    assert_int_equal(pith__dims_count(large, 3), -1); /* some stride would not fit */
+    assert_int_equal(pith__dims_count(none, 3), 0);
 }
 
 /* Two sockets of two cores with two threads each, numbered as Linux does: first threads, then their siblings. */
@@ -473,26 +473,26 @@ static void test_topology(void **state) {
         assert_int_equal(system(path), 0);
     }
     const unsigned char all[9] = { 1, 1, 1, 1, 1, 1, 1, 1, 1 }, halves[9] = { 0, 0, 1, 1, 1, 1 };
-    assert_int_equal(pith_topology_cores(root, all, 8), 4);
-    assert_int_equal(pith_topology_cores(root, all, 9), 5); /* nothing is known of the last */
-    assert_int_equal(pith_topology_cores(root, halves, 8), 4);
-    assert_int_equal(pith_topology_cores(root, all, 5), 4);
+    assert_int_equal(pith__topology_cores(root, all, 8), 4);
+    assert_int_equal(pith__topology_cores(root, all, 9), 5); /* nothing is known of the last */
+    assert_int_equal(pith__topology_cores(root, halves, 8), 4);
+    assert_int_equal(pith__topology_cores(root, all, 5), 4);
     snprintf(path, sizeof path, "echo 0-3 > %s/sys/devices/system/cpu/cpu2/topology/thread_siblings_list", root);
     assert_int_equal(system(path), 0);
-    assert_int_equal(pith_topology_cores(root, all, 3), 2);
-    pith_topology_name(name, sizeof name, root);
+    assert_int_equal(pith__topology_cores(root, all, 3), 2);
+    pith__topology_name(name, sizeof name, root);
     assert_string_equal(name, "A CPU @ 2 GHz");
-    pith_topology_name(name, 6, root);
+    pith__topology_name(name, 6, root);
     assert_string_equal(name, "A CPU");
     snprintf(path, sizeof path, "rm -r %s", root);
     assert_int_equal(system(path), 0);
-    pith_topology_name(name, sizeof name, root);
+    pith__topology_name(name, sizeof name, root);
     assert_string_equal(name, "");
 }
 
 int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "--cpu") == 0) {
-        printf("%d %d\n", (int)pith_cpu_get()->isa, pith_cpu_get()->threads);
+        printf("%d %d\n", (int)pith__cpu_get()->isa, pith__cpu_get()->threads);
         return 0;
     }
     const struct CMUnitTest tests[] = {

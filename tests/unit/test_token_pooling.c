@@ -60,19 +60,19 @@ static void ties(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const tied_case *c = &cases[i];
-        const pith_hf_token_pool pool = { .factor = c->factor, .protects = c->protects };
+        const pith__hf_token_pool pool = { .factor = c->factor, .protects = c->protects };
         float rows[ROWS_MAX * WIDTH] = { 0 };
         int32_t ids[ROWS_MAX];
         size_t count = (size_t)c->n;
-        pith_arena scratch;
-        pith_arena_init(&scratch, &pith_allocator_default);
+        pith__arena scratch;
+        pith__arena_init(&scratch, &pith__allocator_default);
         for (int r = 0; r < c->n; r++) {
             ids[r] = r;
             rows[r * WIDTH + (c->axes[r] < 0 ? -c->axes[r] : c->axes[r]) - 1] = c->axes[r] < 0 ? -1 : 1;
         }
-        assert_int_equal(pith_token_pool(rows, ids, &count, WIDTH, &pool, &scratch, NULL), PITH_OK);
+        assert_int_equal(pith__token_pool(rows, ids, &count, WIDTH, &pool, &scratch, NULL), PITH_OK);
         check_rows(c, rows, ids, count);
-        pith_arena_free(&scratch);
+        pith__arena_free(&scratch);
     }
 }
 
@@ -80,19 +80,19 @@ static void refused(void **state) {
     (void)state;
     static float rows[PITH_TOKEN_POOL_MAX + 2];
     static int32_t ids[PITH_TOKEN_POOL_MAX + 2];
-    const pith_hf_token_pool pool = { .factor = 2, .protects = 1 };
+    const pith__hf_token_pool pool = { .factor = 2, .protects = 1 };
     size_t count = PITH_TOKEN_POOL_MAX + 2;
     pith_error err = PITH_ERROR_INIT;
-    pith_arena scratch;
-    pith_arena_init(&scratch, &pith_allocator_default);
-    assert_int_equal(pith_token_pool(rows, ids, &count, 1, &pool, &scratch, &err), PITH_ERR_UNSUPPORTED);
+    pith__arena scratch;
+    pith__arena_init(&scratch, &pith__allocator_default);
+    assert_int_equal(pith__token_pool(rows, ids, &count, 1, &pool, &scratch, &err), PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "max_length"));
     rows[2] = NAN;
     count = 4;
     err = (pith_error)PITH_ERROR_INIT;
-    assert_int_equal(pith_token_pool(rows, ids, &count, 1, &pool, &scratch, &err), PITH_ERR_RUN);
+    assert_int_equal(pith__token_pool(rows, ids, &count, 1, &pool, &scratch, &err), PITH_ERR_RUN);
     assert_non_null(strstr(err.message, "no number"));
-    pith_arena_free(&scratch);
+    pith__arena_free(&scratch);
 }
 
 /* Nothing to pool: no vectors, fewer than are protected, a factor of 1. */
@@ -100,15 +100,15 @@ static void nothing(void **state) {
     (void)state;
     float rows[3] = { 1, 1, 1 };
     int32_t ids[3] = { 5, 6, 7 };
-    pith_arena scratch;
-    pith_arena_init(&scratch, &pith_allocator_default);
+    pith__arena scratch;
+    pith__arena_init(&scratch, &pith__allocator_default);
     for (int i = 0; i < 3; i++) {
-        const pith_hf_token_pool pool = { .factor = i == 2 ? 1 : 2, .protects = i == 2 ? 0 : 4 };
+        const pith__hf_token_pool pool = { .factor = i == 2 ? 1 : 2, .protects = i == 2 ? 0 : 4 };
         size_t count = i ? 3 : 0;
-        assert_int_equal(pith_token_pool(rows, ids, &count, 1, &pool, &scratch, NULL), PITH_OK);
+        assert_int_equal(pith__token_pool(rows, ids, &count, 1, &pool, &scratch, NULL), PITH_OK);
         assert_int_equal(count, i ? 3 : 0);
     }
-    pith_arena_free(&scratch);
+    pith__arena_free(&scratch);
 }
 
 int main(void) {

@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "base/formats/json.h"
 #include "base/memory/account.h"
 #include "base/os/file.h"
-#include "base/formats/json.h"
 #include "base/str.h"
 #include "text/tokenizer.h"
 
 typedef struct fixture {
-    pith_arena arena;
+    pith__arena arena;
     pith_tokenizer *tokenizer;
     pith_tokens tokens;
 } fixture;
@@ -22,8 +22,8 @@ typedef struct fixture {
 static int open_minilm(void **state) {
     fixture *f = calloc(1, sizeof *f);
     pith_error err = PITH_ERROR_INIT;
-    pith_arena_init(&f->arena, &pith_allocator_default);
-    if (pith_tokenizer_load(&f->tokenizer, PITH_TEST_DATA "/minilm", NULL, &f->arena, &err)) {
+    pith__arena_init(&f->arena, &pith__allocator_default);
+    if (pith__tokenizer_load(&f->tokenizer, PITH_TEST_DATA "/minilm", NULL, &f->arena, &err)) {
         print_error("%s\n", err.message);
         return -1;
     }
@@ -35,21 +35,21 @@ static int open_minilm(void **state) {
 static int close_minilm(void **state) {
     fixture *f = *state;
     pith_tokens_free(&f->tokens);
-    pith_tokenizer_unload(f->tokenizer);
-    pith_arena_free(&f->arena);
+    pith__tokenizer_unload(f->tokenizer);
+    pith__arena_free(&f->arena);
     free(f);
     return 0;
 }
 
-static void check_ids(fixture *f, pith_json *j, pith_str text) {
+static void check_ids(fixture *f, pith__json *j, pith_str text) {
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     pith_error err = PITH_ERROR_INIT;
     options.max_length = 256;
     assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, text, NULL, &options, &err), PITH_OK);
     size_t n = 0;
-    pith_json_array(j);
-    while (pith_json_next_item(j)) {
-        int64_t id = pith_json_int(j);
+    pith__json_array(j);
+    while (pith__json_next_item(j)) {
+        int64_t id = pith__json_int(j);
         if (n >= f->tokens.count || f->tokens.ids[n] != id)
             fail_msg("token %zu of \"" PITH_STR_FMT "\" is not %lld", n, PITH_STR_ARG(text), (long long)id);
         n++;
@@ -59,35 +59,35 @@ static void check_ids(fixture *f, pith_json *j, pith_str text) {
 
 static void test_golden(void **state) {
     fixture *f = *state;
-    pith_file file;
+    pith__file file;
     pith_error err = PITH_ERROR_INIT;
     size_t lines = 0;
-    pith_arena scratch;
-    pith_arena_init(&scratch, &pith_allocator_default);
-    assert_int_equal(pith_file_open(&file, PITH_TEST_DATA "/minilm/golden.jsonl", false, &pith_allocator_default, &err),
-                     0);
+    pith__arena scratch;
+    pith__arena_init(&scratch, &pith__allocator_default);
+    assert_int_equal(
+        pith__file_open(&file, PITH_TEST_DATA "/minilm/golden.jsonl", false, &pith__allocator_default, &err), 0);
     const char *p = (const char *)file.data, *end = p + file.size;
     while (p < end) {
         const char *stop = memchr(p, '\n', (size_t)(end - p));
-        pith_json *j = pith_arena_alloc(&scratch, sizeof *j);
-        pith_json_init(j, (pith_str){ p, (size_t)(stop - p) }, "golden.jsonl", &scratch, &err);
+        pith__json *j = pith__arena_alloc(&scratch, sizeof *j);
+        pith__json_init(j, (pith_str){ p, (size_t)(stop - p) }, "golden.jsonl", &scratch, &err);
         pith_str key, text = { NULL, 0 };
-        pith_json_object(j);
-        while (pith_json_next_key(j, &key)) {
-            if (pith_str_is(key, "text"))
-                text = pith_json_string(j);
-            else if (pith_str_is(key, "ids"))
+        pith__json_object(j);
+        while (pith__json_next_key(j, &key)) {
+            if (pith__str_is(key, "text"))
+                text = pith__json_string(j);
+            else if (pith__str_is(key, "ids"))
                 check_ids(f, j, text);
             else
-                pith_json_skip(j);
+                pith__json_skip(j);
         }
         assert_false(j->failed);
         lines++;
         p = stop + 1;
     }
     assert_int_equal(lines, 300);
-    pith_file_close(&file);
-    pith_arena_free(&scratch);
+    pith__file_close(&file);
+    pith__arena_free(&scratch);
 }
 
 static void test_offsets_and_words(void **state) {
@@ -239,23 +239,23 @@ static void test_padding_beyond_the_limit(void **state) {
     for (int i = 0; i < 2; i++) {
         char json[500];
         size_t end;
-        pith_arena arena;
-        pith_account account;
+        pith__arena arena;
+        pith__account account;
         pith_tokenizer *t;
         pith_error err = PITH_ERROR_INIT;
         snprintf(json, sizeof json,
                  "{\"padding\":%s,\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},\"model\":{\"type\":\"WordLevel\","
                  "\"unk_token\":\"u\",\"vocab\":{\"a\":1,\"b\":2,\"u\":0}}}",
                  paddings[i]);
-        pith_account_init(&account, &pith_allocator_default, 1 << 20, 0);
+        pith__account_init(&account, &pith__allocator_default, 1 << 20, 0);
         opened.allocator = &account.allocator;
-        pith_arena_init(&arena, &account.allocator);
-        assert_int_equal(pith_tokenizer_load_bytes(&t, pith_str_of(json), &opened, &arena, &err), PITH_OK);
+        pith__arena_init(&arena, &account.allocator);
+        assert_int_equal(pith__tokenizer_load_bytes(&t, pith__str_of(json), &opened, &arena, &err), PITH_OK);
         assert_int_equal(pith_tokenize(&tokens, t, text, NULL, &options, &err), PITH_ERR_MEMORY);
         assert_non_null(strstr(err.message, "the memory limit is 1048576 bytes: "));
         assert_int_equal(pith_tokenize_batch(&tokens, &end, t, &text, NULL, 1, &options, &err), PITH_ERR_MEMORY);
-        pith_tokenizer_unload(t);
-        pith_arena_free(&arena);
+        pith__tokenizer_unload(t);
+        pith__arena_free(&arena);
     }
     pith_tokens_free(&tokens);
 }
@@ -269,15 +269,15 @@ static void test_padded_batch(void **state) {
         "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{\"a\":1,\"b\":2,\"u\":0}}}";
     static const int32_t wanted[] = { 9, 9, 9, 9, 1, 1, 2, 1, 2, 1, 9, 9, 9, 1, 2, 9, 9, 9, 9, 9 };
     pith_str texts[] = { PITH_STR("a"), PITH_STR("a b a b a b"), PITH_STR("") };
-    pith_arena arena;
+    pith__arena arena;
     pith_tokenizer *t;
     pith_tokens all = PITH_TOKENS_INIT;
     pith_error err = PITH_ERROR_INIT;
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     size_t ends[3];
     (void)state;
-    pith_arena_init(&arena, &pith_allocator_default);
-    assert_int_equal(pith_tokenizer_load_bytes(&t, PITH_STR(json), NULL, &arena, &err), PITH_OK);
+    pith__arena_init(&arena, &pith__allocator_default);
+    assert_int_equal(pith__tokenizer_load_bytes(&t, PITH_STR(json), NULL, &arena, &err), PITH_OK);
     options.raw = options.overflow = 1;
     for (options.threads = 1; options.threads < 3; options.threads++) {
         assert_int_equal(pith_tokenize_batch(&all, ends, t, texts, NULL, 3, &options, &err), PITH_OK);
@@ -292,14 +292,14 @@ static void test_padded_batch(void **state) {
             assert_int_equal(all.type_ids[i], all.ids[i] == 9 ? 3 : 0);
         }
     }
-    pith_tokenizer_unload(t);
+    pith__tokenizer_unload(t);
     /* No room for tokens: the first window is empty, the second has all. */
     static const char none[] =
         "{\"truncation\":{\"max_length\":0,\"stride\":0,\"strategy\":\"LongestFirst\",\"direction\":\"Right\"},"
         "\"padding\":{\"strategy\":\"BatchLongest\",\"direction\":\"Right\",\"pad_id\":9,\"pad_type_id\":3},"
         "\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},"
         "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{\"a\":1,\"b\":2,\"u\":0}}}";
-    assert_int_equal(pith_tokenizer_load_bytes(&t, PITH_STR(none), NULL, &arena, &err), PITH_OK);
+    assert_int_equal(pith__tokenizer_load_bytes(&t, PITH_STR(none), NULL, &arena, &err), PITH_OK);
     for (options.threads = 1; options.threads < 3; options.threads++) {
         assert_int_equal(pith_tokenize_batch(&all, ends, t, texts, NULL, 3, &options, &err), PITH_OK);
         assert_int_equal(all.count, 7);
@@ -307,8 +307,8 @@ static void test_padded_batch(void **state) {
         assert_int_equal(all.windows[1], 1);
     }
     pith_tokens_free(&all);
-    pith_tokenizer_unload(t);
-    pith_arena_free(&arena);
+    pith__tokenizer_unload(t);
+    pith__arena_free(&arena);
 }
 
 static void test_refused_options(void **state) {
@@ -340,14 +340,14 @@ static void test_vocab_txt(void **state) {
     FILE *out = fopen(path, "w");
     assert_non_null(out);
     for (int32_t i = 0; i < 30522; i++) {
-        pith_str token = pith_tokenizer_token(f->tokenizer, i);
+        pith_str token = pith__tokenizer_token(f->tokenizer, i);
         fprintf(out, "%.*s\n", (int)token.size, token.data);
     }
     fclose(out);
-    pith_arena arena;
-    pith_arena_init(&arena, &pith_allocator_default);
+    pith__arena arena;
+    pith__arena_init(&arena, &pith__allocator_default);
     fixture plain = { .tokenizer = NULL, .tokens = PITH_TOKENS_INIT };
-    if (pith_tokenizer_load(&plain.tokenizer, dir, NULL, &arena, &err)) fail_msg("%s", err.message);
+    if (pith__tokenizer_load(&plain.tokenizer, dir, NULL, &arena, &err)) fail_msg("%s", err.message);
     pith_str texts[] = { PITH_STR("Na\xC3\xAFve [MASK] tokenizing, \xE6\xBC\xA2\xE5\xAD\x97!"), PITH_STR("") };
     for (int i = 0; i < 2; i++) {
         assert_int_equal(pith_tokenize(&f->tokens, f->tokenizer, texts[i], &texts[0], NULL, &err), PITH_OK);
@@ -357,28 +357,28 @@ static void test_vocab_txt(void **state) {
         assert_memory_equal(plain.tokens.type_ids, f->tokens.type_ids, f->tokens.count * sizeof(int32_t));
     }
     pith_tokens_free(&plain.tokens);
-    pith_tokenizer_unload(plain.tokenizer);
-    pith_arena_free(&arena);
+    pith__tokenizer_unload(plain.tokenizer);
+    pith__arena_free(&arena);
     remove(path);
     remove(dir);
 }
 
 static void test_names(void **state) {
     fixture *f = *state;
-    assert_int_equal(pith_tokenizer_id(f->tokenizer, PITH_STR("[SEP]")), 102);
-    assert_int_equal(pith_tokenizer_id(f->tokenizer, PITH_STR("no such token")), -1);
-    pith_str token = pith_tokenizer_token(f->tokenizer, 2003);
-    assert_true(pith_str_is(token, "is"));
-    assert_null(pith_tokenizer_token(f->tokenizer, 30522).data);
-    assert_int_equal(pith_tokenizer_vocab_size(f->tokenizer), 30522);
-    assert_int_equal(pith_tokenizer_max_length(f->tokenizer), 512);
+    assert_int_equal(pith__tokenizer_id(f->tokenizer, PITH_STR("[SEP]")), 102);
+    assert_int_equal(pith__tokenizer_id(f->tokenizer, PITH_STR("no such token")), -1);
+    pith_str token = pith__tokenizer_token(f->tokenizer, 2003);
+    assert_true(pith__str_is(token, "is"));
+    assert_null(pith__tokenizer_token(f->tokenizer, 30522).data);
+    assert_int_equal(pith__tokenizer_vocab_size(f->tokenizer), 30522);
+    assert_int_equal(pith__tokenizer_max_length(f->tokenizer), 512);
 }
 
 static void test_missing_files(void **state) {
     fixture *f = *state;
     pith_tokenizer *t = NULL;
     pith_error err = PITH_ERROR_INIT;
-    assert_int_equal(pith_tokenizer_load(&t, PITH_TEST_DATA, NULL, &f->arena, &err), PITH_ERR_NOT_FOUND);
+    assert_int_equal(pith__tokenizer_load(&t, PITH_TEST_DATA, NULL, &f->arena, &err), PITH_ERR_NOT_FOUND);
     assert_non_null(strstr(err.message, "tokenizer.json"));
     assert_null(t);
 }

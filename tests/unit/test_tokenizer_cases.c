@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "base/os/file.h"
 #include "base/formats/json.h"
+#include "base/os/file.h"
 #include "base/str.h"
 #include "text/tokenizer.h"
 
@@ -19,7 +19,7 @@ typedef struct one_case {
 } one_case;
 
 /* The rows of all windows against what we give. */
-static void check_windows(pith_json *j, const char *name, const pith_tokenizer *t, const one_case *c) {
+static void check_windows(pith__json *j, const char *name, const pith_tokenizer *t, const one_case *c) {
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     pith_tokens k = PITH_TOKENS_INIT;
     pith_error err = PITH_ERROR_INIT;
@@ -28,13 +28,13 @@ static void check_windows(pith_json *j, const char *name, const pith_tokenizer *
     options.overflow = 1;
     if (pith_tokenize(&k, t, c->text, c->has_pair ? &c->pair : NULL, &options, &err))
         fail_msg("%s: \"" PITH_STR_FMT "\": %s", name, PITH_STR_ARG(c->text), err.message);
-    pith_json_array(j);
-    for (size_t window = 0; pith_json_next_item(j); window++) {
-        pith_json_array(j);
-        for (; pith_json_next_item(j); i++) {
+    pith__json_array(j);
+    for (size_t window = 0; pith__json_next_item(j); window++) {
+        pith__json_array(j);
+        for (; pith__json_next_item(j); i++) {
             int64_t want[6] = { 0 };
-            pith_json_array(j);
-            for (int x = 0; pith_json_next_item(j); x++) want[x % 6] = pith_json_int(j);
+            pith__json_array(j);
+            for (int x = 0; pith__json_next_item(j); x++) want[x % 6] = pith__json_int(j);
             if (i < k.count && k.ids[i] == want[0] && k.type_ids[i] == want[1] && k.begin[i] == want[2] &&
                 k.end[i] == want[3] && k.word_ids[i] == want[4] && k.special[i] == want[5] && k.windows[i] == window)
                 continue;
@@ -47,21 +47,21 @@ static void check_windows(pith_json *j, const char *name, const pith_tokenizer *
     pith_tokens_free(&k);
 }
 
-static void check_case(pith_str line, const char *name, const pith_tokenizer *t, pith_arena *scratch) {
+static void check_case(pith_str line, const char *name, const pith_tokenizer *t, pith__arena *scratch) {
     pith_error err = PITH_ERROR_INIT;
-    pith_json *j = pith_arena_alloc(scratch, sizeof *j);
+    pith__json *j = pith__arena_alloc(scratch, sizeof *j);
     one_case c = { { NULL, 0 }, { NULL, 0 }, false, false };
     pith_str key;
-    pith_json_init(j, line, name, scratch, &err);
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "text"))
-            c.text = pith_json_string(j);
-        else if (pith_str_is(key, "raw"))
-            c.raw = pith_json_bool(j);
-        else if (pith_str_is(key, "pair")) {
-            c.has_pair = !pith_json_null(j);
-            if (c.has_pair) c.pair = pith_json_string(j);
+    pith__json_init(j, line, name, scratch, &err);
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
+        if (pith__str_is(key, "text"))
+            c.text = pith__json_string(j);
+        else if (pith__str_is(key, "raw"))
+            c.raw = pith__json_bool(j);
+        else if (pith__str_is(key, "pair")) {
+            c.has_pair = !pith__json_null(j);
+            if (c.has_pair) c.pair = pith__json_string(j);
         } else /* windows stand last */
             check_windows(j, name, t, &c);
     }
@@ -69,29 +69,29 @@ static void check_case(pith_str line, const char *name, const pith_tokenizer *t,
 }
 
 static size_t check_file(const char *name) {
-    pith_file file;
-    pith_arena arena, scratch;
+    pith__file file;
+    pith__arena arena, scratch;
     pith_tokenizer *t = NULL;
     pith_error err = PITH_ERROR_INIT;
     char path[1024];
     size_t cases = 0;
     snprintf(path, sizeof path, "%s/tokenizers/%s", PITH_TEST_DATA, name);
-    pith_arena_init(&arena, &pith_allocator_default);
-    pith_arena_init(&scratch, &pith_allocator_default);
-    if (pith_file_open(&file, path, false, &pith_allocator_default, &err)) fail_msg("%s", err.message);
+    pith__arena_init(&arena, &pith__allocator_default);
+    pith__arena_init(&scratch, &pith__allocator_default);
+    if (pith__file_open(&file, path, false, &pith__allocator_default, &err)) fail_msg("%s", err.message);
     for (const char *p = (const char *)file.data, *end = p + file.size; p < end; cases++) {
         const char *stop = memchr(p, '\n', (size_t)(end - p));
         pith_str line = { p, (size_t)(stop - p) };
         if (t)
             check_case(line, name, t, &scratch);
-        else if (pith_tokenizer_load_bytes(&t, line, NULL, &arena, &err))
+        else if (pith__tokenizer_load_bytes(&t, line, NULL, &arena, &err))
             fail_msg("%s: %s", name, err.message);
         p = stop + 1;
     }
-    pith_file_close(&file);
-    pith_tokenizer_unload(t);
-    pith_arena_free(&arena);
-    pith_arena_free(&scratch);
+    pith__file_close(&file);
+    pith__tokenizer_unload(t);
+    pith__arena_free(&arena);
+    pith__arena_free(&scratch);
     return cases - 1;
 }
 

@@ -26,7 +26,7 @@ static void compare_tokens(const char *name, const pith_tokenizer *a, const pith
     pith_error err = PITH_ERROR_INIT;
     for (size_t i = 0; i < TEXTS; i++) {
         pith_tokens x = PITH_TOKENS_INIT, y = PITH_TOKENS_INIT;
-        pith_str text = pith_str_of(texts[i]), pair = pith_str_of(texts[(i + 1) % TEXTS]);
+        pith_str text = pith__str_of(texts[i]), pair = pith__str_of(texts[(i + 1) % TEXTS]);
         pith_status status = pith_tokenize(&x, a, text, i % 2 ? &pair : NULL, NULL, &err);
         assert_int_equal(pith_tokenize(&y, b, text, i % 2 ? &pair : NULL, NULL, &err), status);
         if (x.count != y.count)
@@ -45,36 +45,36 @@ static void compare_tokens(const char *name, const pith_tokenizer *a, const pith
         pith_tokens_free(&x);
         pith_tokens_free(&y);
     }
-    assert_int_equal(pith_tokenizer_vocab_size(a), pith_tokenizer_vocab_size(b));
-    assert_int_equal(pith_tokenizer_max_length(a), pith_tokenizer_max_length(b));
+    assert_int_equal(pith__tokenizer_vocab_size(a), pith__tokenizer_vocab_size(b));
+    assert_int_equal(pith__tokenizer_max_length(a), pith__tokenizer_max_length(b));
 }
 
 /* From a path, or from the first line of a file of cases. */
 static void round_trip(const char *path, bool cases) {
-    pith_arena arena;
-    pith_file file;
+    pith__arena arena;
+    pith__file file;
     pith_tokenizer *t = NULL, *opened = NULL;
     pith_error err = PITH_ERROR_INIT;
     pith_str frozen, again;
-    pith_arena_init(&arena, &pith_allocator_default);
+    pith__arena_init(&arena, &pith__allocator_default);
     if (cases) {
-        assert_int_equal(pith_file_open(&file, path, false, &pith_allocator_default, &err), PITH_OK);
+        assert_int_equal(pith__file_open(&file, path, false, &pith__allocator_default, &err), PITH_OK);
         pith_str json = { (const char *)file.data,
                           (size_t)((char *)memchr(file.data, '\n', file.size) - (char *)file.data) };
-        pith_tokenizer_load_bytes(&t, json, NULL, &arena, &err);
-        pith_file_close(&file);
+        pith__tokenizer_load_bytes(&t, json, NULL, &arena, &err);
+        pith__file_close(&file);
     } else
-        pith_tokenizer_load(&t, path, NULL, &arena, &err);
+        pith__tokenizer_load(&t, path, NULL, &arena, &err);
     if (!t) fail_msg("%s: %s", path, err.message);
-    assert_int_equal(pith_tokenizer_freeze(&frozen, t, &arena, &err), PITH_OK);
-    if (pith_tokenizer_open_frozen(&opened, frozen.data, frozen.size, NULL, &arena, &err))
+    assert_int_equal(pith__tokenizer_freeze(&frozen, t, &arena, &err), PITH_OK);
+    if (pith__tokenizer_open_frozen(&opened, frozen.data, frozen.size, NULL, &arena, &err))
         fail_msg("%s: %s", path, err.message);
     compare_tokens(path, t, opened);
-    assert_int_equal(pith_tokenizer_freeze(&again, opened, &arena, &err), PITH_OK);
-    assert_true(pith_str_eq(frozen, again));
-    pith_tokenizer_unload(t);
-    pith_tokenizer_unload(opened);
-    pith_arena_free(&arena);
+    assert_int_equal(pith__tokenizer_freeze(&again, opened, &arena, &err), PITH_OK);
+    assert_true(pith__str_eq(frozen, again));
+    pith__tokenizer_unload(t);
+    pith__tokenizer_unload(opened);
+    pith__arena_free(&arena);
 }
 
 static size_t each_file(const char *folder, const char *suffix, bool cases) {
@@ -107,37 +107,37 @@ static void test_round_trips(void **state) {
 
 /* Opens a copy of exactly the given bytes and uses what opened. */
 static pith_status use(const char *bytes, size_t size, pith_error *err) {
-    pith_arena arena;
+    pith__arena arena;
     pith_tokenizer *t = NULL;
     pith_tokens tokens = PITH_TOKENS_INIT;
     char *text = NULL, *copy = aligned_alloc(64, (size + 127) / 64 * 64);
     size_t text_size;
     assert_non_null(copy);
     memcpy(copy, bytes, size);
-    pith_arena_init(&arena, &pith_allocator_default);
-    pith_status status = pith_tokenizer_open_frozen(&t, copy, size, NULL, &arena, err);
+    pith__arena_init(&arena, &pith__allocator_default);
+    pith_status status = pith__tokenizer_open_frozen(&t, copy, size, NULL, &arena, err);
     for (size_t i = 0; !status && i < TEXTS; i++) {
-        if (pith_tokenize(&tokens, t, pith_str_of(texts[i]), NULL, NULL, err)) continue;
+        if (pith_tokenize(&tokens, t, pith__str_of(texts[i]), NULL, NULL, err)) continue;
         if (!pith_detokenize(&text, &text_size, t, tokens.ids, tokens.count, 0, err)) pith_text_free(t, text);
     }
     pith_tokens_free(&tokens);
-    pith_tokenizer_unload(t);
-    pith_arena_free(&arena);
+    pith__tokenizer_unload(t);
+    pith__arena_free(&arena);
     free(copy);
     return status;
 }
 
 static void damage(const char *path) {
-    pith_arena arena;
+    pith__arena arena;
     pith_tokenizer *t = NULL;
     pith_error err = PITH_ERROR_INIT;
     pith_str frozen;
     uint64_t random = 88172645463325252u;
     size_t refused = 0;
-    pith_arena_init(&arena, &pith_allocator_default);
-    if (pith_tokenizer_load(&t, path, NULL, &arena, &err)) fail_msg("%s", err.message);
-    assert_int_equal(pith_tokenizer_freeze(&frozen, t, &arena, &err), PITH_OK);
-    char *bytes = pith_arena_alloc64(&arena, frozen.size);
+    pith__arena_init(&arena, &pith__allocator_default);
+    if (pith__tokenizer_load(&t, path, NULL, &arena, &err)) fail_msg("%s", err.message);
+    assert_int_equal(pith__tokenizer_freeze(&frozen, t, &arena, &err), PITH_OK);
+    char *bytes = pith__arena_alloc64(&arena, frozen.size);
     for (int i = 0; i < 60; i++) {
         size_t size = frozen.size * (size_t)i / 60;
         assert_int_equal(use(frozen.data, size, &err), PITH_ERR_FORMAT);
@@ -153,8 +153,8 @@ static void damage(const char *path) {
     }
     assert_true(refused > 100);
     assert_int_equal(use(frozen.data, frozen.size, &err), PITH_OK);
-    pith_tokenizer_unload(t);
-    pith_arena_free(&arena);
+    pith__tokenizer_unload(t);
+    pith__arena_free(&arena);
 }
 
 static void test_damage(void **state) {
@@ -168,16 +168,16 @@ static void test_refused(void **state) {
     static _Alignas(64) char bytes[2048] = "PithTok";
     pith_error err = PITH_ERROR_INIT;
     pith_tokenizer *t = NULL;
-    pith_arena arena;
+    pith__arena arena;
     (void)state;
-    pith_arena_init(&arena, &pith_allocator_default);
-    assert_int_equal(pith_tokenizer_open_frozen(&t, bytes, sizeof bytes, NULL, &arena, &err), PITH_ERR_UNSUPPORTED);
+    pith__arena_init(&arena, &pith__allocator_default);
+    assert_int_equal(pith__tokenizer_open_frozen(&t, bytes, sizeof bytes, NULL, &arena, &err), PITH_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "version 0"));
-    assert_int_equal(pith_tokenizer_open_frozen(&t, bytes + 1, 64, NULL, &arena, &err), PITH_ERR_ARGUMENT);
-    assert_int_equal(pith_tokenizer_open_frozen(&t, NULL, 0, NULL, &arena, &err), PITH_ERR_FORMAT);
-    assert_int_equal(pith_tokenizer_open_frozen(&t, "{}", 2, NULL, &arena, &err), PITH_ERR_FORMAT);
+    assert_int_equal(pith__tokenizer_open_frozen(&t, bytes + 1, 64, NULL, &arena, &err), PITH_ERR_ARGUMENT);
+    assert_int_equal(pith__tokenizer_open_frozen(&t, NULL, 0, NULL, &arena, &err), PITH_ERR_FORMAT);
+    assert_int_equal(pith__tokenizer_open_frozen(&t, "{}", 2, NULL, &arena, &err), PITH_ERR_FORMAT);
     assert_null(t);
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
 }
 
 int main(void) {

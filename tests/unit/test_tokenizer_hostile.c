@@ -73,11 +73,11 @@ static pith_status try_tokenizer(const pith_tokenizer *t, uint64_t *sum, pith_er
     pith_status status = PITH_OK;
     for (size_t i = 0; !status && i < sizeof texts / sizeof texts[0]; i++) {
         pith_tokenize_options o = PITH_TOKENIZE_OPTIONS_INIT;
-        pith_str second = pith_str_of(texts[(i + 1) % 4]);
+        pith_str second = pith__str_of(texts[(i + 1) % 4]);
         char *text = NULL;
         size_t size = 0;
         o.raw = i & 1;
-        status = pith_tokenize(&tokens, t, pith_str_of(texts[i]), i & 2 ? &second : NULL, &o, err);
+        status = pith_tokenize(&tokens, t, pith__str_of(texts[i]), i & 2 ? &second : NULL, &o, err);
         if (!sum) continue;
         if (!status) status = pith_detokenize(&text, &size, t, tokens.ids, tokens.count, 0, err);
         for (size_t k = 0; !status && k < tokens.count; k++) *sum = *sum * 31 + (uint32_t)tokens.ids[k];
@@ -90,13 +90,13 @@ static pith_status try_tokenizer(const pith_tokenizer *t, uint64_t *sum, pith_er
 
 /* Opens the file and works with it if it opens. */
 static pith_status try_file(pith_str json, const pith_open_options *options, uint64_t *sum, pith_error *err) {
-    pith_arena arena;
+    pith__arena arena;
     pith_tokenizer *t = NULL;
-    pith_arena_init(&arena, options ? options->allocator : &pith_allocator_default);
-    pith_status status = pith_tokenizer_load_bytes(&t, json, options, &arena, err);
+    pith__arena_init(&arena, options ? options->allocator : &pith__allocator_default);
+    pith_status status = pith__tokenizer_load_bytes(&t, json, options, &arena, err);
     if (!status) status = try_tokenizer(t, sum, err);
-    pith_tokenizer_unload(t);
-    pith_arena_free(&arena);
+    pith__tokenizer_unload(t);
+    pith__arena_free(&arena);
     return status;
 }
 
@@ -104,7 +104,7 @@ static void test_good(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         pith_error err = PITH_ERROR_INIT;
-        if (try_file(pith_str_of(files[i]), NULL, NULL, &err)) fail_msg("file %zu: %s", i, err.message);
+        if (try_file(pith__str_of(files[i]), NULL, NULL, &err)) fail_msg("file %zu: %s", i, err.message);
     }
 }
 
@@ -151,7 +151,7 @@ static void test_allocation_fails(void **state) {
             pith_open_options options = PITH_OPEN_OPTIONS_INIT;
             pith_error err = PITH_ERROR_INIT;
             options.allocator = &allocator;
-            pith_status status = try_file(pith_str_of(files[i]), &options, NULL, &err);
+            pith_status status = try_file(pith__str_of(files[i]), &options, NULL, &err);
             done = f.calls < n;
             if (done)
                 assert_int_equal(status, PITH_OK);
@@ -207,10 +207,10 @@ static void open_refused(const void *path) {
 /* Real kinds, whose files are too large for every byte: cuts, flips and failing allocations at steps through the file.
  */
 static void damage_file(const char *path) {
-    pith_file file;
+    pith__file file;
     pith_error err = PITH_ERROR_INIT;
     uint64_t random = 0x9E3779B97F4A7C15u;
-    assert_int_equal(pith_file_open(&file, path, true, &pith_allocator_default, &err), PITH_OK);
+    assert_int_equal(pith__file_open(&file, path, true, &pith__allocator_default, &err), PITH_OK);
     size_t n = file.size;
     char *copy = malloc(n);
     for (int round = 0; round < 60; round++) {
@@ -241,7 +241,7 @@ static void damage_file(const char *path) {
         assert_int_equal(f.live, 0);
     }
     free(copy);
-    pith_file_close(&file);
+    pith__file_close(&file);
 }
 
 /* Calls what on every stored tokenizer.json. */
@@ -360,7 +360,7 @@ static void test_named(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         pith_error err = PITH_ERROR_INIT;
-        assert_int_not_equal(try_file(pith_str_of(cases[i].json), NULL, NULL, &err), PITH_OK);
+        assert_int_not_equal(try_file(pith__str_of(cases[i].json), NULL, NULL, &err), PITH_OK);
         if (!strstr(err.message, cases[i].named)) fail_msg("case %zu: \"%s\"", i, err.message);
     }
 }
@@ -377,7 +377,7 @@ static void test_limits(void **state) {
                  "{\"added_tokens\":[{\"content\":\"%.*s\"}],\"decoder\":{\"type\":\"Nothing\"},"
                  "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"[U]\"," VOCAB "}}",
                  4096 + more, content);
-        assert_int_equal(try_file(pith_str_of(json), NULL, NULL, &err), more ? PITH_ERR_UNSUPPORTED : PITH_OK);
+        assert_int_equal(try_file(pith__str_of(json), NULL, NULL, &err), more ? PITH_ERR_UNSUPPORTED : PITH_OK);
     }
     assert_non_null(strstr(err.message, "4097"));
     free(json);
@@ -405,13 +405,13 @@ static pith_status try_directory(const char *directory, int flags, size_t *most,
     frugal f = { 0 };
     pith_allocator allocator = { frugal_alloc, frugal_free, &f };
     pith_open_options options = PITH_OPEN_OPTIONS_INIT;
-    pith_arena arena;
+    pith__arena arena;
     pith_tokenizer *t = NULL;
     options.allocator = &allocator;
     options.flags |= flags;
-    pith_arena_init(&arena, &allocator);
-    pith_status status = pith_tokenizer_load(&t, directory, &options, &arena, err);
-    pith_arena_free(&arena);
+    pith__arena_init(&arena, &allocator);
+    pith_status status = pith__tokenizer_load(&t, directory, &options, &arena, err);
+    pith__arena_free(&arena);
     *most = f.most;
     return status;
 }
@@ -514,7 +514,7 @@ static char *colliding_merges(size_t count) {
         used += (size_t)snprintf(vocab + used, room - used, "\"l%d;\":%d,\"r%d;\":%d,", i, i, i, SIDE + i);
     for (int l = 0; l < SIDE && found < count; l++)
         for (int r = 0; r < SIDE && found < count; r++) {
-            if ((pith_merges_hash(l, SIDE + r) >> 32) % BUCKETS) continue;
+            if ((pith__merges_hash(l, SIDE + r) >> 32) % BUCKETS) continue;
             used += (size_t)snprintf(vocab + used, room - used, "\"l%d;r%d;\":%zu,", l, r, 2 * SIDE + found);
             merges_used +=
                 (size_t)snprintf(merges + merges_used, room - merges_used, "%s\"l%d; r%d;\"", found ? "," : "", l, r);
@@ -533,21 +533,21 @@ static void test_colliding_merges(void **state) {
     pith_error err = PITH_ERROR_INIT;
     (void)state;
     char *json = colliding_merges(1100);
-    assert_int_equal(try_file(pith_str_of(json), NULL, NULL, &err), PITH_ERR_FORMAT);
+    assert_int_equal(try_file(pith__str_of(json), NULL, NULL, &err), PITH_ERR_FORMAT);
     assert_non_null(strstr(err.message, "the merges collide (at merges[102"));
     free(json);
 }
 
 /* A tokenizer of the file and the ids of one text. */
 static void check_ids(const char *json, const char *text, const int32_t *wanted, size_t count, const char *error) {
-    pith_arena arena;
+    pith__arena arena;
     pith_tokenizer *t = NULL;
     pith_tokens tokens = PITH_TOKENS_INIT;
     pith_tokenize_options o = PITH_TOKENIZE_OPTIONS_INIT;
     pith_error err = PITH_ERROR_INIT;
-    pith_arena_init(&arena, &pith_allocator_default);
-    if (pith_tokenizer_load_bytes(&t, pith_str_of(json), NULL, &arena, &err)) fail_msg("%s", err.message);
-    pith_status status = pith_tokenize(&tokens, t, pith_str_of(text), NULL, &o, &err);
+    pith__arena_init(&arena, &pith__allocator_default);
+    if (pith__tokenizer_load_bytes(&t, pith__str_of(json), NULL, &arena, &err)) fail_msg("%s", err.message);
+    pith_status status = pith_tokenize(&tokens, t, pith__str_of(text), NULL, &o, &err);
     if (error) {
         assert_int_not_equal(status, PITH_OK);
         if (!strstr(err.message, error)) fail_msg("\"%s\" does not say \"%s\"", err.message, error);
@@ -557,8 +557,8 @@ static void check_ids(const char *json, const char *text, const int32_t *wanted,
         assert_memory_equal(tokens.ids, wanted, count * sizeof *wanted);
     }
     pith_tokens_free(&tokens);
-    pith_tokenizer_unload(t);
-    pith_arena_free(&arena);
+    pith__tokenizer_unload(t);
+    pith__arena_free(&arena);
 }
 
 /* Merges that give one of their own sides. With a prefix "##" and "##a" are "##a" again: that ends, as every merge
@@ -637,7 +637,7 @@ static void test_pieces_across_windows(void **state) {
 
 /* A token through the decoder Replace. */
 static void check_decoded(const char *regex, const char *content, const char *token, const char *wanted) {
-    pith_arena arena;
+    pith__arena arena;
     pith_tokenizer *t = NULL;
     pith_error err = PITH_ERROR_INIT;
     char json[512], *text = NULL;
@@ -646,13 +646,13 @@ static void check_decoded(const char *regex, const char *content, const char *to
              "{\"decoder\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"%s\"},\"content\":\"%s\"},"
              "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"%s\",\"vocab\":{\"%s\":0}}}",
              regex, content, token, token);
-    pith_arena_init(&arena, &pith_allocator_default);
-    if (pith_tokenizer_load_bytes(&t, pith_str_of(json), NULL, &arena, &err)) fail_msg("%s", err.message);
+    pith__arena_init(&arena, &pith__allocator_default);
+    if (pith__tokenizer_load_bytes(&t, pith__str_of(json), NULL, &arena, &err)) fail_msg("%s", err.message);
     if (pith_detokenize(&text, &size, t, (const int32_t[]){ 0 }, 1, 0, &err)) fail_msg("%s", err.message);
     assert_string_equal(text, wanted);
     pith_text_free(t, text);
-    pith_tokenizer_unload(t);
-    pith_arena_free(&arena);
+    pith__tokenizer_unload(t);
+    pith__arena_free(&arena);
 }
 
 /* Matches of nothing are replaced once at each place, never inside a character, and not right behind another match; as

@@ -11,12 +11,12 @@ static pith_error err;
 
 /* ---- files that PyTorch wrote ---- */
 
-static void read_file(pith_weights *w, const char *name, bool torch) {
+static void read_file(pith__weights *w, const char *name, bool torch) {
     char path[300];
     pith_str bytes;
     snprintf(path, sizeof path, PITH_TEST_DATA "/modules/%s", name);
-    if (pith_files_open(&bytes, &files, path, &err)) fail_msg("%s", err.message);
-    if ((torch ? pith_torch_read : pith_safetensors_read)(w, bytes, name, &err)) fail_msg("%s", err.message);
+    if (pith__files_open(&bytes, &files, path, &err)) fail_msg("%s", err.message);
+    if ((torch ? pith__torch_read : pith__safetensors_read)(w, bytes, name, &err)) fail_msg("%s", err.message);
 }
 
 /* A zip archive in two shards with parameters, transposed views and views of one storage; the format of before 1.6. */
@@ -27,14 +27,14 @@ static void equal_to_safetensors(void **state) {
         { "old-layout/0_BERT/pytorch_model.bin", NULL },
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        pith_weights got, want;
-        assert_int_equal(pith_weights_init(&got, &arena, &err), PITH_OK);
-        assert_int_equal(pith_weights_init(&want, &arena, &err), PITH_OK);
+        pith__weights got, want;
+        assert_int_equal(pith__weights_init(&got, &arena, &err), PITH_OK);
+        assert_int_equal(pith__weights_init(&want, &arena, &err), PITH_OK);
         for (int k = 0; k < 2 && names[i][k]; k++) read_file(&got, names[i][k], true);
         read_file(&want, "dense/model.safetensors", false);
         assert_int_equal(got.count, want.count);
         for (size_t t = 0; t < want.count; t++) {
-            const pith_tensor *a = pith_weights_find(&got, want.keys[t]), *b = &want.items[t];
+            const pith_tensor *a = pith__weights_find(&got, want.keys[t]), *b = &want.items[t];
             assert_non_null(a);
             assert_true(a->dtype == b->dtype && a->rank == b->rank && a->bytes == b->bytes);
             assert_memory_equal(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
@@ -106,10 +106,10 @@ static void end_archive(archive *a) {
     a->size += END;
 }
 
-static pith_status read_archive(pith_weights *w, const archive *a) {
+static pith_status read_archive(pith__weights *w, const archive *a) {
     err = (pith_error)PITH_ERROR_INIT;
-    assert_int_equal(pith_weights_init(w, &arena, &err), PITH_OK);
-    return pith_torch_read(w, (pith_str){ (const char *)a->bytes, a->size }, "m.bin", &err);
+    assert_int_equal(pith__weights_init(w, &arena, &err), PITH_OK);
+    return pith__torch_read(w, (pith_str){ (const char *)a->bytes, a->size }, "m.bin", &err);
 }
 
 static const float numbers[6] = { 0, 1, 2, 3, 4, 5 };
@@ -179,10 +179,10 @@ static void good(void **state) {
     for (int wide = 0; wide < 2; wide++)
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             archive a = { .wide = wide };
-            pith_weights w;
+            pith__weights w;
             make(&a, cases[i].c.pickle, cases[i].c.size);
             if (read_archive(&w, &a)) fail_msg("case %zu: %s", i, err.message);
-            const pith_tensor *t = pith_weights_find(&w, PITH_STR("t"));
+            const pith_tensor *t = pith__weights_find(&w, PITH_STR("t"));
             assert_true(t && w.count == 1 && t->dtype == PITH_F32 && t->rank == 2);
             assert_memory_equal(t->dims, cases[i].dims, sizeof cases[i].dims);
             float first, last;
@@ -204,7 +204,7 @@ static void strides(void **state) {
                              sizeof(TENSOR("K\0K\2K\2\x86K\3K\2\x86")) - 1 };
     for (size_t i = 0; i < 2; i++) {
         archive a = { .wide = false };
-        pith_weights w;
+        pith__weights w;
         make(&a, cases[i].tail, sizes[i]);
         assert_int_equal(read_archive(&w, &a), PITH_OK);
         assert_memory_equal(w.items[0].data, cases[i].want, w.items[0].bytes);
@@ -263,7 +263,7 @@ static void refused(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         archive a = { .wide = false };
-        pith_weights w;
+        pith__weights w;
         make(&a, cases[i].pickle, cases[i].size);
         pith_status status = read_archive(&w, &a);
         if (status != cases[i].status || !strstr(err.message, cases[i].says))
@@ -274,7 +274,7 @@ static void refused(void **state) {
 /* ---- broken archives ---- */
 
 static void expect_broken(archive *a, pith_status status, const char *says) {
-    pith_weights w;
+    pith__weights w;
     pith_status got = read_archive(&w, a);
     if (got != status || !strstr(err.message, says)) fail_msg("%d '%s', not '%s'", got, err.message, says);
 }
@@ -358,18 +358,18 @@ static void each_byte(void **state) {
         assert_true(size && size < sizeof copy);
         for (size_t i = 0; i < size; i++) {
             const char old = copy[i];
-            pith_arena own;
-            pith_weights w;
-            pith_arena_init(&own, NULL);
+            pith__arena own;
+            pith__weights w;
+            pith__arena_init(&own, NULL);
             copy[i] = (char)(old ^ (1 << (i % 8)));
             err = (pith_error)PITH_ERROR_INIT;
-            assert_int_equal(pith_weights_init(&w, &own, &err), PITH_OK);
-            if (pith_torch_read(&w, (pith_str){ copy, size }, "m.bin", &err)) assert_true(err.message[0]);
+            assert_int_equal(pith__weights_init(&w, &own, &err), PITH_OK);
+            if (pith__torch_read(&w, (pith_str){ copy, size }, "m.bin", &err)) assert_true(err.message[0]);
             volatile char seen = 0;
             for (size_t t = 0; !err.code && t < w.count; t++)
                 for (size_t k = 0; k < w.items[t].bytes; k++) seen ^= ((const char *)w.items[t].data)[k];
             copy[i] = old;
-            pith_arena_free(&own);
+            pith__arena_free(&own);
         }
     }
 }

@@ -14,7 +14,7 @@ enum csv_after { CSV_CELL, CSV_ROW_END, CSV_FAULT, CSV_MEMORY };
 typedef struct csv_scan {
     const char *p, *end;
     char delimiter;
-    pith_arena *arena; /* NULL: cells with doubled quotes are not decoded */
+    pith__arena *arena; /* NULL: cells with doubled quotes are not decoded */
     const char *fault;
 } csv_scan;
 
@@ -28,7 +28,7 @@ static enum csv_after csv_after_cell(csv_scan *s) {
 
 static bool csv_decode(csv_scan *s, pith_str *cell, size_t doubled) {
     if (!s->arena || !doubled) return true;
-    char *text = pith_arena_alloc(s->arena, cell->size - doubled + 1);
+    char *text = pith__arena_alloc(s->arena, cell->size - doubled + 1);
     if (!text) return false;
     size_t n = 0;
     for (size_t i = 0; i < cell->size; i++) {
@@ -77,40 +77,40 @@ static bool csv_blank(csv_scan *s) {
     return true;
 }
 
-static pith_status csv_header(pith_text_table *t, csv_scan *s, pith_error *err) {
-    pith_map seen;
+static pith_status csv_header(pith__text_table *t, csv_scan *s, pith_error *err) {
+    pith__map seen;
     size_t room = 0;
     enum csv_after after;
-    PITH_TRY(pith_map_init(&seen, s->arena, 16));
+    PITH_TRY(pith__map_init(&seen, s->arena, 16));
     do {
         pith_str name;
         uint32_t old;
-        if (!pith_arena_grow(s->arena, (void **)&t->names, t->columns, &room, sizeof *t->names))
-            return pith_fail_memory(err, (t->columns + 1) * sizeof *t->names);
+        if (!pith__arena_grow(s->arena, (void **)&t->names, t->columns, &room, sizeof *t->names))
+            return pith__fail_memory(err, (t->columns + 1) * sizeof *t->names);
         after = csv_next(s, &name);
         if (after == CSV_FAULT)
-            return pith_fail(err, PITH_ERR_FORMAT, "%s: header, column %zu: %s", t->path, t->columns + 1, s->fault);
-        if (after == CSV_MEMORY) return pith_fail_memory(err, name.size);
+            return pith__fail(err, PITH_ERR_FORMAT, "%s: header, column %zu: %s", t->path, t->columns + 1, s->fault);
+        if (after == CSV_MEMORY) return pith__fail_memory(err, name.size);
         if (!name.size && !t->columns) name = PITH_STR(PITH_CSV_UNNAMED); /* as pandas writes its index */
-        if (!name.size) return pith_fail(err, PITH_ERR_FORMAT, "%s: column %zu has no name", t->path, t->columns + 1);
-        if (!pith_map_put(&seen, name, (uint32_t)t->columns, &old)) return pith_fail_memory(err, name.size);
+        if (!name.size) return pith__fail(err, PITH_ERR_FORMAT, "%s: column %zu has no name", t->path, t->columns + 1);
+        if (!pith__map_put(&seen, name, (uint32_t)t->columns, &old)) return pith__fail_memory(err, name.size);
         if (old != UINT32_MAX)
-            return pith_fail(err, PITH_ERR_FORMAT, "%s: columns %u and %zu are both named '" PITH_STR_FMT "'", t->path,
-                             old + 1, t->columns + 1, PITH_STR_ARG(name));
+            return pith__fail(err, PITH_ERR_FORMAT, "%s: columns %u and %zu are both named '" PITH_STR_FMT "'", t->path,
+                              old + 1, t->columns + 1, PITH_STR_ARG(name));
         t->names[t->columns++] = name;
     } while (after == CSV_CELL);
     return PITH_OK;
 }
 
-static pith_status csv_fail(const pith_text_table *t, size_t row, size_t column, const char *fault, pith_error *err) {
+static pith_status csv_fail(const pith__text_table *t, size_t row, size_t column, const char *fault, pith_error *err) {
     if (column < t->columns)
-        return pith_fail(err, PITH_ERR_FORMAT, "%s: row %zu, column '" PITH_STR_FMT "': %s", t->path, row + 1,
-                         PITH_STR_ARG(t->names[column]), fault);
-    return pith_fail(err, PITH_ERR_FORMAT, "%s: row %zu, column %zu: %s", t->path, row + 1, column + 1, fault);
+        return pith__fail(err, PITH_ERR_FORMAT, "%s: row %zu, column '" PITH_STR_FMT "': %s", t->path, row + 1,
+                          PITH_STR_ARG(t->names[column]), fault);
+    return pith__fail(err, PITH_ERR_FORMAT, "%s: row %zu, column %zu: %s", t->path, row + 1, column + 1, fault);
 }
 
 /* Reads all rows; stores the cells if t->cells is there, else counts the rows. */
-static pith_status csv_rows(pith_text_table *t, csv_scan *s, pith_error *err) {
+static pith_status csv_rows(pith__text_table *t, csv_scan *s, pith_error *err) {
     size_t row = 0;
     while (s->p < s->end) {
         size_t n = 0;
@@ -120,29 +120,29 @@ static pith_status csv_rows(pith_text_table *t, csv_scan *s, pith_error *err) {
             pith_str cell;
             after = csv_next(s, &cell);
             if (after == CSV_FAULT) return csv_fail(t, row, n, s->fault, err);
-            if (after == CSV_MEMORY) return pith_fail_memory(err, cell.size);
+            if (after == CSV_MEMORY) return pith__fail_memory(err, cell.size);
             if (t->cells && n < t->columns) t->cells[row * t->columns + n] = cell;
             n++;
         } while (after == CSV_CELL);
         if (n != t->columns)
-            return pith_fail(err, PITH_ERR_FORMAT, "%s: row %zu has %zu cells, but the header has %zu", t->path,
-                             row + 1, n, t->columns);
+            return pith__fail(err, PITH_ERR_FORMAT, "%s: row %zu has %zu cells, but the header has %zu", t->path,
+                              row + 1, n, t->columns);
         row++;
     }
     t->rows = row;
     return PITH_OK;
 }
 
-static pith_status csv_check_text(const pith_text_table *t, pith_str bytes, pith_error *err) {
-    const size_t valid = pith_utf8_valid_prefix(bytes.data, bytes.size);
+static pith_status csv_check_text(const pith__text_table *t, pith_str bytes, pith_error *err) {
+    const size_t valid = pith__utf8_valid_prefix(bytes.data, bytes.size);
     size_t line = 1;
     if (valid == bytes.size) return PITH_OK;
     for (size_t i = 0; i < valid; i++) line += bytes.data[i] == '\n';
-    return pith_fail(err, PITH_ERR_FORMAT,
-                     "%s: line %zu: the text is not UTF-8; convert the file, for example with iconv", t->path, line);
+    return pith__fail(err, PITH_ERR_FORMAT,
+                      "%s: line %zu: the text is not UTF-8; convert the file, for example with iconv", t->path, line);
 }
 
-char pith_csv_delimiter(pith_str bytes, char usual) {
+char pith__csv_delimiter(pith_str bytes, char usual) {
     static const char others[] = ";\t|";
     bool quoted = false, there[sizeof others] = { false };
     for (size_t i = 0; i < bytes.size; i++) {
@@ -158,33 +158,33 @@ char pith_csv_delimiter(pith_str bytes, char usual) {
     return usual;
 }
 
-pith_status pith_csv_parse(pith_text_table *table, pith_str bytes, char delimiter, const char *path, pith_arena *arena,
-                           pith_error *err) {
-    pith_text_table t = { .path = path };
+pith_status pith__csv_parse(pith__text_table *table, pith_str bytes, char delimiter, const char *path,
+                            pith__arena *arena, pith_error *err) {
+    pith__text_table t = { .path = path };
     size_t count, size;
     if (bytes.size >= 3 && !memcmp(bytes.data, "\xEF\xBB\xBF", 3)) bytes = (pith_str){ bytes.data + 3, bytes.size - 3 };
     PITH_TRY(csv_check_text(&t, bytes, err));
     csv_scan s = { bytes.data, bytes.data + bytes.size, delimiter, arena, NULL };
-    if (!bytes.size) return pith_fail(err, PITH_ERR_FORMAT, "%s is empty; its first line names the columns", path);
+    if (!bytes.size) return pith__fail(err, PITH_ERR_FORMAT, "%s is empty; its first line names the columns", path);
     PITH_TRY(csv_header(&t, &s, err));
     csv_scan first = s;
     first.arena = NULL;
     PITH_TRY(csv_rows(&t, &first, err));
-    if (t.rows >= UINT32_MAX) return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s has more than 4294967294 rows", path);
-    if (pith_mul_overflows(t.rows, t.columns, &count) || pith_mul_overflows(count, sizeof *t.cells, &size))
-        return pith_fail_memory(err, SIZE_MAX);
-    t.cells = pith_arena_array(arena, count + 1, sizeof *t.cells);
-    if (!t.cells) return pith_fail_memory(err, size);
+    if (t.rows >= UINT32_MAX) return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s has more than 4294967294 rows", path);
+    if (pith__mul_overflows(t.rows, t.columns, &count) || pith__mul_overflows(count, sizeof *t.cells, &size))
+        return pith__fail_memory(err, SIZE_MAX);
+    t.cells = pith__arena_array(arena, count + 1, sizeof *t.cells);
+    if (!t.cells) return pith__fail_memory(err, size);
     PITH_TRY(csv_rows(&t, &s, err));
     *table = t;
     return PITH_OK;
 }
 
-bool pith_text_table_room(pith_text_table *t, size_t *room, pith_arena *arena) {
+bool pith__text_table_room(pith__text_table *t, size_t *room, pith__arena *arena) {
     const size_t used = t->rows * t->columns;
     if (*room - used >= t->columns && t->cells) return true;
     const size_t wanted = 2 * *room + 64 * t->columns;
-    pith_str *cells = pith_arena_array(arena, wanted, sizeof *cells);
+    pith_str *cells = pith__arena_array(arena, wanted, sizeof *cells);
     if (!cells) return false;
     if (used) memcpy(cells, t->cells, used * sizeof *cells);
     t->cells = cells;

@@ -13,29 +13,29 @@
 #include "base/memory/memory.h"
 
 /* A table as text. Cell (row, column) is cells[row * columns + column]; an empty cell has size 0. */
-typedef struct pith_text_table {
+typedef struct pith__text_table {
     const char *path; /* for messages */
     size_t rows, columns;
     pith_str *names; /* [columns], all different and not empty */
     pith_str *cells;
     size_t *blobs; /* [columns] the first row, from 1, whose cell is bytes and no text; 0: none. NULL: none at all */
-} pith_text_table;
+} pith__text_table;
 
 /* No table has more rows, and a query that never ends is ended. */
 #define PITH_TEXT_ROWS 1000000000u
 /* Makes room in t->cells, which has `*room` cells, for one more row. False if memory is out. */
-bool pith_text_table_room(pith_text_table *t, size_t *room, pith_arena *arena);
+bool pith__text_table_room(pith__text_table *t, size_t *room, pith__arena *arena);
 
 /* The name of a first column whose header is empty: the numbers of rows that pandas writes. */
 #define PITH_CSV_UNNAMED "unnamed"
 
 /* What separates the cells: `usual`, unless the header does not hold it outside of quotation marks but holds a
  * semicolon, tab or bar. */
-char pith_csv_delimiter(pith_str bytes, char usual);
+char pith__csv_delimiter(pith_str bytes, char usual);
 
 /* Parses bytes of UTF-8, which must outlive the table. Everything else is in the arena. Fails with the row and the
  * column of the fault. */
-pith_status pith_csv_parse(pith_text_table *table, pith_str bytes, char delimiter, const char *path, pith_arena *arena,
-                           pith_error *err);
+pith_status pith__csv_parse(pith__text_table *table, pith_str bytes, char delimiter, const char *path,
+                            pith__arena *arena, pith_error *err);
 
 #endif

@@ -18,12 +18,12 @@ enum { F32_DIGITS_FIRST = 6, F32_DIGITS = 9, F64_DIGITS_FIRST = 15, F64_DIGITS =
 static const double decimal_powers[POWERS] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                                1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
 
-pith_status pith_decimal_begin(pith_decimal *d, pith_error *err) {
+pith_status pith__decimal_begin(pith__decimal *d, pith_error *err) {
     d->plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    return d->plain ? PITH_OK : pith_fail_memory(err, 0);
+    return d->plain ? PITH_OK : pith__fail_memory(err, 0);
 }
 
-void pith_decimal_end(pith_decimal *d) {
+void pith__decimal_end(pith__decimal *d) {
     if (d->plain) freelocale(d->plain);
     d->plain = (locale_t)0;
 }
@@ -82,7 +82,7 @@ static size_t decimal_put_odd(char *text, double x) {
     return (size_t)sprintf(text, "%s%s", signbit(x) ? "-" : "", isnan(x) ? "nan" : "inf");
 }
 
-size_t pith_decimal_put_f32(const pith_decimal *d, char *text, float x) {
+size_t pith__decimal_put_f32(const pith__decimal *d, char *text, float x) {
     const float a = fabsf(x);
     size_t sign = signbit(x) != 0, size = 0;
     if (!isfinite(x)) return decimal_put_odd(text, (double)x);
@@ -104,7 +104,7 @@ size_t pith_decimal_put_f32(const pith_decimal *d, char *text, float x) {
     return size;
 }
 
-size_t pith_decimal_put_f64(const pith_decimal *d, char *text, double x) {
+size_t pith__decimal_put_f64(const pith__decimal *d, char *text, double x) {
     size_t size = 0;
     if (!isfinite(x)) return decimal_put_odd(text, x);
     const locale_t host = uselocale(d->plain);
@@ -127,14 +127,14 @@ static bool decimal_is_plain(const char *text) {
     return text[strspn(text, "0123456789.eE+-")] == 0;
 }
 
-bool pith_decimal_get_f32(const pith_decimal *d, float *x, const char *text) {
+bool pith__decimal_get_f32(const pith__decimal *d, float *x, const char *text) {
     char *end;
     if (!decimal_is_plain(text)) return false;
     *x = strtof_l(text, &end, d->plain);
     return end != text && !*end && (!isinf(*x) || !strpbrk(text, "0123456789"));
 }
 
-bool pith_decimal_get_f64(const pith_decimal *d, double *x, const char *text) {
+bool pith__decimal_get_f64(const pith__decimal *d, double *x, const char *text) {
     char *end;
     if (!decimal_is_plain(text)) return false;
     *x = strtod_l(text, &end, d->plain);

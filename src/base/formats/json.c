@@ -20,7 +20,7 @@
 /* Longest path shown in a message. */
 #define PATH_SIZE 256
 
-void pith_json_init(pith_json *j, pith_str text, const char *name, pith_arena *arena, pith_error *err) {
+void pith__json_init(pith__json *j, pith_str text, const char *name, pith__arena *arena, pith_error *err) {
     assert(err);
     const char *begin = text.data ? text.data : "";
     j->p = j->begin = begin;
@@ -33,29 +33,29 @@ void pith_json_init(pith_json *j, pith_str text, const char *name, pith_arena *a
 }
 
 /* "model.vocab[3]", or "" at the top. */
-static void path_text(const pith_json *j, char *path, size_t size) {
-    pith_text_out out = pith_text_begin(path, size);
+static void path_text(const pith__json *j, char *path, size_t size) {
+    pith__text_out out = pith__text_begin(path, size);
     for (int i = 0; i < j->depth && j->stack[i].started; i++) {
         if (j->stack[i].is_object)
-            pith_text_put(&out, "%s" PITH_STR_FMT, i ? "." : "", PITH_STR_ARG(j->stack[i].key));
+            pith__text_put(&out, "%s" PITH_STR_FMT, i ? "." : "", PITH_STR_ARG(j->stack[i].key));
         else
-            pith_text_put(&out, "[%lld]", (long long)j->stack[i].index);
+            pith__text_put(&out, "[%lld]", (long long)j->stack[i].index);
     }
 }
 
-pith_status pith_json_fail(pith_json *j, pith_status code, const char *format, ...) {
+pith_status pith__json_fail(pith__json *j, pith_status code, const char *format, ...) {
     if (j->failed) return j->err->code;
     j->failed = true;
     char text[PITH_ERROR_MESSAGE_SIZE / 2], path[PATH_SIZE];
     va_list args;
     va_start(args, format);
-    pith_text_format(text, sizeof text, format, args);
+    pith__text_format(text, sizeof text, format, args);
     va_end(args);
     path_text(j, path, sizeof path);
-    if (!j->name) return pith_fail(j->err, code, "%s%s%s", path, path[0] ? ": " : "", text);
+    if (!j->name) return pith__fail(j->err, code, "%s%s%s", path, path[0] ? ": " : "", text);
     size_t line = 1;
     for (const char *p = j->begin; (p = memchr(p, '\n', (size_t)(j->p - p))); p++) line++;
-    return pith_fail(j->err, code, "%s:%zu: %s%s%s", j->name, line, path, path[0] ? ": " : "", text);
+    return pith__fail(j->err, code, "%s:%zu: %s%s%s", j->name, line, path, path[0] ? ": " : "", text);
 }
 
 #define ONES 0x0101010101010101u
@@ -64,10 +64,10 @@ pith_status pith_json_fail(pith_json *j, pith_status code, const char *format, .
 /* The index of the first byte in memory that is not zero, on a little-endian machine. */
 static inline unsigned first_byte(uint64_t w) { return (unsigned)__builtin_ctzll(w) / 8; }
 
-static void json_fault(pith_json *j, const char *what) { pith_json_fail(j, PITH_ERR_FORMAT, "%s", what); }
+static void json_fault(pith__json *j, const char *what) { pith__json_fail(j, PITH_ERR_FORMAT, "%s", what); }
 
 /* Goes on to the next character that is not white space: that character, or 0 at the end and after a failure. */
-static unsigned char skip_space(pith_json *j) {
+static unsigned char skip_space(pith__json *j) {
     const char *p = j->p, *end = j->end;
     if (j->failed) return 0;
     while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) {
@@ -85,11 +85,11 @@ static unsigned char skip_space(pith_json *j) {
 }
 
 /* The same; most often there is none. */
-static inline unsigned char next_char(pith_json *j) {
+static inline unsigned char next_char(pith__json *j) {
     return !j->failed && j->p<j->end && * j->p> ' ' ? (unsigned char)*j->p : skip_space(j);
 }
 
-pith_json_kind pith_json_peek(pith_json *j) {
+pith__json_kind pith__json_peek(pith__json *j) {
     unsigned char c = next_char(j);
     switch (c) {
     case 'n': return PITH_JSON_NULL;
@@ -105,25 +105,25 @@ pith_json_kind pith_json_peek(pith_json *j) {
 }
 
 /* True if the next value is of this kind, else fails. */
-static bool expect(pith_json *j, pith_json_kind kind) {
+static bool expect(pith__json *j, pith__json_kind kind) {
     static const char *const names[] = {
         [PITH_JSON_END] = "no value",     [PITH_JSON_NULL] = "null",       [PITH_JSON_BOOL] = "true or false",
         [PITH_JSON_NUMBER] = "a number",  [PITH_JSON_STRING] = "a string", [PITH_JSON_ARRAY] = "an array",
         [PITH_JSON_OBJECT] = "an object",
     };
-    pith_json_kind found = pith_json_peek(j);
+    pith__json_kind found = pith__json_peek(j);
     if (j->failed) return false;
     if (found == kind) return true;
     if (j->p == j->end)
-        pith_json_fail(j, PITH_ERR_FORMAT, "the text ends where %s should be", names[kind]);
+        pith__json_fail(j, PITH_ERR_FORMAT, "the text ends where %s should be", names[kind]);
     else
-        pith_json_fail(j, PITH_ERR_FORMAT, "expected %s, found %s", names[kind], names[found]);
+        pith__json_fail(j, PITH_ERR_FORMAT, "expected %s, found %s", names[kind], names[found]);
     return false;
 }
 
-static void enter(pith_json *j, bool is_object) {
+static void enter(pith__json *j, bool is_object) {
     if (j->depth == PITH_JSON_DEPTH) {
-        pith_json_fail(j, PITH_ERR_FORMAT, "nested deeper than %d levels", PITH_JSON_DEPTH);
+        pith__json_fail(j, PITH_ERR_FORMAT, "nested deeper than %d levels", PITH_JSON_DEPTH);
         return;
     }
     j->p++;
@@ -134,16 +134,16 @@ static void enter(pith_json *j, bool is_object) {
     j->depth++;
 }
 
-void pith_json_object(pith_json *j) {
+void pith__json_object(pith__json *j) {
     if (expect(j, PITH_JSON_OBJECT)) enter(j, true);
 }
 
-void pith_json_array(pith_json *j) {
+void pith__json_array(pith__json *j) {
     if (expect(j, PITH_JSON_ARRAY)) enter(j, false);
 }
 
 /* Consumes what stands between two members: false at the end of the container, which is then left. */
-static bool next_member(pith_json *j, char close) {
+static bool next_member(pith__json *j, char close) {
     unsigned char c = next_char(j);
     if (j->failed) return false;
     assert(j->depth > 0 && j->stack[j->depth - 1].is_object == (close == '}'));
@@ -180,7 +180,7 @@ static int hex4(const char *p) {
 }
 
 /* Consumes a string and checks it; raw is what stands between the quotes. */
-static bool scan_string(pith_json *j, pith_str *raw, bool *escapes) {
+static bool scan_string(pith__json *j, pith_str *raw, bool *escapes) {
     const char *begin = ++j->p, *p = begin;
     uint64_t wide = 0;
     *escapes = false;
@@ -223,7 +223,7 @@ static bool scan_string(pith_json *j, pith_str *raw, bool *escapes) {
         }
     }
     *raw = (pith_str){ begin, (size_t)(p - begin) };
-    if (wide && pith_utf8_valid_prefix(begin, raw->size) != raw->size) {
+    if (wide && pith__utf8_valid_prefix(begin, raw->size) != raw->size) {
         json_fault(j, "a string is not valid UTF-8");
         return false;
     }
@@ -232,10 +232,10 @@ static bool scan_string(pith_json *j, pith_str *raw, bool *escapes) {
 }
 
 /* The decoded text of a string that was checked: never longer than raw. */
-static pith_str decode_string(pith_json *j, pith_str raw) {
-    char *out = pith_arena_alloc(j->arena, raw.size), *o = out;
+static pith_str decode_string(pith__json *j, pith_str raw) {
+    char *out = pith__arena_alloc(j->arena, raw.size), *o = out;
     if (!out) {
-        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory: %zu bytes are needed", raw.size);
+        pith__json_fail(j, PITH_ERR_MEMORY, "out of memory: %zu bytes are needed", raw.size);
         return (pith_str){ "", 0 };
     }
     for (const char *p = raw.data, *end = raw.data + raw.size; p < end;) {
@@ -258,12 +258,12 @@ static pith_str decode_string(pith_json *j, pith_str raw) {
                 p += 6;
             }
         }
-        o += pith_utf8_put(o, c >= 0xD800 && c < 0xE000 ? 0xFFFD : c);
+        o += pith__utf8_put(o, c >= 0xD800 && c < 0xE000 ? 0xFFFD : c);
     }
     return (pith_str){ out, (size_t)(o - out) };
 }
 
-static bool next_key(pith_json *j, pith_str *key, bool *escapes) {
+static bool next_key(pith__json *j, pith_str *key, bool *escapes) {
     if (!next_member(j, '}')) return false;
     if (next_char(j) != '"') {
         json_fault(j, "expected a key");
@@ -279,7 +279,7 @@ static bool next_key(pith_json *j, pith_str *key, bool *escapes) {
     return true;
 }
 
-bool pith_json_next_key(pith_json *j, pith_str *key) {
+bool pith__json_next_key(pith__json *j, pith_str *key) {
     bool escapes;
     *key = (pith_str){ "", 0 };
     if (!next_key(j, key, &escapes)) return false;
@@ -288,9 +288,9 @@ bool pith_json_next_key(pith_json *j, pith_str *key) {
     return !j->failed;
 }
 
-bool pith_json_next_item(pith_json *j) { return next_member(j, ']'); }
+bool pith__json_next_item(pith__json *j) { return next_member(j, ']'); }
 
-pith_str pith_json_string(pith_json *j) {
+pith_str pith__json_string(pith__json *j) {
     pith_str raw;
     bool escapes;
     if (!expect(j, PITH_JSON_STRING) || !scan_string(j, &raw, &escapes)) return (pith_str){ "", 0 };
@@ -304,7 +304,7 @@ static bool digits(const char **p, const char *end) {
 }
 
 /* Consumes one of Python's words for numbers that JSON does not have. */
-static bool scan_python_number(pith_json *j, pith_str *raw) {
+static bool scan_python_number(pith__json *j, pith_str *raw) {
     static const char *const words[] = { "NaN", "Infinity", "-Infinity" };
     for (size_t i = 0; j->python && i < sizeof words / sizeof *words; i++) {
         size_t size = strlen(words[i]);
@@ -317,7 +317,7 @@ static bool scan_python_number(pith_json *j, pith_str *raw) {
 }
 
 /* Consumes a number; *integer says whether it has neither fraction nor exponent. */
-static bool scan_number(pith_json *j, pith_str *raw, bool *integer) {
+static bool scan_number(pith__json *j, pith_str *raw, bool *integer) {
     const char *p = j->p, *end = j->end;
     if (scan_python_number(j, raw)) {
         *integer = false;
@@ -415,10 +415,10 @@ static double json_double(pith_str raw) {
         double value = scale_exactly(mantissa, (int)exponent);
         return raw.data[0] == '-' ? -value : value;
     }
-    return pith_read_double(raw);
+    return pith__read_double(raw);
 }
 
-int64_t pith_json_int(pith_json *j) {
+int64_t pith__json_int(pith__json *j) {
     pith_str raw;
     bool integer;
     if (!expect(j, PITH_JSON_NUMBER)) return 0;
@@ -442,31 +442,31 @@ int64_t pith_json_int(pith_json *j) {
     double real = integer || !j->python ? NAN : json_double(raw);
     if (fabs(real) <= 0x1p53 && real == (double)(int64_t)real) return (int64_t)real;
     j->p = begin;
-    pith_json_fail(j, PITH_ERR_FORMAT, PITH_STR_FMT " is %s", PITH_STR_ARG(raw),
-                   integer ? "too large" : "not a whole number");
+    pith__json_fail(j, PITH_ERR_FORMAT, PITH_STR_FMT " is %s", PITH_STR_ARG(raw),
+                    integer ? "too large" : "not a whole number");
     return 0;
 }
 
-double pith_json_double(pith_json *j) {
+double pith__json_double(pith__json *j) {
     pith_str raw;
     bool integer;
     return expect(j, PITH_JSON_NUMBER) && scan_number(j, &raw, &integer) ? json_double(raw) : 0;
 }
 
-int64_t pith_json_limit(pith_json *j, int64_t limit) {
-    if (pith_json_null(j)) return 0;
+int64_t pith__json_limit(pith__json *j, int64_t limit) {
+    if (pith__json_null(j)) return 0;
     const char *begin = j->p;
-    double n = pith_json_double(j);
+    double n = pith__json_double(j);
     if (j->failed || n > (double)limit) return 0;
     if (n >= 1 && n == (double)(int64_t)n) return (int64_t)n;
     const char *end = j->p;
     j->p = begin;
-    pith_json_fail(j, PITH_ERR_FORMAT, PITH_STR_FMT " is not a positive whole number; correct it or leave it out",
-                   PITH_STR_ARG(((pith_str){ begin, (size_t)(end - begin) })));
+    pith__json_fail(j, PITH_ERR_FORMAT, PITH_STR_FMT " is not a positive whole number; correct it or leave it out",
+                    PITH_STR_ARG(((pith_str){ begin, (size_t)(end - begin) })));
     return 0;
 }
 
-static bool word(pith_json *j, const char *text) {
+static bool word(pith__json *j, const char *text) {
     size_t size = strlen(text);
     if ((size_t)(j->end - j->p) >= size && memcmp(j->p, text, size) == 0) {
         j->p += size;
@@ -476,52 +476,52 @@ static bool word(pith_json *j, const char *text) {
     return false;
 }
 
-bool pith_json_bool(pith_json *j) {
+bool pith__json_bool(pith__json *j) {
     if (!expect(j, PITH_JSON_BOOL)) return false;
     if (*j->p == 't') return word(j, "true");
     word(j, "false");
     return false;
 }
 
-bool pith_json_null(pith_json *j) { return pith_json_peek(j) == PITH_JSON_NULL && word(j, "null"); }
+bool pith__json_null(pith__json *j) { return pith__json_peek(j) == PITH_JSON_NULL && word(j, "null"); }
 
-void pith_json_skip(pith_json *j) {
+void pith__json_skip(pith__json *j) {
     pith_str raw;
     bool flag;
     int base = j->depth;
     do {
-        pith_json_kind kind = pith_json_peek(j);
+        pith__json_kind kind = pith__json_peek(j);
         switch (kind) {
         case PITH_JSON_OBJECT:
         case PITH_JSON_ARRAY: enter(j, kind == PITH_JSON_OBJECT); break;
         case PITH_JSON_STRING: scan_string(j, &raw, &flag); break;
         case PITH_JSON_NUMBER: scan_number(j, &raw, &flag); break;
-        case PITH_JSON_BOOL: pith_json_bool(j); break;
-        case PITH_JSON_NULL: pith_json_null(j); break;
+        case PITH_JSON_BOOL: pith__json_bool(j); break;
+        case PITH_JSON_NULL: pith__json_null(j); break;
         case PITH_JSON_END:
             json_fault(j, j->p == j->end ? "the text ends where a value should be" : "expected a value");
         }
         /* On to the next value, leaving the containers that end here. */
         while (j->depth > base && !j->failed)
-            if (j->stack[j->depth - 1].is_object ? next_key(j, &raw, &flag) : pith_json_next_item(j)) break;
+            if (j->stack[j->depth - 1].is_object ? next_key(j, &raw, &flag) : pith__json_next_item(j)) break;
     } while (j->depth > base && !j->failed);
 }
 
-pith_str pith_json_raw(pith_json *j) {
+pith_str pith__json_raw(pith__json *j) {
     next_char(j);
     const char *begin = j->p;
-    pith_json_skip(j);
+    pith__json_skip(j);
     return j->failed ? (pith_str){ "", 0 } : (pith_str){ begin, (size_t)(j->p - begin) };
 }
 
-pith_str pith_json_copy(pith_json *j, pith_arena *arena, pith_str s) {
-    pith_str copy = j->failed ? PITH_STR("") : pith_arena_str(arena, s);
+pith_str pith__json_copy(pith__json *j, pith__arena *arena, pith_str s) {
+    pith_str copy = j->failed ? PITH_STR("") : pith__arena_str(arena, s);
     if (copy.data) return copy;
-    pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+    pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
     return PITH_STR("");
 }
 
-void pith_json_finish(pith_json *j) {
+void pith__json_finish(pith__json *j) {
     next_char(j);
     if (!j->failed && j->p != j->end) json_fault(j, "there is more text after the value");
 }

@@ -1,11 +1,11 @@
 /* json.h - a pull scanner for JSON in memory: no tree, no copies, one pass.
  *
- *   pith_json j; pith_json_init(&j, text, "config.json", arena, err);
- *   pith_json_object(&j);
+ *   pith__json j; pith__json_init(&j, text, "config.json", arena, err);
+ *   pith__json_object(&j);
  *   pith_str key;
- *   while (pith_json_next_key(&j, &key)) {
- *       if (pith_str_is(key, "hidden_size")) n = pith_json_int(&j);
- *       else pith_json_skip(&j);
+ *   while (pith__json_next_key(&j, &key)) {
+ *       if (pith__str_is(key, "hidden_size")) n = pith__json_int(&j);
+ *       else pith__json_skip(&j);
  *   }
  *   if (j.failed) return j.err->code;
  *
@@ -22,7 +22,7 @@
 
 #include "base/memory/memory.h"
 
-typedef enum pith_json_kind {
+typedef enum pith__json_kind {
     PITH_JSON_END,
     PITH_JSON_NULL,
     PITH_JSON_BOOL,
@@ -30,14 +30,14 @@ typedef enum pith_json_kind {
     PITH_JSON_STRING,
     PITH_JSON_ARRAY,
     PITH_JSON_OBJECT
-} pith_json_kind;
+} pith__json_kind;
 
 #define PITH_JSON_DEPTH 256
 
-typedef struct pith_json {
+typedef struct pith__json {
     const char *p, *begin, *end;
     const char *name; /* of the file, for messages */
-    pith_arena *arena;
+    pith__arena *arena;
     pith_error *err;
     bool failed;
     bool python; /* may be set after init, for files that Python programs wrote: NaN, Infinity and -Infinity are
@@ -48,29 +48,29 @@ typedef struct pith_json {
         int64_t index;
         bool is_object, started;
     } stack[PITH_JSON_DEPTH]; /* open containers */
-} pith_json;
+} pith__json;
 
-void pith_json_init(pith_json *j, pith_str text, const char *name, pith_arena *arena, pith_error *err);
-pith_json_kind pith_json_peek(pith_json *j); /* what the next value is, without consuming it */
-void pith_json_object(pith_json *j);         /* enters an object; then next_key until it returns false */
-bool pith_json_next_key(pith_json *j, pith_str *key);
-void pith_json_array(pith_json *j); /* enters an array; then next_item until it returns false */
-bool pith_json_next_item(pith_json *j);
-pith_str pith_json_string(pith_json *j); /* data is never NULL, "" after a failure */
-int64_t pith_json_int(pith_json *j);     /* fails on fractions and on overflow */
-double pith_json_double(pith_json *j);
+void pith__json_init(pith__json *j, pith_str text, const char *name, pith__arena *arena, pith_error *err);
+pith__json_kind pith__json_peek(pith__json *j); /* what the next value is, without consuming it */
+void pith__json_object(pith__json *j);          /* enters an object; then next_key until it returns false */
+bool pith__json_next_key(pith__json *j, pith_str *key);
+void pith__json_array(pith__json *j); /* enters an array; then next_item until it returns false */
+bool pith__json_next_item(pith__json *j);
+pith_str pith__json_string(pith__json *j); /* data is never NULL, "" after a failure */
+int64_t pith__json_int(pith__json *j);     /* fails on fractions and on overflow */
+double pith__json_double(pith__json *j);
 /* Reads a whole number from 1 to limit. Returns 0, which means no limit, if the value is null or larger than limit:
  * files write "no limit" as numbers such as 1e30. Fails on anything else. */
-int64_t pith_json_limit(pith_json *j, int64_t limit);
-bool pith_json_bool(pith_json *j);
-bool pith_json_null(pith_json *j);    /* true and consumed if the next value is null */
-void pith_json_skip(pith_json *j);    /* consumes any value */
-pith_str pith_json_raw(pith_json *j); /* consumes any value and returns its text */
+int64_t pith__json_limit(pith__json *j, int64_t limit);
+bool pith__json_bool(pith__json *j);
+bool pith__json_null(pith__json *j);    /* true and consumed if the next value is null */
+void pith__json_skip(pith__json *j);    /* consumes any value */
+pith_str pith__json_raw(pith__json *j); /* consumes any value and returns its text */
 /* Copies s, which was read from j, and adds a NUL. Returns "" if j has failed; j fails if memory is out. */
-pith_str pith_json_copy(pith_json *j, pith_arena *arena, pith_str s);
-void pith_json_finish(pith_json *j); /* fails if anything but white space is left */
+pith_str pith__json_copy(pith__json *j, pith__arena *arena, pith_str s);
+void pith__json_finish(pith__json *j); /* fails if anything but white space is left */
 /* Fails with the scanner's current place in front of the message, unless j has failed already. */
-pith_status pith_json_fail(pith_json *j, pith_status code, const char *format, ...)
+pith_status pith__json_fail(pith__json *j, pith_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
 
 #endif

@@ -5,6 +5,6 @@
 #include "base/formats/json_write.h"
 
 /* Nine digits, in any locale; null for a number that is not finite. */
-void pith_json_key_double(pith_json_out *out, const char *name, double x);
+void pith__json_key_double(pith__json_out *out, const char *name, double x);
 
 #endif

@@ -1,9 +1,9 @@
 /* json_write.h - writing JSON text in pieces to a callback. Commas are added; nothing is kept in memory.
  *
- *   pith_json_out out = { write, user, false };
- *   pith_json_open(&out, "{");
- *   pith_json_key_int(&out, "count", 3);
- *   pith_json_close(&out, "}");
+ *   pith__json_out out = { write, user, false };
+ *   pith__json_open(&out, "{");
+ *   pith__json_key_int(&out, "count", 3);
+ *   pith__json_close(&out, "}");
  *
  * The caller must close what it opens and give each key a value. */
 #ifndef PITH_BASE_FORMATS_JSON_WRITE_H
@@ -14,20 +14,20 @@
 
 #include "base/str.h"
 
-typedef struct pith_json_out {
+typedef struct pith__json_out {
     void (*write)(void *user, const char *text, size_t size);
     void *user;
     bool comma; /* the next key or item needs one before it */
-} pith_json_out;
+} pith__json_out;
 
-void pith_json_put(pith_json_out *out, const char *text);       /* text as it is */
-void pith_json_put_string(pith_json_out *out, pith_str string); /* quoted; invalid UTF-8 becomes U+FFFD */
-void pith_json_separate(pith_json_out *out);                    /* call it before each item of an array */
-void pith_json_key(pith_json_out *out, const char *name);
-void pith_json_open(pith_json_out *out, const char *bracket);
-void pith_json_close(pith_json_out *out, const char *bracket);
-void pith_json_key_int(pith_json_out *out, const char *name, int64_t number);
-void pith_json_key_bool(pith_json_out *out, const char *name, bool yes);
-void pith_json_key_string(pith_json_out *out, const char *name, pith_str string);
+void pith__json_put(pith__json_out *out, const char *text);       /* text as it is */
+void pith__json_put_string(pith__json_out *out, pith_str string); /* quoted; invalid UTF-8 becomes U+FFFD */
+void pith__json_separate(pith__json_out *out);                    /* call it before each item of an array */
+void pith__json_key(pith__json_out *out, const char *name);
+void pith__json_open(pith__json_out *out, const char *bracket);
+void pith__json_close(pith__json_out *out, const char *bracket);
+void pith__json_key_int(pith__json_out *out, const char *name, int64_t number);
+void pith__json_key_bool(pith__json_out *out, const char *name, bool yes);
+void pith__json_key_string(pith__json_out *out, const char *name, pith_str string);
 
 #endif

@@ -107,7 +107,7 @@ static bool read_double_scan(pith_str text, wide *w, int64_t *exponent, int *cou
     return more;
 }
 
-double pith_read_double(pith_str text) {
+double pith__read_double(pith_str text) {
     wide w = { .count = 0 };
     int64_t exponent = 0;
     int count = 0, up = 0;

@@ -6,6 +6,6 @@
 
 /* text is a number as JSON writes it, of any length. Rounds to nearest, ties to even; too large numbers are infinite.
  */
-double pith_read_double(pith_str text);
+double pith__read_double(pith_str text);
 
 #endif

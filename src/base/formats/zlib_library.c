@@ -48,24 +48,25 @@ static pthread_mutex_t zlib_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static pith_status zlib_load(const char *path, pith_error *err) {
     static const char *const names[] = { "libz.so.1", "libz.so" };
-    PITH_TRY(pith_library_safe(err));
-    void *library = pith_library_load(names, sizeof names / sizeof *names);
+    PITH_TRY(pith__library_safe(err));
+    void *library = pith__library_load(names, sizeof names / sizeof *names);
     zlib_library found;
     if (!library)
-        return pith_fail(err, PITH_ERR_NOT_FOUND,
-                         "%s is packed, and zlib, which unpacks it, is not installed; install it (Debian: apt-get "
-                         "install zlib1g), or unpack the file",
-                         path);
-    if (!pith_library_find(&found.begin, library, "inflateInit2_") ||
-        !pith_library_find(&found.run, library, "inflate") ||
-        !pith_library_find(&found.again, library, "inflateReset") ||
-        !pith_library_find(&found.end, library, "inflateEnd") || !pith_library_find(&found.crc32, library, "crc32"))
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "zlib is here, but lacks a function; install version 1.2 or newer");
+        return pith__fail(err, PITH_ERR_NOT_FOUND,
+                          "%s is packed, and zlib, which unpacks it, is not installed; install it (Debian: apt-get "
+                          "install zlib1g), or unpack the file",
+                          path);
+    if (!pith__library_find(&found.begin, library, "inflateInit2_") ||
+        !pith__library_find(&found.run, library, "inflate") ||
+        !pith__library_find(&found.again, library, "inflateReset") ||
+        !pith__library_find(&found.end, library, "inflateEnd") || !pith__library_find(&found.crc32, library, "crc32"))
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "zlib is here, but lacks a function; install version 1.2 or newer");
     zlib = found;
     return PITH_OK;
 }
 
-static void *zlib_allocate(void *user, unsigned items, unsigned size) { return pith_arena_array(user, items, size); }
+static void *zlib_allocate(void *user, unsigned items, unsigned size) { return pith__arena_array(user, items, size); }
 
 /* The arena gives it back. */
 static void zlib_release(void *user, void *memory) { (void)user, (void)memory; }
@@ -77,22 +78,22 @@ static pith_status zlib_ready(const char *path, pith_error *err) {
     return status;
 }
 
-size_t pith_unpacked_most(size_t packed) {
+size_t pith__unpacked_most(size_t packed) {
     return packed < (SIZE_MAX - PITH_UNPACKED_FREE) / PITH_UNPACKED_TIMES
                ? PITH_UNPACKED_TIMES * packed + PITH_UNPACKED_FREE
                : SIZE_MAX;
 }
 
-pith_status pith_unpacked_fail(const char *path, pith_error *err) {
-    return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                     "%s unpacks to more than %d times its size and %d MiB; if that is right, unpack it yourself", path,
-                     PITH_UNPACKED_TIMES, PITH_UNPACKED_FREE >> 20);
+pith_status pith__unpacked_fail(const char *path, pith_error *err) {
+    return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                      "%s unpacks to more than %d times its size and %d MiB; if that is right, unpack it yourself",
+                      path, PITH_UNPACKED_TIMES, PITH_UNPACKED_FREE >> 20);
 }
 
-bool pith_unpacked_room(pith_unpacked *t, size_t least) {
+bool pith__unpacked_room(pith__unpacked *t, size_t least) {
     if (t->room - t->size >= least) return true;
     const size_t room = t->room + (t->room > least ? t->room : least);
-    char *data = room > t->room ? pith_arena_alloc(t->arena, room) : NULL;
+    char *data = room > t->room ? pith__arena_alloc(t->arena, room) : NULL;
     if (!data) return false;
     if (t->size) memcpy(data, t->data, t->size);
     t->data = data;
@@ -103,11 +104,11 @@ bool pith_unpacked_room(pith_unpacked *t, size_t least) {
 static unsigned zlib_piece(size_t size) { return size < INT_MAX ? (unsigned)size : (unsigned)INT_MAX; }
 
 /* Unpacks the stream at *at and moves it behind that; ZLIB_END, or what zlib says is wrong. */
-static int zlib_run(pith_unpacked *t, zlib_stream *z, const uint8_t **at, const uint8_t *end, size_t most) {
+static int zlib_run(pith__unpacked *t, zlib_stream *z, const uint8_t **at, const uint8_t *end, size_t most) {
     int code = ZLIB_OK;
     while (code == ZLIB_OK) {
         if (t->size > most) return ZLIB_TOO_LONG;
-        if (!pith_unpacked_room(t, 1)) return ZLIB_MEMORY;
+        if (!pith__unpacked_room(t, 1)) return ZLIB_MEMORY;
         const unsigned in = zlib_piece((size_t)(end - *at)), out = zlib_piece(t->room - t->size);
         z->next_in = *at;
         z->avail_in = in;
@@ -122,18 +123,18 @@ static int zlib_run(pith_unpacked *t, zlib_stream *z, const uint8_t **at, const 
 
 static pith_status zlib_fail(const zlib_stream *z, int code, const char *what, const char *path, size_t at,
                              pith_error *err) {
-    if (code == ZLIB_MEMORY) return pith_fail_memory(err, 0);
+    if (code == ZLIB_MEMORY) return pith__fail_memory(err, 0);
     if (code == ZLIB_NO_PROGRESS)
-        return pith_fail(err, PITH_ERR_FORMAT, "%s is not a whole %s: it ends at byte %zu, within its data", path, what,
-                         at);
+        return pith__fail(err, PITH_ERR_FORMAT, "%s is not a whole %s: it ends at byte %zu, within its data", path,
+                          what, at);
     if (code == ZLIB_TOO_LONG)
-        return pith_fail(err, PITH_ERR_FORMAT, "%s is a damaged %s: it holds more than it says", path, what);
-    return pith_fail(err, PITH_ERR_FORMAT, "%s is a damaged %s: %s near byte %zu", path, what,
-                     z->message ? z->message : "broken data", at);
+        return pith__fail(err, PITH_ERR_FORMAT, "%s is a damaged %s: it holds more than it says", path, what);
+    return pith__fail(err, PITH_ERR_FORMAT, "%s is a damaged %s: %s near byte %zu", path, what,
+                      z->message ? z->message : "broken data", at);
 }
 
-pith_status pith_inflate(pith_unpacked *t, pith_str bytes, int window, size_t most, const char *what, const char *path,
-                         pith_error *err) {
+pith_status pith__inflate(pith__unpacked *t, pith_str bytes, int window, size_t most, const char *what,
+                          const char *path, pith_error *err) {
     zlib_stream z = { .allocate = zlib_allocate, .release = zlib_release, .user = t->arena };
     const uint8_t *at = (const uint8_t *)bytes.data, *const end = at + bytes.size;
     pith_status status = zlib_ready(path, err);
@@ -148,14 +149,14 @@ pith_status pith_inflate(pith_unpacked *t, pith_str bytes, int window, size_t mo
             code = zlib.again(&z);
     }
     if (code == ZLIB_TOO_LONG && window == PITH_INFLATE_GZIP)
-        status = pith_unpacked_fail(path, err);
+        status = pith__unpacked_fail(path, err);
     else if (code)
         status = zlib_fail(&z, code, what, path, (size_t)(at - (const uint8_t *)bytes.data), err);
     zlib.end(&z);
     return status;
 }
 
-pith_status pith_crc32(uint32_t *crc, pith_str bytes, const char *path, pith_error *err) {
+pith_status pith__crc32(uint32_t *crc, pith_str bytes, const char *path, pith_error *err) {
     PITH_TRY(zlib_ready(path, err));
     unsigned long sum = 0;
     for (size_t i = 0; i < bytes.size;) {

@@ -5,9 +5,10 @@
 #include "base/memory/memory.h"
 
 /* True if the bytes begin as a Zstandard file does. */
-bool pith_zstandard_is(pith_str bytes);
+bool pith__zstandard_is(pith_str bytes);
 /* Unpacks all frames into the arena. path is for messages. PITH_ERR_NOT_FOUND names the package of libzstd if that
  * cannot be loaded. */
-pith_status pith_zstandard_unpack(pith_str *text, pith_str bytes, const char *path, pith_arena *arena, pith_error *err);
+pith_status pith__zstandard_unpack(pith_str *text, pith_str bytes, const char *path, pith__arena *arena,
+                                   pith_error *err);
 
 #endif

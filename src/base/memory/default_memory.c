@@ -27,9 +27,9 @@
 static char *default_map(size_t *total) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), rest = -*total & (LARGE_PAGE - 1), small = -*total & (page - 1);
     size_t length, whole;
-    if (pith_add_overflows(*total, rest <= *total / 4 ? rest : small, &length)) return NULL;
+    if (pith__add_overflows(*total, rest <= *total / 4 ? rest : small, &length)) return NULL;
     const size_t slack = length < LARGE_PAGE ? 0 : LARGE_PAGE - page;
-    if (pith_add_overflows(length, slack, &whole)) return NULL;
+    if (pith__add_overflows(length, slack, &whole)) return NULL;
     char *from = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (from == MAP_FAILED) return NULL;
     const size_t before = slack ? -(uintptr_t)from & (LARGE_PAGE - 1) : 0;
@@ -46,7 +46,7 @@ static char *default_map(size_t *total) {
 static void *default_alloc(void *user, size_t bytes) {
     (void)user;
     size_t total;
-    if (pith_add_overflows(bytes, STEP, &total)) return NULL;
+    if (pith__add_overflows(bytes, STEP, &total)) return NULL;
     const bool mapped = bytes >= MAPPED_MIN;
     char *block = mapped ? default_map(&total) : malloc(total);
     if (!block) return NULL;
@@ -67,4 +67,4 @@ static void default_free(void *user, void *memory) {
         free(block);
 }
 
-const pith_allocator pith_allocator_default = { default_alloc, default_free, NULL };
+const pith_allocator pith__allocator_default = { default_alloc, default_free, NULL };

@@ -21,18 +21,18 @@
 #define CHUNK_MAX ((size_t)1 << 20)
 #define STEP 16
 
-struct pith_arena_chunk {
-    struct pith_arena_chunk *next;
+struct pith__arena_chunk {
+    struct pith__arena_chunk *next;
     size_t size, used; /* of data */
     size_t at;         /* chunk of its own: `used` of its head when it was made; else 0 */
     _Alignas(64) unsigned char data[];
 };
 
-void *pith_memory_alloc(const pith_allocator *allocator, size_t bytes, size_t alignment) {
+void *pith__memory_alloc(const pith_allocator *allocator, size_t bytes, size_t alignment) {
     assert(alignment && (alignment & (alignment - 1)) == 0 && alignment <= 4096);
     size_t total;
     if (alignment < STEP) alignment = STEP;
-    if (pith_add_overflows(bytes, alignment + STEP, &total)) return NULL;
+    if (pith__add_overflows(bytes, alignment + STEP, &total)) return NULL;
     char *base = allocator->alloc(allocator->user, total);
     if (!base) return NULL;
     /* The pointer to give back stands right before the memory. */
@@ -42,72 +42,72 @@ void *pith_memory_alloc(const pith_allocator *allocator, size_t bytes, size_t al
     return memory;
 }
 
-void *pith_memory_base(const void *memory) {
+void *pith__memory_base(const void *memory) {
     void *base;
     memcpy(&base, (const char *)memory - sizeof base, sizeof base);
     return base;
 }
 
-void pith_memory_free(const pith_allocator *allocator, void *memory) {
-    if (memory) allocator->free(allocator->user, pith_memory_base(memory));
+void pith__memory_free(const pith_allocator *allocator, void *memory) {
+    if (memory) allocator->free(allocator->user, pith__memory_base(memory));
 }
 
-void pith_arena_init(pith_arena *arena, const pith_allocator *allocator) {
-    *arena = (pith_arena){ .allocator = allocator ? allocator : &pith_allocator_default };
+void pith__arena_init(pith__arena *arena, const pith_allocator *allocator) {
+    *arena = (pith__arena){ .allocator = allocator ? allocator : &pith__allocator_default };
 }
 
-static struct pith_arena_chunk *chunk_new(pith_arena *arena, size_t size) {
+static struct pith__arena_chunk *chunk_new(pith__arena *arena, size_t size) {
     size_t bytes, total;
-    if (pith_add_overflows(size, sizeof(struct pith_arena_chunk), &bytes)) return NULL;
-    if (pith_add_overflows(arena->total, bytes, &total) || (arena->limit && total > arena->limit)) return NULL;
-    struct pith_arena_chunk *chunk = pith_memory_alloc(arena->allocator, bytes, 64);
+    if (pith__add_overflows(size, sizeof(struct pith__arena_chunk), &bytes)) return NULL;
+    if (pith__add_overflows(arena->total, bytes, &total) || (arena->limit && total > arena->limit)) return NULL;
+    struct pith__arena_chunk *chunk = pith__memory_alloc(arena->allocator, bytes, 64);
     if (!chunk) return NULL;
     arena->total = total;
-    *chunk = (struct pith_arena_chunk){ .size = size };
+    *chunk = (struct pith__arena_chunk){ .size = size };
     return chunk;
 }
 
 /* Frees the chunk *link points to and closes the list. */
-static void chunk_free(pith_arena *arena, struct pith_arena_chunk **link) {
-    struct pith_arena_chunk *chunk = *link;
+static void chunk_free(pith__arena *arena, struct pith__arena_chunk **link) {
+    struct pith__arena_chunk *chunk = *link;
     *link = chunk->next;
     arena->total -= chunk->size + sizeof *chunk;
-    pith_memory_free(arena->allocator, chunk);
+    pith__memory_free(arena->allocator, chunk);
 }
 
-void pith_arena_free(pith_arena *arena) {
+void pith__arena_free(pith__arena *arena) {
     while (arena->chunks) chunk_free(arena, &arena->chunks);
 }
 
-void pith_arena_reset(pith_arena *arena) {
-    struct pith_arena_chunk *largest = arena->chunks;
+void pith__arena_reset(pith__arena *arena) {
+    struct pith__arena_chunk *largest = arena->chunks;
     if (!largest) return;
-    for (struct pith_arena_chunk *c = largest->next; c; c = c->next)
+    for (struct pith__arena_chunk *c = largest->next; c; c = c->next)
         if (c->size > largest->size) largest = c;
-    struct pith_arena_chunk **link = &arena->chunks;
+    struct pith__arena_chunk **link = &arena->chunks;
     while (*link) {
         if (*link == largest)
             link = &largest->next;
         else
             chunk_free(arena, link);
     }
-    pith_poison(largest->data, largest->used);
+    pith__poison(largest->data, largest->used);
     largest->used = largest->at = 0;
 }
 
-pith_arena_mark pith_arena_get_mark(const pith_arena *arena) {
-    return (pith_arena_mark){ arena->chunks, arena->chunks ? arena->chunks->used : 0 };
+pith__arena_mark pith__arena_get_mark(const pith__arena *arena) {
+    return (pith__arena_mark){ arena->chunks, arena->chunks ? arena->chunks->used : 0 };
 }
 
-void pith_arena_rewind(pith_arena *arena, pith_arena_mark mark) {
+void pith__arena_rewind(pith__arena *arena, pith__arena_mark mark) {
     while (arena->chunks != mark.chunk) chunk_free(arena, &arena->chunks);
     if (!mark.chunk) return;
     while (mark.chunk->next && mark.chunk->next->at > mark.used) chunk_free(arena, &mark.chunk->next);
     mark.chunk->used = mark.used;
 }
 
-static void *alloc_aligned(pith_arena *arena, size_t bytes, size_t alignment) {
-    struct pith_arena_chunk *head = arena->chunks;
+static void *alloc_aligned(pith__arena *arena, size_t bytes, size_t alignment) {
+    struct pith__arena_chunk *head = arena->chunks;
     if (head) {
         size_t begin = (head->used + alignment - 1) & ~(alignment - 1);
         if (begin <= head->size && bytes <= head->size - begin) {
@@ -117,8 +117,8 @@ static void *alloc_aligned(pith_arena *arena, size_t bytes, size_t alignment) {
     }
     size_t next = arena->total < CHUNK_MIN ? CHUNK_MIN : arena->total > CHUNK_MAX ? CHUNK_MAX : arena->total;
     bool own = head && bytes > next / 4 && head->size - head->used >= 2 * STEP;
-    bool tight = arena->limit && arena->limit - arena->total < next + sizeof(struct pith_arena_chunk);
-    struct pith_arena_chunk *chunk = chunk_new(arena, own || tight || bytes > next ? bytes : next);
+    bool tight = arena->limit && arena->limit - arena->total < next + sizeof(struct pith__arena_chunk);
+    struct pith__arena_chunk *chunk = chunk_new(arena, own || tight || bytes > next ? bytes : next);
     if (!chunk) return NULL;
     chunk->used = bytes;
     if (own) {
@@ -133,32 +133,32 @@ static void *alloc_aligned(pith_arena *arena, size_t bytes, size_t alignment) {
     return chunk->data;
 }
 
-void *pith_arena_alloc(pith_arena *arena, size_t bytes) { return alloc_aligned(arena, bytes, STEP); }
+void *pith__arena_alloc(pith__arena *arena, size_t bytes) { return alloc_aligned(arena, bytes, STEP); }
 
-void *pith_arena_alloc64(pith_arena *arena, size_t bytes) { return alloc_aligned(arena, bytes, 64); }
+void *pith__arena_alloc64(pith__arena *arena, size_t bytes) { return alloc_aligned(arena, bytes, 64); }
 
-void *pith_arena_array(pith_arena *arena, size_t count, size_t size) {
+void *pith__arena_array(pith__arena *arena, size_t count, size_t size) {
     size_t bytes;
-    if (pith_mul_overflows(count, size, &bytes)) return NULL;
-    void *memory = pith_arena_alloc(arena, bytes);
+    if (pith__mul_overflows(count, size, &bytes)) return NULL;
+    void *memory = pith__arena_alloc(arena, bytes);
     return memory ? memset(memory, 0, bytes) : NULL;
 }
 
-pith_str pith_arena_str(pith_arena *arena, pith_str s) {
+pith_str pith__arena_str(pith__arena *arena, pith_str s) {
     size_t bytes;
-    char *copy = pith_add_overflows(s.size, 1, &bytes) ? NULL : pith_arena_alloc(arena, bytes);
+    char *copy = pith__add_overflows(s.size, 1, &bytes) ? NULL : pith__arena_alloc(arena, bytes);
     if (!copy) return (pith_str){ NULL, 0 };
     if (s.size) memcpy(copy, s.data, s.size);
     copy[s.size] = 0;
     return (pith_str){ copy, s.size };
 }
 
-pith_str pith_arena_printf(pith_arena *arena, const char *format, ...) {
+pith_str pith__arena_printf(pith__arena *arena, const char *format, ...) {
     va_list args;
     va_start(args, format);
     int size = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    char *text = size < 0 ? NULL : pith_arena_alloc(arena, (size_t)size + 1);
+    char *text = size < 0 ? NULL : pith__arena_alloc(arena, (size_t)size + 1);
     if (!text) return (pith_str){ NULL, 0 };
     va_start(args, format);
     vsnprintf(text, (size_t)size + 1, format, args);
@@ -166,14 +166,14 @@ pith_str pith_arena_printf(pith_arena *arena, const char *format, ...) {
     return (pith_str){ text, (size_t)size };
 }
 
-bool pith_arena_grow(pith_arena *arena, void **items, size_t count, size_t *capacity, size_t item_size) {
+bool pith__arena_grow(pith__arena *arena, void **items, size_t count, size_t *capacity, size_t item_size) {
     if (count < *capacity) return true;
     size_t wanted, bytes;
-    if (pith_mul_overflows(*capacity, 2, &wanted)) return false;
+    if (pith__mul_overflows(*capacity, 2, &wanted)) return false;
     if (wanted < 8) wanted = 8;
-    if (wanted <= count && pith_add_overflows(count, 1, &wanted)) return false;
-    if (pith_mul_overflows(wanted, item_size, &bytes)) return false;
-    void *grown = pith_arena_alloc(arena, bytes);
+    if (wanted <= count && pith__add_overflows(count, 1, &wanted)) return false;
+    if (pith__mul_overflows(wanted, item_size, &bytes)) return false;
+    void *grown = pith__arena_alloc(arena, bytes);
     if (!grown) return false;
     if (count) memcpy(grown, *items, count * item_size);
     *items = grown;

@@ -12,7 +12,7 @@ enum { PITH_POISONS = 1 };
 enum { PITH_POISONS = 0 };
 #endif
 
-static inline void pith_poison(void *memory, size_t size) {
+static inline void pith__poison(void *memory, size_t size) {
     if (PITH_POISONS && size) memset(memory, 0xFF, size);
 }
 

@@ -10,7 +10,7 @@
 #include "base/os/clock.h"
 #include "base/str.h"
 
-struct pith_map_slot {
+struct pith__map_slot {
     pith_str key; /* data is NULL in a free slot */
     uint32_t hash, value;
 };
@@ -50,16 +50,16 @@ static uint32_t hash_of(uint64_t seed, pith_str key) {
 }
 
 /* The slot that holds the key, or the free one where it belongs. */
-static struct pith_map_slot *slot_of(const pith_map *map, pith_str key, uint32_t hash) {
+static struct pith__map_slot *slot_of(const pith__map *map, pith_str key, uint32_t hash) {
     for (uint32_t i = hash & map->mask;; i = (i + 1) & map->mask) {
-        struct pith_map_slot *slot = &map->slots[i];
-        if (!slot->key.data || (slot->hash == hash && pith_str_eq(slot->key, key))) return slot;
+        struct pith__map_slot *slot = &map->slots[i];
+        if (!slot->key.data || (slot->hash == hash && pith__str_eq(slot->key, key))) return slot;
     }
 }
 
-static bool resize(pith_map *map, size_t slot_count) {
+static bool resize(pith__map *map, size_t slot_count) {
     if (slot_count > (size_t)1 << 31) return false;
-    struct pith_map_slot *old = map->slots, *slots = pith_arena_array(map->arena, slot_count, sizeof *slots);
+    struct pith__map_slot *old = map->slots, *slots = pith__arena_array(map->arena, slot_count, sizeof *slots);
     if (!slots) return false;
     size_t old_count = old ? (size_t)map->mask + 1 : 0;
     map->slots = slots;
@@ -69,20 +69,20 @@ static bool resize(pith_map *map, size_t slot_count) {
     return true;
 }
 
-pith_status pith_map_init(pith_map *map, pith_arena *arena, size_t expected_count) {
-    *map = (pith_map){ .arena = arena };
+pith_status pith__map_init(pith__map *map, pith__arena *arena, size_t expected_count) {
+    *map = (pith__map){ .arena = arena };
     size_t slot_count = 16;
     if (getrandom(&map->seed, sizeof map->seed, GRND_NONBLOCK) != (ssize_t)sizeof map->seed) {
-        map->seed = (uint64_t)(uintptr_t)&slot_count ^ pith_clock_ns() << 20 ^ (uint64_t)(uintptr_t)map;
+        map->seed = (uint64_t)(uintptr_t)&slot_count ^ pith__clock_ns() << 20 ^ (uint64_t)(uintptr_t)map;
     }
     while (slot_count / 4 * 3 <= expected_count && slot_count <= (size_t)1 << 31) slot_count *= 2;
     return resize(map, slot_count) ? PITH_OK : PITH_ERR_MEMORY;
 }
 
-bool pith_map_put(pith_map *map, pith_str key, uint32_t value, uint32_t *old) {
+bool pith__map_put(pith__map *map, pith_str key, uint32_t value, uint32_t *old) {
     if (!key.data) key.data = "";
     uint32_t hash = hash_of(map->seed, key);
-    struct pith_map_slot *slot = slot_of(map, key, hash);
+    struct pith__map_slot *slot = slot_of(map, key, hash);
     if (old) *old = slot->key.data ? slot->value : UINT32_MAX;
     if (!slot->key.data) {
         if (map->count >= ((size_t)map->mask + 1) / 4 * 3) {
@@ -97,7 +97,7 @@ bool pith_map_put(pith_map *map, pith_str key, uint32_t value, uint32_t *old) {
     return true;
 }
 
-uint32_t pith_map_get(const pith_map *map, pith_str key) {
-    const struct pith_map_slot *slot = slot_of(map, key, hash_of(map->seed, key));
+uint32_t pith__map_get(const pith__map *map, pith_str key) {
+    const struct pith__map_slot *slot = slot_of(map, key, hash_of(map->seed, key));
     return slot->key.data ? slot->value : UINT32_MAX;
 }

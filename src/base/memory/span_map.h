@@ -8,18 +8,18 @@
 
 #include "base/memory/memory.h"
 
-typedef struct pith_map {
-    pith_arena *arena;
-    struct pith_map_slot *slots;
+typedef struct pith__map {
+    pith__arena *arena;
+    struct pith__map_slot *slots;
     uint32_t count, mask;
     uint64_t seed;
-} pith_map;
+} pith__map;
 
-pith_status pith_map_init(pith_map *map, pith_arena *arena, size_t expected_count);
+pith_status pith__map_init(pith__map *map, pith__arena *arena, size_t expected_count);
 /* Sets the value of a key. *old, if old is not NULL, receives the earlier value, or UINT32_MAX for a new key. Returns
  * false if memory is out. */
-bool pith_map_put(pith_map *map, pith_str key, uint32_t value, uint32_t *old);
+bool pith__map_put(pith__map *map, pith_str key, uint32_t value, uint32_t *old);
 /* Returns UINT32_MAX if the key is absent. */
-uint32_t pith_map_get(const pith_map *map, pith_str key);
+uint32_t pith__map_get(const pith__map *map, pith_str key);
 
 #endif

@@ -6,15 +6,15 @@
 
 #include "base/counters.h"
 
-typedef struct pith_busy {
+typedef struct pith__busy {
     pthread_mutex_t lock; /* guards the members below */
     int calls;            /* under way */
     int threads;          /* the most that one of them asked for */
     uint64_t wall, cpu;   /* when the first of them began, in nanoseconds */
-} pith_busy;
+} pith__busy;
 
 /* A call begins and ends. When the last one ends, busy_ns, cpu_ns and thread_ns are counted. Thread-safe. */
-void pith_busy_begin(pith_busy *busy, int threads);
-void pith_busy_end(pith_busy *busy, pith_counters *counters);
+void pith__busy_begin(pith__busy *busy, int threads);
+void pith__busy_end(pith__busy *busy, pith__counters *counters);
 
 #endif

@@ -31,7 +31,7 @@
 
 static const char *const isa_names[PITH_ISA_COUNT] = { "scalar", "avx2", "avx512", "neon" };
 
-const char *pith_isa_name(pith_isa isa) { return (unsigned)isa < PITH_ISA_COUNT ? isa_names[isa] : "unknown"; }
+const char *pith__isa_name(pith__isa isa) { return (unsigned)isa < PITH_ISA_COUNT ? isa_names[isa] : "unknown"; }
 
 #if defined(__x86_64__)
 #define ISA_BEST PITH_ISA_avx512
@@ -49,7 +49,7 @@ static bool is_amd(void) {
     return __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx && c == signature_AMD_ecx && d == signature_AMD_edx;
 }
 
-static void detect(pith_cpu *cpu) {
+static void detect(pith__cpu *cpu) {
     unsigned a, b, c, d, b7, c7, d7, a71 = 0;
     if (!__get_cpuid(1, &a, &b, &c, &d)) return;
     const unsigned fma_f16c_osxsave_avx = 1u << 12 | 1u << 29 | 1u << 27 | 1u << 28;
@@ -82,16 +82,16 @@ static void set_x87(uint16_t word) {
     if (now != word) __asm__ volatile("fldcw %0" : : "m"(word));
 }
 
-pith_fpmode pith_fpmode_enter(void) {
+pith__fpmode pith__fpmode_enter(void) {
     uint16_t x87;
     __asm__ volatile("fnstcw %0" : "=m"(x87));
-    pith_fpmode mode = { _mm_getcsr() | (uint64_t)x87 << 32 };
+    pith__fpmode mode = { _mm_getcsr() | (uint64_t)x87 << 32 };
     _mm_setcsr(0x1F80);
     set_x87(X87_NEAREST);
     return mode;
 }
 
-void pith_fpmode_leave(pith_fpmode mode) {
+void pith__fpmode_leave(pith__fpmode mode) {
     _mm_setcsr((unsigned)mode.saved);
     set_x87((uint16_t)(mode.saved >> 32));
 }
@@ -99,33 +99,33 @@ void pith_fpmode_leave(pith_fpmode mode) {
 #elif defined(__aarch64__)
 #define ISA_BEST PITH_ISA_neon
 
-static void detect(pith_cpu *cpu) {
+static void detect(pith__cpu *cpu) {
     cpu->supported |= 1u << PITH_ISA_neon;
     if (getauxval(AT_HWCAP) >> 20 & 1) cpu->features |= PITH_CPU_DOTPROD;
     if (getauxval(AT_HWCAP2) >> 13 & 1) cpu->features |= PITH_CPU_I8MM;
 }
 
-pith_fpmode pith_fpmode_enter(void) {
-    pith_fpmode mode;
+pith__fpmode pith__fpmode_enter(void) {
+    pith__fpmode mode;
     __asm__ volatile("mrs %0, fpcr" : "=r"(mode.saved));
     __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0));
     return mode;
 }
 
-void pith_fpmode_leave(pith_fpmode mode) { __asm__ volatile("msr fpcr, %0" : : "r"(mode.saved)); }
+void pith__fpmode_leave(pith__fpmode mode) { __asm__ volatile("msr fpcr, %0" : : "r"(mode.saved)); }
 
 #else
 #define ISA_BEST PITH_ISA_scalar
 
-static void detect(pith_cpu *cpu) { (void)cpu; }
+static void detect(pith__cpu *cpu) { (void)cpu; }
 
-pith_fpmode pith_fpmode_enter(void) { return (pith_fpmode){ 0 }; }
+pith__fpmode pith__fpmode_enter(void) { return (pith__fpmode){ 0 }; }
 
-void pith_fpmode_leave(pith_fpmode mode) { (void)mode; }
+void pith__fpmode_leave(pith__fpmode mode) { (void)mode; }
 #endif
 
 /* The level PITH_ISA allows, and the extensions it leaves. */
-static pith_isa wanted_isa(uint32_t *features) {
+static pith__isa wanted_isa(uint32_t *features) {
     static const struct {
         const char *name;
         uint32_t features;
@@ -135,11 +135,11 @@ static pith_isa wanted_isa(uint32_t *features) {
         { "vnni", PITH_CPU_AVX512_VNNI | PITH_CPU_AVX_VNNI },
     };
     const char *wanted = getenv("PITH_ISA");
-    pith_isa limit = ISA_BEST;
+    pith__isa limit = ISA_BEST;
     if (!wanted) return limit;
     size_t n = strcspn(wanted, "-");
     for (int i = 0; i <= (int)ISA_BEST; i++) {
-        if (strlen(isa_names[i]) == n && memcmp(wanted, isa_names[i], n) == 0) limit = (pith_isa)i;
+        if (strlen(isa_names[i]) == n && memcmp(wanted, isa_names[i], n) == 0) limit = (pith__isa)i;
     }
     for (const char *rest = wanted + n; *rest; rest += n) {
         n = strcspn(++rest, "-");
@@ -151,20 +151,20 @@ static pith_isa wanted_isa(uint32_t *features) {
     return limit;
 }
 
-static pith_cpu the_cpu;
+static pith__cpu the_cpu;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void find_out(void) {
-    pith_cpu *cpu = &the_cpu;
+    pith__cpu *cpu = &the_cpu;
     cpu->supported = 1u << PITH_ISA_scalar;
     detect(cpu);
-    pith_isa limit = wanted_isa(&cpu->features);
+    pith__isa limit = wanted_isa(&cpu->features);
     for (int i = 0; i <= (int)limit; i++)
-        if (cpu->supported >> i & 1) cpu->isa = (pith_isa)i;
+        if (cpu->supported >> i & 1) cpu->isa = (pith__isa)i;
     if (cpu->isa == PITH_ISA_scalar) cpu->features = 0;
     if (cpu->isa == PITH_ISA_avx2) cpu->features &= PITH_CPU_AVX_VNNI;
-    const pith_threads_part *threads = pith_part_find("threads");
-    *cpu = (pith_cpu){ .isa = cpu->isa, .supported = cpu->supported, .features = cpu->features };
+    const pith__threads_part *threads = pith__part_find("threads");
+    *cpu = (pith__cpu){ .isa = cpu->isa, .supported = cpu->supported, .features = cpu->features };
     cpu->l1d = L1D_FALLBACK;
     cpu->l2 = L2_FALLBACK;
     cpu->l3 = L3_FALLBACK;
@@ -172,13 +172,13 @@ static void find_out(void) {
     if (threads) threads->machine(cpu);
 }
 
-const pith_cpu *pith_cpu_get(void) {
-    if (pith_piece_heard()) pith_part_used("threads");
+const pith__cpu *pith__cpu_get(void) {
+    if (pith__piece_heard()) pith__part_used("threads");
     pthread_once(&once, find_out);
     return &the_cpu;
 }
 
-bool pith_cpu_runs(pith_isa isa) {
-    const pith_cpu *cpu = pith_cpu_get();
+bool pith__cpu_runs(pith__isa isa) {
+    const pith__cpu *cpu = pith__cpu_get();
     return cpu->isa >= isa && (cpu->supported >> isa & 1);
 }

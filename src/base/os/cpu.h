@@ -10,13 +10,13 @@
 #include <stdint.h>
 
 /* The instruction sets that kernels are built for, slowest first. The comments list what each vec_<isa>.h uses. */
-typedef enum pith_isa {
+typedef enum pith__isa {
     PITH_ISA_scalar = 0,
     PITH_ISA_avx2,   /* AVX2, FMA, F16C, BMI2 */
     PITH_ISA_avx512, /* F, BW, DQ, VL */
     PITH_ISA_neon,   /* Advanced SIMD of Armv8.0 */
     PITH_ISA_COUNT
-} pith_isa;
+} pith__isa;
 
 /* Extensions that single GEMM kernels need in addition to their level. */
 enum {
@@ -31,32 +31,32 @@ enum {
     PITH_CPU_FAST_BF16 = 1u << 8 /* AVX512_BF16 does more multiply-adds per cycle than f32 */
 };
 
-typedef struct pith_cpu {
-    pith_isa isa;       /* best level that is usable and allowed */
+typedef struct pith__cpu {
+    pith__isa isa;      /* best level that is usable and allowed */
     uint32_t supported; /* bit i: level i is usable */
     uint32_t features;  /* PITH_CPU_*; only those that go with isa */
     size_t l1d, l2, l3; /* cache sizes in bytes, never 0; l3 is the whole shared cache */
     int threads;        /* CPUs this process may use, by affinity and container quota; at least 1 */
     int allowed;        /* by affinity alone; at least 1 */
     int quota;          /* CPUs that the control groups grant, rounded up; 0: no limit */
-} pith_cpu;
+} pith__cpu;
 
 /* The same answer for the life of the process. Thread-safe. */
-const pith_cpu *pith_cpu_get(void);
-const char *pith_isa_name(pith_isa isa);
+const pith__cpu *pith__cpu_get(void);
+const char *pith__isa_name(pith__isa isa);
 /* Whether code for a level may run: the processor has it, and no better level than that is forbidden. */
-bool pith_cpu_runs(pith_isa isa);
+bool pith__cpu_runs(pith__isa isa);
 
 /* Returns the CPUs that the control groups of a process grant, rounded up, or 0 without a limit. proc_cgroup is a file
  * like /proc/self/cgroup; mount is the mount point of the groups, /sys/fs/cgroup. */
-int pith_cpu_quota(const char *proc_cgroup, const char *mount);
+int pith__cpu_quota(const char *proc_cgroup, const char *mount);
 
 /* The library's floating-point mode: round to nearest, no flush to zero, no denormals-are-zero. Every public function
  * that computes, and every worker thread, enters it. */
-typedef struct pith_fpmode {
+typedef struct pith__fpmode {
     uint64_t saved;
-} pith_fpmode;
-pith_fpmode pith_fpmode_enter(void);
-void pith_fpmode_leave(pith_fpmode mode);
+} pith__fpmode;
+pith__fpmode pith__fpmode_enter(void);
+void pith__fpmode_leave(pith__fpmode mode);
 
 #endif

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/os/cpu.h"
 #include "base/error.h"
+#include "base/os/cpu.h"
 #include "base/os/topology.h"
 
 static char model[128], isas[64], features[160];
@@ -21,26 +21,26 @@ static void cpu_info_word(char *words, size_t size, const char *word) {
 static void cpu_info_find(void) {
     static const char *const names[] = { "avx512-vnni", "avx-vnni", "avx512-bf16", "dotprod",  "i8mm",
                                          "avx512-vbmi", "amx-int8", "amx-bf16",    "fast-bf16" };
-    const pith_cpu *cpu = pith_cpu_get();
-    cores = pith_topology_usable_cores();
-    pith_topology_name(model, sizeof model, NULL);
+    const pith__cpu *cpu = pith__cpu_get();
+    cores = pith__topology_usable_cores();
+    pith__topology_name(model, sizeof model, NULL);
     for (int i = 0; i < PITH_ISA_COUNT; i++)
-        if (cpu->supported >> i & 1) cpu_info_word(isas, sizeof isas, pith_isa_name((pith_isa)i));
+        if (cpu->supported >> i & 1) cpu_info_word(isas, sizeof isas, pith__isa_name((pith__isa)i));
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (cpu->features >> i & 1) cpu_info_word(features, sizeof features, names[i]);
 }
 
-pith_status pith_cpu_info_fill(pith_cpu_info *info, pith_error *err) {
+pith_status pith__cpu_info_fill(pith_cpu_info *info, pith_error *err) {
     pthread_once(&once, cpu_info_find);
-    const pith_cpu *cpu = pith_cpu_get();
-    pith_cpu_info mine = { info->size,   pith_isa_name(cpu->isa),
+    const pith__cpu *cpu = pith__cpu_get();
+    pith_cpu_info mine = { info->size,   pith__isa_name(cpu->isa),
                            cpu->threads, cpu->l1d,
                            cpu->l2,      cpu->l3,
                            cpu->allowed, cores,
                            cpu->quota,   model,
                            isas,         features };
     if (mine.size < sizeof mine.size)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the struct has no size; initialise it with PITH_CPU_INFO_INIT");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the struct has no size; initialise it with PITH_CPU_INFO_INIT");
     memcpy(info, &mine, mine.size < sizeof mine ? mine.size : sizeof mine);
     return PITH_OK;
 }

@@ -5,6 +5,6 @@
 #include "pith/cpu.h"
 
 /* Fills as much of the caller's struct as its size says there is. */
-pith_status pith_cpu_info_fill(pith_cpu_info *info, pith_error *err);
+pith_status pith__cpu_info_fill(pith_cpu_info *info, pith_error *err);
 
 #endif

@@ -18,27 +18,28 @@ static const uint8_t nothing[1] = { 0 };
 /* First buffer for a pipe, whose size is not known: what a pipe of Linux holds. It doubles from there. */
 #define PIPE_BUFFER ((size_t)64 << 10)
 
-static pith_status read_all(pith_file *file, int fd, size_t expected, bool regular, const char *path, pith_error *err) {
+static pith_status read_all(pith__file *file, int fd, size_t expected, bool regular, const char *path,
+                            pith_error *err) {
     size_t capacity = regular ? expected : PIPE_BUFFER, size = 0;
-    uint8_t *data = pith_memory_alloc(file->allocator, capacity, 64);
-    if (!data) return pith_fail_memory(err, capacity);
+    uint8_t *data = pith__memory_alloc(file->allocator, capacity, 64);
+    if (!data) return pith__fail_memory(err, capacity);
     while (!regular || size < capacity) {
         if (size == capacity) {
-            uint8_t *grown = capacity > SIZE_MAX / 2 ? NULL : pith_memory_alloc(file->allocator, capacity * 2, 64);
+            uint8_t *grown = capacity > SIZE_MAX / 2 ? NULL : pith__memory_alloc(file->allocator, capacity * 2, 64);
             if (!grown) {
-                pith_memory_free(file->allocator, data);
-                return pith_fail_memory(err, capacity * 2);
+                pith__memory_free(file->allocator, data);
+                return pith__fail_memory(err, capacity * 2);
             }
             memcpy(grown, data, size);
-            pith_memory_free(file->allocator, data);
+            pith__memory_free(file->allocator, data);
             data = grown;
             capacity *= 2;
         }
         ssize_t got = read(fd, data + size, capacity - size);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) {
-            pith_memory_free(file->allocator, data);
-            return pith_fail(err, PITH_ERR_IO, "%s: %s", path, strerror(errno));
+            pith__memory_free(file->allocator, data);
+            return pith__fail(err, PITH_ERR_IO, "%s: %s", path, strerror(errno));
         }
         if (got == 0) break;
         size += (size_t)got;
@@ -48,75 +49,75 @@ static pith_status read_all(pith_file *file, int fd, size_t expected, bool regul
     return PITH_OK;
 }
 
-static pith_status open_fd(pith_file *file, int fd, const char *path, bool copy, pith_error *err) {
+static pith_status open_fd(pith__file *file, int fd, const char *path, bool copy, pith_error *err) {
     struct stat st;
-    if (fstat(fd, &st)) return pith_fail(err, PITH_ERR_IO, "%s: %s", path, strerror(errno));
-    if (S_ISDIR(st.st_mode)) return pith_fail(err, PITH_ERR_IO, "%s: is a directory", path);
+    if (fstat(fd, &st)) return pith__fail(err, PITH_ERR_IO, "%s: %s", path, strerror(errno));
+    if (S_ISDIR(st.st_mode)) return pith__fail(err, PITH_ERR_IO, "%s: is a directory", path);
     bool regular = S_ISREG(st.st_mode);
     bool stream = S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || strcmp(path, "/dev/stdin") == 0;
-    if (!regular && !(copy && stream)) return pith_fail(err, PITH_ERR_IO, "%s: not a regular file", path);
-    if (regular && (uint64_t)st.st_size > PTRDIFF_MAX) return pith_fail(err, PITH_ERR_IO, "%s: too large", path);
+    if (!regular && !(copy && stream)) return pith__fail(err, PITH_ERR_IO, "%s: not a regular file", path);
+    if (regular && (uint64_t)st.st_size > PTRDIFF_MAX) return pith__fail(err, PITH_ERR_IO, "%s: too large", path);
     if (copy) return read_all(file, fd, (size_t)st.st_size, regular, path, err);
     if (st.st_size == 0) {
         file->data = nothing;
         return PITH_OK;
     }
     void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (data == MAP_FAILED) return pith_fail(err, PITH_ERR_IO, "%s: %s", path, strerror(errno));
+    if (data == MAP_FAILED) return pith__fail(err, PITH_ERR_IO, "%s: %s", path, strerror(errno));
     file->data = data;
     file->size = (size_t)st.st_size;
     file->mapped = true;
     return PITH_OK;
 }
 
-pith_status pith_file_open(pith_file *file, const char *path, bool copy, const pith_allocator *allocator,
-                           pith_error *err) {
+pith_status pith__file_open(pith__file *file, const char *path, bool copy, const pith_allocator *allocator,
+                            pith_error *err) {
     /* O_NONBLOCK: opening a pipe without a writer must not block before the pipe is refused. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (copy ? 0 : O_NONBLOCK));
     if (fd < 0) {
         bool missing = errno == ENOENT || errno == ENOTDIR;
-        return pith_fail(err, missing ? PITH_ERR_NOT_FOUND : PITH_ERR_IO, "%s: %s", path, strerror(errno));
+        return pith__fail(err, missing ? PITH_ERR_NOT_FOUND : PITH_ERR_IO, "%s: %s", path, strerror(errno));
     }
-    pith_file opened = { .allocator = allocator ? allocator : &pith_allocator_default };
+    pith__file opened = { .allocator = allocator ? allocator : &pith__allocator_default };
     pith_status status = open_fd(&opened, fd, path, copy, err);
     close(fd);
     if (!status) *file = opened;
     return status;
 }
 
-void pith_file_close(pith_file *file) {
+void pith__file_close(pith__file *file) {
     if (file->mapped)
         munmap((void *)(uintptr_t)file->data, file->size);
     else if (file->data && file->data != nothing)
-        pith_memory_free(file->allocator, (void *)(uintptr_t)file->data);
-    *file = (pith_file){ 0 };
+        pith__memory_free(file->allocator, (void *)(uintptr_t)file->data);
+    *file = (pith__file){ 0 };
 }
 
-pith_status pith_files_open(pith_str *bytes, pith_files *files, const char *path, pith_error *err) {
+pith_status pith__files_open(pith_str *bytes, pith__files *files, const char *path, pith_error *err) {
     for (size_t i = 0; i < files->count; i++) {
         if (strcmp(files->items[i].path, path)) continue;
         *bytes = (pith_str){ (const char *)files->items[i].data, files->items[i].size };
         return PITH_OK;
     }
     void *items = files->items;
-    pith_str name = pith_arena_str(files->arena, pith_str_of(path));
-    if (!name.data || !pith_arena_grow(files->arena, &items, files->count, &files->capacity, sizeof *files->items))
-        return pith_fail_memory(err, sizeof *files->items);
+    pith_str name = pith__arena_str(files->arena, pith__str_of(path));
+    if (!name.data || !pith__arena_grow(files->arena, &items, files->count, &files->capacity, sizeof *files->items))
+        return pith__fail_memory(err, sizeof *files->items);
     files->items = items;
-    pith_file *file = &files->items[files->count];
-    PITH_TRY(pith_file_open(file, path, files->copy, files->arena->allocator, err));
+    pith__file *file = &files->items[files->count];
+    PITH_TRY(pith__file_open(file, path, files->copy, files->arena->allocator, err));
     file->path = name.data;
     files->count++;
-    files->release = pith_file_release;
+    files->release = pith__file_release;
     *bytes = (pith_str){ (const char *)file->data, file->size };
     return PITH_OK;
 }
 
-void pith_files_close(pith_files *files) {
-    while (files->count) pith_file_close(&files->items[--files->count]);
+void pith__files_close(pith__files *files) {
+    while (files->count) pith__file_close(&files->items[--files->count]);
 }
 
-void pith_file_release(const pith_file *file, const void *begin, size_t bytes) {
+void pith__file_release(const pith__file *file, const void *begin, size_t bytes) {
     if (!file->mapped) return;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)begin, to = from + bytes;
     from = (from + page - 1) & ~(page - 1);
@@ -124,41 +125,42 @@ void pith_file_release(const pith_file *file, const void *begin, size_t bytes) {
     if (from < to) madvise((void *)from, to - from, MADV_DONTNEED);
 }
 
-bool pith_file_exists(const char *path) {
+bool pith__file_exists(const char *path) {
     struct stat st;
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, R_OK) == 0;
 }
 
-pith_status pith_file_there(bool *there, const char *path, pith_error *err) {
+pith_status pith__file_there(bool *there, const char *path, pith_error *err) {
     struct stat st;
     *there = lstat(path, &st) == 0;
     if (!*there && (errno == ENOENT || errno == ENOTDIR)) return PITH_OK;
     if (!*there || (stat(path, &st) && errno != ENOENT))
-        return pith_fail(err, PITH_ERR_IO, "%s: %s; make the file readable", path, strerror(errno));
+        return pith__fail(err, PITH_ERR_IO, "%s: %s; make the file readable", path, strerror(errno));
     if (stat(path, &st))
-        return pith_fail(
+        return pith__fail(
             err, PITH_ERR_IO,
             "%s: the symbolic link points to a file that does not exist; fetch the model again or remove the link",
             path);
     if (!S_ISREG(st.st_mode))
-        return pith_fail(err, PITH_ERR_IO, "%s: %s; put the file in its place or remove it", path,
-                         S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
-    if (access(path, R_OK)) return pith_fail(err, PITH_ERR_IO, "%s: %s; make the file readable", path, strerror(errno));
+        return pith__fail(err, PITH_ERR_IO, "%s: %s; put the file in its place or remove it", path,
+                          S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
+    if (access(path, R_OK))
+        return pith__fail(err, PITH_ERR_IO, "%s: %s; make the file readable", path, strerror(errno));
     return PITH_OK;
 }
 
-pith_status pith_file_find(bool *there, pith_str *path, pith_arena *arena, const char *dir, const char *name,
-                           pith_error *err) {
-    PITH_TRY(pith_path_join(path, arena, dir, pith_str_of(name), err));
-    return pith_file_there(there, path->data, err);
+pith_status pith__file_find(bool *there, pith_str *path, pith__arena *arena, const char *dir, const char *name,
+                            pith_error *err) {
+    PITH_TRY(pith__path_join(path, arena, dir, pith__str_of(name), err));
+    return pith__file_there(there, path->data, err);
 }
 
-uint64_t pith_file_size(const char *path) {
+uint64_t pith__file_size(const char *path) {
     struct stat st;
     return stat(path, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
 }
 
-bool pith_dir_exists(const char *path) {
+bool pith__dir_exists(const char *path) {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
@@ -170,17 +172,17 @@ static int file_compare_names(const void *a, const void *b) {
     return strcmp(((const pith_str *)a)->data, ((const pith_str *)b)->data);
 }
 
-static pith_status dir_read(pith_str **names, size_t *count, DIR *dir, const char *path, pith_arena *arena,
+static pith_status dir_read(pith_str **names, size_t *count, DIR *dir, const char *path, pith__arena *arena,
                             pith_error *err) {
     size_t capacity = 0;
     for (const struct dirent *entry; (entry = readdir(dir));) {
         if (entry->d_name[0] == '.') continue;
         if (*count == DIR_NAMES_MAX)
-            return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: more than %d names", path, DIR_NAMES_MAX);
+            return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: more than %d names", path, DIR_NAMES_MAX);
         void *items = *names;
-        pith_str name = pith_arena_str(arena, pith_str_of(entry->d_name));
-        if (!name.data || !pith_arena_grow(arena, &items, *count, &capacity, sizeof name))
-            return pith_fail_memory(err, sizeof name);
+        pith_str name = pith__arena_str(arena, pith__str_of(entry->d_name));
+        if (!name.data || !pith__arena_grow(arena, &items, *count, &capacity, sizeof name))
+            return pith__fail_memory(err, sizeof name);
         *names = items;
         (*names)[(*count)++] = name;
     }
@@ -188,29 +190,29 @@ static pith_status dir_read(pith_str **names, size_t *count, DIR *dir, const cha
     return PITH_OK;
 }
 
-pith_status pith_dir_names(pith_str **names, size_t *count, const char *path, pith_arena *arena, pith_error *err) {
+pith_status pith__dir_names(pith_str **names, size_t *count, const char *path, pith__arena *arena, pith_error *err) {
     *names = NULL;
     *count = 0;
     DIR *dir = opendir(path);
-    if (!dir) return pith_fail(err, PITH_ERR_IO, "%s: %s", path, strerror(errno));
+    if (!dir) return pith__fail(err, PITH_ERR_IO, "%s: %s", path, strerror(errno));
     pith_status status = dir_read(names, count, dir, path, arena, err);
     closedir(dir);
     return status;
 }
 
-pith_str pith_path_name(pith_str path) {
+pith_str pith__path_name(pith_str path) {
     size_t n = path.size;
     while (n && path.data[n - 1] != '/') n--;
     return (pith_str){ path.data + n, path.size - n };
 }
 
-pith_str pith_path_parent(pith_arena *arena, pith_str path) {
-    size_t n = path.size - pith_path_name(path).size;
-    if (!n) return pith_arena_str(arena, PITH_STR("."));
-    return pith_arena_str(arena, (pith_str){ path.data, n > 1 ? n - 1 : 1 });
+pith_str pith__path_parent(pith__arena *arena, pith_str path) {
+    size_t n = path.size - pith__path_name(path).size;
+    if (!n) return pith__arena_str(arena, PITH_STR("."));
+    return pith__arena_str(arena, (pith_str){ path.data, n > 1 ? n - 1 : 1 });
 }
 
-pith_status pith_path_join(pith_str *path, pith_arena *arena, const char *dir, pith_str name, pith_error *err) {
+pith_status pith__path_join(pith_str *path, pith__arena *arena, const char *dir, pith_str name, pith_error *err) {
     const char *fault = NULL;
     if (!name.size)
         fault = "is empty";
@@ -226,13 +228,13 @@ pith_status pith_path_join(pith_str *path, pith_arena *arena, const char *dir, p
         begin = end + 1;
     }
     if (fault) {
-        return pith_fail(err, PITH_ERR_FORMAT, "file name \"" PITH_STR_FMT "\" %s", PITH_STR_ARG(name), fault);
+        return pith__fail(err, PITH_ERR_FORMAT, "file name \"" PITH_STR_FMT "\" %s", PITH_STR_ARG(name), fault);
     }
     size_t length = strlen(dir);
     const char *slash = length && dir[length - 1] != '/' ? "/" : "";
     size_t head = length + strlen(slash);
-    char *text = pith_arena_alloc(arena, head + name.size + 1);
-    if (!text) return pith_fail_memory(err, head + name.size + 1);
+    char *text = pith__arena_alloc(arena, head + name.size + 1);
+    if (!text) return pith__fail_memory(err, head + name.size + 1);
     memcpy(text, dir, length);
     memcpy(text + length, slash, head - length);
     memcpy(text + head, name.data, name.size);

@@ -6,37 +6,37 @@
 
 #include "base/memory/memory.h"
 
-typedef struct pith_file {
+typedef struct pith__file {
     const uint8_t *data; /* never NULL once open, also for an empty file */
     size_t size;
     bool mapped; /* false: the file was read into memory of the allocator */
     const pith_allocator *allocator;
-    const char *path; /* set by pith_files_open */
-} pith_file;
+    const char *path; /* set by pith__files_open */
+} pith__file;
 
 /* Maps the file, or reads it if copy is set. Directories and devices are refused. Pipes and /dev/stdin are refused
  * unless copy is set. */
-pith_status pith_file_open(pith_file *file, const char *path, bool copy, const pith_allocator *allocator,
-                           pith_error *err);
-void pith_file_close(pith_file *file);
+pith_status pith__file_open(pith__file *file, const char *path, bool copy, const pith_allocator *allocator,
+                            pith_error *err);
+void pith__file_close(pith__file *file);
 
 /* All files that one model holds open: the model, external data, safetensors shards. They are closed together. */
-typedef struct pith_files {
-    pith_arena *arena;
-    pith_file *items;
+typedef struct pith__files {
+    pith__arena *arena;
+    pith__file *items;
     size_t count, capacity;
     bool copy;
-    /* pith_file_release, once a file is open: who only has bytes in memory does not link the code for files. */
-    void (*release)(const pith_file *file, const void *begin, size_t bytes);
-} pith_files;
+    /* pith__file_release, once a file is open: who only has bytes in memory does not link the code for files. */
+    void (*release)(const pith__file *file, const void *begin, size_t bytes);
+} pith__files;
 
 /* Opens a file, or finds it if it is open already (by path), and returns its bytes. */
-pith_status pith_files_open(pith_str *bytes, pith_files *files, const char *path, pith_error *err);
-void pith_files_close(pith_files *files);
+pith_status pith__files_open(pith_str *bytes, pith__files *files, const char *path, pith_error *err);
+void pith__files_close(pith__files *files);
 /* Calls release for the file that holds the bytes, if any does. */
-static inline void pith_files_release(const pith_files *files, const void *begin, size_t bytes) {
+static inline void pith__files_release(const pith__files *files, const void *begin, size_t bytes) {
     for (size_t i = 0; i < files->count; i++) {
-        const pith_file *file = &files->items[i];
+        const pith__file *file = &files->items[i];
         uintptr_t offset = (uintptr_t)begin - (uintptr_t)file->data;
         if (offset < file->size && bytes <= file->size - offset) files->release(file, begin, bytes);
     }
@@ -44,25 +44,25 @@ static inline void pith_files_release(const pith_files *files, const void *begin
 
 /* Tells the system that these bytes will not be needed soon, such as weights that were packed. Has no effect on a file
  * that is not mapped. */
-void pith_file_release(const pith_file *file, const void *begin, size_t bytes);
-bool pith_file_exists(const char *path); /* a regular file, readable */
+void pith__file_release(const pith__file *file, const void *begin, size_t bytes);
+bool pith__file_exists(const char *path); /* a regular file, readable */
 /* Sets *there to whether an optional file exists. It is false only if nothing has this path. A dangling link, a
  * directory, a device and an unreadable file are errors: the model has the file, and to ignore it would change the
  * results. */
-pith_status pith_file_there(bool *there, const char *path, pith_error *err);
-/* pith_file_there for "dir/name". *path is set whether the file exists or not. */
-pith_status pith_file_find(bool *there, pith_str *path, pith_arena *arena, const char *dir, const char *name,
-                           pith_error *err);
-uint64_t pith_file_size(const char *path); /* 0 if there is none */
-bool pith_dir_exists(const char *path);
+pith_status pith__file_there(bool *there, const char *path, pith_error *err);
+/* pith__file_there for "dir/name". *path is set whether the file exists or not. */
+pith_status pith__file_find(bool *there, pith_str *path, pith__arena *arena, const char *dir, const char *name,
+                            pith_error *err);
+uint64_t pith__file_size(const char *path); /* 0 if there is none */
+bool pith__dir_exists(const char *path);
 /* Lists the names in a directory, sorted, without those that begin with a dot. Arrays and names are in the arena. */
-pith_status pith_dir_names(pith_str **names, size_t *count, const char *path, pith_arena *arena, pith_error *err);
+pith_status pith__dir_names(pith_str **names, size_t *count, const char *path, pith__arena *arena, pith_error *err);
 /* Return the parent folder of a path ("." for a bare name; data is NULL if memory is out), and the part behind its last
  * slash. */
-pith_str pith_path_parent(pith_arena *arena, pith_str path);
-pith_str pith_path_name(pith_str path);
+pith_str pith__path_parent(pith__arena *arena, pith_str path);
+pith_str pith__path_name(pith_str path);
 /* Sets *path to "dir/name" in the arena. Fails if name is not relative or could leave dir: no "..", no leading '/', no
  * NUL. */
-pith_status pith_path_join(pith_str *path, pith_arena *arena, const char *dir, pith_str name, pith_error *err);
+pith_status pith__path_join(pith_str *path, pith__arena *arena, const char *dir, pith_str name, pith_error *err);
 
 #endif

@@ -90,7 +90,7 @@ static void group_quota(int *least, const char *mount, const char *group, bool v
     }
 }
 
-int pith_cpu_quota(const char *proc_cgroup, const char *mount) {
+int pith__cpu_quota(const char *proc_cgroup, const char *mount) {
     char text[8192], path[512];
     int least = 0;
     if (!read_small(proc_cgroup, text, sizeof text)) return 0;
@@ -114,12 +114,12 @@ int pith_cpu_quota(const char *proc_cgroup, const char *mount) {
     return least;
 }
 
-void pith_machine_read(pith_cpu *cpu) {
+void pith__machine_read(pith__cpu *cpu) {
     const size_t l1d = cache_size(1), l2 = cache_size(2), l3 = cache_size(3);
     if (l1d) cpu->l1d = l1d;
     if (l2) cpu->l2 = l2;
     cpu->l3 = l3 ? l3 : cpu->l2 > cpu->l3 ? cpu->l2 : cpu->l3;
-    cpu->quota = pith_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+    cpu->quota = pith__cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
     cpu->allowed = affinity_count();
     cpu->threads = cpu->quota && cpu->quota < cpu->allowed ? cpu->quota : cpu->allowed;
 }

@@ -27,23 +27,23 @@ static bool library_folder_holds(const char *folder, size_t size) {
     return holds;
 }
 
-pith_status pith_library_safe(pith_error *err) {
+pith_status pith__library_safe(pith_error *err) {
     const char *at = secure_getenv("LD_LIBRARY_PATH");
     if (at && !*at) return PITH_OK;
     for (; at; at = at[strcspn(at, ":;")] ? at + strcspn(at, ":;") + 1 : NULL) {
         const size_t size = strcspn(at, ":;");
         const bool whole = *at == '/' || !strncmp(at, "$ORIGIN", 7) || !strncmp(at, "${ORIGIN}", 9);
         if (!whole && library_folder_holds(at, size))
-            return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                             "no library is loaded, since LD_LIBRARY_PATH has the entry '" PITH_CUT_FMT
-                             "', %s, and libraries lie there; write whole paths, without a colon at either end",
-                             PITH_CUT(((pith_str){ at, size }), 200),
-                             size ? "which begins in the current folder" : "which is the current folder");
+            return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                              "no library is loaded, since LD_LIBRARY_PATH has the entry '" PITH_CUT_FMT
+                              "', %s, and libraries lie there; write whole paths, without a colon at either end",
+                              PITH_CUT(((pith_str){ at, size }), 200),
+                              size ? "which begins in the current folder" : "which is the current folder");
     }
     return PITH_OK;
 }
 
-void *pith_library_load(const char *const *names, size_t count) {
+void *pith__library_load(const char *const *names, size_t count) {
     void *library = NULL;
     const int saved = errno;
     for (size_t i = 0; i < count && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
@@ -52,7 +52,7 @@ void *pith_library_load(const char *const *names, size_t count) {
 }
 
 /* ISO C has no conversion from an object's address to a function's. */
-bool pith_library_find(void *function, void *library, const char *name) {
+bool pith__library_find(void *function, void *library, const char *name) {
     void *found = dlsym(library, name);
     memcpy(function, &found, sizeof found);
     return found != NULL;

@@ -11,10 +11,10 @@
  * from the current folder on, and the folder that it names holds a shared library: what lies beside the data would be
  * loaded, perhaps only for what the library needs itself. Without such a file the entry decides nothing. Called before
  * anything is loaded; the variable is taken as it is now. */
-pith_status pith_library_safe(pith_error *err);
+pith_status pith__library_safe(pith_error *err);
 /* Loads the first of these libraries that is there, by its name or path. NULL: none is. errno stays as it was. */
-void *pith_library_load(const char *const *names, size_t count);
+void *pith__library_load(const char *const *names, size_t count);
 /* Sets *function, a pointer to a function, to the one of this name. False: the library has none. */
-bool pith_library_find(void *function, void *library, const char *name);
+bool pith__library_find(void *function, void *library, const char *name);
 
 #endif

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/caller_options.h"
-#include "base/os/clock.h"
 #include "base/error.h"
 #include "base/formats/read_double.h"
+#include "base/os/clock.h"
 
 enum { FILE_MOST = 8 << 10 };
 
@@ -114,17 +114,17 @@ static double memory_stalled(const char *root) {
         const char *full = strstr(text, "full avg10=");
         if (!full) continue;
         full += strlen("full avg10=");
-        return pith_read_double((pith_str){ full, strspn(full, "0123456789.") }) / 100;
+        return pith__read_double((pith_str){ full, strspn(full, "0123456789.") }) / 100;
     }
     return 0;
 }
 
-pith_status pith_system_memory(pith_memory_info *theirs, const char *root, pith_error *err) {
+pith_status pith__system_memory(pith_memory_info *theirs, const char *root, pith_error *err) {
     pith_memory_info info = PITH_MEMORY_INFO_INIT;
     char text[FILE_MOST];
     if (theirs->size < sizeof theirs->size)
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "the memory info has no size; initialise it with PITH_MEMORY_INFO_INIT");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the memory info has no size; initialise it with PITH_MEMORY_INFO_INIT");
     if (memory_read(text, root, "/proc/meminfo")) {
         info.total = memory_field(text, "MemTotal:") << 10;
         info.available = memory_field(text, "MemAvailable:") << 10;
@@ -140,14 +140,14 @@ pith_status pith_system_memory(pith_memory_info *theirs, const char *root, pith_
     return PITH_OK;
 }
 
-bool pith_memory_gauge_short(pith_memory_gauge *gauge, char *text, size_t size) {
+bool pith__memory_gauge_short(pith__memory_gauge *gauge, char *text, size_t size) {
     if (!gauge->threshold) return false;
-    uint64_t now = pith_clock_ns(), next = atomic_load_explicit(&gauge->next, memory_order_relaxed);
+    uint64_t now = pith__clock_ns(), next = atomic_load_explicit(&gauge->next, memory_order_relaxed);
     if (now < next || !atomic_compare_exchange_strong_explicit(&gauge->next, &next, now + gauge->pause,
                                                                memory_order_relaxed, memory_order_relaxed))
         return false;
     pith_memory_info info = PITH_MEMORY_INFO_INIT;
-    if (pith_system_memory(&info, gauge->root, NULL)) return false;
+    if (pith__system_memory(&info, gauge->root, NULL)) return false;
     bool stalled = info.stalled >= PITH_MEMORY_STALLED;
     if (!stalled && info.used < gauge->threshold) return false;
     bool group = info.group_limit && info.used <= (double)info.group_used / (double)info.group_limit;

@@ -8,20 +8,20 @@
 #include "base/log.h"
 #include "pith/memory.h"
 
-pith_status pith_system_memory(pith_memory_info *info, const char *root, pith_error *err);
+pith_status pith__system_memory(pith_memory_info *info, const char *root, pith_error *err);
 
 /* Every task waited for memory for this share of ten seconds: memory is short whatever the sizes say. */
 #define PITH_MEMORY_STALLED 0.1
 
-typedef struct pith_memory_gauge {
+typedef struct pith__memory_gauge {
     double threshold; /* memory is short when this share of it is used; 0: never */
     const char *root; /* see pith_memory_report */
     uint64_t pause;   /* nanoseconds between two looks at the files, which take about 0.1 ms */
     _Atomic uint64_t next;
-} pith_memory_gauge;
+} pith__memory_gauge;
 
 /* Looks at the system, unless the last look was a short time ago; then, and if memory is not short, returns false.
  * text receives what is short, for a message. Thread-safe. */
-bool pith_memory_gauge_short(pith_memory_gauge *gauge, char *text, size_t size);
+bool pith__memory_gauge_short(pith__memory_gauge *gauge, char *text, size_t size);
 
 #endif

@@ -38,7 +38,7 @@
 
 typedef struct job {
     struct job *next, *above; /* above: the job of whose parts one made this run, or NULL */
-    pith_task *task;
+    pith__task *task;
     void *context;
     int ranges;
     _Atomic uint64_t parts[RANGES_MAX]; /* begin, and end << 32, of those that are not drawn */
@@ -71,7 +71,7 @@ static void relax(void) {
 }
 
 /* Whether spinning can help: not when there are more threads than processors. */
-static bool may_spin(int threads) { return threads <= pith_cpu_get()->threads; }
+static bool may_spin(int threads) { return threads <= pith__cpu_get()->threads; }
 
 /* The next part of a range, or the last one; false: it is empty. */
 static bool threads_draw(_Atomic uint64_t *range, bool last, size_t *part) {
@@ -130,7 +130,7 @@ static void help(job *j) {
 
 static void *thread_main(void *own_number) {
     number = (int)(intptr_t)own_number;
-    pith_fpmode_enter();
+    pith__fpmode_enter();
     pthread_mutex_lock(&pool.lock);
     for (;;) {
         job *j = find_job(NULL);
@@ -141,9 +141,9 @@ static void *thread_main(void *own_number) {
         unsigned seen = atomic_load_explicit(&pool.epoch, memory_order_relaxed);
         if (may_spin(pool.threads + 1)) {
             pthread_mutex_unlock(&pool.lock);
-            uint64_t limit = pith_clock_ns() + SPIN_NS;
+            uint64_t limit = pith__clock_ns() + SPIN_NS;
             for (int i = 1; atomic_load_explicit(&pool.epoch, memory_order_relaxed) == seen; i++) {
-                if (i % 16 == 0 && pith_clock_ns() >= limit) break;
+                if (i % 16 == 0 && pith__clock_ns() >= limit) break;
                 relax();
             }
             pthread_mutex_lock(&pool.lock);
@@ -224,10 +224,10 @@ static unsigned rouse(int wanted) {
 static void wait_for_helpers(job *j, unsigned seen) {
     if (!atomic_load_explicit(&j->active, memory_order_acquire)) return;
     const bool spins = may_spin(j->wanted + 1);
-    uint64_t limit = spins ? pith_clock_ns() + SPIN_NS : 0;
+    uint64_t limit = spins ? pith__clock_ns() + SPIN_NS : 0;
     for (int i = 1; atomic_load_explicit(&j->active, memory_order_acquire); i++) {
         const unsigned epoch = atomic_load_explicit(&pool.epoch, memory_order_relaxed);
-        if (epoch == seen && (i % 16 || pith_clock_ns() < limit)) {
+        if (epoch == seen && (i % 16 || pith__clock_ns() < limit)) {
             relax();
             continue;
         }
@@ -244,11 +244,11 @@ static void wait_for_helpers(job *j, unsigned seen) {
         }
         pthread_mutex_unlock(&pool.lock);
         seen = epoch;
-        if (below && spins) limit = pith_clock_ns() + SPIN_NS;
+        if (below && spins) limit = pith__clock_ns() + SPIN_NS;
     }
 }
 
-static void threads_run(pith_task *task, void *context, size_t parts, int threads) {
+static void threads_run(pith__task *task, void *context, size_t parts, int threads) {
     if (threads > THREADS_MAX) threads = THREADS_MAX;
     if (threads > 0 && (size_t)threads > parts) threads = (int)parts;
     if (threads <= 1 || current == &alone || parts > UINT32_MAX) {
@@ -296,8 +296,8 @@ static void threads_pin(bool pin) {
     pthread_mutex_unlock(&pool.lock);
 }
 
-const pith_part pith_part_threads = { "threads", &(const pith_threads_part){ .run = threads_run,
-                                                                             .left = threads_left,
-                                                                             .wake = threads_wake,
-                                                                             .pin = threads_pin,
-                                                                             .machine = pith_machine_read } };
+const pith__part pith__part_threads = { "threads", &(const pith__threads_part){ .run = threads_run,
+                                                                                .left = threads_left,
+                                                                                .wake = threads_wake,
+                                                                                .pin = threads_pin,
+                                                                                .machine = pith__machine_read } };

@@ -11,42 +11,43 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/os/cpu.h"
 #include "base/error.h"
 #include "base/optional_part.h"
+#include "base/os/cpu.h"
 
 /* part is from 0 to parts - 1. worker is from 0 to threads - 1; no two parts that run at the same time share one. */
-typedef void pith_task(void *context, size_t part, int worker);
+typedef void pith__task(void *context, size_t part, int worker);
 
 /* An error if the number of threads that a caller asks for is negative, or more than one in a build without threads. */
-pith_status pith_threads_check(int threads, pith_error *err);
+pith_status pith__threads_check(int threads, pith_error *err);
 
 /* Runs task for every part on up to `threads` threads, including the caller, and returns when all parts are done. Any
  * thread may take any part, so results must not depend on which one did. */
-void pith_threads_run(pith_task *task, void *context, size_t parts, int threads);
+void pith__threads_run(pith__task *task, void *context, size_t parts, int threads);
 
 /* Returns, inside a task, how many parts of its run have not begun; 0 elsewhere. When fewer parts than threads are
  * left, some threads will soon be idle and can help with an inner run. */
-size_t pith_threads_left(void);
+size_t pith__threads_left(void);
 
 /* Wakes the helpers of a run on `threads` threads that will start in a few microseconds. Waking takes longer than the
  * first step of a small model. */
-void pith_threads_wake(int threads);
+void pith__threads_wake(int threads);
 
 /* If pin is true, threads created from now on are pinned: helper n to the n-th CPU of the calling thread's current
  * affinity mask, modulo its size. CPU 0 of the mask is left for the caller of runs, which is never pinned. */
-void pith_threads_pin(bool pin);
+void pith__threads_pin(bool pin);
 
-/* The part "threads" (base/optional_part.h). Without it, the caller does all the work, and caches are taken to be small. */
-typedef struct pith_threads_part {
-    void (*run)(pith_task *task, void *context, size_t parts, int threads);
+/* The part "threads" (base/optional_part.h). Without it, the caller does all the work, and caches are taken to be
+ * small. */
+typedef struct pith__threads_part {
+    void (*run)(pith__task *task, void *context, size_t parts, int threads);
     size_t (*left)(void);
     void (*wake)(int threads);
     void (*pin)(bool pin);
-    void (*machine)(pith_cpu *cpu); /* caches, allowed, quota and threads, if they are known */
-} pith_threads_part;
+    void (*machine)(pith__cpu *cpu); /* caches, allowed, quota and threads, if they are known */
+} pith__threads_part;
 
 /* Of that part, see machine.c. */
-void pith_machine_read(pith_cpu *cpu);
+void pith__machine_read(pith__cpu *cpu);
 
 #endif

@@ -22,7 +22,7 @@ static bool earlier_sibling(const char *list, const unsigned char *allowed, int 
     return false;
 }
 
-int pith_topology_cores(const char *root, const unsigned char *allowed, int count) {
+int pith__topology_cores(const char *root, const unsigned char *allowed, int count) {
     int cores = 0;
     for (int n = 0; n < count; n++) {
         char path[512], list[512] = "";
@@ -37,14 +37,14 @@ int pith_topology_cores(const char *root, const unsigned char *allowed, int coun
     return cores;
 }
 
-int pith_topology_usable_cores(void) {
+int pith__topology_usable_cores(void) {
     for (int limit = 1024; limit <= 1 << 18; limit *= 4) {
         cpu_set_t *set = CPU_ALLOC((size_t)limit);
         unsigned char *allowed = calloc((size_t)limit, 1);
         size_t bytes = CPU_ALLOC_SIZE((size_t)limit);
         const bool got = set && allowed && sched_getaffinity(0, bytes, set) == 0;
         for (int i = 0; got && i < limit; i++) allowed[i] = CPU_ISSET_S((size_t)i, bytes, set) != 0;
-        const int cores = got ? pith_topology_cores(NULL, allowed, limit) : 0;
+        const int cores = got ? pith__topology_cores(NULL, allowed, limit) : 0;
         if (set) CPU_FREE(set);
         free(allowed);
         if (cores > 0) return cores;
@@ -53,7 +53,7 @@ int pith_topology_usable_cores(void) {
     return online > 0 ? (int)online : 1;
 }
 
-void pith_topology_name(char *name, size_t size, const char *root) {
+void pith__topology_name(char *name, size_t size, const char *root) {
     char path[512], line[512];
     name[0] = 0;
     snprintf(path, sizeof path, "%s/proc/cpuinfo", root ? root : "");

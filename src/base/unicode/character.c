@@ -3,7 +3,7 @@
 
 /* ---- case ---- */
 
-static uint32_t character_change(const pith_character_runs *runs, uint32_t c) {
+static uint32_t character_change(const pith__character_runs *runs, uint32_t c) {
     size_t low = 0, high = runs->count;
     while (low < high) {
         const size_t middle = (low + high) / 2;
@@ -15,14 +15,14 @@ static uint32_t character_change(const pith_character_runs *runs, uint32_t c) {
     return (uint32_t)((int32_t)c + runs->runs[low].distance);
 }
 
-uint32_t pith_character_lower(uint32_t c) {
-    if (!(pith_character_of(c)->facts & PITH_CHARACTER_LOWERS)) return c;
-    return character_change(&pith_character_lower_runs, c);
+uint32_t pith__character_lower(uint32_t c) {
+    if (!(pith__character_of(c)->facts & PITH_CHARACTER_LOWERS)) return c;
+    return character_change(&pith__character_lower_runs, c);
 }
 
-uint32_t pith_character_upper(uint32_t c) {
-    if (!(pith_character_of(c)->facts & PITH_CHARACTER_UPPERS)) return c;
-    return character_change(&pith_character_upper_runs, c);
+uint32_t pith__character_upper(uint32_t c) {
+    if (!(pith__character_of(c)->facts & PITH_CHARACTER_UPPERS)) return c;
+    return character_change(&pith__character_upper_runs, c);
 }
 
 /* ---- normal forms ---- */
@@ -34,7 +34,7 @@ enum { S_COUNT = L_COUNT * V_COUNT * T_COUNT };
 static bool character_is_syllable(uint32_t c) { return c >= S && c < S + S_COUNT; }
 
 /* The decomposition in the table; 0: it has none. */
-static size_t character_form(const pith_character_forms *forms, uint32_t c, uint32_t *out) {
+static size_t character_form(const pith__character_forms *forms, uint32_t c, uint32_t *out) {
     const uint32_t plane = c >> 16, key = c & 0xFFFF;
     if (plane > 2) return 0;
     size_t low = forms->planes[plane], high = forms->planes[plane + 1], size = 0;
@@ -55,7 +55,7 @@ static size_t character_form(const pith_character_forms *forms, uint32_t c, uint
     return size;
 }
 
-size_t pith_character_canonical_form(uint32_t c, uint32_t out[PITH_CHARACTER_FORM_MAX]) {
+size_t pith__character_canonical_form(uint32_t c, uint32_t out[PITH_CHARACTER_FORM_MAX]) {
     if (character_is_syllable(c)) {
         const uint32_t at = c - S;
         out[0] = L + at / (V_COUNT * T_COUNT);
@@ -63,37 +63,37 @@ size_t pith_character_canonical_form(uint32_t c, uint32_t out[PITH_CHARACTER_FOR
         out[2] = T + at % T_COUNT;
         return at % T_COUNT ? 3 : 2;
     }
-    const bool may = pith_character_of(c)->facts & PITH_CHARACTER_DECOMPOSES;
-    const size_t size = may ? character_form(&pith_character_canonical, c, out) : 0;
+    const bool may = pith__character_of(c)->facts & PITH_CHARACTER_DECOMPOSES;
+    const size_t size = may ? character_form(&pith__character_canonical, c, out) : 0;
     if (!size) out[0] = c;
     return size ? size : 1;
 }
 
-size_t pith_character_compatible_form(uint32_t c, uint32_t out[PITH_CHARACTER_FORM_MAX]) {
-    if (!(pith_character_of(c)->facts & PITH_CHARACTER_DIFFERS)) return pith_character_canonical_form(c, out);
-    return character_form(&pith_character_compatible, c, out);
+size_t pith__character_compatible_form(uint32_t c, uint32_t out[PITH_CHARACTER_FORM_MAX]) {
+    if (!(pith__character_of(c)->facts & PITH_CHARACTER_DIFFERS)) return pith__character_canonical_form(c, out);
+    return character_form(&pith__character_compatible, c, out);
 }
 
-uint32_t pith_character_composite(uint32_t a, uint32_t b) {
+uint32_t pith__character_composite(uint32_t a, uint32_t b) {
     if (a >= L && a < L + L_COUNT && b >= V && b < V + V_COUNT) return S + ((a - L) * V_COUNT + b - V) * T_COUNT;
     if (character_is_syllable(a) && (a - S) % T_COUNT == 0 && b > T && b < T + T_COUNT) return a + b - T;
-    size_t low = 0, high = pith_character_pair_count;
+    size_t low = 0, high = pith__character_pair_count;
     while (low < high) {
         const size_t middle = (low + high) / 2;
-        const pith_character_pair *pair = &pith_character_pairs[middle];
+        const pith__character_pair *pair = &pith__character_pairs[middle];
         if (a > pair->a || (a == pair->a && b > pair->b))
             low = middle + 1;
         else
             high = middle;
     }
-    if (low == pith_character_pair_count) return 0;
-    const pith_character_pair *pair = &pith_character_pairs[low];
+    if (low == pith__character_pair_count) return 0;
+    const pith__character_pair *pair = &pith__character_pairs[low];
     return pair->a == a && pair->b == b ? pair->composite : 0;
 }
 
 /* ---- grapheme clusters ---- */
 
-/* Values of pith_character.boundary, and two more states: after an odd number of regional indicators the class itself,
+/* Values of pith__character.boundary, and two more states: after an odd number of regional indicators the class itself,
  * after an even one OTHER; after a picture and a joiner PICTURE_JOINED. */
 enum {
     START,
@@ -131,8 +131,8 @@ static bool boundary_joins(uint8_t before, uint8_t c) {
     }
 }
 
-bool pith_character_joins(uint8_t *state, uint32_t c) {
-    const uint8_t before = *state, own = pith_character_of(c)->boundary;
+bool pith__character_joins(uint8_t *state, uint32_t c) {
+    const uint8_t before = *state, own = pith__character_of(c)->boundary;
     *state = own;
     if (before == START) return false;
     if (before == REGIONAL && own == REGIONAL) *state = OTHER;

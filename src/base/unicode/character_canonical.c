@@ -266,6 +266,6 @@ static const uint16_t starts[] = {
     3569, 3570, 3571, 3572, 3573, 3574, 3575, 3576, 3577, 3579,
 };
 
-const pith_character_forms pith_character_canonical = {
-    { 0, 1493, 1519, 2061 }, keys, starts, pith_character_canonical_units
+const pith__character_forms pith__character_canonical = {
+    { 0, 1493, 1519, 2061 }, keys, starts, pith__character_canonical_units
 };

@@ -483,6 +483,6 @@ static const uint16_t starts[] = {
     5729, 5730, 5731, 5732, 5733, 5734, 5735, 5736, 5737, 5738, 5739, 5740, 5741,
 };
 
-const pith_character_forms pith_character_compatible = {
-    { 0, 2411, 3812, 3812 }, keys, starts, pith_character_compatible_units
+const pith__character_forms pith__character_compatible = {
+    { 0, 2411, 3812, 3812 }, keys, starts, pith__character_compatible_units
 };

@@ -3,7 +3,7 @@
  * Written by tools/make_characters.py. */
 #include "base/unicode/character.h"
 
-static const pith_character_run runs[] = {
+static const pith__character_run runs[] = {
     { 0x41, 0x5a, 32, 1 },         { 0xc0, 0xd6, 32, 1 },         { 0xd8, 0xde, 32, 1 },
     { 0x100, 0x12e, 1, 2 },        { 0x130, 0x130, -199, 1 },     { 0x132, 0x136, 1, 2 },
     { 0x139, 0x147, 1, 2 },        { 0x14a, 0x176, 1, 2 },        { 0x178, 0x178, -121, 1 },
@@ -67,4 +67,4 @@ static const pith_character_run runs[] = {
     { 0x16e40, 0x16e5f, 32, 1 },   { 0x1e900, 0x1e921, 34, 1 },
 };
 
-const pith_character_runs pith_character_lower_runs = { runs, sizeof runs / sizeof runs[0] };
+const pith__character_runs pith__character_lower_runs = { runs, sizeof runs / sizeof runs[0] };

@@ -3,7 +3,7 @@
  * Written by tools/make_characters.py. */
 #include "base/unicode/character.h"
 
-const pith_character_pair pith_character_pairs[] = {
+const pith__character_pair pith__character_pairs[] = {
     { 0x3c, 0x338, 0x226e },       { 0x3d, 0x338, 0x2260 },       { 0x3e, 0x338, 0x226f },
     { 0x41, 0x300, 0xc0 },         { 0x41, 0x301, 0xc1 },         { 0x41, 0x302, 0xc2 },
     { 0x41, 0x303, 0xc3 },         { 0x41, 0x304, 0x100 },        { 0x41, 0x306, 0x102 },
@@ -320,4 +320,4 @@ const pith_character_pair pith_character_pairs[] = {
     { 0x115b9, 0x115af, 0x115bb }, { 0x11935, 0x11930, 0x11938 },
 };
 
-const size_t pith_character_pair_count = sizeof pith_character_pairs / sizeof pith_character_pairs[0];
+const size_t pith__character_pair_count = sizeof pith__character_pairs / sizeof pith__character_pairs[0];

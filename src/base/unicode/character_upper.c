@@ -3,7 +3,7 @@
  * Written by tools/make_characters.py. */
 #include "base/unicode/character.h"
 
-static const pith_character_run runs[] = {
+static const pith__character_run runs[] = {
     { 0x61, 0x7a, -32, 1 },        { 0xb5, 0xb5, 743, 1 },        { 0xdf, 0xdf, 7615, 1 },
     { 0xe0, 0xf6, -32, 1 },        { 0xf8, 0xfe, -32, 1 },        { 0xff, 0xff, 121, 1 },
     { 0x101, 0x12f, -1, 2 },       { 0x131, 0x131, -232, 1 },     { 0x133, 0x137, -1, 2 },
@@ -73,4 +73,4 @@ static const pith_character_run runs[] = {
     { 0x118c0, 0x118df, -32, 1 },  { 0x16e60, 0x16e7f, -32, 1 },  { 0x1e922, 0x1e943, -34, 1 },
 };
 
-const pith_character_runs pith_character_upper_runs = { runs, sizeof runs / sizeof runs[0] };
+const pith__character_runs pith__character_upper_runs = { runs, sizeof runs / sizeof runs[0] };

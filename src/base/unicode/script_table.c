@@ -157,7 +157,7 @@ static const uint32_t runs[] = {
     0x2CEA200, 0x2F8002A, 0x2FA1E00, 0xE000118, 0xE000200, 0xE002018, 0xE008000, 0xE010030, 0xE01F000,
 };
 
-int pith_char_script(uint32_t c) {
+int pith__char_script(uint32_t c) {
     size_t low = 0, high = sizeof runs / sizeof runs[0];
     while (high - low > 1) {
         size_t middle = (low + high) / 2;

@@ -1,4 +1,5 @@
-/* tokenizer_characters.c - the tables of base/unicode/character.h, corrected where Hugging Face's are older or newer (see tokenizer_characters.h).
+/* tokenizer_characters.c - the tables of base/unicode/character.h, corrected where Hugging Face's are older or newer
+ * (see tokenizer_characters.h).
  *
  * The ranges below were found by asking both for every code point. They change only when Hugging Face tokenizers does.
  */
@@ -126,47 +127,47 @@ static bool in_ranges(const uint32_t (*ranges)[2], size_t count, uint32_t c) {
 #define MARKS (BIT(MN) | BIT(MC) | BIT(ME))
 #define PUNCTUATION (BIT(PC) | BIT(PD) | BIT(PS) | BIT(PE) | BIT(PI) | BIT(PF) | BIT(PO))
 
-static bool has(uint32_t c, uint32_t categories) { return categories >> pith_character_of(c)->category & 1; }
+static bool has(uint32_t c, uint32_t categories) { return categories >> pith__character_of(c)->category & 1; }
 
-bool pith_char_is_space(uint32_t c) {
+bool pith__char_is_space(uint32_t c) {
     if (c < 0x80) return c == ' ' || (c >= 9 && c <= 13);
     if (c < 0x1680) return c == 0x85 || c == 0xA0;
     return c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
            c == 0x3000;
 }
 
-bool pith_char_is_other(uint32_t c) { return has(c, BIT(CC) | BIT(CF) | BIT(CO)) && !IN(not_other, c); }
+bool pith__char_is_other(uint32_t c) { return has(c, BIT(CC) | BIT(CF) | BIT(CO)) && !IN(not_other, c); }
 
 /* U+1734 was a nonspacing mark until Unicode 14, U+1CF2 and U+1CF3 were marks until 12. */
-bool pith_char_is_nonspacing(uint32_t c) {
+bool pith__char_is_nonspacing(uint32_t c) {
     return c >= 0x300 && ((has(c, BIT(MN)) && !IN(not_nonspacing, c)) || c == 0x1734);
 }
 
-bool pith_char_is_mark(uint32_t c) {
+bool pith__char_is_mark(uint32_t c) {
     /* Greek, Cyrillic; kana, ideographs, Yi; Hangul, private use: none there. */
     if ((c >= 0x370 && c < 0x483) || (c >= 0x309B && c < 0xA66F) || (c >= 0xAC00 && c < 0xFB1E)) return false;
     return c >= 0x300 && ((has(c, MARKS) && !IN(not_mark, c)) || c == 0x1CF2 || c == 0x1CF3);
 }
 
-bool pith_char_is_newer_mark(uint32_t c) { return c >= 0x897 && IN(newer_mark, c); }
+bool pith__char_is_newer_mark(uint32_t c) { return c >= 0x897 && IN(newer_mark, c); }
 
 /* U+166D and U+111C9 were punctuation in Unicode 8. */
-bool pith_char_is_punctuation(uint32_t c) {
+bool pith__char_is_punctuation(uint32_t c) {
     if (c < 0x80) return (c > ' ' && c < '0') || (c > '9' && c < 'A') || (c > 'Z' && c < 'a') || (c > 'z' && c < 0x7F);
     return (has(c, PUNCTUATION) && !IN(not_punctuation, c)) || c == 0x166D || c == 0x111C9;
 }
 
-bool pith_char_is_numeric(uint32_t c) {
+bool pith__char_is_numeric(uint32_t c) {
     if (c < 0x80) return c >= '0' && c <= '9';
     return has(c, BIT(ND) | BIT(NL) | BIT(NO)) || IN(numeric_too, c);
 }
 
-bool pith_char_is_word(uint32_t c) {
+bool pith__char_is_word(uint32_t c) {
     if (c < 0x80) return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c == '_' || (c >= 'a' && c <= 'z');
     return has(c, LETTERS | MARKS | BIT(ND) | BIT(NL) | BIT(PC)) || IN(word_too, c);
 }
 
-size_t pith_char_lower(uint32_t c, uint32_t out[2]) {
+size_t pith__char_lower(uint32_t c, uint32_t out[2]) {
     /* Capitals that Unicode 16 and 17 brought: first, last, distance. */
     static const struct {
         uint32_t first, last;
@@ -195,35 +196,35 @@ size_t pith_char_lower(uint32_t c, uint32_t out[2]) {
         out[0] = c < 0x430 ? c + 0x20 : c;
         return 1;
     }
-    out[0] = pith_character_lower(c);
+    out[0] = pith__character_lower(c);
     if (out[0] == c && c >= 0x1C89)
         for (size_t i = 0; i < sizeof newer / sizeof newer[0]; i++)
             if (c >= newer[i].first && c <= newer[i].last) out[0] = (uint32_t)((int32_t)c + newer[i].distance);
     return 1;
 }
 
-int pith_char_combining_class(uint32_t c) {
+int pith__char_combining_class(uint32_t c) {
     if (c < 0x300) return 0;
-    const int ccc = pith_character_of(c)->combining_class;
+    const int ccc = pith__character_of(c)->combining_class;
     return ccc && IN(not_normalized, c) ? 0 : ccc;
 }
 
 /* Neither c nor its neighbours change in any normal form. */
 static bool is_stable(uint32_t c) {
     if (c < 0xA0) return true;
-    const pith_character *p = pith_character_of(c);
+    const pith__character *p = pith__character_of(c);
     bool hangul = (c >= 0x1100 && c < 0x1200) || (c >= 0xAC00 && c < 0xD7A4);
     return !p->combining_class && !(p->facts & (PITH_CHARACTER_DECOMPOSES | PITH_CHARACTER_COMPOSES)) && !hangul;
 }
 
-bool pith_char_is_decomposed(uint32_t c) {
+bool pith__char_is_decomposed(uint32_t c) {
     if (c < 0xA0 || (c >= 0x4E00 && c < 0xA000)) return true;
     if (c >= 0x410 && c < 0x450) return c != 0x419 && c != 0x439; /* Russian but for short i */
-    const pith_character *p = pith_character_of(c);
+    const pith__character *p = pith__character_of(c);
     return !p->combining_class && !(p->facts & PITH_CHARACTER_DECOMPOSES) && !(c >= 0xAC00 && c < 0xD7A4);
 }
 
-bool pith_char_is_settled(uint32_t c) {
+bool pith__char_is_settled(uint32_t c) {
     /* Latin, Cyrillic, kana and Hangul syllables that are composed already. */
     static const uint32_t composed[][2] = {
         { 0xC0, 0x131 },    { 0x134, 0x13E },   { 0x141, 0x148 },   { 0x14A, 0x17E },
@@ -234,16 +235,16 @@ bool pith_char_is_settled(uint32_t c) {
     return common || IN(composed, c) || is_stable(c);
 }
 
-size_t pith_char_decompose(uint32_t c, uint32_t out[PITH_DECOMPOSITION_MAX]) {
-    if (!IN(not_normalized, c)) return pith_character_canonical_form(c, out);
+size_t pith__char_decompose(uint32_t c, uint32_t out[PITH_DECOMPOSITION_MAX]) {
+    if (!IN(not_normalized, c)) return pith__character_canonical_form(c, out);
     out[0] = c;
     return 1;
 }
 
-size_t pith_char_decompose_compatible(uint32_t c, uint32_t out[PITH_DECOMPOSITION_MAX]) {
-    if (!IN(not_normalized, c)) return pith_character_compatible_form(c, out);
+size_t pith__char_decompose_compatible(uint32_t c, uint32_t out[PITH_DECOMPOSITION_MAX]) {
+    if (!IN(not_normalized, c)) return pith__character_compatible_form(c, out);
     out[0] = c;
     return 1;
 }
 
-uint32_t pith_char_compose(uint32_t a, uint32_t b) { return a == 0x11935 ? 0 : pith_character_composite(a, b); }
+uint32_t pith__char_compose(uint32_t a, uint32_t b) { return a == 0x11935 ? 0 : pith__character_composite(a, b); }

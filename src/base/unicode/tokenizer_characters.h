@@ -12,32 +12,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
-bool pith_char_is_space(uint32_t c);       /* White_Space */
-bool pith_char_is_other(uint32_t c);       /* Cc, Cf, Co; also tab and newlines */
-bool pith_char_is_nonspacing(uint32_t c);  /* Mn */
-bool pith_char_is_mark(uint32_t c);        /* M, the one of StripAccents */
-bool pith_char_is_newer_mark(uint32_t c);  /* M of Unicode 16 and 17: extends a grapheme cluster */
-bool pith_char_is_punctuation(uint32_t c); /* P, and the symbols of ASCII */
-bool pith_char_is_numeric(uint32_t c);     /* Nd, Nl, No */
-bool pith_char_is_word(uint32_t c);        /* \w: letters, marks, decimal digits, connectors, joiners */
+bool pith__char_is_space(uint32_t c);       /* White_Space */
+bool pith__char_is_other(uint32_t c);       /* Cc, Cf, Co; also tab and newlines */
+bool pith__char_is_nonspacing(uint32_t c);  /* Mn */
+bool pith__char_is_mark(uint32_t c);        /* M, the one of StripAccents */
+bool pith__char_is_newer_mark(uint32_t c);  /* M of Unicode 16 and 17: extends a grapheme cluster */
+bool pith__char_is_punctuation(uint32_t c); /* P, and the symbols of ASCII */
+bool pith__char_is_numeric(uint32_t c);     /* Nd, Nl, No */
+bool pith__char_is_word(uint32_t c);        /* \w: letters, marks, decimal digits, connectors, joiners */
 /* Writes one or two characters, returns how many. */
-size_t pith_char_lower(uint32_t c, uint32_t out[2]);
+size_t pith__char_lower(uint32_t c, uint32_t out[2]);
 
 /* Canonical combining class, 0 for a starter. */
-int pith_char_combining_class(uint32_t c);
+int pith__char_combining_class(uint32_t c);
 /* True if c is a starter that neither NFD nor NFKD changes; fast, may say false too often. */
-bool pith_char_is_decomposed(uint32_t c);
+bool pith__char_is_decomposed(uint32_t c);
 /* True if c does not change in NFC and NFKC and composes with nothing before it; fast, may say false too often. */
-bool pith_char_is_settled(uint32_t c);
+bool pith__char_is_settled(uint32_t c);
 /* Full canonical decomposition, or the one of NFKD, unordered. Return the number of characters, at most 18. */
 enum { PITH_DECOMPOSITION_MAX = 18 };
-size_t pith_char_decompose(uint32_t c, uint32_t out[PITH_DECOMPOSITION_MAX]);
-size_t pith_char_decompose_compatible(uint32_t c, uint32_t out[PITH_DECOMPOSITION_MAX]);
+size_t pith__char_decompose(uint32_t c, uint32_t out[PITH_DECOMPOSITION_MAX]);
+size_t pith__char_decompose_compatible(uint32_t c, uint32_t out[PITH_DECOMPOSITION_MAX]);
 /* The primary composite of two characters, 0 if there is none. */
-uint32_t pith_char_compose(uint32_t a, uint32_t b);
+uint32_t pith__char_compose(uint32_t a, uint32_t b);
 
 /* The script as SentencePiece groups them (kana with Han, U+30FC is Han); 0: Any, the space. Equal numbers are equal
  * scripts; nothing else is meant by them. */
-int pith_char_script(uint32_t c);
+int pith__char_script(uint32_t c);
 
 #endif

@@ -5,7 +5,7 @@
 
 #define HIGH_BITS 0x8080808080808080u
 
-size_t pith_utf8_valid_prefix(const char *data, size_t size) {
+size_t pith__utf8_valid_prefix(const char *data, size_t size) {
     const unsigned char *s = (const unsigned char *)data;
     size_t i = 0;
     while (i < size) {

@@ -8,10 +8,10 @@
 #include "pith/types.h"
 
 /* Returns the length of the longest valid prefix; size if all of data is valid. */
-size_t pith_utf8_valid_prefix(const char *data, size_t size);
+size_t pith__utf8_valid_prefix(const char *data, size_t size);
 
 /* Decodes one code point of valid text and advances *p. */
-static inline uint32_t pith_utf8_next(const char **p) {
+static inline uint32_t pith__utf8_next(const char **p) {
     const unsigned char *s = (const unsigned char *)*p;
     if (s[0] < 0x80) {
         *p += 1;
@@ -30,7 +30,7 @@ static inline uint32_t pith_utf8_next(const char **p) {
 }
 
 /* Writes a code point; returns the bytes written (1 to 4). */
-static inline size_t pith_utf8_put(char *out, uint32_t c) {
+static inline size_t pith__utf8_put(char *out, uint32_t c) {
     if (c < 0x80) {
         out[0] = (char)c;
         return 1;

@@ -19,73 +19,73 @@
 #include "base/log.h"
 #include "engine/ops/op.h"
 
-typedef struct pith_backend {
+typedef struct pith__backend {
     const char *name;
     /* PITH_ERR_NOT_FOUND: there is no such device here, so its nodes run on the backends behind it; any other error
      * ends the opening of the model. NULL: there is nothing to open, and context is NULL. */
     pith_status (*open)(void **context, const pith_allocator *allocator, pith_error *err);
     void (*close)(void *context); /* NULL: nothing to do */
-    bool (*supports)(void *context, const pith_node *node);
-    pith_status (*prepare)(void *context, pith_prepare *c); /* constants are in host memory */
-    pith_status (*scratch)(void *context, const pith_infer *c, const void *state, int threads, size_t *bytes);
+    bool (*supports)(void *context, const pith__node *node);
+    pith_status (*prepare)(void *context, pith__prepare *c); /* constants are in host memory */
+    pith_status (*scratch)(void *context, const pith__infer *c, const void *state, int threads, size_t *bytes);
     /* r->exec->alloc gives memory of the backend's own kind. */
-    pith_status (*run)(void *context, pith_run *r);
+    pith_status (*run)(void *context, pith__run *r);
     /* Makes *cost better than one operation per element of output 0; NULL: that is all that is known. */
-    void (*cost)(const pith_run *r, pith_cost *cost);
+    void (*cost)(const pith__run *r, pith__cost *cost);
     /* Memory of its own, 64-byte aligned; bytes > 0; NULL: there is no more. The three are there or are not there
      * together. */
     void *(*alloc)(void *context, size_t bytes);
     void (*free)(void *context, void *memory);
     pith_status (*copy)(void *context, void *to, const void *from, size_t bytes, bool to_host, pith_error *err);
-} pith_backend;
+} pith__backend;
 
 /* In the order of select/backends.def; defined by select/tables.c. */
-extern const pith_backend *const pith_backend_table[];
-extern const size_t pith_backend_table_count;
+extern const pith__backend *const pith__backend_table[];
+extern const size_t pith__backend_table_count;
 /* Whether there are several. Else there is one memory, nothing is copied and no device stands in for another: a program
  * that is optimised when it is linked leaves out the code for that. */
-extern const bool pith_backends_differ;
+extern const bool pith__backends_differ;
 
 /* Its steps have the states that the operators' own prepare made. */
-extern const pith_backend pith_backend_cpu;
+extern const pith__backend pith__backend_cpu;
 
 /* A backend that has been opened. */
-typedef struct pith_device {
-    const pith_backend *backend;
+typedef struct pith__device {
+    const pith__backend *backend;
     void *context;
-    int memory; /* 0: the host's; otherwise its index in pith_devices.memories */
-} pith_device;
+    int memory; /* 0: the host's; otherwise its index in pith__devices.memories */
+} pith__device;
 
-typedef struct pith_devices {
-    pith_device *items; /* in the order of the table */
+typedef struct pith__devices {
+    pith__device *items; /* in the order of the table */
     size_t count;
-    const pith_device **memories; /* [0] is the host's memory and NULL */
+    const pith__device **memories; /* [0] is the host's memory and NULL */
     size_t memory_count;
-    const pith_backend *failed; /* that a plan could not be made for; NULL: none */
-    pith_lacks lacks;           /* kernels that plans needed, subgraphs' included */
-} pith_devices;
+    const pith__backend *failed; /* that a plan could not be made for; NULL: none */
+    pith__lacks lacks;           /* kernels that plans needed, subgraphs' included */
+} pith__devices;
 
 /* Which backends to open, in the order of preference. It does not change once programs use it. */
-typedef struct pith_device_list {
-    const pith_backend **items;
+typedef struct pith__device_list {
+    const pith__backend **items;
     size_t count;
     bool falls_back; /* work of a device that fails goes on on the others */
-    pith_counters *counters;
-} pith_device_list;
+    pith__counters *counters;
+} pith__device_list;
 
 /* Reads a list such as "cuda,cpu". "auto": all backends of this build; NULL: the same, but a device that fails is an
  * error. A name that this build does not have is left out with a warning, and counted as tried and given up; one of
  * them must be there. The items are in the arena. */
-pith_status pith_device_list_read(pith_device_list *list, const char *names, pith_counters *counters, pith_arena *arena,
-                                  const pith_log *log, pith_error *err);
+pith_status pith__device_list_read(pith__device_list *list, const char *names, pith__counters *counters,
+                                   pith__arena *arena, const pith_log *log, pith_error *err);
 /* Sets *rest to the list without one backend. PITH_ERR_NOT_FOUND if no other stands behind that one. */
-pith_status pith_device_list_without(pith_device_list *rest, const pith_device_list *list, const pith_backend *backend,
-                                     pith_arena *arena, pith_error *err);
+pith_status pith__device_list_without(pith__device_list *rest, const pith__device_list *list,
+                                      const pith__backend *backend, pith__arena *arena, pith_error *err);
 
 /* Opens the backends of a list; NULL: those of the table. Backends whose device is missing are left out, with a
  * warning; so are those that fail to open, if the list falls back. PITH_ERR_UNSUPPORTED if none is left. */
-pith_status pith_devices_open(pith_devices *devices, const pith_device_list *list, pith_arena *arena,
-                              const pith_log *log, pith_error *err);
-void pith_devices_close(pith_devices *devices);
+pith_status pith__devices_open(pith__devices *devices, const pith__device_list *list, pith__arena *arena,
+                               const pith_log *log, pith_error *err);
+void pith__devices_close(pith__devices *devices);
 
 #endif

@@ -17,26 +17,26 @@
 /* Results up to this many bytes are computed at bind if their inputs are known. A larger limit saves work in repeated
  * runs but keeps more memory with each binding; shape arithmetic needs only a few bytes. */
 #define KNOWN_MAX ((size_t)64 << 10)
-size_t pith_plan_port_count(const pith_plan *plan) { return plan->graph->input_count + plan->graph->capture_count; }
+size_t pith__plan_port_count(const pith__plan *plan) { return plan->graph->input_count + plan->graph->capture_count; }
 
-const pith_value *pith_plan_port(const pith_plan *plan, size_t port) {
-    const pith_graph *g = plan->graph;
+const pith__value *pith__plan_port(const pith__plan *plan, size_t port) {
+    const pith__graph *g = plan->graph;
     return port < g->input_count ? g->inputs[port] : g->captures[port - g->input_count];
 }
 
-bool pith_type_is_plain(const pith_type *type) { return type->dtype < PITH_DTYPE_COUNT && pith_type_concrete(type); }
+bool pith__type_is_plain(const pith__type *type) { return type->dtype < PITH_DTYPE_COUNT && pith__type_concrete(type); }
 
-static pith_status fail_place(pith_status status, const pith_step *step, pith_error *err) {
+static pith_status fail_place(pith_status status, const pith__step *step, pith_error *err) {
     char place[256];
-    return pith_fail_at(err, status, "%s: ", pith_node_place(step->node, place, sizeof place));
+    return pith__fail_at(err, status, "%s: ", pith__node_place(step->node, place, sizeof place));
 }
 
-pith_status pith_tensor_shape(pith_tensor *tensor, const pith_type *type, const pith_step *step, pith_error *err) {
+pith_status pith__tensor_shape(pith_tensor *tensor, const pith__type *type, const pith__step *step, pith_error *err) {
     size_t bytes;
-    if (!pith_dtype_bytes(type->dtype, pith_dims_count(type->dims, type->rank), &bytes)) {
+    if (!pith__dtype_bytes(type->dtype, pith__dims_count(type->dims, type->rank), &bytes)) {
         char text[256];
-        return fail_place(pith_fail(err, PITH_ERR_RUN, "an output of shape %s is too large",
-                                    pith_dims_text(type->dims, type->rank, text, sizeof text)),
+        return fail_place(pith__fail(err, PITH_ERR_RUN, "an output of shape %s is too large",
+                                     pith__dims_text(type->dims, type->rank, text, sizeof text)),
                           step, err);
     }
     *tensor = (pith_tensor){ .bytes = bytes, .dtype = type->dtype, .rank = type->rank };
@@ -44,32 +44,32 @@ pith_status pith_tensor_shape(pith_tensor *tensor, const pith_type *type, const 
     return PITH_OK;
 }
 
-pith_status pith_step_infer(const pith_step *step, pith_infer *c) {
-    PITH_TRY(pith_op_infer_node(c));
+pith_status pith__step_infer(const pith__step *step, pith__infer *c) {
+    PITH_TRY(pith__op_infer_node(c));
     for (int i = 0; i < step->out_count; i++) {
         int loaded = step->out[i] ? step->out[i]->type.dtype : PITH_UNDEFINED;
         if (loaded && loaded != PITH_NONE && c->out[i].dtype && c->out[i].dtype != loaded) {
-            return fail_place(pith_fail(c->err, PITH_ERR_RUN, "output %d is %s instead of %s", i,
-                                        pith_dtype_name(c->out[i].dtype), pith_dtype_name(loaded)),
+            return fail_place(pith__fail(c->err, PITH_ERR_RUN, "output %d is %s instead of %s", i,
+                                         pith__dtype_name(c->out[i].dtype), pith__dtype_name(loaded)),
                               step, c->err);
         }
     }
     return PITH_OK;
 }
 
-pith_status pith_step_scratch(const pith_step *step, const pith_infer *c, int threads, size_t *bytes) {
-    const pith_device *d = step->device;
+pith_status pith__step_scratch(const pith__step *step, const pith__infer *c, int threads, size_t *bytes) {
+    const pith__device *d = step->device;
     *bytes = 0;
     return step->is_copy ? PITH_OK : d->backend->scratch(d->context, c, step->state, threads, bytes);
 }
 
-static pith_status bind_out_of_memory(const pith_binder *k) {
-    return pith_fail_memory(k->err, k->plan->value_count * sizeof(pith_type));
+static pith_status bind_out_of_memory(const pith__binder *k) {
+    return pith__fail_memory(k->err, k->plan->value_count * sizeof(pith__type));
 }
 
 /* ---- ports ---- */
 
-bool pith_tensor_is_sound(const pith_tensor *tensor, size_t *needed) {
+bool pith__tensor_is_sound(const pith_tensor *tensor, size_t *needed) {
     size_t bytes = 0;
     if (tensor->rank < 0 || tensor->rank > PITH_MAX_RANK) return false;
     if (tensor->dtype == PITH_SEQUENCE) {
@@ -77,65 +77,66 @@ bool pith_tensor_is_sound(const pith_tensor *tensor, size_t *needed) {
             return false;
         const pith_tensor *items = tensor->data;
         for (int64_t i = 0; i < tensor->dims[0]; i++)
-            if (items[i].dtype >= PITH_DTYPE_COUNT || !pith_tensor_is_sound(&items[i], NULL)) return false;
+            if (items[i].dtype >= PITH_DTYPE_COUNT || !pith__tensor_is_sound(&items[i], NULL)) return false;
     } else if (tensor->dtype != PITH_NONE &&
-               !pith_dtype_bytes(tensor->dtype, pith_dims_count(tensor->dims, tensor->rank), &bytes)) {
+               !pith__dtype_bytes(tensor->dtype, pith__dims_count(tensor->dims, tensor->rank), &bytes)) {
         return false;
     }
     if (needed) *needed = bytes;
     return bytes <= tensor->bytes && (!bytes || tensor->data);
 }
 
-static pith_status check_port(const pith_value *value, const pith_tensor *tensor, pith_error *err) {
-    const pith_type *type = &value->type;
+static pith_status check_port(const pith__value *value, const pith_tensor *tensor, pith_error *err) {
+    const pith__type *type = &value->type;
     if (type->dtype && type->dtype != PITH_NONE && tensor->dtype != type->dtype) {
-        return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' is %s; the model needs %s",
-                         PITH_STR_ARG(value->name), pith_dtype_name(tensor->dtype), pith_dtype_name(type->dtype));
+        return pith__fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' is %s; the model needs %s",
+                          PITH_STR_ARG(value->name), pith__dtype_name(tensor->dtype), pith__dtype_name(type->dtype));
     }
     if (tensor->dtype >= PITH_DTYPE_COUNT) return PITH_OK;
     char text[256];
     if (tensor->rank < 0 || tensor->rank > PITH_MAX_RANK) {
-        return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has rank %d", PITH_STR_ARG(value->name),
-                         tensor->rank);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has rank %d", PITH_STR_ARG(value->name),
+                          tensor->rank);
     }
-    if (!pith_tensor_is_sound(tensor, NULL)) {
-        return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "': %zu bytes of data do not hold %s %s",
-                         PITH_STR_ARG(value->name), tensor->bytes, pith_dtype_name(tensor->dtype),
-                         pith_dims_text(tensor->dims, tensor->rank, text, sizeof text));
+    if (!pith__tensor_is_sound(tensor, NULL)) {
+        return pith__fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "': %zu bytes of data do not hold %s %s",
+                          PITH_STR_ARG(value->name), tensor->bytes, pith__dtype_name(tensor->dtype),
+                          pith__dims_text(tensor->dims, tensor->rank, text, sizeof text));
     }
     if (type->rank >= 0 && type->rank != tensor->rank) {
-        return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has shape %s; the model needs rank %d",
-                         PITH_STR_ARG(value->name), pith_dims_text(tensor->dims, tensor->rank, text, sizeof text),
-                         type->rank);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has shape %s; the model needs rank %d",
+                          PITH_STR_ARG(value->name), pith__dims_text(tensor->dims, tensor->rank, text, sizeof text),
+                          type->rank);
     }
     return PITH_OK;
 }
 
 /* owner: by symbol, the input whose size decided it. */
-static pith_status fail_size(const pith_binder *k, const pith_value *value, int axis, int64_t size, pith_dim wanted,
-                             const pith_value *const *owner) {
+static pith_status fail_size(const pith__binder *k, const pith__value *value, int axis, int64_t size, pith__dim wanted,
+                             const pith__value *const *owner) {
     char text[128], number[32];
-    pith_dim dim = value->type.dims[axis];
-    int32_t symbol = pith_dim_symbol_index(k->plan->graph->dims, dim);
-    pith_dim_text(k->plan->graph->dims, dim, text, sizeof text);
-    pith_dim_text(NULL, wanted, number, sizeof number);
+    pith__dim dim = value->type.dims[axis];
+    int32_t symbol = pith__dim_symbol_index(k->plan->graph->dims, dim);
+    pith__dim_text(k->plan->graph->dims, dim, text, sizeof text);
+    pith__dim_text(NULL, wanted, number, sizeof number);
     if (symbol >= 0 && owner[symbol]) {
-        return pith_fail(k->err, PITH_ERR_ARGUMENT,
-                         "input '" PITH_STR_FMT "' has size %" PRId64 " at axis %d, but input '" PITH_STR_FMT
-                         "' sets %s to %s",
-                         PITH_STR_ARG(value->name), size, axis, PITH_STR_ARG(owner[symbol]->name), text, number);
+        return pith__fail(k->err, PITH_ERR_ARGUMENT,
+                          "input '" PITH_STR_FMT "' has size %" PRId64 " at axis %d, but input '" PITH_STR_FMT
+                          "' sets %s to %s",
+                          PITH_STR_ARG(value->name), size, axis, PITH_STR_ARG(owner[symbol]->name), text, number);
     }
-    return pith_fail(k->err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' has size %" PRId64 " at axis %d, not %s (%s)",
-                     PITH_STR_ARG(value->name), size, axis, number, text);
+    return pith__fail(k->err, PITH_ERR_ARGUMENT,
+                      "input '" PITH_STR_FMT "' has size %" PRId64 " at axis %d, not %s (%s)",
+                      PITH_STR_ARG(value->name), size, axis, number, text);
 }
 
-static pith_status check_sizes(pith_binder *k, const pith_value *const *owner) {
-    for (size_t p = 0; p < pith_plan_port_count(k->plan); p++) {
-        const pith_value *value = pith_plan_port(k->plan, p);
+static pith_status check_sizes(pith__binder *k, const pith__value *const *owner) {
+    for (size_t p = 0; p < pith__plan_port_count(k->plan); p++) {
+        const pith__value *value = pith__plan_port(k->plan, p);
         const pith_tensor *tensor = &k->how->ports[p];
         if (!tensor->dtype || tensor->dtype >= PITH_DTYPE_COUNT || value->type.data) continue;
         for (int i = 0; i < value->type.rank; i++) {
-            pith_dim wanted = pith_dim_eval(k->plan->graph->dims, value->type.dims[i], k->binding->symbols);
+            pith__dim wanted = pith__dim_eval(k->plan->graph->dims, value->type.dims[i], k->binding->symbols);
             if (wanted != PITH_DIM_UNKNOWN && wanted != tensor->dims[i]) {
                 return fail_size(k, value, i, tensor->dims[i], wanted, owner);
             }
@@ -145,21 +146,21 @@ static pith_status check_sizes(pith_binder *k, const pith_value *const *owner) {
 }
 
 /* The sizes of the inputs decide the symbols; in a subgraph, those that the outer graph's inputs leave open. */
-static pith_status solve_symbols(pith_binder *k) {
-    const pith_dims *dims = k->plan->graph->dims;
-    size_t count = pith_dims_symbol_count(dims);
-    pith_dim *symbols = pith_arena_array(&k->binding->arena, count, sizeof *symbols);
-    const pith_value **owner = pith_arena_array(k->how->scratch, count, sizeof *owner);
+static pith_status solve_symbols(pith__binder *k) {
+    const pith__dims *dims = k->plan->graph->dims;
+    size_t count = pith__dims_symbol_count(dims);
+    pith__dim *symbols = pith__arena_array(&k->binding->arena, count, sizeof *symbols);
+    const pith__value **owner = pith__arena_array(k->how->scratch, count, sizeof *owner);
     if (!symbols || !owner) return bind_out_of_memory(k);
     for (size_t i = 0; i < count; i++) symbols[i] = k->how->outer_symbols ? k->how->outer_symbols[i] : PITH_DIM_UNKNOWN;
-    for (size_t p = 0; p < pith_plan_port_count(k->plan); p++) {
-        const pith_value *value = pith_plan_port(k->plan, p);
+    for (size_t p = 0; p < pith__plan_port_count(k->plan); p++) {
+        const pith__value *value = pith__plan_port(k->plan, p);
         const pith_tensor *tensor = &k->how->ports[p];
         if (!tensor->dtype || tensor->dtype >= PITH_DTYPE_COUNT || value->type.data) continue;
         for (int i = 0; i < value->type.rank; i++) {
             int32_t symbol;
             int64_t size;
-            if (!pith_dim_solve(dims, value->type.dims[i], tensor->dims[i], &symbol, &size)) continue;
+            if (!pith__dim_solve(dims, value->type.dims[i], tensor->dims[i], &symbol, &size)) continue;
             if (symbols[symbol] != PITH_DIM_UNKNOWN) continue;
             symbols[symbol] = size;
             owner[symbol] = value;
@@ -169,29 +170,29 @@ static pith_status solve_symbols(pith_binder *k) {
     return check_sizes(k, owner);
 }
 
-static pith_status bind_ports(pith_binder *k) {
-    size_t count = pith_plan_port_count(k->plan);
-    pith_binding *b = k->binding;
-    b->ports = pith_arena_array(&b->arena, count, sizeof *b->ports);
+static pith_status bind_ports(pith__binder *k) {
+    size_t count = pith__plan_port_count(k->plan);
+    pith__binding *b = k->binding;
+    b->ports = pith__arena_array(&b->arena, count, sizeof *b->ports);
     if (!b->ports) return bind_out_of_memory(k);
     for (size_t p = 0; p < count; p++) {
-        const pith_value *value = pith_plan_port(k->plan, p);
+        const pith__value *value = pith__plan_port(k->plan, p);
         const pith_tensor *tensor = &k->how->ports[p];
         b->ports[p] = *tensor;
         if (value->type.data) continue;
         if (!tensor->dtype) {
             if (value->kind == PITH_VALUE_CAPTURE) continue;
-            return pith_fail(k->err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' is missing",
-                             PITH_STR_ARG(value->name));
+            return pith__fail(k->err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' is missing",
+                              PITH_STR_ARG(value->name));
         }
         PITH_TRY(check_port(value, tensor, k->err));
-        if (tensor->dtype < PITH_DTYPE_COUNT) (void)pith_tensor_is_sound(tensor, &b->ports[p].bytes);
+        if (tensor->dtype < PITH_DTYPE_COUNT) (void)pith__tensor_is_sound(tensor, &b->ports[p].bytes);
         b->tensors[value->id] = *tensor;
         k->port_of[value->id] = &b->tensors[value->id];
         if (tensor->dtype < PITH_DTYPE_COUNT) {
-            pith_type_set(&k->types[value->id], tensor->dtype, tensor->rank, tensor->dims);
+            pith__type_set(&k->types[value->id], tensor->dtype, tensor->rank, tensor->dims);
         } else {
-            pith_type_init(&k->types[value->id]);
+            pith__type_init(&k->types[value->id]);
             k->types[value->id].dtype = tensor->dtype;
             k->types[value->id].item_dtype = value->type.item_dtype;
         }
@@ -201,59 +202,59 @@ static pith_status bind_ports(pith_binder *k) {
 
 /* ---- known contents ---- */
 
-static pith_status keep_elems(pith_binder *k, uint32_t id, int dtype, int rank, const int64_t *dims,
-                              const pith_dim *elems) {
+static pith_status keep_elems(pith__binder *k, uint32_t id, int dtype, int rank, const int64_t *dims,
+                              const pith__dim *elems) {
     pith_tensor *t = &k->binding->tensors[id];
-    int64_t count = pith_dims_count(dims, rank);
+    int64_t count = pith__dims_count(dims, rank);
     size_t size = dtype == PITH_I64 ? sizeof(int64_t) : sizeof(int32_t);
     *t = (pith_tensor){ .bytes = (size_t)count * size, .dtype = dtype, .rank = rank };
     for (int i = 0; i < rank; i++) t->dims[i] = dims[i];
-    t->data = pith_arena_alloc64(&k->binding->arena, t->bytes);
+    t->data = pith__arena_alloc64(&k->binding->arena, t->bytes);
     if (!t->data) return bind_out_of_memory(k);
     for (int64_t i = 0; i < count; i++) {
-        pith_dim item = pith_dim_eval(k->plan->graph->dims, elems[i], k->binding->symbols);
+        pith__dim item = pith__dim_eval(k->plan->graph->dims, elems[i], k->binding->symbols);
         if (item == PITH_DIM_UNKNOWN) {
-            return pith_fail(k->err, PITH_ERR_RUN,
-                             "element %" PRId64 " of '" PITH_STR_FMT "' does not follow from the inputs' sizes", i,
-                             PITH_STR_ARG(k->plan->values[id]->name));
+            return pith__fail(k->err, PITH_ERR_RUN,
+                              "element %" PRId64 " of '" PITH_STR_FMT "' does not follow from the inputs' sizes", i,
+                              PITH_STR_ARG(k->plan->values[id]->name));
         }
         if (dtype == PITH_I64)
             ((int64_t *)t->data)[i] = item;
         else
             ((int32_t *)t->data)[i] = (int32_t)item;
     }
-    pith_type_of_tensor(&k->types[id], t);
+    pith__type_of_tensor(&k->types[id], t);
     return PITH_OK;
 }
 
-static pith_status bind_known(pith_binder *k) {
+static pith_status bind_known(pith__binder *k) {
     for (size_t i = 0; i < k->plan->value_count; i++) {
         const pith_tensor *constant = k->plan->constants[i];
         if (!constant) continue;
         k->binding->tensors[i] = *constant;
-        pith_type_of_tensor(&k->types[i], &k->binding->tensors[i]);
+        pith__type_of_tensor(&k->types[i], &k->binding->tensors[i]);
         if (k->plan->values[i]->kind == PITH_VALUE_PACKED || k->plan->memory_of[i]) k->types[i].data = NULL;
     }
     for (size_t i = 0; i < k->plan->symbolic_count; i++) {
-        const pith_value *value = k->plan->symbolic[i];
+        const pith__value *value = k->plan->symbolic[i];
         PITH_TRY(keep_elems(k, value->id, value->type.dtype, value->type.rank, value->type.dims, value->type.elems));
     }
     return PITH_OK;
 }
 
-static bool has_elems(const pith_type *type) {
+static bool has_elems(const pith__type *type) {
     if (!type->elems || (type->dtype != PITH_I64 && type->dtype != PITH_I32)) return false;
-    int64_t count = pith_type_count(type);
+    int64_t count = pith__type_count(type);
     for (int64_t i = 0; i < count; i++)
-        if (!pith_dim_known(type->elems[i])) return false;
+        if (!pith__dim_known(type->elems[i])) return false;
     return true;
 }
 
 /* ---- places ---- */
 
-static pith_status add_slot(pith_binder *k, int memory, pith_slot slot, uint32_t *index) {
-    pith_room *r = &k->rooms[memory];
-    if (!pith_arena_grow(k->how->scratch, (void **)&r->slots, r->count, &r->capacity, sizeof *r->slots)) {
+static pith_status add_slot(pith__binder *k, int memory, pith__slot slot, uint32_t *index) {
+    pith__room *r = &k->rooms[memory];
+    if (!pith__arena_grow(k->how->scratch, (void **)&r->slots, r->count, &r->capacity, sizeof *r->slots)) {
         return bind_out_of_memory(k);
     }
     *index = (uint32_t)r->count;
@@ -262,23 +263,24 @@ static pith_status add_slot(pith_binder *k, int memory, pith_slot slot, uint32_t
 }
 
 /* May output 0 take the memory of input j? */
-static bool fits_in_place(const pith_binder *k, const pith_step *step, const pith_bound_step *bound, uint32_t index,
+static bool fits_in_place(const pith__binder *k, const pith__step *step, const pith__bound_step *bound, uint32_t index,
                           int j) {
     bool elementwise = step->node->op->flags & PITH_OP_ELEMENTWISE;
     if (j >= step->in_count || !bound->in[j] || k->slot_of[step->in[j]->id] == PITH_NO_SLOT) return false;
     if (k->plan->memory_of[step->in[j]->id] != step->memory) return false;
-    const pith_slot *slot = pith_binder_slot(k, step->in[j]);
+    const pith__slot *slot = pith__binder_slot(k, step->in[j]);
     if (slot->end != index || bound->in[j]->bytes != bound->out[0]->bytes) return false;
-    if (elementwise && !pith_tensor_same_shape(bound->in[j], bound->out[0])) return false;
+    if (elementwise && !pith__tensor_same_shape(bound->in[j], bound->out[0])) return false;
     for (int i = 0; i < step->in_count; i++) {
         if (i == j || !bound->in[i] || k->slot_of[step->in[i]->id] == PITH_NO_SLOT) continue;
-        if (pith_binder_slot(k, step->in[i]) != slot) continue;
-        if (!elementwise || !pith_tensor_same_shape(bound->in[i], bound->out[0])) return false;
+        if (pith__binder_slot(k, step->in[i]) != slot) continue;
+        if (!elementwise || !pith__tensor_same_shape(bound->in[i], bound->out[0])) return false;
     }
     return true;
 }
 
-static pith_status place_outputs(pith_binder *k, const pith_step *step, const pith_bound_step *bound, uint32_t index) {
+static pith_status place_outputs(pith__binder *k, const pith__step *step, const pith__bound_step *bound,
+                                 uint32_t index) {
     uint32_t flags = step->node->op->flags;
     for (int i = 0; i < step->out_count; i++) {
         if (!bound->out[i]) continue;
@@ -287,23 +289,23 @@ static pith_status place_outputs(pith_binder *k, const pith_step *step, const pi
         for (int j = 0; j < candidates && k->slot_of[id] == PITH_NO_SLOT; j++) {
             if (!fits_in_place(k, step, bound, index, j)) continue;
             k->slot_of[id] = k->slot_of[step->in[j]->id];
-            pith_binder_slot(k, step->out[i])->end = end;
+            pith__binder_slot(k, step->out[i])->end = end;
         }
-        pith_slot slot = { .bytes = bound->out[i]->bytes, .begin = index, .end = end };
+        pith__slot slot = { .bytes = bound->out[i]->bytes, .begin = index, .end = end };
         if (k->slot_of[id] == PITH_NO_SLOT) PITH_TRY(add_slot(k, step->memory, slot, &k->slot_of[id]));
     }
     return PITH_OK;
 }
 
-static pith_status place_view(pith_binder *k, const pith_step *step, const pith_bound_step *bound) {
+static pith_status place_view(pith__binder *k, const pith__step *step, const pith__bound_step *bound) {
     const pith_tensor *from = bound->in[0];
     pith_tensor *to = bound->out[0];
     if (!to || !from) return PITH_OK;
     uint32_t from_id = step->in[0]->id, id = step->out[0]->id;
     if (from->bytes < to->bytes) {
-        return fail_place(pith_fail(k->err, PITH_ERR_RUN,
-                                    "the result has %zu bytes, but the input that it shares has only %zu", to->bytes,
-                                    from->bytes),
+        return fail_place(pith__fail(k->err, PITH_ERR_RUN,
+                                     "the result has %zu bytes, but the input that it shares has only %zu", to->bytes,
+                                     from->bytes),
                           step, k->err);
     }
     k->slot_of[id] = k->slot_of[from_id];
@@ -312,11 +314,12 @@ static pith_status place_view(pith_binder *k, const pith_step *step, const pith_
     if (k->slot_of[id] != PITH_NO_SLOT) return PITH_OK;
     to->data = from->data;
     if (k->port_of[id]) {
-        pith_binding *b = k->binding;
-        if (!pith_arena_grow(&b->arena, (void **)&b->aliases, b->alias_count, &k->alias_capacity, sizeof *b->aliases)) {
+        pith__binding *b = k->binding;
+        if (!pith__arena_grow(&b->arena, (void **)&b->aliases, b->alias_count, &k->alias_capacity,
+                              sizeof *b->aliases)) {
             return bind_out_of_memory(k);
         }
-        b->aliases[b->alias_count++] = (struct pith_alias){ to, k->port_of[id] };
+        b->aliases[b->alias_count++] = (struct pith__alias){ to, k->port_of[id] };
     } else {
         k->types[id].data = to;
     }
@@ -325,8 +328,8 @@ static pith_status place_view(pith_binder *k, const pith_step *step, const pith_
 
 /* ---- steps ---- */
 
-static bool can_run_now(const pith_binder *k, const pith_step *step, const pith_bound_step *bound) {
-    const pith_op *op = step->node->op;
+static bool can_run_now(const pith__binder *k, const pith__step *step, const pith__bound_step *bound) {
+    const pith__op *op = step->node->op;
     if (op->flags & (PITH_OP_RANDOM | PITH_OP_VIEW) || step->subplan_count || step->memory) return false;
     for (int i = 0; i < step->in_count && !(op->flags & PITH_OP_SHAPE_ONLY); i++)
         if (k->in[i] && !k->in[i]->data) return false;
@@ -339,58 +342,58 @@ static bool can_run_now(const pith_binder *k, const pith_step *step, const pith_
     return true;
 }
 
-static pith_status run_now(pith_binder *k, const pith_step *step, pith_bound_step *bound) {
-    pith_arena *arena = &k->binding->arena;
-    pith_lone_exec exec = pith_lone_exec_on(arena, k->plan->isa);
-    pith_run run = pith_invoke_run(step->node, step->state, bound->in, bound->out, &exec.exec, k->err);
+static pith_status run_now(pith__binder *k, const pith__step *step, pith__bound_step *bound) {
+    pith__arena *arena = &k->binding->arena;
+    pith__lone_exec exec = pith__lone_exec_on(arena, k->plan->isa);
+    pith__run run = pith__invoke_run(step->node, step->state, bound->in, bound->out, &exec.exec, k->err);
     run.plan = step;
-    run.scratch = pith_arena_alloc64(k->how->scratch, bound->scratch_bytes);
+    run.scratch = pith__arena_alloc64(k->how->scratch, bound->scratch_bytes);
     if (!run.scratch) return bind_out_of_memory(k);
     for (int i = 0; i < step->out_count; i++) {
         if (!bound->out[i]) continue;
-        bound->out[i]->data = pith_arena_alloc64(arena, bound->out[i]->bytes);
+        bound->out[i]->data = pith__arena_alloc64(arena, bound->out[i]->bytes);
         if (!bound->out[i]->data) return bind_out_of_memory(k);
     }
     pith_status status = step->run(step->context, &run);
     if (status) return fail_place(status, step, k->err);
     for (int i = 0; i < step->out_count; i++)
-        if (bound->out[i]) pith_type_of_tensor(&k->types[step->out[i]->id], bound->out[i]);
+        if (bound->out[i]) pith__type_of_tensor(&k->types[step->out[i]->id], bound->out[i]);
     return PITH_OK;
 }
 
-static bool wanted_late(const pith_binder *k, const pith_step *step) {
+static bool wanted_late(const pith__binder *k, const pith__step *step) {
     if (step->node->op->flags & PITH_OP_LATE || step->subplan_count) return true;
     for (int i = 0; i < step->in_count; i++)
-        if (k->in[i] && !pith_type_is_plain(k->in[i])) return true;
+        if (k->in[i] && !pith__type_is_plain(k->in[i])) return true;
     return false;
 }
 
-static void set_late(pith_binder *k, const pith_step *step, pith_bound_step *bound) {
+static void set_late(pith__binder *k, const pith__step *step, pith__bound_step *bound) {
     bound->mode = PITH_BOUND_LATE;
     for (int i = 0; i < step->out_count; i++) {
         if (!step->out[i]) continue;
-        pith_type_init(&k->types[step->out[i]->id]);
+        pith__type_init(&k->types[step->out[i]->id]);
         k->types[step->out[i]->id].dtype = step->out[i]->type.dtype;
     }
 }
 
-static pith_status settle_step(pith_binder *k, const pith_step *step, pith_bound_step *bound, uint32_t index,
-                               pith_infer *c) {
-    const pith_op *op = step->node->op;
+static pith_status settle_step(pith__binder *k, const pith__step *step, pith__bound_step *bound, uint32_t index,
+                               pith__infer *c) {
+    const pith__op *op = step->node->op;
     bool elems = true, wanted = false;
     for (int i = 0; i < step->out_count; i++) {
         if (!bound->out[i]) continue;
         wanted = true;
         k->types[step->out[i]->id] = k->out[i];
         k->types[step->out[i]->id].data = NULL;
-        PITH_TRY(pith_tensor_shape(bound->out[i], &k->out[i], step, k->err));
+        PITH_TRY(pith__tensor_shape(bound->out[i], &k->out[i], step, k->err));
         elems = elems && !step->memory && has_elems(&k->out[i]);
     }
     bound->mode = PITH_BOUND_SKIP;
     if (!wanted) return PITH_OK;
     if (elems) {
         for (int i = 0; i < step->out_count; i++) {
-            const pith_type *type = &k->out[i];
+            const pith__type *type = &k->out[i];
             if (bound->out[i]) {
                 PITH_TRY(keep_elems(k, step->out[i]->id, type->dtype, type->rank, type->dims, type->elems));
             }
@@ -399,7 +402,7 @@ static pith_status settle_step(pith_binder *k, const pith_step *step, pith_bound
     }
     if (op->flags & PITH_OP_VIEW) return place_view(k, step, bound);
     size_t scratch = 0;
-    pith_status status = pith_step_scratch(step, c, k->how->threads, &scratch);
+    pith_status status = pith__step_scratch(step, c, k->how->threads, &scratch);
     if (status) return fail_place(status, step, k->err);
     bound->scratch_bytes = scratch;
     if (can_run_now(k, step, bound)) return run_now(k, step, bound);
@@ -411,38 +414,38 @@ static pith_status settle_step(pith_binder *k, const pith_step *step, pith_bound
     uint32_t slot;
     if (!scratch) return PITH_OK;
     bound->scratch = k->rooms[step->memory].count;
-    return add_slot(k, step->memory, (pith_slot){ .bytes = scratch, .begin = index, .end = index }, &slot);
+    return add_slot(k, step->memory, (pith__slot){ .bytes = scratch, .begin = index, .end = index }, &slot);
 }
 
 /* An output whose shape infer does not know yet, used or not: scratch reads the shapes of both. */
-static bool unsettled(const pith_binder *k, const pith_bound_step *bound, size_t i) {
-    return (bound->out[i] || k->out[i].dtype) && !pith_type_is_plain(&k->out[i]);
+static bool unsettled(const pith__binder *k, const pith__bound_step *bound, size_t i) {
+    return (bound->out[i] || k->out[i].dtype) && !pith__type_is_plain(&k->out[i]);
 }
 
 /* A capture that the owner of the subgraph does not have, or its copy. */
-static bool is_absent(const pith_binder *k, const pith_value *value) {
+static bool is_absent(const pith__binder *k, const pith__value *value) {
     if (value->id >= k->plan->graph->value_count && value->producer) value = value->producer->inputs[0];
     return value->kind == PITH_VALUE_CAPTURE && !value->type.data && !k->port_of[value->id];
 }
 
-static pith_status bind_step(pith_binder *k, uint32_t index) {
-    const pith_step *step = &k->plan->steps[index];
-    pith_bound_step *bound = &k->binding->steps[index];
-    pith_binding *b = k->binding;
-    size_t in_room = pith_node_in_room(step->node);
-    bound->in = pith_arena_array(&b->arena, in_room, sizeof *bound->in);
-    bound->out = pith_arena_array(&b->arena, pith_node_out_room(step->node), sizeof *bound->out);
-    bound->children = pith_arena_array(&b->arena, step->subplan_count, sizeof *bound->children);
+static pith_status bind_step(pith__binder *k, uint32_t index) {
+    const pith__step *step = &k->plan->steps[index];
+    pith__bound_step *bound = &k->binding->steps[index];
+    pith__binding *b = k->binding;
+    size_t in_room = pith__node_in_room(step->node);
+    bound->in = pith__arena_array(&b->arena, in_room, sizeof *bound->in);
+    bound->out = pith__arena_array(&b->arena, pith__node_out_room(step->node), sizeof *bound->out);
+    bound->children = pith__arena_array(&b->arena, step->subplan_count, sizeof *bound->children);
     if (!bound->in || !bound->out || !bound->children) return bind_out_of_memory(k);
     memset(k->in, 0, in_room * sizeof *k->in);
     for (int i = 0; i < step->in_count; i++) {
-        const pith_value *value = step->in[i];
+        const pith__value *value = step->in[i];
         bool absent = !value || is_absent(k, value);
         bound->in[i] = absent ? NULL : &b->tensors[value->id];
         k->in[i] = absent ? NULL : &k->types[value->id];
     }
     for (int i = 0; i < step->out_count; i++) {
-        const pith_value *value = step->out[i];
+        const pith__value *value = step->out[i];
         bool wanted = value && (i == 0 || k->plan->last_use[value->id] != UINT32_MAX);
         bound->out[i] = wanted ? &b->tensors[value->id] : NULL;
     }
@@ -451,19 +454,19 @@ static pith_status bind_step(pith_binder *k, uint32_t index) {
         return PITH_OK;
     }
     bool late = wanted_late(k, step);
-    pith_infer c = pith_invoke_infer(step->node, k->in, k->out, k->how->scratch, k->err);
-    if (!late) PITH_TRY(pith_step_infer(step, &c));
-    for (size_t i = 0; i < pith_node_out_room(step->node) && !late; i++) late = unsettled(k, bound, i);
+    pith__infer c = pith__invoke_infer(step->node, k->in, k->out, k->how->scratch, k->err);
+    if (!late) PITH_TRY(pith__step_infer(step, &c));
+    for (size_t i = 0; i < pith__node_out_room(step->node) && !late; i++) late = unsettled(k, bound, i);
     if (!late) return settle_step(k, step, bound, index, &c);
     set_late(k, step, bound);
     return PITH_OK;
 }
 
 /* Memory is needed until its last view is done with. */
-static void find_ends(pith_binder *k) {
+static void find_ends(pith__binder *k) {
     memcpy(k->end, k->plan->last_use, k->plan->value_count * sizeof *k->end);
     for (size_t i = k->plan->step_count; i-- > 0;) {
-        const pith_step *step = &k->plan->steps[i];
+        const pith__step *step = &k->plan->steps[i];
         if (!(step->node->op->flags & PITH_OP_VIEW) || !step->in_count || !step->out_count || !step->in[0] ||
             !step->out[0]) {
             continue;
@@ -474,13 +477,13 @@ static void find_ends(pith_binder *k) {
 }
 
 static int compare_ends(const void *a, const void *b) {
-    const pith_slot *x = a, *y = b;
+    const pith__slot *x = a, *y = b;
     return (x->end > y->end) - (x->end < y->end);
 }
 
-static pith_status keep_dying(pith_binder *k) {
-    const pith_room *host = &k->rooms[0];
-    pith_slot *dying = pith_arena_array(&k->binding->arena, host->count, sizeof *dying);
+static pith_status keep_dying(pith__binder *k) {
+    const pith__room *host = &k->rooms[0];
+    pith__slot *dying = pith__arena_array(&k->binding->arena, host->count, sizeof *dying);
     if (!dying) return bind_out_of_memory(k);
     if (host->count) {
         memcpy(dying, host->slots, host->count * sizeof *dying);
@@ -492,37 +495,37 @@ static pith_status keep_dying(pith_binder *k) {
 }
 
 /* The slots of all memories as separate ones; first[m]: the number before those of memory m. */
-static pith_status keep_separate(pith_binder *k, size_t *first) {
-    pith_separate *s = &k->binding->separate;
-    pith_arena *arena = &k->binding->arena;
+static pith_status keep_separate(pith__binder *k, size_t *first) {
+    pith__separate *s = &k->binding->separate;
+    pith__arena *arena = &k->binding->arena;
     size_t memories = k->plan->devices->memory_count, steps = k->plan->step_count;
     for (size_t m = 0; m < memories; m++) {
         first[m] = s->count;
         s->count += k->rooms[m].count;
     }
-    s->slots = pith_arena_array(arena, s->count + 1, sizeof *s->slots);
-    s->begins = pith_arena_array(arena, steps + 1, sizeof *s->begins);
-    s->ends = pith_arena_array(arena, steps + 1, sizeof *s->ends);
+    s->slots = pith__arena_array(arena, s->count + 1, sizeof *s->slots);
+    s->begins = pith__arena_array(arena, steps + 1, sizeof *s->begins);
+    s->ends = pith__arena_array(arena, steps + 1, sizeof *s->ends);
     if (!s->slots || !s->begins || !s->ends) return bind_out_of_memory(k);
     for (size_t m = 0; m < memories; m++)
         for (size_t i = 0; i < k->rooms[m].count; i++) {
-            const pith_slot *slot = &k->rooms[m].slots[i];
+            const pith__slot *slot = &k->rooms[m].slots[i];
             size_t number = first[m] + i + 1;
-            s->slots[number] = (pith_separate_slot){ .bytes = slot->bytes,
-                                                     .memory = (int)m,
-                                                     .next_begin = s->begins[slot->begin],
-                                                     .next_end = s->ends[slot->end] };
+            s->slots[number] = (pith__separate_slot){ .bytes = slot->bytes,
+                                                      .memory = (int)m,
+                                                      .next_begin = s->begins[slot->begin],
+                                                      .next_end = s->ends[slot->end] };
             s->begins[slot->begin] = s->ends[slot->end] = number;
         }
     return PITH_OK;
 }
 
 /* A slot of host memory that an output ends in is that output's own. owner: by slot, 1 + index of the output. */
-static pith_status find_movable(pith_binder *k, size_t **owner) {
-    pith_binding *b = k->binding;
+static pith_status find_movable(pith__binder *k, size_t **owner) {
+    pith__binding *b = k->binding;
     const size_t count = k->plan->graph->output_count;
-    b->outputs = pith_arena_array(&b->arena, count, sizeof *b->outputs);
-    *owner = pith_arena_array(k->how->scratch, k->rooms[0].count, sizeof **owner);
+    b->outputs = pith__arena_array(&b->arena, count, sizeof *b->outputs);
+    *owner = pith__arena_array(k->how->scratch, k->rooms[0].count, sizeof **owner);
     if (!b->outputs || !*owner) return bind_out_of_memory(k);
     for (size_t i = 0; i < count; i++) {
         const uint32_t id = k->plan->outputs[i]->id, slot = k->slot_of[id];
@@ -535,32 +538,32 @@ static pith_status find_movable(pith_binder *k, size_t **owner) {
 }
 
 /* Which steps run side by side, and that their memory lasts as long as they do. */
-static pith_status find_regions(pith_binder *k) {
-    pith_binding *b = k->binding;
-    pith_room *host = &k->rooms[0];
-    pith_branch_search search = { .plan = k->plan,
-                                  .binding = b,
-                                  .slot_of = k->slot_of,
-                                  .slot_count = host->count,
-                                  .threads = k->how->threads,
-                                  .at_once = k->how->branches,
-                                  .scratch = k->how->scratch,
-                                  .arena = &b->arena };
+static pith_status find_regions(pith__binder *k) {
+    pith__binding *b = k->binding;
+    pith__room *host = &k->rooms[0];
+    pith__branch_search search = { .plan = k->plan,
+                                   .binding = b,
+                                   .slot_of = k->slot_of,
+                                   .slot_count = host->count,
+                                   .threads = k->how->threads,
+                                   .at_once = k->how->branches,
+                                   .scratch = k->how->scratch,
+                                   .arena = &b->arena };
     if (search.at_once < 2 || search.threads < 2 || !k->how->beside) return PITH_OK;
     if (k->how->beside->find(&b->regions, &b->region_count, &search)) return bind_out_of_memory(k);
     k->how->beside->widen(host->slots, host->count, b->regions, b->region_count);
     return PITH_OK;
 }
 
-static pith_status place_all(pith_binder *k) {
-    pith_binding *b = k->binding;
+static pith_status place_all(pith__binder *k) {
+    pith__binding *b = k->binding;
     size_t values = k->plan->value_count;
     PITH_TRY(find_regions(k));
-    size_t *first = pith_arena_array(k->how->scratch, k->plan->devices->memory_count, sizeof *first);
+    size_t *first = pith__arena_array(k->how->scratch, k->plan->devices->memory_count, sizeof *first);
     if (!first) return bind_out_of_memory(k);
     for (size_t m = 0; m < k->plan->devices->memory_count; m++) {
-        if (pith_slots_place(k->rooms[m].slots, k->rooms[m].count, k->plan->step_count, &b->memories[m].bytes,
-                             k->how->scratch)) {
+        if (pith__slots_place(k->rooms[m].slots, k->rooms[m].count, k->plan->step_count, &b->memories[m].bytes,
+                              k->how->scratch)) {
             return bind_out_of_memory(k);
         }
     }
@@ -569,23 +572,23 @@ static pith_status place_all(pith_binder *k) {
     PITH_TRY(find_movable(k, &owner));
     size_t placed = 0;
     for (size_t i = 0; i < values; i++) placed += k->slot_of[i] != PITH_NO_SLOT;
-    b->placed = pith_arena_array(&b->arena, placed, sizeof *b->placed);
+    b->placed = pith__arena_array(&b->arena, placed, sizeof *b->placed);
     if (!b->placed) return bind_out_of_memory(k);
     for (size_t i = 0; i < values; i++) {
         if (k->slot_of[i] == PITH_NO_SLOT) continue;
         int memory = k->plan->memory_of[i];
         size_t offset = k->rooms[memory].slots[k->slot_of[i]].offset;
-        pith_separate_slot *own = k->how->separate ? &b->separate.slots[first[memory] + k->slot_of[i] + 1] : NULL;
+        pith__separate_slot *own = k->how->separate ? &b->separate.slots[first[memory] + k->slot_of[i] + 1] : NULL;
         size_t output = memory ? 0 : owner[k->slot_of[i]];
         if (output && b->tensors[i].bytes > b->outputs[output - 1].bytes)
             b->outputs[output - 1].bytes = b->tensors[i].bytes;
-        b->placed[b->placed_count++] = (struct pith_placed){
+        b->placed[b->placed_count++] = (struct pith__placed){
             .tensor = &b->tensors[i], .offset = offset, .memory = memory, .output = output, .next = own ? own->first : 0
         };
         if (own) own->first = b->placed_count;
     }
     for (size_t i = 0; i < k->plan->step_count; i++) {
-        pith_bound_step *bound = &b->steps[i];
+        pith__bound_step *bound = &b->steps[i];
         if (bound->mode != PITH_BOUND_RUN || !bound->scratch_bytes) continue;
         if (k->how->separate)
             bound->scratch += first[k->plan->steps[i].memory] + 1;
@@ -595,22 +598,22 @@ static pith_status place_all(pith_binder *k) {
     return PITH_POISONS ? keep_dying(k) : PITH_OK;
 }
 
-pith_status pith_binding_make(pith_binding *binding, const pith_bind *how) {
-    const pith_plan *plan = how->plan;
+pith_status pith__binding_make(pith__binding *binding, const pith__bind *how) {
+    const pith__plan *plan = how->plan;
     size_t values = plan->value_count, memories = plan->devices->memory_count;
-    pith_binder k = { .binding = binding, .how = how, .plan = plan, .err = how->err };
+    pith__binder k = { .binding = binding, .how = how, .plan = plan, .err = how->err };
     binding->threads = how->threads;
-    binding->tensors = pith_arena_array(&binding->arena, values, sizeof *binding->tensors);
-    binding->steps = pith_arena_array(&binding->arena, plan->step_count, sizeof *binding->steps);
-    binding->memories = pith_arena_array(&binding->arena, memories, sizeof *binding->memories);
-    k.rooms = pith_arena_array(how->scratch, memories, sizeof *k.rooms);
-    k.types = pith_arena_array(how->scratch, values, sizeof *k.types);
-    k.slot_of = pith_arena_array(how->scratch, values, sizeof *k.slot_of);
-    k.end = pith_arena_array(how->scratch, values, sizeof *k.end);
-    k.port_of = pith_arena_array(how->scratch, values, sizeof *k.port_of);
-    k.maker = pith_arena_array(how->scratch, values, sizeof *k.maker);
-    k.in = pith_arena_array(how->scratch, plan->widest_in, sizeof *k.in);
-    k.out = pith_arena_array(how->scratch, plan->widest_out, sizeof *k.out);
+    binding->tensors = pith__arena_array(&binding->arena, values, sizeof *binding->tensors);
+    binding->steps = pith__arena_array(&binding->arena, plan->step_count, sizeof *binding->steps);
+    binding->memories = pith__arena_array(&binding->arena, memories, sizeof *binding->memories);
+    k.rooms = pith__arena_array(how->scratch, memories, sizeof *k.rooms);
+    k.types = pith__arena_array(how->scratch, values, sizeof *k.types);
+    k.slot_of = pith__arena_array(how->scratch, values, sizeof *k.slot_of);
+    k.end = pith__arena_array(how->scratch, values, sizeof *k.end);
+    k.port_of = pith__arena_array(how->scratch, values, sizeof *k.port_of);
+    k.maker = pith__arena_array(how->scratch, values, sizeof *k.maker);
+    k.in = pith__arena_array(how->scratch, plan->widest_in, sizeof *k.in);
+    k.out = pith__arena_array(how->scratch, plan->widest_out, sizeof *k.out);
     if (!binding->tensors || !binding->steps || !binding->memories || !k.rooms || !k.types || !k.slot_of || !k.end ||
         !k.port_of || !k.maker || !k.in || !k.out) {
         return bind_out_of_memory(&k);

@@ -6,120 +6,120 @@
 #include "engine/ops/shared/elementwise.h"
 #include "engine/plan/plan.h"
 
-struct pith_child;
-struct pith_region;
+struct pith__child;
+struct pith__region;
 
-typedef enum pith_bound_mode {
+typedef enum pith__bound_mode {
     PITH_BOUND_RUN,  /* shapes and places are known */
     PITH_BOUND_SKIP, /* a view, computed at bind, or in the tail of another step: the run skips it */
     PITH_BOUND_LATE  /* shapes are inferred when the step runs */
-} pith_bound_mode;
+} pith__bound_mode;
 
-typedef struct pith_bound_step {
-    pith_bound_mode mode;
-    const pith_tensor **in;       /* [pith_node_in_room], into the binding's tensors; NULL: absent */
-    pith_tensor **out;            /* [pith_node_out_room]; NULL: absent or unused */
+typedef struct pith__bound_step {
+    pith__bound_mode mode;
+    const pith_tensor **in;       /* [pith__node_in_room], into the binding's tensors; NULL: absent */
+    pith_tensor **out;            /* [pith__node_out_room]; NULL: absent or unused */
     uint32_t tail[PITH_TAIL_MAX]; /* steps that run with this one, on its output 0, and are skipped */
     int tail_count;
     size_t scratch, scratch_bytes; /* offset in the buffer of the step's memory; with separate slots, its slot */
-    struct pith_child **children;  /* one per subplan, made when first needed */
-} pith_bound_step;
+    struct pith__child **children; /* one per subplan, made when first needed */
+} pith__bound_step;
 
-typedef struct pith_placed { /* a tensor in a buffer */
+typedef struct pith__placed { /* a tensor in a buffer */
     pith_tensor *tensor;
     size_t offset;
     int memory;
     size_t output; /* 1 + index of the output of the graph that has this memory to itself; 0: none */
     size_t next;   /* with separate slots: 1 + index of another tensor in the same slot; 0: none */
-} pith_placed;
+} pith__placed;
 
 /* Memory of its own for tensors that share it, from the step where it is first written to the one that reads it last.
  * Numbers of slots count from 1; 0 is none. */
-typedef struct pith_separate_slot {
+typedef struct pith__separate_slot {
     size_t bytes;
     int memory;
     void *data;                  /* NULL unless it is allocated now */
     size_t first;                /* 1 + index in placed */
     size_t next_begin, next_end; /* slots that begin, and that end, at the same step */
-} pith_separate_slot;
+} pith__separate_slot;
 
-typedef struct pith_separate {
-    pith_separate_slot *slots; /* [0] is not used; NULL: values lie in one buffer per memory */
+typedef struct pith__separate {
+    pith__separate_slot *slots; /* [0] is not used; NULL: values lie in one buffer per memory */
     size_t count;
     size_t *begins, *ends; /* [step_count + 1], by step: the first slot */
-} pith_separate;
+} pith__separate;
 
 /* What a binding needs of one memory. */
-typedef struct pith_bound_memory {
+typedef struct pith__bound_memory {
     size_t bytes;     /* of the buffer */
     const char *base; /* of the buffer, when the tensors' addresses were last set */
-} pith_bound_memory;
+} pith__bound_memory;
 
 /* An output of the graph. Its memory can be elsewhere than in the buffer, where that memory is its own to the end. */
-typedef struct pith_bound_output {
+typedef struct pith__bound_output {
     bool known;   /* its shape is known before the run */
-    bool movable; /* the tensors with its number in pith_placed are all that share its memory */
+    bool movable; /* the tensors with its number in pith__placed are all that share its memory */
     size_t bytes; /* of the largest of them */
     void *data;   /* where it was when the tensors' addresses were last set; NULL: in the buffer */
-} pith_bound_output;
+} pith__bound_output;
 
-typedef struct pith_alias { /* a tensor that is a view of a port */
+typedef struct pith__alias { /* a tensor that is a view of a port */
     pith_tensor *tensor;
     const pith_tensor *port;
-} pith_alias;
+} pith__alias;
 
 /* A binding belongs to one executor. Ports are the graph's inputs, then its captures. */
-typedef struct pith_binding {
-    pith_arena arena;
+typedef struct pith__binding {
+    pith__arena arena;
     pith_tensor *ports; /* dtypes and shapes that the binding was made for */
     int threads;
     uint64_t last_used;
     pith_tensor *tensors; /* by value id */
-    pith_bound_step *steps;
-    const pith_dim *symbols;
-    pith_bound_memory *memories; /* by memory of the plan's devices */
-    pith_placed *placed;
+    pith__bound_step *steps;
+    const pith__dim *symbols;
+    pith__bound_memory *memories; /* by memory of the plan's devices */
+    pith__placed *placed;
     size_t placed_count;
-    pith_bound_output *outputs; /* [output_count] */
-    pith_alias *aliases;        /* views of ports */
+    pith__bound_output *outputs; /* [output_count] */
+    pith__alias *aliases;        /* views of ports */
     size_t alias_count;
-    pith_separate separate;
-    struct pith_region *regions; /* steps that run side by side (engine/exec/branches.h), in their order */
+    pith__separate separate;
+    struct pith__region *regions; /* steps that run side by side (engine/exec/branches.h), in their order */
     size_t region_count;
-    pith_slot *dying; /* slots of host memory by the step that they end at; only in a build with PITH_POISON */
+    pith__slot *dying; /* slots of host memory by the step that they end at; only in a build with PITH_POISON */
     size_t dying_count;
-} pith_binding;
+} pith__binding;
 
-typedef struct pith_bind {
-    const pith_plan *plan;
+typedef struct pith__bind {
+    const pith__plan *plan;
     const pith_tensor *ports;
-    const pith_dim *outer_symbols; /* of the executor that runs this one as a subgraph; NULL */
+    const pith__dim *outer_symbols; /* of the executor that runs this one as a subgraph; NULL */
     int threads;
-    int branches;                            /* of a graph that may run at the same time; up to 1: none do */
-    const struct pith_branches_part *beside; /* NULL: none do */
-    const struct pith_tails_part *tails; /* elementwise steps run with the step whose output they change; NULL: none */
-    bool separate;                       /* give each value memory of its own instead of a place in one buffer */
-    pith_arena *scratch;                 /* reset by the caller */
+    int branches;                             /* of a graph that may run at the same time; up to 1: none do */
+    const struct pith__branches_part *beside; /* NULL: none do */
+    const struct pith__tails_part *tails; /* elementwise steps run with the step whose output they change; NULL: none */
+    bool separate;                        /* give each value memory of its own instead of a place in one buffer */
+    pith__arena *scratch;                 /* reset by the caller */
     pith_error *err;
-} pith_bind;
+} pith__bind;
 
-size_t pith_plan_port_count(const pith_plan *plan);
-const pith_value *pith_plan_port(const pith_plan *plan, size_t port);
+size_t pith__plan_port_count(const pith__plan *plan);
+const pith__value *pith__plan_port(const pith__plan *plan, size_t port);
 
 /* binding->arena must be initialised and empty. After a failure the binding must not be used. */
-pith_status pith_binding_make(pith_binding *binding, const pith_bind *how);
+pith_status pith__binding_make(pith__binding *binding, const pith__bind *how);
 
 /* True if the tensor has a valid shape and enough bytes for it; of a sequence, every item. *needed, if needed is not
  * NULL, is set to the bytes that the shape needs. */
-bool pith_tensor_is_sound(const pith_tensor *tensor, size_t *needed);
+bool pith__tensor_is_sound(const pith_tensor *tensor, size_t *needed);
 /* True for a tensor of known shape and size: not a sequence, not an absent optional. */
-bool pith_type_is_plain(const pith_type *type);
+bool pith__type_is_plain(const pith__type *type);
 /* Sets a tensor's shape and bytes from a plain type. */
-pith_status pith_tensor_shape(pith_tensor *tensor, const pith_type *type, const pith_step *step, pith_error *err);
+pith_status pith__tensor_shape(pith_tensor *tensor, const pith__type *type, const pith__step *step, pith_error *err);
 /* Runs an operator's infer on actual sizes. Fails if a type that was known at load has changed. out has step->out_count
  * elements. */
-pith_status pith_step_infer(const pith_step *step, pith_infer *c);
+pith_status pith__step_infer(const pith__step *step, pith__infer *c);
 /* The bytes of scratch its backend asks for. */
-pith_status pith_step_scratch(const pith_step *step, const pith_infer *c, int threads, size_t *bytes);
+pith_status pith__step_scratch(const pith__step *step, const pith__infer *c, int threads, size_t *bytes);
 
 #endif

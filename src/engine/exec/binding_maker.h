@@ -7,32 +7,32 @@
 #define PITH_NO_SLOT UINT32_MAX
 
 /* Slots of one memory. */
-typedef struct pith_room {
-    pith_slot *slots;
+typedef struct pith__room {
+    pith__slot *slots;
     size_t count, capacity;
-} pith_room;
+} pith__room;
 
-typedef struct pith_binder {
-    pith_binding *binding;
-    const pith_bind *how;
-    const pith_plan *plan;
-    pith_type *types;            /* by value id */
+typedef struct pith__binder {
+    pith__binding *binding;
+    const pith__bind *how;
+    const pith__plan *plan;
+    pith__type *types;           /* by value id */
     uint32_t *slot_of;           /* by value id: in the room of its memory */
     uint32_t *end;               /* by value id: last step that needs its memory, views counted; UINT32_MAX: none */
     uint32_t *maker;             /* by value id: the step that gives it its last form; UINT32_MAX: none */
     const pith_tensor **port_of; /* by value id: the port whose memory it shows */
-    pith_room *rooms;            /* by memory */
+    pith__room *rooms;           /* by memory */
     size_t alias_capacity;
-    const pith_type **in;
-    pith_type *out;
+    const pith__type **in;
+    pith__type *out;
     pith_error *err;
-} pith_binder;
+} pith__binder;
 
-static inline pith_slot *pith_binder_slot(const pith_binder *k, const pith_value *value) {
+static inline pith__slot *pith__binder_slot(const pith__binder *k, const pith__value *value) {
     return &k->rooms[k->plan->memory_of[value->id]].slots[k->slot_of[value->id]];
 }
 
-static inline bool pith_tensor_same_shape(const pith_tensor *a, const pith_tensor *b) {
+static inline bool pith__tensor_same_shape(const pith_tensor *a, const pith_tensor *b) {
     return a->rank == b->rank && (a->rank == 0 || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0);
 }
 

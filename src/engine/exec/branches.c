@@ -28,7 +28,7 @@ typedef struct touch { /* of a slot by a step of the row; a chain by slot */
 } touch;
 
 typedef struct branch_row {
-    const pith_branch_search *how;
+    const pith__branch_search *how;
     double *cost;       /* by step, in ns; < 0: may not be in a region */
     bool *serial;       /* by step: further threads help little */
     uint32_t *producer; /* by value id: the step that writes it; UINT32_MAX: none */
@@ -45,15 +45,15 @@ typedef struct branch_row {
 /* ---- costs ---- */
 
 static double branch_step_cost(const branch_row *r, uint32_t index, bool *serial) {
-    const pith_step *step = &r->how->plan->steps[index];
-    const pith_bound_step *bound = &r->how->binding->steps[index];
-    const pith_op *op = step->node->op;
+    const pith__step *step = &r->how->plan->steps[index];
+    const pith__bound_step *bound = &r->how->binding->steps[index];
+    const pith__op *op = step->node->op;
     if (bound->mode == PITH_BOUND_LATE || step->memory || step->is_copy || step->subplan_count) return -1;
     if (bound->mode == PITH_BOUND_SKIP) return 0;
     if (op->flags & PITH_OP_RANDOM) return -1;
-    pith_exec exec = { .threads = 1, .isa = r->how->plan->isa };
-    const pith_run run = pith_invoke_run(step->node, step->state, bound->in, bound->out, &exec, NULL);
-    pith_cost cost = pith_run_cost(&run);
+    pith__exec exec = { .threads = 1, .isa = r->how->plan->isa };
+    const pith__run run = pith__invoke_run(step->node, step->state, bound->in, bound->out, &exec, NULL);
+    pith__cost cost = pith__run_cost(&run);
     if (op->cost) op->cost(&run, &cost);
     *serial = cost.serial;
     double work = cost.operations / OPERATIONS_PER_NS, traffic = cost.bytes / BYTES_PER_NS;
@@ -98,26 +98,27 @@ static void branch_join(branch_row *r, uint32_t a, uint32_t b) {
 }
 
 /* The slot in host memory, or UINT32_MAX. */
-static uint32_t branch_slot(const branch_row *r, const pith_value *value) {
+static uint32_t branch_slot(const branch_row *r, const pith__value *value) {
     return value && !r->how->plan->memory_of[value->id] ? r->how->slot_of[value->id] : UINT32_MAX;
 }
 
-static bool branch_touch(branch_row *r, uint32_t step, const pith_value *value, bool writes) {
+static bool branch_touch(branch_row *r, uint32_t step, const pith__value *value, bool writes) {
     uint32_t slot = branch_slot(r, value);
     if (slot == UINT32_MAX) return true;
     if (writes || r->written[slot])
         for (uint32_t t = r->last[slot]; t; t = r->touches[t - 1].next) branch_join(r, step, r->touches[t - 1].step);
     r->written[slot] = r->written[slot] || writes;
-    if (!pith_arena_grow(r->how->scratch, (void **)&r->touches, r->touch_count, &r->touch_capacity, sizeof *r->touches))
+    if (!pith__arena_grow(r->how->scratch, (void **)&r->touches, r->touch_count, &r->touch_capacity,
+                          sizeof *r->touches))
         return false;
     r->touches[r->touch_count++] = (touch){ step, r->last[slot] };
     r->last[slot] = (uint32_t)r->touch_count;
     return true;
 }
 
-static bool branch_read(branch_row *r, uint32_t index, const pith_step *step) {
+static bool branch_read(branch_row *r, uint32_t index, const pith__step *step) {
     for (int i = 0; i < step->in_count; i++) {
-        const pith_value *value = step->in[i];
+        const pith__value *value = step->in[i];
         uint32_t from = value ? r->producer[value->id] : UINT32_MAX;
         if (from != UINT32_MAX && from >= r->begin && from <= index) branch_join(r, index, from);
         if (!branch_touch(r, index, value, false)) return false;
@@ -126,8 +127,8 @@ static bool branch_read(branch_row *r, uint32_t index, const pith_step *step) {
 }
 
 static bool branch_add(branch_row *r, uint32_t index) {
-    const pith_step *step = &r->how->plan->steps[index];
-    const pith_bound_step *bound = &r->how->binding->steps[index];
+    const pith__step *step = &r->how->plan->steps[index];
+    const pith__bound_step *bound = &r->how->binding->steps[index];
     const double cost = r->cost[index];
     r->parent[index] = index;
     r->sum[index] = cost;
@@ -147,9 +148,9 @@ static bool branch_add(branch_row *r, uint32_t index) {
 
 static void branch_clear(branch_row *r, uint32_t begin) {
     for (uint32_t i = r->begin; i < r->end; i++) {
-        const pith_step *step = &r->how->plan->steps[i];
+        const pith__step *step = &r->how->plan->steps[i];
         for (int j = 0; j < step->in_count + step->out_count; j++) {
-            const pith_value *value = j < step->in_count ? step->in[j] : step->out[j - step->in_count];
+            const pith__value *value = j < step->in_count ? step->in[j] : step->out[j - step->in_count];
             uint32_t slot = branch_slot(r, value);
             if (slot == UINT32_MAX) continue;
             r->last[slot] = 0;
@@ -189,11 +190,11 @@ static bool branch_best(branch_row *r, uint32_t begin, uint32_t *end) {
 /* ---- regions ---- */
 
 /* The region that the row is. */
-static bool branch_keep(pith_region *region, const branch_row *r) {
+static bool branch_keep(pith__region *region, const branch_row *r) {
     const uint32_t count = r->end - r->begin;
-    uint32_t *first = pith_arena_array(r->how->arena, r->sets + 1, sizeof *first);
-    uint32_t *steps = pith_arena_array(r->how->arena, count, sizeof *steps);
-    uint32_t *roots = pith_arena_array(r->how->scratch, r->sets, sizeof *roots);
+    uint32_t *first = pith__arena_array(r->how->arena, r->sets + 1, sizeof *first);
+    uint32_t *steps = pith__arena_array(r->how->arena, count, sizeof *steps);
+    uint32_t *roots = pith__arena_array(r->how->scratch, r->sets, sizeof *roots);
     if (!first || !steps || !roots) return false;
     uint32_t sets = 0, at = 0;
     for (uint32_t i = r->begin; i < r->end; i++) {
@@ -208,24 +209,24 @@ static bool branch_keep(pith_region *region, const branch_row *r) {
             if (branch_root(r, i) == roots[s]) steps[at++] = i;
     }
     first[sets] = at;
-    *region = (pith_region){ r->begin, r->end, sets, first, steps };
+    *region = (pith__region){ r->begin, r->end, sets, first, steps };
     return true;
 }
 
 static bool branch_begin(branch_row *r) {
-    const pith_branch_search *how = r->how;
+    const pith__branch_search *how = r->how;
     const size_t steps = how->plan->step_count, values = how->plan->value_count;
-    r->cost = pith_arena_array(how->scratch, steps, sizeof *r->cost);
-    r->serial = pith_arena_array(how->scratch, steps, sizeof *r->serial);
-    r->producer = pith_arena_array(how->scratch, values, sizeof *r->producer);
-    r->parent = pith_arena_array(how->scratch, steps, sizeof *r->parent);
-    r->sum = pith_arena_array(how->scratch, steps, sizeof *r->sum);
-    r->last = pith_arena_array(how->scratch, how->slot_count, sizeof *r->last);
-    r->written = pith_arena_array(how->scratch, how->slot_count, sizeof *r->written);
+    r->cost = pith__arena_array(how->scratch, steps, sizeof *r->cost);
+    r->serial = pith__arena_array(how->scratch, steps, sizeof *r->serial);
+    r->producer = pith__arena_array(how->scratch, values, sizeof *r->producer);
+    r->parent = pith__arena_array(how->scratch, steps, sizeof *r->parent);
+    r->sum = pith__arena_array(how->scratch, steps, sizeof *r->sum);
+    r->last = pith__arena_array(how->scratch, how->slot_count, sizeof *r->last);
+    r->written = pith__arena_array(how->scratch, how->slot_count, sizeof *r->written);
     if (!r->cost || !r->serial || !r->producer || !r->parent || !r->sum || !r->last || !r->written) return false;
     memset(r->producer, 0xFF, values * sizeof *r->producer);
     for (size_t i = 0; i < steps; i++) {
-        const pith_step *step = &how->plan->steps[i];
+        const pith__step *step = &how->plan->steps[i];
         r->cost[i] = branch_step_cost(r, (uint32_t)i, &r->serial[i]);
         for (int j = 0; j < step->out_count; j++)
             if (step->out[j]) r->producer[step->out[j]->id] = (uint32_t)i;
@@ -233,7 +234,7 @@ static bool branch_begin(branch_row *r) {
     return true;
 }
 
-pith_status pith_branches_find(pith_region **regions, size_t *count, const pith_branch_search *search) {
+pith_status pith__branches_find(pith__region **regions, size_t *count, const pith__branch_search *search) {
     branch_row r = { .how = search };
     size_t capacity = 0;
     *regions = NULL;
@@ -246,7 +247,7 @@ pith_status pith_branches_find(pith_region **regions, size_t *count, const pith_
             begin++;
             continue;
         }
-        if (!pith_arena_grow(search->arena, (void **)regions, *count, &capacity, sizeof **regions) ||
+        if (!pith__arena_grow(search->arena, (void **)regions, *count, &capacity, sizeof **regions) ||
             !branch_fill(&r, begin, end) || !branch_keep(&(*regions)[*count], &r))
             return PITH_ERR_MEMORY;
         ++*count;
@@ -256,7 +257,7 @@ pith_status pith_branches_find(pith_region **regions, size_t *count, const pith_
 }
 
 /* The region that the step is in, or NULL. */
-static const pith_region *region_of(const pith_region *regions, size_t count, uint32_t step) {
+static const pith__region *region_of(const pith__region *regions, size_t count, uint32_t step) {
     size_t low = 0;
     while (count) { /* the regions that begin up to the step are those before low, and perhaps some of count */
         size_t half = count / 2;
@@ -267,10 +268,10 @@ static const pith_region *region_of(const pith_region *regions, size_t count, ui
     return low && step < regions[low - 1].end ? &regions[low - 1] : NULL;
 }
 
-void pith_branches_widen(pith_slot *slots, size_t count, const pith_region *regions, size_t region_count) {
+void pith__branches_widen(pith__slot *slots, size_t count, const pith__region *regions, size_t region_count) {
     for (size_t i = 0; i < count; i++) {
-        const pith_region *first = region_of(regions, region_count, slots[i].begin);
-        const pith_region *last = region_of(regions, region_count, slots[i].end);
+        const pith__region *first = region_of(regions, region_count, slots[i].begin);
+        const pith__region *last = region_of(regions, region_count, slots[i].end);
         if (first) slots[i].begin = first->begin;
         if (last) slots[i].end = last->end - 1;
     }

@@ -8,29 +8,29 @@
 
 #include "engine/exec/binding.h"
 
-typedef struct pith_region {
+typedef struct pith__region {
     uint32_t begin, end; /* steps, without end */
     uint32_t branches;
     const uint32_t *first; /* [branches + 1], into steps: where each branch begins, the costliest first */
     const uint32_t *steps; /* [end - begin], by branch */
-} pith_region;
+} pith__region;
 
-typedef struct pith_branch_search {
-    const pith_plan *plan;
-    const pith_binding *binding; /* its steps are bound */
-    const uint32_t *slot_of;     /* by value id: the slot in host memory; UINT32_MAX: none */
+typedef struct pith__branch_search {
+    const pith__plan *plan;
+    const pith__binding *binding; /* its steps are bound */
+    const uint32_t *slot_of;      /* by value id: the slot in host memory; UINT32_MAX: none */
     size_t slot_count;
-    int threads;         /* of a run */
-    int at_once;         /* the most branches to run at a time */
-    pith_arena *scratch; /* used during the call only */
-    pith_arena *arena;   /* takes the regions */
-} pith_branch_search;
+    int threads;          /* of a run */
+    int at_once;          /* the most branches to run at a time */
+    pith__arena *scratch; /* used during the call only */
+    pith__arena *arena;   /* takes the regions */
+} pith__branch_search;
 
 /* Sets *regions and *count to the regions that are worth running side by side, by an estimate of the time of their
  * steps, in their order. Fails only if memory is out. */
-pith_status pith_branches_find(pith_region **regions, size_t *count, const pith_branch_search *search);
+pith_status pith__branches_find(pith__region **regions, size_t *count, const pith__branch_search *search);
 
 /* Makes slots that are used in a region last through it. They stay sorted by begin. */
-void pith_branches_widen(pith_slot *slots, size_t count, const pith_region *regions, size_t region_count);
+void pith__branches_widen(pith__slot *slots, size_t count, const pith__region *regions, size_t region_count);
 
 #endif

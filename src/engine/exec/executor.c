@@ -11,12 +11,12 @@
 #include <stdlib.h>
 
 #include "base/cancel.h"
-#include "base/os/clock.h"
 #include "base/dtype.h"
-#include "base/memory/poison.h"
 #include "base/left_out_pieces.h"
-#include "engine/exec/run_state.h"
+#include "base/memory/poison.h"
+#include "base/os/clock.h"
 #include "engine/exec/output_target.h"
+#include "engine/exec/run_state.h"
 #include "engine/ops/shared/call_op.h"
 
 /* Iterations of a Loop if the options set no limit. */
@@ -25,96 +25,97 @@
 /* ---- making and ending ---- */
 
 /* Branches and tails are only faster. */
-static pith_status find_parts(pith_executor *e, pith_error *err) {
+static pith_status find_parts(pith__executor *e, pith_error *err) {
     char place[256];
-    const pith_step *owner = NULL;
+    const pith__step *owner = NULL;
     for (size_t i = 0; i < e->plan->step_count && !owner; i++)
         owner = e->plan->steps[i].subplan_count ? &e->plan->steps[i] : NULL;
-    if (e->options.branches > 1) pith_part_used("branches");
-    e->beside = e->options.branches > 1 ? pith_part_find("branches") : NULL;
-    e->tails = e->options.tails ? pith_part_find("tails") : NULL;
+    if (e->options.branches > 1) pith__part_used("branches");
+    e->beside = e->options.branches > 1 ? pith__part_find("branches") : NULL;
+    e->tails = e->options.tails ? pith__part_find("tails") : NULL;
     if (!owner) return PITH_OK;
-    e->subgraphs = pith_part_find("subgraphs");
-    pith_part_used("subgraphs");
+    e->subgraphs = pith__part_find("subgraphs");
+    pith__part_used("subgraphs");
     if (e->subgraphs) return PITH_OK;
-    pith_status status = pith_piece_check("parts", PITH_STR("subgraphs"), err);
-    if (!status) status = pith_fail(err, PITH_ERR_UNSUPPORTED, "this build does not run graphs that nodes own");
-    return pith_fail_at(err, status, "%s: ", pith_node_place(owner->node, place, sizeof place));
+    pith_status status = pith__piece_check("parts", PITH_STR("subgraphs"), err);
+    if (!status) status = pith__fail(err, PITH_ERR_UNSUPPORTED, "this build does not run graphs that nodes own");
+    return pith__fail_at(err, status, "%s: ", pith__node_place(owner->node, place, sizeof place));
 }
 
-pith_status pith_executor_make(pith_executor **executor, const pith_plan *plan, const pith_executor_options *options,
-                               const pith_executor *parent, const pith_dim *symbols, pith_error *err) {
-    const pith_allocator *allocator = options->allocator ? options->allocator : &pith_allocator_default;
-    pith_executor *e = pith_memory_alloc(allocator, sizeof *e, 64);
-    if (!e) return pith_fail_memory(err, sizeof *e);
-    *e = (pith_executor){ .plan = plan, .options = *options, .allocator = *allocator, .outer_symbols = symbols };
+pith_status pith__executor_make(pith__executor **executor, const pith__plan *plan,
+                                const pith__executor_options *options, const pith__executor *parent,
+                                const pith__dim *symbols, pith_error *err) {
+    const pith_allocator *allocator = options->allocator ? options->allocator : &pith__allocator_default;
+    pith__executor *e = pith__memory_alloc(allocator, sizeof *e, 64);
+    if (!e) return pith__fail_memory(err, sizeof *e);
+    *e = (pith__executor){ .plan = plan, .options = *options, .allocator = *allocator, .outer_symbols = symbols };
     e->tree = parent ? parent->tree : &e->own;
     e->depth = parent ? parent->depth + 1 : 0;
     e->level = parent ? parent->level->below : NULL;
     e->options.allocator = &e->allocator;
     if (e->options.loop_limit <= 0) e->options.loop_limit = LOOP_LIMIT;
-    pith_arena_init(&e->arena, &e->allocator);
-    pith_arena_init(&e->scratch, &e->allocator);
-    pith_arena_init(&e->late, &e->allocator);
+    pith__arena_init(&e->arena, &e->allocator);
+    pith__arena_init(&e->scratch, &e->allocator);
+    pith__arena_init(&e->late, &e->allocator);
     if (!parent) e->own.arena = &e->arena;
-    e->given = pith_arena_array(&e->arena, parent ? pith_plan_port_count(plan) : 0, sizeof *e->given);
-    e->ports = pith_arena_array(&e->arena, pith_plan_port_count(plan), sizeof *e->ports);
-    e->lent = pith_arena_array(&e->arena, parent ? 0 : pith_plan_port_count(plan), sizeof *e->lent);
-    e->in = pith_arena_array(&e->arena, plan->widest_in, sizeof *e->in);
-    e->types = pith_arena_array(&e->arena, plan->widest_in, sizeof *e->types);
-    e->out = pith_arena_array(&e->arena, plan->widest_out, sizeof *e->out);
-    e->memories = pith_arena_array(&e->arena, plan->devices->memory_count, sizeof *e->memories);
-    e->results = pith_arena_array(&e->arena, plan->step_count, sizeof *e->results);
-    bool levelled = !pith_level_make(&e->level, &e->arena, plan->devices->memory_count, err);
+    e->given = pith__arena_array(&e->arena, parent ? pith__plan_port_count(plan) : 0, sizeof *e->given);
+    e->ports = pith__arena_array(&e->arena, pith__plan_port_count(plan), sizeof *e->ports);
+    e->lent = pith__arena_array(&e->arena, parent ? 0 : pith__plan_port_count(plan), sizeof *e->lent);
+    e->in = pith__arena_array(&e->arena, plan->widest_in, sizeof *e->in);
+    e->types = pith__arena_array(&e->arena, plan->widest_in, sizeof *e->types);
+    e->out = pith__arena_array(&e->arena, plan->widest_out, sizeof *e->out);
+    e->memories = pith__arena_array(&e->arena, plan->devices->memory_count, sizeof *e->memories);
+    e->results = pith__arena_array(&e->arena, plan->step_count, sizeof *e->results);
+    bool levelled = !pith__level_make(&e->level, &e->arena, plan->devices->memory_count, err);
     if (!e->given || !e->ports || !e->lent || !e->in || !e->types || !e->out || !e->memories || !e->results ||
         !levelled) {
-        pith_arena_free(&e->arena);
-        pith_memory_free(allocator, e);
-        return pith_fail_memory(err, plan->widest_in * sizeof *e->types);
+        pith__arena_free(&e->arena);
+        pith__memory_free(allocator, e);
+        return pith__fail_memory(err, plan->widest_in * sizeof *e->types);
     }
     for (size_t m = 0; m < plan->devices->memory_count; m++) e->memories[m].device = plan->devices->memories[m];
     pith_status status = find_parts(e, err);
     if (status)
-        pith_executor_destroy(e);
+        pith__executor_destroy(e);
     else
         *executor = e;
     return status;
 }
 
-pith_status pith_executor_create(pith_executor **executor, const pith_plan *plan, const pith_executor_options *options,
-                                 pith_error *err) {
-    return pith_executor_make(executor, plan, options, NULL, NULL, err);
+pith_status pith__executor_create(pith__executor **executor, const pith__plan *plan,
+                                  const pith__executor_options *options, pith_error *err) {
+    return pith__executor_make(executor, plan, options, NULL, NULL, err);
 }
 
-void pith_executor_trace(pith_executor *executor, pith_trace_fn *trace, void *context) {
+void pith__executor_trace(pith__executor *executor, pith__trace_fn *trace, void *context) {
     executor->tree->trace = trace;
     executor->tree->trace_context = context;
 }
 
-void pith_executor_set_targets(pith_executor *executor, const pith_tensor *targets) { executor->targets = targets; }
+void pith__executor_set_targets(pith__executor *executor, const pith_tensor *targets) { executor->targets = targets; }
 
-static void end_levels(pith_executor *e) {
-    for (pith_level *l = e->level; l; l = l->below)
+static void end_levels(pith__executor *e) {
+    for (pith__level *l = e->level; l; l = l->below)
         for (size_t m = 0; m < e->plan->devices->memory_count; m++)
-            pith_buffer_free(e, &e->memories[m], &l->buffers[m]);
+            pith__buffer_free(e, &e->memories[m], &l->buffers[m]);
 }
 
-void pith_executor_destroy(pith_executor *e) {
+void pith__executor_destroy(pith__executor *e) {
     if (!e) return;
-    pith_separate_end_all(e);
+    pith__separate_end_all(e);
     for (size_t i = 0; i < e->binding_count; i++) {
         if (e->subgraphs) e->subgraphs->end_binding(e, e->bindings[i]);
-        pith_arena_free(&e->bindings[i]->arena);
+        pith__arena_free(&e->bindings[i]->arena);
     }
     if (e->subgraphs) e->subgraphs->end_results(e);
-    for (size_t m = 0; m < e->plan->devices->memory_count; m++) pith_late_free(e, &e->memories[m]);
+    for (size_t m = 0; m < e->plan->devices->memory_count; m++) pith__late_free(e, &e->memories[m]);
     if (e->depth == 0) end_levels(e);
-    pith_tree_count(e->tree, 0, e->late_counted);
-    pith_arena_free(&e->late);
-    pith_arena_free(&e->scratch);
-    pith_arena_free(&e->arena);
+    pith__tree_count(e->tree, 0, e->late_counted);
+    pith__arena_free(&e->late);
+    pith__arena_free(&e->scratch);
+    pith__arena_free(&e->arena);
     pith_allocator allocator = e->allocator;
-    pith_memory_free(&allocator, e);
+    pith__memory_free(&allocator, e);
 }
 
 /* ---- bindings ---- */
@@ -127,10 +128,10 @@ static bool same_port(const pith_tensor *given, const pith_tensor *bound) {
     return given->rank <= 0 || memcmp(given->dims, bound->dims, (size_t)given->rank * sizeof *given->dims) == 0;
 }
 
-static pith_binding *find_binding(pith_executor *e, int threads) {
-    size_t ports = pith_plan_port_count(e->plan);
+static pith__binding *find_binding(pith__executor *e, int threads) {
+    size_t ports = pith__plan_port_count(e->plan);
     for (size_t i = 0; i < e->binding_count; i++) {
-        pith_binding *b = e->bindings[i];
+        pith__binding *b = e->bindings[i];
         size_t p = 0;
         while (b->threads == threads && p < ports && same_port(&e->ports[p], &b->ports[p])) p++;
         if (b->threads == threads && p == ports) return b;
@@ -139,58 +140,58 @@ static pith_binding *find_binding(pith_executor *e, int threads) {
 }
 
 /* An empty binding at the end of the list: a new one, or the one unused for longest. */
-static pith_binding *take_binding(pith_executor *e) {
+static pith__binding *take_binding(pith__executor *e) {
     if (e->binding_count < (e->options.fresh_plans ? 1 : MAX_BINDINGS)) {
-        pith_binding *b = pith_arena_array(&e->arena, 1, sizeof *b);
+        pith__binding *b = pith__arena_array(&e->arena, 1, sizeof *b);
         if (!b) return NULL;
-        pith_arena_init(&b->arena, &e->allocator);
+        pith__arena_init(&b->arena, &e->allocator);
         return e->bindings[e->binding_count++] = b;
     }
     size_t oldest = 0, last = e->binding_count - 1;
     for (size_t i = 1; i < e->binding_count; i++)
         if (e->bindings[i]->last_used < e->bindings[oldest]->last_used) oldest = i;
-    pith_binding *b = e->bindings[oldest];
+    pith__binding *b = e->bindings[oldest];
     e->bindings[oldest] = e->bindings[last];
     e->bindings[last] = b;
     if (e->subgraphs) e->subgraphs->end_binding(e, b);
-    pith_arena arena = b->arena;
-    pith_arena_reset(&arena);
-    *b = (pith_binding){ .arena = arena };
+    pith__arena arena = b->arena;
+    pith__arena_reset(&arena);
+    *b = (pith__binding){ .arena = arena };
     return b;
 }
 
-static void trace(const pith_executor *e, pith_trace_event event) {
+static void trace(const pith__executor *e, pith__trace_event event) {
     event.depth = e->depth;
     e->tree->trace(e->tree->trace_context, &event);
 }
 
 /* *made, if made is not NULL, is set to whether there was none. */
-static pith_status get_binding(pith_executor *e, int threads, pith_binding **out, bool *made, pith_error *err) {
-    pith_binding *b = e->options.fresh_plans ? NULL : find_binding(e, threads);
+static pith_status get_binding(pith__executor *e, int threads, pith__binding **out, bool *made, pith_error *err) {
+    pith__binding *b = e->options.fresh_plans ? NULL : find_binding(e, threads);
     if (made) *made = !b;
     if (!b) {
         b = take_binding(e);
-        if (!b) return pith_fail_memory(err, sizeof(pith_binding));
-        pith_bind how = { .plan = e->plan,
-                          .ports = e->ports,
-                          .outer_symbols = e->outer_symbols,
-                          .threads = threads,
-                          .branches = e->options.branches,
-                          .beside = e->beside,
-                          .tails = e->tails,
-                          .separate = e->options.separate,
-                          .scratch = &e->scratch,
-                          .err = err };
-        pith_arena_reset(&e->scratch);
-        uint64_t begin = pith_clock_ns();
-        pith_status status = pith_binding_make(b, &how);
-        pith_executor_note(e, PITH_COUNT_plans_made, !status);
-        pith_executor_note(e, PITH_COUNT_plan_ns, pith_clock_ns() - begin);
-        if (e->tree->trace) trace(e, (pith_trace_event){ .begin_ns = begin, .end_ns = pith_clock_ns() });
+        if (!b) return pith__fail_memory(err, sizeof(pith__binding));
+        pith__bind how = { .plan = e->plan,
+                           .ports = e->ports,
+                           .outer_symbols = e->outer_symbols,
+                           .threads = threads,
+                           .branches = e->options.branches,
+                           .beside = e->beside,
+                           .tails = e->tails,
+                           .separate = e->options.separate,
+                           .scratch = &e->scratch,
+                           .err = err };
+        pith__arena_reset(&e->scratch);
+        uint64_t begin = pith__clock_ns();
+        pith_status status = pith__binding_make(b, &how);
+        pith__executor_note(e, PITH_COUNT_plans_made, !status);
+        pith__executor_note(e, PITH_COUNT_plan_ns, pith__clock_ns() - begin);
+        if (e->tree->trace) trace(e, (pith__trace_event){ .begin_ns = begin, .end_ns = pith__clock_ns() });
         if (status) {
-            pith_arena arena = b->arena;
-            pith_arena_reset(&arena);
-            *b = (pith_binding){ .arena = arena, .threads = -1 };
+            pith__arena arena = b->arena;
+            pith__arena_reset(&arena);
+            *b = (pith__binding){ .arena = arena, .threads = -1 };
             return status;
         }
     }
@@ -200,85 +201,86 @@ static pith_status get_binding(pith_executor *e, int threads, pith_binding **out
 }
 
 /* Inputs may lie anywhere; operators may rely on their type's alignment. */
-static pith_status set_ports(pith_executor *e, const pith_tensor *ports, pith_error *err) {
-    for (size_t p = 0; p < pith_plan_port_count(e->plan); p++) {
+static pith_status set_ports(pith__executor *e, const pith_tensor *ports, pith_error *err) {
+    for (size_t p = 0; p < pith__plan_port_count(e->plan); p++) {
         pith_tensor *t = &e->ports[p];
         *t = ports[p];
-        const pith_value *value = pith_plan_port(e->plan, p);
+        const pith__value *value = pith__plan_port(e->plan, p);
         const pith_tensor *fixed = value->type.data;
         if (fixed && value->kind == PITH_VALUE_INPUT && t->dtype) {
             if (t->dtype != fixed->dtype || t->bytes != fixed->bytes || !t->data ||
                 memcmp(t->data, fixed->data, fixed->bytes)) {
-                return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                                 "input '" PITH_STR_FMT "' has a default that is built into this plan; "
-                                 "leave the input out",
-                                 PITH_STR_ARG(value->name));
+                return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                                  "input '" PITH_STR_FMT "' has a default that is built into this plan; "
+                                  "leave the input out",
+                                  PITH_STR_ARG(value->name));
             }
         }
-        if (t->dtype == PITH_SEQUENCE && !pith_tensor_is_sound(t, NULL)) {
-            return pith_fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' is not a valid sequence",
-                             PITH_STR_ARG(value->name));
+        if (t->dtype == PITH_SEQUENCE && !pith__tensor_is_sound(t, NULL)) {
+            return pith__fail(err, PITH_ERR_ARGUMENT, "input '" PITH_STR_FMT "' is not a valid sequence",
+                              PITH_STR_ARG(value->name));
         }
-        size_t bytes = (size_t)pith_dtype_bits(t->dtype) / 8, unit = bytes > 8 ? 8 : bytes ? bytes : 1;
+        size_t bytes = (size_t)pith__dtype_bits(t->dtype) / 8, unit = bytes > 8 ? 8 : bytes ? bytes : 1;
         bool fits = t->dtype >= PITH_DTYPE_COUNT || (uintptr_t)t->data % unit == 0;
-        if (t->dtype) pith_executor_note(e, fits ? PITH_COUNT_tensors_bound : PITH_COUNT_tensors_copied, 1);
+        if (t->dtype) pith__executor_note(e, fits ? PITH_COUNT_tensors_bound : PITH_COUNT_tensors_copied, 1);
         if (fits) continue;
-        t->data = pith_late_alloc(e, t->bytes);
-        if (!t->data) return pith_fail_memory(err, t->bytes);
+        t->data = pith__late_alloc(e, t->bytes);
+        if (!t->data) return pith__fail_memory(err, t->bytes);
         memcpy(t->data, ports[p].data, t->bytes);
     }
     return PITH_OK;
 }
 
 /* Finds or makes the binding for these ports, and makes the buffers as large as it needs them. */
-static pith_status make_ready(pith_executor *e, int threads, pith_binding **binding, pith_error *err) {
+static pith_status make_ready(pith__executor *e, int threads, pith__binding **binding, pith_error *err) {
     bool made, enlarged = false, used = false;
     PITH_TRY(get_binding(e, threads, binding, &made, err));
-    pith_executor_note(e, PITH_COUNT_runs, 1);
-    pith_executor_note(e, PITH_COUNT_plans_reused, !made);
+    pith__executor_note(e, PITH_COUNT_runs, 1);
+    pith__executor_note(e, PITH_COUNT_plans_reused, !made);
     if (e->options.separate) e->allocated = *binding;
     for (size_t m = 0; m < e->plan->devices->memory_count; m++) {
         used = used || (*binding)->memories[m].bytes;
         if (e->options.separate) continue;
-        const pith_buffer before = e->level->buffers[m], *now = &e->level->buffers[m];
-        PITH_TRY(pith_buffer_reserve(e, m, (*binding)->memories[m].bytes, err));
+        const pith__buffer before = e->level->buffers[m], *now = &e->level->buffers[m];
+        PITH_TRY(pith__buffer_reserve(e, m, (*binding)->memories[m].bytes, err));
         enlarged = enlarged || now->bytes != before.bytes || now->data != before.data;
     }
     if (used)
-        pith_executor_note(e, enlarged || e->options.separate ? PITH_COUNT_buffers_made : PITH_COUNT_buffers_reused, 1);
+        pith__executor_note(e, enlarged || e->options.separate ? PITH_COUNT_buffers_made : PITH_COUNT_buffers_reused,
+                            1);
     return PITH_OK;
 }
 
 /* ---- targets ---- */
 
-static pith_str output_name(const pith_executor *e, size_t output) { return e->plan->graph->outputs[output]->name; }
+static pith_str output_name(const pith__executor *e, size_t output) { return e->plan->graph->outputs[output]->name; }
 
-static bool has_target(const pith_executor *e, size_t output) { return e->targets && e->targets[output].data; }
+static bool has_target(const pith__executor *e, size_t output) { return e->targets && e->targets[output].data; }
 
 /* What is known before the run, so that nothing is computed in vain. */
-static pith_status check_targets(const pith_executor *e, const pith_binding *b, pith_error *err) {
+static pith_status check_targets(const pith__executor *e, const pith__binding *b, pith_error *err) {
     for (size_t i = 0; i < e->plan->graph->output_count; i++) {
         const pith_tensor *t = &b->tensors[e->plan->outputs[i]->id];
         if (has_target(e, i) && b->outputs[i].known)
-            PITH_TRY(pith_target_check(&e->targets[i], t, output_name(e, i), err));
+            PITH_TRY(pith__target_check(&e->targets[i], t, output_name(e, i), err));
     }
     return PITH_OK;
 }
 
 /* The target, if the run can work in it. */
-static void *direct_target(const pith_executor *e, const pith_binding *b, size_t output) {
-    const pith_bound_output *o = &b->outputs[output];
+static void *direct_target(const pith__executor *e, const pith__binding *b, size_t output) {
+    const pith__bound_output *o = &b->outputs[output];
     if (!has_target(e, output) || !o->movable || e->options.separate) return NULL;
     const pith_tensor *target = &e->targets[output];
-    size_t bytes = (size_t)pith_dtype_bits(target->dtype) / 8, unit = bytes > 8 ? 8 : bytes ? bytes : 1;
+    size_t bytes = (size_t)pith__dtype_bits(target->dtype) / 8, unit = bytes > 8 ? 8 : bytes ? bytes : 1;
     if (target->bytes < o->bytes || (uintptr_t)target->data % unit) return NULL;
-    for (size_t p = 0; p < pith_plan_port_count(e->plan); p++)
-        if (pith_target_touches(target, &e->ports[p])) return NULL;
+    for (size_t p = 0; p < pith__plan_port_count(e->plan); p++)
+        if (pith__target_touches(target, &e->ports[p])) return NULL;
     return target->data;
 }
 
 /* Notes where each output lies in this run. Returns whether that changed. */
-static bool choose_targets(const pith_executor *e, pith_binding *b) {
+static bool choose_targets(const pith__executor *e, pith__binding *b) {
     bool moved = false;
     for (size_t i = 0; i < e->plan->graph->output_count; i++) {
         void *data = direct_target(e, b, i);
@@ -288,9 +290,9 @@ static bool choose_targets(const pith_executor *e, pith_binding *b) {
     return moved;
 }
 
-static void set_addresses(pith_executor *e, pith_binding *b) {
-    for (size_t p = 0; p < pith_plan_port_count(e->plan); p++) {
-        const pith_value *value = pith_plan_port(e->plan, p);
+static void set_addresses(pith__executor *e, pith__binding *b) {
+    for (size_t p = 0; p < pith__plan_port_count(e->plan); p++) {
+        const pith__value *value = pith__plan_port(e->plan, p);
         if (!value->type.data && e->ports[p].dtype) b->tensors[value->id] = e->ports[p];
     }
     for (size_t i = 0; i < b->alias_count; i++) b->aliases[i].tensor->data = b->aliases[i].port->data;
@@ -301,7 +303,7 @@ static void set_addresses(pith_executor *e, pith_binding *b) {
         b->memories[m].base = e->level->buffers[m].data;
     }
     for (size_t i = 0; moved && i < b->placed_count; i++) {
-        const pith_placed *p = &b->placed[i];
+        const pith__placed *p = &b->placed[i];
         void *elsewhere = p->output ? b->outputs[p->output - 1].data : NULL;
         p->tensor->data = elsewhere ? elsewhere : (char *)e->level->buffers[p->memory].data + p->offset;
     }
@@ -309,21 +311,21 @@ static void set_addresses(pith_executor *e, pith_binding *b) {
 
 /* ---- steps ---- */
 
-static void *run_alloc(pith_exec *exec, size_t bytes) {
-    const pith_running *r = (const pith_running *)exec;
-    return pith_late_alloc_in(r->executor, r->executor->plan->steps[r->step].memory, bytes);
+static void *run_alloc(pith__exec *exec, size_t bytes) {
+    const pith__running *r = (const pith__running *)exec;
+    return pith__late_alloc_in(r->executor, r->executor->plan->steps[r->step].memory, bytes);
 }
 
-static void *executor_arena_memory(void *arena, size_t bytes) { return pith_arena_alloc64(arena, bytes); }
+static void *executor_arena_memory(void *arena, size_t bytes) { return pith__arena_alloc64(arena, bytes); }
 
-static pith_status check_late(const pith_step *step, const pith_run *run) {
+static pith_status check_late(const pith__step *step, const pith__run *run) {
     for (int i = 0; i < step->out_count; i++) {
         if (!run->out[i]) continue;
         int loaded = step->out[i]->type.dtype, now = run->out[i]->dtype;
-        if (now == PITH_UNDEFINED) return pith_fail(run->err, PITH_ERR_RUN, "output %d has no shape", i);
+        if (now == PITH_UNDEFINED) return pith__fail(run->err, PITH_ERR_RUN, "output %d has no shape", i);
         if (loaded && loaded != PITH_NONE && now != loaded) {
-            return pith_fail(run->err, PITH_ERR_RUN, "output %d is %s instead of %s", i, pith_dtype_name(now),
-                             pith_dtype_name(loaded));
+            return pith__fail(run->err, PITH_ERR_RUN, "output %d is %s instead of %s", i, pith__dtype_name(now),
+                              pith__dtype_name(loaded));
         }
     }
     return PITH_OK;
@@ -331,24 +333,24 @@ static pith_status check_late(const pith_step *step, const pith_run *run) {
 
 /* Shapes from what the inputs are by now; memory for the outputs whose shapes that settles. *view: nothing is to be
  * run. */
-static pith_status prepare_late(pith_executor *e, const pith_step *step, pith_run *run, bool *view) {
-    const pith_op *op = step->node->op;
-    pith_infer c = pith_invoke_infer(step->node, e->in, e->out, &e->late, run->err);
-    memset(e->in, 0, pith_node_in_room(step->node) * sizeof *e->in);
+static pith_status prepare_late(pith__executor *e, const pith__step *step, pith__run *run, bool *view) {
+    const pith__op *op = step->node->op;
+    pith__infer c = pith__invoke_infer(step->node, e->in, e->out, &e->late, run->err);
+    memset(e->in, 0, pith__node_in_room(step->node) * sizeof *e->in);
     for (int i = 0; i < step->in_count; i++) {
         const pith_tensor *t = run->in[i];
         if (!t) continue;
-        pith_type_of_tensor(&e->types[i], t);
+        pith__type_of_tensor(&e->types[i], t);
         if (e->plan->memory_of[step->in[i]->id]) e->types[i].data = NULL;
         if (t->dtype == PITH_SEQUENCE || t->dtype == PITH_NONE) e->types[i].item_dtype = step->in[i]->type.item_dtype;
         e->in[i] = &e->types[i];
     }
-    PITH_TRY(pith_step_infer(step, &c));
+    PITH_TRY(pith__step_infer(step, &c));
     *view = op->flags & PITH_OP_VIEW;
     for (int i = 0; i < step->out_count; i++) {
         pith_tensor *t = run->out[i];
         if (!t) continue;
-        bool settled = pith_type_is_plain(&e->out[i]) && !(op->flags & PITH_OP_LATE);
+        bool settled = pith__type_is_plain(&e->out[i]) && !(op->flags & PITH_OP_LATE);
         *t = (pith_tensor){ .dtype = PITH_UNDEFINED };
         if (*view && i == 0 && run->in[0]->dtype >= PITH_DTYPE_COUNT) {
             *t = *run->in[0];
@@ -357,52 +359,52 @@ static pith_status prepare_late(pith_executor *e, const pith_step *step, pith_ru
         if (!settled) {
             if (op->flags & PITH_OP_LATE || step->subplan_count) continue;
             char place[256];
-            return pith_fail(run->err, PITH_ERR_RUN, "%s: the shape of output %d does not follow from the inputs",
-                             pith_node_place(step->node, place, sizeof place), i);
+            return pith__fail(run->err, PITH_ERR_RUN, "%s: the shape of output %d does not follow from the inputs",
+                              pith__node_place(step->node, place, sizeof place), i);
         }
-        PITH_TRY(pith_tensor_shape(t, &e->out[i], step, run->err));
+        PITH_TRY(pith__tensor_shape(t, &e->out[i], step, run->err));
         bool shown = *view && i == 0 && run->in[0]->bytes >= t->bytes;
-        t->data = shown ? run->in[0]->data : pith_late_alloc_in(e, step->memory, t->bytes);
-        if (!t->data) return pith_fail_memory(run->err, t->bytes);
+        t->data = shown ? run->in[0]->data : pith__late_alloc_in(e, step->memory, t->bytes);
+        if (!t->data) return pith__fail_memory(run->err, t->bytes);
     }
     size_t scratch = 0;
     char place[256];
     if (*view) return PITH_OK;
-    pith_status status = pith_step_scratch(step, &c, run->exec->threads, &scratch);
-    if (status) return pith_fail_at(run->err, status, "%s: ", pith_node_place(step->node, place, sizeof place));
-    run->scratch = scratch ? pith_late_alloc_in(e, step->memory, scratch) : NULL;
-    return run->scratch || !scratch ? PITH_OK : pith_fail_memory(run->err, scratch);
+    pith_status status = pith__step_scratch(step, &c, run->exec->threads, &scratch);
+    if (status) return pith__fail_at(run->err, status, "%s: ", pith__node_place(step->node, place, sizeof place));
+    run->scratch = scratch ? pith__late_alloc_in(e, step->memory, scratch) : NULL;
+    return run->scratch || !scratch ? PITH_OK : pith__fail_memory(run->err, scratch);
 }
 
-static void trace_step(pith_running *r, const pith_step *step, const pith_run *run, uint64_t begin) {
-    pith_trace_event event = {
-        .step = step, .index = r->step, .begin_ns = begin, .end_ns = pith_clock_ns(), .run = run
+static void trace_step(pith__running *r, const pith__step *step, const pith__run *run, uint64_t begin) {
+    pith__trace_event event = {
+        .step = step, .index = r->step, .begin_ns = begin, .end_ns = pith__clock_ns(), .run = run
     };
     if (r->beside) {
         event.branch = r->branch + 1;
-        pith_beside_lock(r->beside);
+        pith__beside_lock(r->beside);
     }
     trace(r->executor, event);
-    if (r->beside) pith_beside_unlock(r->beside);
+    if (r->beside) pith__beside_unlock(r->beside);
 }
 
-pith_status pith_running_step(pith_running *r, pith_error *err) {
-    pith_executor *e = r->executor;
-    const pith_step *step = &e->plan->steps[r->step];
-    const pith_bound_step *bound = &r->binding->steps[r->step];
+pith_status pith__running_step(pith__running *r, pith_error *err) {
+    pith__executor *e = r->executor;
+    const pith__step *step = &e->plan->steps[r->step];
+    const pith__bound_step *bound = &r->binding->steps[r->step];
     if (bound->mode == PITH_BOUND_SKIP) return PITH_OK;
-    pith_run run = pith_invoke_run(step->node, step->state, bound->in, bound->out, &r->exec, err);
+    pith__run run = pith__invoke_run(step->node, step->state, bound->in, bound->out, &r->exec, err);
     if (bound->scratch_bytes)
         run.scratch = e->options.separate ? r->binding->separate.slots[bound->scratch].data
                                           : (char *)e->level->buffers[step->memory].data + bound->scratch;
     run.upcoming = step->upcoming;
     run.plan = step;
-    pith_tail tail;
-    pith_run tail_runs[PITH_TAIL_MAX];
+    pith__tail tail;
+    pith__run tail_runs[PITH_TAIL_MAX];
     if (bound->tail_count) e->tails->make(&tail, tail_runs, r, bound);
     run.tail = bound->tail_count ? &tail : NULL;
     bool view = false;
-    uint64_t begin = e->tree->trace ? pith_clock_ns() : 0;
+    uint64_t begin = e->tree->trace ? pith__clock_ns() : 0;
     if (bound->mode == PITH_BOUND_LATE) PITH_TRY(prepare_late(e, step, &run, &view));
     if (!view) {
         pith_status status = step->run(step->context, &run);
@@ -410,53 +412,53 @@ pith_status pith_running_step(pith_running *r, pith_error *err) {
         char place[256];
         if (status == PITH_ERR_CANCELLED) return status;
         if (status && !r->beside && !e->tree->failed) e->tree->failed = step->device;
-        if (status) return pith_fail_at(err, status, "%s: ", pith_node_place(step->node, place, sizeof place));
+        if (status) return pith__fail_at(err, status, "%s: ", pith__node_place(step->node, place, sizeof place));
     }
     if (e->tree->trace) trace_step(r, step, &run, begin);
     return PITH_OK;
 }
 
 /* Runs the step, or the region that begins with it. Sets *end to the step after. */
-static pith_status run_next(pith_running *r, const pith_region *region, size_t *end, pith_error *err) {
+static pith_status run_next(pith__running *r, const pith__region *region, size_t *end, pith_error *err) {
     *end = region && region->begin == r->step ? region->end : r->step + 1;
-    if (r->executor->options.separate) PITH_TRY(pith_separate_begin(r->executor, r->binding, r->step, err));
-    PITH_TRY(*end > r->step + 1 ? r->executor->beside->run(r, region, err) : pith_running_step(r, err));
-    if (r->executor->options.separate) pith_separate_end(r->executor, r->binding, *end - 1);
+    if (r->executor->options.separate) PITH_TRY(pith__separate_begin(r->executor, r->binding, r->step, err));
+    PITH_TRY(*end > r->step + 1 ? r->executor->beside->run(r, region, err) : pith__running_step(r, err));
+    if (r->executor->options.separate) pith__separate_end(r->executor, r->binding, *end - 1);
     return PITH_OK;
 }
 
 /* Overwrites what step was the last to need. *next: the first slot that has not ended yet. */
-static void poison_dead(const pith_executor *e, const pith_binding *b, size_t step, size_t *next) {
+static void poison_dead(const pith__executor *e, const pith__binding *b, size_t step, size_t *next) {
     for (; *next < b->dying_count && b->dying[*next].end <= step; ++*next)
-        pith_poison((char *)e->level->buffers[0].data + b->dying[*next].offset, b->dying[*next].bytes);
+        pith__poison((char *)e->level->buffers[0].data + b->dying[*next].offset, b->dying[*next].bytes);
 }
 
-pith_status pith_executor_run_ports(pith_executor *e, pith_tensor *outputs, const pith_tensor *ports, int threads,
-                                    const volatile int *cancel, pith_error *err) {
-    pith_binding *b = NULL;
-    PITH_TRY(pith_late_reset(e, err));
+pith_status pith__executor_run_ports(pith__executor *e, pith_tensor *outputs, const pith_tensor *ports, int threads,
+                                     const volatile int *cancel, pith_error *err) {
+    pith__binding *b = NULL;
+    PITH_TRY(pith__late_reset(e, err));
     PITH_TRY(set_ports(e, ports, err));
     PITH_TRY(make_ready(e, threads, &b, err));
     if (e->targets) PITH_TRY(check_targets(e, b, err));
     set_addresses(e, b);
-    pith_running r = { .exec = { .threads = threads,
-                                 .isa = e->plan->isa,
-                                 .cancel = cancel,
-                                 .loop_limit = e->options.loop_limit,
-                                 .alloc = run_alloc,
-                                 .subgraph = e->subgraphs ? e->subgraphs->run : NULL },
-                       .executor = e,
-                       .binding = b };
+    pith__running r = { .exec = { .threads = threads,
+                                  .isa = e->plan->isa,
+                                  .cancel = cancel,
+                                  .loop_limit = e->options.loop_limit,
+                                  .alloc = run_alloc,
+                                  .subgraph = e->subgraphs ? e->subgraphs->run : NULL },
+                        .executor = e,
+                        .binding = b };
     size_t alive = 0;
-    pith_poison(e->level->buffers[0].data, e->level->buffers[0].bytes);
+    pith__poison(e->level->buffers[0].data, e->level->buffers[0].bytes);
     for (size_t end = 0, region = 0; r.step < e->plan->step_count; r.step = end) {
-        if (pith_is_cancelled(cancel)) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
-        const pith_region *next = region < b->region_count ? &b->regions[region] : NULL;
+        if (pith__is_cancelled(cancel)) return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
+        const pith__region *next = region < b->region_count ? &b->regions[region] : NULL;
         PITH_TRY(run_next(&r, next, &end, err));
         region += next && next->end == end;
         if (PITH_POISONS && !e->options.separate) poison_dead(e, b, end - 1, &alive);
     }
-    pith_late_count(e);
+    pith__late_count(e);
     for (size_t i = 0; i < e->plan->graph->output_count; i++) outputs[i] = b->tensors[e->plan->outputs[i]->id];
     return PITH_OK;
 }
@@ -467,29 +469,29 @@ static int order_of_addresses(const void *a, const void *b) {
 }
 
 /* Whether an output shows memory that is another one's target. */
-static bool lies_in_target(const pith_executor *e, const pith_tensor *output, size_t index) {
+static bool lies_in_target(const pith__executor *e, const pith_tensor *output, size_t index) {
     for (size_t i = 0; e->targets && i < e->plan->graph->output_count; i++)
-        if ((i != index || e->targets[i].data != output->data) && pith_target_touches(&e->targets[i], output))
+        if ((i != index || e->targets[i].data != output->data) && pith__target_touches(&e->targets[i], output))
             return true;
     return false;
 }
 
-static pith_status fill_targets(const pith_executor *e, pith_tensor *outputs, pith_error *err) {
+static pith_status fill_targets(const pith__executor *e, pith_tensor *outputs, pith_error *err) {
     for (size_t i = 0; e->targets && i < e->plan->graph->output_count; i++) {
         if (!has_target(e, i)) continue;
         bool there = outputs[i].data == e->targets[i].data;
-        PITH_TRY(pith_target_fill(&outputs[i], &e->targets[i], output_name(e, i), err));
-        pith_executor_note(e, there ? PITH_COUNT_tensors_bound : PITH_COUNT_tensors_copied, 1);
+        PITH_TRY(pith__target_fill(&outputs[i], &e->targets[i], output_name(e, i), err));
+        pith__executor_note(e, there ? PITH_COUNT_tensors_bound : PITH_COUNT_tensors_copied, 1);
     }
     return PITH_OK;
 }
 
 /* Outputs without a target belong to the executor: one that shows an input, or items of one, is copied. So is one that
  * the filling of a target would overwrite. */
-static pith_status settle_outputs(pith_executor *e, pith_tensor *outputs, pith_error *err) {
+static pith_status settle_outputs(pith__executor *e, pith_tensor *outputs, pith_error *err) {
     size_t count = 0;
     bool sequences = false;
-    for (size_t p = 0; p < pith_plan_port_count(e->plan); p++) {
+    for (size_t p = 0; p < pith__plan_port_count(e->plan); p++) {
         sequences = sequences || e->ports[p].dtype == PITH_SEQUENCE;
         if (e->ports[p].dtype && e->ports[p].bytes) e->lent[count++] = e->ports[p].data;
     }
@@ -500,24 +502,24 @@ static pith_status settle_outputs(pith_executor *e, pith_tensor *outputs, pith_e
         if (count && t->data && !borrowed && !has_target(e, i))
             borrowed = bsearch(&t->data, e->lent, count, sizeof *e->lent, order_of_addresses);
         if (!has_target(e, i))
-            pith_executor_note(e, borrowed ? PITH_COUNT_tensors_copied : PITH_COUNT_tensors_bound, 1);
-        if (borrowed) PITH_TRY(pith_tensor_copy(t, t, executor_arena_memory, &e->late, err));
+            pith__executor_note(e, borrowed ? PITH_COUNT_tensors_copied : PITH_COUNT_tensors_bound, 1);
+        if (borrowed) PITH_TRY(pith__tensor_copy(t, t, executor_arena_memory, &e->late, err));
     }
-    pith_late_count(e);
+    pith__late_count(e);
     return fill_targets(e, outputs, err);
 }
 
-pith_status pith_executor_run(pith_executor *executor, pith_tensor *outputs, const pith_tensor *inputs, int threads,
-                              const volatile int *cancel, pith_error *err) {
+pith_status pith__executor_run(pith__executor *executor, pith_tensor *outputs, const pith_tensor *inputs, int threads,
+                               const volatile int *cancel, pith_error *err) {
     executor->tree->failed = NULL;
-    PITH_TRY(pith_executor_run_ports(executor, outputs, inputs, threads < 1 ? 1 : threads, cancel, err));
+    PITH_TRY(pith__executor_run_ports(executor, outputs, inputs, threads < 1 ? 1 : threads, cancel, err));
     return settle_outputs(executor, outputs, err);
 }
 
-pith_status pith_executor_plan_bytes(pith_executor *executor, size_t *bytes, const pith_tensor *inputs, int threads,
-                                     pith_error *err) {
-    pith_binding *b = NULL;
-    PITH_TRY(pith_late_reset(executor, err));
+pith_status pith__executor_plan_bytes(pith__executor *executor, size_t *bytes, const pith_tensor *inputs, int threads,
+                                      pith_error *err) {
+    pith__binding *b = NULL;
+    PITH_TRY(pith__late_reset(executor, err));
     PITH_TRY(set_ports(executor, inputs, err));
     PITH_TRY(get_binding(executor, threads, &b, NULL, err));
     *bytes = 0;
@@ -525,8 +527,8 @@ pith_status pith_executor_plan_bytes(pith_executor *executor, size_t *bytes, con
     return PITH_OK;
 }
 
-const pith_device *pith_executor_failed_device(const pith_executor *executor) { return executor->tree->failed; }
+const pith__device *pith__executor_failed_device(const pith__executor *executor) { return executor->tree->failed; }
 
-size_t pith_executor_bytes(const pith_executor *executor) { return executor->tree->held; }
+size_t pith__executor_bytes(const pith__executor *executor) { return executor->tree->held; }
 
-size_t pith_executor_peak_bytes(const pith_executor *executor) { return executor->tree->peak; }
+size_t pith__executor_peak_bytes(const pith__executor *executor) { return executor->tree->peak; }

@@ -10,10 +10,10 @@
 #include "base/error.h"
 
 /* PITH_ERR_ARGUMENT, which names the output, if its dtype, shape or size does not fit the target. */
-pith_status pith_target_check(const pith_tensor *target, const pith_tensor *output, pith_str name, pith_error *err);
+pith_status pith__target_check(const pith_tensor *target, const pith_tensor *output, pith_str name, pith_error *err);
 /* Checks the output, copies it to the target and sets its address there. Does nothing but check if it is there. */
-pith_status pith_target_fill(pith_tensor *output, const pith_tensor *target, pith_str name, pith_error *err);
+pith_status pith__target_fill(pith_tensor *output, const pith_tensor *target, pith_str name, pith_error *err);
 /* Whether a tensor, or an item of a sequence, has bytes in the target. */
-bool pith_target_touches(const pith_tensor *target, const pith_tensor *tensor);
+bool pith__target_touches(const pith_tensor *target, const pith_tensor *tensor);
 
 #endif

@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/os/clock.h"
-#include "base/os/cpu.h"
 #include "base/dtype.h"
 #include "base/formats/json_write.h"
+#include "base/os/clock.h"
+#include "base/os/cpu.h"
 #include "base/text_out.h"
 #include "engine/ops/shared/elementwise.h"
 
@@ -38,21 +38,21 @@ typedef struct event {
     double operations, bytes;
 } event;
 
-struct pith_lane {
-    const pith_recorder *recorder;
-    pith_lane *next;
+struct pith__lane {
+    const pith__recorder *recorder;
+    pith__lane *next;
     pith_profile *profile;
     pthread_t thread;
     int number; /* from 1 */
-    pith_arena arena;
+    pith__arena arena;
     event *first, **last;
 };
 
 struct pith_profile {
-    const pith_recorder *recorder;
+    const pith__recorder *recorder;
     pith_allocator allocator;
     pthread_mutex_t lock; /* of the list of lanes */
-    pith_lane *lanes;
+    pith__lane *lanes;
     int lane_count;
     atomic_int_fast64_t events, lost;
     void (*told)(void *user, const pith_phase *phase); /* NULL: nobody */
@@ -60,62 +60,62 @@ struct pith_profile {
     bool only; /* nothing is recorded */
 };
 
-static const pith_recorder profile_recorder;
+static const pith__recorder profile_recorder;
 
-pith_status pith_profiling_create(pith_profile **profile, const pith_allocator *allocator, pith_error *err) {
-    if (!allocator) allocator = &pith_allocator_default;
-    pith_profile *p = pith_memory_alloc(allocator, sizeof *p, 64);
-    if (!p) return pith_fail_memory(err, sizeof *p);
+pith_status pith__profiling_create(pith_profile **profile, const pith_allocator *allocator, pith_error *err) {
+    if (!allocator) allocator = &pith__allocator_default;
+    pith_profile *p = pith__memory_alloc(allocator, sizeof *p, 64);
+    if (!p) return pith__fail_memory(err, sizeof *p);
     *p = (pith_profile){ .recorder = &profile_recorder, .allocator = *allocator };
     if (pthread_mutex_init(&p->lock, NULL)) {
-        pith_memory_free(allocator, p);
-        return pith_fail_memory(err, sizeof p->lock);
+        pith__memory_free(allocator, p);
+        return pith__fail_memory(err, sizeof p->lock);
     }
     *profile = p;
     return PITH_OK;
 }
 
-void pith_profiling_destroy(pith_profile *profile) {
+void pith__profiling_destroy(pith_profile *profile) {
     if (!profile) return;
     pith_allocator allocator = profile->allocator;
-    for (pith_lane *lane = profile->lanes; lane;) {
-        pith_lane *next = lane->next;
-        pith_arena_free(&lane->arena);
-        pith_memory_free(&allocator, lane);
+    for (pith__lane *lane = profile->lanes; lane;) {
+        pith__lane *next = lane->next;
+        pith__arena_free(&lane->arena);
+        pith__memory_free(&allocator, lane);
         lane = next;
     }
     pthread_mutex_destroy(&profile->lock);
-    pith_memory_free(&allocator, profile);
+    pith__memory_free(&allocator, profile);
 }
 
 /* ---- recording ---- */
 
-static pith_lane *add_lane(pith_profile *p) {
-    pith_lane *lane = pith_memory_alloc(&p->allocator, sizeof *lane, 64);
+static pith__lane *add_lane(pith_profile *p) {
+    pith__lane *lane = pith__memory_alloc(&p->allocator, sizeof *lane, 64);
     if (!lane) return NULL;
-    *lane = (pith_lane){ .recorder = &profile_recorder,
-                         .next = p->lanes,
-                         .profile = p,
-                         .thread = pthread_self(),
-                         .number = ++p->lane_count };
+    *lane = (pith__lane){ .recorder = &profile_recorder,
+                          .next = p->lanes,
+                          .profile = p,
+                          .thread = pthread_self(),
+                          .number = ++p->lane_count };
     lane->last = &lane->first;
-    pith_arena_init(&lane->arena, &p->allocator);
+    pith__arena_init(&lane->arena, &p->allocator);
     return p->lanes = lane;
 }
 
-static pith_lane *profile_lane(pith_profile *profile) {
+static pith__lane *profile_lane(pith_profile *profile) {
     pthread_mutex_lock(&profile->lock);
-    pith_lane *lane = profile->lanes;
+    pith__lane *lane = profile->lanes;
     while (lane && !pthread_equal(lane->thread, pthread_self())) lane = lane->next;
     if (!lane) lane = add_lane(profile);
     pthread_mutex_unlock(&profile->lock);
     return lane;
 }
 
-static event *add_event(pith_lane *lane, const char *name, uint64_t begin_ns, uint64_t end_ns) {
+static event *add_event(pith__lane *lane, const char *name, uint64_t begin_ns, uint64_t end_ns) {
     pith_profile *p = lane->profile;
     bool fits = atomic_fetch_add_explicit(&p->events, 1, memory_order_relaxed) < EVENTS_MAX;
-    event *e = fits ? pith_arena_array(&lane->arena, 1, sizeof *e) : NULL;
+    event *e = fits ? pith__arena_array(&lane->arena, 1, sizeof *e) : NULL;
     if (!e) {
         atomic_fetch_add_explicit(&p->lost, 1, memory_order_relaxed);
         return NULL;
@@ -126,8 +126,8 @@ static event *add_event(pith_lane *lane, const char *name, uint64_t begin_ns, ui
     return e;
 }
 
-void pith_profiling_tell(pith_profile *profile, void (*told)(void *user, const pith_phase *phase), void *user,
-                         bool only) {
+void pith__profiling_tell(pith_profile *profile, void (*told)(void *user, const pith_phase *phase), void *user,
+                          bool only) {
     profile->told = told;
     profile->user = user;
     profile->only = only;
@@ -138,42 +138,42 @@ static void tell_phase(const pith_profile *p, const char *name, uint64_t begin_n
     if (p->told) p->told(p->user, &phase);
 }
 
-static void profile_phase(pith_lane *lane, const char *name, uint64_t begin_ns, int64_t items) {
-    const uint64_t end_ns = pith_clock_ns();
+static void profile_phase(pith__lane *lane, const char *name, uint64_t begin_ns, int64_t items) {
+    const uint64_t end_ns = pith__clock_ns();
     tell_phase(lane->profile, name, begin_ns, end_ns, items);
     event *e = lane->profile->only ? NULL : add_event(lane, name, begin_ns, end_ns);
     if (e) e->items = items;
 }
 
-void pith_profiling_phase(pith_profile *profile, const char *name, uint64_t begin_ns) {
-    uint64_t end_ns = pith_clock_ns();
+void pith__profiling_phase(pith_profile *profile, const char *name, uint64_t begin_ns) {
+    uint64_t end_ns = pith__clock_ns();
     if (!profile) return;
     tell_phase(profile, name, begin_ns, end_ns, -1);
     if (profile->only) return;
-    pith_lane *lane = pith_profile_lane(profile);
-    const char *copy = lane ? pith_arena_str(&lane->arena, pith_str_of(name)).data : NULL;
+    pith__lane *lane = pith__profile_lane(profile);
+    const char *copy = lane ? pith__arena_str(&lane->arena, pith__str_of(name)).data : NULL;
     if (copy) add_event(lane, copy, begin_ns, end_ns);
 }
 
 /* "float32 [12, 384], float32 [384] -> float32 [12]"; cut where it does not fit. */
-static void list_shapes(char *text, size_t size, const pith_run *r) {
-    pith_text_out out = pith_text_begin(text, size);
+static void list_shapes(char *text, size_t size, const pith__run *r) {
+    pith__text_out out = pith__text_begin(text, size);
     for (int i = 0; i < r->in_count + r->out_count; i++) {
         bool is_output = i >= r->in_count;
         const pith_tensor *t = is_output ? r->out[i - r->in_count] : r->in[i];
         const char *between = i == r->in_count ? " -> " : i ? ", " : "";
         char dims[160];
         if (t)
-            pith_text_put(&out, "%s%s %s", between, pith_dtype_name(t->dtype),
-                          pith_dims_text(t->dims, t->rank, dims, sizeof dims));
+            pith__text_put(&out, "%s%s %s", between, pith__dtype_name(t->dtype),
+                           pith__dims_text(t->dims, t->rank, dims, sizeof dims));
         else
-            pith_text_put(&out, "%s-", between);
+            pith__text_put(&out, "%s-", between);
     }
 }
 
-static void record(void *context, const pith_trace_event *traced) {
-    pith_lane *lane = context;
-    const pith_run *r = traced->run;
+static void record(void *context, const pith__trace_event *traced) {
+    pith__lane *lane = context;
+    const pith__run *r = traced->run;
     if (!traced->step) {
         add_event(lane, "bind", traced->begin_ns, traced->end_ns);
         return;
@@ -181,18 +181,18 @@ static void record(void *context, const pith_trace_event *traced) {
     event *e = add_event(lane, r->node->op->name, traced->begin_ns, traced->end_ns);
     if (!e) return;
     for (int i = 0; r->tail && i < r->tail->count; i++) {
-        const char *longer = pith_arena_printf(&lane->arena, "%s+%s", e->name, r->tail->names[i]).data;
+        const char *longer = pith__arena_printf(&lane->arena, "%s+%s", e->name, r->tail->names[i]).data;
         if (longer) e->name = longer;
     }
     char shapes[1024] = "";
-    pith_cost cost = pith_run_cost(r);
-    const pith_step *step = traced->step;
+    pith__cost cost = pith__run_cost(r);
+    const pith__step *step = traced->step;
     if (!step->is_copy && step->device->backend->cost) step->device->backend->cost(r, &cost);
     list_shapes(shapes, sizeof shapes, r);
-    e->node = pith_arena_str(&lane->arena, r->node->name).data;
-    e->shapes = pith_arena_str(&lane->arena, pith_str_of(shapes)).data;
+    e->node = pith__arena_str(&lane->arena, r->node->name).data;
+    e->shapes = pith__arena_str(&lane->arena, pith__str_of(shapes)).data;
     e->kernel = cost.kernel;
-    e->isa = pith_isa_name(r->exec->isa);
+    e->isa = pith__isa_name(r->exec->isa);
     e->index = traced->index;
     e->depth = traced->depth;
     e->branch = traced->branch;
@@ -201,93 +201,93 @@ static void record(void *context, const pith_trace_event *traced) {
     e->bytes = cost.bytes;
 }
 
-static pith_trace_fn *profile_trace(const pith_lane *lane) { return lane->profile->only ? NULL : record; }
+static pith__trace_fn *profile_trace(const pith__lane *lane) { return lane->profile->only ? NULL : record; }
 
-static const pith_recorder profile_recorder = { .lane = profile_lane, .phase = profile_phase, .trace = profile_trace };
+static const pith__recorder profile_recorder = { .lane = profile_lane, .phase = profile_phase, .trace = profile_trace };
 
 /* ---- writing ---- */
 
 /* Microseconds with three decimals, whatever the locale. */
-static void put_micros(pith_json_out *out, const char *key, uint64_t ns) {
+static void put_micros(pith__json_out *out, const char *key, uint64_t ns) {
     char text[40];
     snprintf(text, sizeof text, "%" PRIu64 ".%03u", ns / 1000, (unsigned)(ns % 1000));
-    pith_json_key(out, key);
-    pith_json_put(out, text);
+    pith__json_key(out, key);
+    pith__json_put(out, text);
 }
 
-static void put_step(pith_json_out *out, const event *e) {
+static void put_step(pith__json_out *out, const event *e) {
     char kernel[64];
     snprintf(kernel, sizeof kernel, "%s%s%s", e->kernel ? e->kernel : "", e->kernel ? " " : "", e->isa);
-    pith_json_key_int(out, "step", (int64_t)e->index);
-    pith_json_key_int(out, "depth", e->depth);
-    pith_json_key_string(out, "node", pith_str_of(e->node ? e->node : ""));
-    pith_json_key_string(out, "shapes", pith_str_of(e->shapes ? e->shapes : ""));
-    pith_json_key_string(out, "kernel", pith_str_of(kernel));
-    pith_json_key_int(out, "flop", (int64_t)e->operations);
-    pith_json_key_int(out, "bytes", (int64_t)e->bytes);
-    pith_json_key_int(out, "threads", e->threads);
+    pith__json_key_int(out, "step", (int64_t)e->index);
+    pith__json_key_int(out, "depth", e->depth);
+    pith__json_key_string(out, "node", pith__str_of(e->node ? e->node : ""));
+    pith__json_key_string(out, "shapes", pith__str_of(e->shapes ? e->shapes : ""));
+    pith__json_key_string(out, "kernel", pith__str_of(kernel));
+    pith__json_key_int(out, "flop", (int64_t)e->operations);
+    pith__json_key_int(out, "bytes", (int64_t)e->bytes);
+    pith__json_key_int(out, "threads", e->threads);
 }
 
-static void put_event(pith_json_out *out, const event *e, int lane, uint64_t origin) {
-    pith_json_separate(out);
-    pith_json_put(out, "\n");
-    pith_json_open(out, "{");
-    pith_json_key_string(out, "name", pith_str_of(e->name));
-    pith_json_key_string(out, "cat", e->isa ? PITH_STR("step") : PITH_STR("phase"));
-    pith_json_key_string(out, "ph", PITH_STR("X"));
-    pith_json_key_int(out, "pid", 1);
-    pith_json_key_int(out, "tid", lane + BRANCH_TID * (int64_t)e->branch);
+static void put_event(pith__json_out *out, const event *e, int lane, uint64_t origin) {
+    pith__json_separate(out);
+    pith__json_put(out, "\n");
+    pith__json_open(out, "{");
+    pith__json_key_string(out, "name", pith__str_of(e->name));
+    pith__json_key_string(out, "cat", e->isa ? PITH_STR("step") : PITH_STR("phase"));
+    pith__json_key_string(out, "ph", PITH_STR("X"));
+    pith__json_key_int(out, "pid", 1);
+    pith__json_key_int(out, "tid", lane + BRANCH_TID * (int64_t)e->branch);
     put_micros(out, "ts", e->begin_ns > origin ? e->begin_ns - origin : 0);
     put_micros(out, "dur", e->end_ns - e->begin_ns);
-    pith_json_key(out, "args");
-    pith_json_open(out, "{");
+    pith__json_key(out, "args");
+    pith__json_open(out, "{");
     if (e->isa)
         put_step(out, e);
     else if (e->items >= 0)
-        pith_json_key_int(out, "items", e->items);
-    pith_json_close(out, "}");
-    pith_json_close(out, "}");
+        pith__json_key_int(out, "items", e->items);
+    pith__json_close(out, "}");
+    pith__json_close(out, "}");
 }
 
-static void put_thread(pith_json_out *out, int lane) {
+static void put_thread(pith__json_out *out, int lane) {
     char name[32];
     snprintf(name, sizeof name, "thread %d", lane);
-    pith_json_separate(out);
-    pith_json_put(out, "\n");
-    pith_json_open(out, "{");
-    pith_json_key_string(out, "name", PITH_STR("thread_name"));
-    pith_json_key_string(out, "ph", PITH_STR("M"));
-    pith_json_key_int(out, "pid", 1);
-    pith_json_key_int(out, "tid", lane);
-    pith_json_key(out, "args");
-    pith_json_open(out, "{");
-    pith_json_key_string(out, "name", pith_str_of(name));
-    pith_json_close(out, "}");
-    pith_json_close(out, "}");
+    pith__json_separate(out);
+    pith__json_put(out, "\n");
+    pith__json_open(out, "{");
+    pith__json_key_string(out, "name", PITH_STR("thread_name"));
+    pith__json_key_string(out, "ph", PITH_STR("M"));
+    pith__json_key_int(out, "pid", 1);
+    pith__json_key_int(out, "tid", lane);
+    pith__json_key(out, "args");
+    pith__json_open(out, "{");
+    pith__json_key_string(out, "name", pith__str_of(name));
+    pith__json_close(out, "}");
+    pith__json_close(out, "}");
 }
 
-pith_status pith_profiling_write(const pith_profile *profile, void (*write)(void *user, const char *text, size_t size),
-                                 void *user, pith_error *err) {
-    if (!profile || !write) return pith_fail(err, PITH_ERR_ARGUMENT, "profile and write must not be NULL");
-    pith_json_out out = { write, user, false };
+pith_status pith__profiling_write(const pith_profile *profile, void (*write)(void *user, const char *text, size_t size),
+                                  void *user, pith_error *err) {
+    if (!profile || !write) return pith__fail(err, PITH_ERR_ARGUMENT, "profile and write must not be NULL");
+    pith__json_out out = { write, user, false };
     uint64_t origin = UINT64_MAX;
-    for (const pith_lane *lane = profile->lanes; lane; lane = lane->next)
+    for (const pith__lane *lane = profile->lanes; lane; lane = lane->next)
         for (const event *e = lane->first; e; e = e->next)
             if (e->begin_ns < origin) origin = e->begin_ns;
-    pith_json_open(&out, "{");
-    pith_json_key_string(&out, "displayTimeUnit", PITH_STR("ms"));
-    pith_json_key(&out, "traceEvents");
-    pith_json_open(&out, "[");
-    for (const pith_lane *lane = profile->lanes; lane; lane = lane->next) {
+    pith__json_open(&out, "{");
+    pith__json_key_string(&out, "displayTimeUnit", PITH_STR("ms"));
+    pith__json_key(&out, "traceEvents");
+    pith__json_open(&out, "[");
+    for (const pith__lane *lane = profile->lanes; lane; lane = lane->next) {
         put_thread(&out, lane->number);
         for (const event *e = lane->first; e; e = e->next) put_event(&out, e, lane->number, origin);
     }
-    pith_json_close(&out, "]");
-    pith_json_key(&out, "otherData");
-    pith_json_open(&out, "{");
-    pith_json_key_int(&out, "lost_events", (int64_t)profile->lost);
-    pith_json_close(&out, "}");
-    pith_json_close(&out, "}");
-    pith_json_put(&out, "\n");
+    pith__json_close(&out, "]");
+    pith__json_key(&out, "otherData");
+    pith__json_open(&out, "{");
+    pith__json_key_int(&out, "lost_events", (int64_t)profile->lost);
+    pith__json_close(&out, "}");
+    pith__json_close(&out, "}");
+    pith__json_put(&out, "\n");
     return PITH_OK;
 }

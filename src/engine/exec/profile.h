@@ -12,42 +12,42 @@
 #include "pith/profile.h"
 
 /* The implementation of pith_profile_create, _destroy, _phase and _write (pith/profile.h). */
-pith_status pith_profiling_create(pith_profile **profile, const pith_allocator *allocator, pith_error *err);
-void pith_profiling_destroy(pith_profile *profile);
-void pith_profiling_phase(pith_profile *profile, const char *name, uint64_t begin_ns);
-void pith_profiling_tell(pith_profile *profile, void (*told)(void *user, const pith_phase *phase), void *user,
-                         bool only);
-pith_status pith_profiling_write(const pith_profile *profile, void (*write)(void *user, const char *text, size_t size),
-                                 void *user, pith_error *err);
+pith_status pith__profiling_create(pith_profile **profile, const pith_allocator *allocator, pith_error *err);
+void pith__profiling_destroy(pith_profile *profile);
+void pith__profiling_phase(pith_profile *profile, const char *name, uint64_t begin_ns);
+void pith__profiling_tell(pith_profile *profile, void (*told)(void *user, const pith_phase *phase), void *user,
+                          bool only);
+pith_status pith__profiling_write(const pith_profile *profile, void (*write)(void *user, const char *text, size_t size),
+                                  void *user, pith_error *err);
 
-typedef struct pith_lane pith_lane;
+typedef struct pith__lane pith__lane;
 
 /* What profiles and lanes begin with. So a program that makes no profile does not link the code that records. */
-typedef struct pith_recorder {
-    pith_lane *(*lane)(pith_profile *profile);
-    void (*phase)(pith_lane *lane, const char *name, uint64_t begin_ns, int64_t items);
-    pith_trace_fn *(*trace)(const pith_lane *lane);
-} pith_recorder;
+typedef struct pith__recorder {
+    pith__lane *(*lane)(pith_profile *profile);
+    void (*phase)(pith__lane *lane, const char *name, uint64_t begin_ns, int64_t items);
+    pith__trace_fn *(*trace)(const pith__lane *lane);
+} pith__recorder;
 
-static inline const pith_recorder *pith_recorder_of(const void *profile_or_lane) {
-    return *(const pith_recorder *const *)profile_or_lane;
+static inline const pith__recorder *pith__recorder_of(const void *profile_or_lane) {
+    return *(const pith__recorder *const *)profile_or_lane;
 }
 
 /* Returns the lane of the calling thread, or NULL if profile is NULL or memory is out. Valid in this thread until the
  * profile is destroyed. */
-static inline pith_lane *pith_profile_lane(pith_profile *profile) {
-    return profile ? pith_recorder_of(profile)->lane(profile) : NULL;
+static inline pith__lane *pith__profile_lane(pith_profile *profile) {
+    return profile ? pith__recorder_of(profile)->lane(profile) : NULL;
 }
 /* Returns the current time, or 0 if lane is NULL. */
-static inline uint64_t pith_lane_now(const pith_lane *lane) { return lane ? pith_clock_ns() : 0; }
+static inline uint64_t pith__lane_now(const pith__lane *lane) { return lane ? pith__clock_ns() : 0; }
 /* Records a phase from begin_ns until now. name must be a literal. items is the number of texts or tokens it handled;
  * -1: not given. */
-static inline void pith_lane_phase(pith_lane *lane, const char *name, uint64_t begin_ns, int64_t items) {
-    if (lane) pith_recorder_of(lane)->phase(lane, name, begin_ns, items);
+static inline void pith__lane_phase(pith__lane *lane, const char *name, uint64_t begin_ns, int64_t items) {
+    if (lane) pith__recorder_of(lane)->phase(lane, name, begin_ns, items);
 }
 /* Returns the function that records steps in the lane, which is its context; NULL if lane is NULL. */
-static inline pith_trace_fn *pith_lane_trace(const pith_lane *lane) {
-    return lane ? pith_recorder_of(lane)->trace(lane) : NULL;
+static inline pith__trace_fn *pith__lane_trace(const pith__lane *lane) {
+    return lane ? pith__recorder_of(lane)->trace(lane) : NULL;
 }
 
 #endif

@@ -8,21 +8,21 @@
 #include "base/memory/span_map.h"
 #include "engine/ops/op.h"
 
-typedef struct pith_kept {
-    pith_arena turns[2]; /* results of this call and of the one before, which may be its inputs */
+typedef struct pith__kept {
+    pith__arena turns[2]; /* results of this call and of the one before, which may be its inputs */
     int turn;
-    pith_arena items;   /* of sequences; those that are no longer in any are dropped from time to time */
-    pith_arena dropped; /* the items before that, for the call that still has them as inputs */
-    pith_map known;     /* addresses of items' contents that lie in `items`; in that arena too */
+    pith__arena items;   /* of sequences; those that are no longer in any are dropped from time to time */
+    pith__arena dropped; /* the items before that, for the call that still has them as inputs */
+    pith__map known;     /* addresses of items' contents that lie in `items`; in that arena too */
     bool has_items;
-} pith_kept;
+} pith__kept;
 
-void pith_kept_init(pith_kept *kept, const pith_allocator *allocator);
-void pith_kept_free(pith_kept *kept);
-size_t pith_kept_bytes(const pith_kept *kept);
+void pith__kept_init(pith__kept *kept, const pith_allocator *allocator);
+void pith__kept_free(pith__kept *kept);
+size_t pith__kept_bytes(const pith__kept *kept);
 /* Copies the subgraph's outputs, so that they are valid until the call after the next one. given: the inputs of this
  * call; their owner keeps their memory as long. */
-pith_status pith_kept_keep(pith_kept *kept, pith_tensor *outputs, size_t count, const pith_tensor *given,
-                           size_t given_count, pith_error *err);
+pith_status pith__kept_keep(pith__kept *kept, pith_tensor *outputs, size_t count, const pith_tensor *given,
+                            size_t given_count, pith_error *err);
 
 #endif

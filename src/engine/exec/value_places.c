@@ -1,4 +1,5 @@
-/* value_places.c - places values in the buffer: walks through the steps and takes and frees memory as an allocator would.
+/* value_places.c - places values in the buffer: walks through the steps and takes and frees memory as an allocator
+ * would.
  *
  * It takes the smallest free region that fits (of equal ones the lowest), else the end of the buffer. Regions, free or
  * taken, form a list in the order of their offsets, so that a freed region finds its neighbours; free regions never
@@ -128,7 +129,7 @@ static size_t place_take(space *s, size_t bytes) {
     else
         number = add_region(s, s->last, s->end, 0);
     s->regions[number].bytes = bytes;
-    return pith_add_overflows(s->regions[number].offset, bytes, &s->end) ? 0 : number;
+    return pith__add_overflows(s->regions[number].offset, bytes, &s->end) ? 0 : number;
 }
 
 static void give(space *s, size_t number) {
@@ -145,18 +146,18 @@ static void give(space *s, size_t number) {
     set_free(s, number);
 }
 
-pith_status pith_slots_place(pith_slot *slots, size_t count, size_t steps, size_t *total, pith_arena *scratch) {
-    space s = { .regions = pith_arena_array(scratch, 2 * count + 2, sizeof *s.regions) };
-    size_t *region_of = pith_arena_array(scratch, count, sizeof *region_of);
+pith_status pith__slots_place(pith__slot *slots, size_t count, size_t steps, size_t *total, pith__arena *scratch) {
+    space s = { .regions = pith__arena_array(scratch, 2 * count + 2, sizeof *s.regions) };
+    size_t *region_of = pith__arena_array(scratch, count, sizeof *region_of);
     /* Slots that end at a step, a chain of 1 + index. */
-    size_t *first = pith_arena_array(scratch, steps + 1, sizeof *first);
-    size_t *next = pith_arena_array(scratch, count, sizeof *next);
+    size_t *first = pith__arena_array(scratch, steps + 1, sizeof *first);
+    size_t *next = pith__arena_array(scratch, count, sizeof *next);
     if (!s.regions || !region_of || !first || !next) return PITH_ERR_MEMORY;
     size_t at = 0;
     for (size_t step = 0; step < steps; step++) {
         for (size_t i = step ? first[step - 1] : 0; i; i = next[i - 1]) give(&s, region_of[i - 1]);
         for (; at < count && slots[at].begin == step; at++) {
-            if (pith_add_overflows(slots[at].bytes, 63, &slots[at].bytes)) return PITH_ERR_MEMORY;
+            if (pith__add_overflows(slots[at].bytes, 63, &slots[at].bytes)) return PITH_ERR_MEMORY;
             slots[at].bytes &= ~(size_t)63;
             if (slots[at].bytes == 0) slots[at].bytes = 64;
             region_of[at] = place_take(&s, slots[at].bytes);

@@ -1,5 +1,5 @@
-/* graph_text.c - graphs as text, one line per node, and as Graphviz DOT. Names come from files: any byte that could break a
- * line or a quoted string is written as \xNN. */
+/* graph_text.c - graphs as text, one line per node, and as Graphviz DOT. Names come from files: any byte that could
+ * break a line or a quoted string is written as \xNN. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "engine/graph/graph.h"
 
 typedef struct out {
-    pith_text_sink *sink;
+    pith__text_sink *sink;
     void *context;
 } out;
 
@@ -32,7 +32,7 @@ static void dump_put_str(const out *o, pith_str s) {
     }
 }
 
-static void put_value(const out *o, const pith_value *value) {
+static void put_value(const out *o, const pith__value *value) {
     if (!value)
         dump_put(o, "-");
     else if (value->name.size)
@@ -41,19 +41,19 @@ static void put_value(const out *o, const pith_value *value) {
         dump_put(o, "%%%" PRIu32, value->id);
 }
 
-static void put_type(const out *o, const pith_graph *graph, const pith_type *type) {
+static void put_type(const out *o, const pith__graph *graph, const pith__type *type) {
     if (type->dtype == PITH_SEQUENCE) dump_put(o, "sequence of ");
     int dtype = type->dtype == PITH_SEQUENCE || type->dtype == PITH_NONE ? type->item_dtype : type->dtype;
-    dump_put(o, "%s[", dtype ? pith_dtype_name(dtype) : "?");
+    dump_put(o, "%s[", dtype ? pith__dtype_name(dtype) : "?");
     for (int i = 0; i < type->rank; i++) {
         char text[128];
         dump_put(o, i ? ", " : "");
-        dump_put_str(o, pith_str_of(pith_dim_text(graph->dims, type->dims[i], text, sizeof text)));
+        dump_put_str(o, pith__str_of(pith__dim_text(graph->dims, type->dims[i], text, sizeof text)));
     }
     dump_put(o, type->rank < 0 ? "...]" : "]");
 }
 
-static void dump_put_attr(const out *o, const pith_attr *attr) {
+static void dump_put_attr(const out *o, const pith__attr *attr) {
     dump_put_str(o, attr->name);
     dump_put(o, "=");
     if (attr->reference.size) {
@@ -75,7 +75,7 @@ static void dump_put_attr(const out *o, const pith_attr *attr) {
     }
 }
 
-static void dump(const pith_graph *graph, const out *o, int indent) {
+static void dump(const pith__graph *graph, const out *o, int indent) {
     for (size_t i = 0; i < graph->input_count; i++) {
         dump_put(o, "%*sin ", indent, "");
         put_value(o, graph->inputs[i]);
@@ -83,7 +83,7 @@ static void dump(const pith_graph *graph, const out *o, int indent) {
         put_type(o, graph, &graph->inputs[i]->type);
         dump_put(o, "\n");
     }
-    for (const pith_node *node = graph->first; node; node = node->next) {
+    for (const pith__node *node = graph->first; node; node = node->next) {
         dump_put(o, "%*s", indent, "");
         for (int i = 0; i < node->output_count; i++) {
             dump_put(o, i ? ", " : "");
@@ -124,13 +124,13 @@ static void dump(const pith_graph *graph, const out *o, int indent) {
     }
 }
 
-void pith_graph_dump(const pith_graph *graph, pith_text_sink *sink, void *context) {
+void pith__graph_dump(const pith__graph *graph, pith__text_sink *sink, void *context) {
     out o = { sink, context };
     dump(graph, &o, 0);
 }
 
 /* Nodes are n<position>, values v<id>; constants are left out. */
-void pith_graph_dump_dot(const pith_graph *graph, pith_text_sink *sink, void *context) {
+void pith__graph_dump_dot(const pith__graph *graph, pith__text_sink *sink, void *context) {
     out o = { sink, context };
     dump_put(&o, "digraph \"");
     dump_put_str(&o, graph->name);
@@ -141,17 +141,17 @@ void pith_graph_dump_dot(const pith_graph *graph, pith_text_sink *sink, void *co
         dump_put(&o, "\"];\n");
     }
     size_t position = 0;
-    for (const pith_node *node = graph->first; node; node = node->next, position++) {
+    for (const pith__node *node = graph->first; node; node = node->next, position++) {
         dump_put(&o, "  n%zu [label=\"", position);
         dump_put_str(&o, node->op_type);
         dump_put(&o, "\"];\n");
         for (int i = 0; i < node->input_count; i++) {
-            const pith_value *value = node->inputs[i];
+            const pith__value *value = node->inputs[i];
             if (value && value->kind != PITH_VALUE_CONST)
                 dump_put(&o, "  v%" PRIu32 " -> n%zu;\n", value->id, position);
         }
         for (int i = 0; i < node->output_count; i++) {
-            const pith_value *value = node->outputs[i];
+            const pith__value *value = node->outputs[i];
             if (!value || (value->user_count == 0 && value->output_uses == 0)) continue;
             dump_put(&o, "  v%" PRIu32 " [shape=plaintext, label=\"", value->id);
             put_value(&o, value);

@@ -7,26 +7,26 @@
 #include "engine/graph/graph.h"
 
 typedef struct cloner {
-    pith_arena *arena;
-    const pith_node *call; /* whose attributes stand behind references; NULL: there are none */
-    const pith_function *function;
+    pith__arena *arena;
+    const pith__node *call; /* whose attributes stand behind references; NULL: there are none */
+    const pith__function *function;
     pith_error *err;
 } cloner;
 
-static pith_status inline_out_of_memory(cloner *c) { return pith_fail_memory(c->err, 0); }
+static pith_status inline_out_of_memory(cloner *c) { return pith__fail_memory(c->err, 0); }
 
-static pith_status clone_graph(cloner *c, pith_graph **out, const pith_graph *from, pith_graph *parent);
+static pith_status clone_graph(cloner *c, pith__graph **out, const pith__graph *from, pith__graph *parent);
 
 /* Copies the attribute, with what stands behind a reference; *present is false if that is left out in the call. */
-static pith_status clone_attr(cloner *c, pith_attr *out, bool *present, const pith_attr *attr, pith_graph *parent) {
-    const pith_attr *from = attr;
+static pith_status clone_attr(cloner *c, pith__attr *out, bool *present, const pith__attr *attr, pith__graph *parent) {
+    const pith__attr *from = attr;
     *present = true;
     if (attr->reference.size && c->call) {
         from = NULL;
         for (size_t i = 0; i < c->call->attr_count && !from; i++)
-            if (pith_str_eq(c->call->attrs[i].name, attr->reference)) from = &c->call->attrs[i];
+            if (pith__str_eq(c->call->attrs[i].name, attr->reference)) from = &c->call->attrs[i];
         for (size_t i = 0; c->function && i < c->function->default_count && !from; i++)
-            if (pith_str_eq(c->function->defaults[i].name, attr->reference)) from = &c->function->defaults[i];
+            if (pith__str_eq(c->function->defaults[i].name, attr->reference)) from = &c->function->defaults[i];
         if (!from) {
             *present = false;
             return PITH_OK;
@@ -36,7 +36,7 @@ static pith_status clone_attr(cloner *c, pith_attr *out, bool *present, const pi
     out->name = attr->name;
     if (from->kind == PITH_ATTR_GRAPH) return clone_graph(c, &out->graph, from->graph, parent);
     if (from->kind != PITH_ATTR_GRAPHS) return PITH_OK;
-    pith_graph **graphs = pith_arena_array(c->arena, from->count, sizeof *graphs);
+    pith__graph **graphs = pith__arena_array(c->arena, from->count, sizeof *graphs);
     if (!graphs) return inline_out_of_memory(c);
     for (size_t i = 0; i < from->count; i++) PITH_TRY(clone_graph(c, &graphs[i], from->graphs[i], parent));
     out->graphs = graphs;
@@ -44,21 +44,23 @@ static pith_status clone_attr(cloner *c, pith_attr *out, bool *present, const pi
 }
 
 /* map has an entry per value of the node's graph; outputs that are not mapped yet become new values. */
-static pith_status clone_node(cloner *c, pith_graph *to, pith_node *before, const pith_node *from, pith_value **map) {
-    pith_value **inputs = pith_arena_array(c->arena, (size_t)from->input_count, sizeof *inputs);
-    pith_value **outputs = pith_arena_array(c->arena, (size_t)from->output_count, sizeof *outputs);
-    pith_attr *attrs = pith_arena_array(c->arena, from->attr_count, sizeof *attrs);
+static pith_status clone_node(cloner *c, pith__graph *to, pith__node *before, const pith__node *from,
+                              pith__value **map) {
+    pith__value **inputs = pith__arena_array(c->arena, (size_t)from->input_count, sizeof *inputs);
+    pith__value **outputs = pith__arena_array(c->arena, (size_t)from->output_count, sizeof *outputs);
+    pith__attr *attrs = pith__arena_array(c->arena, from->attr_count, sizeof *attrs);
     if (!inputs || !outputs || !attrs) return inline_out_of_memory(c);
     for (int i = 0; i < from->input_count; i++) inputs[i] = from->inputs[i] ? map[from->inputs[i]->id] : NULL;
     for (int i = 0; i < from->output_count; i++) {
         if (!from->outputs[i]) continue;
-        pith_value **made = &map[from->outputs[i]->id];
-        if (!*made) *made = pith_graph_add_value(to, from->outputs[i]->name, PITH_VALUE_NODE);
+        pith__value **made = &map[from->outputs[i]->id];
+        if (!*made) *made = pith__graph_add_value(to, from->outputs[i]->name, PITH_VALUE_NODE);
         if (!*made) return inline_out_of_memory(c);
         outputs[i] = *made;
     }
-    pith_node_head head = pith_node_head_of(from);
-    pith_node *node = pith_graph_add_headed(to, before, &head, inputs, from->input_count, outputs, from->output_count);
+    pith__node_head head = pith__node_head_of(from);
+    pith__node *node =
+        pith__graph_add_headed(to, before, &head, inputs, from->input_count, outputs, from->output_count);
     if (!node) return inline_out_of_memory(c);
     node->op = from->op;
     node->capture_count = from->capture_count;
@@ -74,12 +76,12 @@ static pith_status clone_node(cloner *c, pith_graph *to, pith_node *before, cons
 }
 
 /* Constants and values without a producer; those in the map already stay. */
-static pith_status clone_values(cloner *c, pith_graph *to, const pith_graph *from, pith_value **map) {
+static pith_status clone_values(cloner *c, pith__graph *to, const pith__graph *from, pith__value **map) {
     for (size_t i = 0; i < from->value_count; i++) {
-        const pith_value *value = from->values[i];
+        const pith__value *value = from->values[i];
         if (map[i] || value->kind == PITH_VALUE_NODE) continue;
         if (value->kind == PITH_VALUE_CONST && value->user_count == 0 && value->output_uses == 0) continue;
-        map[i] = pith_graph_add_value(to, value->name, value->kind);
+        map[i] = pith__graph_add_value(to, value->name, value->kind);
         if (!map[i]) return inline_out_of_memory(c);
         map[i]->type = value->type;
         map[i]->hint = value->hint;
@@ -88,24 +90,24 @@ static pith_status clone_values(cloner *c, pith_graph *to, const pith_graph *fro
     return PITH_OK;
 }
 
-static pith_status clone_list(cloner *c, pith_value ***out, pith_value *const *from, size_t count,
-                              pith_value *const *map) {
-    *out = pith_arena_array(c->arena, count, sizeof **out);
+static pith_status clone_list(cloner *c, pith__value ***out, pith__value *const *from, size_t count,
+                              pith__value *const *map) {
+    *out = pith__arena_array(c->arena, count, sizeof **out);
     if (!*out) return inline_out_of_memory(c);
     for (size_t i = 0; i < count; i++) (*out)[i] = map[from[i]->id];
     return PITH_OK;
 }
 
-static pith_status clone_graph(cloner *c, pith_graph **out, const pith_graph *from, pith_graph *parent) {
-    pith_graph *to;
-    PITH_TRY(pith_graph_create(&to, c->arena, parent, c->err));
-    pith_value **map = pith_arena_array(c->arena, from->value_count, sizeof *map);
+static pith_status clone_graph(cloner *c, pith__graph **out, const pith__graph *from, pith__graph *parent) {
+    pith__graph *to;
+    PITH_TRY(pith__graph_create(&to, c->arena, parent, c->err));
+    pith__value **map = pith__arena_array(c->arena, from->value_count, sizeof *map);
     if (!map) return inline_out_of_memory(c);
     to->name = from->name;
     to->opsets = from->opsets;
     to->opset_count = from->opset_count;
     PITH_TRY(clone_values(c, to, from, map));
-    for (const pith_node *node = from->first; node; node = node->next) PITH_TRY(clone_node(c, to, NULL, node, map));
+    for (const pith__node *node = from->first; node; node = node->next) PITH_TRY(clone_node(c, to, NULL, node, map));
     PITH_TRY(clone_list(c, &to->inputs, from->inputs, from->input_count, map));
     PITH_TRY(clone_list(c, &to->captures, from->captures, from->capture_count, map));
     PITH_TRY(clone_list(c, &to->outputs, from->outputs, from->output_count, map));
@@ -118,12 +120,12 @@ static pith_status clone_graph(cloner *c, pith_graph **out, const pith_graph *fr
     return PITH_OK;
 }
 
-pith_status pith_graph_inline(pith_node *node, const pith_graph *body, pith_value *const *inputs,
-                              const pith_function *function, pith_error *err) {
-    pith_graph *graph = node->graph;
+pith_status pith__graph_inline(pith__node *node, const pith__graph *body, pith__value *const *inputs,
+                               const pith__function *function, pith_error *err) {
+    pith__graph *graph = node->graph;
     cloner c = { graph->arena, function ? node : NULL, function, err };
-    pith_value **map = pith_arena_array(c.arena, body->value_count, sizeof *map);
-    bool *absent = pith_arena_array(c.arena, body->value_count, sizeof *absent);
+    pith__value **map = pith__arena_array(c.arena, body->value_count, sizeof *map);
+    bool *absent = pith__arena_array(c.arena, body->value_count, sizeof *absent);
     if (!map || !absent) return inline_out_of_memory(&c);
     for (size_t i = 0; i < body->input_count; i++) {
         map[body->inputs[i]->id] = inputs[i];
@@ -133,28 +135,28 @@ pith_status pith_graph_inline(pith_node *node, const pith_graph *body, pith_valu
         map[body->captures[i]->id] = node->inputs[node->input_count - node->capture_count + (int)i];
     }
     for (int i = 0; i < node->output_count && (size_t)i < body->output_count; i++) {
-        const pith_value *value = body->outputs[i];
+        const pith__value *value = body->outputs[i];
         if (!node->outputs[i]) continue;
         if (absent[value->id]) {
-            return pith_fail(err, PITH_ERR_FORMAT, "output %d of the body is an input that is missing", i);
+            return pith__fail(err, PITH_ERR_FORMAT, "output %d of the body is an input that is missing", i);
         }
         if (value->kind == PITH_VALUE_NODE && !map[value->id]) map[value->id] = node->outputs[i];
     }
-    pith_node *before = node->next;
-    pith_node_detach(node);
+    pith__node *before = node->next;
+    pith__node_detach(node);
     for (size_t i = 0; i < body->value_count; i++) {
-        const pith_value *value = body->values[i];
+        const pith__value *value = body->values[i];
         if (map[i] || value->kind != PITH_VALUE_CONST) continue;
         if (value->user_count == 0 && value->output_uses == 0) continue;
-        map[i] = pith_graph_add_const(graph, value->name, value->type.data);
+        map[i] = pith__graph_add_const(graph, value->name, value->type.data);
         if (!map[i]) return inline_out_of_memory(&c);
     }
-    for (const pith_node *n = body->first; n; n = n->next) PITH_TRY(clone_node(&c, graph, before, n, map));
+    for (const pith__node *n = body->first; n; n = n->next) PITH_TRY(clone_node(&c, graph, before, n, map));
     for (int i = 0; i < node->output_count && (size_t)i < body->output_count; i++) {
         if (!node->outputs[i]) continue;
-        pith_value *value = map[body->outputs[i]->id];
-        if (!value) return pith_fail(err, PITH_ERR_FORMAT, "output %d of the body is made by no node", i);
-        if (value != node->outputs[i] && pith_value_replace(node->outputs[i], value)) return inline_out_of_memory(&c);
+        pith__value *value = map[body->outputs[i]->id];
+        if (!value) return pith__fail(err, PITH_ERR_FORMAT, "output %d of the body is made by no node", i);
+        if (value != node->outputs[i] && pith__value_replace(node->outputs[i], value)) return inline_out_of_memory(&c);
     }
     return PITH_OK;
 }
@@ -162,35 +164,36 @@ pith_status pith_graph_inline(pith_node *node, const pith_graph *body, pith_valu
 /* ---- a part ---- */
 
 /* A type of an input, with sizes as numbers and symbols of the copy's own. */
-static pith_status extract_type(pith_type *type, pith_graph *to, const pith_graph *from, const pith_value *value,
+static pith_status extract_type(pith__type *type, pith__graph *to, const pith__graph *from, const pith__value *value,
                                 pith_error *err) {
-    pith_dim dims[PITH_MAX_RANK];
-    const pith_type old = *type;
+    pith__dim dims[PITH_MAX_RANK];
+    const pith__type old = *type;
     for (int axis = 0; axis < old.rank; axis++) {
-        pith_dim d = old.dims[axis];
-        int32_t symbol = pith_dim_symbol_index(from->dims, d);
-        if (pith_dim_known(d)) {
+        pith__dim d = old.dims[axis];
+        int32_t symbol = pith__dim_symbol_index(from->dims, d);
+        if (pith__dim_known(d)) {
             dims[axis] = d;
             continue;
         }
-        pith_str name = symbol >= 0 ? pith_dims_symbol_name(from->dims, symbol)
-                                    : pith_arena_printf(to->arena, PITH_STR_FMT ".%d", PITH_STR_ALL(value->name), axis);
-        dims[axis] = name.data ? pith_dim_symbol(to->dims, name) : PITH_DIM_UNKNOWN;
-        if (dims[axis] == PITH_DIM_UNKNOWN) return pith_fail_memory(err, name.size);
+        pith_str name = symbol >= 0
+                            ? pith__dims_symbol_name(from->dims, symbol)
+                            : pith__arena_printf(to->arena, PITH_STR_FMT ".%d", PITH_STR_ALL(value->name), axis);
+        dims[axis] = name.data ? pith__dim_symbol(to->dims, name) : PITH_DIM_UNKNOWN;
+        if (dims[axis] == PITH_DIM_UNKNOWN) return pith__fail_memory(err, name.size);
     }
-    pith_type_set(type, old.dtype, old.rank, dims);
+    pith__type_set(type, old.dtype, old.rank, dims);
     type->item_dtype = old.item_dtype;
     type->data = old.data;
     return PITH_OK;
 }
 
-static pith_status extract_types(pith_graph *to, const pith_graph *from, pith_error *err) {
+static pith_status extract_types(pith__graph *to, const pith__graph *from, pith_error *err) {
     for (size_t i = 0; i < to->input_count; i++) {
-        pith_value *value = to->inputs[i];
+        pith__value *value = to->inputs[i];
         PITH_TRY(extract_type(&value->type, to, from, value, err));
         if (!value->hint) continue;
-        pith_type *hint = pith_arena_alloc(to->arena, sizeof *hint);
-        if (!hint) return pith_fail_memory(err, sizeof *hint);
+        pith__type *hint = pith__arena_alloc(to->arena, sizeof *hint);
+        if (!hint) return pith__fail_memory(err, sizeof *hint);
         *hint = *value->hint;
         PITH_TRY(extract_type(hint, to, from, value, err));
         value->hint = hint;
@@ -198,10 +201,10 @@ static pith_status extract_types(pith_graph *to, const pith_graph *from, pith_er
     return PITH_OK;
 }
 
-pith_status pith_graph_extract(pith_graph **part, const pith_graph *graph, size_t output, pith_arena *arena,
-                               pith_error *err) {
+pith_status pith__graph_extract(pith__graph **part, const pith__graph *graph, size_t output, pith__arena *arena,
+                                pith_error *err) {
     cloner c = { arena, NULL, NULL, err };
-    pith_graph *to;
+    pith__graph *to;
     PITH_TRY(clone_graph(&c, &to, graph, NULL));
     for (size_t i = 0; i < to->output_count; i++) to->outputs[i]->output_uses--;
     to->outputs[0] = to->outputs[output];
@@ -211,7 +214,7 @@ pith_status pith_graph_extract(pith_graph **part, const pith_graph *graph, size_
     to->producer = graph->producer;
     to->ir_version = graph->ir_version;
     to->compiled = graph->compiled;
-    pith_graph_sweep(to);
+    pith__graph_sweep(to);
     size_t kept = 0;
     for (size_t i = 0; i < to->input_count; i++)
         if (to->inputs[i]->user_count || to->inputs[i]->output_uses) to->inputs[kept++] = to->inputs[i];

@@ -2,17 +2,17 @@
 #include "base/dtype.h"
 #include "engine/graph/graph.h"
 
-void pith_type_init(pith_type *type) {
+void pith__type_init(pith__type *type) {
     memset(type, 0, sizeof *type);
     type->rank = -1;
 }
 
-void pith_type_of_tensor(pith_type *type, const pith_tensor *tensor) {
-    pith_type_set(type, tensor->dtype, tensor->rank, tensor->dims);
+void pith__type_of_tensor(pith__type *type, const pith_tensor *tensor) {
+    pith__type_set(type, tensor->dtype, tensor->rank, tensor->dims);
     type->data = tensor;
 }
 
-void pith_type_set(pith_type *type, int dtype, int rank, const pith_dim *dims) {
+void pith__type_set(pith__type *type, int dtype, int rank, const pith__dim *dims) {
     memset(type, 0, sizeof *type);
     type->dtype = dtype;
     type->rank = rank;
@@ -48,13 +48,13 @@ static bool read_int(const pith_tensor *tensor, int64_t i, int64_t *item) {
     }
 }
 
-bool pith_type_elem(const pith_type *type, int64_t i, pith_dim *elem) {
-    int64_t count = pith_type_count(type);
+bool pith__type_elem(const pith__type *type, int64_t i, pith__dim *elem) {
+    int64_t count = pith__type_count(type);
     if (i < 0 || i >= count) return false;
     if (type->data) {
         int64_t item;
         if (!type->data->data || !read_int(type->data, i, &item)) return false;
-        *elem = pith_dim_of(item);
+        *elem = pith__dim_of(item);
         return true;
     }
     if (!type->elems) return false;
@@ -62,16 +62,16 @@ bool pith_type_elem(const pith_type *type, int64_t i, pith_dim *elem) {
     return true;
 }
 
-int64_t pith_type_count(const pith_type *type) {
+int64_t pith__type_count(const pith__type *type) {
     if (type->rank < 0) return -1;
     for (int i = 0; i < type->rank; i++)
-        if (!pith_dim_known(type->dims[i])) return -1;
-    return pith_dims_count(type->dims, type->rank);
+        if (!pith__dim_known(type->dims[i])) return -1;
+    return pith__dims_count(type->dims, type->rank);
 }
 
-bool pith_type_concrete(const pith_type *type) {
+bool pith__type_concrete(const pith__type *type) {
     if (type->dtype == PITH_UNDEFINED || type->rank < 0) return false;
     for (int i = 0; i < type->rank; i++)
-        if (!pith_dim_known(type->dims[i])) return false;
+        if (!pith__dim_known(type->dims[i])) return false;
     return true;
 }

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-pith_attention_keys pith_attention_look(const pith_attention *a) {
-    pith_attention_keys k = { .count = a->keys };
+pith__attention_keys pith__attention_look(const pith__attention *a) {
+    pith__attention_keys k = { .count = a->keys };
     if (a->key_mask) {
         while (k.count > 0 && !a->key_mask[k.count - 1]) k.count--;
         while (k.first < k.count && !a->key_mask[k.first]) k.first++;
@@ -16,11 +16,11 @@ pith_attention_keys pith_attention_look(const pith_attention *a) {
     return k;
 }
 
-int64_t pith_attention_f32_scratch(int64_t keys, int64_t d, int64_t dv) {
+int64_t pith__attention_f32_scratch(int64_t keys, int64_t d, int64_t dv) {
     int64_t padded = (keys + 15) / 16 * 16 + 16;
     return padded * (d + (dv + 15) / 16 * 16 + PITH_ATTENTION_ROWS + 1);
 }
 
-pith_attention_f32_fn *pith_attention_i16_find(pith_isa isa) {
-    return (pith_attention_f32_fn *)pith_kernel_find_vnni("attention_vnni", "attention", PITH_I16, isa);
+pith__attention_f32_fn *pith__attention_i16_find(pith__isa isa) {
+    return (pith__attention_f32_fn *)pith__kernel_find_vnni("attention_vnni", "attention", PITH_I16, isa);
 }

@@ -25,21 +25,21 @@
 /* Adding this or less to a score absorbs the score completely. */
 #define PITH_ABSORBS (-1e30f)
 
-typedef enum pith_none_left {
+typedef enum pith__none_left {
     PITH_NONE_LEFT_NAN,  /* as a softmax over -infinity */
     PITH_NONE_LEFT_MEAN, /* the plain mean of v over all keys, as where a finite number was added to all scores */
     PITH_NONE_LEFT_ZERO,
     PITH_NONE_LEFT_SCORES /* for pith.Attention: softmax of the scores with what its mask adds; no kernel knows it */
-} pith_none_left;
+} pith__none_left;
 
 /* The meaning of numbers in a key mask of pith.Attention. */
-typedef enum pith_mask_numbers {
+typedef enum pith__mask_numbers {
     PITH_MASK_ANY_KEEPS, /* all but 0 keep */
     PITH_MASK_LINEAR,    /* a number m adds (1 - m) * (the number that a skipped key adds) to the score */
     PITH_MASK_BINARY     /* numbers other than 0 and 1 are refused */
-} pith_mask_numbers;
+} pith__mask_numbers;
 
-typedef struct pith_attention {
+typedef struct pith__attention {
     const float *q, *k, *v;                         /* [queries, d], [keys, d], [keys, dv] */
     float *o;                                       /* [queries, dv] */
     int64_t q_stride, k_stride, v_stride, o_stride; /* floats from row to row */
@@ -51,20 +51,20 @@ typedef struct pith_attention {
     int64_t causal_offset;             /* key j is kept for query i only if j <= i + causal_offset; INT64_MAX: all */
     int64_t window_left, window_right; /* … and i - window_left <= j <= i + window_right (aligned by causal_offset when
                                           causal, else by 0); -1: no limit */
-    pith_none_left none_left;
-} pith_attention;
+    pith__none_left none_left;
+} pith__attention;
 
 /* The facts about a call that its masks give. */
-typedef struct pith_attention_keys {
+typedef struct pith__attention_keys {
     int64_t first, count; /* the range of all keys that the mask keeps */
     bool holes;           /* the mask skips some keys in the range */
     bool open;            /* there are keys, every query sees every one of them, the scale is positive, no bias */
-} pith_attention_keys;
-pith_attention_keys pith_attention_look(const pith_attention *a);
+} pith__attention_keys;
+pith__attention_keys pith__attention_look(const pith__attention *a);
 
 /* Returns the number of queries of the tile that begins with query i: at most `most`, and about as many in each tile
  * that is left. Prefetches their results, since stores would otherwise hold up the next tile (gemm_tile.h). */
-static inline int64_t pith_attention_tile(const pith_attention *a, int64_t i, int64_t most) {
+static inline int64_t pith__attention_tile(const pith__attention *a, int64_t i, int64_t most) {
     const int64_t left = a->queries - i, tiles = (left + most - 1) / most, rows = (left + tiles - 1) / tiles;
     for (int64_t r = i; r < i + rows; r++) {
         for (int64_t j = 0; j < a->dv; j += 16) __builtin_prefetch(a->o + r * a->o_stride + j, 1);
@@ -78,14 +78,14 @@ enum { PITH_ATTENTION_I16_KEYS = 1 << 16 }; /* the sum of their probabilities fi
 enum { PITH_ATTENTION_ROWS = 14 };
 
 /* Returns the floats of scratch that a call needs for these sizes. */
-int64_t pith_attention_f32_scratch(int64_t keys, int64_t d, int64_t dv);
+int64_t pith__attention_f32_scratch(int64_t keys, int64_t d, int64_t dv);
 
-typedef void pith_attention_f32_fn(const pith_attention *a, float *scratch);
-PITH_KERNEL_DECLARE(attention_f32, pith_attention_f32_fn)      /* family "attention" f32 */
-PITH_KERNEL_DECLARE(attention_i16, pith_attention_f32_fn)      /* family "attention" i16 */
-PITH_KERNEL_DECLARE(attention_vnni_i16, pith_attention_f32_fn) /* family "attention_vnni": AVX512_VNNI or AVX_VNNI */
+typedef void pith__attention_f32_fn(const pith__attention *a, float *scratch);
+PITH_KERNEL_DECLARE(attention_f32, pith__attention_f32_fn)      /* family "attention" f32 */
+PITH_KERNEL_DECLARE(attention_i16, pith__attention_f32_fn)      /* family "attention" i16 */
+PITH_KERNEL_DECLARE(attention_vnni_i16, pith__attention_f32_fn) /* family "attention_vnni": AVX512_VNNI or AVX_VNNI */
 
 /* Returns the fastest i16 kernel that this processor can run at the level. All give the same bits. */
-pith_attention_f32_fn *pith_attention_i16_find(pith_isa isa);
+pith__attention_f32_fn *pith__attention_i16_find(pith__isa isa);
 
 #endif

@@ -2,9 +2,9 @@
 #include "engine/kernels/axis_scan.h"
 
 #define SCAN(name, suffix, T, A, START, STEP)                                                                          \
-    pith_scan_fn pith_k_scan_##name##_##suffix;                                                                        \
-    void pith_k_scan_##name##_##suffix(const void *x, void *y, int64_t n, int64_t stride, bool exclusive,              \
-                                       bool reverse) {                                                                 \
+    pith__scan_fn pith__k_scan_##name##_##suffix;                                                                      \
+    void pith__k_scan_##name##_##suffix(const void *x, void *y, int64_t n, int64_t stride, bool exclusive,             \
+                                        bool reverse) {                                                                \
         const T *p = x;                                                                                                \
         T *q = y;                                                                                                      \
         A a = START;                                                                                                   \
@@ -24,8 +24,8 @@ BOTH(i64, int64_t, uint64_t)
 BOTH(u64, uint64_t, uint64_t)
 
 #define ARG(name, suffix, T, OP)                                                                                       \
-    pith_arg_fn pith_k_arg_##name##_##suffix;                                                                          \
-    int64_t pith_k_arg_##name##_##suffix(const void *x, int64_t n, int64_t stride, bool last) {                        \
+    pith__arg_fn pith__k_arg_##name##_##suffix;                                                                        \
+    int64_t pith__k_arg_##name##_##suffix(const void *x, int64_t n, int64_t stride, bool last) {                       \
         const T *p = x;                                                                                                \
         T best = p[0];                                                                                                 \
         int64_t at = 0;                                                                                                \

@@ -8,10 +8,10 @@
 
 /* y[i * stride] = x[0] + … + x[i * stride]; exclusive: without the element itself; reverse: from the end. Families
  * "scan_sum" and "scan_prod". y may be x. */
-typedef void pith_scan_fn(const void *x, void *y, int64_t n, int64_t stride, bool exclusive, bool reverse);
+typedef void pith__scan_fn(const void *x, void *y, int64_t n, int64_t stride, bool exclusive, bool reverse);
 
 /* Index of the largest (smallest) of x[0], x[stride], …; the last one of equals if `last`. A NaN is larger (smaller)
  * than anything. n is at least 1. Families "arg_max" and "arg_min". */
-typedef int64_t pith_arg_fn(const void *x, int64_t n, int64_t stride, bool last);
+typedef int64_t pith__arg_fn(const void *x, int64_t n, int64_t stride, bool last);
 
 #endif

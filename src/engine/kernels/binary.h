@@ -7,13 +7,13 @@
 
 #include "engine/kernels/kernel.h"
 
-typedef void pith_binary_fn(void *y, const void *a, const void *b, int64_t n, int as, int bs);
+typedef void pith__binary_fn(void *y, const void *a, const void *b, int64_t n, int as, int bs);
 
-PITH_KERNEL_DECLARE(add_f32, pith_binary_fn)
-PITH_KERNEL_DECLARE(div_f32, pith_binary_fn)
-PITH_KERNEL_DECLARE(max_f32, pith_binary_fn)
-PITH_KERNEL_DECLARE(min_f32, pith_binary_fn)
-PITH_KERNEL_DECLARE(mul_f32, pith_binary_fn)
-PITH_KERNEL_DECLARE(sub_f32, pith_binary_fn)
+PITH_KERNEL_DECLARE(add_f32, pith__binary_fn)
+PITH_KERNEL_DECLARE(div_f32, pith__binary_fn)
+PITH_KERNEL_DECLARE(max_f32, pith__binary_fn)
+PITH_KERNEL_DECLARE(min_f32, pith__binary_fn)
+PITH_KERNEL_DECLARE(mul_f32, pith__binary_fn)
+PITH_KERNEL_DECLARE(sub_f32, pith__binary_fn)
 
 #endif

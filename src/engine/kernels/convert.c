@@ -94,26 +94,26 @@ static float round_to_odd(double x) {
     memcpy(&f, &bits, sizeof f);
     return f;
 }
-static uint16_t bf16_of(double x) { return pith_bf16_of_f32(round_to_odd(x)); }
+static uint16_t bf16_of(double x) { return pith__bf16_of_f32(round_to_odd(x)); }
 #define BF16_OF_INT(v) bf16_of((double)(v))
-#define F16_OF_INT(v) pith_f16_of_f64((double)(v))
+#define F16_OF_INT(v) pith__f16_of_f64((double)(v))
 FLOAT_ROW(f32, float, CAST_F64, CAST_F32, CAST_F32)
 FLOAT_ROW(f64, double, CAST_F64, CAST_F64, CAST_F64)
-FLOAT_ROW(f16, uint16_t, pith_f32_of_f16, pith_f16_of_f64, F16_OF_INT)
-FLOAT_ROW(bf16, uint16_t, pith_f32_of_bf16, bf16_of, BF16_OF_INT)
+FLOAT_ROW(f16, uint16_t, pith__f32_of_f16, pith__f16_of_f64, F16_OF_INT)
+FLOAT_ROW(bf16, uint16_t, pith__f32_of_bf16, bf16_of, BF16_OF_INT)
 
 #define F8_ROW(name, DTYPE)                                                                                            \
     static void load_f_##name(double *y, const void *x, int64_t first, int64_t n) {                                    \
         const uint8_t *p = (const uint8_t *)x + first;                                                                 \
-        for (int64_t i = 0; i < n; i++) y[i] = pith_f32_of_f8(p[i], DTYPE);                                            \
+        for (int64_t i = 0; i < n; i++) y[i] = pith__f32_of_f8(p[i], DTYPE);                                           \
     }                                                                                                                  \
     static void store_f_##name(void *y, int64_t first, const double *x, int64_t n, bool saturate) {                    \
         uint8_t *p = (uint8_t *)y + first;                                                                             \
-        for (int64_t i = 0; i < n; i++) p[i] = pith_f8_of_f32(round_to_odd(x[i]), DTYPE, saturate);                    \
+        for (int64_t i = 0; i < n; i++) p[i] = pith__f8_of_f32(round_to_odd(x[i]), DTYPE, saturate);                   \
     }                                                                                                                  \
     static void store_i_##name(void *y, int64_t first, const int64_t *x, int64_t n) {                                  \
         uint8_t *p = (uint8_t *)y + first;                                                                             \
-        for (int64_t i = 0; i < n; i++) p[i] = pith_f8_of_f32(round_to_odd((double)x[i]), DTYPE, true);                \
+        for (int64_t i = 0; i < n; i++) p[i] = pith__f8_of_f32(round_to_odd((double)x[i]), DTYPE, true);               \
     }
 F8_ROW(e4m3fn, PITH_F8E4M3FN)
 F8_ROW(e4m3fnuz, PITH_F8E4M3FNUZ)
@@ -126,14 +126,14 @@ static void load_f_e8m0(double *y, const void *x, int64_t first, int64_t n) {
 }
 static void store_f_e8m0(void *y, int64_t first, const double *x, int64_t n, bool saturate) {
     uint8_t *p = (uint8_t *)y + first;
-    for (int64_t i = 0; i < n; i++) p[i] = pith_convert_e8m0((float)x[i], 1, saturate);
+    for (int64_t i = 0; i < n; i++) p[i] = pith__convert_e8m0((float)x[i], 1, saturate);
 }
 static void store_i_e8m0(void *y, int64_t first, const int64_t *x, int64_t n) {
     uint8_t *p = (uint8_t *)y + first;
-    for (int64_t i = 0; i < n; i++) p[i] = pith_convert_e8m0((float)x[i], 1, true);
+    for (int64_t i = 0; i < n; i++) p[i] = pith__convert_e8m0((float)x[i], 1, true);
 }
 
-uint8_t pith_convert_e8m0(float x, int mode, bool saturate) {
+uint8_t pith__convert_e8m0(float x, int mode, bool saturate) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     uint32_t exponent = bits >> 23 & 255, fraction = bits & 0x7FFFFF;
@@ -176,14 +176,14 @@ PACKED_ROW(u2, 2, PLAIN_BITS)
 PACKED_ROW(i2, 2, extend)
 
 static void load_f_e2m1(double *y, const void *x, int64_t first, int64_t n) {
-    for (int64_t i = 0; i < n; i++) y[i] = pith_f32_of_f8((uint8_t)PACKED(x, first + i, 4), PITH_F4E2M1);
+    for (int64_t i = 0; i < n; i++) y[i] = pith__f32_of_f8((uint8_t)PACKED(x, first + i, 4), PITH_F4E2M1);
 }
 static void store_f_e2m1(void *y, int64_t first, const double *x, int64_t n, bool saturate) {
     for (int64_t i = 0; i < n; i++)
-        convert_put(y, first + i, 4, pith_f8_of_f32(round_to_odd(x[i]), PITH_F4E2M1, saturate));
+        convert_put(y, first + i, 4, pith__f8_of_f32(round_to_odd(x[i]), PITH_F4E2M1, saturate));
 }
 static void store_i_e2m1(void *y, int64_t first, const int64_t *x, int64_t n) {
-    for (int64_t i = 0; i < n; i++) convert_put(y, first + i, 4, pith_f8_of_f32((float)x[i], PITH_F4E2M1, true));
+    for (int64_t i = 0; i < n; i++) convert_put(y, first + i, 4, pith__f8_of_f32((float)x[i], PITH_F4E2M1, true));
 }
 
 typedef struct row {
@@ -230,30 +230,30 @@ static const row rows[PITH_DTYPE_COUNT] = {
         for (int64_t i = 0; i < n; i++) q[i] = (TO)(EXPR(p[i]));                                                       \
     }
 #define SAME(v) (v)
-DIRECT(f16_f32_plain, uint16_t, float, pith_f32_of_f16)
-DIRECT(f32_f16_plain, float, uint16_t, pith_f16_of_f32)
+DIRECT(f16_f32_plain, uint16_t, float, pith__f32_of_f16)
+DIRECT(f32_f16_plain, float, uint16_t, pith__f16_of_f32)
 
 /* From this many elements on, the tuned loop is looked up in the kernel table. Shorter ones are done before the look-up
  * would be. */
 enum { LOOK_UP = 64 };
 static void f16_f32(void *y, const void *x, int64_t n) {
-    pith_widen_f16_fn *fn =
-        n < LOOK_UP ? NULL : PITH_KERNEL_FIND(pith_widen_f16_fn, "widen", PITH_F16, pith_cpu_get()->isa);
+    pith__widen_f16_fn *fn =
+        n < LOOK_UP ? NULL : PITH_KERNEL_FIND(pith__widen_f16_fn, "widen", PITH_F16, pith__cpu_get()->isa);
     if (fn)
         fn(x, y, (size_t)n);
     else
         f16_f32_plain(y, x, n);
 }
 static void f32_f16(void *y, const void *x, int64_t n) {
-    pith_narrow_f16_fn *fn =
-        n < LOOK_UP ? NULL : PITH_KERNEL_FIND(pith_narrow_f16_fn, "narrow", PITH_F16, pith_cpu_get()->isa);
+    pith__narrow_f16_fn *fn =
+        n < LOOK_UP ? NULL : PITH_KERNEL_FIND(pith__narrow_f16_fn, "narrow", PITH_F16, pith__cpu_get()->isa);
     if (fn)
         fn(x, y, (size_t)n);
     else
         f32_f16_plain(y, x, n);
 }
-DIRECT(bf16_f32, uint16_t, float, pith_f32_of_bf16)
-DIRECT(f32_bf16, float, uint16_t, pith_bf16_of_f32)
+DIRECT(bf16_f32, uint16_t, float, pith__f32_of_bf16)
+DIRECT(f32_bf16, float, uint16_t, pith__bf16_of_f32)
 DIRECT(f32_f64, float, double, SAME)
 DIRECT(f64_f32, double, float, SAME)
 DIRECT(i64_f32, int64_t, float, SAME)
@@ -281,18 +281,18 @@ static const struct {
 /* Through the kernel of the pair, if there is one. */
 static bool convert_by_kernel(void *y, int to, const void *x, int from, int64_t n) {
     const int dtype = from == PITH_BOOL ? PITH_U8 : from; /* its bytes are 0 and 1 */
-    pith_cast_fn *fn = n < LOOK_UP ? NULL : PITH_KERNEL_FIND(pith_cast_fn, "cast", dtype, pith_cpu_get()->isa);
+    pith__cast_fn *fn = n < LOOK_UP ? NULL : PITH_KERNEL_FIND(pith__cast_fn, "cast", dtype, pith__cpu_get()->isa);
     return fn && fn(y, to, x, (size_t)n);
 }
 
 static bool has_row(int dtype) { return dtype > 0 && dtype < PITH_DTYPE_COUNT && rows[dtype].load_f; }
 
-bool pith_convert_known(int from, int to) { return has_row(from) && has_row(to); }
+bool pith__convert_known(int from, int to) { return has_row(from) && has_row(to); }
 
-void pith_convert(void *y, int to, int64_t y_first, const void *x, int from, int64_t x_first, int64_t n,
-                  bool saturate) {
-    int from_bits = pith_dtype_bits(from), to_bits = pith_dtype_bits(to);
-    if (!pith_convert_known(from, to) && from != to) {
+void pith__convert(void *y, int to, int64_t y_first, const void *x, int from, int64_t x_first, int64_t n,
+                   bool saturate) {
+    int from_bits = pith__dtype_bits(from), to_bits = pith__dtype_bits(to);
+    if (!pith__convert_known(from, to) && from != to) {
         size_t size = (size_t)to_bits / 8;
         if (size && n > 0) memset((char *)y + (size_t)y_first * size, 0, (size_t)n * size);
         return;
@@ -328,7 +328,7 @@ void pith_convert(void *y, int to, int64_t y_first, const void *x, int from, int
     }
 }
 
-void pith_dynamic_scale(float *scale, float *zero, const float *x, size_t n, pith_range_fn *range) {
+void pith__dynamic_scale(float *scale, float *zero, const float *x, size_t n, pith__range_fn *range) {
     float low = 0, high = 0;
     range(x, n, &low, &high);
     *scale = high == low ? 1.0f : (high - low) / 255.0f;

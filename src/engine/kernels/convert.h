@@ -9,14 +9,15 @@
 
 #include "engine/kernels/kernel.h"
 
-bool pith_convert_known(int from, int to);
+bool pith__convert_known(int from, int to);
 
 /* y[y_first + i] = x[x_first + i] for i < n; zeros for types that are not known. A packed y_first must begin a
  * byte unless the bytes it shares belong to the same caller. y and x must not overlap, unless the types are
  * equally wide and y == x. */
-void pith_convert(void *y, int to, int64_t y_first, const void *x, int from, int64_t x_first, int64_t n, bool saturate);
+void pith__convert(void *y, int to, int64_t y_first, const void *x, int from, int64_t x_first, int64_t n,
+                   bool saturate);
 
 /* f32 → 8-bit exponent (e8m0). mode: 0 nearest, 1 up, 2 down. Source: ONNX Cast, attribute round_mode. */
-uint8_t pith_convert_e8m0(float x, int mode, bool saturate);
+uint8_t pith__convert_e8m0(float x, int mode, bool saturate);
 
 #endif

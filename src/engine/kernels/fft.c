@@ -28,7 +28,7 @@ static int64_t next_factor(int64_t length, bool first) {
         T re, im;                                                                                                      \
     } pair_##suffix;                                                                                                   \
                                                                                                                        \
-    void pith_k_fft_roots_##suffix(void *roots_, int64_t n) {                                                          \
+    void pith__k_fft_roots_##suffix(void *roots_, int64_t n) {                                                         \
         pair_##suffix *roots = roots_;                                                                                 \
         for (int64_t k = 0; k < n; k++) {                                                                              \
             double angle = 2 * PI * (double)k / (double)n;                                                             \
@@ -85,7 +85,7 @@ static int64_t next_factor(int64_t length, bool first) {
         y[3 * out] = (pair_##suffix){ a_c.re - b_d.re, a_c.im - b_d.im };                                              \
     }                                                                                                                  \
                                                                                                                        \
-    void pith_k_fft_##suffix(void *y_, void *x_, void *rest, const void *roots_, int64_t n, bool inverse) {            \
+    void pith__k_fft_##suffix(void *y_, void *x_, void *rest, const void *roots_, int64_t n, bool inverse) {           \
         pair_##suffix *from = x_, *to = y_;                                                                            \
         const pair_##suffix *roots = roots_;                                                                           \
         T sign = inverse ? 1 : -1;                                                                                     \

@@ -26,7 +26,7 @@ typedef enum pith_activation {
 
 #define PITH_GEMM_PANEL 16
 
-typedef struct pith_gemm {
+typedef struct pith__gemm {
     const float *a;    /* [m, k], row stride lda */
     const float *b;    /* packed */
     float *c;          /* [m, n], row stride ldc; must not overlap a */
@@ -35,19 +35,19 @@ typedef struct pith_gemm {
     pith_activation activation;
     const void *next; /* the memory that is read after this call, for prefetching; it need not be valid. NULL: the
                          columns that follow */
-} pith_gemm;
+} pith__gemm;
 
 /* Returns the floats of a packed [k, n] matrix, or -1 on overflow. */
-int64_t pith_gemm_f32_packed_size(int64_t k, int64_t n);
+int64_t pith__gemm_f32_packed_size(int64_t k, int64_t n);
 
 /* Packs columns [n0, n1) (n0 a multiple of 16) of b, whose element (k, n) is b[k * row_stride + n * column_stride]. */
-typedef void pith_gemm_pack_f32_fn(float *packed, const float *b, int64_t row_stride, int64_t column_stride, int64_t k,
-                                   int64_t n, int64_t n0, int64_t n1);
-PITH_KERNEL_DECLARE(gemm_pack_f32, pith_gemm_pack_f32_fn) /* family "gemm_pack" */
+typedef void pith__gemm_pack_f32_fn(float *packed, const float *b, int64_t row_stride, int64_t column_stride, int64_t k,
+                                    int64_t n, int64_t n0, int64_t n1);
+PITH_KERNEL_DECLARE(gemm_pack_f32, pith__gemm_pack_f32_fn) /* family "gemm_pack" */
 
 /* Computes rows [m0, m1) and columns [n0, n1) of c; n0 is a multiple of 16. Ranges may be computed in any order and in
  * parallel. Efficient from 1 row, where it reads b at the speed of memory, to thousands. */
-typedef void pith_gemm_f32_fn(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1);
-PITH_KERNEL_DECLARE(gemm_f32, pith_gemm_f32_fn) /* family "gemm" */
+typedef void pith__gemm_f32_fn(const pith__gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1);
+PITH_KERNEL_DECLARE(gemm_f32, pith__gemm_f32_fn) /* family "gemm" */
 
 #endif

@@ -5,13 +5,14 @@
 
 #include "base/checked.h"
 
-int64_t pith_blocks_packed_size(const pith_blocks_form *f, int64_t n) {
+int64_t pith__blocks_packed_size(const pith__blocks_form *f, int64_t n) {
     int64_t columns, block, panel, size;
-    if (n < 0 || f->blocks < 0 || pith_add_overflows(n, PITH_GEMM_PANEL - 1, &columns) ||
-        pith_add_overflows(pith_blocks_block_bytes(f), 16 + 64, &block) || pith_mul_overflows(block, f->blocks, &panel))
+    if (n < 0 || f->blocks < 0 || pith__add_overflows(n, PITH_GEMM_PANEL - 1, &columns) ||
+        pith__add_overflows(pith__blocks_block_bytes(f), 16 + 64, &block) ||
+        pith__mul_overflows(block, f->blocks, &panel))
         return -1;
-    panel = pith_blocks_panel_bytes(f);
-    return pith_mul_overflows(columns / PITH_GEMM_PANEL, panel, &size) ? -1 : size;
+    panel = pith__blocks_panel_bytes(f);
+    return pith__mul_overflows(columns / PITH_GEMM_PANEL, panel, &size) ? -1 : size;
 }
 
 /* Weight i of a block's bytes. */
@@ -20,7 +21,7 @@ static unsigned blocks_weight(const uint8_t *bytes, int64_t i, int bits) {
 }
 
 /* One column of a block: where k goes is said in gemm_blocks.h. */
-static void blocks_pack_column(uint8_t *to, const uint8_t *from, const pith_blocks_form *f, int64_t count, int64_t j) {
+static void blocks_pack_column(uint8_t *to, const uint8_t *from, const pith__blocks_form *f, int64_t count, int64_t j) {
     for (int64_t i = 0; i < count; i++) {
         const unsigned weight = blocks_weight(from, i, f->bits);
         if (f->bits == 8)
@@ -30,11 +31,11 @@ static void blocks_pack_column(uint8_t *to, const uint8_t *from, const pith_bloc
     }
 }
 
-void pith_blocks_pack_panel(void *panel, const pith_blocks_form *f, const pith_blocks_columns *from) {
-    const int64_t bytes = f->block * f->bits / 8, step = pith_blocks_block_bytes(f);
+void pith__blocks_pack_panel(void *panel, const pith__blocks_form *f, const pith__blocks_columns *from) {
+    const int64_t bytes = f->block * f->bits / 8, step = pith__blocks_block_bytes(f);
     const int64_t zero_row = (f->blocks * f->bits + 7) / 8;
     uint8_t *zeros = (uint8_t *)panel + f->blocks * step;
-    memset(panel, 0, (size_t)pith_blocks_panel_bytes(f));
+    memset(panel, 0, (size_t)pith__blocks_panel_bytes(f));
     for (int64_t t = 0; t < f->blocks; t++) {
         uint8_t *to = (uint8_t *)panel + t * step;
         float *scales = (float *)(void *)(to + step - 64);

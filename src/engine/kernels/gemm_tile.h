@@ -26,12 +26,12 @@ enum { PITH_TILE_SMALL = PITH_TILE_PANELS == 1, PITH_TILE_STEADY = 8 };
  * bias, are kept in `busy`. Each iteration of the next tile (4 steps of k) also computes GELU of one vector of them and
  * stores it to the result. The sums of that next tile go to `spare`, and the two change places. The caller computes
  * GELU of the sums that are left after the last tile. */
-typedef struct pith_gemm_gelu {
+typedef struct pith__gemm_gelu {
     float *spare, *busy; /* [PITH_TILE_ROWS][16 * PITH_TILE_PANELS] each; rows of a tile lie side by side */
     const float *from;   /* the next vector in busy */
     float *to;           /* where to store its GELU */
     int64_t left;        /* vectors left in busy */
-} pith_gemm_gelu;
+} pith__gemm_gelu;
 /* Rows of the smallest tile that is built with interleaved GELU. Small tiles (PITH_TILE_SMALL) are never built with it.
  */
 enum { PITH_TILE_GELU_ROWS = PITH_TILE_SMALL ? PITH_TILE_ROWS + 1 : 8 };
@@ -54,7 +54,7 @@ enum { PITH_TILE_GELU_ROWS = PITH_TILE_SMALL ? PITH_TILE_ROWS + 1 : 8 };
  * With gelu, the sums go to gelu->spare instead of t. This is allowed for tiles of at least PITH_TILE_GELU_ROWS rows
  * and of PITH_TILE_PANELS panels that do not accumulate. target and target_row are then the place of their GELU;
  * target_row must be the same in all calls. */
-typedef struct pith_gemm_tile {
+typedef struct pith__gemm_tile {
     const float *a, *b, *bias; /* bias may be NULL */
     float *t;
     int64_t a_row, b_panel, t_row, k; /* strides in floats */
@@ -64,26 +64,26 @@ typedef struct pith_gemm_tile {
     int64_t ahead_stream, ahead_panel, ahead_every, ahead_step;
     const float *target; /* final place of the first group's sums, the other groups to its right; or NULL */
     int64_t target_row, target_width; /* stride and length of a group's rows, in floats */
-    pith_gemm_gelu *gelu;             /* or NULL */
-} pith_gemm_tile;
+    pith__gemm_gelu *gelu;            /* or NULL */
+} pith__gemm_tile;
 
 /* rows is 1 to PITH_TILE_ROWS, panels is 1 to PITH_TILE_PANELS. In bf16, each float of a and b holds two elements along
  * k, and k counts such pairs; the rounding of sums is the processor's. bf16 needs AVX512_BF16 and exists on level
  * avx512 only. */
-typedef void pith_gemm_tile_fn(int rows, int panels, const pith_gemm_tile *tile);
-PITH_KERNEL_DECLARE(gemm_tile_f32, pith_gemm_tile_fn)
-PITH_KERNEL_DECLARE(gemm_tile_bf16, pith_gemm_tile_fn)
+typedef void pith__gemm_tile_fn(int rows, int panels, const pith__gemm_tile *tile);
+PITH_KERNEL_DECLARE(gemm_tile_f32, pith__gemm_tile_fn)
+PITH_KERNEL_DECLARE(gemm_tile_bf16, pith__gemm_tile_fn)
 
 /* The whole GEMM of gemm.h with one kind of tile. In bf16, lda and k of g count pairs, as above. */
-typedef void pith_gemm_by_tiles_fn(const pith_gemm *g, pith_gemm_tile_fn *tile, int64_t m0, int64_t m1, int64_t n0,
-                                   int64_t n1);
-PITH_KERNEL_DECLARE(gemm_by_tiles, pith_gemm_by_tiles_fn)
+typedef void pith__gemm_by_tiles_fn(const pith__gemm *g, pith__gemm_tile_fn *tile, int64_t m0, int64_t m1, int64_t n0,
+                                    int64_t n1);
+PITH_KERNEL_DECLARE(gemm_by_tiles, pith__gemm_by_tiles_fn)
 
 /* Prefetches a tile of the result into L1 while the tile is computed: rows of up to 32 elements of 4 bytes, ldc
  * elements apart. Stores to lines that are not in L1 would hold up the loads of the next tile. It must be inlined,
  * because GCC drops calls of functions that only prefetch. */
-static inline __attribute__((always_inline)) void pith_gemm_expect(const void *c, int64_t ldc, int64_t rows,
-                                                                   int64_t width) {
+static inline __attribute__((always_inline)) void pith__gemm_expect(const void *c, int64_t ldc, int64_t rows,
+                                                                    int64_t width) {
     const float *row = c;
     for (int64_t i = 0; i < rows; i++, row += ldc) {
         __builtin_prefetch(row, 1);
@@ -92,27 +92,27 @@ static inline __attribute__((always_inline)) void pith_gemm_expect(const void *c
 }
 
 /* Copies rows of `width` floats. from_row and to_row are the row strides in floats. */
-typedef void pith_gemm_move_fn(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows,
-                               int64_t width);
-PITH_KERNEL_DECLARE(gemm_move, pith_gemm_move_fn)
+typedef void pith__gemm_move_fn(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows,
+                                int64_t width);
+PITH_KERNEL_DECLARE(gemm_move, pith__gemm_move_fn)
 
 /* The same with the activation of each element; from may be overwritten. */
-typedef void pith_gemm_activate_fn(pith_activation activation, float *to, int64_t to_row, float *from, int64_t from_row,
-                                   int64_t rows, int64_t width);
-PITH_KERNEL_DECLARE(gemm_activate, pith_gemm_activate_fn)
+typedef void pith__gemm_activate_fn(pith_activation activation, float *to, int64_t to_row, float *from,
+                                    int64_t from_row, int64_t rows, int64_t width);
+PITH_KERNEL_DECLARE(gemm_activate, pith__gemm_activate_fn)
 
 /* The epilogue of the int8 GEMM: turns the sums t (row stride `stride`) into rows [i, i + rows) and columns [j, j +
  * width) of the result. j must be a multiple of 16, and rows * stride at most PITH_I8_SUMS. shift is the number that
  * was added to every element of a. vnni: the processor has VNNI. */
 enum { PITH_I8_SUMS = 32 * 32 };
-typedef void pith_gemm_i8_finish_fn(const pith_gemm_int8 *g, const int32_t *t, int64_t stride, int32_t shift, int64_t i,
-                                    int64_t rows, int64_t j, int64_t width, bool vnni);
-PITH_KERNEL_DECLARE(gemm_i8_finish, pith_gemm_i8_finish_fn)
+typedef void pith__gemm_i8_finish_fn(const pith__gemm_int8 *g, const int32_t *t, int64_t stride, int32_t shift,
+                                     int64_t i, int64_t rows, int64_t j, int64_t width, bool vnni);
+PITH_KERNEL_DECLARE(gemm_i8_finish, pith__gemm_i8_finish_fn)
 
 /* The epilogue of the bf16 GEMM, whose sums are floats. */
 enum { PITH_HALF_SUMS = PITH_I8_SUMS };
-typedef void pith_gemm_half_finish_fn(const pith_gemm_half *g, const float *t, int64_t stride, int64_t i, int64_t rows,
-                                      int64_t j, int64_t width);
-PITH_KERNEL_DECLARE(gemm_half_finish, pith_gemm_half_finish_fn)
+typedef void pith__gemm_half_finish_fn(const pith__gemm_half *g, const float *t, int64_t stride, int64_t i,
+                                       int64_t rows, int64_t j, int64_t width);
+PITH_KERNEL_DECLARE(gemm_half_finish, pith__gemm_half_finish_fn)
 
 #endif

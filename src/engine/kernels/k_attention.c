@@ -16,7 +16,7 @@
 #include "engine/kernels/vmath.h"
 
 typedef struct call {
-    const pith_attention *a;
+    const pith__attention *a;
     int64_t first, keys, padded; /* the kept range of keys; its length in whole groups of 16 */
     const uint8_t *mask;         /* [keys] or NULL if there are no holes */
     const float *kt, *v;         /* packed: [padded / 16][d][16], [dv / 16][keys][16] */
@@ -35,7 +35,7 @@ typedef struct range {
 
 /* The keys query i may see, before holes; empty: from >= to. */
 static range visible(const call *c, int64_t i) {
-    const pith_attention *a = c->a;
+    const pith__attention *a = c->a;
     int64_t offset = a->causal_offset == INT64_MAX ? 0 : a->causal_offset, from = 0, to = a->keys;
     if (a->causal_offset != INT64_MAX && i + offset + 1 < to) to = i + offset + 1;
     if (a->window_right >= 0 && a->window_right < a->keys - i - offset && i + offset + a->window_right + 1 < to) {
@@ -66,7 +66,7 @@ static vm attention_kept(const call *c, range r, int64_t j) {
 /* Scales and biases a row of scores, unless they stay raw. Returns the largest seen ones by lane, *any: whether there
  * is one. */
 static vf finish_scores(const call *c, int64_t i, float *s, range r, bool *any) {
-    const pith_attention *a = c->a;
+    const pith__attention *a = c->a;
     const float *bias = a->bias ? a->bias + i * a->bias_stride + c->first : NULL;
     const range whole = whole_groups(c, r);
     vf scale = vf_set1(a->scale), infinity = vf_set1(-INFINITY), most = infinity;
@@ -126,14 +126,14 @@ static vf exponentials(const call *c, float *s, range r, float top) {
 
 /* q k^T of the rows from query i on, with all keys of r, into the strip. */
 static void attention_scores(const call *c, int64_t i, int rows, range r) {
-    const pith_attention *a = c->a;
+    const pith__attention *a = c->a;
     int64_t j = r.from / 16 * 16, groups = (r.to - j + 15) / 16;
-    pith_gemm_tile g = { .a = a->q + i * a->q_stride,
-                         .a_row = a->q_stride,
-                         .b_panel = 16 * a->d,
-                         .t_row = c->strip_row,
-                         .k = a->d,
-                         .tiles = 1 };
+    pith__gemm_tile g = { .a = a->q + i * a->q_stride,
+                          .a_row = a->q_stride,
+                          .b_panel = 16 * a->d,
+                          .t_row = c->strip_row,
+                          .k = a->d,
+                          .tiles = 1 };
     for (int panels = PITH_TILE_PANELS; panels > 0 && groups > 0; panels--) {
         g.groups = groups / panels;
         g.t = c->strip + j;
@@ -148,13 +148,13 @@ static void attention_scores(const call *c, int64_t i, int rows, range r) {
  * from `column` on. `begins`: nothing is in t yet. */
 static void add_values(const call *c, int rows, int panels, const float *strip, int64_t column, range r, float *t,
                        bool begins) {
-    pith_gemm_tile g = { .a_row = c->strip_row,
-                         .b_panel = 16 * c->keys,
-                         .t = t,
-                         .t_row = 16 * panels,
-                         .groups = 1,
-                         .tiles = 1,
-                         .accumulate = !begins };
+    pith__gemm_tile g = { .a_row = c->strip_row,
+                          .b_panel = 16 * c->keys,
+                          .t = t,
+                          .t_row = 16 * panels,
+                          .groups = 1,
+                          .tiles = 1,
+                          .accumulate = !begins };
     for (int64_t j = r.from; j < r.to; j += g.k) {
         int64_t end = r.to;
         if (c->mask) {
@@ -171,7 +171,7 @@ static void add_values(const call *c, int rows, int panels, const float *strip, 
 }
 
 /* What a query without any key gets. */
-static void no_keys(const pith_attention *a, float *o) {
+static void no_keys(const pith__attention *a, float *o) {
     for (int64_t column = 0; column < a->dv; column += 16) {
         size_t width = a->dv - column < 16 ? (size_t)(a->dv - column) : 16;
         vf sum = vf_zero();
@@ -183,7 +183,7 @@ static void no_keys(const pith_attention *a, float *o) {
 }
 
 /* t, of rows of panels, times the rows' shares to the result. */
-static void put_rows(const pith_attention *a, int64_t i, int rows, int64_t column, int panels, const float *t,
+static void put_rows(const pith__attention *a, int64_t i, int rows, int64_t column, int panels, const float *t,
                      const float *shares) {
     for (int r = 0; r < rows; r++, t += 16 * panels) {
         vf share = vf_set1(shares[r]);
@@ -227,7 +227,7 @@ static void attention_largest(const call *c, vf *lanes, int row, int left) {
 /* Queries of which each sees every key. Step by step for all rows, here and below, so that their chains of dependent
  * operations overlap. */
 static void open_tile(const call *c, int64_t i, int rows) {
-    const pith_attention *a = c->a;
+    const pith__attention *a = c->a;
     const int64_t whole = c->keys / 16 * 16, keys = c->keys, row = c->strip_row;
     const vm tail = vm_first((size_t)(keys - whole));
     vf lanes[PITH_TILE_ROWS], log2e = vf_set1(c->log2e);
@@ -260,7 +260,7 @@ static void open_tile(const call *c, int64_t i, int rows) {
 }
 
 static void attention_query_tile(const call *c, int64_t i, int rows) {
-    const pith_attention *a = c->a;
+    const pith__attention *a = c->a;
     range seen[PITH_TILE_ROWS], common = { 0, c->keys }, all = { c->keys, 0 };
     vf lanes[PITH_TILE_ROWS];
     float tops[PITH_TILE_ROWS], shares[PITH_TILE_ROWS];
@@ -301,8 +301,8 @@ static void attention_query_tile(const call *c, int64_t i, int rows) {
     }
 }
 
-void PITH_K(attention_f32)(const pith_attention *a, float *scratch) {
-    const pith_attention_keys kept = pith_attention_look(a);
+void PITH_K(attention_f32)(const pith__attention *a, float *scratch) {
+    const pith__attention_keys kept = pith__attention_look(a);
     call c = { .a = a, .first = kept.first, .keys = kept.count, .open = kept.open, .raw = !a->bias && a->scale > 0 };
     if (kept.holes) c.mask = a->key_mask + c.first;
     c.log2e = 0x1.715476p0f * (c.raw ? a->scale : 1.0f);
@@ -316,7 +316,7 @@ void PITH_K(attention_f32)(const pith_attention *a, float *scratch) {
     c.kt = kt;
     c.v = v;
     for (int64_t i = 0, rows; i < a->queries; i += rows) {
-        rows = pith_attention_tile(a, i, PITH_TILE_ROWS);
+        rows = pith__attention_tile(a, i, PITH_TILE_ROWS);
         if (c.open)
             open_tile(&c, i, (int)rows);
         else

@@ -113,7 +113,7 @@ static tile_row vnni_tiles[PANELS] = { TILES(ENTRY_VNNI) };
 #endif
 
 typedef struct call {
-    const pith_attention *a;
+    const pith__attention *a;
     tile_row *tiles;           /* by number of panels */
     int64_t keys, depth, rows; /* pairs: of d, and of keys, rounded up */
     const int32_t *kt, *v;     /* packed: [padded keys / 16][depth][16], [dv / 16][rows][16] */
@@ -152,7 +152,7 @@ PITH_INLINE void to_pairs(int32_t *pairs, const float *x, int64_t n, float inver
 
 /* Keys in rows of pairs, which are transposed as floats are. Returns their unit. */
 static float pack_keys(float *kt, int32_t *pairs, const call *c, const float *k) {
-    const pith_attention *a = c->a;
+    const pith__attention *a = c->a;
     vf most = vf_zero();
     for (int64_t j = 0; j < c->keys; j++) most = magnitudes(most, k + j * a->k_stride, a->d);
     const measure m = measure_of(vf_hmax(most), c->steps);
@@ -163,7 +163,7 @@ static float pack_keys(float *kt, int32_t *pairs, const call *c, const float *k)
 
 /* Values in panels of 16 columns, two rows of them in the place of one. */
 static void pack_values(int32_t *packed, const call *c, const float *v) {
-    const pith_attention *a = c->a;
+    const pith__attention *a = c->a;
     const vi lower = vi_set1(0xFFFF);
     for (int64_t column = 0; column < a->dv; column += 16, v += 16) {
         const float *row = v;
@@ -189,7 +189,7 @@ static void pack_values(int32_t *packed, const call *c, const float *v) {
 /* The scores of queries i to i + rows - 1. Returns in units what their exponents of 2 are counted in. A tile may have a
  * row more: the last one again. */
 static void attention_i16_scores(const call *c, int64_t i, int rows, int tile_rows, float *units) {
-    const pith_attention *a = c->a;
+    const pith__attention *a = c->a;
     product g = { .a = c->q,
                   .b = c->kt,
                   .t = c->strip,
@@ -357,7 +357,7 @@ static float probabilities(const call *c, int32_t *s, const exponent *e) {
 /* Probabilities times some panels of values to the result. */
 static void put_values(const call *c, int64_t i, int rows, int tile_rows, int64_t column, int panels,
                        const float *shares) {
-    const pith_attention *a = c->a;
+    const pith__attention *a = c->a;
     const int64_t width = 16 * panels;
     _Alignas(64) int32_t t[ROWS * PANELS * 16];
     float sums[ROWS * PANELS * 16];
@@ -402,8 +402,8 @@ static void attention_i16_query_tile(const call *c, int64_t i, int rows) {
         put_values(c, i, rows, tile_rows, column, c->a->dv - column > 16 ? PANELS : 1, shares);
 }
 
-static void attention_i16_run(const pith_attention *a, float *scratch, tile_row *tiles) {
-    const pith_attention_keys kept = pith_attention_look(a);
+static void attention_i16_run(const pith__attention *a, float *scratch, tile_row *tiles) {
+    const pith__attention_keys kept = pith__attention_look(a);
     if (!kept.open || a->d % 16 || a->dv % 16 || kept.count > PITH_ATTENTION_I16_KEYS) {
         PITH_K(attention_f32)(a, scratch);
         return;
@@ -424,10 +424,10 @@ static void attention_i16_run(const pith_attention *a, float *scratch, tile_row 
     c.log2e_unit = 0x1.715476p0f * a->scale * key_unit;
     pack_values((int32_t *)v, &c, a->v + kept.first * a->v_stride);
     for (int64_t i = 0, rows; i < a->queries; i += rows) {
-        rows = pith_attention_tile(a, i, ROWS);
+        rows = pith__attention_tile(a, i, ROWS);
         attention_i16_query_tile(&c, i, (int)rows);
     }
 }
 
-void PITH_K(attention_i16)(const pith_attention *a, float *scratch) { attention_i16_run(a, scratch, plain_tiles); }
-void PITH_K(attention_vnni_i16)(const pith_attention *a, float *scratch) { attention_i16_run(a, scratch, vnni_tiles); }
+void PITH_K(attention_i16)(const pith__attention *a, float *scratch) { attention_i16_run(a, scratch, plain_tiles); }
+void PITH_K(attention_vnni_i16)(const pith__attention *a, float *scratch) { attention_i16_run(a, scratch, vnni_tiles); }

@@ -39,7 +39,7 @@ PITH_INLINE void conv_step(const int maps, const int panels, size_t n, const flo
 
 /* `maps` maps whose weights begin there, times 16 * panels positions from x on; n < 16 of the only panel if it is the
  * tail. */
-PITH_INLINE void conv_tile(const pith_conv *c, const int maps, const int panels, size_t n, const float *weights,
+PITH_INLINE void conv_tile(const pith__conv *c, const int maps, const int panels, size_t n, const float *weights,
                            const float *x, const float *bias, float *to, int64_t to_row) {
     vf sum[MAPS][PANELS];
     PITH_UNROLL
@@ -69,10 +69,10 @@ PITH_INLINE void conv_tile(const pith_conv *c, const int maps, const int panels,
     }
 }
 
-typedef void tile_fn(const pith_conv *c, size_t n, const float *weights, const float *x, const float *bias, float *to,
+typedef void tile_fn(const pith__conv *c, size_t n, const float *weights, const float *x, const float *bias, float *to,
                      int64_t to_row);
 #define CONV_TILE(name, maps, panels, tail)                                                                            \
-    static void name##_##maps(const pith_conv *c, size_t n, const float *weights, const float *x, const float *bias,   \
+    static void name##_##maps(const pith__conv *c, size_t n, const float *weights, const float *x, const float *bias,  \
                               float *to, int64_t to_row) {                                                             \
         conv_tile(c, maps, panels, tail ? n : 0, weights, x, bias, to, to_row);                                        \
     }
@@ -118,7 +118,7 @@ typedef struct span {
 } span;
 
 /* The spans of positions [n, end); returns their number. */
-static int conv_spans(span *spans, const pith_conv *c, int64_t n, int64_t end) {
+static int conv_spans(span *spans, const pith__conv *c, int64_t n, int64_t end) {
     int count = 0;
     for (int64_t row = n / c->step, column = n % c->step; n < end; count++) {
         const int64_t left = end - n, width = left >= WIDTH ? WIDTH : left < 16 ? left : left / 16 * 16;
@@ -130,7 +130,7 @@ static int conv_spans(span *spans, const pith_conv *c, int64_t n, int64_t end) {
 }
 
 /* Rows of results, without those that lie between the rows of y. */
-static void conv_store(const pith_conv *c, int64_t m, int64_t rows, const float *t, const span *s) {
+static void conv_store(const pith__conv *c, int64_t m, int64_t rows, const float *t, const span *s) {
     int64_t row = s->row, column = s->column;
     for (int64_t n = 0; n < s->width;) {
         int64_t count = c->columns - column;
@@ -144,7 +144,7 @@ static void conv_store(const pith_conv *c, int64_t m, int64_t rows, const float 
 }
 
 /* `maps` maps from m on, of one panel. */
-static void conv_spans_tile(const pith_conv *c, int64_t m, int64_t maps, const span *spans, int count) {
+static void conv_spans_tile(const pith__conv *c, int64_t m, int64_t maps, const span *spans, int count) {
     _Alignas(64) float t[MAPS * WIDTH];
     const float *weights = c->weights + m / PITH_GEMM_PANEL * PITH_GEMM_PANEL * c->k + m % PITH_GEMM_PANEL;
     const float *bias = c->bias ? c->bias + m : NULL;
@@ -155,7 +155,7 @@ static void conv_spans_tile(const pith_conv *c, int64_t m, int64_t maps, const s
     }
 }
 
-void PITH_K(conv_positions_f32)(const pith_conv *c, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+void PITH_K(conv_positions_f32)(const pith__conv *c, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     for (int64_t g0 = n0, g1; g0 < n1; g0 = g1) {
         span spans[GROUP / WIDTH + PANELS];
         g1 = n1 - g0 > GROUP ? g0 + GROUP : n1;
@@ -173,9 +173,9 @@ void PITH_K(conv_positions_f32)(const pith_conv *c, int64_t m0, int64_t m1, int6
 }
 
 /* The way with fewer multiply-adds of vectors. */
-void PITH_K(conv_f32)(const pith_conv *c, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+void PITH_K(conv_f32)(const pith__conv *c, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     const int64_t vectors = (n1 - n0 + 15) / 16, panels = (m1 - m0 + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL;
-    const int64_t places = pith_conv_place(n1, c->step, c->columns) - pith_conv_place(n0, c->step, c->columns);
+    const int64_t places = pith__conv_place(n1, c->step, c->columns) - pith__conv_place(n0, c->step, c->columns);
     const double by_positions = (double)(vectors * (m1 - m0)) * (double)c->k,
                  by_maps = (double)(places * panels) * (double)(c->k + TURN);
     (by_maps < by_positions ? PITH_K(conv_maps_f32) : PITH_K(conv_positions_f32))(c, m0, m1, n0, n1);

@@ -50,7 +50,7 @@ typedef struct limits {
     vi zero;
 } limits;
 
-PITH_INLINE limits requantize_limits(const pith_requantize *a) {
+PITH_INLINE limits requantize_limits(const pith__requantize *a) {
     return (limits){ vf_set1(a->low), vf_set1(a->high), vi_set1(a->zero) };
 }
 
@@ -65,7 +65,7 @@ PITH_INLINE vi requantize_take(const int32_t *p, size_t n) {
 }
 
 /* n (1 to 16) maps of a window, side by side. */
-PITH_INLINE void requantize_beside(const pith_requantize *a, const limits *l, const int32_t *sums, uint8_t *y,
+PITH_INLINE void requantize_beside(const pith__requantize *a, const limits *l, const int32_t *sums, uint8_t *y,
                                    int64_t j, vi row_sum, size_t n) {
     vi v = vi_add(requantize_take(sums, n), requantize_take(a->add + j, n));
     if (a->zeros) v = vi_sub(v, vi_mul(requantize_take(a->zeros + j, n), row_sum));
@@ -76,9 +76,9 @@ PITH_INLINE void requantize_beside(const pith_requantize *a, const limits *l, co
         vi_store_8_n(y + j, v, n);
 }
 
-static void requantize_rows(const pith_requantize *given, const int32_t *sums, int64_t row, int64_t i0, int64_t i1,
+static void requantize_rows(const pith__requantize *given, const int32_t *sums, int64_t row, int64_t i0, int64_t i1,
                             int64_t j0, int64_t j1) {
-    const pith_requantize a = *given;
+    const pith__requantize a = *given;
     const limits l = requantize_limits(given);
     for (int64_t i = i0; i < i1; i++, sums += row) {
         uint8_t *y = a.y + i * a.step;
@@ -90,7 +90,7 @@ static void requantize_rows(const pith_requantize *given, const int32_t *sums, i
 }
 
 /* At most 16 windows and n maps, turned. */
-PITH_INLINE void requantize_turned(const pith_requantize *a, const int32_t *sums, int64_t row, int64_t i,
+PITH_INLINE void requantize_turned(const pith__requantize *a, const int32_t *sums, int64_t row, int64_t i,
                                    size_t windows, int64_t j, size_t maps) {
     const vi add = requantize_take(a->add + j, maps);
     const vi zeros = a->zeros ? requantize_take(a->zeros + j, maps) : vi_set1(0);
@@ -106,7 +106,7 @@ PITH_INLINE void requantize_turned(const pith_requantize *a, const int32_t *sums
         vf_store_n((float *)(void *)(a->wide + (j + (int64_t)k) * a->plane + i), block[k], windows);
 }
 
-void PITH_K(requantize_i32)(const pith_requantize *a, const int32_t *sums, int64_t row, int64_t i0, int64_t i1,
+void PITH_K(requantize_i32)(const pith__requantize *a, const int32_t *sums, int64_t row, int64_t i0, int64_t i1,
                             int64_t j0, int64_t j1) {
     if (a->scale) {
         requantize_rows(a, sums, row, i0, i1, j0, j1);
@@ -122,12 +122,12 @@ void PITH_K(requantize_i32)(const pith_requantize *a, const int32_t *sums, int64
 
 #if defined(PITH_LEVEL_scalar)
 /* Channels [c, c + n) of a window. */
-static void depthwise_plain(const pith_depthwise_bytes *a, const uint8_t *x, int64_t window, int64_t c, int64_t n) {
+static void depthwise_plain(const pith__depthwise_bytes *a, const uint8_t *x, int64_t window, int64_t c, int64_t n) {
     int32_t sums[PITH_DEPTHWISE_BLOCK];
     for (int64_t i = 0; i < n; i++) {
         sums[i] = 0;
         for (int64_t t = 0; t < a->taps; t++) {
-            const int64_t place = pith_depthwise_place(t, c + i, a->taps) * 4 + t % 4;
+            const int64_t place = pith__depthwise_place(t, c + i, a->taps) * 4 + t % 4;
             sums[i] += x[a->offsets[t] + c + i] * ((const int8_t *)a->weights)[place];
         }
     }
@@ -137,7 +137,7 @@ static void depthwise_plain(const pith_depthwise_bytes *a, const uint8_t *x, int
         memcpy(a->sums + window * a->channels + c, sums, (size_t)n * sizeof *sums);
 }
 
-void PITH_K(depthwise_u8)(const pith_depthwise_bytes *a) {
+void PITH_K(depthwise_u8)(const pith__depthwise_bytes *a) {
     for (int64_t window = 0; window < a->rows * a->columns; window++) {
         const uint8_t *x = a->x + window / a->columns * a->row_step + window % a->columns * a->step;
         for (int64_t c = 0; c < a->channels; c += PITH_DEPTHWISE_BLOCK)
@@ -153,7 +153,7 @@ enum { QUAD = 4, USUAL_TAPS = 9 };
 PITH_INLINE size_t depthwise_part(size_t n, size_t q) { return n < 16 * q ? 0 : n - 16 * q < 16 ? n - 16 * q : 16; }
 
 /* What taps [t, t + QUAD) add to the sums of n channels of one window, in the order of the weights. */
-PITH_INLINE void depthwise_quad(vi sum[4], const pith_depthwise_bytes *a, const uint8_t *x, const int32_t *weights,
+PITH_INLINE void depthwise_quad(vi sum[4], const pith__depthwise_bytes *a, const uint8_t *x, const int32_t *weights,
                                 int64_t t, const int64_t taps, const size_t n, const bool vnni) {
     vi at[QUAD];
     PITH_UNROLL
@@ -170,7 +170,7 @@ PITH_INLINE void depthwise_quad(vi sum[4], const pith_depthwise_bytes *a, const 
 }
 
 /* All taps; usual: there are USUAL_TAPS. */
-PITH_INLINE void depthwise_sums(vi sum[4], const pith_depthwise_bytes *a, const uint8_t *x, const int32_t *weights,
+PITH_INLINE void depthwise_sums(vi sum[4], const pith__depthwise_bytes *a, const uint8_t *x, const int32_t *weights,
                                 const bool usual, const size_t n, const bool vnni) {
     PITH_UNROLL
     for (int q = 0; q < 4; q++) sum[q] = vi_set1(0);
@@ -184,10 +184,10 @@ PITH_INLINE void depthwise_sums(vi sum[4], const pith_depthwise_bytes *a, const 
 }
 
 /* Channels [c, c + n) of all windows. */
-PITH_INLINE void depthwise_block(const pith_depthwise_bytes *given, int64_t c, const bool usual, const size_t n,
+PITH_INLINE void depthwise_block(const pith__depthwise_bytes *given, int64_t c, const bool usual, const size_t n,
                                  const bool vnni) {
-    const pith_depthwise_bytes a = *given;
-    const pith_requantize out = *a.out;
+    const pith__depthwise_bytes a = *given;
+    const pith__requantize out = *a.out;
     const limits l = requantize_limits(&out);
     const int32_t *weights = a.weights + c / PITH_DEPTHWISE_BLOCK * ((a.taps + 3) / 4 * 64);
     vi add[4], scale[4], sum[4];
@@ -225,7 +225,7 @@ PITH_INLINE void depthwise_block(const pith_depthwise_bytes *given, int64_t c, c
     }
 }
 
-PITH_INLINE void depthwise_all(const pith_depthwise_bytes *a, const bool vnni) {
+PITH_INLINE void depthwise_all(const pith__depthwise_bytes *a, const bool vnni) {
     int64_t c = 0;
     for (; a->taps == USUAL_TAPS && a->channels - c >= PITH_DEPTHWISE_BLOCK; c += PITH_DEPTHWISE_BLOCK)
         depthwise_block(a, c, true, PITH_DEPTHWISE_BLOCK, vnni);
@@ -234,11 +234,11 @@ PITH_INLINE void depthwise_all(const pith_depthwise_bytes *a, const bool vnni) {
     if (c < a->channels) depthwise_block(a, c, false, (size_t)(a->channels - c), vnni);
 }
 
-void PITH_K(depthwise_u8)(const pith_depthwise_bytes *a) { depthwise_all(a, false); }
+void PITH_K(depthwise_u8)(const pith__depthwise_bytes *a) { depthwise_all(a, false); }
 #endif
 
 #if defined(PITH_LEVEL_avx512) || defined(PITH_LEVEL_avx2)
-void PITH_K(depthwise_vnni_u8)(const pith_depthwise_bytes *a) { depthwise_all(a, true); }
+void PITH_K(depthwise_vnni_u8)(const pith__depthwise_bytes *a) { depthwise_all(a, true); }
 #else
-void PITH_K(depthwise_vnni_u8)(const pith_depthwise_bytes *a) { PITH_K(depthwise_u8)(a); }
+void PITH_K(depthwise_vnni_u8)(const pith__depthwise_bytes *a) { PITH_K(depthwise_u8)(a); }
 #endif

@@ -34,7 +34,7 @@ PITH_INLINE void conv_maps_step(const int rows, const int panels, const float *w
 }
 
 /* t[i][16 * panels] = the maps of `panels` panels at position i of `rows`, of which x has the first. */
-PITH_INLINE void conv_maps_tile(const pith_conv *c, const int rows, const int panels, const float *weights,
+PITH_INLINE void conv_maps_tile(const pith__conv *c, const int rows, const int panels, const float *weights,
                                 const float *x, float *t) {
     vf sum[PITH_TILE_ROWS][PITH_TILE_PANELS];
     const int64_t next = PITH_GEMM_PANEL * c->k;
@@ -60,7 +60,7 @@ PITH_INLINE void conv_maps_tile(const pith_conv *c, const int rows, const int pa
     }
 }
 
-typedef void maps_fn(const pith_conv *c, const float *weights, const float *x, float *t);
+typedef void maps_fn(const pith__conv *c, const float *weights, const float *x, float *t);
 #define CONV_ROWS_5(X, name) X(1, name) X(2, name) X(3, name) X(4, name) X(5, name)
 #if defined(PITH_LEVEL_avx512)
 #define CONV_ROWS(X, name)                                                                                             \
@@ -72,7 +72,7 @@ typedef void maps_fn(const pith_conv *c, const float *weights, const float *x, f
 #define CONV_ROWS(X, name) CONV_ROWS_5(X, name)
 #endif
 #define MAPS_TILE(rows, panels)                                                                                        \
-    static void maps_##rows##x##panels(const pith_conv *c, const float *weights, const float *x, float *t) {           \
+    static void maps_##rows##x##panels(const pith__conv *c, const float *weights, const float *x, float *t) {          \
         conv_maps_tile(c, rows, panels, weights, x, t);                                                                \
     }
 #define MAPS_ENTRY(rows, panels) [rows] = maps_##rows##x##panels,
@@ -91,11 +91,11 @@ static maps_fn *const maps_tiles[PITH_TILE_PANELS][PITH_TILE_ROWS + 1] = {
 };
 
 /* Maps [m, m + maps), at most 16, of t's positions; n is the first one's number. Positions between rows are dropped. */
-static void conv_maps_put(const pith_conv *c, int64_t m, int64_t maps, int64_t n, int64_t rows, const float *t) {
+static void conv_maps_put(const pith__conv *c, int64_t m, int64_t maps, int64_t n, int64_t rows, const float *t) {
     vf r[16];
     const vf bias = c->bias ? vf_load_n(c->bias + m, (size_t)maps) : vf_zero();
     int64_t column = n % c->step;
-    float *y = c->y + m * c->y_map + pith_conv_place(n, c->step, c->columns);
+    float *y = c->y + m * c->y_map + pith__conv_place(n, c->step, c->columns);
     PITH_UNROLL
     for (int i = 0; i < 16; i++) r[i] = i >= rows ? vf_zero() : vf_load(t + i * WIDTH);
     PITH_UNROLL
@@ -117,7 +117,7 @@ static void conv_maps_put(const pith_conv *c, int64_t m, int64_t maps, int64_t n
 }
 
 /* The maps of one or more panels, at `rows` positions from n on. */
-static void conv_maps_block(const pith_conv *c, int64_t m, int64_t m1, int64_t n, int64_t rows) {
+static void conv_maps_block(const pith__conv *c, int64_t m, int64_t m1, int64_t n, int64_t rows) {
     _Alignas(64) float t[16 * WIDTH];
     const int64_t panels = (m1 - m + 15) / 16;
     maps_tiles[panels - 1][rows](c, c->weights + m * c->k, c->x + n, t);
@@ -125,7 +125,7 @@ static void conv_maps_block(const pith_conv *c, int64_t m, int64_t m1, int64_t n
         conv_maps_put(c, m + 16 * p, m1 - m - 16 * p < 16 ? m1 - m - 16 * p : 16, n, rows, t + 16 * p);
 }
 
-void PITH_K(conv_maps_f32)(const pith_conv *c, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+void PITH_K(conv_maps_f32)(const pith__conv *c, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     for (int64_t m = m0, next; n0 < n1 && m < m1; m = next) {
         next = m1 - m > WIDTH ? m + WIDTH : m1;
         if (n1 - n0 <= PITH_TILE_ROWS) { /* together with what lies between the rows */

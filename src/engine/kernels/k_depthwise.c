@@ -1,7 +1,7 @@
-/* k_depthwise.c - see sliding_windows.h. A strip of columns is walked from the first row to the last. Each row is loaded once, at
- * three places, and adds to the sums of three rows: it is the last one of the row before, the middle one of its own and
- * the first one of the row behind it. So each sum takes its nine taps in their order. With stride 2, every second
- * element of two vectors is taken, and the last row of a window is the first one of the next. */
+/* k_depthwise.c - see sliding_windows.h. A strip of columns is walked from the first row to the last. Each row is
+ * loaded once, at three places, and adds to the sums of three rows: it is the last one of the row before, the middle
+ * one of its own and the first one of the row behind it. So each sum takes its nine taps in their order. With stride 2,
+ * every second element of two vectors is taken, and the last row of a window is the first one of the next. */
 #include "engine/kernels/sliding_windows.h"
 
 #include <stdbool.h>
@@ -35,7 +35,7 @@ PITH_INLINE void depthwise_load(vf *at, const float *row, bool first, size_t n) 
 }
 
 /* `vectors` times 16 columns from j on; the last has n of the row's columns, or more than 16 if others follow. */
-PITH_INLINE void depthwise_strip(const pith_depthwise *a, int64_t j, const int vectors, bool first, size_t n) {
+PITH_INLINE void depthwise_strip(const pith__depthwise *a, int64_t j, const int vectors, bool first, size_t n) {
     const float *row = a->x + j, *w = a->weights;
     float *y = a->y + j;
     vf before[STRIP], own[STRIP], behind[STRIP], at[3];
@@ -78,7 +78,7 @@ PITH_INLINE vf depthwise_even(const float *row, int64_t n) {
 }
 
 /* The three places of 16 windows, the first of which begins at column `at`, -1 or more, of row r. */
-PITH_INLINE void depthwise_load_even(const pith_depthwise *a, vf *places, int64_t r, int64_t at) {
+PITH_INLINE void depthwise_load_even(const pith__depthwise *a, vf *places, int64_t r, int64_t at) {
     if (r < 0 || r >= a->rows) {
         places[0] = places[1] = places[2] = vf_zero();
         return;
@@ -95,7 +95,7 @@ PITH_INLINE void depthwise_load_even(const pith_depthwise *a, vf *places, int64_
 }
 
 /* 16 windows of each row, or n of them. */
-PITH_INLINE void depthwise_halves(const pith_depthwise *a, int64_t j, size_t n) {
+PITH_INLINE void depthwise_halves(const pith__depthwise *a, int64_t j, size_t n) {
     const float *w = a->weights;
     const vf bias = a->bias ? vf_set1(*a->bias) : vf_zero();
     const int64_t at = 2 * j - a->begin[1];
@@ -116,7 +116,7 @@ PITH_INLINE void depthwise_halves(const pith_depthwise *a, int64_t j, size_t n) 
     }
 }
 
-void PITH_K(depthwise_f32)(const pith_depthwise *a) {
+void PITH_K(depthwise_f32)(const pith__depthwise *a) {
     int64_t j = 0;
     if (a->stride == 2) {
         for (; j < a->out_columns; j += 16)

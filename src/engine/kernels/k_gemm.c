@@ -48,7 +48,7 @@ void PITH_K(gemm_move)(float *to, int64_t to_row, const float *from, int64_t fro
 
 void PITH_K(gemm_activate)(pith_activation activation, float *to, int64_t to_row, float *from, int64_t from_row,
                            int64_t rows, int64_t width) {
-    static pith_unary_f32_fn *const activations[] = {
+    static pith__unary_f32_fn *const activations[] = {
         [PITH_ACT_GELU_ERF] = PITH_K(gelu_f32),
         [PITH_ACT_GELU_TANH] = PITH_K(gelu_tanh_f32),
         [PITH_ACT_RELU] = PITH_K(relu_f32),
@@ -61,7 +61,7 @@ void PITH_K(gemm_activate)(pith_activation activation, float *to, int64_t to_row
         PITH_K(gemm_move)(to, to_row, from, from_row, rows, width);
         return;
     }
-    pith_unary_f32_fn *const function = activations[activation];
+    pith__unary_f32_fn *const function = activations[activation];
     if (from_row == width) { /* side by side: long runs are faster */
         function(from, from, (size_t)(rows * width));
         PITH_K(gemm_move)(to, to_row, from, from_row, rows, width);
@@ -78,7 +78,7 @@ PITH_INLINE void gemm_add_bias(float *t, const float *bias, int64_t rows, int64_
 }
 
 /* From c to the tile, width columns of each row; zeros up to a whole panel. */
-PITH_INLINE void load_tile(const pith_gemm *g, float *t, int64_t stride, int64_t i, int64_t rows, int64_t j,
+PITH_INLINE void load_tile(const pith__gemm *g, float *t, int64_t stride, int64_t i, int64_t rows, int64_t j,
                            int64_t width) {
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t p = 0; p < width; p += 16) {
@@ -97,8 +97,8 @@ typedef struct strip {
 /* Tiles of `rows` rows each from row i on, times columns [j, j + width), at most GROUP tiles, over k in [k0, k1). Whole
  * panels without an activation go from the registers to c, those that gelu is given for wait there, the rest goes by
  * way of t. */
-static void run_tiles(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t i, int64_t rows, int64_t tiles,
-                      int64_t j, int64_t width, int64_t k0, int64_t k1, const strip *next, pith_gemm_gelu *gelu) {
+static void run_tiles(const pith__gemm *g, pith__gemm_tile_fn *multiply, int64_t i, int64_t rows, int64_t tiles,
+                      int64_t j, int64_t width, int64_t k0, int64_t k1, const strip *next, pith__gemm_gelu *gelu) {
     _Alignas(64) float t[TILES_AT_ONCE * PITH_TILE_ROWS * TILE_COLUMNS * GROUP];
     const int64_t whole = width / TILE_COLUMNS * TILE_COLUMNS, panels = (width - whole + 15) / 16;
     const int64_t stride = whole + 16 * panels, depth = k1 - k0, turns = depth / 4;
@@ -110,25 +110,25 @@ static void run_tiles(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t i
     const int64_t step = (PITH_TILE_STEADY * 64 + next->shares - 1) / next->shares;
     const int64_t taken = /* bytes: what the tiles above have fetched */
         steady ? next->share * (depth / PITH_TILE_STEADY) * step : next->share * turns / next->shares * 64;
-    pith_gemm_tile tile = { .a = g->a + i * g->lda + k0,
-                            .b = g->b + j * g->k + 16 * k0,
-                            .t = direct ? g->c + i * g->ldc + j : t,
-                            .a_row = g->lda,
-                            .b_panel = 16 * g->k,
-                            .t_row = direct ? g->ldc : stride,
-                            .k = depth,
-                            .groups = whole / TILE_COLUMNS,
-                            .tiles = tiles,
-                            .accumulate = k0 > 0,
-                            .ahead = next->address + (uintptr_t)taken,
-                            .ahead_stream = turns * 64,
-                            .ahead_panel = 64 * g->k,
-                            .ahead_every = steady ? 0 : next->shares,
-                            .ahead_step = step,
-                            .target = g->c + i * g->ldc + j,
-                            .target_row = g->ldc,
-                            .target_width = whole ? TILE_COLUMNS : width,
-                            .gelu = meanwhile ? gelu : NULL };
+    pith__gemm_tile tile = { .a = g->a + i * g->lda + k0,
+                             .b = g->b + j * g->k + 16 * k0,
+                             .t = direct ? g->c + i * g->ldc + j : t,
+                             .a_row = g->lda,
+                             .b_panel = 16 * g->k,
+                             .t_row = direct ? g->ldc : stride,
+                             .k = depth,
+                             .groups = whole / TILE_COLUMNS,
+                             .tiles = tiles,
+                             .accumulate = k0 > 0,
+                             .ahead = next->address + (uintptr_t)taken,
+                             .ahead_stream = turns * 64,
+                             .ahead_panel = 64 * g->k,
+                             .ahead_every = steady ? 0 : next->shares,
+                             .ahead_step = step,
+                             .target = g->c + i * g->ldc + j,
+                             .target_row = g->ldc,
+                             .target_width = whole ? TILE_COLUMNS : width,
+                             .gelu = meanwhile ? gelu : NULL };
     if (last && g->bias && width == stride) tile.bias = g->bias + j;
     if (k0 > 0 && !direct) load_tile(g, t, stride, i, tiles * rows, j, width);
     if (whole) multiply((int)rows, PITH_TILE_PANELS, &tile);
@@ -148,9 +148,9 @@ static void run_tiles(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t i
 }
 
 /* Rows [m0, m1) and k in [k0, k1). The rows meet one group of strips of b after the other; next: what is read then. */
-static void run_block(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
-                      int64_t k0, int64_t k1, const float *next, pith_gemm_gelu *gelu) {
-    const size_t depth = (size_t)(k1 - k0) * sizeof(float), l1 = pith_cpu_get()->l1d;
+static void run_block(const pith__gemm *g, pith__gemm_tile_fn *multiply, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
+                      int64_t k0, int64_t k1, const float *next, pith__gemm_gelu *gelu) {
+    const size_t depth = (size_t)(k1 - k0) * sizeof(float), l1 = pith__cpu_get()->l1d;
     const int64_t tiles = (m1 - m0 + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS;
     bool rows_stay = tiles > 4 && depth * TILE_COLUMNS > l1 / 4 * 3 && depth * PITH_TILE_ROWS <= l1 / 4 * 3;
     const int64_t columns = rows_stay ? GROUP * TILE_COLUMNS : TILE_COLUMNS;
@@ -171,11 +171,11 @@ static void run_block(const pith_gemm *g, pith_gemm_tile_fn *multiply, int64_t m
     }
 }
 
-void PITH_K(gemm_by_tiles)(const pith_gemm *g, pith_gemm_tile_fn *tile, int64_t m0, int64_t m1, int64_t n0,
+void PITH_K(gemm_by_tiles)(const pith__gemm *g, pith__gemm_tile_fn *tile, int64_t m0, int64_t m1, int64_t n0,
                            int64_t n1) {
     /* Three quarters of the second level cache are for rows of a and two strips: the one that is read and the next. */
     enum { STRIPS = 2 * TILE_COLUMNS };
-    const int64_t floats = (int64_t)(pith_cpu_get()->l2 / 4 * 3 / sizeof(float)), rows = m1 - m0;
+    const int64_t floats = (int64_t)(pith__cpu_get()->l2 / 4 * 3 / sizeof(float)), rows = m1 - m0;
     if (rows <= 0) return;
     const int64_t least = rows < ROWS_MIN ? rows : ROWS_MIN;
     const int64_t parts = ((least + STRIPS) * g->k + floats - 1) / floats;
@@ -186,7 +186,7 @@ void PITH_K(gemm_by_tiles)(const pith_gemm *g, pith_gemm_tile_fn *tile, int64_t 
     if (blocks > 1) height = ((rows + blocks - 1) / blocks + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS * PITH_TILE_ROWS;
     enum { TILE = PITH_TILE_SMALL ? 1 : PITH_TILE_ROWS * TILE_COLUMNS }; /* small tiles take no GELU meanwhile */
     _Alignas(64) float sums[2][TILE];
-    pith_gemm_gelu gelu = { .spare = sums[0], .busy = sums[1] };
+    pith__gemm_gelu gelu = { .spare = sums[0], .busy = sums[1] };
     const bool meanwhile = g->activation == PITH_ACT_GELU_ERF && depth == g->k;
     for (int64_t i = m0; i < m1; i += height) {
         int64_t k0 = 0, k1, end = m1 - i < height ? m1 : i + height;
@@ -204,7 +204,7 @@ void PITH_K(gemm_by_tiles)(const pith_gemm *g, pith_gemm_tile_fn *tile, int64_t 
 }
 
 /* Sums of one row times `panels` panels from column j on, into t. ahead: what is fetched meanwhile; 0: nothing. */
-PITH_INLINE void row_sums(const int panels, const pith_gemm *g, const float *a, int64_t j, uintptr_t ahead, float *t) {
+PITH_INLINE void row_sums(const int panels, const pith__gemm *g, const float *a, int64_t j, uintptr_t ahead, float *t) {
     const float *b[ROW_PANELS_FAR];
     vf sum[ROW_PANELS_FAR];
     const int64_t k = g->k;
@@ -226,10 +226,10 @@ PITH_INLINE void row_sums(const int panels, const pith_gemm *g, const float *a, 
 }
 
 /* Row i, columns [n0, n1). */
-static void gemm_row(const pith_gemm *g, int64_t i, int64_t n0, int64_t n1) {
+static void gemm_row(const pith__gemm *g, int64_t i, int64_t n0, int64_t n1) {
     _Alignas(64) float t[16 * ROW_PANELS_FAR];
     const float *a = g->a + i * g->lda;
-    const bool far = (size_t)((n1 - n0) * g->k) * sizeof(float) > pith_cpu_get()->l3 / 2;
+    const bool far = (size_t)((n1 - n0) * g->k) * sizeof(float) > pith__cpu_get()->l3 / 2;
     const int most = far ? ROW_PANELS_FAR : ROW_PANELS;
     for (int64_t j = n0, width; j < n1; j += width) {
         const int64_t left = n1 - j;
@@ -249,7 +249,7 @@ static void gemm_row(const pith_gemm *g, int64_t i, int64_t n0, int64_t n1) {
     }
 }
 
-void PITH_K(gemm_f32)(const pith_gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+void PITH_K(gemm_f32)(const pith__gemm *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     if (m1 - m0 == 1) {
         gemm_row(g, m0, n0, n1);
         return;

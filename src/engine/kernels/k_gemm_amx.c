@@ -61,7 +61,7 @@ AMX static void configure(int64_t rows) {
 typedef struct product {
     void (*finish)(const void *g, const char *t, int64_t i, int64_t rows, int64_t j, int64_t width);
     const void *g;
-    const char *a, *b, *next; /* next: as of pith_gemm */
+    const char *a, *b, *next; /* next: as of pith__gemm */
     int64_t a_row, b_panel, depth;
 } product;
 
@@ -184,19 +184,19 @@ static void finish_bf16(const void *g, const char *t, int64_t i, int64_t rows, i
     PITH_K(gemm_half_finish)(g, (const float *)(const void *)t, COLUMNS, i, rows, j, width);
 }
 
-void PITH_K(gemm_amx_i8)(const pith_gemm_int8 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+void PITH_K(gemm_amx_i8)(const pith__gemm_int8 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     const product p = { .finish = finish_i8,
                         .g = g,
                         .a = g->a,
                         .b = g->b,
                         .next = g->next,
                         .a_row = g->lda,
-                        .b_panel = pith_gemm_int8_panel_bytes(g->k),
+                        .b_panel = pith__gemm_int8_panel_bytes(g->k),
                         .depth = g->k };
     run(&p, g->a_signed ? tile_signed : tile_unsigned, m0, m1, n0, n1);
 }
 
-void PITH_K(gemm_amx_bf16)(const pith_gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+void PITH_K(gemm_amx_bf16)(const pith__gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     const product p = { .finish = finish_bf16,
                         .g = g,
                         .a = g->a,
@@ -208,11 +208,11 @@ void PITH_K(gemm_amx_bf16)(const pith_gemm_half *g, int64_t m0, int64_t m1, int6
     run(&p, tile_bf16, m0, m1, n0, n1);
 }
 #else
-void PITH_K(gemm_amx_i8)(const pith_gemm_int8 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+void PITH_K(gemm_amx_i8)(const pith__gemm_int8 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     PITH_K(gemm_i8)(g, m0, m1, n0, n1);
 }
 
-void PITH_K(gemm_amx_bf16)(const pith_gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+void PITH_K(gemm_amx_bf16)(const pith__gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     PITH_K(gemm_bf16)(g, m0, m1, n0, n1);
 }
 #endif

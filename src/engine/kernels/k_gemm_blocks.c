@@ -160,10 +160,10 @@ PITH_INLINE vi blocks_high(vi b) { return blocks_low(vi_shr(b, 4)); }
 
 /* The sums over all blocks of a tile into t, which is cleared before. */
 #if defined(HAS_VNNI)
-PITH_INLINE void tile_vnni(const int rows, const pith_blocks_form *f, place at, float *t) {
+PITH_INLINE void tile_vnni(const int rows, const pith__blocks_form *f, place at, float *t) {
     const bool halves = f->bits == 4;
     for (int64_t block = f->blocks; block > 0; block--) {
-        const uint8_t *const end = at.w + pith_blocks_block_bytes(f) - 64;
+        const uint8_t *const end = at.w + pith__blocks_block_bytes(f) - 64;
         vi s[ROWS][PANELS];
         if (f->zeros)
             blocks_start(rows, at, true, s);
@@ -235,7 +235,7 @@ PITH_INLINE void blocks_span(const int rows, place at, const bool halves, int tu
     }
 }
 
-PITH_INLINE void tile_narrow(const int rows, const pith_blocks_form *f, place at, float *t) {
+PITH_INLINE void tile_narrow(const int rows, const pith__blocks_form *f, place at, float *t) {
     const bool halves = f->bits == 4;
     const int span = f->block < SPAN ? f->block : SPAN;
     for (int64_t block = f->blocks; block > 0; block--) {
@@ -257,11 +257,11 @@ PITH_INLINE void tile_narrow(const int rows, const pith_blocks_form *f, place at
     }
 }
 
-typedef void tile_fn(const pith_blocks_form *f, place at, float *t);
+typedef void tile_fn(const pith__blocks_form *f, place at, float *t);
 #define NARROW(rows)                                                                                                   \
-    static void tile_narrow_##rows(const pith_blocks_form *f, place at, float *t) { tile_narrow(rows, f, at, t); }
+    static void tile_narrow_##rows(const pith__blocks_form *f, place at, float *t) { tile_narrow(rows, f, at, t); }
 #define VNNI(rows)                                                                                                     \
-    static void tile_vnni_##rows(const pith_blocks_form *f, place at, float *t) { tile_vnni(rows, f, at, t); }
+    static void tile_vnni_##rows(const pith__blocks_form *f, place at, float *t) { tile_vnni(rows, f, at, t); }
 #define ENTRY_NARROW(rows) [rows - 1] = tile_narrow_##rows,
 #define ENTRY_VNNI(rows) [rows - 1] = tile_vnni_##rows,
 #define EACH_2(X) X(1) X(2)
@@ -289,7 +289,8 @@ enum { ROWS = NARROW_ROWS };
 #endif
 
 /* Sums t and the bias to rows [i, i + rows) and columns [j, j + width) of the result. */
-static void blocks_store(const pith_gemm_blocks *g, const float *t, int64_t i, int64_t rows, int64_t j, int64_t width) {
+static void blocks_store(const pith__gemm_blocks *g, const float *t, int64_t i, int64_t rows, int64_t j,
+                         int64_t width) {
     for (int64_t p = 0; p < width; p += 16, t += 16) {
         const size_t n = width - p < 16 ? (size_t)(width - p) : 16;
         const vf bias = g->bias ? vf_load_n(g->bias + j + p, n) : vf_set1(-0.0f); /* x + -0.0 is x */
@@ -299,10 +300,10 @@ static void blocks_store(const pith_gemm_blocks *g, const float *t, int64_t i, i
 }
 
 /* Tiles of up to `most` rows; all rows meet the columns of one strip of b while it is in the cache. */
-static void blocks_run(const pith_gemm_blocks *g, tile_fn *const *tiles, int64_t most, int64_t m0, int64_t m1,
+static void blocks_run(const pith__gemm_blocks *g, tile_fn *const *tiles, int64_t most, int64_t m0, int64_t m1,
                        int64_t n0, int64_t n1) {
     _Alignas(64) float t[12 * 16 * PANELS];
-    const int64_t lda = pith_blocks_row_bytes(g->form), panel = pith_blocks_panel_bytes(g->form);
+    const int64_t lda = pith__blocks_row_bytes(g->form), panel = pith__blocks_panel_bytes(g->form);
     const int64_t count = (m1 - m0 + most - 1) / most;
     for (int64_t j = n0; j < n1; j += 16 * PANELS) {
         const int64_t width = n1 - j < 16 * PANELS ? n1 - j : 16 * PANELS;
@@ -310,7 +311,7 @@ static void blocks_run(const pith_gemm_blocks *g, tile_fn *const *tiles, int64_t
         for (int64_t i = m0, tile = 0, rows; tile < count; tile++, i += rows) {
             rows = (m1 - i + count - tile - 1) / (count - tile);
             place at = { .w = w,
-                         .zeros = w + g->form->blocks * pith_blocks_block_bytes(g->form),
+                         .zeros = w + g->form->blocks * pith__blocks_block_bytes(g->form),
                          .lda = lda,
                          .w_panel = width > 16 ? panel : 0 };
             for (int64_t r = 0; r < rows; r += 3) at.a[r / 3] = (const uint8_t *)g->a + (i + r) * lda;
@@ -321,11 +322,11 @@ static void blocks_run(const pith_gemm_blocks *g, tile_fn *const *tiles, int64_t
     }
 }
 
-void PITH_K(gemm_blocks_u8)(const pith_gemm_blocks *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+void PITH_K(gemm_blocks_u8)(const pith__gemm_blocks *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     blocks_run(g, narrow_tiles, NARROW_ROWS, m0, m1, n0, n1);
 }
 
-void PITH_K(gemm_blocks_vnni_u8)(const pith_gemm_blocks *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+void PITH_K(gemm_blocks_vnni_u8)(const pith__gemm_blocks *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     blocks_run(g, vnni_tiles, ROWS, m0, m1, n0, n1);
 }
 
@@ -359,8 +360,8 @@ static void quantize_block(uint8_t *to, const float *x, int64_t n, int64_t block
     memcpy(to + 4 + block, &scale, sizeof scale);
 }
 
-void PITH_K(quantize_blocks_i8)(const pith_quantize_blocks *a) {
-    const pith_blocks_form *f = a->form;
+void PITH_K(quantize_blocks_i8)(const pith__quantize_blocks *a) {
+    const pith__blocks_form *f = a->form;
     const int32_t middle = f->zeros ? 1 : 1 << (f->bits - 1);
     uint8_t *to = a->q;
     for (int64_t row = 0; row < a->rows; row++) {

@@ -84,7 +84,7 @@ EACH_ROWS(WIDE)
 static tile_fn *const f16_tiles[ROWS] = { EACH_ROWS(ENTRY_F16) };
 static tile_fn *const bf16_tiles[ROWS] = { EACH_ROWS(ENTRY_BF16) };
 
-void PITH_K(gemm_half_finish)(const pith_gemm_half *g, const float *t, int64_t stride, int64_t i, int64_t rows,
+void PITH_K(gemm_half_finish)(const pith__gemm_half *g, const float *t, int64_t stride, int64_t i, int64_t rows,
                               int64_t j, int64_t width) {
     _Alignas(64) float f[PITH_HALF_SUMS];
     const bool direct = g->activation == PITH_ACT_NONE;
@@ -106,7 +106,7 @@ void PITH_K(gemm_half_finish)(const pith_gemm_half *g, const float *t, int64_t s
 }
 
 /* Every tile reads b as it is packed. */
-static void gemm_half_run(const pith_gemm_half *g, tile_fn *const *tiles, int64_t m0, int64_t m1, int64_t n0,
+static void gemm_half_run(const pith__gemm_half *g, tile_fn *const *tiles, int64_t m0, int64_t m1, int64_t n0,
                           int64_t n1) {
     _Alignas(64) float t[ROWS * STRIP];
     const int64_t b_panel = (g->k + 1) / 2 * 64, a_row = g->lda * (int64_t)sizeof(float),
@@ -115,7 +115,7 @@ static void gemm_half_run(const pith_gemm_half *g, tile_fn *const *tiles, int64_
         int64_t width = n1 - j < STRIP ? n1 - j : STRIP;
         for (int64_t i = m0, tile = 0, rows; tile < count; tile++, i += rows) {
             rows = (m1 - i + count - tile - 1) / (count - tile);
-            pith_gemm_expect(g->c + i * g->ldc + j, g->ldc, rows, width);
+            pith__gemm_expect(g->c + i * g->ldc + j, g->ldc, rows, width);
             /* Where the second panel is missing, the first is taken twice. */
             tiles[rows - 1]((const char *)g->a + i * a_row, a_row, (const char *)g->b + j / 16 * b_panel,
                             width > 16 ? b_panel : 0, g->k, t);
@@ -142,7 +142,7 @@ PITH_INLINE void gemm_half_widen(const bool f16, float *to, const char *b, int64
 
 /* All rows meet a strip of b that was widened once; meanwhile what comes after it is fetched, a share by each tile.
  * Sums of unfinished k wait in c. */
-PITH_INLINE void run_wide(const pith_gemm_half *g, const bool f16, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+PITH_INLINE void run_wide(const pith__gemm_half *g, const bool f16, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     _Alignas(64) float b[DEPTH * COLUMNS], t[PITH_TILE_ROWS * COLUMNS] = { 0 };
     const int64_t b_panel = (g->k + 1) / 2 * 64, count = (m1 - m0 + PITH_TILE_ROWS - 1) / PITH_TILE_ROWS;
     for (int64_t j = n0; j < n1; j += COLUMNS) {
@@ -159,24 +159,24 @@ PITH_INLINE void run_wide(const pith_gemm_half *g, const bool f16, int64_t m0, i
                 float *c = g->c + i * g->ldc + j;
                 if (k > 0 && !direct) PITH_K(gemm_move)(t, COLUMNS, c, g->ldc, rows, width);
                 const int64_t turns = depth / 8; /* half as many lines as of floats */
-                pith_gemm_tile part = { .a = (const float *)g->a + i * g->lda + k,
-                                        .b = b,
-                                        .bias = last && direct && g->bias ? g->bias + j : NULL,
-                                        .t = direct ? c : t,
-                                        .a_row = g->lda,
-                                        .b_panel = 16 * DEPTH,
-                                        .t_row = direct ? g->ldc : COLUMNS,
-                                        .k = depth,
-                                        .groups = 1,
-                                        .tiles = 1,
-                                        .accumulate = k > 0,
-                                        .ahead = after + (uintptr_t)(tile * turns / count) * 64,
-                                        .ahead_stream = turns * 64,
-                                        .ahead_panel = b_panel,
-                                        .ahead_every = 2 * count,
-                                        .target = c,
-                                        .target_row = g->ldc,
-                                        .target_width = width };
+                pith__gemm_tile part = { .a = (const float *)g->a + i * g->lda + k,
+                                         .b = b,
+                                         .bias = last && direct && g->bias ? g->bias + j : NULL,
+                                         .t = direct ? c : t,
+                                         .a_row = g->lda,
+                                         .b_panel = 16 * DEPTH,
+                                         .t_row = direct ? g->ldc : COLUMNS,
+                                         .k = depth,
+                                         .groups = 1,
+                                         .tiles = 1,
+                                         .accumulate = k > 0,
+                                         .ahead = after + (uintptr_t)(tile * turns / count) * 64,
+                                         .ahead_stream = turns * 64,
+                                         .ahead_panel = b_panel,
+                                         .ahead_every = 2 * count,
+                                         .target = c,
+                                         .target_row = g->ldc,
+                                         .target_width = width };
                 PITH_K(gemm_tile_f32)((int)rows, (int)panels, &part);
                 if (direct) continue;
                 if (last)
@@ -188,14 +188,14 @@ PITH_INLINE void run_wide(const pith_gemm_half *g, const bool f16, int64_t m0, i
     }
 }
 
-void PITH_K(gemm_f16)(const pith_gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+void PITH_K(gemm_f16)(const pith__gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     if (m1 - m0 > 2 * ROWS && g->k > 0)
         run_wide(g, true, m0, m1, n0, n1);
     else
         gemm_half_run(g, f16_tiles, m0, m1, n0, n1);
 }
 
-void PITH_K(gemm_bf16)(const pith_gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+void PITH_K(gemm_bf16)(const pith__gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     if (m1 - m0 > 2 * ROWS && g->k > 0)
         run_wide(g, false, m0, m1, n0, n1);
     else
@@ -204,22 +204,22 @@ void PITH_K(gemm_bf16)(const pith_gemm_half *g, int64_t m0, int64_t m1, int64_t 
 
 #if defined(PITH_LEVEL_avx512)
 /* Pairs of bf16 lie where floats would: the float matmul with another multiply-add. */
-void PITH_K(gemm_dp_bf16)(const pith_gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
-    const pith_gemm pairs = { .a = g->a,
-                              .b = g->b,
-                              .c = g->c,
-                              .bias = g->bias,
-                              .m = g->m,
-                              .n = g->n,
-                              .k = (g->k + 1) / 2,
-                              .lda = g->lda / 2,
-                              .ldc = g->ldc,
-                              .activation = g->activation,
-                              .next = g->next };
+void PITH_K(gemm_dp_bf16)(const pith__gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+    const pith__gemm pairs = { .a = g->a,
+                               .b = g->b,
+                               .c = g->c,
+                               .bias = g->bias,
+                               .m = g->m,
+                               .n = g->n,
+                               .k = (g->k + 1) / 2,
+                               .lda = g->lda / 2,
+                               .ldc = g->ldc,
+                               .activation = g->activation,
+                               .next = g->next };
     PITH_K(gemm_by_tiles)(&pairs, PITH_K(gemm_tile_bf16), m0, m1, n0, n1);
 }
 #else
-void PITH_K(gemm_dp_bf16)(const pith_gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+void PITH_K(gemm_dp_bf16)(const pith__gemm_half *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     PITH_K(gemm_bf16)(g, m0, m1, n0, n1);
 }
 #endif

@@ -279,9 +279,9 @@ PITH_INLINE vi gemm_int8_columns_of(const int8_t *panel, int64_t b_panel) {
     return vi_load((const int32_t *)(const void *)(panel + b_panel - 64));
 }
 
-static void finish_sums(const pith_gemm_int8 *g, const int32_t *t, int64_t stride, int32_t shift, int64_t i,
+static void finish_sums(const pith__gemm_int8 *g, const int32_t *t, int64_t stride, int32_t shift, int64_t i,
                         int64_t rows, int64_t j, int64_t width) {
-    const int64_t b_panel = pith_gemm_int8_panel_bytes(g->k);
+    const int64_t b_panel = pith__gemm_int8_panel_bytes(g->k);
     for (int64_t p = 0; p < width; p += 16) {
         const vi columns = gemm_int8_columns_of((const int8_t *)g->b + (j + p) / 16 * b_panel, b_panel);
         const vi less = vi_mul(columns, vi_set1(shift));
@@ -300,16 +300,16 @@ typedef struct block {
     float *out;
     int64_t stride, out_row, rows;
     const float *scale;
-    const pith_i8_extra *extra; /* or NULL */
+    const pith__i8_extra *extra; /* or NULL */
 } block;
 
 /* The columns of `panels` panels of a block, j being the first. To the sums come zero points by column sums and extras
  * by their rows of b: the product of bytes leaves the one wanted in its half of a pair, and 0 in the other.
  * n: columns of the last panel. small: column sums fit 16 bits. */
-PITH_INLINE void finish_rows(const pith_gemm_int8 *g, block s, int64_t j, const int panels, const size_t n,
+PITH_INLINE void finish_rows(const pith__gemm_int8 *g, block s, int64_t j, const int panels, const size_t n,
                              const bool extras, const bool small, const bool vnni) {
     enum { MOST = 4 };
-    const int64_t b_panel = pith_gemm_int8_panel_bytes(g->k);
+    const int64_t b_panel = pith__gemm_int8_panel_bytes(g->k);
     const int8_t *b[MOST];
     vi columns[MOST];
     vf scale[MOST], bias[MOST];
@@ -353,15 +353,15 @@ enum { FOUR = 1, TOGETHER = 1 };
 enum { FOUR = 0, TOGETHER = 0 };
 #endif
 
-static bool all_small(const pith_gemm_int8 *g, int64_t j, int64_t width) {
-    const int64_t b_panel = pith_gemm_int8_panel_bytes(g->k);
+static bool all_small(const pith__gemm_int8 *g, int64_t j, int64_t width) {
+    const int64_t b_panel = pith__gemm_int8_panel_bytes(g->k);
     bool small = true;
     for (int64_t p = j / 16; p < (j + width + 15) / 16; p++)
         small = small && fit_16_bits(gemm_int8_columns_of((const int8_t *)g->b + p * b_panel, b_panel));
     return small;
 }
 
-PITH_INLINE void gemm_int8_finish(const pith_gemm_int8 *g, const int32_t *t, int64_t stride, int32_t shift, int64_t i,
+PITH_INLINE void gemm_int8_finish(const pith__gemm_int8 *g, const int32_t *t, int64_t stride, int32_t shift, int64_t i,
                                   int64_t rows, int64_t j, int64_t width, const bool vnni) {
     const bool direct = g->activation == PITH_ACT_NONE, small = all_small(g, j, width);
     float f[PITH_I8_SUMS], *const out = g->out + i * g->ldc + j;
@@ -395,7 +395,7 @@ PITH_INLINE void gemm_int8_finish(const pith_gemm_int8 *g, const int32_t *t, int
     }
 }
 
-void PITH_K(gemm_i8_finish)(const pith_gemm_int8 *g, const int32_t *t, int64_t stride, int32_t shift, int64_t i,
+void PITH_K(gemm_i8_finish)(const pith__gemm_int8 *g, const int32_t *t, int64_t stride, int32_t shift, int64_t i,
                             int64_t rows, int64_t j, int64_t width, bool vnni) {
     if (g->c)
         finish_sums(g, t, stride, shift, i, rows, j, width);
@@ -409,17 +409,17 @@ void PITH_K(gemm_i8_finish)(const pith_gemm_int8 *g, const int32_t *t, int64_t s
 
 /* Tiles of up to `most` rows and of `panels` panels: rows [i, i + rows) meet the columns [j, j + width) of one strip of
  * b; meanwhile the next strip is fetched, a share by each tile. With more than two panels all strips must be whole. */
-static void gemm_int8_run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_t most, int64_t panels, bool vnni,
+static void gemm_int8_run(const pith__gemm_int8 *g, tile_fn *const *tiles, int64_t most, int64_t panels, bool vnni,
                           int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     _Alignas(64) int32_t t[PITH_I8_SUMS];
     const int64_t strip = 16 * panels;
-    const int64_t b_panel = pith_gemm_int8_panel_bytes(g->k), steps = (g->k + 3) / 4;
+    const int64_t b_panel = pith__gemm_int8_panel_bytes(g->k), steps = (g->k + 3) / 4;
     const int64_t count = (m1 - m0 + most - 1) / most;
     const bool bytes = !g->c && g->bytes;
     const char *c = g->c ? (const char *)g->c : bytes ? (const char *)g->bytes->y : (const char *)g->out;
     const int64_t c_size = bytes ? 1 : (int64_t)sizeof *g->out, c_row = bytes ? g->bytes->step : g->ldc * c_size;
     const int64_t columns =
-        count > 4 && b_panel * panels > (int64_t)(pith_cpu_get()->l1d / 4 * 3) ? GROUP * strip : strip;
+        count > 4 && b_panel * panels > (int64_t)(pith__cpu_get()->l1d / 4 * 3) ? GROUP * strip : strip;
     for (int64_t j0 = n0; j0 < n1; j0 += columns) {
         const int64_t j1 = n1 - j0 < columns ? n1 : j0 + columns;
         const char *next = j1 == n1 && g->next ? g->next : (const char *)g->b + j1 / 16 * b_panel;
@@ -441,14 +441,14 @@ static void gemm_int8_run(const pith_gemm_int8 *g, tile_fn *const *tiles, int64_
     }
 }
 
-void PITH_K(gemm_i8)(const pith_gemm_int8 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+void PITH_K(gemm_i8)(const pith__gemm_int8 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     if (g->narrow)
         gemm_int8_run(g, narrow_tiles, NARROW_ROWS, PANELS, false, m0, m1, n0, n1);
     else
         gemm_int8_run(g, wide_tiles, WIDE_ROWS, PANELS, false, m0, m1, n0, n1);
 }
 
-void PITH_K(gemm_vnni_i8)(const pith_gemm_int8 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+void PITH_K(gemm_vnni_i8)(const pith__gemm_int8 *g, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
 #if defined(EACH_VNNI_4)
     const int64_t columns = g->a_signed ? 0 : (n1 - n0) / (16 * PANELS_4) * (16 * PANELS_4);
     gemm_int8_run(g, vnni4_tiles, ROWS_4, PANELS_4, true, m0, m1, n0, n0 + columns);
@@ -459,7 +459,7 @@ void PITH_K(gemm_vnni_i8)(const pith_gemm_int8 *g, int64_t m0, int64_t m1, int64
 
 void PITH_K(gemm_pack_i8)(void *packed, const int8_t *b, int64_t row_stride, int64_t column_stride, int64_t k,
                           int64_t n, int64_t n0, int64_t n1) {
-    const int64_t b_panel = pith_gemm_int8_panel_bytes(k);
+    const int64_t b_panel = pith__gemm_int8_panel_bytes(k);
     for (int64_t j0 = n0; j0 < n1; j0 += 16) {
         int8_t *panel = (int8_t *)packed + j0 / 16 * b_panel;
         int32_t sums[16] = { 0 };

@@ -107,7 +107,7 @@ PITH_INLINE void gemm_tile_finish(const int rows, const int panels, float *t, in
 }
 
 /* GELU of the next vector that waits; two of them are a row. The line that is written eight turns later is fetched. */
-PITH_INLINE void take_gelu(pith_gemm_gelu *w, int64_t target_row) {
+PITH_INLINE void take_gelu(pith__gemm_gelu *w, int64_t target_row) {
     __builtin_prefetch(w->to + 4 * target_row, 1);
     vf_store(w->to, vf_gelu(vf_load(w->from)));
     w->from += 16;
@@ -116,7 +116,7 @@ PITH_INLINE void take_gelu(pith_gemm_gelu *w, int64_t target_row) {
 }
 
 /* The lines that gemm_tile.h says are fetched in one turn. */
-PITH_INLINE void fetch_panels(const int panels, const pith_gemm_tile *g, uintptr_t at) {
+PITH_INLINE void fetch_panels(const int panels, const pith__gemm_tile *g, uintptr_t at) {
     PITH_UNROLL
     for (int line = 0; line < 4 * panels; line++) {
         uintptr_t skip = (uintptr_t)(line % 4 * g->ahead_stream + line / 4 * g->ahead_panel);
@@ -125,7 +125,7 @@ PITH_INLINE void fetch_panels(const int panels, const pith_gemm_tile *g, uintptr
 }
 
 /* Both ends of a row that will be written. */
-PITH_INLINE void fetch_target(const pith_gemm_tile *g, uintptr_t row) {
+PITH_INLINE void fetch_target(const pith__gemm_tile *g, uintptr_t row) {
     __builtin_prefetch((const void *)row, 1);
     __builtin_prefetch((const void *)(row + (uintptr_t)(g->target_width - 1) * sizeof(float)), 1);
 }
@@ -141,14 +141,14 @@ PITH_INLINE const float *gemm_tile_place(const int rows, const int panels, const
 }
 
 PITH_INLINE void gemm_tile_tile(const kind of, const bool gelu, const int rows, const int panels,
-                                const pith_gemm_tile *g) {
+                                const pith__gemm_tile *g) {
     const int64_t a_row = g->a_row, width = 16 * panels;
     const uint64_t k = (uint64_t)g->k;
     const float *a = g->a;
     float *t = g->t;
     uintptr_t ahead = g->ahead ? g->ahead : (uintptr_t)a, target = (uintptr_t)g->target;
     int64_t wait = g->ahead_every > 0;
-    pith_gemm_gelu w = { 0 };
+    pith__gemm_gelu w = { 0 };
     if (gelu) w = *g->gelu;
     for (int64_t tiles = g->tiles; tiles > 0; tiles--) {
         const float *b = g->b;
@@ -187,7 +187,7 @@ PITH_INLINE void gemm_tile_tile(const kind of, const bool gelu, const int rows, 
             gemm_tile_finish(rows, panels, to, gelu ? width : g->t_row, g->bias ? g->bias + group * width : NULL, sum);
             if (gelu) {
                 while (w.left > 0) take_gelu(&w, g->target_row);
-                w = (pith_gemm_gelu){ w.busy, to, to, (float *)target + group * width, rows * panels };
+                w = (pith__gemm_gelu){ w.busy, to, to, (float *)target + group * width, rows * panels };
             }
         }
         ahead = fetched - (uintptr_t)((g->groups - 1) * g->ahead_panel * panels);
@@ -199,16 +199,16 @@ PITH_INLINE void gemm_tile_tile(const kind of, const bool gelu, const int rows, 
     if (gelu) *g->gelu = w;
 }
 
-typedef void tile_fn(const pith_gemm_tile *tile);
+typedef void tile_fn(const pith__gemm_tile *tile);
 
 #define TILE(rows, panels)                                                                                             \
-    static void tile_##rows##x##panels(const pith_gemm_tile *g) { gemm_tile_tile(SINGLES, false, rows, panels, g); }
+    static void tile_##rows##x##panels(const pith__gemm_tile *g) { gemm_tile_tile(SINGLES, false, rows, panels, g); }
 #define TILE_PAIRS(rows, panels)                                                                                       \
-    static void pairs_##rows##x##panels(const pith_gemm_tile *g) { gemm_tile_tile(PAIRS, false, rows, panels, g); }
+    static void pairs_##rows##x##panels(const pith__gemm_tile *g) { gemm_tile_tile(PAIRS, false, rows, panels, g); }
 #define TILE_GELU(rows, panels)                                                                                        \
-    static void gelu_##rows##x##panels(const pith_gemm_tile *g) { gemm_tile_tile(SINGLES, true, rows, panels, g); }
+    static void gelu_##rows##x##panels(const pith__gemm_tile *g) { gemm_tile_tile(SINGLES, true, rows, panels, g); }
 #define TILE_PAIRS_GELU(rows, panels)                                                                                  \
-    static void pairs_gelu_##rows##x##panels(const pith_gemm_tile *g) { gemm_tile_tile(PAIRS, true, rows, panels, g); }
+    static void pairs_gelu_##rows##x##panels(const pith__gemm_tile *g) { gemm_tile_tile(PAIRS, true, rows, panels, g); }
 #define TILES_5(X, panels) X(1, panels) X(2, panels) X(3, panels) X(4, panels) X(5, panels)
 #define TILES_14(X, panels)                                                                                            \
     TILES_5(X, panels)                                                                                                 \
@@ -236,7 +236,7 @@ typedef tile_fn *const tile_table[PITH_TILE_PANELS + 1][PITH_TILE_ROWS];
 TILES(TILE)
 TILES_GELU(TILE_GELU)
 
-void PITH_K(gemm_tile_f32)(int rows, int panels, const pith_gemm_tile *g) {
+void PITH_K(gemm_tile_f32)(int rows, int panels, const pith__gemm_tile *g) {
     static tile_table tiles = { TILES(ENTRY) TILES_GELU(ENTRY_GELU) };
     tiles[g->gelu ? PITH_TILE_PANELS : panels - 1][rows - 1](g);
 }
@@ -245,7 +245,7 @@ void PITH_K(gemm_tile_f32)(int rows, int panels, const pith_gemm_tile *g) {
 TILES(TILE_PAIRS)
 TILES_GELU(TILE_PAIRS_GELU)
 
-void PITH_K(gemm_tile_bf16)(int rows, int panels, const pith_gemm_tile *g) {
+void PITH_K(gemm_tile_bf16)(int rows, int panels, const pith__gemm_tile *g) {
     static tile_table tiles = { TILES(ENTRY_PAIRS) TILES_GELU(ENTRY_PAIRS_GELU) };
     tiles[g->gelu ? PITH_TILE_PANELS : panels - 1][rows - 1](g);
 }

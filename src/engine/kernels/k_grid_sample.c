@@ -1,5 +1,5 @@
-/* k_grid_sample.c - see grid_sample.h: sixteen places at a time. A channel is done for all places before the next one, while its
- * elements are in the cache. */
+/* k_grid_sample.c - see grid_sample.h: sixteen places at a time. A channel is done for all places before the next one,
+ * while its elements are in the cache. */
 #include "engine/kernels/grid_sample.h"
 
 #include <stdbool.h>
@@ -7,14 +7,14 @@
 #include "engine/kernels/vec.h"
 
 /* whole: all places are elements. */
-PITH_INLINE vf grid_add(const pith_grid *g, const float *x, int64_t at, vf sum, const bool whole) {
+PITH_INLINE vf grid_add(const pith__grid *g, const float *x, int64_t at, vf sum, const bool whole) {
     const vi i = vi_load(g->at + at);
     vf v = vf_gather(x, whole ? i : vi_max(i, vi_set1(0)));
     if (!whole) v = vf_keep(vi_gt(i, vi_set1(-1)), v);
     return vf_fma(vf_load(g->weights + at), v, sum);
 }
 
-PITH_INLINE vf grid_sum(const pith_grid *g, const float *x, int64_t i, const bool whole) {
+PITH_INLINE vf grid_sum(const pith__grid *g, const float *x, int64_t i, const bool whole) {
     vf sum = vf_zero();
     if (g->taps == 4) {
         PITH_UNROLL
@@ -25,13 +25,13 @@ PITH_INLINE vf grid_sum(const pith_grid *g, const float *x, int64_t i, const boo
     return sum;
 }
 
-static bool grid_whole(const pith_grid *g, int64_t i) {
+static bool grid_whole(const pith__grid *g, int64_t i) {
     vi least = vi_set1(0);
     for (int64_t k = 0; k < g->taps; k++) least = vi_or(least, vi_load(g->at + k * g->stride + i));
     return !vm_any(vi_gt(vi_set1(0), least));
 }
 
-void PITH_K(grid_f32)(const pith_grid *g) {
+void PITH_K(grid_f32)(const pith__grid *g) {
     bool whole[PITH_GRID_POINTS / 16];
     for (int64_t i = 0; i < g->n; i += 16) whole[i / 16] = grid_whole(g, i);
     for (int64_t c = 0; c < g->channels; c++) {

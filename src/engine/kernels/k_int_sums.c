@@ -18,12 +18,12 @@ static int32_t sums_of_bytes(const uint8_t *a, int64_t k, int32_t flip) {
     return (int32_t)((uint32_t)vi_hsum(sum) - (uint32_t)k * (uint32_t)flip);
 }
 
-PITH_INLINE vi sums_shifted(const pith_sums_shift *s, vi c, const int32_t *sums, const int32_t *zeros, vi p, vi q) {
+PITH_INLINE vi sums_shifted(const pith__sums_shift *s, vi c, const int32_t *sums, const int32_t *zeros, vi p, vi q) {
     c = vi_sub(c, vi_mul(p, vi_load(sums)));
     return s->column_zeros ? vi_sub(c, vi_mul(q, vi_load(zeros))) : c;
 }
 
-static void sums_shift_row(const pith_sums_shift *s, int64_t i) {
+static void sums_shift_row(const pith__sums_shift *s, int64_t i) {
     const uint32_t zero = (uint32_t)s->row_zeros[i];
     int32_t sum = 0, *c = s->c + i * s->row, rest[3][16] = { { 0 } };
     if (s->column_zeros) sum = sums_of_bytes(s->a + i * s->k, s->k, s->a_signed ? 0x80 : 0);
@@ -41,7 +41,7 @@ static void sums_shift_row(const pith_sums_shift *s, int64_t i) {
     memcpy(c + j, rest[0], bytes);
 }
 
-void PITH_K(sums_shift_i32)(const pith_sums_shift *s) {
+void PITH_K(sums_shift_i32)(const pith__sums_shift *s) {
     for (int64_t i = 0; i < s->rows; i++)
         if (s->row_zeros[i] || s->column_zeros) sums_shift_row(s, i);
 }

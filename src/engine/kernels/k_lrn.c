@@ -12,7 +12,7 @@ PITH_INLINE vf lrn_power(vf v, int quarters) {
     return power;
 }
 
-PITH_INLINE vf lrn_at(const pith_lrn *a, const float *x, int64_t before, int64_t behind, size_t n) {
+PITH_INLINE vf lrn_at(const pith__lrn *a, const float *x, int64_t before, int64_t behind, size_t n) {
     vf sum = vf_zero();
     for (int64_t k = -before; k <= behind; k++) {
         const vf v = n == 16 ? vf_load(x + k * a->inner) : vf_load_n(x + k * a->inner, n);
@@ -22,7 +22,7 @@ PITH_INLINE vf lrn_at(const pith_lrn *a, const float *x, int64_t before, int64_t
     return vf_div(n == 16 ? vf_load(x) : vf_load_n(x, n), lrn_power(scale, a->quarters));
 }
 
-void PITH_K(lrn_f32)(const pith_lrn *a, int64_t first, int64_t end) {
+void PITH_K(lrn_f32)(const pith__lrn *a, int64_t first, int64_t end) {
     for (int64_t c = first; c < end; c++) {
         const int64_t before = c < a->before ? c : a->before,
                       behind = a->channels - 1 - c < a->behind ? a->channels - 1 - c : a->behind;

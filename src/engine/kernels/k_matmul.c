@@ -29,7 +29,7 @@ enum { LANES = 2, ROWS = 2, PANELS = 4 };
 typedef double vd __attribute__((vector_size(8 * LANES)));
 
 /* `rows` rows times `panels` vectors of columns, or n < LANES columns if n is not 0. */
-PITH_INLINE void matmul_tile(const pith_matmul *p, const int rows, const int panels, int64_t n, const double *a,
+PITH_INLINE void matmul_tile(const pith__matmul *p, const int rows, const int panels, int64_t n, const double *a,
                              const double *b, double *c) {
     vd sum[ROWS][PANELS];
     PITH_UNROLL
@@ -64,17 +64,18 @@ PITH_INLINE void matmul_tile(const pith_matmul *p, const int rows, const int pan
 }
 
 /* All columns of `rows` rows. */
-PITH_INLINE void matmul_rows(const pith_matmul *p, const int rows, const double *a, double *c, int64_t j, int64_t end) {
+PITH_INLINE void matmul_rows(const pith__matmul *p, const int rows, const double *a, double *c, int64_t j,
+                             int64_t end) {
     for (; j + LANES * PANELS <= end; j += LANES * PANELS)
         matmul_tile(p, rows, PANELS, 0, a, (const double *)p->b + j, c + j);
     for (; j + LANES <= end; j += LANES) matmul_tile(p, rows, 1, 0, a, (const double *)p->b + j, c + j);
     if (j < end) matmul_tile(p, rows, 1, end - j, a, (const double *)p->b + j, c + j);
 }
 
-void PITH_K(matmul_f64)(const pith_matmul *p, int64_t m0, int64_t m1) {
+void PITH_K(matmul_f64)(const pith__matmul *p, int64_t m0, int64_t m1) {
     enum { BLOCK = 4 * LANES * PANELS }; /* columns of b that stay in the cache while all rows meet them */
     if (p->b_column != 1) {
-        pith_matmul_any_f64(p, m0, m1);
+        pith__matmul_any_f64(p, m0, m1);
         return;
     }
     for (int64_t j = 0; j < p->n; j += BLOCK) {

@@ -34,7 +34,7 @@ enum { ROWS = 4 };
 /* What is done to `count` (1 to 16) elements of each row from element i on. x: the rows to normalise, as they come or
  * as `gather` leaves them. */
 typedef struct block {
-    const pith_layer_norm *a;
+    const pith__layer_norm *a;
     const float *x[ROWS];
     int64_t row; /* the first */
     vf sum[ROWS], mean[ROWS], inverse[ROWS];
@@ -42,7 +42,7 @@ typedef struct block {
 
 /* x + bias + residual, kept in sum or, failing that, in y, and added up. */
 PITH_INLINE void norm_gather(const int rows, block *b, float *out, int64_t i, int64_t count) {
-    const pith_layer_norm *a = b->a;
+    const pith__layer_norm *a = b->a;
     PITH_UNROLL
     for (int r = 0; r < rows; r++) {
         int64_t at = (b->row + r) * a->n + i;
@@ -89,7 +89,7 @@ PITH_INLINE void write(const int rows, const block *b, const float *beta, int64_
     } while (0)
 
 /* centred: the mean is taken off (LayerNormalization), else not (RMSNormalization). */
-PITH_INLINE void norm_normalise(const int rows, const bool centred, const pith_layer_norm *a, int64_t row) {
+PITH_INLINE void norm_normalise(const int rows, const bool centred, const pith__layer_norm *a, int64_t row) {
     const bool gathered = a->residual || a->bias || a->sum;
     const float *beta = centred ? a->beta : NULL;
     float *out = a->sum ? a->sum : a->y;
@@ -118,15 +118,15 @@ PITH_INLINE void norm_normalise(const int rows, const bool centred, const pith_l
     EACH(a->n, write, rows, &b, beta);
 }
 
-PITH_INLINE void normalise_all(const bool centred, const pith_layer_norm *a) {
+PITH_INLINE void normalise_all(const bool centred, const pith__layer_norm *a) {
     int64_t row = 0;
     for (; a->rows - row >= ROWS; row += ROWS) norm_normalise(ROWS, centred, a, row);
     for (; row < a->rows; row++) norm_normalise(1, centred, a, row);
 }
 
-void PITH_K(layer_norm_f32)(const pith_layer_norm *a) { normalise_all(true, a); }
+void PITH_K(layer_norm_f32)(const pith__layer_norm *a) { normalise_all(true, a); }
 
-void PITH_K(rms_norm_f32)(const pith_layer_norm *a) { normalise_all(false, a); }
+void PITH_K(rms_norm_f32)(const pith__layer_norm *a) { normalise_all(false, a); }
 
 PITH_INLINE float row_max(const float *x, int64_t n) {
     vf m = vf_set1(-INFINITY);

@@ -13,7 +13,7 @@ enum {
 
 /* Sixteen windows side by side, of which n are wanted. */
 typedef struct pool_strip {
-    const pith_pool_planes *a;
+    const pith__pool_planes *a;
     int64_t total;               /* readable floats of x */
     int64_t in, at, columns;     /* of a row; the first window's place, and columns of a window */
     int64_t height, rows, plane; /* of the input; of a window; offset of the channel */
@@ -38,7 +38,7 @@ PITH_INLINE vf pool_load(const float *p, const int stride) {
 
 static void pool_strip_begin(pool_strip *s, int64_t j, int64_t last_row) {
     const int stride = s->stride;
-    const pith_window *w = s->a->w;
+    const pith__window *w = s->a->w;
     const int last = w->rank - 1;
     s->j = j;
     s->n = w->out[last] - j < 16 ? (size_t)(w->out[last] - j) : 16;
@@ -74,7 +74,7 @@ PITH_INLINE vf pool_tap(const pool_strip *s, int64_t row, int64_t c, const int m
 }
 
 PITH_INLINE void pool_put(const pool_strip *s, int64_t o, vf v, int64_t channel) {
-    const pith_window *w = s->a->w;
+    const pith__window *w = s->a->w;
     const int last = w->rank - 1;
     float *y = s->a->y + (channel * (last ? w->out[0] : 1) + o) * w->out[last] + s->j;
     if (s->n == 16)
@@ -84,7 +84,7 @@ PITH_INLINE void pool_put(const pool_strip *s, int64_t o, vf v, int64_t channel)
 }
 
 /* The rows inside of window row o: from *first on, so many. */
-PITH_INLINE int64_t pool_inside(const pith_window *w, int64_t o, int64_t *first) {
+PITH_INLINE int64_t pool_inside(const pith__window *w, int64_t o, int64_t *first) {
     *first = 0;
     if (w->rank == 1) return 1;
     const int64_t at = o * w->stride[0] - w->begin[0], dilation = w->dilation[0];
@@ -101,7 +101,7 @@ PITH_INLINE int64_t pool_inside(const pith_window *w, int64_t o, int64_t *first)
 
 /* Rows [o, end) of windows. A ring keeps the maxima of the rows that windows share. */
 PITH_INLINE void pool_max_strip(const pool_strip *s, int64_t o, int64_t end, int64_t channel, const int max) {
-    const pith_window *w = s->a->w;
+    const pith__window *w = s->a->w;
     float ring[MOST][16];
     const int64_t step = s->step / s->in;
     for (int64_t known = 0; o < end; o++) {
@@ -128,8 +128,8 @@ PITH_INLINE void pool_max_strip(const pool_strip *s, int64_t o, int64_t end, int
 /* ---- means ---- */
 
 /* Places of window row o along axis 0. */
-PITH_INLINE int64_t pool_row_places(const pith_pool_planes *a, int64_t o, int64_t inside) {
-    const pith_window *w = a->w;
+PITH_INLINE int64_t pool_row_places(const pith__pool_planes *a, int64_t o, int64_t inside) {
+    const pith__window *w = a->w;
     if (!a->padded || w->rank == 1) return inside;
     const int64_t left = w->in[0] + w->end[0] - (o * w->stride[0] - w->begin[0]);
     const int64_t places = left <= 0 ? 0 : (left - 1) / w->dilation[0] + 1;
@@ -145,7 +145,7 @@ PITH_INLINE vf pool_divide(const pool_strip *s, vf sum, int64_t rows) {
 }
 
 static void pool_mean_strip(const pool_strip *s, int64_t o, int64_t end, int64_t channel) {
-    const pith_window *w = s->a->w;
+    const pith__window *w = s->a->w;
     for (; o < end; o++) {
         int64_t first;
         const int64_t rows = pool_inside(w, o, &first);
@@ -267,7 +267,7 @@ POOL_GROUPS(mean_2_two, 2, 0, 2)
 
 typedef void pool_rows_fn(const pool_strip *s, int64_t o, int64_t end, int64_t channel);
 
-static pool_rows_fn *pool_choose(const pith_window *w, int max) {
+static pool_rows_fn *pool_choose(const pith__window *w, int max) {
 #if !defined(PITH_LEVEL_scalar)
     const int64_t size = w->kernel[0], stride = w->stride[0];
     const bool even = w->rank == 2 && w->stride[1] == stride && w->dilation[0] == 1 && w->kernel[1] == size;
@@ -281,8 +281,8 @@ static pool_rows_fn *pool_choose(const pith_window *w, int max) {
     return max == 2 ? pool_max_odd : max ? pool_max_plain : pool_mean_strip;
 }
 
-static void pool_plane(const pith_pool_planes *a, int64_t channel, int max) {
-    const pith_window *w = a->w;
+static void pool_plane(const pith__pool_planes *a, int64_t channel, int max) {
+    const pith__window *w = a->w;
     const int last = w->rank - 1;
     const int64_t outer = last ? w->out[0] : 1;
     pool_rows_fn *const rows = pool_choose(w, max);
@@ -321,7 +321,7 @@ PITH_INLINE void pool_flat_copy(float *to, const float *from, int64_t n) {
 }
 
 /* Rows [from, from + rows) of the padded plane. */
-static void pool_flat_pad(float *to, const pith_window *w, const float *x, int64_t from, int64_t rows, int64_t width) {
+static void pool_flat_pad(float *to, const pith__window *w, const float *x, int64_t from, int64_t rows, int64_t width) {
     for (int64_t i = 0; i < rows * width + SLACK - 15; i += 16) vf_store(to + i, vf_set1(-INFINITY));
     for (int64_t r = 0; r < rows; r++) {
         const int64_t at = from + r - w->begin[0];
@@ -365,8 +365,8 @@ static void pool_flat_join(const pool_joins *j, int64_t count, int max) {
         pool_flat_rows(j, count, 0, 2);
 }
 
-static void pool_flat(const pith_pool_planes *a, int64_t channel, int max) {
-    const pith_window *w = a->w;
+static void pool_flat(const pith__pool_planes *a, int64_t channel, int max) {
+    const pith__window *w = a->w;
     const int64_t width = w->out[1] + w->kernel[1] - 1, more = w->kernel[0] - 1, band = FLAT / width - more;
     const float *x = a->x + channel * w->in[0] * w->in[1];
     float *y = a->y + channel * w->out[0] * w->out[1], padded[FLAT + SLACK], joined[FLAT + SLACK];
@@ -388,16 +388,16 @@ static void pool_flat(const pith_pool_planes *a, int64_t channel, int max) {
     }
 }
 
-static bool pool_flat_fits(const pith_window *w) {
+static bool pool_flat_fits(const pith__window *w) {
     if (w->rank != 2 || w->stride[0] != 1 || w->stride[1] != 1 || w->dilation[0] != 1 || w->begin[0] < 0) return false;
     const int64_t width = w->out[1] + w->kernel[1] - 1;
     return width <= FLAT / 3 / w->kernel[0] && width >= w->in[1] + w->begin[1];
 }
 
-void PITH_K(pool_rows_max_f32)(const pith_pool_planes *a) {
-    const pith_window *w = a->w;
+void PITH_K(pool_rows_max_f32)(const pith__pool_planes *a) {
+    const pith__window *w = a->w;
     const int last = w->rank - 1;
-    const int64_t plane = pith_window_count(w->in, w->rank);
+    const int64_t plane = pith__window_count(w->in, w->rank);
     const bool shared = w->kernel[last] > w->stride[last] || w->kernel[0] > w->stride[0];
     const bool flat = pool_flat_fits(w);
     for (int64_t c = 0; c < a->channels; c++) {
@@ -406,6 +406,6 @@ void PITH_K(pool_rows_max_f32)(const pith_pool_planes *a) {
     }
 }
 
-void PITH_K(pool_rows_mean_f32)(const pith_pool_planes *a) {
+void PITH_K(pool_rows_mean_f32)(const pith__pool_planes *a) {
     for (int64_t c = 0; c < a->channels; c++) pool_plane(a, c, 0);
 }

@@ -125,11 +125,11 @@ PITH_INLINE uint64_t round_block(uint8_t *q, const float *x, vf inverse, vf zero
     return cut;
 }
 
-static void quantize_row(const pith_quantize_rows *a, int64_t row, steps_of steps) {
+static void quantize_row(const pith__quantize_rows *a, int64_t row, steps_of steps) {
     const float *x = a->x + row * a->ldx;
     const vf inverse = vf_set1(steps.inverse), zero = vf_set1(PITH_ROUND_MAGIC + (float)steps.zero);
     uint8_t *q = a->q + row * a->ldq;
-    pith_i8_extra *extras = a->extra + row * PITH_I8_EXTRAS;
+    pith__i8_extra *extras = a->extra + row * PITH_I8_EXTRAS;
     struct {
         int64_t first;
         uint64_t elements;
@@ -147,7 +147,7 @@ static void quantize_row(const pith_quantize_rows *a, int64_t row, steps_of step
         const int64_t at = left ? cut[b].first + __builtin_ctzll(left) : 0;
         const vi exact = vi_bits(vf_fma(vf_set1(x[at]), inverse, zero));
         const int32_t lacks = first_lane(vi_sub(exact, vi_bits(vf_set1(PITH_ROUND_MAGIC)))) - q[at];
-        extras[e] = pith_i8_extra_of(at, left ? lacks : 0);
+        extras[e] = pith__i8_extra_of(at, left ? lacks : 0);
         left &= left - 1;
         b += !left;
         left = left ? left : cut[b].elements;
@@ -156,7 +156,7 @@ static void quantize_row(const pith_quantize_rows *a, int64_t row, steps_of step
     a->zero[row] = steps.zero;
 }
 
-PITH_INLINE void quantize_rows(const pith_quantize_rows *a, int64_t row, const int rows) {
+PITH_INLINE void quantize_rows(const pith__quantize_rows *a, int64_t row, const int rows) {
     extremes e[ROWS];
     steps_of steps[ROWS];
     for (int r = 0; r < rows; r += SEARCHED)
@@ -165,7 +165,7 @@ PITH_INLINE void quantize_rows(const pith_quantize_rows *a, int64_t row, const i
     for (int r = 0; r < rows; r++) quantize_row(a, row + r, steps[r]);
 }
 
-void PITH_K(quantize_rows_u8)(const pith_quantize_rows *a) {
+void PITH_K(quantize_rows_u8)(const pith__quantize_rows *a) {
     int64_t row = 0;
     for (; a->rows - row >= ROWS; row += ROWS) quantize_rows(a, row, ROWS);
     for (; ROWS > 1 && row < a->rows; row++) quantize_rows(a, row, 1);
@@ -211,7 +211,7 @@ PITH_INLINE vf left_of_four(const int32_t *groups, int64_t i) {
     return vf_sub(vf_set1((float)PITH_NARROW_FOUR), vf_of_vi(sum));
 }
 
-void PITH_K(quantize_panel_i8)(void *packed, float *scale, const float *panel, int64_t k, const pith_factor *factor,
+void PITH_K(quantize_panel_i8)(void *packed, float *scale, const float *panel, int64_t k, const pith__factor *factor,
                                float *work) {
     const vf zero = vf_set1(PITH_ROUND_MAGIC), most = vf_set1(127.0f), step = panel_step(panel, k);
     const vm flat = vm_not(vf_ge(step, vf_set1(PITH_RANGE_MIN)));
@@ -226,7 +226,7 @@ void PITH_K(quantize_panel_i8)(void *packed, float *scale, const float *panel, i
         const vf weight = vf_load(panel + 16 * i);
         vf aim = weight, top = most;
         if (factor) {
-            aim = vf_add(aim, made_good(work, factor->u + t * pith_factor_stride(k), t, k));
+            aim = vf_add(aim, made_good(work, factor->u + t * pith__factor_stride(k), t, k));
             top = vf_min(left_of_four(groups, i), most);
         }
         const vi v = vi_sub(quantize_rounded(aim, inverse, zero, vf_sub(zero, top), vf_add(zero, top)), vi_bits(zero));
@@ -256,7 +256,7 @@ PITH_INLINE void quantize_reduce(float *a, int64_t stride, int64_t i, int64_t j,
 
 bool PITH_K(unit_factor_f32)(float *a, int64_t n, float *column) {
     enum { TOO_LITTLE = 1 << 22 }; /* below 1 / TOO_LITTLE of itself, a diagonal element is only rounding errors */
-    const int64_t stride = pith_factor_stride(n);
+    const int64_t stride = pith__factor_stride(n);
     for (int64_t i = 0; i < n; i++) {
         float *row = a + i * stride;
         const float before = row[i];

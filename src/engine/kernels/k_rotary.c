@@ -12,7 +12,7 @@ PITH_INLINE void rotary_put(float *p, vf a, int64_t n) {
         vf_store_n(p, a, (size_t)n);
 }
 
-static void turn_halves(const pith_rotary *a, const float *x, float *y) {
+static void turn_halves(const pith__rotary *a, const float *x, float *y) {
     const int64_t half = a->size / 2, second = a->per_pair ? 0 : half;
     for (int64_t i = 0; i < half; i += 16) {
         int64_t n = half - i;
@@ -24,7 +24,7 @@ static void turn_halves(const pith_rotary *a, const float *x, float *y) {
     }
 }
 
-static void turn_pairs(const pith_rotary *a, const float *x, float *y) {
+static void turn_pairs(const pith__rotary *a, const float *x, float *y) {
     const int64_t step = a->per_pair ? 1 : 2, second = a->per_pair ? 0 : 1;
     for (int64_t i = 0; i < a->size / 2; i++) {
         const float *cosine = a->cosine + i * step, *sine = a->sine + i * step;
@@ -33,7 +33,7 @@ static void turn_pairs(const pith_rotary *a, const float *x, float *y) {
     }
 }
 
-void PITH_K(rotary_f32)(const pith_rotary *a) {
+void PITH_K(rotary_f32)(const pith__rotary *a) {
     for (int64_t h = 0; h < a->heads; h++) {
         const float *x = a->x + h * a->x_pitch;
         float *y = a->y + h * a->y_pitch;

@@ -48,7 +48,7 @@ PITH_INLINE void tile_ahead(const char *next, size_t done, size_t bytes, const i
 
 /* tile(a, row, query, rows, queries): both last ones are constants, of 1 to 4. */
 #define SCORES(name, T, LOAD, LOAD_N, STEP)                                                                            \
-    PITH_INLINE void name##_tile(const pith_scores *a, size_t row, size_t query, const int rows, const int queries) {  \
+    PITH_INLINE void name##_tile(const pith__scores *a, size_t row, size_t query, const int rows, const int queries) { \
         vf sum[4][4], y[4];                                                                                            \
         const char *x = (const char *)a->rows + row * a->row_bytes;                                                    \
         const float *from = a->queries + query * a->dim;                                                               \
@@ -88,7 +88,7 @@ PITH_INLINE void tile_ahead(const char *next, size_t done, size_t bytes, const i
                 a->scores[(query + (size_t)q) * a->stride + row + (size_t)r] = vf_sum(sum[r][q]);                      \
         }                                                                                                              \
     }                                                                                                                  \
-    BY_TILES(name, pith_scores)
+    BY_TILES(name, pith__scores)
 
 /* The function of a family, from its tiles. */
 #if defined(PITH_LEVEL_scalar)
@@ -124,7 +124,7 @@ SCORES(scores_l2_i8, uint8_t, load_i8, load_i8_n, step_l2)
 SCORES(scores_l2_f16, uint16_t, vf_load_f16, vf_load_f16_n, step_l2)
 
 #define SUMSQ(name, T, LOAD, LOAD_N)                                                                                   \
-    PITH_INLINE void name##_rows(const pith_scores *a, size_t row, const int rows) {                                   \
+    PITH_INLINE void name##_rows(const pith__scores *a, size_t row, const int rows) {                                  \
         vf sum[SUMSQ_ROWS];                                                                                            \
         const char *x = (const char *)a->rows + row * a->row_bytes;                                                    \
         size_t i = 0;                                                                                                  \
@@ -143,7 +143,7 @@ SCORES(scores_l2_f16, uint16_t, vf_load_f16, vf_load_f16_n, step_l2)
             a->scores[row + (size_t)r] = vf_sum(vf_fma(v, v, sum[r]));                                                 \
         }                                                                                                              \
     }                                                                                                                  \
-    void PITH_K(name)(const pith_scores *a) {                                                                          \
+    void PITH_K(name)(const pith__scores *a) {                                                                         \
         size_t row = 0;                                                                                                \
         for (; a->row_count - row >= SUMSQ_ROWS; row += SUMSQ_ROWS) name##_rows(a, row, SUMSQ_ROWS);                   \
         for (; row < a->row_count; row++) name##_rows(a, row, 1);                                                      \
@@ -154,7 +154,7 @@ SUMSQ(scores_sumsq_u8, uint8_t, load_u8, load_u8_n)
 SUMSQ(scores_sumsq_i8, uint8_t, load_i8, load_i8_n)
 SUMSQ(scores_sumsq_f16, uint16_t, vf_load_f16, vf_load_f16_n)
 
-PITH_INLINE void int8_tile(const pith_int_scores *a, size_t row, size_t query, const int rows, const int queries,
+PITH_INLINE void int8_tile(const pith__int_scores *a, size_t row, size_t query, const int rows, const int queries,
                            const int vnni) {
     vi sum[4][4], y[4];
     const int8_t *x = (const int8_t *)a->rows + row * a->row_bytes;
@@ -185,11 +185,11 @@ PITH_INLINE void int8_tile(const pith_int_scores *a, size_t row, size_t query, c
 }
 
 #define INT8(name, vnni)                                                                                               \
-    PITH_INLINE void name##_tile(const pith_int_scores *a, size_t row, size_t query, const int rows,                   \
+    PITH_INLINE void name##_tile(const pith__int_scores *a, size_t row, size_t query, const int rows,                  \
                                  const int queries) {                                                                  \
         int8_tile(a, row, query, rows, queries, vnni);                                                                 \
     }                                                                                                                  \
-    BY_TILES(name, pith_int_scores)
+    BY_TILES(name, pith__int_scores)
 INT8(scores_int8_i8, 0)
 INT8(scores_int8_vnni_i8, 1)
 
@@ -200,7 +200,7 @@ PITH_INLINE uint64_t word_at(const uint8_t *p, size_t bytes) {
 }
 
 /* The levels differ in how bits are counted: their flags have an instruction for it. */
-void PITH_K(scores_hamming_u8)(const pith_int_scores *a) {
+void PITH_K(scores_hamming_u8)(const pith__int_scores *a) {
     const size_t bytes = (a->width + 7) / 8, whole = bytes / 8 * 8, rest = bytes - whole;
     const uint8_t last = (uint8_t)(0xFF << (7 - (a->width + 7) % 8));
     uint8_t ends[8] = { 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF };

@@ -71,15 +71,15 @@ void PITH_K(quantize_u8)(const float *x, uint8_t *y, size_t n, float scale, floa
 }
 
 /* 16 bytes as numbers: in the lowest bits of 2^23 they are added to it. */
-PITH_INLINE vf small_term(const uint8_t *x, const pith_quantized_term *t) {
+PITH_INLINE vf small_term(const uint8_t *x, const pith__quantized_term *t) {
     const vf sum = vf_bits(vi_xor(vi_load_u8(x), vi_set1(0x4B000000 | t->flip)));
     return vf_mul(vf_sub(sum, vf_set1(0x1p23f + t->zero)), vf_set1(t->scale));
 }
 
-PITH_INLINE void quantized_add_all(const pith_quantized_sum *s, size_t first, size_t n, const small_divisor *d,
+PITH_INLINE void quantized_add_all(const pith__quantized_sum *s, size_t first, size_t n, const small_divisor *d,
                                    const bool divides) {
     const uint8_t *a = s->a.x + first, *b = s->b.x + first;
-    const pith_quantized_term a_term = s->a, b_term = s->b;
+    const pith__quantized_term a_term = s->a, b_term = s->b;
     uint8_t *y = s->y + first, rest[3][16] = { { 0 } };
     for (; n >= 16; n -= 16, a += 16, b += 16, y += 16)
         vi_store_u8(y, quantized(vf_add(small_term(a, &a_term), small_term(b, &b_term)), d, divides));
@@ -90,7 +90,7 @@ PITH_INLINE void quantized_add_all(const pith_quantized_sum *s, size_t first, si
     memcpy(y, rest[2], n);
 }
 
-void PITH_K(quantized_add_u8)(const pith_quantized_sum *s, size_t first, size_t n) {
+void PITH_K(quantized_add_u8)(const pith__quantized_sum *s, size_t first, size_t n) {
     const small_divisor d = small_divisor_of(s->scale, s->low, s->high, s->zero);
     if (SMALL_DIVIDES || d.divides)
         quantized_add_all(s, first, n, &d, true);

@@ -40,7 +40,7 @@ static void share_softmax(float *p, int64_t n) {
     if (i < n) vf_store_n(p + i, vf_mul(vf_load_n(p + i, (size_t)(n - i)), factor), (size_t)(n - i));
 }
 
-void PITH_K(key_attention_f32)(const pith_key_attention *a) {
+void PITH_K(key_attention_f32)(const pith__key_attention *a) {
     const int64_t row = 3 * a->dim, heads = a->dim / a->head, pairs = a->begin[a->cells];
     const float scale = 1.0f / sqrtf((float)a->head);
     for (int64_t i = 0; i < a->cells; i++) {
@@ -59,7 +59,7 @@ void PITH_K(key_attention_f32)(const pith_key_attention *a) {
     }
 }
 
-void PITH_K(key_attention_back_f32)(const pith_key_attention *a) {
+void PITH_K(key_attention_back_f32)(const pith__key_attention *a) {
     const int64_t row = 3 * a->dim, heads = a->dim / a->head, pairs = a->begin[a->cells];
     const float scale = 1.0f / sqrtf((float)a->head);
     for (int64_t i = 0; i < a->cells; i++) {
@@ -118,7 +118,7 @@ void PITH_K(swiglu_back_f32)(const float *x, const float *d_y, float *d_x, int64
     }
 }
 
-void PITH_K(adamw_f32)(const pith_adamw *a, int64_t n) {
+void PITH_K(adamw_f32)(const pith__adamw *a, int64_t n) {
     const vf b1 = vf_set1(a->beta1), c1 = vf_set1(1.0f - a->beta1), b2 = vf_set1(a->beta2),
              c2 = vf_set1(1.0f - a->beta2);
     const vf keep = vf_set1(1.0f - a->rate * a->decay), rate = vf_set1(a->rate1), fix = vf_set1(a->fix2);

@@ -1,5 +1,5 @@
-/* k_windows.c - see sliding_windows.h. Up to eight vectors of windows share each tap, so that chains of additions overlap: vectors of
- * one row, or where rows are short, one vector each of several rows. */
+/* k_windows.c - see sliding_windows.h. Up to eight vectors of windows share each tap, so that chains of additions
+ * overlap: vectors of one row, or where rows are short, one vector each of several rows. */
 #include "engine/kernels/sliding_windows.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 enum { VECTORS = PITH_TAPS_BLOCK / 16, ROWS = 8 };
 
 /* `count` vectors of windows, x_step and y_step apart; all of 16, but the last, or with all_short each, of n. */
-PITH_INLINE void block(const pith_taps *a, const float *x, int64_t x_step, float *y, int64_t y_step, int count,
+PITH_INLINE void block(const pith__taps *a, const float *x, int64_t x_step, float *y, int64_t y_step, int count,
                        size_t n, bool all_short, int max) {
     vf sums[ROWS];
     PITH_UNROLL
@@ -34,7 +34,7 @@ PITH_INLINE void block(const pith_taps *a, const float *x, int64_t x_step, float
 }
 
 /* Columns [j, j + n), at most 16, of all rows, in blocks of nearly equal numbers of rows. */
-PITH_INLINE void taps_column(const pith_taps *a, int64_t j, size_t n, int max) {
+PITH_INLINE void taps_column(const pith__taps *a, int64_t j, size_t n, int max) {
     int64_t r = 0;
     for (int64_t left = (a->rows + ROWS - 1) / ROWS, rows; left > 0; left--, r += rows) {
         const float *x = a->x + j + r * a->step;
@@ -55,7 +55,7 @@ PITH_INLINE void taps_column(const pith_taps *a, int64_t j, size_t n, int max) {
     }
 }
 
-PITH_INLINE void taps_run(const pith_taps *a, int max) {
+PITH_INLINE void taps_run(const pith__taps *a, int max) {
     const int64_t whole = a->columns / PITH_TAPS_BLOCK * PITH_TAPS_BLOCK;
     for (int64_t r = 0; r < a->rows; r++) {
         const float *x = a->x + r * a->step;
@@ -66,8 +66,8 @@ PITH_INLINE void taps_run(const pith_taps *a, int max) {
         taps_column(a, j, a->columns - j < 16 ? (size_t)(a->columns - j) : 16, max);
 }
 
-void PITH_K(taps_sum_f32)(const pith_taps *a) { taps_run(a, 0); }
-void PITH_K(taps_max_f32)(const pith_taps *a) { taps_run(a, 1); }
+void PITH_K(taps_sum_f32)(const pith__taps *a) { taps_run(a, 0); }
+void PITH_K(taps_max_f32)(const pith__taps *a) { taps_run(a, 1); }
 
 /* n elements, each the `stride`-th after the one before. May write up to 15 more. */
 PITH_INLINE void put_places(float *to, const float *from, int64_t n, int64_t stride) {
@@ -91,7 +91,7 @@ typedef struct phase_row {
     int64_t columns, stride, at, first, end;
 } phase_row;
 
-static phase_row phase_of(const pith_taps_layout *p, const pith_window *w, int64_t phase) {
+static phase_row phase_of(const pith__taps_layout *p, const pith__window *w, int64_t phase) {
     phase_row row = { .columns = p->columns, .stride = w->stride[p->last], .at = phase - w->begin[p->last] };
     const int64_t size = w->in[p->last];
     row.first = row.at >= 0 ? 0 : (-row.at + row.stride - 1) / row.stride;
@@ -110,9 +110,9 @@ PITH_INLINE void put_row(float *to, const float *from, const phase_row *row, vf 
     for (int64_t i = row->end; i < row->columns; i += 16) vf_store(to + i, padding);
 }
 
-void PITH_K(taps_plane_f32)(float *to, const float *x, const pith_window *w, float padding) {
-    pith_taps_layout p;
-    if (!pith_taps_layout_of(&p, w)) return; /* pith_taps_floats has said so */
+void PITH_K(taps_plane_f32)(float *to, const float *x, const pith__window *w, float padding) {
+    pith__taps_layout p;
+    if (!pith__taps_layout_of(&p, w)) return; /* pith__taps_floats has said so */
     const vf outside = vf_set1(padding);
     const phase_row empty = { .columns = p.columns };
     for (int64_t phase = 0; phase < p.row_phases * p.column_phases; phase++) {

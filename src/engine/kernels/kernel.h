@@ -21,44 +21,44 @@
 
 #include <stddef.h>
 
-#include "base/os/cpu.h"
-#include "base/left_out_pieces.h"
 #include "base/dtype.h"
+#include "base/left_out_pieces.h"
+#include "base/os/cpu.h"
 #include "select/isas.def"
 
-typedef void pith_kernel_fn(void);
+typedef void pith__kernel_fn(void);
 
-typedef struct pith_kernel_row {
+typedef struct pith__kernel_row {
     const char *family;
     int dtype;
-    pith_kernel_fn *fn[PITH_ISA_COUNT]; /* NULL where the level is not built */
-} pith_kernel_row;
+    pith__kernel_fn *fn[PITH_ISA_COUNT]; /* NULL where the level is not built */
+} pith__kernel_row;
 
 /* Sorted by family, then dtype number; defined by select/tables.c. */
-extern const pith_kernel_row pith_kernel_table[];
-extern const size_t pith_kernel_table_count;
+extern const pith__kernel_row pith__kernel_table[];
+extern const size_t pith__kernel_table_count;
 
 /* The best built level not above isa, or NULL if this build has no such kernel. */
-pith_kernel_fn *pith_kernel_find(const char *family, int dtype, pith_isa isa);
-#define PITH_KERNEL_FIND(type, family, dtype, isa) ((type *)pith_kernel_find(family, dtype, isa))
+pith__kernel_fn *pith__kernel_find(const char *family, int dtype, pith__isa isa);
+#define PITH_KERNEL_FIND(type, family, dtype, isa) ((type *)pith__kernel_find(family, dtype, isa))
 /* The kernel for processors that have VNNI on the level (AVX512_VNNI, AVX_VNNI), or else the plain one: same bits,
  * slower.
  */
-pith_kernel_fn *pith_kernel_find_vnni(const char *vnni, const char *plain, int dtype, pith_isa isa);
-/* Of a kernel that pith_kernel_find does not find: whether only this build lacks it, because it was made without it or
+pith__kernel_fn *pith__kernel_find_vnni(const char *vnni, const char *plain, int dtype, pith__isa isa);
+/* Of a kernel that pith__kernel_find does not find: whether only this build lacks it, because it was made without it or
  * without the instruction sets that the processor has. */
-bool pith_kernel_is_dropped(const char *family, int dtype);
-/* As pith_kernel_find; but a kernel that is dropped is noted in lacks, with the place that needs it ("": none). The
- * caller then fails with what pith_lacks_check says. */
-pith_kernel_fn *pith_kernel_need(const char *family, int dtype, pith_isa isa, const char *place, pith_lacks *lacks);
-#define PITH_KERNEL_NEED(type, family, dtype, isa, lacks) ((type *)pith_kernel_need(family, dtype, isa, "", lacks))
+bool pith__kernel_is_dropped(const char *family, int dtype);
+/* As pith__kernel_find; but a kernel that is dropped is noted in lacks, with the place that needs it ("": none). The
+ * caller then fails with what pith__lacks_check says. */
+pith__kernel_fn *pith__kernel_need(const char *family, int dtype, pith__isa isa, const char *place, pith__lacks *lacks);
+#define PITH_KERNEL_NEED(type, family, dtype, isa, lacks) ((type *)pith__kernel_need(family, dtype, isa, "", lacks))
 
 #define PITH_PASTE3_(a, b, c) a##b##_##c
 #define PITH_PASTE3(a, b, c) PITH_PASTE3_(a, b, c)
 /* The name of a kernel in the file being compiled for one level. */
-#define PITH_K(name) PITH_PASTE3(pith_k_, name, PITH_ISA)
+#define PITH_K(name) PITH_PASTE3(pith__k_, name, PITH_ISA)
 
-#define PITH_KERNEL_DECLARE_ONE_(isa, name, type) type pith_k_##name##_##isa;
+#define PITH_KERNEL_DECLARE_ONE_(isa, name, type) type pith__k_##name##_##isa;
 #define PITH_KERNEL_DECLARE(name, type) PITH_ISAS(PITH_KERNEL_DECLARE_ONE_, name, type)
 
 /* The suffixes used in kernels.def, as dtype numbers. */

@@ -10,26 +10,26 @@
 #include "engine/kernels/binary.h"
 
 /* y[i] = f(x[i]); p: the operator's parameters (alpha, …), see span_map.c. */
-typedef void pith_map_fn(void *y, const void *x, int64_t n, const double *p);
+typedef void pith__map_fn(void *y, const void *x, int64_t n, const double *p);
 /* The same with two operands, as in binary.h. Comparisons write bool. */
-typedef pith_binary_fn pith_map2_fn;
+typedef pith__binary_fn pith__map2_fn;
 
 /* Those that have vectors (k_map.c). */
-PITH_KERNEL_DECLARE(map_ceil_f32, pith_map_fn)
-PITH_KERNEL_DECLARE(map_celu_f32, pith_map_fn)
-PITH_KERNEL_DECLARE(map_clip_f32, pith_map_fn)
-PITH_KERNEL_DECLARE(map_elu_f32, pith_map_fn)
-PITH_KERNEL_DECLARE(map_floor_f32, pith_map_fn)
-PITH_KERNEL_DECLARE(map_hard_sigmoid_f32, pith_map_fn)
-PITH_KERNEL_DECLARE(map_hard_swish_f32, pith_map_fn)
-PITH_KERNEL_DECLARE(map_leaky_relu_f32, pith_map_fn)
-PITH_KERNEL_DECLARE(map_round_f32, pith_map_fn)
-PITH_KERNEL_DECLARE(map_selu_f32, pith_map_fn)
-PITH_KERNEL_DECLARE(map_softsign_f32, pith_map_fn)
-PITH_KERNEL_DECLARE(map_swish_f32, pith_map_fn)
-PITH_KERNEL_DECLARE(map_thresholded_relu_f32, pith_map_fn)
-PITH_KERNEL_DECLARE(map_equal_f32, pith_map2_fn)
-PITH_KERNEL_DECLARE(map_less_f32, pith_map2_fn)
-PITH_KERNEL_DECLARE(map_less_equal_f32, pith_map2_fn)
+PITH_KERNEL_DECLARE(map_ceil_f32, pith__map_fn)
+PITH_KERNEL_DECLARE(map_celu_f32, pith__map_fn)
+PITH_KERNEL_DECLARE(map_clip_f32, pith__map_fn)
+PITH_KERNEL_DECLARE(map_elu_f32, pith__map_fn)
+PITH_KERNEL_DECLARE(map_floor_f32, pith__map_fn)
+PITH_KERNEL_DECLARE(map_hard_sigmoid_f32, pith__map_fn)
+PITH_KERNEL_DECLARE(map_hard_swish_f32, pith__map_fn)
+PITH_KERNEL_DECLARE(map_leaky_relu_f32, pith__map_fn)
+PITH_KERNEL_DECLARE(map_round_f32, pith__map_fn)
+PITH_KERNEL_DECLARE(map_selu_f32, pith__map_fn)
+PITH_KERNEL_DECLARE(map_softsign_f32, pith__map_fn)
+PITH_KERNEL_DECLARE(map_swish_f32, pith__map_fn)
+PITH_KERNEL_DECLARE(map_thresholded_relu_f32, pith__map_fn)
+PITH_KERNEL_DECLARE(map_equal_f32, pith__map2_fn)
+PITH_KERNEL_DECLARE(map_less_f32, pith__map2_fn)
+PITH_KERNEL_DECLARE(map_less_equal_f32, pith__map2_fn)
 
 #endif

@@ -1,5 +1,5 @@
-/* maps_binary.c - binary elementwise loops of all types, see maps.h. There is a line per family and type, as in kernels.def.
- * Functions that binary.h has in f32 are not repeated here. */
+/* maps_binary.c - binary elementwise loops of all types, see maps.h. There is a line per family and type, as in
+ * kernels.def. Functions that binary.h has in f32 are not repeated here. */
 #include <math.h>
 
 #include "base/str.h"
@@ -7,8 +7,8 @@
 #include "engine/kernels/maps.h"
 
 #define MAP2(family, suffix, T, O, EXPR)                                                                               \
-    pith_map2_fn pith_k_##family##_##suffix;                                                                           \
-    void pith_k_##family##_##suffix(void *y, const void *a, const void *b, int64_t n, int as, int bs) {                \
+    pith__map2_fn pith__k_##family##_##suffix;                                                                         \
+    void pith__k_##family##_##suffix(void *y, const void *a, const void *b, int64_t n, int as, int bs) {               \
         const T *p = a, *q = b;                                                                                        \
         O *r = y;                                                                                                      \
         for (int64_t i = 0; i < n; i++) {                                                                              \
@@ -76,15 +76,15 @@ static float pow_f32(float u, float v) {
     return v == 2.0f ? u * u : v == 1.0f ? u : v == 0.5f && u > 0 ? sqrtf(u) : (float)pow((double)u, (double)v);
 }
 MAP2(map_pow_any, f32, float, float, pow_f32(u, v))
-pith_map2_fn pith_k_map_pow_f32;
-void pith_k_map_pow_f32(void *y, const void *a, const void *b, int64_t n, int as, int bs) {
+pith__map2_fn pith__k_map_pow_f32;
+void pith__k_map_pow_f32(void *y, const void *a, const void *b, int64_t n, int as, int bs) {
     const float *p = a;
     float *r = y;
     if (n < 1 || bs != 0 || *(const float *)b != 2.0f) {
-        pith_k_map_pow_any_f32(y, a, b, n, as, bs);
+        pith__k_map_pow_any_f32(y, a, b, n, as, bs);
         return;
     }
-    pith_binary_fn *mul = PITH_KERNEL_FIND(pith_binary_fn, "mul", PITH_F32, pith_cpu_get()->isa);
+    pith__binary_fn *mul = PITH_KERNEL_FIND(pith__binary_fn, "mul", PITH_F32, pith__cpu_get()->isa);
     if (mul) {
         mul(r, p, p, n, as, as);
         return;
@@ -108,7 +108,7 @@ ALL_INTS(LESS, map_less)
 ALL_INTS(LESS_EQUAL, map_less_equal)
 MAP2(map_equal, bool, uint8_t, uint8_t, (u != 0) == (v != 0))
 MAP2(map_equal, f64, double, uint8_t, u == v)
-MAP2(map_equal, string, pith_str, uint8_t, pith_str_eq(u, v))
+MAP2(map_equal, string, pith_str, uint8_t, pith__str_eq(u, v))
 MAP2(map_less, f64, double, uint8_t, u < v)
 MAP2(map_less_equal, f64, double, uint8_t, u <= v)
 

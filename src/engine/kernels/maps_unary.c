@@ -1,13 +1,13 @@
-/* maps_unary.c - unary elementwise loops of all types, see maps.h. p[0] and p[1] are the operator's parameters, in the order
- * of its row in op_unary.c. Functions that unary.h has in f32 are not repeated here. Source of the formulas: the ONNX
- * operator pages. */
+/* maps_unary.c - unary elementwise loops of all types, see maps.h. p[0] and p[1] are the operator's parameters, in the
+ * order of its row in op_unary.c. Functions that unary.h has in f32 are not repeated here. Source of the formulas: the
+ * ONNX operator pages. */
 #include <math.h>
 
 #include "engine/kernels/maps.h"
 
 #define MAP1(family, suffix, T, O, EXPR)                                                                               \
-    pith_map_fn pith_k_##family##_##suffix;                                                                            \
-    void pith_k_##family##_##suffix(void *y, const void *x, int64_t n, const double *p) {                              \
+    pith__map_fn pith__k_##family##_##suffix;                                                                          \
+    void pith__k_##family##_##suffix(void *y, const void *x, int64_t n, const double *p) {                             \
         const T *q = x;                                                                                                \
         O *r = y;                                                                                                      \
         (void)p;                                                                                                       \

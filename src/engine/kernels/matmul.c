@@ -5,8 +5,8 @@
 #include <string.h>
 
 #define MATMUL(name, T, A)                                                                                             \
-    pith_matmul_fn name;                                                                                               \
-    void name(const pith_matmul *p, int64_t m0, int64_t m1) {                                                          \
+    pith__matmul_fn name;                                                                                              \
+    void name(const pith__matmul *p, int64_t m0, int64_t m1) {                                                         \
         const T *a = p->a, *b = p->b;                                                                                  \
         for (int64_t i = m0; i < m1; i++) {                                                                            \
             T *c = (T *)p->c + i * p->n;                                                                               \
@@ -18,8 +18,8 @@
             }                                                                                                          \
         }                                                                                                              \
     }
-MATMUL(pith_matmul_any_f64, double, double)
-MATMUL(pith_k_matmul_i32, int32_t, uint32_t)
-MATMUL(pith_k_matmul_u32, uint32_t, uint32_t)
-MATMUL(pith_k_matmul_i64, int64_t, uint64_t)
-MATMUL(pith_k_matmul_u64, uint64_t, uint64_t)
+MATMUL(pith__matmul_any_f64, double, double)
+MATMUL(pith__k_matmul_i32, int32_t, uint32_t)
+MATMUL(pith__k_matmul_u32, uint32_t, uint32_t)
+MATMUL(pith__k_matmul_i64, int64_t, uint64_t)
+MATMUL(pith__k_matmul_u64, uint64_t, uint64_t)

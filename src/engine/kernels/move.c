@@ -120,7 +120,7 @@ static void move_tile(void *to, int64_t to_row, const void *from, int64_t from_c
 
 /* to[i * to_row + j] = from[i + j * from_column] */
 static void turn(char *to, int64_t to_row, const char *from, int64_t from_column, int64_t rows, int64_t columns,
-                 size_t size, pith_turn_fn *words) {
+                 size_t size, pith__turn_fn *words) {
     enum { SIDE = 16 }; /* blocks of 16 x 16: a cache line of floats on both sides */
     if (size == 4 && rows == 3 && from_column == 3) {
         turn_pixels((uint32_t *)(void *)to, to_row, (const uint32_t *)(const void *)from, columns);
@@ -142,14 +142,14 @@ static void turn(char *to, int64_t to_row, const char *from, int64_t from_column
     }
 }
 
-void pith_move_axis_perm(int *perm, int rank, int from, int to) {
+void pith__move_axis_perm(int *perm, int rank, int from, int to) {
     for (int i = 0, next = 0; i < rank; i++) {
         if (next == from) next++;
         perm[i] = i == to ? from : next++;
     }
 }
 
-void pith_strides(int64_t *strides, const int64_t *dims, int rank) {
+void pith__strides(int64_t *strides, const int64_t *dims, int rank) {
     int64_t stride = 1;
     for (int i = rank - 1; i >= 0; i--) {
         strides[i] = stride;
@@ -157,12 +157,12 @@ void pith_strides(int64_t *strides, const int64_t *dims, int rank) {
     }
 }
 
-void pith_fill(void *to, const void *value, int64_t n, size_t size) {
+void pith__fill(void *to, const void *value, int64_t n, size_t size) {
     if (n > 0) row(to, 1, value, 0, n, size);
 }
 
-void pith_move(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides, const int64_t *dims,
-               int rank, size_t size, pith_turn_fn *words) {
+void pith__move(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides, const int64_t *dims,
+                int rank, size_t size, pith__turn_fn *words) {
     int64_t d[PITH_MAX_RANK + 1], ts[PITH_MAX_RANK + 1], fs[PITH_MAX_RANK + 1], index[PITH_MAX_RANK + 1] = { 0 };
     int r = 0;
     for (int i = 0; i < rank; i++) {

@@ -1,5 +1,5 @@
-/* plain_reduce.c - see plain_reduce.h. One line per function and type makes the row loop and the column loop; `count` is the number of
- * elements that become one result. */
+/* plain_reduce.c - see plain_reduce.h. One line per function and type makes the row loop and the column loop; `count`
+ * is the number of elements that become one result. */
 #include "engine/kernels/plain_reduce.h"
 
 #include <math.h>
@@ -17,12 +17,12 @@
     }                                                                                                                  \
     LOOPS(name, suffix, T)
 #define LOOPS(name, suffix, T)                                                                                         \
-    pith_fold_rows_fn pith_k_row_##name##_##suffix;                                                                    \
-    void pith_k_row_##name##_##suffix(const void *x, void *y, int64_t rows, int64_t n) {                               \
+    pith__fold_rows_fn pith__k_row_##name##_##suffix;                                                                  \
+    void pith__k_row_##name##_##suffix(const void *x, void *y, int64_t rows, int64_t n) {                              \
         for (int64_t r = 0; r < rows; r++) ((T *)y)[r] = fold_##name##_##suffix((const T *)x + r * n, n, 1);           \
     }                                                                                                                  \
-    pith_fold_columns_fn pith_k_column_##name##_##suffix;                                                              \
-    void pith_k_column_##name##_##suffix(const void *x, void *y, int64_t rows, int64_t n, int64_t stride) {            \
+    pith__fold_columns_fn pith__k_column_##name##_##suffix;                                                            \
+    void pith__k_column_##name##_##suffix(const void *x, void *y, int64_t rows, int64_t n, int64_t stride) {           \
         for (int64_t j = 0; j < n; j++) ((T *)y)[j] = fold_##name##_##suffix((const T *)x + j, rows, stride);          \
     }
 

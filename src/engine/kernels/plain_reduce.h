@@ -12,8 +12,8 @@
 #include "engine/kernels/kernel.h"
 
 /* y[r] = f(x[r * n], …, x[r * n + n - 1]) for r < rows. */
-typedef void pith_fold_rows_fn(const void *x, void *y, int64_t rows, int64_t n);
+typedef void pith__fold_rows_fn(const void *x, void *y, int64_t rows, int64_t n);
 /* y[j] = f(x[j], x[stride + j], …) over rows, for j < n. */
-typedef void pith_fold_columns_fn(const void *x, void *y, int64_t rows, int64_t n, int64_t stride);
+typedef void pith__fold_columns_fn(const void *x, void *y, int64_t rows, int64_t n, int64_t stride);
 
 #endif

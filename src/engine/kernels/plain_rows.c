@@ -5,9 +5,9 @@
 
 #include "engine/kernels/norm.h"
 
-pith_row_f64_fn pith_k_softmax_f64, pith_k_log_softmax_f64, pith_k_hardmax_f64;
-pith_row_f32_fn pith_k_hardmax_f32;
-pith_norm_f64_fn pith_k_layer_norm_f64, pith_k_rms_norm_f64;
+pith__row_f64_fn pith__k_softmax_f64, pith__k_log_softmax_f64, pith__k_hardmax_f64;
+pith__row_f32_fn pith__k_hardmax_f32;
+pith__norm_f64_fn pith__k_layer_norm_f64, pith__k_rms_norm_f64;
 
 /* The largest of a row, NaN if there is one. */
 static double top_of(const double *x, int64_t n) {
@@ -16,7 +16,7 @@ static double top_of(const double *x, int64_t n) {
     return top;
 }
 
-void pith_k_softmax_f64(const double *x, double *y, int64_t rows, int64_t n) {
+void pith__k_softmax_f64(const double *x, double *y, int64_t rows, int64_t n) {
     for (int64_t r = 0; r < rows; r++, x += n, y += n) {
         double top = top_of(x, n), sum = 0;
         for (int64_t i = 0; i < n; i++) sum += y[i] = exp(x[i] - top);
@@ -24,7 +24,7 @@ void pith_k_softmax_f64(const double *x, double *y, int64_t rows, int64_t n) {
     }
 }
 
-void pith_k_log_softmax_f64(const double *x, double *y, int64_t rows, int64_t n) {
+void pith__k_log_softmax_f64(const double *x, double *y, int64_t rows, int64_t n) {
     for (int64_t r = 0; r < rows; r++, x += n, y += n) {
         double top = top_of(x, n), sum = 0;
         for (int64_t i = 0; i < n; i++) sum += exp(x[i] - top);
@@ -34,7 +34,7 @@ void pith_k_log_softmax_f64(const double *x, double *y, int64_t rows, int64_t n)
 }
 
 #define HARDMAX(suffix, T)                                                                                             \
-    void pith_k_hardmax_##suffix(const T *x, T *y, int64_t rows, int64_t n) {                                          \
+    void pith__k_hardmax_##suffix(const T *x, T *y, int64_t rows, int64_t n) {                                         \
         for (int64_t r = 0; r < rows; r++, x += n, y += n) {                                                           \
             int64_t best = 0;                                                                                          \
             for (int64_t i = 1; i < n; i++) best = x[i] > x[best] ? i : best;                                          \
@@ -44,7 +44,7 @@ void pith_k_log_softmax_f64(const double *x, double *y, int64_t rows, int64_t n)
 HARDMAX(f32, float)
 HARDMAX(f64, double)
 
-void pith_k_layer_norm_f64(const pith_norm_f64 *a) {
+void pith__k_layer_norm_f64(const pith__norm_f64 *a) {
     for (int64_t r = 0; r < a->rows; r++) {
         const double *x = a->x + r * a->n;
         double *y = a->y + r * a->n, mean = 0, variance = 0;
@@ -60,7 +60,7 @@ void pith_k_layer_norm_f64(const pith_norm_f64 *a) {
     }
 }
 
-void pith_k_rms_norm_f64(const pith_norm_f64 *a) {
+void pith__k_rms_norm_f64(const pith__norm_f64 *a) {
     for (int64_t r = 0; r < a->rows; r++) {
         const double *x = a->x + r * a->n;
         double *y = a->y + r * a->n, square = 0;

@@ -13,21 +13,21 @@
 
 enum { PITH_POOL_ROWS_MOST = 16 }; /* rows and columns of a window */
 
-typedef struct pith_pool_planes {
-    const pith_window *w; /* pith_pool_rows_fits */
-    const float *x;       /* [channels, in], dense; nothing else is read */
-    float *y;             /* [channels, out], dense */
+typedef struct pith__pool_planes {
+    const pith__window *w; /* pith__pool_rows_fits */
+    const float *x;        /* [channels, in], dense; nothing else is read */
+    float *y;              /* [channels, out], dense */
     int64_t channels;
     const float *counts; /* of means: [out of the last axis], the places of each window along it */
     bool padded;         /* of means: whether the counts include stated padding, and those along axis 0 do */
-} pith_pool_planes;
+} pith__pool_planes;
 
-bool pith_pool_rows_fits(const pith_window *w);
+bool pith__pool_rows_fits(const pith__window *w);
 
 /* Families "pool_rows_max" (NaN if one is NaN, -infinity for windows of padding alone) and "pool_rows_mean" (NaN
  * for windows without places). */
-typedef void pith_pool_rows_fn(const pith_pool_planes *a);
-PITH_KERNEL_DECLARE(pool_rows_max_f32, pith_pool_rows_fn)
-PITH_KERNEL_DECLARE(pool_rows_mean_f32, pith_pool_rows_fn)
+typedef void pith__pool_rows_fn(const pith__pool_planes *a);
+PITH_KERNEL_DECLARE(pool_rows_max_f32, pith__pool_rows_fn)
+PITH_KERNEL_DECLARE(pool_rows_mean_f32, pith__pool_rows_fn)
 
 #endif

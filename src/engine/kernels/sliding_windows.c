@@ -4,14 +4,14 @@
 #include "base/checked.h"
 
 /* Places of one phase along an axis, and the phases that the kernel needs. */
-static bool plane_axis(int64_t *size, int64_t *phases, const pith_window *w, int d) {
+static bool plane_axis(int64_t *size, int64_t *phases, const pith__window *w, int d) {
     int64_t reach;
-    if (pith_mul_overflows(w->kernel[d] - 1, w->dilation[d], &reach) || reach == INT64_MAX) return false;
+    if (pith__mul_overflows(w->kernel[d] - 1, w->dilation[d], &reach) || reach == INT64_MAX) return false;
     *phases = w->stride[d] < reach + 1 ? w->stride[d] : reach + 1;
-    return !pith_add_overflows(w->out[d], reach / w->stride[d], size);
+    return !pith__add_overflows(w->out[d], reach / w->stride[d], size);
 }
 
-bool pith_depthwise_fits(pith_depthwise *a, const pith_window *w) {
+bool pith__depthwise_fits(pith__depthwise *a, const pith__window *w) {
     bool fits = w->rank == 2 && w->stride[0] == w->stride[1] && (w->stride[0] == 1 || w->stride[0] == 2);
     for (int d = 0; d < 2 && fits; d++)
         fits = w->kernel[d] == 3 && w->dilation[d] == 1 && w->begin[d] >= 0 && w->begin[d] <= 1 &&
@@ -24,26 +24,26 @@ bool pith_depthwise_fits(pith_depthwise *a, const pith_window *w) {
     return true;
 }
 
-bool pith_taps_layout_of(pith_taps_layout *p, const pith_window *w) {
+bool pith__taps_layout_of(pith__taps_layout *p, const pith__window *w) {
     p->last = w->rank - 1;
     p->rows = p->row_phases = 1;
     return (!p->last || plane_axis(&p->rows, &p->row_phases, w, 0)) &&
            plane_axis(&p->columns, &p->column_phases, w, p->last);
 }
 
-int64_t pith_taps_floats(const pith_window *w) {
-    pith_taps_layout p;
+int64_t pith__taps_floats(const pith__window *w) {
+    pith__taps_layout p;
     int64_t floats;
-    if (!pith_taps_layout_of(&p, w) || pith_mul_overflows(p.rows, p.columns, &floats) ||
-        pith_mul_overflows(floats, p.row_phases, &floats) || pith_mul_overflows(floats, p.column_phases, &floats) ||
+    if (!pith__taps_layout_of(&p, w) || pith__mul_overflows(p.rows, p.columns, &floats) ||
+        pith__mul_overflows(floats, p.row_phases, &floats) || pith__mul_overflows(floats, p.column_phases, &floats) ||
         floats > INT64_MAX / 8 - PITH_TAPS_BLOCK)
         return -1;
     return floats + PITH_TAPS_BLOCK;
 }
 
-void pith_taps_offsets(int64_t *offsets, int64_t *step, const pith_window *w) {
-    pith_taps_layout p;
-    if (!pith_taps_layout_of(&p, w)) return; /* pith_taps_floats has said so */
+void pith__taps_offsets(int64_t *offsets, int64_t *step, const pith__window *w) {
+    pith__taps_layout p;
+    if (!pith__taps_layout_of(&p, w)) return; /* pith__taps_floats has said so */
     for (int64_t r = 0; r < (p.last ? w->kernel[0] : 1); r++) {
         const int64_t row = p.last ? r * w->dilation[0] : 0, high = p.last ? w->stride[0] : 1;
         for (int64_t c = 0; c < w->kernel[p.last]; c++) {

@@ -1,6 +1,6 @@
-/* sort_order.c - see sort_order.h. A bottom-up merge sort of indices: stable, no worst case. Strings compare by bytes. The best k
- * are kept in a heap whose root is the worst of them; most elements of a long row lose against the root and are passed
- * over block by block. */
+/* sort_order.c - see sort_order.h. A bottom-up merge sort of indices: stable, no worst case. Strings compare by bytes.
+ * The best k are kept in a heap whose root is the worst of them; most elements of a long row lose against the root and
+ * are passed over block by block. */
 #include "engine/kernels/sort_order.h"
 
 #include <string.h>
@@ -19,9 +19,9 @@ static int compare_strings(pith_str a, pith_str b) {
 #define STRING_AFTER(a, b) (compare_strings(a, b) > 0)
 
 #define SORT(suffix, T, BEFORE, AFTER)                                                                                 \
-    pith_sort_fn pith_k_sort_##suffix;                                                                                 \
-    void pith_k_sort_##suffix(int64_t *indices, int64_t *scratch, const void *x, int64_t n, int64_t stride,            \
-                              bool descending) {                                                                       \
+    pith__sort_fn pith__k_sort_##suffix;                                                                               \
+    void pith__k_sort_##suffix(int64_t *indices, int64_t *scratch, const void *x, int64_t n, int64_t stride,           \
+                               bool descending) {                                                                      \
         const T *p = x;                                                                                                \
         int64_t *from = indices, *to = scratch;                                                                        \
         for (int64_t i = 0; i < n; i++) from[i] = i;                                                                   \
@@ -111,8 +111,8 @@ SORT(string, pith_str, STRING_BEFORE, STRING_AFTER)
 #define BEST(suffix, T, BEFORE, AFTER)                                                                                 \
     BEST_OF(least_##suffix, T, BEFORE)                                                                                 \
     BEST_OF(most_##suffix, T, AFTER)                                                                                   \
-    pith_best_fn pith_k_best_##suffix;                                                                                 \
-    void pith_k_best_##suffix(int64_t *best, const void *x, int64_t n, int64_t stride, int64_t k, bool descending) {   \
+    pith__best_fn pith__k_best_##suffix;                                                                               \
+    void pith__k_best_##suffix(int64_t *best, const void *x, int64_t n, int64_t stride, int64_t k, bool descending) {  \
         (descending ? best_most_##suffix : best_least_##suffix)(best, x, n, stride, k);                                \
     }
 BEST(f32, float, NUMBER_BEFORE, NUMBER_AFTER)

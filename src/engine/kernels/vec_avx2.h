@@ -94,12 +94,12 @@ PITH_VEC_2(vi, vi_high_8, vi, _mm256_unpackhi_epi8)
 PITH_VEC_2(vi, vi_low_16, vi, _mm256_unpacklo_epi16)
 PITH_VEC_2(vi, vi_high_16, vi, _mm256_unpackhi_epi16)
 PITH_VEC_2(vi, vi_and, vi, _mm256_and_si256)
-PITH_VEC_2(vi, pith_vec_words, vi, _mm256_packs_epi32)
-PITH_VEC_2(vi, pith_vec_narrow, vi, _mm256_packus_epi16)
+PITH_VEC_2(vi, pith__vec_words, vi, _mm256_packs_epi32)
+PITH_VEC_2(vi, pith__vec_narrow, vi, _mm256_packus_epi16)
 PITH_INLINE vi vi_narrow_8(const vi v[4]) {
     const vi low = vi_set1(255);
-    return pith_vec_narrow(pith_vec_words(vi_and(v[0], low), vi_and(v[1], low)),
-                           pith_vec_words(vi_and(v[2], low), vi_and(v[3], low)));
+    return pith__vec_narrow(pith__vec_words(vi_and(v[0], low), vi_and(v[1], low)),
+                            pith__vec_words(vi_and(v[2], low), vi_and(v[3], low)));
 }
 PITH_INLINE void vi_turn_groups(vi v[4]) {
 #define PITH_VEC_GROUPS(half, i, which) _mm256_permute2x128_si256(v[i].half, v[i + 1].half, which)
@@ -275,7 +275,7 @@ PITH_VEC_TREE(vf_sum, add)
 PITH_VEC_TREE(vf_hmax, max)
 PITH_VEC_TREE(vf_hmin, min)
 
-PITH_INLINE void pith_vec_transpose8(__m256 r[8]) {
+PITH_INLINE void pith__vec_transpose8(__m256 r[8]) {
     __m256 s[8];
     PITH_UNROLL
     for (int i = 0; i < 8; i += 2) {
@@ -302,7 +302,7 @@ PITH_INLINE void vf_transpose(vf r[16]) {
     PITH_UNROLL
     for (int i = 0; i < 8; i++) b[0][i] = r[i].lo, b[1][i] = r[i].hi, b[2][i] = r[i + 8].lo, b[3][i] = r[i + 8].hi;
     PITH_UNROLL
-    for (int i = 0; i < 4; i++) pith_vec_transpose8(b[i]);
+    for (int i = 0; i < 4; i++) pith__vec_transpose8(b[i]);
     PITH_UNROLL
     for (int i = 0; i < 8; i++) r[i] = (vf){ b[0][i], b[2][i] }, r[i + 8] = (vf){ b[1][i], b[3][i] };
 }

@@ -48,19 +48,19 @@ PITH_VEC_2(vi, vi_add, vi, vaddq_s32)
 PITH_VEC_2(vi, vi_sub, vi, vsubq_s32)
 PITH_VEC_2(vi, vi_mul, vi, vmulq_s32)
 PITH_VEC_2(vi, vi_max, vi, vmaxq_s32)
-PITH_INLINE int32x4_t pith_vec_bytes(int32x4_t a, int32x4_t b) {
+PITH_INLINE int32x4_t pith__vec_bytes(int32x4_t a, int32x4_t b) {
     const uint8x16_t x = vreinterpretq_u8_s32(a);
     const int8x16_t y = vreinterpretq_s8_s32(b);
     const int16x8_t low = vmulq_s16(vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(x))), vmovl_s8(vget_low_s8(y)));
     const int16x8_t high = vmulq_s16(vreinterpretq_s16_u16(vmovl_u8(vget_high_u8(x))), vmovl_s8(vget_high_s8(y)));
     return vreinterpretq_s32_s16(vpaddq_s16(low, high));
 }
-PITH_VEC_2(vi, vi_dot_bytes, vi, pith_vec_bytes)
-PITH_INLINE int32x4_t pith_vec_pairs(int32x4_t a, int32x4_t b) {
+PITH_VEC_2(vi, vi_dot_bytes, vi, pith__vec_bytes)
+PITH_INLINE int32x4_t pith__vec_pairs(int32x4_t a, int32x4_t b) {
     const int16x8_t x = vreinterpretq_s16_s32(a), y = vreinterpretq_s16_s32(b);
     return vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y));
 }
-PITH_VEC_2(vi, vi_dot_pairs, vi, pith_vec_pairs)
+PITH_VEC_2(vi, vi_dot_pairs, vi, pith__vec_pairs)
 PITH_INLINE int32_t vi_hmax(vi x) { return vmaxvq_s32(vmaxq_s32(vmaxq_s32(x.a, x.b), vmaxq_s32(x.c, x.d))); }
 PITH_INLINE int32_t vi_hsum(vi x) { return vaddvq_s32(vaddq_s32(vaddq_s32(x.a, x.b), vaddq_s32(x.c, x.d))); }
 PITH_INLINE vi vi_load_bytes(const void *p) { return vi_load(p); }
@@ -78,19 +78,19 @@ PITH_INLINE void vi_store_bytes_n(void *p, vi x, size_t n) {
 #define PITH_VEC_ZIP(op, bits)                                                                                         \
     vreinterpretq_s32_s##bits(op(vreinterpretq_s##bits##_s32(a), vreinterpretq_s##bits##_s32(b)))
 #define PITH_VEC_IN_TURN(name, op, bits)                                                                               \
-    PITH_INLINE int32x4_t pith_vec_##name(int32x4_t a, int32x4_t b) { return PITH_VEC_ZIP(op, bits); }                 \
-    PITH_VEC_2(vi, vi_##name, vi, pith_vec_##name)
+    PITH_INLINE int32x4_t pith__vec_##name(int32x4_t a, int32x4_t b) { return PITH_VEC_ZIP(op, bits); }                \
+    PITH_VEC_2(vi, vi_##name, vi, pith__vec_##name)
 PITH_VEC_IN_TURN(low_8, vzip1q_s8, 8)
 PITH_VEC_IN_TURN(high_8, vzip2q_s8, 8)
 PITH_VEC_IN_TURN(low_16, vzip1q_s16, 16)
 PITH_VEC_IN_TURN(high_16, vzip2q_s16, 16)
-PITH_INLINE int32x4_t pith_vec_narrow(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d) {
+PITH_INLINE int32x4_t pith__vec_narrow(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d) {
     const int16x8_t low = vcombine_s16(vmovn_s32(a), vmovn_s32(b)), high = vcombine_s16(vmovn_s32(c), vmovn_s32(d));
     return vreinterpretq_s32_s8(vcombine_s8(vmovn_s16(low), vmovn_s16(high)));
 }
 PITH_INLINE vi vi_narrow_8(const vi v[4]) {
-    return (vi){ pith_vec_narrow(v[0].a, v[1].a, v[2].a, v[3].a), pith_vec_narrow(v[0].b, v[1].b, v[2].b, v[3].b),
-                 pith_vec_narrow(v[0].c, v[1].c, v[2].c, v[3].c), pith_vec_narrow(v[0].d, v[1].d, v[2].d, v[3].d) };
+    return (vi){ pith__vec_narrow(v[0].a, v[1].a, v[2].a, v[3].a), pith__vec_narrow(v[0].b, v[1].b, v[2].b, v[3].b),
+                 pith__vec_narrow(v[0].c, v[1].c, v[2].c, v[3].c), pith__vec_narrow(v[0].d, v[1].d, v[2].d, v[3].d) };
 }
 PITH_INLINE void vi_turn_groups(vi v[4]) {
     const vi p = v[0], q = v[1], r = v[2], s = v[3];
@@ -102,9 +102,9 @@ PITH_VEC_2(vi, vi_or, vi, vorrq_s32)
 PITH_VEC_2(vi, vi_xor, vi, veorq_s32)
 PITH_VEC_2(vm, vi_eq, vi, vceqq_s32)
 PITH_VEC_2(vm, vi_gt, vi, vcgtq_s32)
-#define vi_shl(x, n) pith_vec_shift(x, n)
-#define vi_sar(x, n) pith_vec_shift(x, -(n))
-PITH_INLINE vi pith_vec_shift(vi x, int n) {
+#define vi_shl(x, n) pith__vec_shift(x, n)
+#define vi_sar(x, n) pith__vec_shift(x, -(n))
+PITH_INLINE vi pith__vec_shift(vi x, int n) {
     int32x4_t s = vdupq_n_s32(n);
     return (vi){ vshlq_s32(x.a, s), vshlq_s32(x.b, s), vshlq_s32(x.c, s), vshlq_s32(x.d, s) };
 }
@@ -188,14 +188,14 @@ PITH_INLINE vf vf_shift(vf x) {
                  vextq_f32(x.c, x.d, 3) };
 }
 PITH_INLINE vf vf_select(vm m, vf x, vf y) { return (vf)PITH_VEC_SELECT(m, x, y, vbslq_f32); }
-PITH_INLINE float32x4_t pith_vec_min4(float32x4_t x, float32x4_t y) { return vbslq_f32(vcltq_f32(x, y), x, y); }
-PITH_INLINE float32x4_t pith_vec_max4(float32x4_t x, float32x4_t y) { return vbslq_f32(vcgtq_f32(x, y), x, y); }
-PITH_VEC_2(vf, vf_min, vf, pith_vec_min4)
-PITH_VEC_2(vf, vf_max, vf, pith_vec_max4)
-PITH_INLINE float32x4_t pith_vec_copysign4(float32x4_t x, float32x4_t s) {
+PITH_INLINE float32x4_t pith__vec_min4(float32x4_t x, float32x4_t y) { return vbslq_f32(vcltq_f32(x, y), x, y); }
+PITH_INLINE float32x4_t pith__vec_max4(float32x4_t x, float32x4_t y) { return vbslq_f32(vcgtq_f32(x, y), x, y); }
+PITH_VEC_2(vf, vf_min, vf, pith__vec_min4)
+PITH_VEC_2(vf, vf_max, vf, pith__vec_max4)
+PITH_INLINE float32x4_t pith__vec_copysign4(float32x4_t x, float32x4_t s) {
     return vbslq_f32(vdupq_n_u32(0x80000000u), s, x);
 }
-PITH_VEC_2(vf, vf_copysign, vf, pith_vec_copysign4)
+PITH_VEC_2(vf, vf_copysign, vf, pith__vec_copysign4)
 PITH_INLINE vf vf_ldexp(vf x, vf n) {
     vi i = vi_of_vf(n), half = vi_sar(i, 1), rest = vi_sub(i, half), bias = vi_set1(127);
     return vf_mul(vf_mul(x, vf_bits(vi_shl(vi_add(half, bias), 23))), vf_bits(vi_shl(vi_add(rest, bias), 23)));
@@ -257,10 +257,10 @@ PITH_INLINE vf vf_load_bf16_n(const uint16_t *p, size_t n) {
         return vgetq_lane_f32(op4(s, vextq_f32(s, s, 1)), 0);                                                          \
     }
 PITH_VEC_TREE(vf_sum, vaddq_f32)
-PITH_VEC_TREE(vf_hmax, pith_vec_max4)
-PITH_VEC_TREE(vf_hmin, pith_vec_min4)
+PITH_VEC_TREE(vf_hmax, pith__vec_max4)
+PITH_VEC_TREE(vf_hmin, pith__vec_min4)
 
-PITH_INLINE void pith_vec_transpose4(float32x4_t *r0, float32x4_t *r1, float32x4_t *r2, float32x4_t *r3) {
+PITH_INLINE void pith__vec_transpose4(float32x4_t *r0, float32x4_t *r1, float32x4_t *r2, float32x4_t *r3) {
     float32x4_t s0 = vtrn1q_f32(*r0, *r1), s1 = vtrn2q_f32(*r0, *r1);
     float32x4_t s2 = vtrn1q_f32(*r2, *r3), s3 = vtrn2q_f32(*r2, *r3);
     *r0 = vcombine_f32(vget_low_f32(s0), vget_low_f32(s2));
@@ -272,10 +272,10 @@ PITH_INLINE void vf_transpose(vf r[16]) {
     vf t[16];
     PITH_UNROLL
     for (int i = 0; i < 16; i += 4) {
-        pith_vec_transpose4(&r[i].a, &r[i + 1].a, &r[i + 2].a, &r[i + 3].a);
-        pith_vec_transpose4(&r[i].b, &r[i + 1].b, &r[i + 2].b, &r[i + 3].b);
-        pith_vec_transpose4(&r[i].c, &r[i + 1].c, &r[i + 2].c, &r[i + 3].c);
-        pith_vec_transpose4(&r[i].d, &r[i + 1].d, &r[i + 2].d, &r[i + 3].d);
+        pith__vec_transpose4(&r[i].a, &r[i + 1].a, &r[i + 2].a, &r[i + 3].a);
+        pith__vec_transpose4(&r[i].b, &r[i + 1].b, &r[i + 2].b, &r[i + 3].b);
+        pith__vec_transpose4(&r[i].c, &r[i + 1].c, &r[i + 2].c, &r[i + 3].c);
+        pith__vec_transpose4(&r[i].d, &r[i + 1].d, &r[i + 2].d, &r[i + 3].d);
     }
     PITH_UNROLL
     for (int i = 0; i < 4; i++) {

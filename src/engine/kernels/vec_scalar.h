@@ -26,12 +26,12 @@ typedef struct vm {
 #define PITH_VEC_INT(u) ((int32_t)(uint32_t)(u))
 #define PITH_VEC_U(a) ((uint32_t)a.v[i])
 
-PITH_INLINE float pith_vec_float(int32_t bits) {
+PITH_INLINE float pith__vec_float(int32_t bits) {
     float x;
     memcpy(&x, &bits, sizeof x);
     return x;
 }
-PITH_INLINE int32_t pith_vec_int(float x) {
+PITH_INLINE int32_t pith__vec_int(float x) {
     int32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
@@ -39,7 +39,7 @@ PITH_INLINE int32_t pith_vec_int(float x) {
 
 /* a * b + c rounded once. The product of two floats is exact in double; the sum rounded to double and then to float is
  * right unless the double lies on the midpoint of two floats or the result is subnormal. Those go to fmaf. */
-PITH_INLINE float pith_vec_fma(float a, float b, float c) {
+PITH_INLINE float pith__vec_fma(float a, float b, float c) {
     double s = (double)a * b + c;
     uint64_t bits;
     memcpy(&bits, &s, sizeof bits);
@@ -58,7 +58,7 @@ PITH_INLINE int vm_any(vm a) {
     return any;
 }
 /* Two bytes of each by each other, from bit `at` on. */
-PITH_INLINE int32_t pith_vec_bytes(int32_t a, int32_t b, int at) {
+PITH_INLINE int32_t pith__vec_bytes(int32_t a, int32_t b, int at) {
     const uint32_t x = (uint32_t)a >> at, y = (uint32_t)b >> at;
     return (int32_t)(x & 255) * (int8_t)y + (int32_t)(x >> 8 & 255) * (int8_t)(y >> 8);
 }
@@ -100,7 +100,8 @@ PITH_VEC(vi, vi_and, (vi a, vi b), a.v[i] & b.v[i])
 PITH_VEC(vi, vi_or, (vi a, vi b), a.v[i] | b.v[i])
 PITH_VEC(vi, vi_xor, (vi a, vi b), a.v[i] ^ b.v[i])
 PITH_VEC(vi, vi_dot_bytes, (vi a, vi b),
-         PITH_VEC_INT((uint32_t)pith_vec_bytes(a.v[i], b.v[i], 16) << 16 | (uint16_t)pith_vec_bytes(a.v[i], b.v[i], 0)))
+         PITH_VEC_INT((uint32_t)pith__vec_bytes(a.v[i], b.v[i], 16) << 16 |
+                      (uint16_t)pith__vec_bytes(a.v[i], b.v[i], 0)))
 PITH_INLINE vi vi_load_bytes_n(const void *p, size_t n) {
     vi a = { { 0 } };
     memcpy(a.v, p, n);
@@ -111,7 +112,7 @@ PITH_INLINE void vi_store_bytes_n(void *p, vi a, size_t n) { memcpy(p, a.v, n); 
 PITH_INLINE void vi_store_bytes(void *p, vi a) { vi_store_bytes_n(p, a, sizeof a); }
 /* Elements of `size` bytes of a and b in turn, from byte `first` of each group of 16 bytes on. A function of its own,
  * since it is long. */
-static __attribute__((noinline, unused)) vi pith_vec_in_turn(vi a, vi b, int first, int size) {
+static __attribute__((noinline, unused)) vi pith__vec_in_turn(vi a, vi b, int first, int size) {
     vi r;
     for (int i = 0; i < 64; i++) {
         const int element = i % 16 / size, at = i / 16 * 16 + first + element / 2 * size + i % size;
@@ -119,10 +120,10 @@ static __attribute__((noinline, unused)) vi pith_vec_in_turn(vi a, vi b, int fir
     }
     return r;
 }
-PITH_INLINE vi vi_low_8(vi a, vi b) { return pith_vec_in_turn(a, b, 0, 1); }
-PITH_INLINE vi vi_high_8(vi a, vi b) { return pith_vec_in_turn(a, b, 8, 1); }
-PITH_INLINE vi vi_low_16(vi a, vi b) { return pith_vec_in_turn(a, b, 0, 2); }
-PITH_INLINE vi vi_high_16(vi a, vi b) { return pith_vec_in_turn(a, b, 8, 2); }
+PITH_INLINE vi vi_low_8(vi a, vi b) { return pith__vec_in_turn(a, b, 0, 1); }
+PITH_INLINE vi vi_high_8(vi a, vi b) { return pith__vec_in_turn(a, b, 8, 1); }
+PITH_INLINE vi vi_low_16(vi a, vi b) { return pith__vec_in_turn(a, b, 0, 2); }
+PITH_INLINE vi vi_high_16(vi a, vi b) { return pith__vec_in_turn(a, b, 8, 2); }
 PITH_INLINE vi vi_narrow_8(const vi v[4]) {
     vi r;
     for (int i = 0; i < 64; i++) ((uint8_t *)r.v)[i] = (uint8_t)v[i % 16 / 4].v[i / 16 * 4 + i % 4];
@@ -140,8 +141,8 @@ PITH_VEC(vi, vi_shl, (vi a, int n), PITH_VEC_INT(PITH_VEC_U(a) << n))
 PITH_VEC(vi, vi_shr, (vi a, int n), PITH_VEC_INT(PITH_VEC_U(a) >> n))
 PITH_VEC(vi, vi_sar, (vi a, int n), a.v[i] >> n)
 
-PITH_VEC(vf, vf_bits, (vi a), pith_vec_float(a.v[i]))
-PITH_VEC(vi, vi_bits, (vf a), pith_vec_int(a.v[i]))
+PITH_VEC(vf, vf_bits, (vi a), pith__vec_float(a.v[i]))
+PITH_VEC(vi, vi_bits, (vf a), pith__vec_int(a.v[i]))
 PITH_VEC(vf, vf_of_vi, (vi a), (float)a.v[i])
 PITH_VEC(vi, vi_of_vf, (vf a), a.v[i] >= -0x1p31f && a.v[i] < 0x1p31f ? (int32_t)a.v[i] : INT32_MIN)
 
@@ -160,14 +161,14 @@ PITH_VEC(vf, vf_add, (vf a, vf b), a.v[i] + b.v[i])
 PITH_VEC(vf, vf_sub, (vf a, vf b), a.v[i] - b.v[i])
 PITH_VEC(vf, vf_mul, (vf a, vf b), a.v[i] * b.v[i])
 PITH_VEC(vf, vf_div, (vf a, vf b), a.v[i] / b.v[i])
-PITH_VEC(vf, vf_fma, (vf a, vf b, vf c), pith_vec_fma(a.v[i], b.v[i], c.v[i]))
+PITH_VEC(vf, vf_fma, (vf a, vf b, vf c), pith__vec_fma(a.v[i], b.v[i], c.v[i]))
 PITH_VEC(vf, vf_sqrt, (vf a), sqrtf(a.v[i]))
 PITH_VEC(vf, vf_min, (vf a, vf b), a.v[i] < b.v[i] ? a.v[i] : b.v[i])
 PITH_VEC(vf, vf_max, (vf a, vf b), a.v[i] > b.v[i] ? a.v[i] : b.v[i])
-PITH_VEC(vf, vf_neg, (vf a), pith_vec_float(pith_vec_int(a.v[i]) ^ INT32_MIN))
-PITH_VEC(vf, vf_abs, (vf a), pith_vec_float(pith_vec_int(a.v[i]) & INT32_MAX))
+PITH_VEC(vf, vf_neg, (vf a), pith__vec_float(pith__vec_int(a.v[i]) ^ INT32_MIN))
+PITH_VEC(vf, vf_abs, (vf a), pith__vec_float(pith__vec_int(a.v[i]) & INT32_MAX))
 PITH_VEC(vf, vf_copysign, (vf a, vf s),
-         pith_vec_float((pith_vec_int(a.v[i]) & INT32_MAX) | (pith_vec_int(s.v[i]) & INT32_MIN)))
+         pith__vec_float((pith__vec_int(a.v[i]) & INT32_MAX) | (pith__vec_int(s.v[i]) & INT32_MIN)))
 PITH_VEC(vf, vf_round, (vf a), rintf(a.v[i]))
 PITH_VEC(vf, vf_floor, (vf a), floorf(a.v[i]))
 PITH_VEC(vf, vf_ceil, (vf a), ceilf(a.v[i]))
@@ -186,19 +187,19 @@ PITH_INLINE vf vf_ldexp(vf a, vf n) {
     return vf_mul(vf_mul(a, vf_bits(vi_shl(vi_add(half, bias), 23))), vf_bits(vi_shl(vi_add(rest, bias), 23)));
 }
 
-PITH_VEC(vf, vf_load_f16, (const uint16_t *p), pith_f32_of_f16(p[i]))
-PITH_VEC(vf, vf_load_f16_n, (const uint16_t *p, size_t n), (size_t)i < n ? pith_f32_of_f16(p[i]) : 0.0f)
+PITH_VEC(vf, vf_load_f16, (const uint16_t *p), pith__f32_of_f16(p[i]))
+PITH_VEC(vf, vf_load_f16_n, (const uint16_t *p, size_t n), (size_t)i < n ? pith__f32_of_f16(p[i]) : 0.0f)
 PITH_INLINE void vf_store_f16(uint16_t *p, vf a) {
-    for (int i = 0; i < 16; i++) p[i] = pith_f16_of_f32(a.v[i]);
+    for (int i = 0; i < 16; i++) p[i] = pith__f16_of_f32(a.v[i]);
 }
 PITH_VEC(vi, vi_load_u8, (const uint8_t *p), p[i])
 PITH_VEC(vi, vi_load_i8, (const uint8_t *p), (int8_t)p[i])
 PITH_INLINE void vi_store_u8(uint8_t *p, vi a) {
     for (int i = 0; i < 16; i++) p[i] = (uint8_t)a.v[i];
 }
-PITH_VEC(vf, vf_load_bf16, (const uint16_t *p), pith_vec_float(PITH_VEC_INT((uint32_t)p[i] << 16)))
+PITH_VEC(vf, vf_load_bf16, (const uint16_t *p), pith__vec_float(PITH_VEC_INT((uint32_t)p[i] << 16)))
 PITH_VEC(vf, vf_load_bf16_n, (const uint16_t *p, size_t n),
-         (size_t)i < n ? pith_vec_float(PITH_VEC_INT((uint32_t)p[i] << 16)) : 0.0f)
+         (size_t)i < n ? pith__vec_float(PITH_VEC_INT((uint32_t)p[i] << 16)) : 0.0f)
 
 #define PITH_VEC_TREE(name, op)                                                                                        \
     PITH_INLINE float name(vf a) {                                                                                     \

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-int64_t pith_window_count(const int64_t *sizes, int rank) {
+int64_t pith__window_count(const int64_t *sizes, int rank) {
     int64_t count = 1;
     for (int i = 0; i < rank; i++) count *= sizes[i];
     return count;
@@ -39,10 +39,10 @@ static void columns_row(char *to, const char *row, int64_t o, int64_t n, int64_t
     memset(to + (size_t)last * size, 0, (size_t)(n - last) * size);
 }
 
-void pith_window_columns(void *columns, const void *x, const pith_window *w, int64_t channels, int64_t o0, int64_t o1,
-                         size_t size) {
+void pith__window_columns(void *columns, const void *x, const pith__window *w, int64_t channels, int64_t o0, int64_t o1,
+                          size_t size) {
     int last = w->rank - 1;
-    int64_t plane = pith_window_count(w->in, w->rank), kernel = pith_window_count(w->kernel, w->rank);
+    int64_t plane = pith__window_count(w->in, w->rank), kernel = pith__window_count(w->kernel, w->rank);
     char *to = columns;
     for (int64_t c = 0; c < channels; c++) {
         const char *channel = (const char *)x + (size_t)(c * plane) * size;
@@ -73,10 +73,10 @@ void pith_window_columns(void *columns, const void *x, const pith_window *w, int
 }
 
 #define WINDOW_ADD(suffix, T)                                                                                          \
-    pith_window_add_fn pith_k_window_add_##suffix;                                                                     \
-    void pith_k_window_add_##suffix(void *y, const void *columns, const pith_window *w, int64_t channels) {            \
-        int64_t plane = pith_window_count(w->in, w->rank), kernel = pith_window_count(w->kernel, w->rank);             \
-        int64_t windows = pith_window_count(w->out, w->rank);                                                          \
+    pith__window_add_fn pith__k_window_add_##suffix;                                                                   \
+    void pith__k_window_add_##suffix(void *y, const void *columns, const pith__window *w, int64_t channels) {          \
+        int64_t plane = pith__window_count(w->in, w->rank), kernel = pith__window_count(w->kernel, w->rank);           \
+        int64_t windows = pith__window_count(w->out, w->rank);                                                         \
         const T *from = columns;                                                                                       \
         for (int64_t c = 0; c < channels; c++) {                                                                       \
             T *channel = (T *)y + c * plane;                                                                           \
@@ -102,7 +102,7 @@ WINDOW_ADD(f32, float)
 WINDOW_ADD(f64, double)
 
 /* Taps [first, last) of an axis that fall inside [low, high). */
-static void taps_inside(const pith_window *w, int d, int64_t o, int64_t low, int64_t high, int64_t *first,
+static void taps_inside(const pith__window *w, int d, int64_t o, int64_t low, int64_t high, int64_t *first,
                         int64_t *last) {
     int64_t at = o * w->stride[d] - w->begin[d], step = w->dilation[d];
     *first = at >= low ? 0 : (low - at + step - 1) / step;
@@ -112,9 +112,9 @@ static void taps_inside(const pith_window *w, int d, int64_t o, int64_t low, int
 }
 
 #define POOL(name, suffix, T, A, BEGIN, STEP, END)                                                                     \
-    static void pool_##name##_##suffix(void *y, int64_t *indices, const void *x, const pith_window *w, int64_t p) {    \
+    static void pool_##name##_##suffix(void *y, int64_t *indices, const void *x, const pith__window *w, int64_t p) {   \
         const T *from = x;                                                                                             \
-        int64_t o[PITH_WINDOW_RANK] = { 0 }, windows = pith_window_count(w->out, w->rank);                             \
+        int64_t o[PITH_WINDOW_RANK] = { 0 }, windows = pith__window_count(w->out, w->rank);                            \
         (void)p;                                                                                                       \
         for (int64_t i = 0; i < windows; i++) {                                                                        \
             int64_t first[PITH_WINDOW_RANK], last[PITH_WINDOW_RANK], tap[PITH_WINDOW_RANK], best = -1;                 \
@@ -145,10 +145,10 @@ static void taps_inside(const pith_window *w, int d, int64_t o, int64_t low, int
 /* The same without indices for loops that need no more than the result so far: the output is its own accumulator, and
  * the windows of a row are taken together, tap by tap. */
 #define POOL_ROWS(name, suffix, T, BEGIN, STEP, END)                                                                   \
-    static void pool_rows_##name##_##suffix(T *y, const T *x, const pith_window *w, int64_t p) {                       \
+    static void pool_rows_##name##_##suffix(T *y, const T *x, const pith__window *w, int64_t p) {                      \
         int last = w->rank - 1;                                                                                        \
         int64_t n = w->out[last], stride = w->stride[last], o[PITH_WINDOW_RANK] = { 0 };                               \
-        int64_t rows = pith_window_count(w->out, last), taps = pith_window_count(w->kernel, last);                     \
+        int64_t rows = pith__window_count(w->out, last), taps = pith__window_count(w->kernel, last);                   \
         (void)p;                                                                                                       \
         for (int64_t r = 0; r < rows; r++, y += n) {                                                                   \
             for (int64_t i = 0; i < n; i++) y[i] = BEGIN;                                                              \
@@ -178,15 +178,15 @@ static void taps_inside(const pith_window *w, int d, int64_t o, int64_t low, int
         }                                                                                                              \
     }
 
-int64_t pith_window_places(const pith_window *w, int d, int64_t o, bool padded) {
+int64_t pith__window_places(const pith__window *w, int d, int64_t o, bool padded) {
     int64_t first, end;
     taps_inside(w, d, o, padded ? -w->begin[d] : 0, w->in[d] + (padded ? w->end[d] : 0), &first, &end);
     return end - first;
 }
 
-static double outer_places(const pith_window *w, const int64_t *o, bool padded) {
+static double outer_places(const pith__window *w, const int64_t *o, bool padded) {
     double count = 1;
-    for (int d = 0; d < w->rank - 1; d++) count *= (double)pith_window_places(w, d, o[d], padded);
+    for (int d = 0; d < w->rank - 1; d++) count *= (double)pith__window_places(w, d, o[d], padded);
     return count;
 }
 
@@ -207,7 +207,7 @@ POOL_ROWS(max, i8, int8_t, INT8_MIN, LARGER, )
 
 #define DIVIDE(T)                                                                                                      \
     double outer = outer_places(w, o, p != 0);                                                                         \
-    for (int64_t i = 0; i < n; i++) y[i] /= (T)(outer * (double)pith_window_places(w, last, i, p != 0))
+    for (int64_t i = 0; i < n; i++) y[i] /= (T)(outer * (double)pith__window_places(w, last, i, p != 0))
 POOL(mean, f32, float, float, 0, a += v, a / (float)(p ? padded : inside))
 POOL(mean, f64, double, double, 0, a += v, a / (double)(p ? padded : inside))
 POOL_ROWS(mean, f32, float, 0, a + v, DIVIDE(float))
@@ -219,7 +219,7 @@ POOL(lp, f64, double, double, 0, POWER, p == 1 ? a : p == 2 ? sqrt(a) : pow(a, 1
 
 /* The form by rows walks the taps one by one. Windows of more than MOST_TAPS are mostly padding, which the other form
  * skips. */
-static bool takes_rows(const int64_t *indices, const pith_window *w) {
+static bool takes_rows(const int64_t *indices, const pith__window *w) {
     enum { MOST_TAPS = 4096 };
     double taps = 1;
     for (int d = 0; d < w->rank; d++) taps *= (double)w->kernel[d];
@@ -227,16 +227,16 @@ static bool takes_rows(const int64_t *indices, const pith_window *w) {
 }
 
 #define BY_ROWS(name, suffix, T)                                                                                       \
-    pith_pool_fn pith_k_pool_##name##_##suffix;                                                                        \
-    void pith_k_pool_##name##_##suffix(void *y, int64_t *indices, const void *x, const pith_window *w, int64_t p) {    \
+    pith__pool_fn pith__k_pool_##name##_##suffix;                                                                      \
+    void pith__k_pool_##name##_##suffix(void *y, int64_t *indices, const void *x, const pith__window *w, int64_t p) {  \
         if (takes_rows(indices, w))                                                                                    \
             pool_rows_##name##_##suffix((T *)y, (const T *)x, w, p);                                                   \
         else                                                                                                           \
             pool_##name##_##suffix(y, indices, x, w, p);                                                               \
     }
 #define BY_WINDOWS(name, suffix)                                                                                       \
-    pith_pool_fn pith_k_pool_##name##_##suffix;                                                                        \
-    void pith_k_pool_##name##_##suffix(void *y, int64_t *indices, const void *x, const pith_window *w, int64_t p) {    \
+    pith__pool_fn pith__k_pool_##name##_##suffix;                                                                      \
+    void pith__k_pool_##name##_##suffix(void *y, int64_t *indices, const void *x, const pith__window *w, int64_t p) {  \
         pool_##name##_##suffix(y, indices, x, w, p);                                                                   \
     }
 BY_ROWS(max, f32, float)

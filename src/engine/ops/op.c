@@ -7,77 +7,77 @@
 #include "base/dtype.h"
 #include "engine/ops/custom/custom.h"
 
-const pith_op *pith_op_find(pith_str domain, pith_str name) {
-    if (pith_str_is(domain, "ai.onnx")) domain = PITH_STR("");
-    for (size_t i = 0; i < pith_op_table_count; i++) {
-        if (pith_str_is(name, pith_op_table[i]->name) && pith_str_is(domain, pith_op_table[i]->domain)) {
-            return pith_op_table[i];
+const pith__op *pith__op_find(pith_str domain, pith_str name) {
+    if (pith__str_is(domain, "ai.onnx")) domain = PITH_STR("");
+    for (size_t i = 0; i < pith__op_table_count; i++) {
+        if (pith__str_is(name, pith__op_table[i]->name) && pith__str_is(domain, pith__op_table[i]->domain)) {
+            return pith__op_table[i];
         }
     }
-    return pith_custom_find(domain, name);
+    return pith__custom_find(domain, name);
 }
 
-const pith_op_checks *pith_op_checks_of(const pith_op *op) {
-    return op->flags & PITH_OP_CUSTOM ? pith_custom_of(op)->checks : pith_op_checks_used;
+const pith__op_checks *pith__op_checks_of(const pith__op *op) {
+    return op->flags & PITH_OP_CUSTOM ? pith__custom_of(op)->checks : pith__op_checks_used;
 }
 
-bool pith_op_takes(const pith_op *op, int input, int dtype) {
-    const pith_op_checks *checks = pith_op_checks_of(op);
+bool pith__op_takes(const pith__op *op, int input, int dtype) {
+    const pith__op_checks *checks = pith__op_checks_of(op);
     return !checks || checks->takes(op, input, dtype);
 }
 
-const char *pith_op_types_text(const pith_op *op, int input) {
-    const pith_op_checks *checks = pith_op_checks_of(op);
+const char *pith__op_types_text(const pith__op *op, int input) {
+    const pith__op_checks *checks = pith__op_checks_of(op);
     return checks ? checks->types_text(op, input) : "any";
 }
 
 /* Two sizes that meet: 1 gives way, and what is a number other than 1 decides over what is not known yet. */
-static bool broadcast_dim(pith_dim a, pith_dim b, pith_dim *out) {
+static bool broadcast_dim(pith__dim a, pith__dim b, pith__dim *out) {
     if (a == 1 || b == 1)
         *out = a == 1 ? b : a;
-    else if (pith_dim_known(a) && pith_dim_known(b))
+    else if (pith__dim_known(a) && pith__dim_known(b))
         *out = a;
-    else if (pith_dim_known(a) || pith_dim_known(b))
-        *out = pith_dim_known(a) ? a : b;
+    else if (pith__dim_known(a) || pith__dim_known(b))
+        *out = pith__dim_known(a) ? a : b;
     else
-        *out = pith_dim_equal(a, b) ? a : PITH_DIM_UNKNOWN;
-    return !(pith_dim_known(a) && pith_dim_known(b) && a != b && a != 1 && b != 1);
+        *out = pith__dim_equal(a, b) ? a : PITH_DIM_UNKNOWN;
+    return !(pith__dim_known(a) && pith__dim_known(b) && a != b && a != 1 && b != 1);
 }
 
-pith_status pith_infer_broadcast(pith_infer *c, const pith_type *a, const pith_type *b, pith_type *out) {
+pith_status pith__infer_broadcast(pith__infer *c, const pith__type *a, const pith__type *b, pith__type *out) {
     if (a->rank < 0 || b->rank < 0) {
         out->rank = -1;
         return PITH_OK;
     }
     int rank = a->rank > b->rank ? a->rank : b->rank;
-    pith_dim dims[PITH_MAX_RANK];
+    pith__dim dims[PITH_MAX_RANK];
     for (int i = 0; i < rank; i++) {
         int from_a = i - (rank - a->rank), from_b = i - (rank - b->rank);
         if (broadcast_dim(from_a < 0 ? 1 : a->dims[from_a], from_b < 0 ? 1 : b->dims[from_b], &dims[i])) continue;
         char text_a[256], text_b[256];
-        return pith_op_fail(c, "shapes %s and %s do not broadcast",
-                            pith_shape_text(c->dims, a->dims, a->rank, text_a, sizeof text_a),
-                            pith_shape_text(c->dims, b->dims, b->rank, text_b, sizeof text_b));
+        return pith__op_fail(c, "shapes %s and %s do not broadcast",
+                             pith__shape_text(c->dims, a->dims, a->rank, text_a, sizeof text_a),
+                             pith__shape_text(c->dims, b->dims, b->rank, text_b, sizeof text_b));
     }
     out->rank = rank;
     for (int i = 0; i < rank; i++) out->dims[i] = dims[i];
     return PITH_OK;
 }
 
-pith_status pith_axis_normalize(int64_t axis, int rank, int *result, pith_error *err) {
+pith_status pith__axis_normalize(int64_t axis, int rank, int *result, pith_error *err) {
     if (axis < -(int64_t)rank || axis >= rank) {
-        return pith_fail(err, PITH_ERR_ARGUMENT, "axis %" PRId64 " is outside of rank %d", axis, rank);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "axis %" PRId64 " is outside of rank %d", axis, rank);
     }
     *result = (int)(axis < 0 ? axis + rank : axis);
     return PITH_OK;
 }
 
-pith_kernel_fn *pith_prepare_find(pith_prepare *c, const char *family, int dtype) {
-    pith_kernel_fn *fn = pith_kernel_find(family, dtype, c->isa);
+pith__kernel_fn *pith__prepare_find(pith__prepare *c, const char *family, int dtype) {
+    pith__kernel_fn *fn = pith__kernel_find(family, dtype, c->isa);
     char place[PITH_PLACE_SHOWN];
-    if (fn || !c->lacks || !pith_kernel_is_dropped(family, dtype)) return fn;
+    if (fn || !c->lacks || !pith__kernel_is_dropped(family, dtype)) return fn;
     c->lacking = true;
-    return pith_kernel_need(family, dtype, c->isa, pith_node_place(c->node, place, sizeof place), c->lacks);
+    return pith__kernel_need(family, dtype, c->isa, pith__node_place(c->node, place, sizeof place), c->lacks);
 }
 
 static size_t room(int32_t own, int32_t least, int32_t most) {
@@ -85,50 +85,51 @@ static size_t room(int32_t own, int32_t least, int32_t most) {
     return (size_t)(entries > most ? entries : most);
 }
 
-size_t pith_node_in_room(const pith_node *node) {
+size_t pith__node_in_room(const pith__node *node) {
     return room(node->input_count, node->op->min_inputs, node->op->max_inputs);
 }
 
-size_t pith_node_out_room(const pith_node *node) { return room(node->output_count, 1, node->op->max_outputs); }
+size_t pith__node_out_room(const pith__node *node) { return room(node->output_count, 1, node->op->max_outputs); }
 
-pith_status pith_run_alloc(pith_run *r, int output, int dtype, int rank, const int64_t *dims) {
+pith_status pith__run_alloc(pith__run *r, int output, int dtype, int rank, const int64_t *dims) {
     pith_tensor *t = r->out[output];
     size_t bytes;
-    if (rank > PITH_MAX_RANK) return pith_fail(r->err, PITH_ERR_UNSUPPORTED, "output %d has rank %d", output, rank);
+    if (rank > PITH_MAX_RANK) return pith__fail(r->err, PITH_ERR_UNSUPPORTED, "output %d has rank %d", output, rank);
     if (dtype == PITH_SEQUENCE || dtype == PITH_NONE) {
         int64_t items = dtype == PITH_SEQUENCE ? dims[0] : 0;
         if (items < 0 || (uint64_t)items > SIZE_MAX / sizeof(pith_tensor)) {
-            return pith_op_fail(r, "sequence is too long");
+            return pith__op_fail(r, "sequence is too long");
         }
         bytes = (size_t)items * sizeof(pith_tensor);
-    } else if (!pith_dtype_bytes(dtype, pith_dims_count(dims, rank), &bytes)) {
+    } else if (!pith__dtype_bytes(dtype, pith__dims_count(dims, rank), &bytes)) {
         char text[256];
-        return pith_fail(r->err, PITH_ERR_RUN, "output %d of shape %s is too large", output,
-                         pith_dims_text(dims, rank, text, sizeof text));
+        return pith__fail(r->err, PITH_ERR_RUN, "output %d of shape %s is too large", output,
+                          pith__dims_text(dims, rank, text, sizeof text));
     }
     void *data = r->exec->alloc(r->exec, bytes);
-    if (!data) return pith_fail_memory(r->err, bytes);
+    if (!data) return pith__fail_memory(r->err, bytes);
     *t = (pith_tensor){ .data = data, .bytes = bytes, .dtype = dtype, .rank = rank };
     for (int i = 0; i < rank; i++) t->dims[i] = dims[i];
     return PITH_OK;
 }
 
-pith_status pith_tensor_copy(pith_tensor *to, const pith_tensor *from, pith_alloc_fn *alloc, void *context,
-                             pith_error *err) {
+pith_status pith__tensor_copy(pith_tensor *to, const pith_tensor *from, pith__alloc_fn *alloc, void *context,
+                              pith_error *err) {
     pith_tensor made = *from;
     made.data = alloc(context, from->bytes);
-    if (!made.data) return pith_fail_memory(err, from->bytes);
+    if (!made.data) return pith__fail_memory(err, from->bytes);
     if (from->bytes) memcpy(made.data, from->data, from->bytes);
     if (from->dtype == PITH_SEQUENCE) {
         pith_tensor *items = made.data;
         const pith_tensor *old = from->data;
-        for (int64_t i = 0; i < from->dims[0]; i++) PITH_TRY(pith_tensor_copy(&items[i], &old[i], alloc, context, err));
+        for (int64_t i = 0; i < from->dims[0]; i++)
+            PITH_TRY(pith__tensor_copy(&items[i], &old[i], alloc, context, err));
     } else if (from->dtype == PITH_STRING) {
         pith_str *strings = made.data;
         for (size_t i = 0; i < from->bytes / sizeof *strings; i++) {
             if (!strings[i].size) continue;
             char *text = alloc(context, strings[i].size);
-            if (!text) return pith_fail_memory(err, strings[i].size);
+            if (!text) return pith__fail_memory(err, strings[i].size);
             strings[i].data = memcpy(text, strings[i].data, strings[i].size);
         }
     }
@@ -136,17 +137,17 @@ pith_status pith_tensor_copy(pith_tensor *to, const pith_tensor *from, pith_allo
     return PITH_OK;
 }
 
-static void *run_memory(void *context, size_t bytes) { return ((pith_exec *)context)->alloc(context, bytes); }
+static void *run_memory(void *context, size_t bytes) { return ((pith__exec *)context)->alloc(context, bytes); }
 
-pith_status pith_run_copy(pith_run *r, pith_tensor *to, const pith_tensor *from) {
-    return pith_tensor_copy(to, from, run_memory, r->exec, r->err);
+pith_status pith__run_copy(pith__run *r, pith_tensor *to, const pith_tensor *from) {
+    return pith__tensor_copy(to, from, run_memory, r->exec, r->err);
 }
 
-void pith_run_parallel(pith_run *r, pith_task *task, void *context, size_t parts) {
-    pith_threads_run(task, context, parts, r->exec->threads);
+void pith__run_parallel(pith__run *r, pith__task *task, void *context, size_t parts) {
+    pith__threads_run(task, context, parts, r->exec->threads);
 }
 
-int64_t pith_run_chunk(const pith_run *r, int64_t rows, int64_t work_per_row, int64_t grain) {
+int64_t pith__run_chunk(const pith__run *r, int64_t rows, int64_t work_per_row, int64_t grain) {
     /* Long steps get several parts per thread, so that a delayed thread can leave parts to others. In short steps one
      * part per thread is better: a thread then finds its rows in its cache. A step is long if a thread has LONG grains.
      */
@@ -159,31 +160,31 @@ int64_t pith_run_chunk(const pith_run *r, int64_t rows, int64_t work_per_row, in
     return chunk < 1 ? 1 : chunk > rows ? rows : chunk;
 }
 
-void pith_tensor_clear_tail(const pith_tensor *t) {
-    int bits = pith_dtype_bits(t->dtype);
+void pith__tensor_clear_tail(const pith_tensor *t) {
+    int bits = pith__dtype_bits(t->dtype);
     if (bits && bits < 8 && t->bytes) ((uint8_t *)t->data)[t->bytes - 1] = 0;
 }
 
-int64_t pith_tensor_count(const pith_tensor *t) {
+int64_t pith__tensor_count(const pith_tensor *t) {
     int64_t count = 1;
     for (int i = 0; i < t->rank; i++) count *= t->dims[i];
     return count;
 }
 
-pith_status pith_op_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
-    const pith_op *op = c->node->op;
+pith_status pith__op_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+    const pith__op *op = c->node->op;
     *bytes = 0;
     if (!op->scratch) return PITH_OK;
-    for (size_t i = 0; i < pith_node_out_room(c->node) && !(op->flags & PITH_OP_LATE); i++) {
-        const pith_type *type = &c->out[i];
-        if (!type->dtype || type->dtype >= PITH_DTYPE_COUNT || pith_type_concrete(type)) continue;
-        return pith_fail(c->err, PITH_ERR_RUN, "the shape of output %zu does not follow from the inputs", i);
+    for (size_t i = 0; i < pith__node_out_room(c->node) && !(op->flags & PITH_OP_LATE); i++) {
+        const pith__type *type = &c->out[i];
+        if (!type->dtype || type->dtype >= PITH_DTYPE_COUNT || pith__type_concrete(type)) continue;
+        return pith__fail(c->err, PITH_ERR_RUN, "the shape of output %zu does not follow from the inputs", i);
     }
     return op->scratch(c, state, threads, bytes);
 }
 
-pith_cost pith_run_cost(const pith_run *r) {
-    pith_cost cost = { .operations = r->out[0] ? (double)pith_tensor_count(r->out[0]) : 0 };
+pith__cost pith__run_cost(const pith__run *r) {
+    pith__cost cost = { .operations = r->out[0] ? (double)pith__tensor_count(r->out[0]) : 0 };
     for (int i = 0; i < r->in_count; i++)
         if (r->in[i]) cost.bytes += (double)r->in[i]->bytes;
     for (int i = 0; i < r->out_count; i++)
@@ -191,7 +192,7 @@ pith_cost pith_run_cost(const pith_run *r) {
     return cost;
 }
 
-void pith_cost_product(pith_cost *cost, int64_t k, const char *kernel) {
+void pith__cost_product(pith__cost *cost, int64_t k, const char *kernel) {
     cost->operations *= 2.0 * (double)k;
     cost->kernel = kernel;
 }

@@ -8,21 +8,21 @@
 #define CHAIN_MAX 16
 
 /* [batch, sequence, heads…, size] in the order of FIRST: the sequence's atom goes behind those of the heads. */
-static void put_heads_first(pith_view *view) {
+static void put_heads_first(pith__view *view) {
     for (int i = 1; i + 2 < view->count; i++) {
-        pith_view_atom sequence = view->atoms[i];
+        pith__view_atom sequence = view->atoms[i];
         view->atoms[i] = view->atoms[i + 1];
         view->atoms[i + 1] = sequence;
     }
 }
 
 /* The heads' atoms, between batch and sequence: at most a root axis (or a part of it) and a repetition of it. */
-static bool read_heads(pith_heads *r, const pith_view_atom *atoms, int count, int heads_axis, int of, int64_t heads) {
+static bool read_heads(pith__heads *r, const pith__view_atom *atoms, int count, int heads_axis, int of, int64_t heads) {
     int64_t repeats = 1;
     r->heads = 1;
     r->pitch = 0;
     for (int i = 0; i < count; i++) {
-        if (!pith_dim_known(atoms[i].size) || atoms[i].of != of) return false;
+        if (!pith__dim_known(atoms[i].size) || atoms[i].of != of) return false;
         if (atoms[i].axis < 0) {
             if (repeats != 1) return false;
             repeats = atoms[i].size;
@@ -36,16 +36,16 @@ static bool read_heads(pith_heads *r, const pith_view_atom *atoms, int count, in
 }
 
 /* Heads that lie in rows [batch, sequence, columns], or [batch, sequence, heads, size], which are the same rows. */
-static bool read_rows(pith_heads *r, const pith_view *view, const pith_type *type) {
+static bool read_rows(pith__heads *r, const pith__view *view, const pith__type *type) {
     int64_t row = type->rank == 4 ? type->dims[3] : 1;
-    if (!pith_dim_known(row)) return false;
+    if (!pith__dim_known(row)) return false;
     r->pitch = r->heads > 1 ? r->pitch * row : r->size;
     r->column = view->offset[2] * row + (type->rank == 4 ? view->offset[3] : 0);
     return true;
 }
 
 /* Heads [batch, heads, sequence, size] as they are. */
-static bool read_whole_heads(pith_heads *r, const pith_type *type) {
+static bool read_whole_heads(pith__heads *r, const pith__type *type) {
     if (type->dims[1] != r->heads || type->dims[3] != r->size || (r->heads > 1 && r->pitch != 1)) return false;
     r->pitch = r->size;
     r->column = 0;
@@ -53,18 +53,19 @@ static bool read_whole_heads(pith_heads *r, const pith_type *type) {
 }
 
 /* Axes that are there in whole begin with their first element. */
-static bool read_view(pith_heads *r, const pith_view *view, const pith_type *type, pith_heads_layout layout,
+static bool read_view(pith__heads *r, const pith__view *view, const pith__type *type, pith__heads_layout layout,
                       int64_t heads, bool head_major) {
     static const int sequence_of[] = { 2, 1, 3 }, size_of[] = { 3, 3, 2 };
     int sequence_axis = head_major ? 2 : 1, count = view->count, turned = layout == PITH_HEADS_TURNED;
     if (view->rank != 4 || (type->rank != 4 && (type->rank != 3 || head_major)) || count < 3) return false;
-    const pith_view_atom *batch = &view->atoms[0], *sequence = &view->atoms[count - (turned ? 1 : 2)],
-                         *size = &view->atoms[count - (turned ? 2 : 1)];
-    if (batch->axis != 0 || batch->of != 0 || !pith_dim_equal(batch->size, type->dims[0])) return false;
+    const pith__view_atom *batch = &view->atoms[0], *sequence = &view->atoms[count - (turned ? 1 : 2)],
+                          *size = &view->atoms[count - (turned ? 2 : 1)];
+    if (batch->axis != 0 || batch->of != 0 || !pith__dim_equal(batch->size, type->dims[0])) return false;
     if (sequence->axis != sequence_axis || sequence->of != sequence_of[layout] || sequence->stride != 1 ||
-        !pith_dim_equal(sequence->size, type->dims[sequence_axis]))
+        !pith__dim_equal(sequence->size, type->dims[sequence_axis]))
         return false;
-    if (size->axis != type->rank - 1 || size->of != size_of[layout] || size->stride != 1 || !pith_dim_known(size->size))
+    if (size->axis != type->rank - 1 || size->of != size_of[layout] || size->stride != 1 ||
+        !pith__dim_known(size->size))
         return false;
     r->size = size->size;
     r->head_major = head_major;
@@ -74,40 +75,40 @@ static bool read_view(pith_heads *r, const pith_view *view, const pith_type *typ
 }
 
 /* The value a Mul or Div by a number was made of, and the factor. */
-static pith_value *scaled(const pith_value *v, double *factor) {
-    pith_node *mul = pith_match_maker(v, "Mul"), *div = pith_match_maker(v, "Div");
+static pith__value *scaled(const pith__value *v, double *factor) {
+    pith__node *mul = pith__match_maker(v, "Mul"), *div = pith__match_maker(v, "Div");
     for (int i = 0; mul && i < 2; i++) {
-        if (pith_match_scalar(mul->inputs[i], factor)) return mul->inputs[1 - i];
+        if (pith__match_scalar(mul->inputs[i], factor)) return mul->inputs[1 - i];
     }
-    if (!div || !pith_match_scalar(div->inputs[1], factor)) return NULL;
+    if (!div || !pith__match_scalar(div->inputs[1], factor)) return NULL;
     *factor = 1.0 / *factor;
     return div->inputs[0];
 }
 
-bool pith_heads_trace(pith_heads *from, pith_value *v, pith_heads_layout layout, int64_t heads, double *scale) {
-    const pith_node *chain[CHAIN_MAX];
-    pith_value *values[CHAIN_MAX + 1] = { v };
+bool pith__heads_trace(pith__heads *from, pith__value *v, pith__heads_layout layout, int64_t heads, double *scale) {
+    const pith__node *chain[CHAIN_MAX];
+    pith__value *values[CHAIN_MAX + 1] = { v };
     double factors[CHAIN_MAX];
     int length = 0;
     while (length < CHAIN_MAX) {
-        pith_node *node = values[length]->producer;
+        pith__node *node = values[length]->producer;
         factors[length] = 1.0;
-        pith_value *up = scale ? scaled(values[length], &factors[length]) : NULL;
-        if (!up && node && pith_view_moves(node)) up = node->inputs[0];
-        if (!up || pith_match_const(up)) break;
+        pith__value *up = scale ? scaled(values[length], &factors[length]) : NULL;
+        if (!up && node && pith__view_moves(node)) up = node->inputs[0];
+        if (!up || pith__match_const(up)) break;
         chain[length++] = node;
         values[length] = up;
     }
     for (int top = length; top >= 0; top--) {
-        const pith_type *type = &values[top]->type;
-        if (type->rank < 0 || !pith_match_f32(values[top])) continue;
-        pith_view view;
-        pith_view_init(&view, type);
+        const pith__type *type = &values[top]->type;
+        if (type->rank < 0 || !pith__match_f32(values[top])) continue;
+        pith__view view;
+        pith__view_init(&view, type);
         bool follows = true;
         double product = 1.0;
         for (int i = top - 1; i >= 0 && follows; i--) {
             product *= factors[i];
-            if (pith_view_moves(chain[i])) follows = pith_view_apply(&view, chain[i], values[i]);
+            if (pith__view_moves(chain[i])) follows = pith__view_apply(&view, chain[i], values[i]);
         }
         if (layout == PITH_HEADS_SECOND) put_heads_first(&view);
         if (!follows ||
@@ -120,18 +121,18 @@ bool pith_heads_trace(pith_heads *from, pith_value *v, pith_heads_layout layout,
     return false;
 }
 
-pith_status pith_heads_split(pith_value **split, pith_value *rows, int64_t heads, int64_t size,
-                             pith_heads_layout layout, pith_node *before, pith_error *err) {
-    pith_graph *graph = before->graph;
+pith_status pith__heads_split(pith__value **split, pith__value *rows, int64_t heads, int64_t size,
+                              pith__heads_layout layout, pith__node *before, pith_error *err) {
+    pith__graph *graph = before->graph;
     int64_t shape[] = { 0, 0, heads, size }, perm[] = { 0, 2, 1, 3 };
-    pith_value *inputs[] = { rows, pith_graph_add_i64s(graph, PITH_STR(""), shape, 4) };
-    pith_node *node = inputs[1] ? pith_graph_add_node(graph, before, "", "Reshape", inputs, 2, NULL, 1) : NULL;
-    if (!node) return pith_fail_memory(err, 0);
-    PITH_TRY(pith_op_bind_node(node, err));
+    pith__value *inputs[] = { rows, pith__graph_add_i64s(graph, PITH_STR(""), shape, 4) };
+    pith__node *node = inputs[1] ? pith__graph_add_node(graph, before, "", "Reshape", inputs, 2, NULL, 1) : NULL;
+    if (!node) return pith__fail_memory(err, 0);
+    PITH_TRY(pith__op_bind_node(node, err));
     if (layout == PITH_HEADS_FIRST) {
-        node = pith_graph_add_node(graph, before, "", "Transpose", node->outputs, 1, NULL, 1);
-        if (!node || pith_node_set_ints(node, "perm", perm, 4)) return pith_fail_memory(err, 0);
-        PITH_TRY(pith_op_bind_node(node, err));
+        node = pith__graph_add_node(graph, before, "", "Transpose", node->outputs, 1, NULL, 1);
+        if (!node || pith__node_set_ints(node, "perm", perm, 4)) return pith__fail_memory(err, 0);
+        PITH_TRY(pith__op_bind_node(node, err));
     }
     *split = node->outputs[0];
     return PITH_OK;

@@ -26,27 +26,27 @@ enum { SMALL_WINDOWS = 3 };
 
 /* The nodes between the value and what it is made of. */
 typedef struct cone {
-    const pith_graph *graph;
-    const pith_value *value;
-    pith_value *input; /* the only graph input whose contents matter, or NULL */
-    uint8_t *wanted;   /* by value id: a node's output inside the cone */
-    bool positional;   /* positions take part */
-    bool fixed;        /* a large limit is no integer: no probe can be long enough */
-    int64_t largest;   /* integer constant, without sign */
-    int64_t second;    /* the largest that is not within CLUSTER of it */
-    int64_t table;     /* the longest axis of a constant that is no list of numbers: positions after it have none */
+    const pith__graph *graph;
+    const pith__value *value;
+    pith__value *input; /* the only graph input whose contents matter, or NULL */
+    uint8_t *wanted;    /* by value id: a node's output inside the cone */
+    bool positional;    /* positions take part */
+    bool fixed;         /* a large limit is no integer: no probe can be long enough */
+    int64_t largest;    /* integer constant, without sign */
+    int64_t second;     /* the largest that is not within CLUSTER of it */
+    int64_t table;      /* the longest axis of a constant that is no list of numbers: positions after it have none */
     int nodes;
     const char *why;
 } cone;
 
 /* Contents that follow from shapes: a leaf. */
-static bool mask_known(const pith_value *v) {
-    return v->type.data || (v->type.elems && pith_dtype_is_int(v->type.dtype) && pith_type_count(&v->type) >= 0);
+static bool mask_known(const pith__value *v) {
+    return v->type.data || (v->type.elems && pith__dtype_is_int(v->type.dtype) && pith__type_count(&v->type) >= 0);
 }
 
-static bool maps_or_moves(const pith_node *node) {
-    return node->op->flags & PITH_OP_ELEMENTWISE || pith_view_moves(node) || pith_match_is(node, "Cast") ||
-           pith_match_is(node, "Concat") || pith_match_is(node, "GatherND") || pith_match_is(node, "Where");
+static bool maps_or_moves(const pith__node *node) {
+    return node->op->flags & PITH_OP_ELEMENTWISE || pith__view_moves(node) || pith__match_is(node, "Cast") ||
+           pith__match_is(node, "Concat") || pith__match_is(node, "GatherND") || pith__match_is(node, "Where");
 }
 
 static void note_integer(cone *c, int64_t size) {
@@ -58,28 +58,28 @@ static void note_integer(cone *c, int64_t size) {
     }
 }
 
-static void note_constant(cone *c, const pith_value *v) {
-    pith_dim d;
+static void note_constant(cone *c, const pith__value *v) {
+    pith__dim d;
     double x;
-    if (pith_type_count(&v->type) > PITH_ELEMS_MAX) {
+    if (pith__type_count(&v->type) > PITH_ELEMS_MAX) {
         c->positional = true;
         for (int i = 0; i < v->type.rank; i++) {
-            if (pith_dim_known(v->type.dims[i]) && v->type.dims[i] > c->table) c->table = v->type.dims[i];
+            if (pith__dim_known(v->type.dims[i]) && v->type.dims[i] > c->table) c->table = v->type.dims[i];
         }
     }
-    if (pith_match_scalar(v, &x) && !pith_dtype_is_int(v->type.dtype)) { /* a limit, unless it is added to scores */
+    if (pith__match_scalar(v, &x) && !pith__dtype_is_int(v->type.dtype)) { /* a limit, unless it is added to scores */
         bool limit = fabs(x) < (double)-SKIPPED;
         if (limit) note_integer(c, (int64_t)ceil(fabs(x)));
         c->fixed = c->fixed || (limit && fabs(x) > DIRECT_MAX);
     }
-    if (!pith_dtype_is_int(v->type.dtype)) return;
-    for (int64_t i = 0; i < pith_type_count(&v->type) && pith_type_elem(&v->type, i, &d); i++) {
-        if (pith_dim_known(d) && d < INT32_MAX && -d < INT32_MAX) note_integer(c, d < 0 ? -d : d);
+    if (!pith__dtype_is_int(v->type.dtype)) return;
+    for (int64_t i = 0; i < pith__type_count(&v->type) && pith__type_elem(&v->type, i, &d); i++) {
+        if (pith__dim_known(d) && d < INT32_MAX && -d < INT32_MAX) note_integer(c, d < 0 ? -d : d);
     }
 }
 
 /* *depends: contents of a graph input reach v. */
-static bool mask_collect(cone *c, pith_value *v, bool *depends, int depth) {
+static bool mask_collect(cone *c, pith__value *v, bool *depends, int depth) {
     if (mask_known(v)) {
         note_constant(c, v);
         return true;
@@ -90,7 +90,7 @@ static bool mask_collect(cone *c, pith_value *v, bool *depends, int depth) {
         if (c->input != v) c->why = "it depends on two inputs";
         return c->input == v;
     }
-    pith_node *node = v->producer;
+    pith__node *node = v->producer;
     if (v->kind != PITH_VALUE_NODE || node->capture_count || node->op->flags & PITH_OP_RANDOM) {
         c->why = "it depends on a subgraph or on chance";
         return false;
@@ -107,7 +107,7 @@ static bool mask_collect(cone *c, pith_value *v, bool *depends, int depth) {
     for (int i = 0; i < node->input_count; i++) {
         if (node->inputs[i] && !mask_collect(c, node->inputs[i], &below, depth + 1)) return false;
     }
-    if (pith_match_is(node, "Range")) c->positional = true;
+    if (pith__match_is(node, "Range")) c->positional = true;
     if (below && !maps_or_moves(node)) {
         c->why = "an operator mixes elements of the mask";
         return false;
@@ -121,12 +121,12 @@ static bool mask_collect(cone *c, pith_value *v, bool *depends, int depth) {
 
 typedef struct probe {
     const cone *c;
-    pith_arena *arena;
+    pith__arena *arena;
     int64_t batch, keys;
-    uint32_t pattern;        /* chooses the mask */
-    double odd;              /* not 0: every other key has this number, the rest 1 */
-    const pith_dim *symbols; /* sizes by symbol */
-    int64_t shift;           /* by which the largest integers are taken down */
+    uint32_t pattern;         /* chooses the mask */
+    double odd;               /* not 0: every other key has this number, the rest 1 */
+    const pith__dim *symbols; /* sizes by symbol */
+    int64_t shift;            /* by which the largest integers are taken down */
     pith_tensor result;
     bool out_of_memory;
 } probe;
@@ -153,9 +153,9 @@ static void store(pith_tensor *t, int64_t i, double x) {
 
 static pith_tensor *mask_new_tensor(probe *p, int dtype, int rank, const int64_t *dims) {
     size_t bytes;
-    if (!pith_dtype_bytes(dtype, pith_dims_count(dims, rank), &bytes)) return NULL;
-    pith_tensor *t = pith_arena_array(p->arena, 1, sizeof *t);
-    void *data = pith_arena_alloc64(p->arena, bytes);
+    if (!pith__dtype_bytes(dtype, pith__dims_count(dims, rank), &bytes)) return NULL;
+    pith_tensor *t = pith__arena_array(p->arena, 1, sizeof *t);
+    void *data = pith__arena_alloc64(p->arena, bytes);
     p->out_of_memory |= !t || !data;
     if (p->out_of_memory) return NULL;
     *t = (pith_tensor){ .data = data, .bytes = bytes, .dtype = dtype, .rank = rank };
@@ -170,13 +170,13 @@ static int64_t shifted(const probe *p, int64_t x) {
 }
 
 /* Is the constant one whose integers a probe may change? */
-static bool shifts(const probe *p, const pith_value *v) {
+static bool shifts(const probe *p, const pith__value *v) {
     return p->shift && (v->type.data->dtype == PITH_I64 || v->type.data->dtype == PITH_I32) &&
-           pith_type_count(&v->type) <= PITH_ELEMS_MAX;
+           pith__type_count(&v->type) <= PITH_ELEMS_MAX;
 }
 
 /* A leaf as a tensor; NULL if it cannot be made. */
-static const pith_tensor *leaf(probe *p, const pith_value *v) {
+static const pith_tensor *leaf(probe *p, const pith__value *v) {
     if (v->type.data && !shifts(p, v)) return v->type.data;
     if (v->kind == PITH_VALUE_INPUT) {
         pith_tensor *t = mask_new_tensor(p, v->type.dtype, 2, (int64_t[]){ p->batch, p->keys });
@@ -186,16 +186,16 @@ static const pith_tensor *leaf(probe *p, const pith_value *v) {
         }
         return t;
     }
-    int64_t dims[PITH_MAX_RANK], count = pith_type_count(&v->type);
+    int64_t dims[PITH_MAX_RANK], count = pith__type_count(&v->type);
     for (int i = 0; i < v->type.rank; i++) dims[i] = v->type.dims[i];
     if (v->type.dtype != PITH_I64 && v->type.dtype != PITH_I32) return NULL;
     pith_tensor *t = mask_new_tensor(p, v->type.dtype, v->type.rank, dims);
     for (int64_t i = 0; t && i < count; i++) {
-        pith_dim d;
-        if (!pith_type_elem(&v->type, i, &d)) return NULL;
-        bool is_number = pith_dim_known(d);
-        d = pith_dim_eval(p->c->graph->dims, d, p->symbols);
-        if (!pith_dim_known(d)) return NULL;
+        pith__dim d;
+        if (!pith__type_elem(&v->type, i, &d)) return NULL;
+        bool is_number = pith__dim_known(d);
+        d = pith__dim_eval(p->c->graph->dims, d, p->symbols);
+        if (!pith__dim_known(d)) return NULL;
         store(t, i, (double)(is_number ? shifted(p, d) : d));
     }
     return t;
@@ -204,25 +204,25 @@ static const pith_tensor *leaf(probe *p, const pith_value *v) {
 /* Runs the cone's nodes in graph order; false if one of them cannot run. */
 static bool compute(probe *p) {
     const cone *c = p->c;
-    const pith_tensor **tensors = pith_arena_array(p->arena, c->graph->value_count, sizeof *tensors);
+    const pith_tensor **tensors = pith__arena_array(p->arena, c->graph->value_count, sizeof *tensors);
     p->out_of_memory = !tensors;
     if (!tensors) return false;
-    for (const pith_node *node = c->graph->first; node; node = node->next) {
+    for (const pith__node *node = c->graph->first; node; node = node->next) {
         bool wanted = false;
         for (int i = 0; i < node->output_count; i++) wanted |= node->outputs[i] && c->wanted[node->outputs[i]->id];
         if (!wanted) continue;
-        const pith_tensor **in = pith_arena_array(p->arena, (size_t)node->input_count, sizeof *in);
-        pith_tensor *out = pith_arena_array(p->arena, (size_t)node->output_count, sizeof *out);
+        const pith_tensor **in = pith__arena_array(p->arena, (size_t)node->input_count, sizeof *in);
+        pith_tensor *out = pith__arena_array(p->arena, (size_t)node->output_count, sizeof *out);
         p->out_of_memory = !in || !out;
         if (p->out_of_memory) return false;
         for (int i = 0; i < node->input_count; i++) {
-            const pith_value *v = node->inputs[i];
+            const pith__value *v = node->inputs[i];
             if (!v) continue;
             if (!tensors[v->id]) tensors[v->id] = leaf(p, v);
             in[i] = tensors[v->id];
             if (!in[i]) return false;
         }
-        pith_status status = pith_eval_node(out, node, in, PROBE_BYTES_MAX, p->arena, NULL);
+        pith_status status = pith__eval_node(out, node, in, PROBE_BYTES_MAX, p->arena, NULL);
         p->out_of_memory = status == PITH_ERR_MEMORY;
         if (status) return false;
         for (int i = 0; i < node->output_count; i++) {
@@ -252,13 +252,13 @@ static double mask_element(const probe *p, int64_t b, int64_t q, int64_t k) {
     return t->dtype == PITH_BOOL ? ((const uint8_t *)t->data)[index] != 0 : (double)((const float *)t->data)[index];
 }
 
-static verdict says(const probe *p, pith_mask_form form, int64_t b, int64_t q, int64_t k, double *x) {
+static verdict says(const probe *p, pith__mask_form form, int64_t b, int64_t q, int64_t k, double *x) {
     *x = mask_element(p, b, q, k);
     if (form != PITH_MASK_ADDED) return (*x != 0.0) == (form == PITH_MASK_KEEPS) ? SAYS_KEEP : SAYS_SKIP;
     return *x == 0.0 ? SAYS_KEEP : *x <= (double)SKIPPED ? SAYS_SKIP : SAYS_OTHER;
 }
 
-static bool shape_fits(const probe *p, pith_mask_form form) {
+static bool shape_fits(const probe *p, pith__mask_form form) {
     const pith_tensor *t = &p->result;
     int64_t want[4] = { p->batch, 1, p->keys, p->keys };
     if (t->rank < 1 || t->rank > 4 || t->dtype != (form == PITH_MASK_ADDED ? PITH_F32 : PITH_BOOL)) return false;
@@ -268,12 +268,12 @@ static bool shape_fits(const probe *p, pith_mask_form form) {
     return t->dims[t->rank - 1] == p->keys;
 }
 
-static bool mask_in_window(const pith_mask *m, int64_t q, int64_t k) {
+static bool mask_in_window(const pith__mask *m, int64_t q, int64_t k) {
     return (m->window_left < 0 || q - k <= m->window_left) && (m->window_right < 0 || k - q <= m->window_right);
 }
 
 /* Limits from the first and the last query, where all keys are unpadded. */
-static void read_window(const probe *p, pith_mask_form form, pith_mask *m) {
+static void read_window(const probe *p, pith__mask_form form, pith__mask *m) {
     int64_t first = p->keys - 1, last = 0;
     double x;
     while (first > 0 && says(p, form, 0, p->keys - 1, first - 1, &x) == SAYS_KEEP) first--;
@@ -282,7 +282,7 @@ static void read_window(const probe *p, pith_mask_form form, pith_mask *m) {
     if (last < p->keys - 1) m->window_right = last;
 }
 
-static bool agrees(const probe *p, pith_mask_form form, pith_mask *m) {
+static bool agrees(const probe *p, pith__mask_form form, pith__mask *m) {
     for (int64_t b = 0; b < p->batch; b++) {
         for (int64_t q = 0; q < p->keys; q++) {
             for (int64_t k = 0; k < p->keys; k++) {
@@ -302,33 +302,33 @@ static bool agrees(const probe *p, pith_mask_form form, pith_mask *m) {
 }
 
 /* Sizes of the symbols in the shape of the mask (or of the value): batch and keys. */
-static bool bind_symbols(const cone *c, pith_dim *symbols, int64_t batch, int64_t keys) {
-    const pith_type *type = c->input ? &c->input->type : &c->value->type;
+static bool bind_symbols(const cone *c, pith__dim *symbols, int64_t batch, int64_t keys) {
+    const pith__type *type = c->input ? &c->input->type : &c->value->type;
     if (c->input && (type->rank != 2 || (type->dtype != PITH_I64 && type->dtype != PITH_I32 &&
                                          type->dtype != PITH_BOOL && type->dtype != PITH_F32)))
         return false;
-    for (size_t i = 0; i < pith_dims_symbol_count(c->graph->dims); i++) symbols[i] = PITH_DIM_UNKNOWN;
+    for (size_t i = 0; i < pith__dims_symbol_count(c->graph->dims); i++) symbols[i] = PITH_DIM_UNKNOWN;
     if (type->rank < 1) return false;
-    int32_t b = pith_dim_symbol_index(c->graph->dims, type->dims[0]);
-    int32_t k = pith_dim_symbol_index(c->graph->dims, type->dims[type->rank - 1]);
+    int32_t b = pith__dim_symbol_index(c->graph->dims, type->dims[0]);
+    int32_t k = pith__dim_symbol_index(c->graph->dims, type->dims[type->rank - 1]);
     if (b >= 0) symbols[b] = batch;
     if (k >= 0) symbols[k] = keys;
     return k >= 0;
 }
 
-static bool computes(probe *p, pith_mask_form form, pith_dim *symbols) {
+static bool computes(probe *p, pith__mask_form form, pith__dim *symbols) {
     return bind_symbols(p->c, symbols, p->batch, p->keys) && compute(p) && shape_fits(p, form);
 }
 
 /* One probe: computes, and compares with *m; with `read`, *m's window is read from it first. */
-static bool test_once(probe *p, pith_mask_form form, pith_mask *m, pith_dim *symbols, bool read) {
+static bool test_once(probe *p, pith__mask_form form, pith__mask *m, pith__dim *symbols, bool read) {
     if (!computes(p, form, symbols)) return false;
     if (read) read_window(p, form, m);
     return agrees(p, form, m);
 }
 
 /* A probe that is long enough to show the window; then the same one with some keys padded, inside and outside of it. */
-static bool test_window(probe *p, pith_mask_form form, pith_mask *m, pith_dim *symbols) {
+static bool test_window(probe *p, pith__mask_form form, pith__mask *m, pith__dim *symbols) {
     enum { MIXED = 4 }; /* the first pattern that skips keys here and there */
     if (!test_once(p, form, m, symbols, true)) return false;
     if (!p->c->input) return true;
@@ -350,7 +350,7 @@ static bool mask_resolve(int64_t *side, const int64_t *seen, const int64_t *shif
 }
 
 /* The window, where all keys are kept. */
-static bool find_window(probe *p, pith_mask_form form, pith_mask *m, pith_dim *symbols) {
+static bool find_window(probe *p, pith__mask_form form, pith__mask *m, pith__dim *symbols) {
     static const int64_t sizes[SMALL_WINDOWS] = { 8, 11, 13 };
     int64_t left[SMALL_WINDOWS], right[SMALL_WINDOWS], shift[SMALL_WINDOWS];
     const int64_t least = p->keys, largest = p->c->largest, second = p->c->second, table = p->c->table;
@@ -366,7 +366,7 @@ static bool find_window(probe *p, pith_mask_form form, pith_mask *m, pith_dim *s
     }
     if (second > DIRECT_MAX || p->c->fixed) return false;
     for (int i = 0; i < SMALL_WINDOWS; i++) {
-        pith_mask found = *m;
+        pith__mask found = *m;
         int64_t size = sizes[i] > second ? sizes[i] : second;
         shift[i] = p->shift = largest - sizes[i];
         p->keys = 2 * size + 3 > least ? 2 * size + 3 : least;
@@ -383,7 +383,7 @@ static bool close_to(double a, double b) { return a == b || fabs(a - b) <= 1e-5 
 
 /* What the value makes of other numbers than 0 and 1 in the key mask: of each whether it keeps, and whether what is
  * added grows with it. */
-static int find_numbers(probe *p, pith_mask_form form, const pith_mask *m, pith_dim *symbols) {
+static int find_numbers(probe *p, pith__mask_form form, const pith__mask *m, pith__dim *symbols) {
     static const double odd[] = { 2, -1, 3, 0.5 };
     int dtype = m->key_mask->type.dtype, count = dtype == PITH_F32 ? 4 : 3;
     bool keeps = true, linear = form == PITH_MASK_ADDED;
@@ -400,40 +400,40 @@ static int find_numbers(probe *p, pith_mask_form form, const pith_mask *m, pith_
 }
 
 /* Computes the value for a number of masks and compares; *yes: it means *m. */
-static pith_status test_meaning(bool *yes, const cone *c, pith_mask_form form, pith_mask *m, pith_arena *arena,
+static pith_status test_meaning(bool *yes, const cone *c, pith__mask_form form, pith__mask *m, pith__arena *arena,
                                 pith_error *err) {
     enum { PATTERNS = 8, KEYS = 5, BATCH = 3 }; /* masks to try; sizes that differ, to tell axes apart */
-    pith_dim *symbols = pith_arena_array(arena, pith_dims_symbol_count(c->graph->dims) + 1, sizeof *symbols);
-    if (!symbols) return pith_fail_memory(err, 0);
+    pith__dim *symbols = pith__arena_array(arena, pith__dims_symbol_count(c->graph->dims) + 1, sizeof *symbols);
+    if (!symbols) return pith__fail_memory(err, 0);
     probe p = { .c = c, .arena = arena, .batch = 1, .keys = 2 * KEYS, .symbols = symbols };
     *yes = !c->positional || find_window(&p, form, m, symbols);
     p.batch = BATCH;
     p.keys = KEYS;
     for (; *yes && p.pattern < (c->input ? PATTERNS : 1); p.pattern++) *yes = test_once(&p, form, m, symbols, false);
     if (*yes && m->key_mask) m->numbers = find_numbers(&p, form, m, symbols);
-    return p.out_of_memory ? pith_fail_memory(err, 0) : PITH_OK;
+    return p.out_of_memory ? pith__fail_memory(err, 0) : PITH_OK;
 }
 
-pith_status pith_mask_recognize(pith_mask_kind *kind, pith_mask *mask, const char **why, const pith_value *v,
-                                pith_mask_form form, pith_opt *o) {
-    pith_arena scratch;
-    pith_arena_init(&scratch, o->allocator);
+pith_status pith__mask_recognize(pith__mask_kind *kind, pith__mask *mask, const char **why, const pith__value *v,
+                                 pith__mask_form form, pith__opt *o) {
+    pith__arena scratch;
+    pith__arena_init(&scratch, o->allocator);
     cone c = { .graph = o->graph, .value = v, .why = "it means something else than skipping padded keys" };
-    c.wanted = pith_arena_array(&scratch, o->graph->value_count, 1);
+    c.wanted = pith__arena_array(&scratch, o->graph->value_count, 1);
     if (!c.wanted) {
-        pith_arena_free(&scratch);
-        return pith_fail_memory(o->err, o->graph->value_count);
+        pith__arena_free(&scratch);
+        return pith__fail_memory(o->err, o->graph->value_count);
     }
-    *mask = (pith_mask){ .window_left = -1, .window_right = -1 };
+    *mask = (pith__mask){ .window_left = -1, .window_right = -1 };
     *kind = PITH_MASK_NO;
     bool depends = false, yes = false;
     pith_status status = PITH_OK;
-    if (mask_collect(&c, (pith_value *)v, &depends, 0)) {
+    if (mask_collect(&c, (pith__value *)v, &depends, 0)) {
         mask->key_mask = c.input;
         if (v->kind == PITH_VALUE_NODE && !mask_known(v)) status = test_meaning(&yes, &c, form, mask, &scratch, o->err);
         *kind = yes ? PITH_MASK_YES : depends ? PITH_MASK_NO : PITH_MASK_CONSTANT;
     }
     *why = c.why;
-    pith_arena_free(&scratch);
+    pith__arena_free(&scratch);
     return status;
 }

@@ -3,29 +3,29 @@
 
 #include <math.h>
 
-void pith_skips_init(pith_skips *skips) { *skips = (pith_skips){ .window_left = -1, .window_right = -1 }; }
+void pith__skips_init(pith__skips *skips) { *skips = (pith__skips){ .window_left = -1, .window_right = -1 }; }
 
-static bool has_window(const pith_skips *s) { return s->window_left >= 0 || s->window_right >= 0; }
+static bool has_window(const pith__skips *s) { return s->window_left >= 0 || s->window_right >= 0; }
 
 static int64_t skips_nearer(int64_t a, int64_t b) { return a < 0 || (b >= 0 && b < a) ? b : a; }
 
 /* Of two windows both must hold. */
-static void take_window(pith_skips *s, const pith_mask *mask) {
+static void take_window(pith__skips *s, const pith__mask *mask) {
     s->window_left = skips_nearer(s->window_left, mask->window_left);
     s->window_right = skips_nearer(s->window_right, mask->window_right);
 }
 
-bool pith_skips_add(pith_skips *skips, const pith_mask *mask, pith_mask_form form, double number, bool replaces,
-                    int step) {
+bool pith__skips_add(pith__skips *skips, const pith__mask *mask, pith__mask_form form, double number, bool replaces,
+                     int step) {
     bool window = mask->window_left >= 0 || mask->window_right >= 0;
     if ((mask->key_mask && skips->key_mask && mask->key_mask != skips->key_mask) || skips->count == PITH_SKIPS_MAX)
         return false;
-    struct pith_skips_mask *m = &skips->masks[skips->count++];
-    *m = (struct pith_skips_mask){ .step = step,
-                                   .replaces = replaces,
-                                   .keyed = mask->key_mask != NULL,
-                                   .window_left = mask->window_left,
-                                   .window_right = mask->window_right };
+    struct pith__skips_mask *m = &skips->masks[skips->count++];
+    *m = (struct pith__skips_mask){ .step = step,
+                                    .replaces = replaces,
+                                    .keyed = mask->key_mask != NULL,
+                                    .window_left = mask->window_left,
+                                    .window_right = mask->window_right };
     for (int i = 0; i < PITH_SKIPS; i++) {
         bool padded = mask->key_mask && i != PITH_SKIP_OUTSIDE, outside = window && i != PITH_SKIP_PADDED;
         if (!padded && !outside) continue;
@@ -40,9 +40,9 @@ bool pith_skips_add(pith_skips *skips, const pith_mask *mask, pith_mask_form for
     return true;
 }
 
-bool pith_skips_show(const pith_skips *skips, int step) {
+bool pith__skips_show(const pith__skips *skips, int step) {
     for (int i = 0; i < skips->count; i++) {
-        const struct pith_skips_mask *m = &skips->masks[i];
+        const struct pith__skips_mask *m = &skips->masks[i];
         for (int k = 0; k < PITH_SKIPS && m->replaces && m->step > step; k++)
             if (m->number[k] != 0.0f && m->number[k] > PITH_ABSORBS) return true;
     }
@@ -55,12 +55,12 @@ static bool skips_outside(int64_t left, int64_t right, int64_t distance) {
 
 /* What the masks make of a key so many places before its query: one after the other, the one next to the matmul first.
  * *replaced: the score itself is gone. */
-static float skips_number_of(const pith_skips *s, int64_t distance, bool padded, bool *replaced) {
+static float skips_number_of(const pith__skips *s, int64_t distance, bool padded, bool *replaced) {
     float number = 0.0f;
     *replaced = false;
     for (int step = PITH_SKIPS_MAX; step >= 0; step--) {
         for (int i = 0; i < s->count; i++) {
-            const struct pith_skips_mask *m = &s->masks[i];
+            const struct pith__skips_mask *m = &s->masks[i];
             bool skips_padded = m->keyed && padded, outside = skips_outside(m->window_left, m->window_right, distance);
             int skip = skips_padded && outside ? PITH_SKIP_BOTH : skips_padded ? PITH_SKIP_PADDED : PITH_SKIP_OUTSIDE;
             if (m->step != step || !(skips_padded || outside) || m->number[skip] == 0.0f) continue;
@@ -73,12 +73,12 @@ static float skips_number_of(const pith_skips *s, int64_t distance, bool padded,
 
 /* The numbers of each kind of skipped key. False if keys of one kind have different ones: then no number stands for
  * them. Between the ends of the masks' windows nothing changes, so a distance on each side of each end will do. */
-static bool skips_numbers(const pith_skips *s, float *numbers, bool *replaced) {
+static bool skips_numbers(const pith__skips *s, float *numbers, bool *replaced) {
     int64_t distances[4 * PITH_SKIPS_MAX + 1] = { 0 };
     int count = 1;
     bool seen[PITH_SKIPS] = { false };
     for (int i = 0; i < s->count; i++) {
-        const struct pith_skips_mask *m = &s->masks[i];
+        const struct pith__skips_mask *m = &s->masks[i];
         for (int64_t beyond = 0; beyond < 2; beyond++) {
             if (m->window_left >= 0) distances[count++] = m->window_left + beyond;
             if (m->window_right >= 0) distances[count++] = -m->window_right - beyond;
@@ -100,7 +100,7 @@ static bool skips_numbers(const pith_skips *s, float *numbers, bool *replaced) {
     return true;
 }
 
-bool pith_skips_settle(const pith_skips *skips, bool zero_if_none, pith_none_left *none_left, float *numbers) {
+bool pith__skips_settle(const pith__skips *skips, bool zero_if_none, pith__none_left *none_left, float *numbers) {
     const bool happens[] = { skips->key_mask, has_window(skips), skips->key_mask && has_window(skips) };
     float first = 0.0f; /* of the finite ones */
     bool uniform = true, infinite = false, replaced[PITH_SKIPS];

@@ -10,11 +10,11 @@
 
 #define PITH_SKIPS_MAX 16
 
-typedef struct pith_skips {
-    pith_value *key_mask; /* of all masks that have one; NULL: none has */
+typedef struct pith__skips {
+    pith__value *key_mask; /* of all masks that have one; NULL: none has */
     int64_t window_left, window_right;
-    int numbers; /* a pith_mask_numbers */
-    struct pith_skips_mask {
+    int numbers; /* a pith__mask_numbers */
+    struct pith__skips_mask {
         int step;                          /* how far it is from the softmax */
         bool replaces;                     /* the score is the number; else it is added */
         bool keyed;                        /* it skips padded keys */
@@ -22,18 +22,18 @@ typedef struct pith_skips {
         float number[PITH_SKIPS];          /* 0: this mask does not skip it */
     } masks[PITH_SKIPS_MAX];
     int count;
-} pith_skips;
+} pith__skips;
 
-void pith_skips_init(pith_skips *skips);
+void pith__skips_init(pith__skips *skips);
 /* Adds a mask. number is the score of a skipped key, or what is added to it; it is unused if the form is ADDED. Returns
  * false if the mask cannot be combined with the others. */
-bool pith_skips_add(pith_skips *skips, const pith_mask *mask, pith_mask_form form, double number, bool replaces,
-                    int step);
+bool pith__skips_add(pith__skips *skips, const pith__mask *mask, pith__mask_form form, double number, bool replaces,
+                     int step);
 /* True if a term added at this step still changes scores that an earlier mask has replaced. Then the keys of a query
  * that keeps none do not all have the same weight. */
-bool pith_skips_show(const pith_skips *skips, int step);
-/* Sets numbers, indexed by pith_mask_skip, to what is added to the scores of a query that keeps no key. Returns false
+bool pith__skips_show(const pith__skips *skips, int step);
+/* Sets numbers, indexed by pith__mask_skip, to what is added to the scores of a query that keeps no key. Returns false
  * if no numbers have the effect of the masks. */
-bool pith_skips_settle(const pith_skips *skips, bool zero_if_none, pith_none_left *none_left, float *numbers);
+bool pith__skips_settle(const pith__skips *skips, bool zero_if_none, pith__none_left *none_left, float *numbers);
 
 #endif

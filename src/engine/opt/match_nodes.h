@@ -10,43 +10,43 @@
 #include "engine/kernels/gemm.h"
 
 /* True if the node is this operator of ai.onnx, or of the domain "pith", and has an output 0. node may be NULL. */
-bool pith_match_is(const pith_node *node, const char *op_type);
-bool pith_match_is_own(const pith_node *node, const char *op_type);
-bool pith_match_live(const pith_node *node); /* output 0 has a reader */
+bool pith__match_is(const pith__node *node, const char *op_type);
+bool pith__match_is_own(const pith__node *node, const char *op_type);
+bool pith__match_live(const pith__node *node); /* output 0 has a reader */
 /* v's producer if it is this operator of ai.onnx, else NULL; v may be NULL. */
-pith_node *pith_match_maker(const pith_value *v, const char *op_type);
+pith__node *pith__match_maker(const pith__value *v, const char *op_type);
 
-pith_value *pith_match_input(const pith_node *node, int i); /* NULL if absent */
+pith__value *pith__match_input(const pith__node *node, int i); /* NULL if absent */
 /* The operand of a two-input node that is not v (the second of two equal ones). */
-pith_value *pith_match_other(const pith_node *node, const pith_value *v);
+pith__value *pith__match_other(const pith__node *node, const pith__value *v);
 /* The only node that reads v, if it reads it once and v is no graph output; else NULL. */
-pith_node *pith_match_user(const pith_value *v);
+pith__node *pith__match_user(const pith__value *v);
 
 /* The node whose output is an activation of v that nothing else reads, or NULL. */
-pith_node *pith_match_activation(const pith_value *v, pith_activation *activation);
+pith__node *pith__match_activation(const pith__value *v, pith_activation *activation);
 
-bool pith_match_const(const pith_value *v); /* a constant */
+bool pith__match_const(const pith__value *v); /* a constant */
 /* A constant of one element of a number type, whatever its rank. */
-bool pith_match_scalar(const pith_value *v, double *x);
-bool pith_match_scalar_near(const pith_value *v, double x, double tolerance);
+bool pith__match_scalar(const pith__value *v, double *x);
+bool pith__match_scalar_near(const pith__value *v, double x, double tolerance);
 /* Integers known before the run, all of them numbers; at most max. */
-bool pith_match_ints(const pith_value *v, int64_t *items, int64_t max, int64_t *count);
+bool pith__match_ints(const pith__value *v, int64_t *items, int64_t max, int64_t *count);
 /* A constant f32 of n elements along the last axis. */
-bool pith_match_vector(const pith_value *v, int64_t n);
+bool pith__match_vector(const pith__value *v, int64_t n);
 /* The node reduces (input 1 or no axes input) the last axis alone, and keeps it. */
-bool pith_match_reduces_last(const pith_node *node);
+bool pith__match_reduces_last(const pith__node *node);
 
-bool pith_match_same_shape(const pith_type *a, const pith_type *b); /* known and equal, symbolically too */
-bool pith_match_f32(const pith_value *v);
+bool pith__match_same_shape(const pith__type *a, const pith__type *b); /* known and equal, symbolically too */
+bool pith__match_f32(const pith__value *v);
 
 /* Replaces old by `by` in all its users and graph outputs; if old is a graph output, `by` gets its name. If the type of
  * `by` is unknown, it becomes that of old. Do not call it for a graph output if `by` is an input, a constant or an
- * output already; pith_match_replaceable returns false for these. */
-pith_status pith_match_replace(pith_value *old, pith_value *by, pith_error *err);
-bool pith_match_replaceable(const pith_value *old, const pith_value *by);
+ * output already; pith__match_replaceable returns false for these. */
+pith_status pith__match_replace(pith__value *old, pith__value *by, pith_error *err);
+bool pith__match_replaceable(const pith__value *old, const pith__value *by);
 
 /* Adds a bound node of domain "pith" or "" with one output in the place of `old`, before `before`. */
-pith_status pith_match_put(pith_node **made, pith_value *old, pith_node *before, const char *domain,
-                           const char *op_type, pith_value *const *inputs, int input_count, pith_error *err);
+pith_status pith__match_put(pith__node **made, pith__value *old, pith__node *before, const char *domain,
+                            const char *op_type, pith__value *const *inputs, int input_count, pith_error *err);
 
 #endif

@@ -17,45 +17,45 @@
  * stops two passes that undo each other. */
 #define ROUNDS_MAX 16
 
-static pith_status run_in(pith_opt *o, const pith_pass *pass, size_t *changes);
+static pith_status run_in(pith__opt *o, const pith__pass *pass, size_t *changes);
 
 /* Exact clean-ups run in the graphs that nodes own as well: what folds to a constant outside of an If is one inside. */
-static pith_status run_in_subgraphs(pith_opt *o, const pith_pass *pass, size_t *changes) {
-    for (const pith_node *node = o->graph->first; node; node = node->next) {
+static pith_status run_in_subgraphs(pith__opt *o, const pith__pass *pass, size_t *changes) {
+    for (const pith__node *node = o->graph->first; node; node = node->next) {
         for (size_t i = 0; i < node->attr_count; i++) {
             if (node->attrs[i].kind != PITH_ATTR_GRAPH || node->attrs[i].graph->fault.size) continue;
-            pith_opt inner = *o;
+            pith__opt inner = *o;
             inner.graph = node->attrs[i].graph;
             pith_status status = run_in(&inner, pass, changes);
             char place[256];
-            if (status) return pith_fail_at(o->err, status, "%s: ", pith_node_place(node, place, sizeof place));
+            if (status) return pith__fail_at(o->err, status, "%s: ", pith__node_place(node, place, sizeof place));
         }
     }
     return PITH_OK;
 }
 
-static pith_status run_in(pith_opt *o, const pith_pass *pass, size_t *changes) {
+static pith_status run_in(pith__opt *o, const pith__pass *pass, size_t *changes) {
     size_t own = 0;
     PITH_TRY(pass->run(o, &own));
     *changes += own;
     return pass->level == 1 ? run_in_subgraphs(o, pass, changes) : PITH_OK;
 }
 
-static pith_status run_pass(pith_opt *o, const pith_pass *pass, size_t *changes) {
+static pith_status run_pass(pith__opt *o, const pith__pass *pass, size_t *changes) {
     *changes = 0;
     pith_status status = run_in(o, pass, changes);
-    if (status) return pith_fail_at(o->err, status, "pass %s: ", pass->name);
+    if (status) return pith__fail_at(o->err, status, "pass %s: ", pass->name);
     if (*changes == 0) return PITH_OK;
-    pith_piece_used(pass);
-    pith_graph_sweep(o->graph);
-    status = pith_ops_infer(o->graph, false, o->err);
-    if (status) return pith_fail_at(o->err, status, "after pass %s: ", pass->name);
-    assert(pith_graph_check(o->graph, NULL) != PITH_ERR_FORMAT); /* it may be out of memory */
+    pith__piece_used(pass);
+    pith__graph_sweep(o->graph);
+    status = pith__ops_infer(o->graph, false, o->err);
+    if (status) return pith__fail_at(o->err, status, "after pass %s: ", pass->name);
+    assert(pith__graph_check(o->graph, NULL) != PITH_ERR_FORMAT); /* it may be out of memory */
     return PITH_OK;
 }
 
 /* Near misses of an earlier round: what still is one is met again. */
-static void forget_misses(pith_report *report) {
+static void forget_misses(pith__report *report) {
     size_t kept = 0;
     for (size_t i = 0; report && i < report->count; i++) {
         if (report->lines[i].done) report->lines[kept++] = report->lines[i];
@@ -64,58 +64,58 @@ static void forget_misses(pith_report *report) {
 }
 
 /* A name that is no pass's is an error that lists them. */
-static pith_status check_name(const pith_opt *o, const char *name) {
+static pith_status check_name(const pith__opt *o, const char *name) {
     char names[1000];
-    pith_text_out out = pith_text_begin(names, sizeof names);
-    for (size_t i = 0; i < pith_pass_table_count; i++) {
-        if (pith_str_is(pith_str_of(pith_pass_table[i]->name), name)) return PITH_OK;
-        pith_text_put(&out, "%s%s", i ? ", " : "", pith_pass_table[i]->name);
+    pith__text_out out = pith__text_begin(names, sizeof names);
+    for (size_t i = 0; i < pith__pass_table_count; i++) {
+        if (pith__str_is(pith__str_of(pith__pass_table[i]->name), name)) return PITH_OK;
+        pith__text_put(&out, "%s%s", i ? ", " : "", pith__pass_table[i]->name);
     }
-    PITH_TRY(pith_piece_check("passes", pith_str_of(name), o->err));
-    return pith_fail(o->err, PITH_ERR_ARGUMENT, "there is no pass '%s'; the passes are %s", name, names);
+    PITH_TRY(pith__piece_check("passes", pith__str_of(name), o->err));
+    return pith__fail(o->err, PITH_ERR_ARGUMENT, "there is no pass '%s'; the passes are %s", name, names);
 }
 
-size_t pith_opt_runs_max(void) { return ROUNDS_MAX * pith_pass_table_count; }
+size_t pith__opt_runs_max(void) { return ROUNDS_MAX * pith__pass_table_count; }
 
-bool pith_opt_without(const pith_opt_limits *limits, const char *name) {
+bool pith__opt_without(const pith__opt_limits *limits, const char *name) {
     for (size_t i = 0; limits && i < limits->without_count; i++)
         if (!strcmp(limits->without[i], name)) return true;
     return false;
 }
 
-pith_status pith_opt_run(pith_opt *o, const char *stop_after) {
+pith_status pith__opt_run(pith__opt *o, const char *stop_after) {
     if (stop_after) PITH_TRY(check_name(o, stop_after));
-    pith_graph_sweep(o->graph);
+    pith__graph_sweep(o->graph);
     for (int round = 0; round < ROUNDS_MAX; round++) {
         size_t total = 0;
         forget_misses(o->report);
-        for (size_t i = 0; i < pith_pass_table_count; i++) {
-            const pith_pass *pass = pith_pass_table[i];
-            if (o->limits && (size_t)round * pith_pass_table_count + i >= o->limits->runs) return PITH_OK;
-            if (pass->level > o->level || (pass->once && round > 0) || pith_opt_without(o->limits, pass->name))
+        for (size_t i = 0; i < pith__pass_table_count; i++) {
+            const pith__pass *pass = pith__pass_table[i];
+            if (o->limits && (size_t)round * pith__pass_table_count + i >= o->limits->runs) return PITH_OK;
+            if (pass->level > o->level || (pass->once && round > 0) || pith__opt_without(o->limits, pass->name))
                 continue;
             size_t changes;
             PITH_TRY(run_pass(o, pass, &changes));
             total += changes;
-            if (stop_after && round == 0 && pith_str_is(pith_str_of(pass->name), stop_after)) return PITH_OK;
+            if (stop_after && round == 0 && pith__str_is(pith__str_of(pass->name), stop_after)) return PITH_OK;
         }
         if (total == 0) break;
     }
     return PITH_OK;
 }
 
-void pith_report_add(pith_report *report, bool done, const char *what, const char *format, ...) {
+void pith__report_add(pith__report *report, bool done, const char *what, const char *format, ...) {
     if (!report) return;
     char text[512];
     va_list args;
     va_start(args, format);
-    pith_text_format(text, sizeof text, format, args);
+    pith__text_format(text, sizeof text, format, args);
     va_end(args);
     pith_str line = { text, strlen(text) };
     void *lines = report->lines;
-    if (!pith_arena_grow(report->arena, &lines, report->count, &report->capacity, sizeof *report->lines)) return;
+    if (!pith__arena_grow(report->arena, &lines, report->count, &report->capacity, sizeof *report->lines)) return;
     report->lines = lines;
-    line = pith_arena_str(report->arena, line);
+    line = pith__arena_str(report->arena, line);
     if (!line.data) return;
     report->lines[report->count].done = done;
     report->lines[report->count].what = what;

@@ -3,19 +3,20 @@
  * them. */
 #include "engine/opt/pass.h"
 
-static pith_status branch_run(pith_opt *o, size_t *changes) {
-    for (pith_node *node = o->graph->first, *next; node; node = next) {
+static pith_status branch_run(pith__opt *o, size_t *changes) {
+    for (pith__node *node = o->graph->first, *next; node; node = next) {
         next = node->next;
-        pith_dim condition;
-        if (!pith_str_is(node->op_type, "If") || node->domain.size || !node->inputs[0]) continue;
-        const pith_type *type = &node->inputs[0]->type;
-        if (pith_type_count(type) != 1 || !pith_type_elem(type, 0, &condition) || !pith_dim_known(condition)) continue;
-        const pith_graph *branch = pith_node_graph(node, condition ? "then_branch" : "else_branch");
+        pith__dim condition;
+        if (!pith__str_is(node->op_type, "If") || node->domain.size || !node->inputs[0]) continue;
+        const pith__type *type = &node->inputs[0]->type;
+        if (pith__type_count(type) != 1 || !pith__type_elem(type, 0, &condition) || !pith__dim_known(condition))
+            continue;
+        const pith__graph *branch = pith__node_graph(node, condition ? "then_branch" : "else_branch");
         if (!branch) continue;
-        PITH_TRY(pith_graph_inline(node, branch, NULL, NULL, o->err));
+        PITH_TRY(pith__graph_inline(node, branch, NULL, NULL, o->err));
         ++*changes;
     }
     return PITH_OK;
 }
 
-const pith_pass pith_pass_branch = { .name = "branch", .level = 1, .run = branch_run };
+const pith__pass pith__pass_branch = { .name = "branch", .level = 1, .run = branch_run };

@@ -4,54 +4,54 @@
  * operators without regard for places read (QuantizeLinear, an elementwise Add of equal shapes) need not be turned: the
  * pass finds the largest set of such values and makes all that write or read them anew, convolutions as
  * pith.QLinearConvLast and maximum pools as pith.MaxPoolLast. The bits are the same. */
+#include "engine/ops/shared/conv_int.h"
 #include "engine/opt/match_nodes.h"
 #include "engine/opt/pass.h"
-#include "engine/ops/shared/conv_int.h"
 
 typedef struct layouts {
-    pith_graph *graph;
-    bool *last;         /* by value id, also of the values that the pass makes */
-    pith_value **taken; /* values whose marks were taken away, but whose nodes do not know it yet */
+    pith__graph *graph;
+    bool *last;          /* by value id, also of the values that the pass makes */
+    pith__value **taken; /* values whose marks were taken away, but whose nodes do not know it yet */
     size_t taken_count;
     pith_error *err;
 } layouts;
 
-static bool is_conv(const pith_node *node) {
-    const pith_value *w = pith_match_is(node, "QLinearConv") ? pith_match_input(node, 3) : NULL;
-    return w && pith_match_const(w) && w->type.rank == 4 && node->inputs[0]->type.rank == 4 &&
-           pith_conv_int_suits(&w->type, pith_node_int(node, "group", 1));
+static bool is_conv(const pith__node *node) {
+    const pith__value *w = pith__match_is(node, "QLinearConv") ? pith__match_input(node, 3) : NULL;
+    return w && pith__match_const(w) && w->type.rank == 4 && node->inputs[0]->type.rank == 4 &&
+           pith__conv_int_suits(&w->type, pith__node_int(node, "group", 1));
 }
 
-static bool is_pool(const pith_node *node) {
-    return pith_match_is(node, "MaxPool") && node->inputs[0]->type.rank == 4 && !pith_node_output(node, 1) &&
+static bool is_pool(const pith__node *node) {
+    return pith__match_is(node, "MaxPool") && node->inputs[0]->type.rank == 4 && !pith__node_output(node, 1) &&
            (node->inputs[0]->type.dtype == PITH_U8 || node->inputs[0]->type.dtype == PITH_I8) &&
-           pith_op_find(PITH_STR("pith"), PITH_STR("MaxPoolLast"));
+           pith__op_find(PITH_STR("pith"), PITH_STR("MaxPoolLast"));
 }
 
 /* Whether each place of the output depends on that place of the inputs alone, numbers for all places aside. Random
  * numbers depend on the order of the places. */
-static bool is_placewise(const pith_node *node) {
-    const bool quantizes = pith_match_is(node, "QuantizeLinear") || pith_match_is(node, "DequantizeLinear");
+static bool is_placewise(const pith__node *node) {
+    const bool quantizes = pith__match_is(node, "QuantizeLinear") || pith__match_is(node, "DequantizeLinear");
     if (!node->op || node->output_count != 1 || !node->outputs[0] || node->capture_count ||
         !(quantizes || (node->op->flags & PITH_OP_ELEMENTWISE)) || (node->op->flags & PITH_OP_RANDOM) ||
-        pith_node_int(node, "block_size", 0))
+        pith__node_int(node, "block_size", 0))
         return false;
-    const pith_type *y = &node->outputs[0]->type;
+    const pith__type *y = &node->outputs[0]->type;
     for (int i = 0; i < node->input_count; i++) {
-        const pith_value *x = node->inputs[i];
+        const pith__value *x = node->inputs[i];
         double number;
-        if (x && !pith_match_scalar(x, &number) && (!pith_match_same_shape(&x->type, y) || pith_match_const(x)))
+        if (x && !pith__match_scalar(x, &number) && (!pith__match_same_shape(&x->type, y) || pith__match_const(x)))
             return false;
     }
     return y->rank == 4;
 }
 
-static bool is_candidate(const pith_value *v) {
+static bool is_candidate(const pith__value *v) {
     return v && v->producer && !v->output_uses && v->type.rank == 4 &&
            (is_conv(v->producer) || is_pool(v->producer) || is_placewise(v->producer));
 }
 
-static void layout_take(layouts *l, pith_value *v) {
+static void layout_take(layouts *l, pith__value *v) {
     if (!v || !l->last[v->id]) return;
     l->last[v->id] = false;
     l->taken[l->taken_count++] = v;
@@ -59,11 +59,11 @@ static void layout_take(layouts *l, pith_value *v) {
 
 /* Takes the marks away from a node's values that it cannot read or write so. Once it has, the node's own mark is set:
  * there is no more to take. */
-static void settle(layouts *l, pith_node *node) {
+static void settle(layouts *l, pith__node *node) {
     const bool conv = is_conv(node);
     bool agree = !node->mark && !conv && (is_placewise(node) || is_pool(node));
     for (int i = 0; agree && i < node->input_count; i++)
-        agree = !node->inputs[i] || pith_match_const(node->inputs[i]) || l->last[node->inputs[i]->id];
+        agree = !node->inputs[i] || pith__match_const(node->inputs[i]) || l->last[node->inputs[i]->id];
     agree = agree && l->last[node->outputs[0]->id];
     if (agree || node->mark) return;
     node->mark = 1;
@@ -72,28 +72,28 @@ static void settle(layouts *l, pith_node *node) {
 }
 
 /* Writes the node anew, with what it reads and writes turned where that is marked. */
-static pith_status layout_make(const layouts *l, pith_node *node) {
+static pith_status layout_make(const layouts *l, pith__node *node) {
     const bool conv = is_conv(node), x_last = l->last[node->inputs[0]->id], y_last = l->last[node->outputs[0]->id];
-    pith_value *old = node->outputs[0];
-    pith_node_head head = pith_node_head_of(node);
+    pith__value *old = node->outputs[0];
+    pith__node_head head = pith__node_head_of(node);
     if (conv || is_pool(node)) {
         head.domain = PITH_STR("pith");
         head.opset = PITH_OPSET_NEWEST;
     }
     if (conv) head.op_type = PITH_STR("QLinearConvLast");
     if (is_pool(node)) head.op_type = PITH_STR("MaxPoolLast");
-    pith_node *made = pith_graph_add_headed(l->graph, node, &head, node->inputs, node->input_count, NULL, 1);
-    if (!made) return pith_fail_memory(l->err, sizeof *made);
-    pith_status status = pith_node_copy_attrs(made, node);
-    if (!status && conv) status = pith_node_set_int(made, "x_last", x_last);
-    if (!status && conv) status = pith_node_set_int(made, "y_last", y_last);
-    if (status) return pith_fail_memory(l->err, sizeof *made);
-    PITH_TRY(pith_op_bind_node(made, l->err));
-    pith_type *type = &made->outputs[0]->type;
+    pith__node *made = pith__graph_add_headed(l->graph, node, &head, node->inputs, node->input_count, NULL, 1);
+    if (!made) return pith__fail_memory(l->err, sizeof *made);
+    pith_status status = pith__node_copy_attrs(made, node);
+    if (!status && conv) status = pith__node_set_int(made, "x_last", x_last);
+    if (!status && conv) status = pith__node_set_int(made, "y_last", y_last);
+    if (status) return pith__fail_memory(l->err, sizeof *made);
+    PITH_TRY(pith__op_bind_node(made, l->err));
+    pith__type *type = &made->outputs[0]->type;
     *type = old->type;
     for (int i = 1; y_last && i < 4; i++) type->dims[i] = old->type.dims[i % 3 + 1];
     l->last[made->outputs[0]->id] = y_last;
-    return pith_match_replace(old, made->outputs[0], l->err);
+    return pith__match_replace(old, made->outputs[0], l->err);
 }
 
 /* Marks the values; returns how many there are. Every value loses its mark once at most, so the time is that of a walk
@@ -101,10 +101,10 @@ static pith_status layout_make(const layouts *l, pith_node *node) {
 static size_t layout_mark(layouts *l) {
     size_t count = 0;
     for (size_t i = 0; i < l->graph->value_count; i++) l->last[i] = is_candidate(l->graph->values[i]);
-    for (pith_node *node = l->graph->first; node; node = node->next) node->mark = 0;
-    for (pith_node *node = l->graph->first; node; node = node->next) settle(l, node);
+    for (pith__node *node = l->graph->first; node; node = node->next) node->mark = 0;
+    for (pith__node *node = l->graph->first; node; node = node->next) settle(l, node);
     while (l->taken_count) {
-        const pith_value *v = l->taken[--l->taken_count];
+        const pith__value *v = l->taken[--l->taken_count];
         settle(l, v->producer);
         for (size_t i = 0; i < v->user_count; i++) settle(l, v->users[i].node);
     }
@@ -112,26 +112,26 @@ static size_t layout_mark(layouts *l) {
     return count;
 }
 
-static pith_status channels_last_run(pith_opt *o, size_t *changes) {
-    pith_arena scratch;
-    if (!pith_op_find(PITH_STR("pith"), PITH_STR("QLinearConvLast"))) return PITH_OK;
-    pith_arena_init(&scratch, o->allocator);
+static pith_status channels_last_run(pith__opt *o, size_t *changes) {
+    pith__arena scratch;
+    if (!pith__op_find(PITH_STR("pith"), PITH_STR("QLinearConvLast"))) return PITH_OK;
+    pith__arena_init(&scratch, o->allocator);
     const size_t most = o->graph->value_count + o->graph->node_count;
     layouts l = { .graph = o->graph, .err = o->err };
-    l.last = pith_arena_array(&scratch, most, sizeof *l.last);
-    l.taken = pith_arena_array(&scratch, o->graph->value_count, sizeof *l.taken);
-    pith_status status = l.last && l.taken ? PITH_OK : pith_fail_memory(o->err, most * sizeof *l.taken);
+    l.last = pith__arena_array(&scratch, most, sizeof *l.last);
+    l.taken = pith__arena_array(&scratch, o->graph->value_count, sizeof *l.taken);
+    pith_status status = l.last && l.taken ? PITH_OK : pith__fail_memory(o->err, most * sizeof *l.taken);
     const size_t marked = status ? 0 : layout_mark(&l);
-    for (pith_node *node = o->graph->first, *next; marked && !status && node; node = next) {
+    for (pith__node *node = o->graph->first, *next; marked && !status && node; node = next) {
         next = node->next;
-        const pith_value *x = pith_node_input(node, 0), *y = pith_node_output(node, 0);
+        const pith__value *x = pith__node_input(node, 0), *y = pith__node_output(node, 0);
         if (x && y && (l.last[x->id] || l.last[y->id])) status = layout_make(&l, node);
     }
     if (marked && !status)
-        pith_report_add(o->report, true, "channels_last", "%zu values between 8-bit convolutions", marked);
+        pith__report_add(o->report, true, "channels_last", "%zu values between 8-bit convolutions", marked);
     *changes += marked;
-    pith_arena_free(&scratch);
+    pith__arena_free(&scratch);
     return status;
 }
 
-const pith_pass pith_pass_channels_last = { "channels_last", 3, false, channels_last_run };
+const pith__pass pith__pass_channels_last = { "channels_last", 3, false, channels_last_run };

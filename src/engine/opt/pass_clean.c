@@ -5,26 +5,26 @@
 #include "engine/opt/match_nodes.h"
 #include "engine/opt/pass.h"
 
-static bool same_type(const pith_node *node) {
-    const pith_type *in = &node->inputs[0]->type, *out = &node->outputs[0]->type;
-    return in->dtype == out->dtype && in->dtype != PITH_UNDEFINED && pith_match_same_shape(in, out);
+static bool same_type(const pith__node *node) {
+    const pith__type *in = &node->inputs[0]->type, *out = &node->outputs[0]->type;
+    return in->dtype == out->dtype && in->dtype != PITH_UNDEFINED && pith__match_same_shape(in, out);
 }
 
-static bool dropout(const pith_node *node) {
+static bool dropout(const pith__node *node) {
     bool mask_wanted = node->output_count > 1 && node->outputs[1] &&
                        (node->outputs[1]->user_count > 0 || node->outputs[1]->output_uses > 0);
-    const pith_value *training = pith_match_input(node, 2);
-    return !mask_wanted && (!training || pith_match_scalar_near(training, 0.0, 0.0));
+    const pith__value *training = pith__match_input(node, 2);
+    return !mask_wanted && (!training || pith__match_scalar_near(training, 0.0, 0.0));
 }
 
-static bool clean_cast(const pith_node *node) {
+static bool clean_cast(const pith__node *node) {
     return node->inputs[0]->type.dtype != PITH_UNDEFINED &&
-           node->inputs[0]->type.dtype == pith_node_int(node, "to", PITH_UNDEFINED);
+           node->inputs[0]->type.dtype == pith__node_int(node, "to", PITH_UNDEFINED);
 }
 
-static bool clean_transpose(const pith_node *node) {
+static bool clean_transpose(const pith__node *node) {
     size_t count;
-    const int64_t *perm = pith_node_ints(node, "perm", &count);
+    const int64_t *perm = pith__node_ints(node, "perm", &count);
     if (!perm) return node->inputs[0]->type.rank == 0 || node->inputs[0]->type.rank == 1;
     for (size_t i = 0; i < count; i++) {
         if (perm[i] != (int64_t)i) return false;
@@ -33,27 +33,27 @@ static bool clean_transpose(const pith_node *node) {
 }
 
 /* Equal sizes and steps of 1 leave no room for another start. */
-static bool clean_slice(const pith_node *node) {
+static bool clean_slice(const pith__node *node) {
     int64_t steps[PITH_MAX_RANK], count;
     if (!same_type(node)) return false;
-    if (!pith_match_input(node, 4)) return true;
-    if (!pith_match_ints(node->inputs[4], steps, PITH_MAX_RANK, &count)) return false;
+    if (!pith__match_input(node, 4)) return true;
+    if (!pith__match_ints(node->inputs[4], steps, PITH_MAX_RANK, &count)) return false;
     for (int64_t i = 0; i < count; i++) {
         if (steps[i] != 1) return false;
     }
     return true;
 }
 
-static bool always(const pith_node *node) {
+static bool always(const pith__node *node) {
     (void)node;
     return true;
 }
 
-static bool one_input(const pith_node *node) { return node->input_count == 1; }
+static bool one_input(const pith__node *node) { return node->input_count == 1; }
 
 static const struct {
     const char *op_type;
-    bool (*does_nothing)(const pith_node *node);
+    bool (*does_nothing)(const pith__node *node);
 } idle[] = {
     { "Cast", clean_cast },   { "Concat", one_input },  { "Dropout", dropout },
     { "Expand", same_type },  { "Flatten", same_type }, { "Identity", always },
@@ -61,32 +61,32 @@ static const struct {
 };
 
 /* A pith.MoveAxis whose rank is known becomes the Transpose it is. */
-static pith_status name_axes(pith_opt *o, pith_node *node, size_t *changes) {
+static pith_status name_axes(pith__opt *o, pith__node *node, size_t *changes) {
     int rank = node->inputs[0]->type.rank, perm[PITH_MAX_RANK], from, to;
     int64_t items[PITH_MAX_RANK];
-    if (rank < 0 || !pith_match_live(node)) return PITH_OK;
-    PITH_TRY(pith_axis_normalize(pith_node_int(node, "from", 0), rank, &from, o->err));
-    PITH_TRY(pith_axis_normalize(pith_node_int(node, "to", 0), rank, &to, o->err));
-    pith_move_axis_perm(perm, rank, from, to);
+    if (rank < 0 || !pith__match_live(node)) return PITH_OK;
+    PITH_TRY(pith__axis_normalize(pith__node_int(node, "from", 0), rank, &from, o->err));
+    PITH_TRY(pith__axis_normalize(pith__node_int(node, "to", 0), rank, &to, o->err));
+    pith__move_axis_perm(perm, rank, from, to);
     for (int i = 0; i < rank; i++) items[i] = perm[i];
-    pith_node *made;
-    PITH_TRY(pith_match_put(&made, node->outputs[0], node, "", "Transpose", node->inputs, 1, o->err));
+    pith__node *made;
+    PITH_TRY(pith__match_put(&made, node->outputs[0], node, "", "Transpose", node->inputs, 1, o->err));
     ++*changes;
-    return pith_node_set_ints(made, "perm", items, (size_t)rank) ? pith_fail_memory(o->err, 0) : PITH_OK;
+    return pith__node_set_ints(made, "perm", items, (size_t)rank) ? pith__fail_memory(o->err, 0) : PITH_OK;
 }
 
-static pith_status clean_run(pith_opt *o, size_t *changes) {
-    for (pith_node *node = o->graph->first; node; node = node->next) {
-        if (pith_match_is_own(node, "MoveAxis")) {
+static pith_status clean_run(pith__opt *o, size_t *changes) {
+    for (pith__node *node = o->graph->first; node; node = node->next) {
+        if (pith__match_is_own(node, "MoveAxis")) {
             PITH_TRY(name_axes(o, node, changes));
             continue;
         }
         for (size_t i = 0; i < sizeof idle / sizeof idle[0]; i++) {
-            if (!pith_match_is(node, idle[i].op_type)) continue;
-            pith_value *out = node->outputs[0], *in = node->inputs[0];
+            if (!pith__match_is(node, idle[i].op_type)) continue;
+            pith__value *out = node->outputs[0], *in = node->inputs[0];
             bool used = out->user_count > 0 || out->output_uses > 0;
-            if (used && idle[i].does_nothing(node) && pith_match_replaceable(out, in)) {
-                PITH_TRY(pith_match_replace(out, in, o->err));
+            if (used && idle[i].does_nothing(node) && pith__match_replaceable(out, in)) {
+                PITH_TRY(pith__match_replace(out, in, o->err));
                 ++*changes;
             }
             break;
@@ -95,4 +95,4 @@ static pith_status clean_run(pith_opt *o, size_t *changes) {
     return PITH_OK;
 }
 
-const pith_pass pith_pass_clean = { "clean", 1, false, clean_run };
+const pith__pass pith__pass_clean = { "clean", 1, false, clean_run };

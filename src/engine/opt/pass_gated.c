@@ -6,19 +6,19 @@
 #include "engine/opt/tensor_view.h"
 
 /* The rows v is a half of, cut along their last axis by one node. */
-static pith_value *rows_of_half(const pith_value *v, bool *second) {
-    const pith_node *node = v->producer;
-    if (!pith_match_is(node, "Slice") && !pith_match_is(node, "Split")) return NULL;
-    pith_value *rows = node->inputs[0];
+static pith__value *rows_of_half(const pith__value *v, bool *second) {
+    const pith__node *node = v->producer;
+    if (!pith__match_is(node, "Slice") && !pith__match_is(node, "Split")) return NULL;
+    pith__value *rows = node->inputs[0];
     int last = rows->type.rank - 1;
-    pith_view view;
-    if (last < 0 || !pith_dim_known(rows->type.dims[last]) || v->type.rank != rows->type.rank) return NULL;
+    pith__view view;
+    if (last < 0 || !pith__dim_known(rows->type.dims[last]) || v->type.rank != rows->type.rank) return NULL;
     for (int d = 0; d < last; d++) {
-        if (!pith_dim_equal(v->type.dims[d], rows->type.dims[d])) return NULL;
+        if (!pith__dim_equal(v->type.dims[d], rows->type.dims[d])) return NULL;
     }
     int64_t n = rows->type.dims[last] / 2;
-    pith_view_init(&view, &rows->type);
-    if (n < 2 || rows->type.dims[last] != 2 * n || v->type.dims[last] != n || !pith_view_apply(&view, node, v) ||
+    pith__view_init(&view, &rows->type);
+    if (n < 2 || rows->type.dims[last] != 2 * n || v->type.dims[last] != n || !pith__view_apply(&view, node, v) ||
         view.atoms[view.count - 1].stride != 1)
         return NULL;
     *second = view.offset[last] == n;
@@ -26,40 +26,40 @@ static pith_value *rows_of_half(const pith_value *v, bool *second) {
 }
 
 typedef struct gated {
-    pith_value *rows;
+    pith__value *rows;
     pith_activation activation;
     bool second; /* the second half is activated */
 } gated;
 
-static bool gated_match(const pith_node *mul, gated *m) {
+static bool gated_match(const pith__node *mul, gated *m) {
     for (int i = 0; i < 4; i++) {
-        pith_value *activated = mul->inputs[i & 1], *plain = mul->inputs[!(i & 1)];
-        const pith_node *last = activated->producer;
+        pith__value *activated = mul->inputs[i & 1], *plain = mul->inputs[!(i & 1)];
+        const pith__node *last = activated->producer;
         if (!last || (i >> 1) >= last->input_count || activated == plain) continue;
-        const pith_value *gate = last->inputs[i >> 1];
+        const pith__value *gate = last->inputs[i >> 1];
         bool other;
-        if (!gate || pith_match_activation(gate, &m->activation) != last) continue;
+        if (!gate || pith__match_activation(gate, &m->activation) != last) continue;
         m->rows = rows_of_half(gate, &m->second);
         if (m->rows && rows_of_half(plain, &other) == m->rows && other != m->second) return true;
     }
     return false;
 }
 
-static pith_status pass_gated_run(pith_opt *o, size_t *changes) {
-    for (pith_node *node = o->graph->first; node; node = node->next) {
+static pith_status pass_gated_run(pith__opt *o, size_t *changes) {
+    for (pith__node *node = o->graph->first; node; node = node->next) {
         gated m;
-        if (!pith_match_is(node, "Mul") || !pith_match_live(node) || !pith_match_f32(node->inputs[0]) ||
+        if (!pith__match_is(node, "Mul") || !pith__match_live(node) || !pith__match_f32(node->inputs[0]) ||
             !gated_match(node, &m))
             continue;
-        pith_node *made;
-        PITH_TRY(pith_match_put(&made, node->outputs[0], node, "pith", "Gated", &m.rows, 1, o->err));
-        if (pith_node_set_int(made, "activation", m.activation) || pith_node_set_int(made, "second", m.second))
-            return pith_fail_memory(o->err, 0);
+        pith__node *made;
+        PITH_TRY(pith__match_put(&made, node->outputs[0], node, "pith", "Gated", &m.rows, 1, o->err));
+        if (pith__node_set_int(made, "activation", m.activation) || pith__node_set_int(made, "second", m.second))
+            return pith__fail_memory(o->err, 0);
         made->name = node->name;
-        pith_report_add(o->report, true, "gated", "gated rows '" PITH_STR_FMT "'", PITH_STR_ARG(node->name));
+        pith__report_add(o->report, true, "gated", "gated rows '" PITH_STR_FMT "'", PITH_STR_ARG(node->name));
         ++*changes;
     }
     return PITH_OK;
 }
 
-const pith_pass pith_pass_gated = { "gated", 2, false, pass_gated_run };
+const pith__pass pith__pass_gated = { "gated", 2, false, pass_gated_run };

@@ -7,27 +7,27 @@
 #include "engine/opt/pass.h"
 
 typedef struct norm {
-    pith_value *x, *gamma, *beta;
-    pith_node *last; /* whose output is the normalised value */
+    pith__value *x, *gamma, *beta;
+    pith__node *last; /* whose output is the normalised value */
     double epsilon;
     bool centred;
 } norm;
 
-static pith_value *square_of(const pith_value *v) {
-    pith_node *pow = pith_match_maker(v, "Pow"), *mul = pith_match_maker(v, "Mul");
-    if (pow && pith_match_scalar_near(pow->inputs[1], 2.0, 0.0)) return pow->inputs[0];
+static pith__value *square_of(const pith__value *v) {
+    pith__node *pow = pith__match_maker(v, "Pow"), *mul = pith__match_maker(v, "Mul");
+    if (pow && pith__match_scalar_near(pow->inputs[1], 2.0, 0.0)) return pow->inputs[0];
     return mul && mul->inputs[0] == mul->inputs[1] ? mul->inputs[0] : NULL;
 }
 
 /* v = sqrt(mean(d^2) + epsilon) → d. */
-static pith_value *root_mean_square(const pith_value *v, double *epsilon) {
-    pith_node *sqrt = pith_match_maker(v, "Sqrt"), *pow = pith_match_maker(v, "Pow");
-    pith_value *inside = sqrt ? sqrt->inputs[0] : NULL;
-    if (pow && pith_match_scalar_near(pow->inputs[1], 0.5, 0.0)) inside = pow->inputs[0];
-    pith_node *add = pith_match_maker(inside, "Add");
+static pith__value *root_mean_square(const pith__value *v, double *epsilon) {
+    pith__node *sqrt = pith__match_maker(v, "Sqrt"), *pow = pith__match_maker(v, "Pow");
+    pith__value *inside = sqrt ? sqrt->inputs[0] : NULL;
+    if (pow && pith__match_scalar_near(pow->inputs[1], 0.5, 0.0)) inside = pow->inputs[0];
+    pith__node *add = pith__match_maker(inside, "Add");
     for (int i = 0; add && i < 2; i++) {
-        pith_node *mean = pith_match_maker(add->inputs[1 - i], "ReduceMean");
-        if (mean && pith_match_scalar(add->inputs[i], epsilon) && pith_match_reduces_last(mean)) {
+        pith__node *mean = pith__match_maker(add->inputs[1 - i], "ReduceMean");
+        if (mean && pith__match_scalar(add->inputs[i], epsilon) && pith__match_reduces_last(mean)) {
             return square_of(mean->inputs[0]);
         }
     }
@@ -35,63 +35,63 @@ static pith_value *root_mean_square(const pith_value *v, double *epsilon) {
 }
 
 /* v = 1 / sqrt(mean(d^2) + epsilon) → d. */
-static pith_value *inverse_root(const pith_value *v, double *epsilon) {
-    pith_node *reciprocal = pith_match_maker(v, "Reciprocal"), *div = pith_match_maker(v, "Div");
+static pith__value *inverse_root(const pith__value *v, double *epsilon) {
+    pith__node *reciprocal = pith__match_maker(v, "Reciprocal"), *div = pith__match_maker(v, "Div");
     if (reciprocal) return root_mean_square(reciprocal->inputs[0], epsilon);
-    if (div && pith_match_scalar_near(div->inputs[0], 1.0, 0.0)) return root_mean_square(div->inputs[1], epsilon);
+    if (div && pith__match_scalar_near(div->inputs[0], 1.0, 0.0)) return root_mean_square(div->inputs[1], epsilon);
     return NULL;
 }
 
 /* The vector operand of v's only user, if that is this operator; *last moves to the user. */
-static pith_value *vector_operand(pith_node **last, const char *op_type, int64_t n) {
-    pith_node *user = pith_match_user((*last)->outputs[0]);
-    if (!pith_match_is(user, op_type)) return NULL;
-    pith_value *vector = pith_match_other(user, (*last)->outputs[0]);
-    if (!pith_match_vector(vector, n) || vector->type.data->rank != 1) return NULL;
+static pith__value *vector_operand(pith__node **last, const char *op_type, int64_t n) {
+    pith__node *user = pith__match_user((*last)->outputs[0]);
+    if (!pith__match_is(user, op_type)) return NULL;
+    pith__value *vector = pith__match_other(user, (*last)->outputs[0]);
+    if (!pith__match_vector(vector, n) || vector->type.data->rank != 1) return NULL;
     *last = user;
     return vector;
 }
 
-static bool layer_norm_match(const pith_node *node, norm *m) {
-    pith_value *d = NULL;
-    if (pith_match_is(node, "Div")) {
+static bool layer_norm_match(const pith__node *node, norm *m) {
+    pith__value *d = NULL;
+    if (pith__match_is(node, "Div")) {
         d = root_mean_square(node->inputs[1], &m->epsilon);
         if (d != node->inputs[0]) return false;
-    } else if (pith_match_is(node, "Mul")) {
+    } else if (pith__match_is(node, "Mul")) {
         for (int i = 0; i < 2 && !d; i++) {
             d = inverse_root(node->inputs[i], &m->epsilon);
             if (d != node->inputs[1 - i]) d = NULL;
         }
     }
-    if (!d || !pith_match_f32(d) || d->type.rank < 1) return false;
-    pith_node *sub = pith_match_maker(d, "Sub");
-    pith_node *mean = sub ? pith_match_maker(sub->inputs[1], "ReduceMean") : NULL;
-    m->centred = mean && mean->inputs[0] == sub->inputs[0] && pith_match_reduces_last(mean);
+    if (!d || !pith__match_f32(d) || d->type.rank < 1) return false;
+    pith__node *sub = pith__match_maker(d, "Sub");
+    pith__node *mean = sub ? pith__match_maker(sub->inputs[1], "ReduceMean") : NULL;
+    m->centred = mean && mean->inputs[0] == sub->inputs[0] && pith__match_reduces_last(mean);
     m->x = m->centred ? sub->inputs[0] : d;
     m->last = node->outputs[0]->producer;
-    pith_dim n = m->x->type.dims[m->x->type.rank - 1];
+    pith__dim n = m->x->type.dims[m->x->type.rank - 1];
     m->gamma = vector_operand(&m->last, "Mul", n);
     m->beta = m->gamma && m->centred ? vector_operand(&m->last, "Add", n) : NULL;
     return m->gamma != NULL;
 }
 
-static pith_status pass_layer_norm_run(pith_opt *o, size_t *changes) {
-    for (pith_node *node = o->graph->first; node; node = node->next) {
+static pith_status pass_layer_norm_run(pith__opt *o, size_t *changes) {
+    for (pith__node *node = o->graph->first; node; node = node->next) {
         norm m = { 0 };
-        if (!pith_match_live(node) || !layer_norm_match(node, &m)) continue;
+        if (!pith__match_live(node) || !layer_norm_match(node, &m)) continue;
         const char *op_type = m.centred ? "LayerNormalization" : "RMSNormalization";
-        if (!pith_op_find(PITH_STR(""), pith_str_of(op_type))) continue;
-        pith_value *inputs[] = { m.x, m.gamma, m.beta };
-        pith_node *made;
-        PITH_TRY(pith_match_put(&made, m.last->outputs[0], m.last, "", op_type, inputs, m.beta ? 3 : 2, o->err));
-        if (pith_node_set_float(made, "epsilon", (float)m.epsilon) || pith_node_set_int(made, "axis", -1)) {
-            return pith_fail_memory(o->err, 0);
+        if (!pith__op_find(PITH_STR(""), pith__str_of(op_type))) continue;
+        pith__value *inputs[] = { m.x, m.gamma, m.beta };
+        pith__node *made;
+        PITH_TRY(pith__match_put(&made, m.last->outputs[0], m.last, "", op_type, inputs, m.beta ? 3 : 2, o->err));
+        if (pith__node_set_float(made, "epsilon", (float)m.epsilon) || pith__node_set_int(made, "axis", -1)) {
+            return pith__fail_memory(o->err, 0);
         }
-        pith_report_add(o->report, true, "layer_norm", "%s from its parts at '" PITH_STR_FMT "'", op_type,
-                        PITH_STR_ARG(node->name));
+        pith__report_add(o->report, true, "layer_norm", "%s from its parts at '" PITH_STR_FMT "'", op_type,
+                         PITH_STR_ARG(node->name));
         ++*changes;
     }
     return PITH_OK;
 }
 
-const pith_pass pith_pass_layer_norm = { "layer_norm", 2, false, pass_layer_norm_run };
+const pith__pass pith__pass_layer_norm = { "layer_norm", 2, false, pass_layer_norm_run };

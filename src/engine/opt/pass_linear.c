@@ -7,8 +7,8 @@
 #include "engine/opt/pass.h"
 
 typedef struct dense {
-    pith_value *x, *weight, *bias;
-    pith_node *last; /* whose output is the layer's */
+    pith__value *x, *weight, *bias;
+    pith__node *last; /* whose output is the layer's */
     bool transposed;
     pith_activation activation;
 } dense;
@@ -18,73 +18,73 @@ typedef struct dense {
 #define CHAIN_MAX 16
 
 /* The matrix behind Transpose and Cast, if it is a constant of a float dtype. */
-static pith_value *weight_of(pith_value *v, bool *transposed) {
+static pith__value *weight_of(pith__value *v, bool *transposed) {
     for (int i = 0; i < CHAIN_MAX; i++) {
-        pith_node *transpose = pith_match_maker(v, "Transpose"), *cast = pith_match_maker(v, "Cast");
+        pith__node *transpose = pith__match_maker(v, "Transpose"), *cast = pith__match_maker(v, "Cast");
         if (!transpose && !cast) break;
         if (v->type.rank != 2) return NULL;
         if (transpose) *transposed = !*transposed; /* the identity permutation was cleaned away */
         v = v->producer->inputs[0];
     }
-    if (!pith_match_const(v) || v->type.data->rank != 2) return NULL;
+    if (!pith__match_const(v) || v->type.data->rank != 2) return NULL;
     int dtype = v->type.data->dtype;
     return dtype == PITH_F32 || dtype == PITH_F16 || dtype == PITH_BF16 ? v : NULL;
 }
 
-static bool linear_match_product(pith_node *node, dense *m) {
-    if (pith_match_is(node, "MatMul")) {
+static bool linear_match_product(pith__node *node, dense *m) {
+    if (pith__match_is(node, "MatMul")) {
         m->x = node->inputs[0];
         if (m->x->type.rank < 1) return false;
-    } else if (pith_match_is(node, "Gemm")) {
-        if (pith_node_float(node, "alpha", 1.0f) != 1.0f || pith_node_float(node, "beta", 1.0f) != 1.0f ||
-            pith_node_int(node, "transA", 0))
+    } else if (pith__match_is(node, "Gemm")) {
+        if (pith__node_float(node, "alpha", 1.0f) != 1.0f || pith__node_float(node, "beta", 1.0f) != 1.0f ||
+            pith__node_int(node, "transA", 0))
             return false;
         m->x = node->inputs[0];
-        m->transposed = pith_node_int(node, "transB", 0) != 0;
-        m->bias = pith_match_input(node, 2);
+        m->transposed = pith__node_int(node, "transB", 0) != 0;
+        m->bias = pith__match_input(node, 2);
     } else {
         return false;
     }
     m->weight =
-        pith_match_f32(m->x) && pith_match_f32(node->inputs[1]) ? weight_of(node->inputs[1], &m->transposed) : NULL;
+        pith__match_f32(m->x) && pith__match_f32(node->inputs[1]) ? weight_of(node->inputs[1], &m->transposed) : NULL;
     if (!m->weight) return false;
     m->last = node;
-    return !m->bias || pith_match_vector(m->bias, m->weight->type.dims[!m->transposed]);
+    return !m->bias || pith__match_vector(m->bias, m->weight->type.dims[!m->transposed]);
 }
 
 static void match_tail(dense *m) {
     int64_t n = m->weight->type.dims[!m->transposed];
-    pith_node *add = pith_match_user(m->last->outputs[0]);
-    if (!m->bias && pith_match_is(add, "Add")) {
-        pith_value *bias = pith_match_other(add, m->last->outputs[0]);
-        if (pith_match_vector(bias, n) && bias->type.data->rank <= add->outputs[0]->type.rank &&
+    pith__node *add = pith__match_user(m->last->outputs[0]);
+    if (!m->bias && pith__match_is(add, "Add")) {
+        pith__value *bias = pith__match_other(add, m->last->outputs[0]);
+        if (pith__match_vector(bias, n) && bias->type.data->rank <= add->outputs[0]->type.rank &&
             m->last->outputs[0]->type.rank == add->outputs[0]->type.rank) {
             m->bias = bias;
             m->last = add;
         }
     }
-    pith_node *after = pith_match_activation(m->last->outputs[0], &m->activation);
+    pith__node *after = pith__match_activation(m->last->outputs[0], &m->activation);
     if (after) m->last = after;
 }
 
-static pith_status pass_linear_run(pith_opt *o, size_t *changes) {
-    for (pith_node *node = o->graph->first; node; node = node->next) {
+static pith_status pass_linear_run(pith__opt *o, size_t *changes) {
+    for (pith__node *node = o->graph->first; node; node = node->next) {
         dense m = { 0 };
-        if (!pith_match_live(node) || !linear_match_product(node, &m)) continue;
+        if (!pith__match_live(node) || !linear_match_product(node, &m)) continue;
         match_tail(&m);
-        pith_value *inputs[] = { m.x, m.weight, m.bias };
-        pith_node *made;
-        PITH_TRY(pith_match_put(&made, m.last->outputs[0], m.last, "pith", "Linear", inputs, m.bias ? 3 : 2, o->err));
-        if (pith_node_set_int(made, "activation", m.activation) ||
-            pith_node_set_int(made, "transposed", m.transposed)) {
-            return pith_fail_memory(o->err, 0);
+        pith__value *inputs[] = { m.x, m.weight, m.bias };
+        pith__node *made;
+        PITH_TRY(pith__match_put(&made, m.last->outputs[0], m.last, "pith", "Linear", inputs, m.bias ? 3 : 2, o->err));
+        if (pith__node_set_int(made, "activation", m.activation) ||
+            pith__node_set_int(made, "transposed", m.transposed)) {
+            return pith__fail_memory(o->err, 0);
         }
         made->name = node->name;
-        pith_report_add(o->report, true, "linear", "linear%s%s '" PITH_STR_FMT "'", m.bias ? " with bias" : "",
-                        m.activation ? " and activation" : "", PITH_STR_ARG(node->name));
+        pith__report_add(o->report, true, "linear", "linear%s%s '" PITH_STR_FMT "'", m.bias ? " with bias" : "",
+                         m.activation ? " and activation" : "", PITH_STR_ARG(node->name));
         ++*changes;
     }
     return PITH_OK;
 }
 
-const pith_pass pith_pass_linear = { "linear", 2, false, pass_linear_run };
+const pith__pass pith__pass_linear = { "linear", 2, false, pass_linear_run };

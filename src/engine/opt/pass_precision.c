@@ -3,20 +3,20 @@
 #include "engine/opt/match_nodes.h"
 #include "engine/opt/pass.h"
 
-static bool knows(const pith_node *node, int precision) {
-    return pith_match_is_own(node, "Linear") || pith_match_is_own(node, "Attention") ||
-           (precision == PITH_PRECISION_INT8 && pith_match_is_own(node, "EmbedNorm"));
+static bool knows(const pith__node *node, int precision) {
+    return pith__match_is_own(node, "Linear") || pith__match_is_own(node, "Attention") ||
+           (precision == PITH_PRECISION_INT8 && pith__match_is_own(node, "EmbedNorm"));
 }
 
-static pith_status precision_run(pith_opt *o, size_t *changes) {
+static pith_status precision_run(pith__opt *o, size_t *changes) {
     if (o->precision <= PITH_PRECISION_F32) return PITH_OK;
-    for (pith_node *node = o->graph->first; node; node = node->next) {
-        if (!knows(node, o->precision) || pith_node_int(node, "precision", PITH_PRECISION_AUTO) == o->precision)
+    for (pith__node *node = o->graph->first; node; node = node->next) {
+        if (!knows(node, o->precision) || pith__node_int(node, "precision", PITH_PRECISION_AUTO) == o->precision)
             continue;
-        if (pith_node_set_int(node, "precision", o->precision)) return pith_fail_memory(o->err, 0);
+        if (pith__node_set_int(node, "precision", o->precision)) return pith__fail_memory(o->err, 0);
         ++*changes;
     }
     return PITH_OK;
 }
 
-const pith_pass pith_pass_precision = { "precision", 2, false, precision_run };
+const pith__pass pith__pass_precision = { "precision", 2, false, precision_run };

@@ -6,36 +6,36 @@
 #include "engine/opt/pass.h"
 
 typedef struct part {
-    pith_node *reader; /* of the linear's output: the attention, or the rotary step before it */
-    int input;         /* which of the reader's */
-    pith_node *linear;
+    pith__node *reader; /* of the linear's output: the attention, or the rotary step before it */
+    int input;          /* which of the reader's */
+    pith__node *linear;
     int64_t begin; /* column of the heads in the merged row */
 } part;
 
 /* A linear of one weight without activation, read by the attention alone. */
-static bool find_part(part *p, pith_node *attention, int i, int64_t column) {
-    pith_value *v = attention->inputs[i];
+static bool find_part(part *p, pith__node *attention, int i, int64_t column) {
+    pith__value *v = attention->inputs[i];
     *p = (part){ .reader = attention, .input = i };
-    if (pith_match_is_own(v->producer, "Rotary")) {
-        if (pith_match_user(v) != attention || column) return false;
+    if (pith__match_is_own(v->producer, "Rotary")) {
+        if (pith__match_user(v) != attention || column) return false;
         p->reader = v->producer;
         p->input = 0;
         v = p->reader->inputs[0];
-        column = pith_node_int(p->reader, "column", 0);
+        column = pith__node_int(p->reader, "column", 0);
     }
     p->begin = column;
     p->linear = v->producer;
-    return pith_match_is_own(p->linear, "Linear") && pith_match_user(v) == p->reader && p->linear->input_count <= 3 &&
-           pith_node_int(p->linear, "activation", PITH_ACT_NONE) == PITH_ACT_NONE;
+    return pith__match_is_own(p->linear, "Linear") && pith__match_user(v) == p->reader && p->linear->input_count <= 3 &&
+           pith__node_int(p->linear, "activation", PITH_ACT_NONE) == PITH_ACT_NONE;
 }
 
-static int64_t qkv_columns_of(const pith_node *linear) {
-    return linear->inputs[1]->type.dims[!pith_node_int(linear, "transposed", 0)];
+static int64_t qkv_columns_of(const pith__node *linear) {
+    return linear->inputs[1]->type.dims[!pith__node_int(linear, "transposed", 0)];
 }
 
 /* The first of the linears in the graph's order. */
-static pith_node *earliest(const part *parts) {
-    pith_node *first = parts[0].linear;
+static pith__node *earliest(const part *parts) {
+    pith__node *first = parts[0].linear;
     for (int i = 1; i < 3; i++) {
         if (parts[i].linear->mark < first->mark) first = parts[i].linear;
     }
@@ -43,55 +43,55 @@ static pith_node *earliest(const part *parts) {
 }
 
 /* The readers take their columns from the merged row. */
-static pith_status redirect(pith_node *attention, const part *parts, pith_value *merged) {
+static pith_status redirect(pith__node *attention, const part *parts, pith__value *merged) {
     int64_t begin[3] = { 0 };
     for (int i = 0; i < 3; i++) {
         if (parts[i].reader == attention)
             begin[i] = parts[i].begin;
         else
-            PITH_TRY(pith_node_set_int(parts[i].reader, "column", parts[i].begin));
-        PITH_TRY(pith_node_set_input(parts[i].reader, parts[i].input, merged));
+            PITH_TRY(pith__node_set_int(parts[i].reader, "column", parts[i].begin));
+        PITH_TRY(pith__node_set_input(parts[i].reader, parts[i].input, merged));
     }
-    return pith_node_set_ints(attention, "columns", begin, 3);
+    return pith__node_set_ints(attention, "columns", begin, 3);
 }
 
-static pith_status qkv_run(pith_opt *o, size_t *changes) {
-    pith_graph_number(o->graph);
-    for (pith_node *node = o->graph->first; node; node = node->next) {
-        if (!pith_match_is_own(node, "Attention") || pith_node_int(node, "head_major", 0)) continue;
+static pith_status qkv_run(pith__opt *o, size_t *changes) {
+    pith__graph_number(o->graph);
+    for (pith__node *node = o->graph->first; node; node = node->next) {
+        if (!pith__match_is_own(node, "Attention") || pith__node_int(node, "head_major", 0)) continue;
         part parts[3];
-        pith_value *inputs[7];
+        pith__value *inputs[7];
         size_t count;
-        const int64_t *columns = pith_node_ints(node, "columns", &count);
+        const int64_t *columns = pith__node_ints(node, "columns", &count);
         int64_t transposed = 0, n = 0;
         bool fits = columns && count == 3;
         for (int i = 0; i < 3 && fits; i++) {
             fits = find_part(&parts[i], node, i, columns[i]) && n % PITH_GEMM_PANEL == 0 &&
                    parts[i].linear->inputs[0] == parts[0].linear->inputs[0];
             if (!fits) break;
-            const pith_node *linear = parts[i].linear;
+            const pith__node *linear = parts[i].linear;
             parts[i].begin += n;
             n += qkv_columns_of(linear);
-            transposed |= pith_node_int(linear, "transposed", 0) << i;
+            transposed |= pith__node_int(linear, "transposed", 0) << i;
             inputs[1 + 2 * i] = linear->inputs[1];
-            inputs[2 + 2 * i] = pith_match_input(linear, 2);
+            inputs[2 + 2 * i] = pith__match_input(linear, 2);
         }
         if (!fits) continue;
         inputs[0] = parts[0].linear->inputs[0];
-        pith_node *first = earliest(parts);
-        pith_node *made = pith_graph_add_node(o->graph, first, "pith", "Linear", inputs, 7, NULL, 1);
-        if (!made || pith_node_set_int(made, "transposed", transposed) ||
-            pith_node_set_int(made, "activation", PITH_ACT_NONE))
-            return pith_fail_memory(o->err, 0);
+        pith__node *first = earliest(parts);
+        pith__node *made = pith__graph_add_node(o->graph, first, "pith", "Linear", inputs, 7, NULL, 1);
+        if (!made || pith__node_set_int(made, "transposed", transposed) ||
+            pith__node_set_int(made, "activation", PITH_ACT_NONE))
+            return pith__fail_memory(o->err, 0);
         made->mark = first->mark;
         made->name = first->name;
-        PITH_TRY(pith_op_bind_node(made, o->err));
-        if (redirect(node, parts, made->outputs[0])) return pith_fail_memory(o->err, 0);
-        pith_report_add(o->report, true, "qkv", "query, key and value of '" PITH_STR_FMT "' in one linear",
-                        PITH_STR_ARG(node->name));
+        PITH_TRY(pith__op_bind_node(made, o->err));
+        if (redirect(node, parts, made->outputs[0])) return pith__fail_memory(o->err, 0);
+        pith__report_add(o->report, true, "qkv", "query, key and value of '" PITH_STR_FMT "' in one linear",
+                         PITH_STR_ARG(node->name));
         ++*changes;
     }
     return PITH_OK;
 }
 
-const pith_pass pith_pass_qkv = { "qkv", 3, false, qkv_run };
+const pith__pass pith__pass_qkv = { "qkv", 3, false, qkv_run };

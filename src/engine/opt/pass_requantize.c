@@ -14,57 +14,58 @@
 #define CHAIN_MAX 16
 
 /* v's producer if it is this operator with one scale for all. */
-static pith_node *maker(const pith_value *v, const char *op_type) {
-    pith_node *node = pith_match_maker(v, op_type);
+static pith__node *maker(const pith__value *v, const char *op_type) {
+    pith__node *node = pith__match_maker(v, op_type);
     double scale;
-    if (!node || !pith_match_scalar(node->inputs[1], &scale) || !(scale > 1e-30 && scale < 1e30)) return NULL;
-    bool plain = pith_match_f32(node->inputs[1]) && !pith_node_int(node, "block_size", 0) &&
-                 pith_match_f32(pith_str_is(node->op_type, "QuantizeLinear") ? node->inputs[0] : v);
+    if (!node || !pith__match_scalar(node->inputs[1], &scale) || !(scale > 1e-30 && scale < 1e30)) return NULL;
+    bool plain = pith__match_f32(node->inputs[1]) && !pith__node_int(node, "block_size", 0) &&
+                 pith__match_f32(pith__str_is(node->op_type, "QuantizeLinear") ? node->inputs[0] : v);
     return plain ? node : NULL;
 }
 
-static bool same_constant(const pith_value *a, const pith_value *b) {
+static bool same_constant(const pith__value *a, const pith__value *b) {
     if (!a || !b) return a == b;
-    if (!pith_match_const(a) || !pith_match_const(b)) return false;
+    if (!pith__match_const(a) || !pith__match_const(b)) return false;
     const pith_tensor *x = a->type.data, *y = b->type.data;
-    return x->dtype == y->dtype && x->bytes == y->bytes && pith_type_count(&a->type) == 1 &&
-           pith_type_count(&b->type) == 1 && memcmp(x->data, y->data, x->bytes) == 0;
+    return x->dtype == y->dtype && x->bytes == y->bytes && pith__type_count(&a->type) == 1 &&
+           pith__type_count(&b->type) == 1 && memcmp(x->data, y->data, x->bytes) == 0;
 }
 
 /* Do they go between the same numbers, of at most 16 bits? */
-static bool same_numbers(const pith_node *a, const pith_value *a_numbers, const pith_node *b,
-                         const pith_value *b_numbers) {
+static bool same_numbers(const pith__node *a, const pith__value *a_numbers, const pith__node *b,
+                         const pith__value *b_numbers) {
     int dtype = a_numbers->type.dtype;
-    return same_constant(a->inputs[1], b->inputs[1]) && same_constant(pith_match_input(a, 2), pith_match_input(b, 2)) &&
-           dtype == b_numbers->type.dtype && pith_dtype_is_int(dtype) && pith_dtype_bits(dtype) <= 16;
+    return same_constant(a->inputs[1], b->inputs[1]) &&
+           same_constant(pith__match_input(a, 2), pith__match_input(b, 2)) && dtype == b_numbers->type.dtype &&
+           pith__dtype_is_int(dtype) && pith__dtype_bits(dtype) <= 16;
 }
 
 /* The DequantizeLinear that v comes from by moves alone. */
-static pith_node *origin(const pith_value *v) {
+static pith__node *origin(const pith__value *v) {
     for (int i = 0; i < CHAIN_MAX && v; i++) {
-        pith_node *node = maker(v, "DequantizeLinear");
+        pith__node *node = maker(v, "DequantizeLinear");
         if (node) return node;
-        if (!v->producer || !pith_view_moves(v->producer)) return NULL;
+        if (!v->producer || !pith__view_moves(v->producer)) return NULL;
         v = v->producer->inputs[0];
     }
     return NULL;
 }
 
-static pith_status requantize_run(pith_opt *o, size_t *changes) {
-    for (pith_node *node = o->graph->first; node; node = node->next) {
-        if (!pith_match_is(node, "DequantizeLinear") || !pith_match_live(node) ||
+static pith_status requantize_run(pith__opt *o, size_t *changes) {
+    for (pith__node *node = o->graph->first; node; node = node->next) {
+        if (!pith__match_is(node, "DequantizeLinear") || !pith__match_live(node) ||
             maker(node->outputs[0], "DequantizeLinear") != node)
             continue;
-        pith_node *quantize = maker(node->inputs[0], "QuantizeLinear");
-        pith_node *first = quantize ? origin(quantize->inputs[0]) : NULL;
+        pith__node *quantize = maker(node->inputs[0], "QuantizeLinear");
+        pith__node *first = quantize ? origin(quantize->inputs[0]) : NULL;
         if (!first || !same_numbers(node, node->inputs[0], quantize, quantize->outputs[0]) ||
             !same_numbers(node, node->inputs[0], first, first->inputs[0]) ||
-            !pith_match_replaceable(node->outputs[0], quantize->inputs[0]))
+            !pith__match_replaceable(node->outputs[0], quantize->inputs[0]))
             continue;
-        PITH_TRY(pith_match_replace(node->outputs[0], quantize->inputs[0], o->err));
+        PITH_TRY(pith__match_replace(node->outputs[0], quantize->inputs[0], o->err));
         ++*changes;
     }
     return PITH_OK;
 }
 
-const pith_pass pith_pass_requantize = { "requantize", 2, false, requantize_run };
+const pith__pass pith__pass_requantize = { "requantize", 2, false, requantize_run };

@@ -12,7 +12,7 @@
 
 /* A node as bytes. */
 typedef struct writer {
-    pith_arena *arena;
+    pith__arena *arena;
     char *bytes;
     size_t size, capacity;
     bool full; /* out of memory */
@@ -21,7 +21,7 @@ typedef struct writer {
 static void share_put(writer *w, const void *data, size_t size) {
     if (w->size + size > w->capacity) {
         size_t capacity = 2 * (w->size + size);
-        char *bytes = pith_arena_alloc(w->arena, capacity);
+        char *bytes = pith__arena_alloc(w->arena, capacity);
         w->full = w->full || !bytes;
         if (!bytes) return;
         if (w->size) memcpy(bytes, w->bytes, w->size);
@@ -47,15 +47,15 @@ static void put_tensor(writer *w, const pith_tensor *t) {
     share_put(w, t->data, t->bytes);
 }
 
-static void share_put_input(writer *w, const pith_value *v) {
-    const pith_tensor *t = pith_match_const(v) ? v->type.data : NULL;
+static void share_put_input(writer *w, const pith__value *v) {
+    const pith_tensor *t = pith__match_const(v) ? v->type.data : NULL;
     bool small = t && t->dtype != PITH_STRING && t->bytes <= PITH_ELEMS_MAX * sizeof(int64_t);
     share_put_number(w, !v ? 0 : small ? 1 : 2 + (uint64_t)v->id);
     if (small) put_tensor(w, t);
 }
 
 /* false if attributes of its kind are not compared. */
-static bool share_put_attr(writer *w, const pith_attr *a) {
+static bool share_put_attr(writer *w, const pith__attr *a) {
     share_put_str(w, a->name);
     share_put_number(w, (uint64_t)a->kind);
     switch (a->kind) {
@@ -75,20 +75,20 @@ static bool share_put_attr(writer *w, const pith_attr *a) {
 }
 
 static int order_of_names(const void *a, const void *b) {
-    const pith_attr *x = *(const pith_attr *const *)a, *y = *(const pith_attr *const *)b;
+    const pith__attr *x = *(const pith__attr *const *)a, *y = *(const pith__attr *const *)b;
     size_t common = x->name.size < y->name.size ? x->name.size : y->name.size;
     int order = common ? memcmp(x->name.data, y->name.data, common) : 0;
     return order ? order : (x->name.size > y->name.size) - (x->name.size < y->name.size);
 }
 
 /* Attributes in the order of their names. */
-static bool put_node(writer *w, const pith_node *node) {
+static bool put_node(writer *w, const pith__node *node) {
     w->size = 0;
     share_put(w, &node->op, sizeof(const void *));
     share_put_number(w, (uint64_t)node->opset);
     share_put_number(w, (uint64_t)node->input_count);
     for (int i = 0; i < node->input_count; i++) share_put_input(w, node->inputs[i]);
-    const pith_attr **sorted = pith_arena_array(w->arena, node->attr_count, sizeof *sorted);
+    const pith__attr **sorted = pith__arena_array(w->arena, node->attr_count, sizeof *sorted);
     w->full = w->full || !sorted;
     if (w->full) return false;
     for (size_t i = 0; i < node->attr_count; i++) sorted[i] = &node->attrs[i];
@@ -99,42 +99,42 @@ static bool put_node(writer *w, const pith_node *node) {
 }
 
 /* Constants alone are folded, not shared. */
-static bool is_candidate(const pith_node *node) {
+static bool is_candidate(const pith__node *node) {
     bool varies = false;
     if (node->op->flags & PITH_OP_RANDOM || node->capture_count > 0 || node->output_count != 1) return false;
-    for (int i = 0; i < node->input_count; i++) varies |= node->inputs[i] && !pith_match_const(node->inputs[i]);
-    return varies && pith_match_live(node);
+    for (int i = 0; i < node->input_count; i++) varies |= node->inputs[i] && !pith__match_const(node->inputs[i]);
+    return varies && pith__match_live(node);
 }
 
-static pith_status share_nodes(pith_opt *o, pith_arena *scratch, size_t *changes) {
+static pith_status share_nodes(pith__opt *o, pith__arena *scratch, size_t *changes) {
     writer w = { .arena = scratch };
-    pith_map seen;
-    if (pith_map_init(&seen, scratch, 16)) return pith_fail_memory(o->err, 0);
-    for (pith_node *node = o->graph->first; node; node = node->next) {
+    pith__map seen;
+    if (pith__map_init(&seen, scratch, 16)) return pith__fail_memory(o->err, 0);
+    for (pith__node *node = o->graph->first; node; node = node->next) {
         if (!is_candidate(node)) continue;
         if (!put_node(&w, node)) {
-            if (w.full) return pith_fail_memory(o->err, w.capacity);
+            if (w.full) return pith__fail_memory(o->err, w.capacity);
             continue;
         }
-        uint32_t first = pith_map_get(&seen, (pith_str){ w.bytes, w.size });
-        pith_value *own = node->outputs[0], *kept = first == UINT32_MAX ? NULL : o->graph->values[first];
-        if (kept && pith_match_replaceable(own, kept)) {
-            PITH_TRY(pith_match_replace(own, kept, o->err));
+        uint32_t first = pith__map_get(&seen, (pith_str){ w.bytes, w.size });
+        pith__value *own = node->outputs[0], *kept = first == UINT32_MAX ? NULL : o->graph->values[first];
+        if (kept && pith__match_replaceable(own, kept)) {
+            PITH_TRY(pith__match_replace(own, kept, o->err));
             ++*changes;
         } else if (!kept) {
-            pith_str key = pith_arena_str(scratch, (pith_str){ w.bytes, w.size });
-            if (!key.data || !pith_map_put(&seen, key, own->id, NULL)) return pith_fail_memory(o->err, w.size);
+            pith_str key = pith__arena_str(scratch, (pith_str){ w.bytes, w.size });
+            if (!key.data || !pith__map_put(&seen, key, own->id, NULL)) return pith__fail_memory(o->err, w.size);
         }
     }
     return PITH_OK;
 }
 
-static pith_status share_run(pith_opt *o, size_t *changes) {
-    pith_arena scratch;
-    pith_arena_init(&scratch, o->allocator);
+static pith_status share_run(pith__opt *o, size_t *changes) {
+    pith__arena scratch;
+    pith__arena_init(&scratch, o->allocator);
     pith_status status = share_nodes(o, &scratch, changes);
-    pith_arena_free(&scratch);
+    pith__arena_free(&scratch);
     return status;
 }
 
-const pith_pass pith_pass_share = { "share", 1, false, share_run };
+const pith__pass pith__pass_share = { "share", 1, false, share_run };

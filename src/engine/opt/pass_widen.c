@@ -7,12 +7,12 @@
 #include "engine/opt/match_nodes.h"
 #include "engine/opt/pass.h"
 
-static bool widen_is_narrow(const pith_value *v) {
+static bool widen_is_narrow(const pith__value *v) {
     return v && (v->type.dtype == PITH_F16 || v->type.dtype == PITH_BF16);
 }
 
 /* Operators that mean the same in every float type and give floats of their operands' type, or none. */
-static bool widens(const pith_node *node) {
+static bool widens(const pith__node *node) {
     static const char *const names[] = {
         "Abs",        "Add",       "Clip",       "Concat",    "Cos",     "Div",      "Erf",     "Exp",
         "Expand",     "Flatten",   "Gather",     "Gelu",      "Gemm",    "Identity", "IsNaN",   "LayerNormalization",
@@ -22,76 +22,77 @@ static bool widens(const pith_node *node) {
         "Unsqueeze",  "Where",
     };
     /* Rows of a constant table are looked up as they are stored. */
-    if (node->capture_count || (pith_match_is(node, "Gather") && pith_match_const(node->inputs[0]))) return false;
+    if (node->capture_count || (pith__match_is(node, "Gather") && pith__match_const(node->inputs[0]))) return false;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (pith_match_is(node, names[i])) return true;
+        if (pith__match_is(node, names[i])) return true;
     }
     return false;
 }
 
-static bool touches_narrow(const pith_node *node) {
+static bool touches_narrow(const pith__node *node) {
     for (int i = 0; i < node->input_count; i++) {
         if (widen_is_narrow(node->inputs[i])) return true;
     }
     return false;
 }
 
-static pith_status widen_cast(pith_value **out, pith_opt *o, pith_node *before, pith_value *v, int dtype) {
-    pith_node *node = pith_graph_add_node(o->graph, before, "", "Cast", &v, 1, NULL, 1);
-    if (!node || pith_node_set_int(node, "to", dtype)) return pith_fail_memory(o->err, 0);
+static pith_status widen_cast(pith__value **out, pith__opt *o, pith__node *before, pith__value *v, int dtype) {
+    pith__node *node = pith__graph_add_node(o->graph, before, "", "Cast", &v, 1, NULL, 1);
+    if (!node || pith__node_set_int(node, "to", dtype)) return pith__fail_memory(o->err, 0);
     *out = node->outputs[0];
-    return pith_op_bind_node(node, o->err);
+    return pith__op_bind_node(node, o->err);
 }
 
-static pith_status pass_widen_widen(pith_opt *o, pith_node *node) {
-    pith_node *made = pith_graph_add_like(o->graph, node, node, node->inputs, node->input_count);
-    if (!made) return pith_fail_memory(o->err, 0);
+static pith_status pass_widen_widen(pith__opt *o, pith__node *node) {
+    pith__node *made = pith__graph_add_like(o->graph, node, node, node->inputs, node->input_count);
+    if (!made) return pith__fail_memory(o->err, 0);
     for (int i = 0; i < made->input_count; i++) {
-        pith_value *wide;
+        pith__value *wide;
         if (!widen_is_narrow(made->inputs[i])) continue;
         PITH_TRY(widen_cast(&wide, o, made, made->inputs[i], PITH_F32));
-        if (pith_node_set_input(made, i, wide)) return pith_fail_memory(o->err, 0);
+        if (pith__node_set_input(made, i, wide)) return pith__fail_memory(o->err, 0);
     }
     for (int i = 0; i < node->output_count; i++) {
-        pith_value *old = node->outputs[i], *by = made->outputs[i];
+        pith__value *old = node->outputs[i], *by = made->outputs[i];
         if (!old) continue;
         if (widen_is_narrow(old))
             PITH_TRY(widen_cast(&by, o, node, by, old->type.dtype));
         else
             by->type = old->type;
-        PITH_TRY(pith_match_replace(old, by, o->err));
+        PITH_TRY(pith__match_replace(old, by, o->err));
     }
     return PITH_OK;
 }
 
 /* f32 → narrow → f32. */
-static pith_value *cancelled(const pith_node *node) {
-    if (!pith_match_is(node, "Cast") || pith_node_int(node, "to", 0) != PITH_F32 || !pith_match_live(node)) return NULL;
-    pith_node *narrow = pith_match_maker(node->inputs[0], "Cast");
-    int64_t to = narrow ? pith_node_int(narrow, "to", 0) : 0;
+static pith__value *cancelled(const pith__node *node) {
+    if (!pith__match_is(node, "Cast") || pith__node_int(node, "to", 0) != PITH_F32 || !pith__match_live(node))
+        return NULL;
+    pith__node *narrow = pith__match_maker(node->inputs[0], "Cast");
+    int64_t to = narrow ? pith__node_int(narrow, "to", 0) : 0;
     if (to != PITH_F16 && to != PITH_BF16) return NULL;
-    pith_node *origin = narrow->inputs[0]->producer;
-    bool is_wide = pith_match_f32(narrow->inputs[0]) || (origin && narrow->inputs[0]->type.dtype == PITH_UNDEFINED);
-    return is_wide && pith_match_replaceable(node->outputs[0], narrow->inputs[0]) ? narrow->inputs[0] : NULL;
+    pith__node *origin = narrow->inputs[0]->producer;
+    bool is_wide = pith__match_f32(narrow->inputs[0]) || (origin && narrow->inputs[0]->type.dtype == PITH_UNDEFINED);
+    return is_wide && pith__match_replaceable(node->outputs[0], narrow->inputs[0]) ? narrow->inputs[0] : NULL;
 }
 
-static pith_status widen_run(pith_opt *o, size_t *changes) {
+static pith_status widen_run(pith__opt *o, size_t *changes) {
     size_t widened = 0;
-    for (pith_node *node = o->graph->first; node; node = node->next) {
-        if (!pith_match_live(node) || !widens(node) || !touches_narrow(node)) continue;
+    for (pith__node *node = o->graph->first; node; node = node->next) {
+        if (!pith__match_live(node) || !widens(node) || !touches_narrow(node)) continue;
         PITH_TRY(pass_widen_widen(o, node));
         widened++;
     }
-    for (pith_node *node = o->graph->first; node; node = node->next) {
-        pith_value *x = cancelled(node);
+    for (pith__node *node = o->graph->first; node; node = node->next) {
+        pith__value *x = cancelled(node);
         if (!x) continue;
-        PITH_TRY(pith_match_replace(node->outputs[0], x, o->err));
+        PITH_TRY(pith__match_replace(node->outputs[0], x, o->err));
         ++*changes;
     }
     if (widened)
-        pith_report_add(o->report, true, "widen", "%zu operators on float16 or bfloat16 compute in float32", widened);
+        pith__report_add(o->report, true, "widen", "%zu operators on float16 or bfloat16 compute in float32", widened);
     *changes += widened;
     return PITH_OK;
 }
 
-const pith_pass pith_pass_widen = { "widen", 3, false, widen_run };
+const pith__pass pith__pass_widen = { "widen", 3, false, widen_run };

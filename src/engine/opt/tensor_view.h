@@ -12,25 +12,25 @@
 
 #define PITH_VIEW_ATOMS 24
 
-typedef struct pith_view_atom {
-    pith_dim size;
+typedef struct pith__view_atom {
+    pith__dim size;
     int64_t stride; /* in elements of the root axis */
     int axis;       /* of the root; -1: repeated, not part of the root */
     int of;         /* the axis of the view it belongs to */
-} pith_view_atom;
+} pith__view_atom;
 
-typedef struct pith_view {
+typedef struct pith__view {
     int rank, count;
-    pith_view_atom atoms[PITH_VIEW_ATOMS]; /* in order; axes of size 1 have none */
-    int64_t offset[PITH_MAX_RANK];         /* where the view begins along each root axis */
-} pith_view;
+    pith__view_atom atoms[PITH_VIEW_ATOMS]; /* in order; axes of size 1 have none */
+    int64_t offset[PITH_MAX_RANK];          /* where the view begins along each root axis */
+} pith__view;
 
 /* The identity view of a root of this shape. */
-void pith_view_init(pith_view *view, const pith_type *root);
+void pith__view_init(pith__view *view, const pith__type *root);
 /* Extends the view by one node of the kinds above, from its input 0 to `output`. Returns false for any other node, and
  * if its parameters are not known before the run. */
-bool pith_view_apply(pith_view *view, const pith_node *node, const pith_value *output);
-/* True if the node is of a kind that pith_view_apply can follow. */
-bool pith_view_moves(const pith_node *node);
+bool pith__view_apply(pith__view *view, const pith__node *node, const pith__value *output);
+/* True if the node is of a kind that pith__view_apply can follow. */
+bool pith__view_moves(const pith__node *node);
 
 #endif

@@ -2,19 +2,19 @@
  *
  * A node goes to the first backend that takes it. What enters and leaves a graph or a subgraph is in host memory. Where
  * a step reads a value that lies in another memory, a copy becomes a step in front of it; later steps read the same
- * copy. Constants are not copied by steps but once, when the plan is made (pith_resident). A view is wherever its first
- * input is. An operator that reads shapes only takes its inputs wherever they are. */
+ * copy. Constants are not copied by steps but once, when the plan is made (pith__resident). A view is wherever its
+ * first input is. An operator that reads shapes only takes its inputs wherever they are. */
 #include "engine/plan/placement.h"
 
 #include <string.h>
 
-static pith_status placement_infer_copy(pith_infer *c) {
+static pith_status placement_infer_copy(pith__infer *c) {
     c->out[0] = *c->in[0];
     c->out[0].data = NULL;
     return PITH_OK;
 }
 
-const pith_op pith_copy_to_device = {
+const pith__op pith__copy_to_device = {
     .domain = "pith",
     .name = "CopyToDevice",
     .since = 1,
@@ -26,7 +26,7 @@ const pith_op pith_copy_to_device = {
     .infer = placement_infer_copy,
 };
 
-const pith_op pith_copy_to_host = {
+const pith__op pith__copy_to_host = {
     .domain = "pith",
     .name = "CopyToHost",
     .since = 1,
@@ -38,29 +38,29 @@ const pith_op pith_copy_to_host = {
     .infer = placement_infer_copy,
 };
 
-static pith_status placement_run_copy(void *context, pith_run *r) {
-    const pith_device *device = context;
+static pith_status placement_run_copy(void *context, pith__run *r) {
+    const pith__device *device = context;
     const pith_tensor *from = r->in[0], *to = r->out[0];
     if (!to || !to->bytes) return PITH_OK;
-    return device->backend->copy(device->context, to->data, from->data, to->bytes, r->node->op == &pith_copy_to_host,
+    return device->backend->copy(device->context, to->data, from->data, to->bytes, r->node->op == &pith__copy_to_host,
                                  r->err);
 }
 
 typedef struct placement {
-    pith_plan *plan;
-    pith_arena *arena;
-    size_t most_copies;        /* room for this many of the plan's own values; 0: there is only host memory */
-    const pith_value **values; /* all of the plan */
-    uint8_t *memory_of;        /* by value id */
-    const pith_value **there;  /* [memory, value of the graph]: that value in that memory, if it was copied */
+    pith__plan *plan;
+    pith__arena *arena;
+    size_t most_copies;         /* room for this many of the plan's own values; 0: there is only host memory */
+    const pith__value **values; /* all of the plan */
+    uint8_t *memory_of;         /* by value id */
+    const pith__value **there;  /* [memory, value of the graph]: that value in that memory, if it was copied */
     pith_error *err;
 } placement;
 
-static pith_status placement_out_of_memory(const placement *p) { return pith_fail_memory(p->err, 0); }
+static pith_status placement_out_of_memory(const placement *p) { return pith__fail_memory(p->err, 0); }
 
-bool pith_value_is_symbolic(const pith_value *value) {
-    const pith_type *type = &value->type;
-    int64_t count = pith_type_count(type);
+bool pith__value_is_symbolic(const pith__value *value) {
+    const pith__type *type = &value->type;
+    int64_t count = pith__type_count(type);
     if (!type->elems || value->kind != PITH_VALUE_NODE || count < 0) return false;
     if (type->dtype != PITH_I64 && type->dtype != PITH_I32) return false;
     for (int64_t i = 0; i < count; i++)
@@ -68,105 +68,106 @@ bool pith_value_is_symbolic(const pith_value *value) {
     return true;
 }
 
-bool pith_value_is_known(const pith_value *value) { return value->type.data || pith_value_is_symbolic(value); }
+bool pith__value_is_known(const pith__value *value) { return value->type.data || pith__value_is_symbolic(value); }
 
 /* ---- who runs a node ---- */
 
 /* A tensor that can lie in any memory: its elements are its bytes. */
-static bool placement_is_plain(const pith_value *value) {
+static bool placement_is_plain(const pith__value *value) {
     int dtype = value->type.dtype;
     return dtype != PITH_UNDEFINED && dtype < PITH_DTYPE_COUNT && dtype != PITH_STRING;
 }
 
 /* Views and nodes with known outputs, which the binding has in host memory, stay there. */
-static bool placement_can_leave(const pith_node *node) {
+static bool placement_can_leave(const pith__node *node) {
     if (node->op->flags & PITH_OP_VIEW) return false;
     for (size_t i = 0; i < node->attr_count; i++)
         if (node->attrs[i].kind == PITH_ATTR_GRAPH || node->attrs[i].kind == PITH_ATTR_GRAPHS) return false;
     for (int i = 0; i < node->input_count; i++)
         if (node->inputs[i] && !placement_is_plain(node->inputs[i])) return false;
     for (int i = 0; i < node->output_count; i++) {
-        const pith_value *value = node->outputs[i];
-        if (value && (!placement_is_plain(value) || pith_value_is_known(value))) return false;
+        const pith__value *value = node->outputs[i];
+        if (value && (!placement_is_plain(value) || pith__value_is_known(value))) return false;
     }
     return true;
 }
 
-static pith_status placement_choose(const placement *p, const pith_node *node, const pith_device **device) {
-    const pith_devices *devices = p->plan->devices;
+static pith_status placement_choose(const placement *p, const pith__node *node, const pith__device **device) {
+    const pith__devices *devices = p->plan->devices;
     bool can_leave = devices->memory_count > 1 && placement_can_leave(node);
     char place[256];
     for (size_t i = 0; i < devices->count; i++) {
-        const pith_device *d = *device = &devices->items[i];
+        const pith__device *d = *device = &devices->items[i];
         if ((can_leave || !d->memory) && d->backend->supports(d->context, node)) return PITH_OK;
     }
-    return pith_fail(p->err, PITH_ERR_UNSUPPORTED, "%s: no backend can run it",
-                     pith_node_place(node, place, sizeof place));
+    return pith__fail(p->err, PITH_ERR_UNSUPPORTED, "%s: no backend can run it",
+                      pith__node_place(node, place, sizeof place));
 }
 
 /* ---- copies ---- */
 
-static pith_value *placement_add_value(placement *p, const pith_value *source, pith_value_kind kind, int memory) {
-    pith_plan *plan = p->plan;
-    pith_value *value = pith_arena_array(p->arena, 1, sizeof *value);
+static pith__value *placement_add_value(placement *p, const pith__value *source, pith__value_kind kind, int memory) {
+    pith__plan *plan = p->plan;
+    pith__value *value = pith__arena_array(p->arena, 1, sizeof *value);
     if (!value) return NULL;
-    *value = (pith_value){ .name = source->name,
-                           .kind = kind,
-                           .id = (uint32_t)plan->value_count,
-                           .graph = source->graph,
-                           .type = source->type };
+    *value = (pith__value){ .name = source->name,
+                            .kind = kind,
+                            .id = (uint32_t)plan->value_count,
+                            .graph = source->graph,
+                            .type = source->type };
     if (kind == PITH_VALUE_NODE) value->type.data = NULL;
     p->memory_of[plan->value_count] = (uint8_t)memory;
     p->values[plan->value_count++] = value;
     return value;
 }
 
-static pith_status placement_add_copy(placement *p, const pith_value *source, int memory, const pith_value **copy) {
-    const pith_op *op = memory ? &pith_copy_to_device : &pith_copy_to_host;
-    const pith_device *device = p->plan->devices->memories[memory ? memory : p->memory_of[source->id]];
-    pith_value *value = placement_add_value(p, source, PITH_VALUE_NODE, memory);
-    pith_value **ends = pith_arena_array(p->arena, 2, sizeof *ends);
-    pith_node *node = pith_arena_array(p->arena, 1, sizeof *node);
+static pith_status placement_add_copy(placement *p, const pith__value *source, int memory, const pith__value **copy) {
+    const pith__op *op = memory ? &pith__copy_to_device : &pith__copy_to_host;
+    const pith__device *device = p->plan->devices->memories[memory ? memory : p->memory_of[source->id]];
+    pith__value *value = placement_add_value(p, source, PITH_VALUE_NODE, memory);
+    pith__value **ends = pith__arena_array(p->arena, 2, sizeof *ends);
+    pith__node *node = pith__arena_array(p->arena, 1, sizeof *node);
     if (!value || !ends || !node) return placement_out_of_memory(p);
-    ends[0] = (pith_value *)(uintptr_t)source;
+    ends[0] = (pith__value *)(uintptr_t)source;
     ends[1] = value;
-    *node = (pith_node){ .name = source->name,
-                         .domain = pith_str_of(op->domain),
-                         .op_type = pith_str_of(op->name),
-                         .opset = PITH_OPSET_NEWEST,
-                         .index = -1,
-                         .op = op,
-                         .inputs = &ends[0],
-                         .outputs = &ends[1],
-                         .input_count = 1,
-                         .output_count = 1,
-                         .graph = source->graph };
+    *node = (pith__node){ .name = source->name,
+                          .domain = pith__str_of(op->domain),
+                          .op_type = pith__str_of(op->name),
+                          .opset = PITH_OPSET_NEWEST,
+                          .index = -1,
+                          .op = op,
+                          .inputs = &ends[0],
+                          .outputs = &ends[1],
+                          .input_count = 1,
+                          .output_count = 1,
+                          .graph = source->graph };
     value->producer = node;
-    p->plan->steps[p->plan->step_count++] = (pith_step){ .node = node,
-                                                         .device = device,
-                                                         .run = placement_run_copy,
-                                                         .context = (void *)(uintptr_t)device,
-                                                         .in = (const pith_value *const *)node->inputs,
-                                                         .out = (const pith_value *const *)node->outputs,
-                                                         .in_count = 1,
-                                                         .out_count = 1,
-                                                         .memory = memory,
-                                                         .is_copy = true };
+    p->plan->steps[p->plan->step_count++] = (pith__step){ .node = node,
+                                                          .device = device,
+                                                          .run = placement_run_copy,
+                                                          .context = (void *)(uintptr_t)device,
+                                                          .in = (const pith__value *const *)node->inputs,
+                                                          .out = (const pith__value *const *)node->outputs,
+                                                          .in_count = 1,
+                                                          .out_count = 1,
+                                                          .memory = memory,
+                                                          .is_copy = true };
     *copy = value;
     return PITH_OK;
 }
 
-static pith_status placement_add_resident(placement *p, const pith_value *source, int memory, const pith_value **copy) {
-    const pith_value *value = placement_add_value(p, source, source->kind, memory);
+static pith_status placement_add_resident(placement *p, const pith__value *source, int memory,
+                                          const pith__value **copy) {
+    const pith__value *value = placement_add_value(p, source, source->kind, memory);
     if (!value) return placement_out_of_memory(p);
-    p->plan->residents[p->plan->resident_count++] = (pith_resident){ .value = value, .source = source };
+    p->plan->residents[p->plan->resident_count++] = (pith__resident){ .value = value, .source = source };
     *copy = value;
     return PITH_OK;
 }
 
 /* A value of the graph in the memory: itself, or its copy. */
-static pith_status placement_fetch(placement *p, const pith_value **value, int memory) {
-    const pith_value *source = *value, **known;
+static pith_status placement_fetch(placement *p, const pith__value **value, int memory) {
+    const pith__value *source = *value, **known;
     if (p->memory_of[source->id] == memory) return PITH_OK;
     known = &p->there[(size_t)memory * p->plan->graph->value_count + source->id];
     if (!*known && memory && (source->type.data || source->kind == PITH_VALUE_PACKED)) {
@@ -182,9 +183,9 @@ static pith_status placement_fetch(placement *p, const pith_value **value, int m
 
 /* ---- steps ---- */
 
-static pith_status placement_fetch_inputs(placement *p, const pith_node *node, pith_step *step) {
-    const pith_op *op = node->op;
-    const pith_value **in = pith_arena_array(p->arena, (size_t)node->input_count, sizeof *in);
+static pith_status placement_fetch_inputs(placement *p, const pith__node *node, pith__step *step) {
+    const pith__op *op = node->op;
+    const pith__value **in = pith__arena_array(p->arena, (size_t)node->input_count, sizeof *in);
     if (!in) return placement_out_of_memory(p);
     for (int i = 0; i < node->input_count; i++) {
         in[i] = node->inputs[i];
@@ -196,22 +197,22 @@ static pith_status placement_fetch_inputs(placement *p, const pith_node *node, p
     return PITH_OK;
 }
 
-static pith_status placement_add_step(placement *p, const pith_node *node) {
-    pith_step step = { .node = node,
-                       .in = (const pith_value *const *)node->inputs,
-                       .out = (const pith_value *const *)node->outputs,
-                       .in_count = node->input_count,
-                       .out_count = node->output_count };
+static pith_status placement_add_step(placement *p, const pith__node *node) {
+    pith__step step = { .node = node,
+                        .in = (const pith__value *const *)node->inputs,
+                        .out = (const pith__value *const *)node->outputs,
+                        .in_count = node->input_count,
+                        .out_count = node->output_count };
     PITH_TRY(placement_choose(p, node, &step.device));
     step.run = step.device->backend->run;
     step.context = step.device->context;
     step.memory = step.device->memory;
-    if (pith_backends_differ && p->most_copies) {
+    if (pith__backends_differ && p->most_copies) {
         PITH_TRY(placement_fetch_inputs(p, node, &step));
         if (node->op->flags & PITH_OP_VIEW && node->input_count && node->inputs[0])
             step.memory = p->memory_of[node->inputs[0]->id];
         for (int i = 0; i < node->output_count; i++)
-            if (node->outputs[i] && !pith_value_is_known(node->outputs[i]))
+            if (node->outputs[i] && !pith__value_is_known(node->outputs[i]))
                 p->memory_of[node->outputs[i]->id] = (uint8_t)step.memory;
     }
     p->plan->steps[p->plan->step_count++] = step;
@@ -219,30 +220,30 @@ static pith_status placement_add_step(placement *p, const pith_node *node) {
 }
 
 /* A copy per input and output of a node and per output of the graph at most, two where it goes through the host. */
-static size_t placement_count_most(const pith_graph *graph) {
+static size_t placement_count_most(const pith__graph *graph) {
     size_t most = graph->output_count;
-    for (const pith_node *node = graph->first; node; node = node->next)
+    for (const pith__node *node = graph->first; node; node = node->next)
         if (node->mark) most += 2 * (size_t)node->input_count;
     return most;
 }
 
 static pith_status placement_begin(placement *p, size_t nodes) {
-    pith_plan *plan = p->plan;
-    const pith_graph *graph = plan->graph;
-    size_t most = pith_backends_differ && plan->devices->memory_count > 1 ? placement_count_most(graph) : 0;
-    if (nodes + most >= UINT32_MAX) return pith_fail(p->err, PITH_ERR_UNSUPPORTED, "too many nodes");
+    pith__plan *plan = p->plan;
+    const pith__graph *graph = plan->graph;
+    size_t most = pith__backends_differ && plan->devices->memory_count > 1 ? placement_count_most(graph) : 0;
+    if (nodes + most >= UINT32_MAX) return pith__fail(p->err, PITH_ERR_UNSUPPORTED, "too many nodes");
     p->most_copies = most;
-    plan->steps = pith_arena_array(p->arena, nodes + most, sizeof *plan->steps);
-    p->memory_of = pith_arena_array(p->arena, graph->value_count + most, sizeof *p->memory_of);
+    plan->steps = pith__arena_array(p->arena, nodes + most, sizeof *plan->steps);
+    p->memory_of = pith__arena_array(p->arena, graph->value_count + most, sizeof *p->memory_of);
     if (!plan->steps || !p->memory_of) return placement_out_of_memory(p);
     plan->memory_of = p->memory_of;
-    plan->values = (const pith_value *const *)graph->values;
+    plan->values = (const pith__value *const *)graph->values;
     plan->value_count = graph->value_count;
-    plan->outputs = (const pith_value *const *)graph->outputs;
-    if (!pith_backends_differ || !most) return PITH_OK;
-    p->values = pith_arena_array(p->arena, graph->value_count + most, sizeof *p->values);
-    p->there = pith_arena_array(p->arena, graph->value_count * plan->devices->memory_count, sizeof *p->there);
-    plan->residents = pith_arena_array(p->arena, most, sizeof *plan->residents);
+    plan->outputs = (const pith__value *const *)graph->outputs;
+    if (!pith__backends_differ || !most) return PITH_OK;
+    p->values = pith__arena_array(p->arena, graph->value_count + most, sizeof *p->values);
+    p->there = pith__arena_array(p->arena, graph->value_count * plan->devices->memory_count, sizeof *p->there);
+    plan->residents = pith__arena_array(p->arena, most, sizeof *plan->residents);
     if (!p->values || !p->there || !plan->residents) return placement_out_of_memory(p);
     for (size_t i = 0; i < graph->value_count; i++) p->values[i] = graph->values[i];
     plan->values = p->values;
@@ -250,8 +251,8 @@ static pith_status placement_begin(placement *p, size_t nodes) {
 }
 
 static pith_status placement_fetch_outputs(placement *p) {
-    const pith_graph *graph = p->plan->graph;
-    const pith_value **outputs = pith_arena_array(p->arena, graph->output_count, sizeof *outputs);
+    const pith__graph *graph = p->plan->graph;
+    const pith__value **outputs = pith__arena_array(p->arena, graph->output_count, sizeof *outputs);
     if (!outputs) return placement_out_of_memory(p);
     for (size_t i = 0; i < graph->output_count; i++) {
         outputs[i] = graph->outputs[i];
@@ -261,10 +262,10 @@ static pith_status placement_fetch_outputs(placement *p) {
     return PITH_OK;
 }
 
-pith_status pith_plan_place(pith_plan *plan, size_t nodes, pith_error *err) {
+pith_status pith__plan_place(pith__plan *plan, size_t nodes, pith_error *err) {
     placement p = { .plan = plan, .arena = plan->arena, .err = err };
     PITH_TRY(placement_begin(&p, nodes));
-    for (const pith_node *node = plan->graph->first; node; node = node->next)
+    for (const pith__node *node = plan->graph->first; node; node = node->next)
         if (node->mark) PITH_TRY(placement_add_step(&p, node));
-    return pith_backends_differ && p.most_copies ? placement_fetch_outputs(&p) : PITH_OK;
+    return pith__backends_differ && p.most_copies ? placement_fetch_outputs(&p) : PITH_OK;
 }

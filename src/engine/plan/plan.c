@@ -12,11 +12,11 @@
 enum { READ_ANYWHERE = 1, READ_ALIGNED = 2 };
 
 typedef struct builder {
-    pith_plan *plan;
-    const pith_graph *graph;
-    const pith_files *files;
-    pith_arena *arena;
-    pith_packer packer;
+    pith__plan *plan;
+    const pith__graph *graph;
+    const pith__files *files;
+    pith__arena *arena;
+    pith__packer packer;
     bool *needed;   /* by value id */
     uint8_t *reads; /* by value id: READ_*, by steps that do not have it packed */
     uint32_t *last_use;
@@ -24,17 +24,17 @@ typedef struct builder {
     pith_error *err;
 } builder;
 
-static pith_status plan_out_of_memory(builder *b) { return pith_fail_memory(b->err, 0); }
+static pith_status plan_out_of_memory(builder *b) { return pith__fail_memory(b->err, 0); }
 
 /* Marks what is needed; returns how many nodes become steps, which node->mark says of each. */
 static size_t find_needed(builder *b) {
     size_t steps = 0;
     for (size_t i = 0; i < b->graph->output_count; i++) b->needed[b->graph->outputs[i]->id] = true;
-    for (pith_node *node = b->graph->last; node; node = node->prev) {
+    for (pith__node *node = b->graph->last; node; node = node->prev) {
         node->mark = 0;
         for (int i = 0; i < node->output_count; i++) {
-            const pith_value *value = node->outputs[i];
-            if (value && b->needed[value->id] && !pith_value_is_known(value)) node->mark = 1;
+            const pith__value *value = node->outputs[i];
+            if (value && b->needed[value->id] && !pith__value_is_known(value)) node->mark = 1;
         }
         if (!node->mark) continue;
         steps++;
@@ -45,18 +45,18 @@ static size_t find_needed(builder *b) {
 }
 
 static size_t plan_alignment_of(int dtype) {
-    size_t bytes = (size_t)pith_dtype_bits(dtype) / 8;
+    size_t bytes = (size_t)pith__dtype_bits(dtype) / 8;
     return bytes > 8 ? 8 : bytes ? bytes : 1;
 }
 
 static bool is_aligned(const pith_tensor *t) { return (uintptr_t)t->data % plan_alignment_of(t->dtype) == 0; }
 
-static pith_status align_constant(builder *b, const pith_value *value) {
+static pith_status align_constant(builder *b, const pith__value *value) {
     const pith_tensor *tensor = value->type.data;
-    pith_tensor *copy = pith_arena_alloc(b->arena, sizeof *copy);
+    pith_tensor *copy = pith__arena_alloc(b->arena, sizeof *copy);
     if (!copy) return plan_out_of_memory(b);
     *copy = *tensor;
-    copy->data = pith_arena_alloc64(b->arena, tensor->bytes);
+    copy->data = pith__arena_alloc64(b->arena, tensor->bytes);
     if (!copy->data) return plan_out_of_memory(b);
     memcpy(copy->data, tensor->data, tensor->bytes);
     b->constants[value->id] = copy;
@@ -64,16 +64,16 @@ static pith_status align_constant(builder *b, const pith_value *value) {
 }
 
 /* Large ones are looked at again when it is known who reads them. */
-static pith_status add_constant(builder *b, const pith_value *value) {
+static pith_status add_constant(builder *b, const pith__value *value) {
     b->constants[value->id] = value->type.data;
-    return is_aligned(value->type.data) || pith_constant_lies_anywhere(value->type.data) ? PITH_OK
-                                                                                         : align_constant(b, value);
+    return is_aligned(value->type.data) || pith__constant_lies_anywhere(value->type.data) ? PITH_OK
+                                                                                          : align_constant(b, value);
 }
 
 static pith_status align_constants(builder *b) {
     for (size_t i = 0; i < b->graph->output_count; i++) b->reads[b->plan->outputs[i]->id] |= READ_ALIGNED;
     for (size_t i = 0; i < b->graph->value_count; i++) {
-        const pith_value *value = b->graph->values[i];
+        const pith__value *value = b->graph->values[i];
         if (!b->constants[i] || !value->type.data || is_aligned(b->constants[i])) continue;
         if (b->reads[i] & READ_ALIGNED) PITH_TRY(align_constant(b, value));
     }
@@ -81,27 +81,27 @@ static pith_status align_constants(builder *b) {
 }
 
 /* Dtype and shape are all there is to see: who reads it has it packed, or `data` says where it is. */
-static pith_status add_shape(builder *b, const pith_value *value, void *data) {
-    pith_tensor *t = pith_arena_alloc(b->arena, sizeof *t);
+static pith_status add_shape(builder *b, const pith__value *value, void *data) {
+    pith_tensor *t = pith__arena_alloc(b->arena, sizeof *t);
     if (!t) return plan_out_of_memory(b);
     *t = (pith_tensor){ .data = data, .dtype = value->type.dtype, .rank = value->type.rank };
     for (int i = 0; i < t->rank; i++) t->dims[i] = value->type.dims[i];
     b->constants[value->id] = t;
-    return pith_dtype_bytes(t->dtype, pith_type_count(&value->type), &t->bytes) ? PITH_OK : plan_out_of_memory(b);
+    return pith__dtype_bytes(t->dtype, pith__type_count(&value->type), &t->bytes) ? PITH_OK : plan_out_of_memory(b);
 }
 
 /* Constants that a step of a device reads go to its memory. */
 static pith_status add_residents(builder *b) {
     for (size_t i = 0; i < b->plan->resident_count; i++) {
-        pith_resident *r = &b->plan->residents[i];
+        pith__resident *r = &b->plan->residents[i];
         const pith_tensor *from = r->source->type.data;
         if (b->reads[r->value->id] && from->bytes) {
-            const pith_device *d = b->plan->devices->memories[b->plan->memory_of[r->value->id]];
+            const pith__device *d = b->plan->devices->memories[b->plan->memory_of[r->value->id]];
             r->data = d->backend->alloc(d->context, from->bytes);
             if (!r->data) {
                 b->plan->devices->failed = d->backend;
-                return pith_fail(b->err, PITH_ERR_MEMORY, "backend '%s' has no %zu bytes for a constant",
-                                 d->backend->name, from->bytes);
+                return pith__fail(b->err, PITH_ERR_MEMORY, "backend '%s' has no %zu bytes for a constant",
+                                  d->backend->name, from->bytes);
             }
             pith_status status = d->backend->copy(d->context, r->data, from->data, from->bytes, false, b->err);
             if (status) b->plan->devices->failed = d->backend;
@@ -115,18 +115,18 @@ static pith_status add_residents(builder *b) {
 static pith_status find_known(builder *b) {
     size_t symbolic = 0;
     for (size_t i = 0; i < b->graph->value_count; i++)
-        if (b->needed[i] && !b->graph->values[i]->type.data && pith_value_is_symbolic(b->graph->values[i])) symbolic++;
-    const pith_value **list = pith_arena_array(b->arena, symbolic, sizeof *list);
+        if (b->needed[i] && !b->graph->values[i]->type.data && pith__value_is_symbolic(b->graph->values[i])) symbolic++;
+    const pith__value **list = pith__arena_array(b->arena, symbolic, sizeof *list);
     if (!list) return plan_out_of_memory(b);
     b->plan->symbolic = list;
     for (size_t i = 0; i < b->graph->value_count; i++) {
-        const pith_value *value = b->graph->values[i];
+        const pith__value *value = b->graph->values[i];
         if (!b->needed[i]) continue;
         if (value->type.data)
             PITH_TRY(add_constant(b, value));
         else if (value->kind == PITH_VALUE_PACKED)
             PITH_TRY(add_shape(b, value, NULL));
-        else if (pith_value_is_symbolic(value))
+        else if (pith__value_is_symbolic(value))
             list[b->plan->symbolic_count++] = value;
     }
     return PITH_OK;
@@ -134,15 +134,15 @@ static pith_status find_known(builder *b) {
 
 /* ---- steps ---- */
 
-static pith_status plan_make(pith_plan **plan, const pith_graph *graph, const pith_files *files, pith_arena *arena,
-                             pith_devices *devices, pith_error *err);
+static pith_status plan_make(pith__plan **plan, const pith__graph *graph, const pith__files *files, pith__arena *arena,
+                             pith__devices *devices, pith_error *err);
 
-static pith_status plan_subgraphs(builder *b, pith_step *step) {
-    const pith_node *node = step->node;
+static pith_status plan_subgraphs(builder *b, pith__step *step) {
+    const pith__node *node = step->node;
     size_t count = 0;
     for (size_t i = 0; i < node->attr_count; i++) count += node->attrs[i].kind == PITH_ATTR_GRAPH;
     if (!count) return PITH_OK;
-    step->subplans = pith_arena_array(b->arena, count, sizeof *step->subplans);
+    step->subplans = pith__arena_array(b->arena, count, sizeof *step->subplans);
     if (!step->subplans) return plan_out_of_memory(b);
     for (size_t i = 0; i < node->attr_count; i++) {
         if (node->attrs[i].kind != PITH_ATTR_GRAPH) continue;
@@ -155,108 +155,108 @@ static pith_status plan_subgraphs(builder *b, pith_step *step) {
 }
 
 /* Notes which inputs are read when the step runs: all that are not packed. */
-static pith_status note_reads(builder *b, const pith_step *step, uint32_t packed_inputs) {
+static pith_status note_reads(builder *b, const pith__step *step, uint32_t packed_inputs) {
     for (int i = 0; i < step->in_count; i++) {
-        const pith_value *value = step->in[i];
+        const pith__value *value = step->in[i];
         if (!value || (i < 32 && packed_inputs >> i & 1)) continue;
         if (value->kind == PITH_VALUE_PACKED) {
-            return pith_fail(b->err, PITH_ERR_FORMAT, "the file does not hold input '" PITH_STR_FMT "'",
-                             PITH_STR_ARG(value->name));
+            return pith__fail(b->err, PITH_ERR_FORMAT, "the file does not hold input '" PITH_STR_FMT "'",
+                              PITH_STR_ARG(value->name));
         }
         b->reads[value->id] |= i < 32 && step->node->op->unaligned >> i & 1 ? READ_ANYWHERE : READ_ALIGNED;
     }
     return PITH_OK;
 }
 
-static pith_status prepare_step(builder *b, pith_step *step) {
-    const pith_node *node = step->node;
-    pith_arena scratch;
-    pith_arena_init(&scratch, b->arena->allocator);
-    size_t ins = pith_node_in_room(node), outs = pith_node_out_room(node);
-    const pith_type **in = pith_arena_array(&scratch, ins, sizeof *in);
-    pith_type *types = pith_arena_array(&scratch, ins + outs, sizeof *types);
+static pith_status prepare_step(builder *b, pith__step *step) {
+    const pith__node *node = step->node;
+    pith__arena scratch;
+    pith__arena_init(&scratch, b->arena->allocator);
+    size_t ins = pith__node_in_room(node), outs = pith__node_out_room(node);
+    const pith__type **in = pith__arena_array(&scratch, ins, sizeof *in);
+    pith__type *types = pith__arena_array(&scratch, ins + outs, sizeof *types);
     pith_status status = PITH_ERR_MEMORY;
     if (!in || !types) {
-        pith_fail_memory(b->err, (ins + outs) * sizeof *types);
+        pith__fail_memory(b->err, (ins + outs) * sizeof *types);
         goto out;
     }
     for (size_t i = 0; i < ins; i++) {
-        const pith_value *value = pith_node_input(node, (int)i);
+        const pith__value *value = pith__node_input(node, (int)i);
         if (!value) continue;
         types[i] = value->type;
         if (types[i].data) types[i].data = b->constants[value->id];
         in[i] = &types[i];
     }
     for (size_t i = 0; i < outs; i++) {
-        const pith_value *value = pith_node_output(node, (int)i);
+        const pith__value *value = pith__node_output(node, (int)i);
         if (value)
             types[ins + i] = value->type;
         else
-            pith_type_init(&types[ins + i]);
+            pith__type_init(&types[ins + i]);
     }
-    pith_prepare c = pith_invoke_prepare(node, in, types + ins, b->plan->isa, b->arena, b->err);
+    pith__prepare c = pith__invoke_prepare(node, in, types + ins, b->plan->isa, b->arena, b->err);
     c.packer = &b->packer;
     size_t before = b->arena->total;
     c.lacks = &b->plan->devices->lacks;
     status = step->device->backend->prepare(step->device->context, &c);
-    const bool lacks = c.lacks->count > 0; /* pith_plan_build_on names all at once, so the other steps follow */
+    const bool lacks = c.lacks->count > 0; /* pith__plan_build_on names all at once, so the other steps follow */
     if (lacks) status = PITH_OK;
     if (status) b->plan->devices->failed = step->device->backend;
     b->plan->packed_bytes += b->arena->total - before;
     step->state = c.state;
     if (!status && !lacks) status = note_reads(b, step, c.packed_inputs);
 out:
-    pith_arena_free(&scratch);
+    pith__arena_free(&scratch);
     char place[256];
-    return status ? pith_fail_at(b->err, status, "%s: ", pith_node_place(node, place, sizeof place)) : PITH_OK;
+    return status ? pith__fail_at(b->err, status, "%s: ", pith__node_place(node, place, sizeof place)) : PITH_OK;
 }
 
 static pith_status plan_ready_step(builder *b, uint32_t index) {
-    pith_plan *plan = b->plan;
-    pith_step *step = &plan->steps[index];
-    if (pith_node_in_room(step->node) > plan->widest_in) plan->widest_in = pith_node_in_room(step->node);
-    if (pith_node_out_room(step->node) > plan->widest_out) plan->widest_out = pith_node_out_room(step->node);
+    pith__plan *plan = b->plan;
+    pith__step *step = &plan->steps[index];
+    if (pith__node_in_room(step->node) > plan->widest_in) plan->widest_in = pith__node_in_room(step->node);
+    if (pith__node_out_room(step->node) > plan->widest_out) plan->widest_out = pith__node_out_room(step->node);
     for (int i = 0; i < step->in_count; i++)
         if (step->in[i]) b->last_use[step->in[i]->id] = index;
     if (step->is_copy) return note_reads(b, step, 0);
     char place[256];
     pith_status status = plan_subgraphs(b, step);
-    if (status) return pith_fail_at(b->err, status, "%s: ", pith_node_place(step->node, place, sizeof place));
+    if (status) return pith__fail_at(b->err, status, "%s: ", pith__node_place(step->node, place, sizeof place));
     return prepare_step(b, step);
 }
 
 /* What only packing read can be read again from its file, if need be. */
-static void release_sources(void *context, const pith_packed_step *step) {
+static void release_sources(void *context, const pith__packed_step *step) {
     const builder *b = context;
     for (int i = 0; i < step->node->input_count && i < 32; i++) {
-        const pith_value *value = step->node->inputs[i];
+        const pith__value *value = step->node->inputs[i];
         if (!(step->pack.inputs >> i & 1) || !b->files || b->reads[value->id]) continue;
-        pith_files_release(b->files, value->type.data->data, value->type.data->bytes);
+        pith__files_release(b->files, value->type.data->data, value->type.data->bytes);
     }
 }
 
 /* Tells each step what the next one that packed anything reads first; the last ones, what a next run begins with. */
 static void look_ahead(const builder *b) {
-    const pith_packer *packer = &b->packer;
+    const pith__packer *packer = &b->packer;
     size_t left = packer->count;
-    pith_packed_bytes next = { NULL, 0 };
-    if (left) next = (pith_packed_bytes){ *packer->steps[0].packed, packer->steps[0].pack.bytes };
+    pith__packed_bytes next = { NULL, 0 };
+    if (left) next = (pith__packed_bytes){ *packer->steps[0].packed, packer->steps[0].pack.bytes };
     for (size_t i = b->plan->step_count; i-- > 0;) {
-        pith_step *step = &b->plan->steps[i];
+        pith__step *step = &b->plan->steps[i];
         step->upcoming = next;
         for (; left && packer->steps[left - 1].node == step->node; left--)
-            next = (pith_packed_bytes){ *packer->steps[left - 1].packed, packer->steps[left - 1].pack.bytes };
+            next = (pith__packed_bytes){ *packer->steps[left - 1].packed, packer->steps[left - 1].pack.bytes };
     }
 }
 
 static pith_status plan_build(builder *b) {
-    b->needed = pith_arena_array(b->arena, b->graph->value_count, sizeof *b->needed);
+    b->needed = pith__arena_array(b->arena, b->graph->value_count, sizeof *b->needed);
     if (!b->needed) return plan_out_of_memory(b);
-    PITH_TRY(pith_plan_place(b->plan, find_needed(b), b->err));
+    PITH_TRY(pith__plan_place(b->plan, find_needed(b), b->err));
     size_t values = b->plan->value_count;
-    b->last_use = pith_arena_array(b->arena, values, sizeof *b->last_use);
-    b->constants = pith_arena_array(b->arena, values, sizeof *b->constants);
-    b->reads = pith_arena_array(b->arena, values, sizeof *b->reads);
+    b->last_use = pith__arena_array(b->arena, values, sizeof *b->last_use);
+    b->constants = pith__arena_array(b->arena, values, sizeof *b->constants);
+    b->reads = pith__arena_array(b->arena, values, sizeof *b->reads);
     if (!b->last_use || !b->constants || !b->reads) return plan_out_of_memory(b);
     memset(b->last_use, 0xFF, values * sizeof *b->last_use);
     PITH_TRY(find_known(b));
@@ -266,22 +266,22 @@ static pith_status plan_build(builder *b) {
         b->last_use[b->plan->outputs[i]->id] = (uint32_t)b->plan->step_count;
     }
     PITH_TRY(align_constants(b));
-    if (pith_backends_differ) PITH_TRY(add_residents(b));
+    if (pith__backends_differ) PITH_TRY(add_residents(b));
     size_t before = b->arena->total;
-    PITH_TRY(pith_packer_place(&b->packer, b->err));
+    PITH_TRY(pith__packer_place(&b->packer, b->err));
     b->plan->packed_bytes += b->arena->total - before;
     b->plan->last_use = b->last_use;
     b->plan->constants = b->constants;
     b->plan->packed = b->packer.steps;
     b->plan->packed_count = b->packer.count;
     look_ahead(b);
-    return pith_packer_fill(&b->packer, release_sources, b, b->err);
+    return pith__packer_fill(&b->packer, release_sources, b, b->err);
 }
 
 /* Constants in the memories of devices, subgraphs' included. */
-static void plan_free_residents(const pith_plan *plan) {
+static void plan_free_residents(const pith__plan *plan) {
     for (size_t i = 0; i < plan->resident_count; i++) {
-        const pith_device *d = plan->devices->memories[plan->memory_of[plan->residents[i].value->id]];
+        const pith__device *d = plan->devices->memories[plan->memory_of[plan->residents[i].value->id]];
         if (plan->residents[i].data) d->backend->free(d->context, plan->residents[i].data);
     }
     for (size_t i = 0; i < plan->step_count; i++)
@@ -289,48 +289,48 @@ static void plan_free_residents(const pith_plan *plan) {
 }
 
 /* After a failure nothing is left outside of the arena. */
-static pith_status plan_make(pith_plan **plan, const pith_graph *graph, const pith_files *files, pith_arena *arena,
-                             pith_devices *devices, pith_error *err) {
-    pith_plan *p = pith_arena_array(arena, 1, sizeof *p);
-    if (!p) return pith_fail_memory(err, sizeof *p);
+static pith_status plan_make(pith__plan **plan, const pith__graph *graph, const pith__files *files, pith__arena *arena,
+                             pith__devices *devices, pith_error *err) {
+    pith__plan *p = pith__arena_array(arena, 1, sizeof *p);
+    if (!p) return pith__fail_memory(err, sizeof *p);
     builder b = { .plan = p, .graph = graph, .files = files, .arena = arena, .packer = { .arena = arena }, .err = err };
     p->graph = graph;
     p->devices = devices;
     p->arena = arena;
-    p->isa = pith_cpu_get()->isa;
+    p->isa = pith__cpu_get()->isa;
     *plan = p;
     if (graph->fault.size) return PITH_OK; /* no steps: it is never run */
     pith_status status = plan_build(&b);
-    if (pith_backends_differ && status && devices->memory_count > 1) plan_free_residents(p);
+    if (pith__backends_differ && status && devices->memory_count > 1) plan_free_residents(p);
     return status;
 }
 
-pith_status pith_plan_build_on(pith_plan **plan, const pith_graph *graph, const pith_files *files,
-                               const pith_device_list *list, pith_arena *arena, const pith_backend **failed,
-                               pith_error *err) {
-    pith_devices *devices = pith_arena_array(arena, 1, sizeof *devices);
-    pith_plan *built;
+pith_status pith__plan_build_on(pith__plan **plan, const pith__graph *graph, const pith__files *files,
+                                const pith__device_list *list, pith__arena *arena, const pith__backend **failed,
+                                pith_error *err) {
+    pith__devices *devices = pith__arena_array(arena, 1, sizeof *devices);
+    pith__plan *built;
     *failed = NULL;
-    if (!devices) return pith_fail_memory(err, sizeof *devices);
-    PITH_TRY(pith_devices_open(devices, list, arena, graph->log, err));
+    if (!devices) return pith__fail_memory(err, sizeof *devices);
+    PITH_TRY(pith__devices_open(devices, list, arena, graph->log, err));
     pith_status status = plan_make(&built, graph, files, arena, devices, err);
-    if (!status) status = pith_lacks_check(&devices->lacks, err);
+    if (!status) status = pith__lacks_check(&devices->lacks, err);
     *failed = devices->failed;
     if (status)
-        pith_devices_close(devices);
+        pith__devices_close(devices);
     else
         *plan = built;
     return status;
 }
 
-pith_status pith_plan_build(pith_plan **plan, const pith_graph *graph, const pith_files *files, pith_arena *arena,
-                            pith_error *err) {
-    const pith_backend *failed;
-    return pith_plan_build_on(plan, graph, files, graph->devices, arena, &failed, err);
+pith_status pith__plan_build(pith__plan **plan, const pith__graph *graph, const pith__files *files, pith__arena *arena,
+                             pith_error *err) {
+    const pith__backend *failed;
+    return pith__plan_build_on(plan, graph, files, graph->devices, arena, &failed, err);
 }
 
-void pith_plan_close(pith_plan *plan) {
+void pith__plan_close(pith__plan *plan) {
     if (!plan) return;
-    if (pith_backends_differ && plan->devices->memory_count > 1) plan_free_residents(plan);
-    pith_devices_close(plan->devices);
+    if (pith__backends_differ && plan->devices->memory_count > 1) plan_free_residents(plan);
+    pith__devices_close(plan->devices);
 }

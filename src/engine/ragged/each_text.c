@@ -10,13 +10,13 @@
 #include "engine/ragged/rule.h"
 
 typedef struct region {
-    pith_ragged *r;
-    const pith_node *last;
-    pith_ragged_form form; /* of what it gives */
-    pith_graph *body;
-    unsigned char *met;                    /* by value id: 0, or where it is made */
-    pith_value **made;                     /* by value id: in the body */
-    const pith_value **inputs, **captures; /* by token or text; constant or by pairs of positions */
+    pith__ragged *r;
+    const pith__node *last;
+    pith__ragged_form form; /* of what it gives */
+    pith__graph *body;
+    unsigned char *met;                     /* by value id: 0, or where it is made */
+    pith__value **made;                     /* by value id: in the body */
+    const pith__value **inputs, **captures; /* by token or text; constant or by pairs of positions */
     int input_count, capture_count;
     int tokens; /* the input that is by token; -1: none is */
 } region;
@@ -24,27 +24,27 @@ typedef struct region {
 enum { INSIDE = 1, OUTSIDE };
 
 static bool each_text_out_of_memory(region *g) {
-    g->r->status = pith_fail_memory(g->r->err, 0);
+    g->r->status = pith__fail_memory(g->r->err, 0);
     return false;
 }
 
 /* ---- what is inside ---- */
 
 /* Can v be computed for the longest text? What is said of that attempt is forgotten. */
-static bool by_positions(region *g, const pith_value *v) {
-    pith_ragged *r = g->r;
+static bool by_positions(region *g, const pith__value *v) {
+    pith__ragged *r = g->r;
     const char *why = r->why;
-    const pith_node *culprit = r->culprit;
-    bool can = r->forms[v->id].kind == PITH_RAGGED_PAIR && !pith_ragged_form_of(r, &v->type).batch &&
-               pith_ragged_pair(r, v, 0);
+    const pith__node *culprit = r->culprit;
+    bool can = r->forms[v->id].kind == PITH_RAGGED_PAIR && !pith__ragged_form_of(r, &v->type).batch &&
+               pith__ragged_pair(r, v, 0);
     r->why = why;
     r->culprit = culprit;
     return can;
 }
 
-static bool each_text_meet(region *g, const pith_value *v) {
+static bool each_text_meet(region *g, const pith__value *v) {
     if (!v || v->kind == PITH_VALUE_CONST || g->met[v->id]) return true;
-    pith_ragged_kind kind = g->r->forms[v->id].kind;
+    pith__ragged_kind kind = g->r->forms[v->id].kind;
     bool captured = kind == PITH_RAGGED_CONST || by_positions(g, v);
     bool input = kind == PITH_RAGGED_TOKEN || kind == PITH_RAGGED_TEXT;
     g->met[v->id] = captured || input ? OUTSIDE : INSIDE;
@@ -52,16 +52,16 @@ static bool each_text_meet(region *g, const pith_value *v) {
     if (kind == PITH_RAGGED_TOKEN) g->tokens = g->input_count;
     if (input) g->inputs[g->input_count++] = v;
     if (g->r->status || kind == PITH_RAGGED_SHARED) return false;
-    return captured || (input ? pith_dtype_is_plain(v->type.dtype) : v->kind == PITH_VALUE_NODE);
+    return captured || (input ? pith__dtype_is_plain(v->type.dtype) : v->kind == PITH_VALUE_NODE);
 }
 
-static bool is_inside(const region *g, const pith_node *node) {
+static bool is_inside(const region *g, const pith__node *node) {
     for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i] && g->met[node->outputs[i]->id] == INSIDE) return true;
     return node == g->last;
 }
 
-static bool may_be_inside(const pith_node *node) {
+static bool may_be_inside(const pith__node *node) {
     for (size_t i = 0; i < node->attr_count; i++)
         if (node->attrs[i].kind == PITH_ATTR_GRAPH || node->attrs[i].kind == PITH_ATTR_GRAPHS) return false;
     return node->capture_count == 0 && !(node->op->flags & PITH_OP_RANDOM);
@@ -69,7 +69,7 @@ static bool may_be_inside(const pith_node *node) {
 
 /* From the last node back to translated values. */
 static bool each_text_collect(region *g) {
-    for (const pith_node *node = g->last; node; node = node->prev) {
+    for (const pith__node *node = g->last; node; node = node->prev) {
         if (!is_inside(g, node)) continue;
         if (!may_be_inside(node)) return false;
         for (int i = 0; i < node->input_count; i++)
@@ -80,14 +80,14 @@ static bool each_text_collect(region *g) {
 
 /* ---- the body ---- */
 
-static pith_value *emit(region *g, const char *op_type, pith_value *a, pith_value *b) {
-    pith_value *inputs[] = { a, b };
-    pith_node *node = pith_ragged_emit(g->r, "", op_type, inputs, b ? 2 : 1);
+static pith__value *emit(region *g, const char *op_type, pith__value *a, pith__value *b) {
+    pith__value *inputs[] = { a, b };
+    pith__node *node = pith__ragged_emit(g->r, "", op_type, inputs, b ? 2 : 1);
     return node ? node->outputs[0] : NULL;
 }
 
 /* An axis goes from one place to another, the others close up. */
-static pith_value *move_axis(region *g, pith_value *v, int rank, int from, int to) {
+static pith__value *move_axis(region *g, pith__value *v, int rank, int from, int to) {
     int64_t perm[PITH_MAX_RANK] = { 0 };
     if (!v || from == to) return v;
     for (int axis = 0, next = 0; axis < rank; axis++) {
@@ -95,69 +95,69 @@ static pith_value *move_axis(region *g, pith_value *v, int rank, int from, int t
         perm[axis] = axis == to ? from : next++;
     }
     v = emit(g, "Transpose", v, NULL);
-    if (v && pith_node_set_ints(v->producer, "perm", perm, (size_t)rank)) each_text_out_of_memory(g);
+    if (v && pith__node_set_ints(v->producer, "perm", perm, (size_t)rank)) each_text_out_of_memory(g);
     return v;
 }
 
 /* With or without a batch axis of size 1 in front. */
-static pith_value *change_batch(region *g, pith_value *v, const char *op_type) {
+static pith__value *change_batch(region *g, pith__value *v, const char *op_type) {
     static const int64_t front = 0;
-    pith_value *axis = v ? pith_ragged_ints(g->r, &front, 1) : NULL;
+    pith__value *axis = v ? pith__ragged_ints(g->r, &front, 1) : NULL;
     return axis ? emit(g, op_type, v, axis) : NULL;
 }
 
 /* Rows [text, rest] as the padded graph has them in a batch of 1. */
-static pith_value *each_text_unpack(region *g, pith_value *rows, const pith_value *v) {
-    const pith_ragged_form *form = &g->r->forms[v->id];
+static pith__value *each_text_unpack(region *g, pith__value *rows, const pith__value *v) {
+    const pith__ragged_form *form = &g->r->forms[v->id];
     if (form->kind != PITH_RAGGED_TOKEN) return rows;
     rows = move_axis(g, rows, v->type.rank - form->batch, 0, form->sequence - form->batch);
     return form->batch ? change_batch(g, rows, "Unsqueeze") : rows;
 }
 
 /* The part of a longest text's pairs that the text at hand has. */
-static pith_value *each_text_cut(region *g, pith_value *pairs, const pith_value *v) {
+static pith__value *each_text_cut(region *g, pith__value *pairs, const pith__value *v) {
     static const int64_t zeros[2];
     int64_t axes[2] = { 0 };
     int count = 0;
     for (int axis = 0; axis < v->type.rank && count < 2; axis++)
-        if (pith_dim_equal(v->type.dims[axis], g->r->sequence)) axes[count++] = axis;
-    pith_value *length = emit(g, "Shape", g->body->inputs[g->tokens], NULL);
-    if (length && pith_node_set_int(length->producer, "end", 1)) each_text_out_of_memory(g);
-    pith_value *ends = length ? emit(g, "Concat", length, length) : NULL;
-    if (ends && pith_node_set_int(ends->producer, "axis", 0)) each_text_out_of_memory(g);
-    pith_value *inputs[] = { pairs, pith_ragged_ints(g->r, zeros, 2), ends, pith_ragged_ints(g->r, axes, 2) };
+        if (pith__dim_equal(v->type.dims[axis], g->r->sequence)) axes[count++] = axis;
+    pith__value *length = emit(g, "Shape", g->body->inputs[g->tokens], NULL);
+    if (length && pith__node_set_int(length->producer, "end", 1)) each_text_out_of_memory(g);
+    pith__value *ends = length ? emit(g, "Concat", length, length) : NULL;
+    if (ends && pith__node_set_int(ends->producer, "axis", 0)) each_text_out_of_memory(g);
+    pith__value *inputs[] = { pairs, pith__ragged_ints(g->r, zeros, 2), ends, pith__ragged_ints(g->r, axes, 2) };
     if (!inputs[1] || !ends || !inputs[3]) return NULL;
-    pith_node *slice = pith_ragged_emit(g->r, "", "Slice", inputs, 4);
+    pith__node *slice = pith__ragged_emit(g->r, "", "Slice", inputs, 4);
     return slice ? slice->outputs[0] : NULL;
 }
 
-static pith_value *each_text_pack(region *g, pith_value *v, int rank) {
+static pith__value *each_text_pack(region *g, pith__value *v, int rank) {
     if (g->form.kind != PITH_RAGGED_TOKEN) return v;
     return move_axis(g, change_batch(g, v, "Squeeze"), rank - 1, g->form.sequence - 1, 0);
 }
 
-static pith_value *in_body(region *g, const pith_value *v) {
+static pith__value *in_body(region *g, const pith__value *v) {
     if (v && !g->made[v->id] && v->kind == PITH_VALUE_CONST) {
-        g->made[v->id] = pith_graph_add_const(g->body, v->name, v->type.data);
+        g->made[v->id] = pith__graph_add_const(g->body, v->name, v->type.data);
         if (!g->made[v->id]) each_text_out_of_memory(g);
     }
     return v ? g->made[v->id] : NULL;
 }
 
 static bool add_ports(region *g) {
-    g->body->inputs = pith_arena_array(g->body->arena, (size_t)g->input_count, sizeof *g->body->inputs);
-    g->body->captures = pith_arena_array(g->body->arena, (size_t)g->capture_count, sizeof *g->body->captures);
-    g->body->outputs = pith_arena_array(g->body->arena, 1, sizeof *g->body->outputs);
+    g->body->inputs = pith__arena_array(g->body->arena, (size_t)g->input_count, sizeof *g->body->inputs);
+    g->body->captures = pith__arena_array(g->body->arena, (size_t)g->capture_count, sizeof *g->body->captures);
+    g->body->outputs = pith__arena_array(g->body->arena, 1, sizeof *g->body->outputs);
     if (!g->body->inputs || !g->body->captures || !g->body->outputs) return each_text_out_of_memory(g);
     for (int i = 0; i < g->input_count; i++) {
-        pith_value *port = pith_graph_add_value(g->body, g->inputs[i]->name, PITH_VALUE_INPUT);
+        pith__value *port = pith__graph_add_value(g->body, g->inputs[i]->name, PITH_VALUE_INPUT);
         if (!port) return each_text_out_of_memory(g);
         g->body->inputs[g->body->input_count++] = port;
         g->made[g->inputs[i]->id] = each_text_unpack(g, port, g->inputs[i]);
         if (g->r->status) return false;
     }
     for (int i = 0; i < g->capture_count; i++) {
-        pith_value *port = pith_graph_add_value(g->body, g->captures[i]->name, PITH_VALUE_CAPTURE);
+        pith__value *port = pith__graph_add_value(g->body, g->captures[i]->name, PITH_VALUE_CAPTURE);
         if (!port) return each_text_out_of_memory(g);
         g->body->captures[g->body->capture_count++] = port;
         bool pairs = g->r->forms[g->captures[i]->id].kind == PITH_RAGGED_PAIR;
@@ -167,11 +167,11 @@ static bool add_ports(region *g) {
     return true;
 }
 
-static bool add_node(region *g, const pith_node *node) {
-    pith_value **inputs = pith_arena_array(g->body->arena, (size_t)node->input_count, sizeof *inputs);
+static bool add_node(region *g, const pith__node *node) {
+    pith__value **inputs = pith__arena_array(g->body->arena, (size_t)node->input_count, sizeof *inputs);
     if (!inputs) return each_text_out_of_memory(g);
     for (int i = 0; i < node->input_count; i++) inputs[i] = in_body(g, node->inputs[i]);
-    pith_node *clone = g->r->status ? NULL : pith_ragged_clone(g->r, node, inputs, node->input_count);
+    pith__node *clone = g->r->status ? NULL : pith__ragged_clone(g->r, node, inputs, node->input_count);
     for (int i = 0; clone && i < node->output_count; i++)
         if (node->outputs[i]) g->made[node->outputs[i]->id] = clone->outputs[i];
     return clone != NULL;
@@ -179,14 +179,14 @@ static bool add_node(region *g, const pith_node *node) {
 
 /* While it is made, the body is what r's functions add to. */
 static bool make_body(region *g) {
-    pith_graph *outer = g->r->to;
-    const pith_value *out = g->last->outputs[0];
-    if (pith_graph_create(&g->body, outer->arena, outer, g->r->err)) return each_text_out_of_memory(g);
+    pith__graph *outer = g->r->to;
+    const pith__value *out = g->last->outputs[0];
+    if (pith__graph_create(&g->body, outer->arena, outer, g->r->err)) return each_text_out_of_memory(g);
     g->r->to = g->body;
     bool good = add_ports(g);
-    for (const pith_node *node = g->r->from->first; good && node != g->last->next; node = node->next)
+    for (const pith__node *node = g->r->from->first; good && node != g->last->next; node = node->next)
         if (is_inside(g, node)) good = add_node(g, node);
-    pith_value *result = good ? each_text_pack(g, g->made[out->id], out->type.rank) : NULL;
+    pith__value *result = good ? each_text_pack(g, g->made[out->id], out->type.rank) : NULL;
     g->r->to = outer;
     if (!result || g->r->status) return false;
     result->output_uses++;
@@ -198,10 +198,10 @@ static bool make_body(region *g) {
 /* ---- the step ---- */
 
 static bool make_node(region *g, const int64_t *rest, size_t rest_count) {
-    pith_ragged *r = g->r;
+    pith__ragged *r = g->r;
     int count = 1 + g->input_count + g->capture_count;
-    pith_value **inputs = pith_arena_array(r->to->arena, (size_t)count, sizeof *inputs);
-    int64_t *by_text = pith_arena_array(r->to->arena, (size_t)g->input_count + 1, sizeof *by_text);
+    pith__value **inputs = pith__arena_array(r->to->arena, (size_t)count, sizeof *inputs);
+    int64_t *by_text = pith__arena_array(r->to->arena, (size_t)g->input_count + 1, sizeof *by_text);
     if (!inputs || !by_text) return each_text_out_of_memory(g);
     inputs[0] = r->offsets;
     for (int i = 0; i < g->input_count; i++) {
@@ -213,35 +213,35 @@ static bool make_node(region *g, const int64_t *rest, size_t rest_count) {
         uint32_t id = g->captures[i]->id;
         inputs[1 + g->input_count + i] = r->pairs[id] ? r->pairs[id] : r->values[id];
     }
-    pith_node *node = pith_ragged_emit(r, "pith", "EachText", inputs, count);
+    pith__node *node = pith__ragged_emit(r, "pith", "EachText", inputs, count);
     if (!node) return false;
     node->capture_count = g->capture_count;
     node->name = g->last->name;
-    if (pith_node_set_graph(node, "body", g->body) ||
-        pith_node_set_ints(node, "by_text", by_text, (size_t)g->input_count + 1) ||
-        pith_node_set_ints(node, "rest", rest, rest_count))
+    if (pith__node_set_graph(node, "body", g->body) ||
+        pith__node_set_ints(node, "by_text", by_text, (size_t)g->input_count + 1) ||
+        pith__node_set_ints(node, "rest", rest, rest_count))
         return each_text_out_of_memory(g);
-    return pith_ragged_set(r, g->last->outputs[0], node->outputs[0]);
+    return pith__ragged_set(r, g->last->outputs[0], node->outputs[0]);
 }
 
-bool pith_ragged_each_text(pith_ragged *r, const pith_node *node) {
-    const pith_value *out = node->output_count == 1 ? node->outputs[0] : NULL;
-    if (!out || !pith_dtype_is_plain(out->type.dtype)) return false;
-    region g = { .r = r, .last = node, .form = pith_ragged_form_of(r, &out->type), .tokens = -1 };
+bool pith__ragged_each_text(pith__ragged *r, const pith__node *node) {
+    const pith__value *out = node->output_count == 1 ? node->outputs[0] : NULL;
+    if (!out || !pith__dtype_is_plain(out->type.dtype)) return false;
+    region g = { .r = r, .last = node, .form = pith__ragged_form_of(r, &out->type), .tokens = -1 };
     int64_t rest[PITH_MAX_RANK];
     size_t rest_count = 0;
     if (!g.form.batch || (g.form.kind != PITH_RAGGED_TOKEN && g.form.kind != PITH_RAGGED_TEXT)) return false;
     for (int axis = 1; axis < out->type.rank; axis++)
         if (axis != g.form.sequence) rest[rest_count++] = out->type.dims[axis];
-    pith_arena scratch;
-    pith_arena_init(&scratch, r->from->arena->allocator);
+    pith__arena scratch;
+    pith__arena_init(&scratch, r->from->arena->allocator);
     size_t values = r->from->value_count;
-    g.met = pith_arena_array(&scratch, values, sizeof *g.met);
-    g.made = pith_arena_array(&scratch, values, sizeof *g.made);
-    g.inputs = pith_arena_array(&scratch, values, sizeof *g.inputs);
-    g.captures = pith_arena_array(&scratch, values, sizeof *g.captures);
+    g.met = pith__arena_array(&scratch, values, sizeof *g.met);
+    g.made = pith__arena_array(&scratch, values, sizeof *g.made);
+    g.inputs = pith__arena_array(&scratch, values, sizeof *g.inputs);
+    g.captures = pith__arena_array(&scratch, values, sizeof *g.captures);
     bool good = g.met && g.made && g.inputs && g.captures ? each_text_collect(&g) : each_text_out_of_memory(&g);
     good = good && make_body(&g) && make_node(&g, rest, rest_count);
-    pith_arena_free(&scratch);
+    pith__arena_free(&scratch);
     return good;
 }

@@ -15,22 +15,22 @@
 /* How deep the nodes of a value that depends on pairs of positions only may be nested: bounds recursion. */
 #define PAIR_DEPTH_MAX 256
 
-static bool ragged_out_of_memory(pith_ragged *r) {
-    r->status = pith_fail_memory(r->err, 0);
+static bool ragged_out_of_memory(pith__ragged *r) {
+    r->status = pith__fail_memory(r->err, 0);
     return false;
 }
 
-pith_ragged_form pith_ragged_form_of(const pith_ragged *r, const pith_type *type) {
-    pith_ragged_form form = { .kind = PITH_RAGGED_NONE, .sequence = -1 };
+pith__ragged_form pith__ragged_form_of(const pith__ragged *r, const pith__type *type) {
+    pith__ragged_form form = { .kind = PITH_RAGGED_NONE, .sequence = -1 };
     int sequences = 0;
     if (type->rank < 0) return form;
     for (int i = 0; i < type->rank; i++) {
-        if (pith_dim_equal(type->dims[i], r->sequence)) {
+        if (pith__dim_equal(type->dims[i], r->sequence)) {
             form.sequence = i;
             sequences++;
-        } else if (pith_dim_equal(type->dims[i], r->batch) && i == 0) {
+        } else if (pith__dim_equal(type->dims[i], r->batch) && i == 0) {
             form.batch = true;
-        } else if (!pith_dim_known(type->dims[i])) {
+        } else if (!pith__dim_known(type->dims[i])) {
             return form;
         }
     }
@@ -43,55 +43,55 @@ pith_ragged_form pith_ragged_form_of(const pith_ragged *r, const pith_type *type
     return form;
 }
 
-pith_node *pith_ragged_emit(pith_ragged *r, const char *domain, const char *op_type, pith_value *const *inputs,
-                            int count) {
+pith__node *pith__ragged_emit(pith__ragged *r, const char *domain, const char *op_type, pith__value *const *inputs,
+                              int count) {
     for (int i = 0; i < count; i++) {
         if (!inputs[i] && r->status) return NULL;
     }
-    pith_node *node = pith_graph_add_node(r->to, NULL, domain, op_type, inputs, count, NULL, 1);
+    pith__node *node = pith__graph_add_node(r->to, NULL, domain, op_type, inputs, count, NULL, 1);
     if (!node)
         ragged_out_of_memory(r);
-    else if (pith_op_bind_node(node, r->err))
+    else if (pith__op_bind_node(node, r->err))
         r->status = PITH_ERR_UNSUPPORTED;
     return r->status ? NULL : node;
 }
 
-pith_node *pith_ragged_clone(pith_ragged *r, const pith_node *like, pith_value *const *inputs, int count) {
-    pith_node *node = pith_graph_add_like(r->to, NULL, like, inputs, count);
+pith__node *pith__ragged_clone(pith__ragged *r, const pith__node *like, pith__value *const *inputs, int count) {
+    pith__node *node = pith__graph_add_like(r->to, NULL, like, inputs, count);
     if (!node) ragged_out_of_memory(r);
     return node;
 }
 
-bool pith_ragged_set(pith_ragged *r, const pith_value *v, pith_value *value) {
+bool pith__ragged_set(pith__ragged *r, const pith__value *v, pith__value *value) {
     if (!value) return false;
-    r->forms[v->id] = pith_ragged_form_of(r, &v->type);
+    r->forms[v->id] = pith__ragged_form_of(r, &v->type);
     r->values[v->id] = value;
     return true;
 }
 
-pith_value *pith_ragged_ints(pith_ragged *r, const int64_t *items, int count) {
-    pith_value *v = pith_graph_add_i64s(r->to, PITH_STR(""), items, count);
+pith__value *pith__ragged_ints(pith__ragged *r, const int64_t *items, int count) {
+    pith__value *v = pith__graph_add_i64s(r->to, PITH_STR(""), items, count);
     if (!v) ragged_out_of_memory(r);
     return v;
 }
 
-static pith_value *constant(pith_ragged *r, const pith_value *v) {
+static pith__value *constant(pith__ragged *r, const pith__value *v) {
     if (!r->values[v->id]) {
-        r->values[v->id] = pith_graph_add_const(r->to, v->name, v->type.data);
+        r->values[v->id] = pith__graph_add_const(r->to, v->name, v->type.data);
         if (!r->values[v->id]) ragged_out_of_memory(r);
     }
     return r->values[v->id];
 }
 
 /* v was not translated: says whose fault that is. */
-static bool missing(pith_ragged *r, const pith_value *v) {
+static bool missing(pith__ragged *r, const pith__value *v) {
     if (r->forms[v->id].kind != PITH_RAGGED_NONE) return false;
     r->culprit = r->blame[v->id];
     r->why = r->whys[v->id];
     return true;
 }
 
-pith_value *pith_ragged_const(pith_ragged *r, const pith_value *v) {
+pith__value *pith__ragged_const(pith__ragged *r, const pith__value *v) {
     if (v->kind == PITH_VALUE_CONST) return constant(r, v);
     if (missing(r, v)) return NULL;
     if (r->forms[v->id].kind == PITH_RAGGED_CONST) return r->values[v->id];
@@ -101,15 +101,15 @@ pith_value *pith_ragged_const(pith_ragged *r, const pith_value *v) {
 }
 
 /* Drops (squeeze) or puts in (unsqueeze) axes of size 1. */
-static pith_value *change_axes(pith_ragged *r, const char *op_type, pith_value *v, const int64_t *axes, int count) {
+static pith__value *change_axes(pith__ragged *r, const char *op_type, pith__value *v, const int64_t *axes, int count) {
     if (count == 0) return v;
-    pith_value *inputs[] = { v, pith_ragged_ints(r, axes, count) };
-    pith_node *node = inputs[1] ? pith_ragged_emit(r, "", op_type, inputs, 2) : NULL;
+    pith__value *inputs[] = { v, pith__ragged_ints(r, axes, count) };
+    pith__node *node = inputs[1] ? pith__ragged_emit(r, "", op_type, inputs, 2) : NULL;
     return node ? node->outputs[0] : NULL;
 }
 
-static pith_value *token_operand(pith_ragged *r, const pith_value *v, const pith_ragged_form *form, int rank) {
-    const pith_ragged_form *own = &r->forms[v->id];
+static pith__value *token_operand(pith__ragged *r, const pith__value *v, const pith__ragged_form *form, int rank) {
+    const pith__ragged_form *own = &r->forms[v->id];
     int lead = rank - v->type.rank, at = 1, drop_count = 0, put_count = 0;
     int64_t drop[PITH_MAX_RANK], put[PITH_MAX_RANK];
     if (lead < 0 || own->sequence + lead != form->sequence || (own->batch && lead > 0)) {
@@ -126,13 +126,13 @@ static pith_value *token_operand(pith_ragged *r, const pith_value *v, const pith
         put[put_count] = 1 + put_count;
         put_count++;
     }
-    pith_value *x = change_axes(r, "Squeeze", r->values[v->id], drop, drop_count);
+    pith__value *x = change_axes(r, "Squeeze", r->values[v->id], drop, drop_count);
     return x ? change_axes(r, "Unsqueeze", x, put, put_count) : NULL;
 }
 
 /* Batch and sequence axes of a constant have size 1 and go. */
-static pith_value *const_operand(pith_ragged *r, const pith_value *v, const pith_ragged_form *form, int rank) {
-    pith_value *x = pith_ragged_const(r, v);
+static pith__value *const_operand(pith__ragged *r, const pith__value *v, const pith__ragged_form *form, int rank) {
+    pith__value *x = pith__ragged_const(r, v);
     if (!x || form->kind != PITH_RAGGED_TOKEN) return x;
     int lead = rank - v->type.rank, count = 0;
     int64_t drop[2];
@@ -147,15 +147,15 @@ static pith_value *const_operand(pith_ragged *r, const pith_value *v, const pith
     return change_axes(r, "Squeeze", x, drop, count);
 }
 
-pith_value *pith_ragged_operand(pith_ragged *r, const pith_value *v, const pith_ragged_form *form, int rank) {
+pith__value *pith__ragged_operand(pith__ragged *r, const pith__value *v, const pith__ragged_form *form, int rank) {
     if (!v) {
         r->why = "an operand is missing";
         return NULL;
     }
-    pith_ragged_kind kind = v->kind == PITH_VALUE_CONST ? PITH_RAGGED_CONST : r->forms[v->id].kind;
+    pith__ragged_kind kind = v->kind == PITH_VALUE_CONST ? PITH_RAGGED_CONST : r->forms[v->id].kind;
     if (kind == PITH_RAGGED_TOKEN && form->kind == PITH_RAGGED_TOKEN) return token_operand(r, v, form, rank);
     if (kind == PITH_RAGGED_TEXT && form->kind == PITH_RAGGED_TEXT) return r->values[v->id];
-    if (kind == PITH_RAGGED_SHARED) return pith_ragged_shared_operand(r, v, form, rank);
+    if (kind == PITH_RAGGED_SHARED) return pith__ragged_shared_operand(r, v, form, rank);
     if (kind == PITH_RAGGED_CONST || kind == PITH_RAGGED_SIZE) return const_operand(r, v, form, rank);
     if (missing(r, v)) return NULL;
     r->why = "it combines values per text with values per token";
@@ -164,63 +164,63 @@ pith_value *pith_ragged_operand(pith_ragged *r, const pith_value *v, const pith_
 
 /* ---- for the longest text ---- */
 
-static pith_value *ragged_longest(pith_ragged *r) {
+static pith__value *ragged_longest(pith__ragged *r) {
     if (!r->longest) {
-        pith_node *node = pith_ragged_emit(r, "pith", "Longest", &r->offsets, 1);
+        pith__node *node = pith__ragged_emit(r, "pith", "Longest", &r->offsets, 1);
         r->longest = node ? node->outputs[0] : NULL;
     }
     return r->longest;
 }
 
 /* Integers that follow from shapes, with one text as long as the longest. */
-static pith_value *pair_sizes(pith_ragged *r, const pith_value *v) {
-    pith_value *parts[PITH_ELEMS_MAX];
-    int64_t count = pith_type_count(&v->type);
+static pith__value *pair_sizes(pith__ragged *r, const pith__value *v) {
+    pith__value *parts[PITH_ELEMS_MAX];
+    int64_t count = pith__type_count(&v->type);
     if (count < 1 || count > PITH_ELEMS_MAX || v->type.rank > 1 || v->type.dtype != PITH_I64) {
         r->why = "a size is not an int64 vector";
         return NULL;
     }
     for (int64_t i = 0; i < count; i++) {
-        pith_dim d;
-        if (!pith_type_elem(&v->type, i, &d)) return NULL;
-        if (pith_dim_equal(d, r->batch)) d = 1;
-        if (!pith_dim_known(d) && !pith_dim_equal(d, r->sequence)) {
+        pith__dim d;
+        if (!pith__type_elem(&v->type, i, &d)) return NULL;
+        if (pith__dim_equal(d, r->batch)) d = 1;
+        if (!pith__dim_known(d) && !pith__dim_equal(d, r->sequence)) {
             r->why = "a size is neither the batch nor the sequence";
             return NULL;
         }
-        parts[i] = pith_dim_known(d) ? pith_ragged_ints(r, &d, 1) : ragged_longest(r);
+        parts[i] = pith__dim_known(d) ? pith__ragged_ints(r, &d, 1) : ragged_longest(r);
         if (!parts[i]) return NULL;
     }
     if (v->type.rank == 0) return change_axes(r, "Squeeze", parts[0], (int64_t[]){ 0 }, 1);
     if (count == 1) return parts[0];
-    pith_node *node = pith_ragged_emit(r, "", "Concat", parts, (int)count);
+    pith__node *node = pith__ragged_emit(r, "", "Concat", parts, (int)count);
     if (!node) return NULL;
-    if (pith_node_set_int(node, "axis", 0)) {
+    if (pith__node_set_int(node, "axis", 0)) {
         ragged_out_of_memory(r);
         return NULL;
     }
     return node->outputs[0];
 }
 
-pith_value *pith_ragged_pair(pith_ragged *r, const pith_value *v, int depth) {
+pith__value *pith__ragged_pair(pith__ragged *r, const pith__value *v, int depth) {
     if (v->kind == PITH_VALUE_CONST) return constant(r, v);
     if (r->pairs[v->id]) return r->pairs[v->id];
-    const pith_node *node = v->producer;
-    pith_value *made = NULL;
+    const pith__node *node = v->producer;
+    pith__value *made = NULL;
     if (r->forms[v->id].kind == PITH_RAGGED_SIZE) {
         made = pair_sizes(r, v);
     } else if (v->kind != PITH_VALUE_NODE || node->capture_count || depth > PAIR_DEPTH_MAX) {
         r->why = "the bias depends on an input";
     } else {
-        pith_value **inputs = pith_arena_array(r->to->arena, (size_t)node->input_count, sizeof *inputs);
+        pith__value **inputs = pith__arena_array(r->to->arena, (size_t)node->input_count, sizeof *inputs);
         if (!inputs) {
             ragged_out_of_memory(r);
             return NULL;
         }
         for (int i = 0; i < node->input_count; i++) {
-            if (node->inputs[i] && !(inputs[i] = pith_ragged_pair(r, node->inputs[i], depth + 1))) return NULL;
+            if (node->inputs[i] && !(inputs[i] = pith__ragged_pair(r, node->inputs[i], depth + 1))) return NULL;
         }
-        pith_node *clone = pith_ragged_clone(r, node, inputs, node->input_count);
+        pith__node *clone = pith__ragged_clone(r, node, inputs, node->input_count);
         for (int i = 0; clone && i < node->output_count; i++) {
             if (node->outputs[i]) r->pairs[node->outputs[i]->id] = clone->outputs[i];
         }
@@ -232,90 +232,90 @@ pith_value *pith_ragged_pair(pith_ragged *r, const pith_value *v, int depth) {
 
 /* ---- the graph ---- */
 
-static pith_value *add_input(pith_ragged *r, pith_str name, int dtype, const char *symbol) {
-    pith_value *v = pith_graph_add_value(r->to, name, PITH_VALUE_INPUT);
-    pith_type *hint = pith_arena_array(r->to->arena, 1, sizeof *hint);
-    pith_dim dim = pith_dim_symbol(r->to->dims, pith_str_of(symbol));
+static pith__value *add_input(pith__ragged *r, pith_str name, int dtype, const char *symbol) {
+    pith__value *v = pith__graph_add_value(r->to, name, PITH_VALUE_INPUT);
+    pith__type *hint = pith__arena_array(r->to->arena, 1, sizeof *hint);
+    pith__dim dim = pith__dim_symbol(r->to->dims, pith__str_of(symbol));
     if (!v || !hint || dim == PITH_DIM_UNKNOWN) {
         ragged_out_of_memory(r);
         return NULL;
     }
-    pith_type_init(hint);
-    pith_type_set(hint, dtype, 1, &dim);
+    pith__type_init(hint);
+    pith__type_set(hint, dtype, 1, &dim);
     v->hint = hint;
     v->type = *hint;
     r->to->inputs[r->to->input_count++] = v;
     return v;
 }
 
-static pith_value *ones(pith_ragged *r, int dtype) {
+static pith__value *ones(pith__ragged *r, int dtype) {
     static const int64_t one = 1;
-    pith_node *shape = pith_ragged_emit(r, "", "Shape", &r->ids, 1);
-    pith_value *inputs[] = { pith_ragged_ints(r, &one, 1), shape ? shape->outputs[0] : NULL };
-    pith_node *expand = inputs[0] && inputs[1] ? pith_ragged_emit(r, "", "Expand", inputs, 2) : NULL;
+    pith__node *shape = pith__ragged_emit(r, "", "Shape", &r->ids, 1);
+    pith__value *inputs[] = { pith__ragged_ints(r, &one, 1), shape ? shape->outputs[0] : NULL };
+    pith__node *expand = inputs[0] && inputs[1] ? pith__ragged_emit(r, "", "Expand", inputs, 2) : NULL;
     if (!expand || dtype == PITH_I64) return expand ? expand->outputs[0] : NULL;
-    pith_node *cast = pith_ragged_emit(r, "", "Cast", expand->outputs, 1);
-    if (cast && pith_node_set_int(cast, "to", dtype)) {
+    pith__node *cast = pith__ragged_emit(r, "", "Cast", expand->outputs, 1);
+    if (cast && pith__node_set_int(cast, "to", dtype)) {
         ragged_out_of_memory(r);
         return NULL;
     }
     return cast ? cast->outputs[0] : NULL;
 }
 
-static bool is_mask(const pith_value *v) {
-    return pith_str_is(v->name, "attention_mask") || pith_str_is(v->name, "input_mask");
+static bool is_mask(const pith__value *v) {
+    return pith__str_is(v->name, "attention_mask") || pith__str_is(v->name, "input_mask");
 }
 
-static bool make_inputs(pith_ragged *r) {
-    const pith_graph *from = r->from;
-    r->to->inputs = pith_arena_array(r->to->arena, from->input_count + 2, sizeof *r->to->inputs);
+static bool make_inputs(pith__ragged *r) {
+    const pith__graph *from = r->from;
+    r->to->inputs = pith__arena_array(r->to->arena, from->input_count + 2, sizeof *r->to->inputs);
     if (!r->to->inputs) return ragged_out_of_memory(r);
     for (size_t i = 0; i < from->input_count; i++) {
-        pith_value *v = from->inputs[i];
-        pith_ragged_form form = pith_ragged_form_of(r, &v->type);
+        pith__value *v = from->inputs[i];
+        pith__ragged_form form = pith__ragged_form_of(r, &v->type);
         if (form.kind != PITH_RAGGED_TOKEN || !form.batch || v->type.rank != 2) {
             r->why = "an input does not have the shape [batch, sequence]";
             return false;
         }
-        if (is_mask(v) || pith_str_is(v->name, "position_ids")) continue;
-        pith_value *made = add_input(r, v->name, v->type.dtype, "tokens");
-        if (!pith_ragged_set(r, v, made)) return false;
-        if (pith_str_is(v->name, "input_ids")) r->ids = made;
+        if (is_mask(v) || pith__str_is(v->name, "position_ids")) continue;
+        pith__value *made = add_input(r, v->name, v->type.dtype, "tokens");
+        if (!pith__ragged_set(r, v, made)) return false;
+        if (pith__str_is(v->name, "input_ids")) r->ids = made;
     }
     r->positions = add_input(r, PITH_STR("pith.positions"), PITH_I64, "tokens");
     r->offsets = r->positions ? add_input(r, PITH_STR("pith.offsets"), PITH_I64, "texts + 1") : NULL;
     for (size_t i = 0; r->offsets && i < from->input_count; i++) {
-        pith_value *v = from->inputs[i];
-        if (!r->values[v->id] && !pith_ragged_set(r, v, is_mask(v) ? ones(r, v->type.dtype) : r->positions))
+        pith__value *v = from->inputs[i];
+        if (!r->values[v->id] && !pith__ragged_set(r, v, is_mask(v) ? ones(r, v->type.dtype) : r->positions))
             return false;
     }
     return r->offsets != NULL;
 }
 
-static bool ragged_is_size(const pith_value *v) {
-    return v->type.elems && !v->type.data && pith_dtype_is_int(v->type.dtype) && pith_type_count(&v->type) >= 0;
+static bool ragged_is_size(const pith__value *v) {
+    return v->type.elems && !v->type.data && pith__dtype_is_int(v->type.dtype) && pith__type_count(&v->type) >= 0;
 }
 
 /* A node of constants alone, as it is. */
-static bool copy_node(pith_ragged *r, const pith_node *node) {
-    pith_value **inputs = pith_arena_array(r->to->arena, (size_t)node->input_count, sizeof *inputs);
+static bool copy_node(pith__ragged *r, const pith__node *node) {
+    pith__value **inputs = pith__arena_array(r->to->arena, (size_t)node->input_count, sizeof *inputs);
     if (!inputs) return ragged_out_of_memory(r);
     for (int i = 0; i < node->input_count; i++) {
-        if (node->inputs[i] && !(inputs[i] = pith_ragged_const(r, node->inputs[i]))) return false;
+        if (node->inputs[i] && !(inputs[i] = pith__ragged_const(r, node->inputs[i]))) return false;
     }
-    pith_node *clone = pith_ragged_clone(r, node, inputs, node->input_count);
+    pith__node *clone = pith__ragged_clone(r, node, inputs, node->input_count);
     for (int i = 0; clone && i < node->output_count; i++) {
-        if (node->outputs[i] && !pith_ragged_set(r, node->outputs[i], clone->outputs[i])) return false;
+        if (node->outputs[i] && !pith__ragged_set(r, node->outputs[i], clone->outputs[i])) return false;
     }
     return clone != NULL;
 }
 
-static bool ragged_translate(pith_ragged *r, const pith_node *node) {
+static bool ragged_translate(pith__ragged *r, const pith__node *node) {
     bool sizes = true, pairs = true, constants = node->capture_count == 0 && !(node->op->flags & PITH_OP_RANDOM);
     for (int i = 0; i < node->output_count; i++) {
-        const pith_value *out = node->outputs[i];
+        const pith__value *out = node->outputs[i];
         if (!out) continue;
-        pith_ragged_form form = pith_ragged_form_of(r, &out->type);
+        pith__ragged_form form = pith__ragged_form_of(r, &out->type);
         sizes = sizes && ragged_is_size(out);
         pairs = pairs && form.kind == PITH_RAGGED_PAIR;
     }
@@ -328,10 +328,10 @@ static bool ragged_translate(pith_ragged *r, const pith_node *node) {
         constants = constants && r->forms[node->inputs[i]->id].kind == PITH_RAGGED_CONST;
     }
     if (constants) return copy_node(r, node);
-    const pith_ragged_rule *rule = node->output_count > 0 && node->outputs[0] ? pith_ragged_find(node) : NULL;
+    const pith__ragged_rule *rule = node->output_count > 0 && node->outputs[0] ? pith__ragged_find(node) : NULL;
     if (rule) {
         bool done = rule->translate(r, node);
-        if (done) pith_piece_used(rule);
+        if (done) pith__piece_used(rule);
         return done;
     }
     r->why = "this operator may not work row by row";
@@ -339,47 +339,47 @@ static bool ragged_translate(pith_ragged *r, const pith_node *node) {
 }
 
 /* A node that needs what could not be translated is not to blame itself, whatever else its rule found. */
-static void find_culprit(pith_ragged *r, const pith_node *node) {
+static void find_culprit(pith__ragged *r, const pith__node *node) {
     for (int i = 0; i < node->input_count && !r->culprit; i++)
         if (node->inputs[i] && node->inputs[i]->kind != PITH_VALUE_CONST) (void)missing(r, node->inputs[i]);
 }
 
-static bool ragged_make_outputs(pith_ragged *r, const int *only, size_t count) {
-    const pith_graph *from = r->from;
-    pith_graph *to = r->to;
+static bool ragged_make_outputs(pith__ragged *r, const int *only, size_t count) {
+    const pith__graph *from = r->from;
+    pith__graph *to = r->to;
     to->output_count = only ? count : from->output_count;
-    to->outputs = pith_arena_array(to->arena, to->output_count, sizeof *to->outputs);
-    pith_str *names = pith_arena_array(to->arena, to->output_count, sizeof *names);
+    to->outputs = pith__arena_array(to->arena, to->output_count, sizeof *to->outputs);
+    pith_str *names = pith__arena_array(to->arena, to->output_count, sizeof *names);
     to->output_names = names;
     if (!to->outputs || !names) return ragged_out_of_memory(r);
     for (size_t i = 0; i < to->output_count; i++) {
         size_t index = only ? (size_t)only[i] : i;
-        const pith_value *v = from->outputs[index];
-        const pith_ragged_form *form = &r->forms[v->id];
+        const pith__value *v = from->outputs[index];
+        const pith__ragged_form *form = &r->forms[v->id];
         if (missing(r, v)) return false;
         bool token = form->kind == PITH_RAGGED_TOKEN && form->batch && form->sequence == 1;
         if (!token && form->kind != PITH_RAGGED_TEXT) {
             r->why = "an output has neither one row per token nor one row per text";
             return false;
         }
-        pith_value *made = r->values[v->id];
+        pith__value *made = r->values[v->id];
         if (made->kind == PITH_VALUE_NODE) made->name = v->name;
         made->output_uses++;
         to->outputs[i] = made;
-        names[i] = pith_graph_output_name(from, index);
+        names[i] = pith__graph_output_name(from, index);
     }
     return true;
 }
 
 /* A node without a translation is remembered: it matters only if its output is needed. */
-static bool ragged_build(pith_ragged *r, const int *outputs, size_t count) {
+static bool ragged_build(pith__ragged *r, const int *outputs, size_t count) {
     if (!make_inputs(r)) return false;
-    for (const pith_node *node = r->from->first; node; node = node->next) {
+    for (const pith__node *node = r->from->first; node; node = node->next) {
         r->culprit = NULL;
         if (ragged_translate(r, node)) continue;
         if (r->status) return false;
         find_culprit(r, node);
-        bool each_text = pith_ragged_each_text(r, node);
+        bool each_text = pith__ragged_each_text(r, node);
         if (r->status) return false;
         for (int i = 0; i < node->output_count; i++) {
             if (!node->outputs[i]) continue;
@@ -393,53 +393,54 @@ static bool ragged_build(pith_ragged *r, const int *outputs, size_t count) {
 }
 
 /* What goes text by text, of that which is used. */
-static void report_each_text(const pith_ragged *r, pith_report *report) {
+static void report_each_text(const pith__ragged *r, pith__report *report) {
     char place[256];
     for (size_t i = 0; i < r->from->value_count; i++) {
-        const pith_node *made = r->values[i] ? r->values[i]->producer : NULL;
-        if (!r->whys[i] || !pith_match_is_own(made, "EachText")) continue;
-        pith_report_add(report, false, "each_text", "texts run one at a time up to '" PITH_STR_FMT "': %s: %s",
-                        PITH_STR_ARG(r->from->values[i]->name), pith_node_place(r->blame[i], place, sizeof place),
-                        r->whys[i]);
+        const pith__node *made = r->values[i] ? r->values[i]->producer : NULL;
+        if (!r->whys[i] || !pith__match_is_own(made, "EachText")) continue;
+        pith__report_add(report, false, "each_text", "texts run one at a time up to '" PITH_STR_FMT "': %s: %s",
+                         PITH_STR_ARG(r->from->values[i]->name), pith__node_place(r->blame[i], place, sizeof place),
+                         r->whys[i]);
     }
 }
 
-static pith_status explain(pith_str *reason, const pith_ragged *r, pith_arena *arena) {
+static pith_status explain(pith_str *reason, const pith__ragged *r, pith__arena *arena) {
     char place[256];
-    *reason = r->culprit ? pith_arena_printf(arena, "%s: %s", pith_node_place(r->culprit, place, sizeof place), r->why)
-                         : pith_arena_printf(arena, "%s", r->why);
-    return reason->data ? PITH_OK : pith_fail_memory(r->err, 0);
+    *reason = r->culprit
+                  ? pith__arena_printf(arena, "%s: %s", pith__node_place(r->culprit, place, sizeof place), r->why)
+                  : pith__arena_printf(arena, "%s", r->why);
+    return reason->data ? PITH_OK : pith__fail_memory(r->err, 0);
 }
 
-pith_status pith_ragged_make(pith_graph **ragged, pith_str *reason, const int *outputs, size_t count, pith_opt *o,
-                             pith_arena *arena) {
-    const pith_graph *from = o->graph;
-    pith_ragged r = { .from = from, .err = o->err };
+pith_status pith__ragged_make(pith__graph **ragged, pith_str *reason, const int *outputs, size_t count, pith__opt *o,
+                              pith__arena *arena) {
+    const pith__graph *from = o->graph;
+    pith__ragged r = { .from = from, .err = o->err };
     *ragged = NULL;
     *reason = PITH_STR("the model has no input 'input_ids' of shape [batch, sequence]");
     for (size_t i = 0; i < from->input_count; i++) {
-        const pith_type *type = &from->inputs[i]->type;
-        if (!pith_str_is(from->inputs[i]->name, "input_ids") || type->rank != 2) continue;
+        const pith__type *type = &from->inputs[i]->type;
+        if (!pith__str_is(from->inputs[i]->name, "input_ids") || type->rank != 2) continue;
         r.batch = type->dims[0];
         r.sequence = type->dims[1];
     }
-    if (pith_dim_known(r.batch) || pith_dim_known(r.sequence)) return PITH_OK;
-    PITH_TRY(pith_graph_create(&r.to, arena, NULL, o->err));
+    if (pith__dim_known(r.batch) || pith__dim_known(r.sequence)) return PITH_OK;
+    PITH_TRY(pith__graph_create(&r.to, arena, NULL, o->err));
     r.to->log = from->log;
     r.to->ir_version = from->ir_version;
     r.to->producer = from->producer;
-    r.forms = pith_arena_array(arena, from->value_count, sizeof *r.forms);
-    r.values = pith_arena_array(arena, from->value_count, sizeof *r.values);
-    r.pairs = pith_arena_array(arena, from->value_count, sizeof *r.pairs);
-    r.blame = pith_arena_array(arena, from->value_count, sizeof *r.blame);
-    r.whys = pith_arena_array(arena, from->value_count, sizeof *r.whys);
-    if (!r.forms || !r.values || !r.pairs || !r.blame || !r.whys) return pith_fail_memory(o->err, from->value_count);
+    r.forms = pith__arena_array(arena, from->value_count, sizeof *r.forms);
+    r.values = pith__arena_array(arena, from->value_count, sizeof *r.values);
+    r.pairs = pith__arena_array(arena, from->value_count, sizeof *r.pairs);
+    r.blame = pith__arena_array(arena, from->value_count, sizeof *r.blame);
+    r.whys = pith__arena_array(arena, from->value_count, sizeof *r.whys);
+    if (!r.forms || !r.values || !r.pairs || !r.blame || !r.whys) return pith__fail_memory(o->err, from->value_count);
     if (!ragged_build(&r, outputs, count)) return r.status ? r.status : explain(reason, &r, arena);
-    pith_graph_sweep(r.to);
+    pith__graph_sweep(r.to);
     report_each_text(&r, o->report);
-    PITH_TRY(pith_ops_infer(r.to, false, o->err));
-    pith_opt clean = { .graph = r.to, .level = 1, .allocator = o->allocator, .err = o->err };
-    PITH_TRY(pith_opt_run(&clean, NULL));
+    PITH_TRY(pith__ops_infer(r.to, false, o->err));
+    pith__opt clean = { .graph = r.to, .level = 1, .allocator = o->allocator, .err = o->err };
+    PITH_TRY(pith__opt_run(&clean, NULL));
     *reason = PITH_STR("");
     *ragged = r.to;
     return PITH_OK;

@@ -13,7 +13,7 @@
  * Its symbols are "tokens" and "texts + 1"; the length of the longest text is known at run time only.
  * outputs has the indexes of the outputs to compute; outputs NULL: all, in the graph's order. *ragged is NULL if a node
  * that is needed may not work row by row; *reason then names the first such node and why. Both are in the arena. */
-pith_status pith_ragged_make(pith_graph **ragged, pith_str *reason, const int *outputs, size_t count, pith_opt *o,
-                             pith_arena *arena);
+pith_status pith__ragged_make(pith__graph **ragged, pith_str *reason, const int *outputs, size_t count, pith__opt *o,
+                              pith__arena *arena);
 
 #endif

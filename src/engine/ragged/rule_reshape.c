@@ -4,14 +4,15 @@
 #include "engine/ragged/rule.h"
 
 /* Rest axes keep their elements' order, batch and sequence stay whole. */
-static bool rule_reshape_keeps_order(const pith_node *node, const pith_ragged_form *in, const pith_ragged_form *out) {
-    const pith_value *x = node->inputs[0], *y = node->outputs[0];
-    pith_view view;
-    pith_view_init(&view, &x->type);
-    if (!pith_view_apply(&view, node, y)) return false;
-    const pith_view_atom *last = NULL;
+static bool rule_reshape_keeps_order(const pith__node *node, const pith__ragged_form *in,
+                                     const pith__ragged_form *out) {
+    const pith__value *x = node->inputs[0], *y = node->outputs[0];
+    pith__view view;
+    pith__view_init(&view, &x->type);
+    if (!pith__view_apply(&view, node, y)) return false;
+    const pith__view_atom *last = NULL;
     for (int i = 0; i < view.count; i++) {
-        const pith_view_atom *a = &view.atoms[i];
+        const pith__view_atom *a = &view.atoms[i];
         bool batch = in->batch && a->axis == 0, sequence = a->axis == in->sequence;
         if (batch != (out->batch && a->of == 0) || sequence != (a->of == out->sequence)) return false;
         if (batch || sequence) continue;
@@ -22,136 +23,137 @@ static bool rule_reshape_keeps_order(const pith_node *node, const pith_ragged_fo
     return true;
 }
 
-static bool rule_reshape(pith_ragged *r, const pith_node *node) {
-    const pith_value *x = node->inputs[0], *out = node->outputs[0];
-    pith_ragged_form in = r->forms[x->id], form = pith_ragged_form_of(r, &out->type);
-    pith_value *value = pith_ragged_operand(r, x, &in, x->type.rank);
+static bool rule_reshape(pith__ragged *r, const pith__node *node) {
+    const pith__value *x = node->inputs[0], *out = node->outputs[0];
+    pith__ragged_form in = r->forms[x->id], form = pith__ragged_form_of(r, &out->type);
+    pith__value *value = pith__ragged_operand(r, x, &in, x->type.rank);
     if (!value) return false;
     if (form.kind != in.kind || (in.kind != PITH_RAGGED_TOKEN && in.kind != PITH_RAGGED_TEXT) ||
         form.batch != in.batch || !rule_reshape_keeps_order(node, &in, &form))
-        return pith_ragged_refuse(r, "it merges batch or sequence with other axes");
-    return pith_ragged_reshape_rest(r, out, value, &form);
+        return pith__ragged_refuse(r, "it merges batch or sequence with other axes");
+    return pith__ragged_reshape_rest(r, out, value, &form);
 }
 
-static bool rule_reshape_transpose(pith_ragged *r, const pith_node *node) {
-    const pith_value *x = node->inputs[0], *out = node->outputs[0];
-    pith_ragged_form in = r->forms[x->id], form = pith_ragged_form_of(r, &out->type);
-    pith_value *value = pith_ragged_operand(r, x, &in, x->type.rank);
+static bool rule_reshape_transpose(pith__ragged *r, const pith__node *node) {
+    const pith__value *x = node->inputs[0], *out = node->outputs[0];
+    pith__ragged_form in = r->forms[x->id], form = pith__ragged_form_of(r, &out->type);
+    pith__value *value = pith__ragged_operand(r, x, &in, x->type.rank);
     size_t count;
-    const int64_t *given = pith_node_ints(node, "perm", &count);
+    const int64_t *given = pith__node_ints(node, "perm", &count);
     if (!value) return false;
     if (form.kind != in.kind || in.kind != PITH_RAGGED_TOKEN || form.batch != in.batch)
-        return pith_ragged_refuse(r, "it moves the batch");
+        return pith__ragged_refuse(r, "it moves the batch");
     int64_t perm[PITH_MAX_RANK] = { 0 };
     int rank = 1;
     bool identity = true;
     for (int axis = 0; axis < out->type.rank; axis++) {
         int from = (int)(given ? given[axis] : out->type.rank - 1 - axis);
         if (axis == form.sequence || (axis == 0 && form.batch)) continue;
-        perm[rank] = pith_ragged_moved_axis(&in, from);
+        perm[rank] = pith__ragged_moved_axis(&in, from);
         identity = identity && perm[rank] == rank;
         rank++;
     }
-    if (identity) return pith_ragged_set(r, out, value);
-    pith_node *made = pith_ragged_emit(r, "", "Transpose", &value, 1);
-    return made && pith_ragged_stored(r, pith_node_set_ints(made, "perm", perm, (size_t)rank)) &&
-           pith_ragged_set(r, out, made->outputs[0]);
+    if (identity) return pith__ragged_set(r, out, value);
+    pith__node *made = pith__ragged_emit(r, "", "Transpose", &value, 1);
+    return made && pith__ragged_stored(r, pith__node_set_ints(made, "perm", perm, (size_t)rank)) &&
+           pith__ragged_set(r, out, made->outputs[0]);
 }
 
 /* value repeated to [as many as front has, want…]. */
-static bool rule_reshape_repeat(pith_ragged *r, const pith_value *out, pith_value *value, pith_value *front,
+static bool rule_reshape_repeat(pith__ragged *r, const pith__value *out, pith__value *value, pith__value *front,
                                 const int64_t *want, int want_count) {
-    pith_node *shape = pith_ragged_emit(r, "", "Shape", &front, 1);
-    if (!shape || !pith_ragged_stored(r, pith_node_set_int(shape, "start", 0)) ||
-        !pith_ragged_stored(r, pith_node_set_int(shape, "end", 1)))
+    pith__node *shape = pith__ragged_emit(r, "", "Shape", &front, 1);
+    if (!shape || !pith__ragged_stored(r, pith__node_set_int(shape, "start", 0)) ||
+        !pith__ragged_stored(r, pith__node_set_int(shape, "end", 1)))
         return false;
-    pith_value *parts[] = { shape->outputs[0], pith_ragged_ints(r, want, want_count) };
-    pith_node *concat = parts[1] ? pith_ragged_emit(r, "", "Concat", parts, 2) : NULL;
-    if (!concat || !pith_ragged_stored(r, pith_node_set_int(concat, "axis", 0))) return false;
-    pith_value *inputs[] = { value, concat->outputs[0] };
-    pith_node *made = pith_ragged_emit(r, "", "Expand", inputs, 2);
-    return made && pith_ragged_set(r, out, made->outputs[0]);
+    pith__value *parts[] = { shape->outputs[0], pith__ragged_ints(r, want, want_count) };
+    pith__node *concat = parts[1] ? pith__ragged_emit(r, "", "Concat", parts, 2) : NULL;
+    if (!concat || !pith__ragged_stored(r, pith__node_set_int(concat, "axis", 0))) return false;
+    pith__value *inputs[] = { value, concat->outputs[0] };
+    pith__node *made = pith__ragged_emit(r, "", "Expand", inputs, 2);
+    return made && pith__ragged_set(r, out, made->outputs[0]);
 }
 
 /* The same number for each token. */
-static bool rule_reshape_fill(pith_ragged *r, const pith_node *node) {
+static bool rule_reshape_fill(pith__ragged *r, const pith__node *node) {
     static const float zero = 0.0f;
     static const pith_tensor zeros = { .data = (void *)(uintptr_t)&zero, .bytes = sizeof zero, .dtype = PITH_F32 };
-    const pith_value *out = node->outputs[0];
-    const pith_tensor *given = pith_node_tensor(node, "value");
-    pith_ragged_form form = pith_ragged_form_of(r, &out->type);
+    const pith__value *out = node->outputs[0];
+    const pith_tensor *given = pith__node_tensor(node, "value");
+    pith__ragged_form form = pith__ragged_form_of(r, &out->type);
     int64_t want[PITH_MAX_RANK];
     int count;
-    if (form.kind != PITH_RAGGED_TOKEN) return pith_ragged_refuse(r, "its shape does not keep batch and sequence");
-    if (!pith_ragged_rest_dims(&form, &out->type, want, &count)) return pith_ragged_refuse(r, "a size is not a number");
-    pith_value *value = pith_graph_add_const(r->to, PITH_STR(""), given ? given : &zeros);
-    if (!value) return pith_ragged_stored(r, PITH_ERR_MEMORY);
+    if (form.kind != PITH_RAGGED_TOKEN) return pith__ragged_refuse(r, "its shape does not keep batch and sequence");
+    if (!pith__ragged_rest_dims(&form, &out->type, want, &count))
+        return pith__ragged_refuse(r, "a size is not a number");
+    pith__value *value = pith__graph_add_const(r->to, PITH_STR(""), given ? given : &zeros);
+    if (!value) return pith__ragged_stored(r, PITH_ERR_MEMORY);
     return rule_reshape_repeat(r, out, value, r->ids, want, count);
 }
 
-static bool rule_reshape_expand(pith_ragged *r, const pith_node *node) {
-    const pith_value *x = node->inputs[0], *out = node->outputs[0];
-    pith_ragged_form form = pith_ragged_form_of(r, &out->type);
-    pith_value *value = pith_ragged_operand(r, x, &form, out->type.rank);
+static bool rule_reshape_expand(pith__ragged *r, const pith__node *node) {
+    const pith__value *x = node->inputs[0], *out = node->outputs[0];
+    pith__ragged_form form = pith__ragged_form_of(r, &out->type);
+    pith__value *value = pith__ragged_operand(r, x, &form, out->type.rank);
     int64_t have[PITH_MAX_RANK], want[PITH_MAX_RANK];
     int have_count, want_count;
     if (!value) return false;
-    pith_ragged_kind kind = pith_ragged_kind_of(r, x);
+    pith__ragged_kind kind = pith__ragged_kind_of(r, x);
     if ((kind != PITH_RAGGED_TOKEN && kind != PITH_RAGGED_TEXT && kind != PITH_RAGGED_CONST) ||
         (kind == PITH_RAGGED_CONST && form.kind != PITH_RAGGED_TOKEN))
-        return pith_ragged_refuse(r, "it repeats along the batch");
-    pith_ragged_form in =
-        kind == PITH_RAGGED_CONST ? (pith_ragged_form){ .kind = kind, .sequence = -1 } : r->forms[x->id];
-    if (!pith_ragged_rest_dims(&in, &x->type, have, &have_count) ||
-        !pith_ragged_rest_dims(&form, &out->type, want, &want_count)) {
-        return pith_ragged_refuse(r, "a size is not a number");
+        return pith__ragged_refuse(r, "it repeats along the batch");
+    pith__ragged_form in =
+        kind == PITH_RAGGED_CONST ? (pith__ragged_form){ .kind = kind, .sequence = -1 } : r->forms[x->id];
+    if (!pith__ragged_rest_dims(&in, &x->type, have, &have_count) ||
+        !pith__ragged_rest_dims(&form, &out->type, want, &want_count)) {
+        return pith__ragged_refuse(r, "a size is not a number");
     }
     bool same = kind == form.kind;
     for (int i = 0; i < want_count && same; i++) {
         int at = i - (want_count - have_count);
         same = (at < 0 ? 1 : have[at]) == want[i];
     }
-    if (same) return pith_ragged_set(r, out, value);
+    if (same) return pith__ragged_set(r, out, value);
     return rule_reshape_repeat(r, out, value, kind == PITH_RAGGED_TEXT ? value : r->ids, want, want_count);
 }
 
-static bool rule_reshape_concat(pith_ragged *r, const pith_node *node) {
-    const pith_value *out = node->outputs[0];
-    pith_ragged_form form = pith_ragged_form_of(r, &out->type);
-    pith_value *inputs[16];
-    int64_t axis = pith_ragged_rest_axis(r, &form, pith_node_int(node, "axis", 0), out->type.rank);
+static bool rule_reshape_concat(pith__ragged *r, const pith__node *node) {
+    const pith__value *out = node->outputs[0];
+    pith__ragged_form form = pith__ragged_form_of(r, &out->type);
+    pith__value *inputs[16];
+    int64_t axis = pith__ragged_rest_axis(r, &form, pith__node_int(node, "axis", 0), out->type.rank);
     if (axis < 0) return false;
-    if (node->input_count > 16) return pith_ragged_refuse(r, "it has too many inputs");
+    if (node->input_count > 16) return pith__ragged_refuse(r, "it has too many inputs");
     for (int i = 0; i < node->input_count; i++) {
-        inputs[i] = pith_ragged_operand(r, node->inputs[i], &form, out->type.rank);
+        inputs[i] = pith__ragged_operand(r, node->inputs[i], &form, out->type.rank);
         if (!inputs[i]) return false;
-        if (pith_ragged_kind_of(r, node->inputs[i]) != form.kind)
-            return pith_ragged_refuse(r, "it joins values per text with values per token");
+        if (pith__ragged_kind_of(r, node->inputs[i]) != form.kind)
+            return pith__ragged_refuse(r, "it joins values per text with values per token");
     }
-    pith_node *clone = pith_ragged_clone(r, node, inputs, node->input_count);
-    return clone && pith_ragged_stored(r, pith_node_set_int(clone, "axis", axis)) &&
-           pith_ragged_set(r, out, clone->outputs[0]);
+    pith__node *clone = pith__ragged_clone(r, node, inputs, node->input_count);
+    return clone && pith__ragged_stored(r, pith__node_set_int(clone, "axis", axis)) &&
+           pith__ragged_set(r, out, clone->outputs[0]);
 }
 
-static bool rule_reshape_split(pith_ragged *r, const pith_node *node) {
-    const pith_value *x = node->inputs[0];
-    pith_ragged_form form = r->forms[x->id];
-    pith_value *inputs[2] = { pith_ragged_operand(r, x, &form, x->type.rank) };
-    int64_t axis = pith_ragged_rest_axis(r, &form, pith_node_int(node, "axis", 0), x->type.rank);
+static bool rule_reshape_split(pith__ragged *r, const pith__node *node) {
+    const pith__value *x = node->inputs[0];
+    pith__ragged_form form = r->forms[x->id];
+    pith__value *inputs[2] = { pith__ragged_operand(r, x, &form, x->type.rank) };
+    int64_t axis = pith__ragged_rest_axis(r, &form, pith__node_int(node, "axis", 0), x->type.rank);
     if (!inputs[0] || axis < 0) return false;
-    if (pith_match_input(node, 1) && !(inputs[1] = pith_ragged_const(r, node->inputs[1]))) return false;
-    pith_node *clone = pith_ragged_clone(r, node, inputs, inputs[1] ? 2 : 1);
-    if (!clone || !pith_ragged_stored(r, pith_node_set_int(clone, "axis", axis))) return false;
+    if (pith__match_input(node, 1) && !(inputs[1] = pith__ragged_const(r, node->inputs[1]))) return false;
+    pith__node *clone = pith__ragged_clone(r, node, inputs, inputs[1] ? 2 : 1);
+    if (!clone || !pith__ragged_stored(r, pith__node_set_int(clone, "axis", axis))) return false;
     for (int i = 0; i < node->output_count; i++) {
-        if (node->outputs[i] && !pith_ragged_set(r, node->outputs[i], clone->outputs[i])) return false;
+        if (node->outputs[i] && !pith__ragged_set(r, node->outputs[i], clone->outputs[i])) return false;
     }
     return true;
 }
 
-const pith_ragged_rule pith_ragged_rule_reshape = { .operators = "Flatten Reshape Squeeze Unsqueeze",
-                                                    .translate = rule_reshape };
-const pith_ragged_rule pith_ragged_rule_transpose = { .operators = "Transpose", .translate = rule_reshape_transpose };
-const pith_ragged_rule pith_ragged_rule_fill = { .operators = "ConstantOfShape", .translate = rule_reshape_fill };
-const pith_ragged_rule pith_ragged_rule_expand = { .operators = "Expand", .translate = rule_reshape_expand };
-const pith_ragged_rule pith_ragged_rule_concat = { .operators = "Concat", .translate = rule_reshape_concat };
-const pith_ragged_rule pith_ragged_rule_split = { .operators = "Split", .translate = rule_reshape_split };
+const pith__ragged_rule pith__ragged_rule_reshape = { .operators = "Flatten Reshape Squeeze Unsqueeze",
+                                                      .translate = rule_reshape };
+const pith__ragged_rule pith__ragged_rule_transpose = { .operators = "Transpose", .translate = rule_reshape_transpose };
+const pith__ragged_rule pith__ragged_rule_fill = { .operators = "ConstantOfShape", .translate = rule_reshape_fill };
+const pith__ragged_rule pith__ragged_rule_expand = { .operators = "Expand", .translate = rule_reshape_expand };
+const pith__ragged_rule pith__ragged_rule_concat = { .operators = "Concat", .translate = rule_reshape_concat };
+const pith__ragged_rule pith__ragged_rule_split = { .operators = "Split", .translate = rule_reshape_split };

@@ -1,33 +1,33 @@
 /* idle_runners.c - see idle_runners.h. A runner is destroyed while the lock is not held. */
 #include "engine/runtime/idle_runners.h"
 
-#include "base/os/clock.h"
 #include "base/error.h"
+#include "base/os/clock.h"
 
-pith_status pith_idle_runners_init(pith_idle_runners *idle, size_t most, uint64_t patience, pith_counters *counters,
-                                   pith_arena *arena, pith_error *err) {
-    *idle = (pith_idle_runners){ .most = most, .patience = patience, .counters = counters };
-    idle->items = pith_arena_array(arena, most, sizeof *idle->items);
-    if (!idle->items) return pith_fail_memory(err, most * sizeof *idle->items);
-    return pthread_mutex_init(&idle->lock, NULL) ? pith_fail_memory(err, sizeof idle->lock) : PITH_OK;
+pith_status pith__idle_runners_init(pith__idle_runners *idle, size_t most, uint64_t patience, pith__counters *counters,
+                                    pith__arena *arena, pith_error *err) {
+    *idle = (pith__idle_runners){ .most = most, .patience = patience, .counters = counters };
+    idle->items = pith__arena_array(arena, most, sizeof *idle->items);
+    if (!idle->items) return pith__fail_memory(err, most * sizeof *idle->items);
+    return pthread_mutex_init(&idle->lock, NULL) ? pith__fail_memory(err, sizeof idle->lock) : PITH_OK;
 }
 
-void pith_idle_runners_destroy(pith_idle_runners *idle) {
-    pith_idle_runners_empty(idle);
+void pith__idle_runners_destroy(pith__idle_runners *idle) {
+    pith__idle_runners_empty(idle);
     pthread_mutex_destroy(&idle->lock);
 }
 
-void pith_idle_runners_take(pith_runner *runner, pith_idle_runners *idle) {
+void pith__idle_runners_take(pith__runner *runner, pith__idle_runners *idle) {
     runner->runtime = NULL;
     pthread_mutex_lock(&idle->lock);
     if (idle->count) *runner = idle->items[--idle->count].runner;
     pthread_mutex_unlock(&idle->lock);
-    if (runner->runtime) pith_count(idle->counters, PITH_COUNT_sessions_borrowed, 1);
+    if (runner->runtime) pith__count(idle->counters, PITH_COUNT_sessions_borrowed, 1);
 }
 
 /* Takes the longest idle runner out if there is no room for another one, or if it has waited too long. */
-static pith_runner idle_take_old(pith_idle_runners *idle, uint64_t now) {
-    pith_runner old = { 0 };
+static pith__runner idle_take_old(pith__idle_runners *idle, uint64_t now) {
+    pith__runner old = { 0 };
     pthread_mutex_lock(&idle->lock);
     bool late = idle->count && idle->patience && now - idle->items[0].since > idle->patience;
     if (idle->count && (late || idle->count == idle->most)) {
@@ -39,35 +39,35 @@ static pith_runner idle_take_old(pith_idle_runners *idle, uint64_t now) {
     return old;
 }
 
-void pith_idle_runners_give(pith_idle_runners *idle, pith_runner *runner) {
-    uint64_t now = pith_clock_ns();
-    for (pith_runner old = idle_take_old(idle, now); old.runtime; old = idle_take_old(idle, now)) {
-        pith_runner_destroy(&old);
-        pith_count(idle->counters, PITH_COUNT_sessions_evicted, 1);
+void pith__idle_runners_give(pith__idle_runners *idle, pith__runner *runner) {
+    uint64_t now = pith__clock_ns();
+    for (pith__runner old = idle_take_old(idle, now); old.runtime; old = idle_take_old(idle, now)) {
+        pith__runner_destroy(&old);
+        pith__count(idle->counters, PITH_COUNT_sessions_evicted, 1);
     }
     pthread_mutex_lock(&idle->lock);
     if (idle->count < idle->most) {
-        idle->items[idle->count++] = (pith_idle_runner){ *runner, now };
+        idle->items[idle->count++] = (pith__idle_runner){ *runner, now };
         runner->runtime = NULL;
     }
     pthread_mutex_unlock(&idle->lock);
-    if (runner->runtime) pith_count(idle->counters, PITH_COUNT_sessions_evicted, 1);
-    pith_runner_destroy(runner);
+    if (runner->runtime) pith__count(idle->counters, PITH_COUNT_sessions_evicted, 1);
+    pith__runner_destroy(runner);
 }
 
-void pith_idle_runners_empty(pith_idle_runners *idle) {
-    pith_runner runner;
+void pith__idle_runners_empty(pith__idle_runners *idle) {
+    pith__runner runner;
     pthread_mutex_lock(&idle->lock);
     while (idle->count) {
         runner = idle->items[--idle->count].runner;
         pthread_mutex_unlock(&idle->lock);
-        pith_runner_destroy(&runner);
+        pith__runner_destroy(&runner);
         pthread_mutex_lock(&idle->lock);
     }
     pthread_mutex_unlock(&idle->lock);
 }
 
-size_t pith_idle_runners_count(pith_idle_runners *idle) {
+size_t pith__idle_runners_count(pith__idle_runners *idle) {
     pthread_mutex_lock(&idle->lock);
     size_t count = idle->count;
     pthread_mutex_unlock(&idle->lock);

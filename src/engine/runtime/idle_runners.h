@@ -9,31 +9,31 @@
 
 #include "engine/runtime/runtime.h"
 
-typedef struct pith_idle_runner {
-    pith_runner runner;
-    uint64_t since; /* pith_clock_ns */
-} pith_idle_runner;
+typedef struct pith__idle_runner {
+    pith__runner runner;
+    uint64_t since; /* pith__clock_ns */
+} pith__idle_runner;
 
-typedef struct pith_idle_runners {
-    pthread_mutex_t lock;    /* guards the items and their count */
-    pith_idle_runner *items; /* [most], the longest idle first */
+typedef struct pith__idle_runners {
+    pthread_mutex_t lock;     /* guards the items and their count */
+    pith__idle_runner *items; /* [most], the longest idle first */
     size_t count, most;
     uint64_t patience; /* nanoseconds that a runner may be idle; 0: any time */
-    pith_counters *counters;
-} pith_idle_runners;
+    pith__counters *counters;
+} pith__idle_runners;
 
 /* The items are in the arena. */
-pith_status pith_idle_runners_init(pith_idle_runners *idle, size_t most, uint64_t patience, pith_counters *counters,
-                                   pith_arena *arena, pith_error *err);
+pith_status pith__idle_runners_init(pith__idle_runners *idle, size_t most, uint64_t patience, pith__counters *counters,
+                                    pith__arena *arena, pith_error *err);
 /* Ends all runners; the arena keeps the items. */
-void pith_idle_runners_destroy(pith_idle_runners *idle);
+void pith__idle_runners_destroy(pith__idle_runners *idle);
 
 /* Takes a runner out; runner->runtime stays NULL if there is none. */
-void pith_idle_runners_take(pith_runner *runner, pith_idle_runners *idle);
+void pith__idle_runners_take(pith__runner *runner, pith__idle_runners *idle);
 /* Gives a runner back, and ends those that are too many or have been idle for too long. */
-void pith_idle_runners_give(pith_idle_runners *idle, pith_runner *runner);
+void pith__idle_runners_give(pith__idle_runners *idle, pith__runner *runner);
 /* Ends all idle runners. */
-void pith_idle_runners_empty(pith_idle_runners *idle);
-size_t pith_idle_runners_count(pith_idle_runners *idle);
+void pith__idle_runners_empty(pith__idle_runners *idle);
+size_t pith__idle_runners_count(pith__idle_runners *idle);
 
 #endif

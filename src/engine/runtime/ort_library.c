@@ -25,12 +25,12 @@ static const char *const ort_names[] = { "libonnxruntime.so.1", "libonnxruntime.
 enum { ORT_NAMES = 2 };
 
 static pthread_mutex_t ort_lock = PTHREAD_MUTEX_INITIALIZER;
-static pith_ort *ort_loaded; /* behind ort_lock; never freed */
+static pith__ort *ort_loaded; /* behind ort_lock; never freed */
 
 /* The search for one library. */
 typedef struct ort_search {
-    pith_arena arena;
-    pith_text_out tried; /* the places that were looked at */
+    pith__arena arena;
+    pith__text_out tried; /* the places that were looked at */
     char text[700];
     const char *found; /* a file that exists, or a name for the loader */
 } ort_search;
@@ -61,7 +61,7 @@ static pith_status ort_code(int code) {
     }
 }
 
-pith_status pith_ort_check(const pith_ort *ort, ort_status *status, const char *what, pith_error *err) {
+pith_status pith__ort_check(const pith__ort *ort, ort_status *status, const char *what, pith_error *err) {
     if (!status) return PITH_OK;
     const pith_status code = ort_code(ort->GetErrorCode(status));
     char text[800];
@@ -69,13 +69,13 @@ pith_status pith_ort_check(const pith_ort *ort, ort_status *status, const char *
     for (char *p = text; *p; p++)
         if ((unsigned char)*p < 0x20) *p = ' ';
     ort->ReleaseStatus(status);
-    return pith_fail(err, code, "ONNX Runtime, %s: %s", what, text);
+    return pith__fail(err, code, "ONNX Runtime, %s: %s", what, text);
 }
 
 /* ---- loading ---- */
 
 /* Fills in the functions that the library's version of the interface has. */
-static void ort_take_slots(pith_ort *ort, const void *const *table) {
+static void ort_take_slots(pith__ort *ort, const void *const *table) {
 #define SLOT(index, name, since, result, parameters)                                                                   \
     if ((since) <= ort->api) memcpy(&ort->name, &table[index], sizeof ort->name);
 #include "engine/runtime/ort_slots.def"
@@ -84,59 +84,59 @@ static void ort_take_slots(pith_ort *ort, const void *const *table) {
 
 /* The library prints a line when it is asked for a version that it does not have, so its own version is read first:
  * library 1.N has the versions 1 to N. */
-static const void *ort_table(pith_ort *ort, uint32_t version) {
+static const void *ort_table(pith__ort *ort, uint32_t version) {
     unsigned major = 0, minor = 0;
     if (sscanf(ort->version, "%u.%u", &major, &minor) == 2 && major == 1 && minor < version) return NULL;
     return ort->base->get_api(version);
 }
 
-static pith_status ort_begin(pith_ort *ort, pith_error *err) {
+static pith_status ort_begin(pith__ort *ort, pith_error *err) {
     const char *version = ort->base->get_version ? ort->base->get_version() : NULL;
     ort->version = strdup(version ? version : "?");
-    if (!ort->version) return pith_fail_memory(err, 16);
+    if (!ort->version) return pith__fail_memory(err, 16);
     const void *table = ort_table(ort, ort->api = ORT_API_ALL);
     if (!table) table = ort_table(ort, ort->api = ORT_API_NEEDED);
     if (!table)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "%s: version %s is too old: it does not have version %d of the interface; install "
-                         "onnxruntime 1.%d or newer",
-                         ort->path, ort->version, ORT_API_NEEDED, ORT_API_NEEDED);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "%s: version %s is too old: it does not have version %d of the interface; install "
+                          "onnxruntime 1.%d or newer",
+                          ort->path, ort->version, ORT_API_NEEDED, ORT_API_NEEDED);
     ort_take_slots(ort, table);
-    PITH_TRY(pith_ort_check(
+    PITH_TRY(pith__ort_check(
         ort, ort->CreateEnvWithCustomLogger(ort_log_nothing, NULL, ORT_LOG_ERROR, "pith", &ort->env), ort->path, err));
-    PITH_TRY(pith_ort_check(ort, ort->CreateCpuMemoryInfo(ORT_ALLOCATOR_DEVICE, ORT_MEMORY_DEFAULT, &ort->host),
-                            ort->path, err));
-    return pith_ort_check(ort, ort->GetAllocatorWithDefaultOptions(&ort->allocator), ort->path, err);
+    PITH_TRY(pith__ort_check(ort, ort->CreateCpuMemoryInfo(ORT_ALLOCATOR_DEVICE, ORT_MEMORY_DEFAULT, &ort->host),
+                             ort->path, err));
+    return pith__ort_check(ort, ort->GetAllocatorWithDefaultOptions(&ort->allocator), ort->path, err);
 }
 
 /* The handle is never closed. */
-static pith_status ort_open(pith_ort *ort, pith_error *err) {
-    PITH_TRY(pith_library_safe(err));
+static pith_status ort_open(pith__ort *ort, pith_error *err) {
+    PITH_TRY(pith__library_safe(err));
     void *handle = dlopen(ort->path, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
         const char *why = dlerror();
-        return pith_fail(err, strchr(ort->path, '/') ? PITH_ERR_UNSUPPORTED : PITH_ERR_NOT_FOUND,
-                         "%s: the loader says: %s", ort->path, why ? why : "nothing");
+        return pith__fail(err, strchr(ort->path, '/') ? PITH_ERR_UNSUPPORTED : PITH_ERR_NOT_FOUND,
+                          "%s: the loader says: %s", ort->path, why ? why : "nothing");
     }
     const ort_base *(*get_base)(void);
-    if (pith_library_find(&get_base, handle, ORT_SYMBOL)) ort->base = get_base();
+    if (pith__library_find(&get_base, handle, ORT_SYMBOL)) ort->base = get_base();
     if (!ort->base || !ort->base->get_api)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: this library is not ONNX Runtime: it has no " ORT_SYMBOL,
-                         ort->path);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: this library is not ONNX Runtime: it has no " ORT_SYMBOL,
+                          ort->path);
     return ort_begin(ort, err);
 }
 
 /* The lock is held. A library that failed is not kept, and tried again the next time. */
-static pith_status ort_get(const pith_ort **ort, const char *path, pith_error *err) {
-    for (pith_ort *known = ort_loaded; known; known = known->next) {
+static pith_status ort_get(const pith__ort **ort, const char *path, pith_error *err) {
+    for (pith__ort *known = ort_loaded; known; known = known->next) {
         if (strcmp(known->path, path)) continue;
         *ort = known;
         return PITH_OK;
     }
-    pith_ort *made = calloc(1, sizeof *made);
+    pith__ort *made = calloc(1, sizeof *made);
     char *own = strdup(path);
     pith_status status = PITH_OK;
-    if (!made || !own) status = pith_fail_memory(err, sizeof *made);
+    if (!made || !own) status = pith__fail_memory(err, sizeof *made);
     if (!status) {
         made->path = own;
         status = ort_open(made, err);
@@ -158,8 +158,8 @@ static pith_status ort_get(const pith_ort **ort, const char *path, pith_error *e
 /* Takes folder/name if it is a file. */
 static void ort_look(ort_search *s, const char *folder, const char *name) {
     if (s->found) return;
-    pith_str path = pith_arena_printf(&s->arena, "%s/%s", folder, name);
-    if (path.data && pith_file_exists(path.data)) s->found = path.data;
+    pith_str path = pith__arena_printf(&s->arena, "%s/%s", folder, name);
+    if (path.data && pith__file_exists(path.data)) s->found = path.data;
 }
 
 static void ort_look_in_program(ort_search *s) {
@@ -171,16 +171,16 @@ static void ort_look_in_program(ort_search *s) {
     if (!slash) return;
     *slash = 0;
     for (int i = 0; i < ORT_NAMES; i++) ort_look(s, folder, ort_names[i]);
-    pith_text_put(&s->tried, "%s%s/libonnxruntime.so*", s->tried.used ? ", " : "", folder);
+    pith__text_put(&s->tried, "%s%s/libonnxruntime.so*", s->tried.used ? ", " : "", folder);
 }
 
 /* The last of the sorted names in the package's folder that begin like the library's. */
 static void ort_look_in_package(ort_search *s, const char *packages) {
-    pith_str folder = pith_arena_printf(&s->arena, "%s/onnxruntime/capi", packages), *names;
+    pith_str folder = pith__arena_printf(&s->arena, "%s/onnxruntime/capi", packages), *names;
     size_t count = 0;
     pith_error ignored;
-    if (s->found || !folder.data || !pith_dir_exists(folder.data) ||
-        pith_dir_names(&names, &count, folder.data, &s->arena, &ignored))
+    if (s->found || !folder.data || !pith__dir_exists(folder.data) ||
+        pith__dir_names(&names, &count, folder.data, &s->arena, &ignored))
         return;
     for (size_t i = count; i--;)
         if (!strncmp(names[i].data, "libonnxruntime.so", strlen("libonnxruntime.so")))
@@ -189,21 +189,22 @@ static void ort_look_in_package(ort_search *s, const char *packages) {
 
 /* An environment has its packages in lib/python3.N/site-packages; a folder with packages is taken, too. */
 static void ort_look_in_python(ort_search *s, const char *python) {
-    pith_str lib = pith_arena_printf(&s->arena, "%s/lib", python), *names;
+    pith_str lib = pith__arena_printf(&s->arena, "%s/lib", python), *names;
     size_t count = 0;
     pith_error ignored;
-    pith_text_put(&s->tried, "%s%s (the package onnxruntime)", s->tried.used ? ", " : "", python);
+    pith__text_put(&s->tried, "%s%s (the package onnxruntime)", s->tried.used ? ", " : "", python);
     if (!lib.data) return;
-    if (pith_dir_exists(lib.data) && pith_dir_names(&names, &count, lib.data, &s->arena, &ignored)) count = 0;
+    if (pith__dir_exists(lib.data) && pith__dir_names(&names, &count, lib.data, &s->arena, &ignored)) count = 0;
     for (size_t i = count; i--;) {
         if (strncmp(names[i].data, "python3", 7)) continue;
-        pith_str packages = pith_arena_printf(&s->arena, "%s/%s/site-packages", lib.data, names[i].data);
+        pith_str packages = pith__arena_printf(&s->arena, "%s/%s/site-packages", lib.data, names[i].data);
         if (packages.data) ort_look_in_package(s, packages.data);
     }
     ort_look_in_package(s, python);
 }
 
-static pith_status ort_search_all(const pith_ort **ort, ort_search *s, const pith_runtime_options *o, pith_error *err) {
+static pith_status ort_search_all(const pith__ort **ort, ort_search *s, const pith_runtime_options *o,
+                                  pith_error *err) {
     ort_look_in_program(s);
     if (o->ort_python) ort_look_in_python(s, o->ort_python);
     if (s->found) return ort_get(ort, s->found, err);
@@ -212,32 +213,32 @@ static pith_status ort_search_all(const pith_ort **ort, ort_search *s, const pit
         status = ort_get(ort, ort_names[i], err);
         if (status != PITH_ERR_NOT_FOUND) return status;
     }
-    return pith_fail_at(err, status, "the library of ONNX Runtime is not there: %s, ", s->text);
+    return pith__fail_at(err, status, "the library of ONNX Runtime is not there: %s, ", s->text);
 }
 
-static pith_status ort_given(const pith_ort **ort, const char *path, pith_error *err) {
+static pith_status ort_given(const pith__ort **ort, const char *path, pith_error *err) {
     char here[4096];
-    if (!pith_file_exists(path))
-        return pith_fail(err, PITH_ERR_NOT_FOUND, "%s: there is no such file; give the path of libonnxruntime.so",
-                         path);
+    if (!pith__file_exists(path))
+        return pith__fail(err, PITH_ERR_NOT_FOUND, "%s: there is no such file; give the path of libonnxruntime.so",
+                          path);
     /* Without a slash dlopen would search the system's folders. */
     int length = snprintf(here, sizeof here, "%s%s", strchr(path, '/') ? "" : "./", path);
     if (length < 0 || (size_t)length >= sizeof here)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the path of the library is longer than %zu bytes", sizeof here - 1);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the path of the library is longer than %zu bytes", sizeof here - 1);
     return ort_get(ort, here, err);
 }
 
-pith_status pith_ort_load(const pith_ort **ort, const pith_runtime_options *options, pith_error *err) {
+pith_status pith__ort_load(const pith__ort **ort, const pith_runtime_options *options, pith_error *err) {
     if (getauxval(AT_SECURE))
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "no library is loaded into a program that runs with the rights of another user");
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "no library is loaded into a program that runs with the rights of another user");
     ort_search search = { .found = NULL };
-    search.tried = pith_text_begin(search.text, sizeof search.text);
-    pith_arena_init(&search.arena, &pith_allocator_default);
+    search.tried = pith__text_begin(search.text, sizeof search.text);
+    pith__arena_init(&search.arena, &pith__allocator_default);
     pthread_mutex_lock(&ort_lock);
     pith_status status =
         options->ort_library ? ort_given(ort, options->ort_library, err) : ort_search_all(ort, &search, options, err);
     pthread_mutex_unlock(&ort_lock);
-    pith_arena_free(&search.arena);
+    pith__arena_free(&search.arena);
     return status;
 }

@@ -49,7 +49,7 @@ typedef struct ort_base {
 /* The version of the interface that has the functions every session needs, and the one that has all of the list. */
 enum { ORT_API_NEEDED = 5, ORT_API_ALL = 12 };
 
-typedef struct pith_ort {
+typedef struct pith__ort {
     const char *path, *version;
     const ort_base *base;
     uint32_t api; /* version of the interface that the library gave; functions of later ones are NULL */
@@ -59,14 +59,14 @@ typedef struct pith_ort {
 #define SLOT(index, name, since, result, parameters) ort_fn_##name *name;
 #include "engine/runtime/ort_slots.def"
 #undef SLOT
-    struct pith_ort *next;
-} pith_ort;
+    struct pith__ort *next;
+} pith__ort;
 
 /* Finds and loads the library. PITH_ERR_NOT_FOUND: there is none; PITH_ERR_UNSUPPORTED: what was found cannot be used.
  * The message names the paths that were tried and what the loader said. Thread-safe. */
-pith_status pith_ort_load(const pith_ort **ort, const pith_runtime_options *options, pith_error *err);
+pith_status pith__ort_load(const pith__ort **ort, const pith_runtime_options *options, pith_error *err);
 
 /* Turns a status of the library into an error ("what: the library's message") and releases it; NULL is PITH_OK. */
-pith_status pith_ort_check(const pith_ort *ort, ort_status *status, const char *what, pith_error *err);
+pith_status pith__ort_check(const pith__ort *ort, ort_status *status, const char *what, pith_error *err);
 
 #endif

@@ -41,8 +41,8 @@ static pith_status ort_provider_read(ort_provider *p, const char *text, pith_err
     p->name = p->text;
     p->count = 0;
     if (!*text || (size_t)length >= sizeof p->text)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the provider '" PITH_CUT_FMT "' is empty or longer than %zu bytes",
-                         PITH_CUT(pith_str_of(text), 60), sizeof p->text - 1);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the provider '" PITH_CUT_FMT "' is empty or longer than %zu bytes",
+                          PITH_CUT(pith__str_of(text), 60), sizeof p->text - 1);
     char *rest = strchr(p->text, ':');
     if (rest) *rest++ = 0;
     size_t size = strlen(p->text);
@@ -53,10 +53,10 @@ static pith_status ort_provider_read(ort_provider *p, const char *text, pith_err
         char *next = strchr(rest, ','), *equal = strchr(rest, '=');
         if (next) *next++ = 0;
         if (!equal || (next && equal >= next) || p->count == ORT_SETTINGS_MOST)
-            return pith_fail(err, PITH_ERR_ARGUMENT,
-                             "the provider '%s' takes key=value settings with commas between them, at most %d; not "
-                             "'%s'",
-                             p->name, ORT_SETTINGS_MOST, rest);
+            return pith__fail(err, PITH_ERR_ARGUMENT,
+                              "the provider '%s' takes key=value settings with commas between them, at most %d; not "
+                              "'%s'",
+                              p->name, ORT_SETTINGS_MOST, rest);
         *equal = 0;
         p->keys[p->count] = rest;
         p->values[p->count++] = equal + 1;
@@ -65,63 +65,64 @@ static pith_status ort_provider_read(ort_provider *p, const char *text, pith_err
     return PITH_OK;
 }
 
-static pith_status ort_too_old(const pith_ort *ort, const char *what, pith_error *err) {
-    return pith_fail(err, PITH_ERR_UNSUPPORTED, "ONNX Runtime %s is too old for the provider %s", ort->version, what);
+static pith_status ort_too_old(const pith__ort *ort, const char *what, pith_error *err) {
+    return pith__fail(err, PITH_ERR_UNSUPPORTED, "ONNX Runtime %s is too old for the provider %s", ort->version, what);
 }
 
-static pith_status ort_add_cuda(const pith_ort *ort, ort_session_options *o, const ort_provider *p, pith_error *err) {
+static pith_status ort_add_cuda(const pith__ort *ort, ort_session_options *o, const ort_provider *p, pith_error *err) {
     ort_cuda_options *settings;
     if (!ort->SessionOptionsAppendExecutionProvider_CUDA_V2) return ort_too_old(ort, p->name, err);
-    PITH_TRY(pith_ort_check(ort, ort->CreateCUDAProviderOptions(&settings), p->name, err));
+    PITH_TRY(pith__ort_check(ort, ort->CreateCUDAProviderOptions(&settings), p->name, err));
     pith_status status = PITH_OK;
     if (p->count)
         status =
-            pith_ort_check(ort, ort->UpdateCUDAProviderOptions(settings, p->keys, p->values, p->count), p->name, err);
+            pith__ort_check(ort, ort->UpdateCUDAProviderOptions(settings, p->keys, p->values, p->count), p->name, err);
     if (!status)
-        status = pith_ort_check(ort, ort->SessionOptionsAppendExecutionProvider_CUDA_V2(o, settings), p->name, err);
+        status = pith__ort_check(ort, ort->SessionOptionsAppendExecutionProvider_CUDA_V2(o, settings), p->name, err);
     ort->ReleaseCUDAProviderOptions(settings);
     return status;
 }
 
-static pith_status ort_add_tensorrt(const pith_ort *ort, ort_session_options *o, const ort_provider *p,
+static pith_status ort_add_tensorrt(const pith__ort *ort, ort_session_options *o, const ort_provider *p,
                                     pith_error *err) {
     ort_tensorrt_options *settings;
     if (!ort->SessionOptionsAppendExecutionProvider_TensorRT_V2) return ort_too_old(ort, p->name, err);
-    PITH_TRY(pith_ort_check(ort, ort->CreateTensorRTProviderOptions(&settings), p->name, err));
+    PITH_TRY(pith__ort_check(ort, ort->CreateTensorRTProviderOptions(&settings), p->name, err));
     pith_status status = PITH_OK;
     if (p->count)
-        status = pith_ort_check(ort, ort->UpdateTensorRTProviderOptions(settings, p->keys, p->values, p->count),
-                                p->name, err);
+        status = pith__ort_check(ort, ort->UpdateTensorRTProviderOptions(settings, p->keys, p->values, p->count),
+                                 p->name, err);
     if (!status)
-        status = pith_ort_check(ort, ort->SessionOptionsAppendExecutionProvider_TensorRT_V2(o, settings), p->name, err);
+        status =
+            pith__ort_check(ort, ort->SessionOptionsAppendExecutionProvider_TensorRT_V2(o, settings), p->name, err);
     ort->ReleaseTensorRTProviderOptions(settings);
     return status;
 }
 
-static pith_status ort_add_provider(const pith_ort *ort, ort_session_options *o, const ort_provider *p,
+static pith_status ort_add_provider(const pith__ort *ort, ort_session_options *o, const ort_provider *p,
                                     pith_error *err) {
     if (!strcasecmp(p->name, "cpu")) return PITH_OK; /* it is always there, behind the others */
     if (!strcasecmp(p->name, "cuda")) return ort_add_cuda(ort, o, p, err);
     if (!strcasecmp(p->name, "tensorrt")) return ort_add_tensorrt(ort, o, p, err);
     if (!ort->SessionOptionsAppendExecutionProvider) return ort_too_old(ort, p->name, err);
-    return pith_ort_check(ort, ort->SessionOptionsAppendExecutionProvider(o, p->name, p->keys, p->values, p->count),
-                          p->name, err);
+    return pith__ort_check(ort, ort->SessionOptionsAppendExecutionProvider(o, p->name, p->keys, p->values, p->count),
+                           p->name, err);
 }
 
 /* "CPUExecutionProvider, …" of the library. */
-static void ort_list_providers(pith_text_out *out, const pith_ort *ort) {
+static void ort_list_providers(pith__text_out *out, const pith__ort *ort) {
     char **names;
     int count;
     pith_error ignored;
     if (!ort->GetAvailableProviders ||
-        pith_ort_check(ort, ort->GetAvailableProviders(&names, &count), "providers", &ignored))
+        pith__ort_check(ort, ort->GetAvailableProviders(&names, &count), "providers", &ignored))
         return;
-    for (int i = 0; i < count; i++) pith_text_put(out, "%s%s", i ? ", " : "", names[i]);
-    (void)pith_ort_check(ort, ort->ReleaseAvailableProviders(names, count), "providers", &ignored);
+    for (int i = 0; i < count; i++) pith__text_put(out, "%s%s", i ? ", " : "", names[i]);
+    (void)pith__ort_check(ort, ort->ReleaseAvailableProviders(names, count), "providers", &ignored);
 }
 
-static pith_status ort_add_providers(const pith_ort *ort, ort_session_options *o, const pith_program_source *source,
-                                     pith_text_out *providers, bool quiet, pith_error *err) {
+static pith_status ort_add_providers(const pith__ort *ort, ort_session_options *o, const pith__program_source *source,
+                                     pith__text_out *providers, bool quiet, pith_error *err) {
     const pith_runtime_options *given = source->options;
     pith_error why = PITH_ERROR_INIT; /* of the last one that is passed over */
     for (size_t i = 0; i < given->provider_count; i++) {
@@ -129,71 +130,72 @@ static pith_status ort_add_providers(const pith_ort *ort, ort_session_options *o
         pith_error fault = PITH_ERROR_INIT;
         PITH_TRY(ort_provider_read(&p, given->providers[i], err));
         const bool added = !ort_add_provider(ort, o, &p, &fault);
-        pith_count(source->counters, PITH_COUNT_device_choices, 1);
-        if (!added) pith_count(source->counters, PITH_COUNT_device_fallbacks, 1);
+        pith__count(source->counters, PITH_COUNT_device_choices, 1);
+        if (!added) pith__count(source->counters, PITH_COUNT_device_fallbacks, 1);
         if (added)
-            pith_text_put(providers, "%s%s", providers->used ? "," : "", p.name);
+            pith__text_put(providers, "%s%s", providers->used ? "," : "", p.name);
         else if (!quiet)
-            pith_log_write(source->log, PITH_LOG_WARNING, "the provider %s is passed over: %s", p.name, fault.message);
+            pith__log_write(source->log, PITH_LOG_WARNING, "the provider %s is passed over: %s", p.name, fault.message);
         why = fault;
     }
     if (providers->used) return PITH_OK;
     if (!given->provider_count) {
-        pith_count(source->counters, PITH_COUNT_device_choices, 1);
-        pith_text_put(providers, "cpu");
+        pith__count(source->counters, PITH_COUNT_device_choices, 1);
+        pith__text_put(providers, "cpu");
         return PITH_OK;
     }
     char list[300];
-    pith_text_out has = pith_text_begin(list, sizeof list);
+    pith__text_out has = pith__text_begin(list, sizeof list);
     ort_list_providers(&has, ort);
-    return pith_fail(err, PITH_ERR_UNSUPPORTED, "none of the providers can be used (" PITH_STR_FMT "); %s has %s",
-                     PITH_STR_ARG(pith_str_of(why.message)), ort->path, list);
+    return pith__fail(err, PITH_ERR_UNSUPPORTED, "none of the providers can be used (" PITH_STR_FMT "); %s has %s",
+                      PITH_STR_ARG(pith__str_of(why.message)), ort->path, list);
 }
 
-static pith_status ort_add_settings(const pith_ort *ort, ort_session_options *o, const pith_runtime_options *given,
+static pith_status ort_add_settings(const pith__ort *ort, ort_session_options *o, const pith_runtime_options *given,
                                     pith_error *err) {
     char key[256];
     for (size_t i = 0; i < given->setting_count; i++) {
         const char *setting = given->settings[i], *equal = strchr(setting, '=');
         size_t size = equal ? (size_t)(equal - setting) : 0;
         if (!size || size >= sizeof key)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "the setting '" PITH_CUT_FMT "' is not of the form key=value",
-                             PITH_CUT(pith_str_of(setting), 60));
+            return pith__fail(err, PITH_ERR_ARGUMENT, "the setting '" PITH_CUT_FMT "' is not of the form key=value",
+                              PITH_CUT(pith__str_of(setting), 60));
         memcpy(key, setting, size);
         key[size] = 0;
-        PITH_TRY(pith_ort_check(ort, ort->AddSessionConfigEntry(o, key, equal + 1), setting, err));
+        PITH_TRY(pith__ort_check(ort, ort->AddSessionConfigEntry(o, key, equal + 1), setting, err));
     }
     return PITH_OK;
 }
 
-static pith_status ort_fill_options(const pith_ort *ort, ort_session_options *o, const pith_program_source *source,
+static pith_status ort_fill_options(const pith__ort *ort, ort_session_options *o, const pith__program_source *source,
                                     int threads, pith_error *err) {
     static const int levels[] = { ORT_OPTIMIZE_ALL, ORT_OPTIMIZE_NONE, ORT_OPTIMIZE_BASIC, ORT_OPTIMIZE_EXTENDED,
                                   ORT_OPTIMIZE_ALL };
     const pith_runtime_options *given = source->options;
     if (given->ort_optimization < 0 || given->ort_optimization > 4)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "ort_optimization %d is not between 0 and 4", given->ort_optimization);
-    PITH_TRY(pith_ort_check(ort, ort->SetSessionLogSeverityLevel(o, ORT_LOG_ERROR), "log level", err));
-    PITH_TRY(pith_ort_check(ort, ort->SetSessionGraphOptimizationLevel(o, levels[given->ort_optimization]),
-                            "optimisation level", err));
-    PITH_TRY(pith_ort_check(ort, ort->SetIntraOpNumThreads(o, threads), "threads", err));
+        return pith__fail(err, PITH_ERR_ARGUMENT, "ort_optimization %d is not between 0 and 4",
+                          given->ort_optimization);
+    PITH_TRY(pith__ort_check(ort, ort->SetSessionLogSeverityLevel(o, ORT_LOG_ERROR), "log level", err));
+    PITH_TRY(pith__ort_check(ort, ort->SetSessionGraphOptimizationLevel(o, levels[given->ort_optimization]),
+                             "optimisation level", err));
+    PITH_TRY(pith__ort_check(ort, ort->SetIntraOpNumThreads(o, threads), "threads", err));
     if (given->ort_profile)
-        PITH_TRY(pith_ort_check(ort, ort->EnableProfiling(o, given->ort_profile), given->ort_profile, err));
+        PITH_TRY(pith__ort_check(ort, ort->EnableProfiling(o, given->ort_profile), given->ort_profile, err));
     if (!source->path && source->folder)
-        PITH_TRY(pith_ort_check(ort, ort->AddSessionConfigEntry(o, ORT_DATA_FOLDER, source->folder), "settings", err));
+        PITH_TRY(pith__ort_check(ort, ort->AddSessionConfigEntry(o, ORT_DATA_FOLDER, source->folder), "settings", err));
     return ort_add_settings(ort, o, given, err);
 }
 
-pith_status pith_ort_session_create(ort_session **session, pith_text_out *providers, const pith_ort *ort,
-                                    const pith_program_source *source, int threads, bool quiet, pith_error *err) {
+pith_status pith__ort_session_create(ort_session **session, pith__text_out *providers, const pith__ort *ort,
+                                     const pith__program_source *source, int threads, bool quiet, pith_error *err) {
     ort_session_options *o;
-    PITH_TRY(pith_ort_check(ort, ort->CreateSessionOptions(&o), "options", err));
+    PITH_TRY(pith__ort_check(ort, ort->CreateSessionOptions(&o), "options", err));
     pith_status status = ort_fill_options(ort, o, source, threads, err);
     if (!status) status = ort_add_providers(ort, o, source, providers, quiet, err);
     if (!status && source->path)
-        status = pith_ort_check(ort, ort->CreateSession(ort->env, source->path, o, session), "opening the model", err);
+        status = pith__ort_check(ort, ort->CreateSession(ort->env, source->path, o, session), "opening the model", err);
     else if (!status)
-        status = pith_ort_check(
+        status = pith__ort_check(
             ort, ort->CreateSessionFromArray(ort->env, source->bytes.data, source->bytes.size, o, session),
             "opening the model", err);
     ort->ReleaseSessionOptions(o);

@@ -8,7 +8,7 @@
 
 /* Makes a session with so many threads. The caller releases it. `providers` gets the names of the providers that were
  * set up. Those that the library lacks are passed over with a warning, unless `quiet` is set. */
-pith_status pith_ort_session_create(ort_session **session, pith_text_out *providers, const pith_ort *ort,
-                                    const pith_program_source *source, int threads, bool quiet, pith_error *err);
+pith_status pith__ort_session_create(ort_session **session, pith__text_out *providers, const pith__ort *ort,
+                                     const pith__program_source *source, int threads, bool quiet, pith_error *err);
 
 #endif

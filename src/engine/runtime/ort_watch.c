@@ -12,7 +12,7 @@
 #define WATCH_NANOSECONDS 5000000
 
 static void *watch_run(void *context) {
-    pith_ort_watch *w = context;
+    pith__ort_watch *w = context;
     pthread_mutex_lock(&w->lock);
     while (!w->over && !w->cancelled) {
         struct timespec until;
@@ -20,19 +20,19 @@ static void *watch_run(void *context) {
         until.tv_nsec += WATCH_NANOSECONDS;
         if (until.tv_nsec >= 1000000000) until.tv_nsec -= 1000000000, until.tv_sec++;
         pthread_cond_timedwait(&w->end, &w->lock, &until);
-        if (!pith_is_cancelled(w->cancel)) continue;
+        if (!pith__is_cancelled(w->cancel)) continue;
         pith_error ignored;
         w->cancelled = true;
-        (void)pith_ort_check(w->ort, w->ort->RunOptionsSetTerminate(w->run), "cancel", &ignored);
+        (void)pith__ort_check(w->ort, w->ort->RunOptionsSetTerminate(w->run), "cancel", &ignored);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
 }
 
-pith_status pith_ort_watch_begin(pith_ort_watch *w, const pith_ort *ort, ort_run_options *run,
-                                 const volatile int *cancel, pith_error *err) {
+pith_status pith__ort_watch_begin(pith__ort_watch *w, const pith__ort *ort, ort_run_options *run,
+                                  const volatile int *cancel, pith_error *err) {
     sigset_t all, before;
-    *w = (pith_ort_watch){ .ort = ort, .run = run, .cancel = cancel };
+    *w = (pith__ort_watch){ .ort = ort, .run = run, .cancel = cancel };
     if (!cancel) return PITH_OK;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->end, NULL);
@@ -44,10 +44,10 @@ pith_status pith_ort_watch_begin(pith_ort_watch *w, const pith_ort *ort, ort_run
     pthread_cond_destroy(&w->end);
     pthread_mutex_destroy(&w->lock);
     w->cancel = NULL;
-    return pith_fail(err, PITH_ERR_MEMORY, "no thread could be made that watches the cancel flag");
+    return pith__fail(err, PITH_ERR_MEMORY, "no thread could be made that watches the cancel flag");
 }
 
-bool pith_ort_watch_end(pith_ort_watch *w, pith_error *err) {
+bool pith__ort_watch_end(pith__ort_watch *w, pith_error *err) {
     if (!w->cancel) return false;
     pthread_mutex_lock(&w->lock);
     w->over = true;
@@ -56,6 +56,6 @@ bool pith_ort_watch_end(pith_ort_watch *w, pith_error *err) {
     pthread_join(w->thread, NULL);
     pthread_cond_destroy(&w->end);
     pthread_mutex_destroy(&w->lock);
-    if (w->cancelled) (void)pith_ort_check(w->ort, w->ort->RunOptionsUnsetTerminate(w->run), "cancel", err);
+    if (w->cancelled) (void)pith__ort_check(w->ort, w->ort->RunOptionsUnsetTerminate(w->run), "cancel", err);
     return w->cancelled;
 }

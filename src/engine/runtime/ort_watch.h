@@ -9,8 +9,8 @@
 
 #include "engine/runtime/ort_library.h"
 
-typedef struct pith_ort_watch {
-    const pith_ort *ort;
+typedef struct pith__ort_watch {
+    const pith__ort *ort;
     ort_run_options *run;
     const volatile int *cancel; /* NULL: nothing is watched */
     pthread_t thread;
@@ -18,11 +18,11 @@ typedef struct pith_ort_watch {
     pthread_cond_t end;
     bool over;      /* guarded by the lock: the run has ended */
     bool cancelled; /* read after the thread has ended */
-} pith_ort_watch;
+} pith__ort_watch;
 
-pith_status pith_ort_watch_begin(pith_ort_watch *watch, const pith_ort *ort, ort_run_options *run,
-                                 const volatile int *cancel, pith_error *err);
+pith_status pith__ort_watch_begin(pith__ort_watch *watch, const pith__ort *ort, ort_run_options *run,
+                                  const volatile int *cancel, pith_error *err);
 /* Returns true if the flag was set; the run options can be used again. */
-bool pith_ort_watch_end(pith_ort_watch *watch, pith_error *err);
+bool pith__ort_watch_end(pith__ort_watch *watch, pith_error *err);
 
 #endif

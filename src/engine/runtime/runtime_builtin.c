@@ -13,11 +13,11 @@
 #include "engine/runtime/runtime.h"
 
 typedef struct builtin_program {
-    const pith_graph *graph;
-    const pith_files *files;
-    pith_device_list devices;
-    pith_plan *plan;
-    pith_arena arena;                     /* of a program that took the place of another; of the first it is empty */
+    const pith__graph *graph;
+    const pith__files *files;
+    pith__device_list devices;
+    pith__plan *plan;
+    pith__arena arena;                    /* of a program that took the place of another; of the first it is empty */
     atomic_bool lost;                     /* a device failed: runners go on with next */
     pthread_mutex_t lock;                 /* held while next is made */
     struct builtin_program *_Atomic next; /* without that device; NULL: not made */
@@ -25,10 +25,10 @@ typedef struct builtin_program {
 
 typedef struct builtin_runner {
     builtin_program *program;
-    pith_executor *executor;
+    pith__executor *executor;
     pith_allocator allocator;
-    pith_executor_options options;
-    pith_trace_fn *trace;
+    pith__executor_options options;
+    pith__trace_fn *trace;
     void *trace_context;
     const pith_tensor *targets;
 } builtin_runner;
@@ -36,37 +36,37 @@ typedef struct builtin_runner {
 /* ---- programs ---- */
 
 /* Makes the plan; a device that fails is left out, if the list allows that. */
-static pith_status program_plan(builtin_program *p, pith_arena *arena, pith_error *err) {
+static pith_status program_plan(builtin_program *p, pith__arena *arena, pith_error *err) {
     for (;;) {
-        const pith_backend *failed;
-        const pith_device_list *list = p->devices.count ? &p->devices : NULL;
+        const pith__backend *failed;
+        const pith__device_list *list = p->devices.count ? &p->devices : NULL;
         pith_error fault = PITH_ERROR_INIT;
-        pith_status status = pith_plan_build_on(&p->plan, p->graph, p->files, list, arena, &failed, &fault);
+        pith_status status = pith__plan_build_on(&p->plan, p->graph, p->files, list, arena, &failed, &fault);
         if (!status) return PITH_OK;
-        pith_device_list rest;
-        if (!pith_backends_differ || !failed || !p->devices.falls_back ||
-            pith_device_list_without(&rest, &p->devices, failed, arena, NULL))
-            return pith_fail(err, status, "%s", fault.message);
-        pith_log_write(p->graph->log, PITH_LOG_WARNING, "backend '%s' is not used: %s", failed->name, fault.message);
-        pith_count(p->devices.counters, PITH_COUNT_device_fallbacks, 1);
+        pith__device_list rest;
+        if (!pith__backends_differ || !failed || !p->devices.falls_back ||
+            pith__device_list_without(&rest, &p->devices, failed, arena, NULL))
+            return pith__fail(err, status, "%s", fault.message);
+        pith__log_write(p->graph->log, PITH_LOG_WARNING, "backend '%s' is not used: %s", failed->name, fault.message);
+        pith__count(p->devices.counters, PITH_COUNT_device_fallbacks, 1);
         p->devices = rest;
     }
 }
 
-static pith_status program_init(builtin_program *p, pith_arena *arena, pith_error *err) {
+static pith_status program_init(builtin_program *p, pith__arena *arena, pith_error *err) {
     PITH_TRY(program_plan(p, arena, err));
     if (!pthread_mutex_init(&p->lock, NULL)) return PITH_OK;
-    pith_plan_close(p->plan);
-    return pith_fail_memory(err, sizeof p->lock);
+    pith__plan_close(p->plan);
+    return pith__fail_memory(err, sizeof p->lock);
 }
 
-static pith_status builtin_open(void **state, const pith_program_source *source, pith_arena *arena, pith_error *err) {
-    builtin_program *p = pith_arena_array(arena, 1, sizeof *p);
-    if (!p) return pith_fail_memory(err, sizeof *p);
+static pith_status builtin_open(void **state, const pith__program_source *source, pith__arena *arena, pith_error *err) {
+    builtin_program *p = pith__arena_array(arena, 1, sizeof *p);
+    if (!p) return pith__fail_memory(err, sizeof *p);
     p->graph = source->graph;
     p->files = source->files;
     if (p->graph->devices) p->devices = *p->graph->devices;
-    pith_arena_init(&p->arena, arena->allocator);
+    pith__arena_init(&p->arena, arena->allocator);
     PITH_TRY(program_init(p, arena, err));
     *state = p;
     return PITH_OK;
@@ -75,27 +75,27 @@ static pith_status builtin_open(void **state, const pith_program_source *source,
 static void builtin_close(void *state) {
     for (builtin_program *p = state, *next; p; p = next) {
         next = atomic_load_explicit(&p->next, memory_order_acquire);
-        pith_plan_close(p->plan);
+        pith__plan_close(p->plan);
         pthread_mutex_destroy(&p->lock);
-        pith_arena arena = p->arena;
-        pith_arena_free(&arena);
+        pith__arena arena = p->arena;
+        pith__arena_free(&arena);
     }
 }
 
-static pith_status program_make_next(builtin_program **next, const builtin_program *p, const pith_backend *without,
+static pith_status program_make_next(builtin_program **next, const builtin_program *p, const pith__backend *without,
                                      pith_error *err) {
-    pith_arena arena;
-    pith_arena_init(&arena, p->arena.allocator);
-    builtin_program *made = pith_arena_array(&arena, 1, sizeof *made);
-    pith_status status = made ? PITH_OK : pith_fail_memory(err, sizeof *made);
+    pith__arena arena;
+    pith__arena_init(&arena, p->arena.allocator);
+    builtin_program *made = pith__arena_array(&arena, 1, sizeof *made);
+    pith_status status = made ? PITH_OK : pith__fail_memory(err, sizeof *made);
     if (!status) {
         made->graph = p->graph;
         made->files = p->files;
-        status = pith_device_list_without(&made->devices, &p->devices, without, &arena, err);
+        status = pith__device_list_without(&made->devices, &p->devices, without, &arena, err);
     }
     if (!status) status = program_init(made, &arena, err);
     if (status) {
-        pith_arena_free(&arena);
+        pith__arena_free(&arena);
         return status;
     }
     made->arena = arena;
@@ -105,7 +105,7 @@ static pith_status program_make_next(builtin_program **next, const builtin_progr
 
 /* The program that goes on where this one's device failed. It is made once: a second device that fails in this program
  * is no device of that one, or fails there again. */
-static pith_status program_next(builtin_program **next, builtin_program *p, const pith_backend *without,
+static pith_status program_next(builtin_program **next, builtin_program *p, const pith__backend *without,
                                 pith_error *err) {
     pith_status status = PITH_OK;
     pthread_mutex_lock(&p->lock);
@@ -120,18 +120,18 @@ static pith_status program_next(builtin_program **next, builtin_program *p, cons
 
 /* ---- runners ---- */
 
-static pith_status builtin_create(void **state, const void *program, const pith_executor_options *options,
+static pith_status builtin_create(void **state, const void *program, const pith__executor_options *options,
                                   pith_error *err) {
-    const pith_allocator *allocator = options->allocator ? options->allocator : &pith_allocator_default;
-    builtin_runner *r = pith_memory_alloc(allocator, sizeof *r, 64);
-    if (!r) return pith_fail_memory(err, sizeof *r);
+    const pith_allocator *allocator = options->allocator ? options->allocator : &pith__allocator_default;
+    builtin_runner *r = pith__memory_alloc(allocator, sizeof *r, 64);
+    if (!r) return pith__fail_memory(err, sizeof *r);
     *r = (builtin_runner){ .program = (builtin_program *)(uintptr_t)program, /* its lazily made part has a lock */
                            .allocator = *allocator,
                            .options = *options };
     r->options.allocator = &r->allocator;
-    pith_status status = pith_executor_create(&r->executor, r->program->plan, &r->options, err);
+    pith_status status = pith__executor_create(&r->executor, r->program->plan, &r->options, err);
     if (status)
-        pith_memory_free(allocator, r);
+        pith__memory_free(allocator, r);
     else
         *state = r;
     return status;
@@ -140,19 +140,19 @@ static pith_status builtin_create(void **state, const void *program, const pith_
 static void builtin_destroy(void *state) {
     builtin_runner *r = state;
     pith_allocator allocator = r->allocator;
-    pith_executor_destroy(r->executor);
-    pith_memory_free(&allocator, r);
+    pith__executor_destroy(r->executor);
+    pith__memory_free(&allocator, r);
 }
 
 /* Goes on with the programs that took the place of the runner's. */
 static pith_status runner_follow(builtin_runner *r, pith_error *err) {
     builtin_program *p = r->program;
-    while (pith_backends_differ && atomic_load_explicit(&p->lost, memory_order_acquire))
+    while (pith__backends_differ && atomic_load_explicit(&p->lost, memory_order_acquire))
         p = atomic_load_explicit(&p->next, memory_order_acquire);
     if (p == r->program) return PITH_OK;
-    pith_executor *executor;
-    PITH_TRY(pith_executor_create(&executor, p->plan, &r->options, err));
-    pith_executor_destroy(r->executor);
+    pith__executor *executor;
+    PITH_TRY(pith__executor_create(&executor, p->plan, &r->options, err));
+    pith__executor_destroy(r->executor);
     r->executor = executor;
     r->program = p;
     return PITH_OK;
@@ -168,35 +168,35 @@ typedef struct builtin_call {
 static pith_status runner_attempt(builtin_runner *r, const builtin_call *c, pith_error *err);
 
 /* Runs again without the device. Returns whether *status and *err are what came of it. */
-static bool runner_go_on(builtin_runner *r, const builtin_call *c, const pith_backend *without, pith_status *status,
+static bool runner_go_on(builtin_runner *r, const builtin_call *c, const pith__backend *without, pith_status *status,
                          pith_error *err) {
     builtin_runner other = *r;
     pith_error fault = PITH_ERROR_INIT;
     if (program_next(&other.program, r->program, without, NULL)) return false;
-    if (pith_executor_create(&other.executor, other.program->plan, &r->options, NULL)) return false;
+    if (pith__executor_create(&other.executor, other.program->plan, &r->options, NULL)) return false;
     *status = runner_attempt(&other, c, &fault);
     if (*status) {
-        pith_executor_destroy(other.executor);
+        pith__executor_destroy(other.executor);
         *err = fault;
         return true;
     }
-    pith_log_write(r->program->graph->log, PITH_LOG_WARNING, "backend '%s' is no longer used: %s", without->name,
-                   err->message);
-    pith_count(r->program->devices.counters, PITH_COUNT_device_fallbacks, 1);
+    pith__log_write(r->program->graph->log, PITH_LOG_WARNING, "backend '%s' is no longer used: %s", without->name,
+                    err->message);
+    pith__count(r->program->devices.counters, PITH_COUNT_device_fallbacks, 1);
     atomic_store_explicit(&r->program->lost, true, memory_order_release);
-    pith_executor_destroy(r->executor);
+    pith__executor_destroy(r->executor);
     r->executor = other.executor;
     r->program = other.program;
     return true;
 }
 
 static pith_status runner_attempt(builtin_runner *r, const builtin_call *c, pith_error *err) {
-    pith_executor_trace(r->executor, r->trace, r->trace_context);
-    pith_executor_set_targets(r->executor, r->targets);
-    pith_status status = pith_executor_run(r->executor, c->outputs, c->inputs, c->threads, c->cancel, err);
-    const pith_device *failed = status ? pith_executor_failed_device(r->executor) : NULL;
-    bool cancelled = status == PITH_ERR_CANCELLED || pith_is_cancelled(c->cancel);
-    if (!pith_backends_differ || !failed || cancelled || !r->program->devices.falls_back) return status;
+    pith__executor_trace(r->executor, r->trace, r->trace_context);
+    pith__executor_set_targets(r->executor, r->targets);
+    pith_status status = pith__executor_run(r->executor, c->outputs, c->inputs, c->threads, c->cancel, err);
+    const pith__device *failed = status ? pith__executor_failed_device(r->executor) : NULL;
+    bool cancelled = status == PITH_ERR_CANCELLED || pith__is_cancelled(c->cancel);
+    if (!pith__backends_differ || !failed || cancelled || !r->program->devices.falls_back) return status;
     runner_go_on(r, c, failed->backend, &status, err);
     return status;
 }
@@ -210,7 +210,7 @@ static pith_status builtin_run(void *state, pith_tensor *outputs, const pith_ten
     builtin_program *placed = r->program;
     pith_status status = runner_attempt(r, &call, &fault);
     if (status && err) *err = fault;
-    if (!status && r->program == placed) pith_count(placed->devices.counters, PITH_COUNT_device_successes, 1);
+    if (!status && r->program == placed) pith__count(placed->devices.counters, PITH_COUNT_device_successes, 1);
     return status;
 }
 
@@ -218,28 +218,28 @@ static pith_status builtin_plan_bytes(void *state, size_t *bytes, const pith_ten
                                       pith_error *err) {
     builtin_runner *r = state;
     PITH_TRY(runner_follow(r, err));
-    return pith_executor_plan_bytes(r->executor, bytes, inputs, threads, err);
+    return pith__executor_plan_bytes(r->executor, bytes, inputs, threads, err);
 }
 
-static void builtin_trace(void *state, pith_trace_fn *trace, void *context) {
+static void builtin_trace(void *state, pith__trace_fn *trace, void *context) {
     builtin_runner *r = state;
     r->trace = trace;
     r->trace_context = context;
 }
 
 static size_t builtin_bytes(const void *state) {
-    return pith_executor_bytes(((const builtin_runner *)state)->executor);
+    return pith__executor_bytes(((const builtin_runner *)state)->executor);
 }
 
 static void builtin_set_targets(void *state, const pith_tensor *targets) {
     ((builtin_runner *)state)->targets = targets;
 }
 
-const pith_plan *pith_program_plan(const pith_program *program) {
-    return program->runtime == &pith_runtime_builtin ? ((const builtin_program *)program->state)->plan : NULL;
+const pith__plan *pith__program_plan(const pith__program *program) {
+    return program->runtime == &pith__runtime_builtin ? ((const builtin_program *)program->state)->plan : NULL;
 }
 
-const pith_runtime pith_runtime_builtin = {
+const pith__runtime pith__runtime_builtin = {
     .name = "builtin",
     .open = builtin_open,
     .close = builtin_close,

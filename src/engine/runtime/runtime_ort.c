@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/cancel.h"
-#include "base/os/cpu.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/os/cpu.h"
 #include "base/str.h"
 #include "engine/runtime/ort_session.h"
 #include "engine/runtime/ort_watch.h"
@@ -19,8 +19,8 @@
 enum { ORT_SESSIONS_MOST = 8 };
 
 typedef struct ort_program {
-    const pith_ort *ort;
-    pith_program_source source;
+    const pith__ort *ort;
+    pith__program_source source;
     const char **inputs, **outputs; /* names, in the order of the graph */
     char providers[200];
     pthread_mutex_t lock; /* guards the members below */
@@ -44,8 +44,8 @@ typedef struct ort_runner {
 /* ---- programs ---- */
 
 static pith_status ort_ready(pith_runtime_report *report, const pith_runtime_options *options, pith_error *err) {
-    const pith_ort *ort;
-    PITH_TRY(pith_ort_load(&ort, options, err));
+    const pith__ort *ort;
+    PITH_TRY(pith__ort_load(&ort, options, err));
     if (report) {
         report->library = ort->path;
         report->version = ort->version;
@@ -56,8 +56,8 @@ static pith_status ort_ready(pith_runtime_report *report, const pith_runtime_opt
 /* The lock is held, or the program is new. */
 static pith_status ort_make_session(ort_session **session, ort_program *p, int threads, pith_error *err) {
     char again[sizeof p->providers];
-    pith_text_out out = pith_text_begin(p->count ? again : p->providers, sizeof again);
-    PITH_TRY(pith_ort_session_create(session, &out, p->ort, &p->source, threads, p->count > 0, err));
+    pith__text_out out = pith__text_begin(p->count ? again : p->providers, sizeof again);
+    PITH_TRY(pith__ort_session_create(session, &out, p->ort, &p->source, threads, p->count > 0, err));
     p->sessions[p->count].threads = threads;
     p->sessions[p->count++].session = *session;
     return PITH_OK;
@@ -77,13 +77,13 @@ static pith_status ort_find_session(ort_session **session, ort_program *p, int t
     return status;
 }
 
-static pith_status ort_copy_names(const char ***names, pith_value *const *values, size_t count, pith_arena *arena,
+static pith_status ort_copy_names(const char ***names, pith__value *const *values, size_t count, pith__arena *arena,
                                   pith_error *err) {
-    *names = pith_arena_array(arena, count, sizeof **names);
-    if (!*names) return pith_fail_memory(err, count * sizeof **names);
+    *names = pith__arena_array(arena, count, sizeof **names);
+    if (!*names) return pith__fail_memory(err, count * sizeof **names);
     for (size_t i = 0; i < count; i++) {
-        (*names)[i] = pith_arena_str(arena, values[i]->name).data;
-        if (!(*names)[i]) return pith_fail_memory(err, values[i]->name.size);
+        (*names)[i] = pith__arena_str(arena, values[i]->name).data;
+        if (!(*names)[i]) return pith__fail_memory(err, values[i]->name.size);
     }
     return PITH_OK;
 }
@@ -102,13 +102,13 @@ static pith_status ort_check_names(const ort_program *p, ort_session *session, o
     for (size_t i = 0; i < count; i++) {
         char *name;
         pith_error fault = PITH_ERROR_INIT;
-        PITH_TRY(pith_ort_check(p->ort, get(session, i, p->ort->allocator, &name), "names", err));
+        PITH_TRY(pith__ort_check(p->ort, get(session, i, p->ort->allocator, &name), "names", err));
         pith_status status = PITH_OK;
         if (!ort_is_listed(name, names, known))
-            status = pith_fail(&fault, PITH_ERR_UNSUPPORTED,
-                               "ONNX Runtime runs whole files only, and this part of the model lacks '%s'", name);
-        pith_status freed = pith_ort_check(p->ort, p->ort->AllocatorFree(p->ort->allocator, name), "names", err);
-        if (status) return pith_fail(err, status, "%s", fault.message);
+            status = pith__fail(&fault, PITH_ERR_UNSUPPORTED,
+                                "ONNX Runtime runs whole files only, and this part of the model lacks '%s'", name);
+        pith_status freed = pith__ort_check(p->ort, p->ort->AllocatorFree(p->ort->allocator, name), "names", err);
+        if (status) return pith__fail(err, status, "%s", fault.message);
         PITH_TRY(freed);
     }
     return PITH_OK;
@@ -117,28 +117,28 @@ static pith_status ort_check_names(const ort_program *p, ort_session *session, o
 /* What the session needs, the graph has. */
 static pith_status ort_check_session(const ort_program *p, ort_session *session, pith_error *err) {
     size_t inputs;
-    PITH_TRY(pith_ort_check(p->ort, p->ort->SessionGetInputCount(session, &inputs), "inputs", err));
+    PITH_TRY(pith__ort_check(p->ort, p->ort->SessionGetInputCount(session, &inputs), "inputs", err));
     return ort_check_names(p, session, p->ort->SessionGetInputName, inputs, p->inputs, p->source.graph->input_count,
                            err);
 }
 
-static pith_status ort_open_program(void **state, const pith_program_source *source, pith_arena *arena,
+static pith_status ort_open_program(void **state, const pith__program_source *source, pith__arena *arena,
                                     pith_error *err) {
-    const pith_graph *graph = source->graph;
+    const pith__graph *graph = source->graph;
     ort_session *session;
     if (!source->bytes.data)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "ONNX Runtime runs .onnx files; this model is read from another format");
-    ort_program *p = pith_arena_array(arena, 1, sizeof *p);
-    if (!p) return pith_fail_memory(err, sizeof *p);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "ONNX Runtime runs .onnx files; this model is read from another format");
+    ort_program *p = pith__arena_array(arena, 1, sizeof *p);
+    if (!p) return pith__fail_memory(err, sizeof *p);
     p->source = *source;
-    PITH_TRY(pith_ort_load(&p->ort, source->options, err));
+    PITH_TRY(pith__ort_load(&p->ort, source->options, err));
     PITH_TRY(ort_copy_names(&p->inputs, graph->inputs, graph->input_count, arena, err));
     PITH_TRY(ort_copy_names(&p->outputs, graph->outputs, graph->output_count, arena, err));
     int threads = source->options->ort_threads;
-    PITH_TRY(ort_make_session(&session, p, threads > 0 ? threads : pith_cpu_get()->threads, err));
+    PITH_TRY(ort_make_session(&session, p, threads > 0 ? threads : pith__cpu_get()->threads, err));
     pith_status status = ort_check_session(p, session, err);
-    if (!status && pthread_mutex_init(&p->lock, NULL)) status = pith_fail_memory(err, sizeof p->lock);
+    if (!status && pthread_mutex_init(&p->lock, NULL)) status = pith__fail_memory(err, sizeof p->lock);
     if (status) {
         p->ort->ReleaseSession(session);
         return status;
@@ -163,7 +163,7 @@ static void ort_report(const void *state, pith_runtime_report *report) {
 /* ---- runners ---- */
 
 static void ort_forget(ort_runner *r) {
-    const pith_ort *ort = r->program->ort;
+    const pith__ort *ort = r->program->ort;
     for (size_t i = 0; i < r->given; i++) ort->ReleaseValue(r->inputs[i]);
     r->given = r->bytes = 0;
     for (size_t i = 0; i < r->program->source.graph->output_count; i++) {
@@ -172,22 +172,22 @@ static void ort_forget(ort_runner *r) {
     }
 }
 
-static pith_status ort_create_runner(void **state, const void *program, const pith_executor_options *options,
+static pith_status ort_create_runner(void **state, const void *program, const pith__executor_options *options,
                                      pith_error *err) {
     ort_program *p = (ort_program *)(uintptr_t)program; /* its list of sessions is behind a lock */
     size_t inputs = p->source.graph->input_count, outputs = p->source.graph->output_count;
     size_t bytes = sizeof(ort_runner) + (2 * inputs + outputs) * sizeof(void *);
-    ort_runner *r = pith_memory_alloc(options->allocator, bytes, 64);
-    if (!r) return pith_fail_memory(err, bytes);
+    ort_runner *r = pith__memory_alloc(options->allocator, bytes, 64);
+    if (!r) return pith__fail_memory(err, bytes);
     memset(r, 0, bytes);
     r->program = p;
     r->allocator = options->allocator;
     r->names = (const char **)(r + 1);
     r->inputs = (ort_value **)(r->names + inputs);
     r->outputs = r->inputs + inputs;
-    pith_status status = pith_ort_check(p->ort, p->ort->CreateRunOptions(&r->run), "run options", err);
+    pith_status status = pith__ort_check(p->ort, p->ort->CreateRunOptions(&r->run), "run options", err);
     if (status)
-        pith_memory_free(options->allocator, r);
+        pith__memory_free(options->allocator, r);
     else
         *state = r;
     return status;
@@ -197,7 +197,7 @@ static void ort_destroy_runner(void *state) {
     ort_runner *r = state;
     ort_forget(r);
     r->program->ort->ReleaseRunOptions(r->run);
-    pith_memory_free(r->allocator, r);
+    pith__memory_free(r->allocator, r);
 }
 
 static pith_status ort_give_inputs(ort_runner *r, const pith_tensor *inputs, pith_error *err) {
@@ -208,72 +208,72 @@ static pith_status ort_give_inputs(ort_runner *r, const pith_tensor *inputs, pit
         size_t bytes;
         if (t->dtype == PITH_UNDEFINED) continue;
         if (t->dtype >= PITH_DTYPE_COUNT || t->dtype == PITH_STRING ||
-            !pith_dtype_bytes(t->dtype, pith_dims_count(t->dims, t->rank), &bytes))
-            return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                             "input '%s': %s cannot be given to ONNX Runtime; use the builtin runtime", p->inputs[i],
-                             pith_dtype_name(t->dtype));
-        PITH_TRY(pith_ort_check(p->ort,
-                                p->ort->CreateTensorWithDataAsOrtValue(p->ort->host, bytes ? t->data : nothing, bytes,
-                                                                       t->dims, (size_t)t->rank, t->dtype,
-                                                                       &r->inputs[r->given]),
-                                p->inputs[i], err));
+            !pith__dtype_bytes(t->dtype, pith__dims_count(t->dims, t->rank), &bytes))
+            return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                              "input '%s': %s cannot be given to ONNX Runtime; use the builtin runtime", p->inputs[i],
+                              pith__dtype_name(t->dtype));
+        PITH_TRY(pith__ort_check(p->ort,
+                                 p->ort->CreateTensorWithDataAsOrtValue(p->ort->host, bytes ? t->data : nothing, bytes,
+                                                                        t->dims, (size_t)t->rank, t->dtype,
+                                                                        &r->inputs[r->given]),
+                                 p->inputs[i], err));
         r->names[r->given++] = p->inputs[i];
     }
     return PITH_OK;
 }
 
-static pith_status ort_read_shape(pith_tensor *t, const pith_ort *ort, const ort_shape *shape, const char *name,
+static pith_status ort_read_shape(pith_tensor *t, const pith__ort *ort, const ort_shape *shape, const char *name,
                                   pith_error *err) {
     int type;
     size_t rank;
-    PITH_TRY(pith_ort_check(ort, ort->GetTensorElementType(shape, &type), name, err));
-    PITH_TRY(pith_ort_check(ort, ort->GetDimensionsCount(shape, &rank), name, err));
+    PITH_TRY(pith__ort_check(ort, ort->GetTensorElementType(shape, &type), name, err));
+    PITH_TRY(pith__ort_check(ort, ort->GetDimensionsCount(shape, &rank), name, err));
     if (rank > PITH_MAX_RANK || type <= PITH_UNDEFINED || type >= PITH_DTYPE_COUNT || type == PITH_STRING)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "output '%s': its type or rank cannot be taken from ONNX Runtime; use the builtin runtime",
-                         name);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "output '%s': its type or rank cannot be taken from ONNX Runtime; use the builtin runtime",
+                          name);
     *t = (pith_tensor){ .dtype = type, .rank = (int32_t)rank };
-    PITH_TRY(pith_ort_check(ort, ort->GetDimensions(shape, t->dims, rank), name, err));
-    if (!pith_dtype_bytes(type, pith_dims_count(t->dims, t->rank), &t->bytes))
-        return pith_fail(err, PITH_ERR_RUN, "output '%s': its shape has too many elements", name);
+    PITH_TRY(pith__ort_check(ort, ort->GetDimensions(shape, t->dims, rank), name, err));
+    if (!pith__dtype_bytes(type, pith__dims_count(t->dims, t->rank), &t->bytes))
+        return pith__fail(err, PITH_ERR_RUN, "output '%s': its shape has too many elements", name);
     return PITH_OK;
 }
 
 static pith_status ort_take_output(pith_tensor *t, ort_runner *r, size_t i, pith_error *err) {
     const ort_program *p = r->program;
-    const pith_ort *ort = p->ort;
+    const pith__ort *ort = p->ort;
     const char *name = p->outputs[i];
     int is_tensor = 0;
     ort_shape *shape;
-    if (r->outputs[i]) PITH_TRY(pith_ort_check(ort, ort->IsTensor(r->outputs[i], &is_tensor), name, err));
+    if (r->outputs[i]) PITH_TRY(pith__ort_check(ort, ort->IsTensor(r->outputs[i], &is_tensor), name, err));
     if (!is_tensor)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "output '%s' is not a tensor, which ONNX Runtime's results must be here; use the builtin "
-                         "runtime",
-                         name);
-    PITH_TRY(pith_ort_check(ort, ort->GetTensorTypeAndShape(r->outputs[i], &shape), name, err));
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "output '%s' is not a tensor, which ONNX Runtime's results must be here; use the builtin "
+                          "runtime",
+                          name);
+    PITH_TRY(pith__ort_check(ort, ort->GetTensorTypeAndShape(r->outputs[i], &shape), name, err));
     pith_status status = ort_read_shape(t, ort, shape, name, err);
     ort->ReleaseTensorTypeAndShapeInfo(shape);
     PITH_TRY(status);
     r->bytes += t->bytes;
-    return pith_ort_check(ort, ort->GetTensorMutableData(r->outputs[i], &t->data), name, err);
+    return pith__ort_check(ort, ort->GetTensorMutableData(r->outputs[i], &t->data), name, err);
 }
 
 static pith_status ort_run_session(ort_runner *r, ort_session *session, const volatile int *cancel, pith_error *err) {
     const ort_program *p = r->program;
-    pith_ort_watch watch;
-    PITH_TRY(pith_ort_watch_begin(&watch, p->ort, r->run, cancel, err));
+    pith__ort_watch watch;
+    PITH_TRY(pith__ort_watch_begin(&watch, p->ort, r->run, cancel, err));
     ort_status *failure = p->ort->Run(session, r->run, r->names, (const ort_value *const *)r->inputs, r->given,
                                       p->outputs, p->source.graph->output_count, r->outputs);
-    pith_status status = pith_ort_check(p->ort, failure, "run", err);
-    return pith_ort_watch_end(&watch, err) ? pith_fail(err, PITH_ERR_CANCELLED, "cancelled") : status;
+    pith_status status = pith__ort_check(p->ort, failure, "run", err);
+    return pith__ort_watch_end(&watch, err) ? pith__fail(err, PITH_ERR_CANCELLED, "cancelled") : status;
 }
 
 static pith_status ort_run(void *state, pith_tensor *outputs, const pith_tensor *inputs, int threads,
                            const volatile int *cancel, pith_error *err) {
     ort_runner *r = state;
     ort_session *session;
-    if (pith_is_cancelled(cancel)) return pith_fail(err, PITH_ERR_CANCELLED, "cancelled");
+    if (pith__is_cancelled(cancel)) return pith__fail(err, PITH_ERR_CANCELLED, "cancelled");
     PITH_TRY(ort_find_session(&session, r->program, threads, err));
     ort_forget(r);
     pith_status status = ort_give_inputs(r, inputs, err);
@@ -283,13 +283,13 @@ static pith_status ort_run(void *state, pith_tensor *outputs, const pith_tensor 
     if (status)
         ort_forget(r);
     else
-        pith_count(r->program->source.counters, PITH_COUNT_device_successes, 1);
+        pith__count(r->program->source.counters, PITH_COUNT_device_successes, 1);
     return status;
 }
 
 static size_t ort_bytes(const void *state) { return ((const ort_runner *)state)->bytes; }
 
-const pith_runtime pith_runtime_ort = {
+const pith__runtime pith__runtime_ort = {
     .name = "ort",
     .as_written = true,
     .ready = ort_ready,

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "base/checksum.h"
+#include "base/error.h"
 #include "base/str.h"
 #include "formats/compiled/wire_bytes.h"
 
@@ -25,14 +25,14 @@ static void compiled_put(char *p, uint64_t x, int bytes) {
     for (int i = 0; i < bytes; i++, x >>= 8) p[i] = (char)(x & 0xFF);
 }
 
-const char *pith_section_name(pith_section kind) {
+const char *pith__section_name(pith__section kind) {
     static const char *const names[PITH_SECTION_COUNT] = { "unknown",  "model",     "graph",   "text graph",
                                                            "weights",  "tokenizer", "heads",   "words",
                                                            "pictures", "routes",    "networks" };
     return names[(unsigned)kind < PITH_SECTION_COUNT ? kind : 0];
 }
 
-static uint64_t compiled_alignment_of(pith_section kind) {
+static uint64_t compiled_alignment_of(pith__section kind) {
     return kind == PITH_SECTION_WEIGHTS ? PITH_COMPILED_PAGE : PITH_COMPILED_ALIGNMENT;
 }
 
@@ -49,36 +49,36 @@ static entry entry_at(pith_str file, size_t i) {
                     compiled_get(p + 16, 8), compiled_get(p + 24, 8) };
 }
 
-bool pith_compiled_is(pith_str file) {
+bool pith__compiled_is(pith_str file) {
     return file.size >= sizeof magic - 1 && !memcmp(file.data, magic, sizeof magic - 1);
 }
 
 /* *count: sections of the table, which lies in the file and is whole. */
 static pith_status check_header(size_t *count, pith_str file, pith_error *err) {
-    if (!pith_compiled_is(file)) return pith_fail(err, PITH_ERR_FORMAT, "not a compiled model");
+    if (!pith__compiled_is(file)) return pith__fail(err, PITH_ERR_FORMAT, "not a compiled model");
     if (file.size < HEADER)
-        return pith_fail(err, PITH_ERR_FORMAT, "the file is cut off within its header; copy or compile it again");
+        return pith__fail(err, PITH_ERR_FORMAT, "the file is cut off within its header; copy or compile it again");
     uint32_t version = (uint32_t)compiled_get(file.data + 8, 4);
     if (version != PITH_COMPILED_VERSION) {
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "the file has format version %u, but this build reads version %u; compile the model again",
-                         version, PITH_COMPILED_VERSION);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "the file has format version %u, but this build reads version %u; compile the model again",
+                          version, PITH_COMPILED_VERSION);
     }
     *count = (size_t)compiled_get(file.data + 12, 4);
     if (*count > SECTIONS_MAX)
-        return pith_fail(err, PITH_ERR_FORMAT, "the header is damaged: it lists %zu sections", *count);
+        return pith__fail(err, PITH_ERR_FORMAT, "the header is damaged: it lists %zu sections", *count);
     size_t end = HEADER + *count * ENTRY;
     if (compiled_get(file.data + 16, 8) != file.size || file.size < end) {
-        return pith_fail(err, PITH_ERR_FORMAT,
-                         "the file is cut off: it has %zu of %llu bytes; copy or compile it again", file.size,
-                         (unsigned long long)compiled_get(file.data + 16, 8));
+        return pith__fail(err, PITH_ERR_FORMAT,
+                          "the file is cut off: it has %zu of %llu bytes; copy or compile it again", file.size,
+                          (unsigned long long)compiled_get(file.data + 16, 8));
     }
-    if (compiled_get(file.data + 24, 8) != pith_hash_of(file.data + HASHED_FROM, end - HASHED_FROM)) {
-        return pith_fail(err, PITH_ERR_FORMAT,
-                         "the header is damaged: its hash does not match; copy or compile the file again");
+    if (compiled_get(file.data + 24, 8) != pith__hash_of(file.data + HASHED_FROM, end - HASHED_FROM)) {
+        return pith__fail(err, PITH_ERR_FORMAT,
+                          "the header is damaged: its hash does not match; copy or compile the file again");
     }
     if (file.data[WRITER_AT + WRITER_SIZE - 1])
-        return pith_fail(err, PITH_ERR_FORMAT, "the header is damaged: the writer's version has no end");
+        return pith__fail(err, PITH_ERR_FORMAT, "the header is damaged: the writer's version has no end");
     return PITH_OK;
 }
 
@@ -97,19 +97,19 @@ static bool entry_occurs_before(pith_str file, size_t i, const entry *e) {
     return false;
 }
 
-pith_status pith_compiled_open(pith_compiled *compiled, pith_str file, pith_error *err) {
+pith_status pith__compiled_open(pith__compiled *compiled, pith_str file, pith_error *err) {
     size_t count;
-    pith_compiled c = { .size = file.size, .file = file, .writer = file.data + WRITER_AT };
+    pith__compiled c = { .size = file.size, .file = file, .writer = file.data + WRITER_AT };
     PITH_TRY(check_header(&count, file, err));
     uint64_t end = HEADER + count * ENTRY;
     for (size_t i = 0; i < count; i++) {
         entry e = entry_at(file, i);
         bool known = entry_is_known(&e), routed = known && !entry_is_shared(&e);
         if (e.offset < end || e.offset > file.size || e.size > file.size - e.offset ||
-            e.offset % compiled_alignment_of((pith_section)e.kind) ||
+            e.offset % compiled_alignment_of((pith__section)e.kind) ||
             (known && (e.route >= (routed ? PITH_COMPILED_ROUTES : 1u) || entry_occurs_before(file, i, &e)))) {
-            return pith_fail(err, PITH_ERR_FORMAT, "the header is damaged: section %zu (%s) is out of place", i,
-                             pith_section_name((pith_section)e.kind));
+            return pith__fail(err, PITH_ERR_FORMAT, "the header is damaged: section %zu (%s) is out of place", i,
+                              pith__section_name((pith__section)e.kind));
         }
         end = e.offset + e.size;
         if (known && !e.route) c.sections[e.kind] = (pith_str){ file.data + e.offset, (size_t)e.size };
@@ -119,7 +119,7 @@ pith_status pith_compiled_open(pith_compiled *compiled, pith_str file, pith_erro
 }
 
 /* Sections of another route take the place of those of the default. */
-pith_status pith_compiled_take(pith_compiled *c, uint32_t route, pith_error *err) {
+pith_status pith__compiled_take(pith__compiled *c, uint32_t route, pith_error *err) {
     size_t count;
     PITH_TRY(check_header(&count, c->file, err));
     for (int kind = 0; kind < PITH_SECTION_COUNT; kind++)
@@ -132,36 +132,36 @@ pith_status pith_compiled_take(pith_compiled *c, uint32_t route, pith_error *err
     return PITH_OK;
 }
 
-pith_status pith_compiled_choose(pith_compiled *c, const char *route, pith_error *err) {
-    pith_bytes_in in = { .bytes = c->sections[PITH_SECTION_ROUTES], .what = "routes", .err = err };
+pith_status pith__compiled_choose(pith__compiled *c, const char *route, pith_error *err) {
+    pith__bytes_in in = { .bytes = c->sections[PITH_SECTION_ROUTES], .what = "routes", .err = err };
     char known[256] = "";
     size_t used = 0;
     if (!route || !in.bytes.data) return PITH_OK;
-    size_t count = pith_get_count(&in, 8);
+    size_t count = pith__get_count(&in, 8);
     for (size_t i = 0; i < count && !in.status; i++) {
-        const pith_str name = pith_get_str(&in);
-        const uint32_t number = pith_get_below(&in, PITH_COMPILED_ROUTES, "a number that no route has");
+        const pith_str name = pith__get_str(&in);
+        const uint32_t number = pith__get_below(&in, PITH_COMPILED_ROUTES, "a number that no route has");
         if (in.status) break;
-        if (pith_str_is(name, route)) return pith_compiled_take(c, number, err);
+        if (pith__str_is(name, route)) return pith__compiled_take(c, number, err);
         int wrote =
             snprintf(known + used, sizeof known - used, "%s" PITH_STR_FMT, used ? ", " : "", PITH_STR_ARG(name));
         if (wrote > 0 && (size_t)wrote < sizeof known - used) used += (size_t)wrote;
     }
     if (in.status) return in.status;
-    return pith_fail(err, PITH_ERR_ARGUMENT, "there is no route '%s'; the file has: %s", route, known);
+    return pith__fail(err, PITH_ERR_ARGUMENT, "there is no route '%s'; the file has: %s", route, known);
 }
 
-pith_status pith_compiled_verify(pith_str file, pith_error *err) {
-    pith_compiled c;
+pith_status pith__compiled_verify(pith_str file, pith_error *err) {
+    pith__compiled c;
     size_t count;
-    PITH_TRY(pith_compiled_open(&c, file, err));
+    PITH_TRY(pith__compiled_open(&c, file, err));
     PITH_TRY(check_header(&count, file, err));
     for (size_t i = 0; i < count; i++) {
         entry e = entry_at(file, i);
-        if (pith_hash_of(file.data + e.offset, (size_t)e.size) == e.hash) continue;
-        return pith_fail(err, PITH_ERR_FORMAT, "section %zu (%s), bytes %llu to %llu, is damaged", i,
-                         pith_section_name((pith_section)e.kind), (unsigned long long)e.offset,
-                         (unsigned long long)(e.offset + e.size));
+        if (pith__hash_of(file.data + e.offset, (size_t)e.size) == e.hash) continue;
+        return pith__fail(err, PITH_ERR_FORMAT, "section %zu (%s), bytes %llu to %llu, is damaged", i,
+                          pith__section_name((pith__section)e.kind), (unsigned long long)e.offset,
+                          (unsigned long long)(e.offset + e.size));
     }
     return PITH_OK;
 }
@@ -169,18 +169,18 @@ pith_status pith_compiled_verify(pith_str file, pith_error *err) {
 /* ---- writing ---- */
 
 typedef struct sink {
-    pith_write_fn *write; /* NULL: only the hash is wanted */
+    pith__write_fn *write; /* NULL: only the hash is wanted */
     void *user;
     uint64_t total;
-    pith_hash hash;
+    pith__hash hash;
     pith_error *err;
 } sink;
 
 static pith_status send(sink *s, const void *data, size_t size) {
     if (!s->write)
-        pith_hash_add(&s->hash, data, size);
+        pith__hash_add(&s->hash, data, size);
     else if (size && s->write(s->user, data, size, s->total))
-        return pith_fail(s->err, PITH_ERR_IO, "the write callback stopped writing");
+        return pith__fail(s->err, PITH_ERR_IO, "the write callback stopped writing");
     return PITH_OK;
 }
 
@@ -194,10 +194,10 @@ static pith_status send_zeros(sink *s, uint64_t size) {
     return PITH_OK;
 }
 
-static pith_status send_section(sink *s, const pith_section_out *section) {
+static pith_status send_section(sink *s, const pith__section_out *section) {
     uint64_t at = 0;
     for (size_t i = 0; i < section->count; i++) {
-        const pith_piece_out *piece = &section->pieces[i];
+        const pith__piece_out *piece = &section->pieces[i];
         PITH_TRY(send_zeros(s, piece->offset - at));
         PITH_TRY(send(s, piece->data, piece->size));
         at = piece->offset + piece->size;
@@ -205,26 +205,26 @@ static pith_status send_section(sink *s, const pith_section_out *section) {
     return send_zeros(s, section->size - at);
 }
 
-pith_status pith_compiled_write(const pith_section_out *sections, size_t count, pith_write_fn *write, void *user,
-                                pith_error *err) {
+pith_status pith__compiled_write(const pith__section_out *sections, size_t count, pith__write_fn *write, void *user,
+                                 pith_error *err) {
     char head[HEADER + SECTIONS_MAX * ENTRY] = { 0 };
     if (count > SECTIONS_MAX)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "a compiled file has room for %d sections, not %zu", SECTIONS_MAX,
-                         count);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "a compiled file has room for %d sections, not %zu", SECTIONS_MAX,
+                          count);
     size_t head_size = HEADER + count * ENTRY;
     uint64_t end = head_size;
     for (size_t i = 0; i < count; i++) {
         uint64_t alignment = compiled_alignment_of(sections[i].kind);
         char *p = head + HEADER + i * ENTRY;
         sink hasher = { .err = err };
-        pith_hash_init(&hasher.hash);
+        pith__hash_init(&hasher.hash);
         PITH_TRY(send_section(&hasher, &sections[i]));
         end = (end + alignment - 1) & ~(alignment - 1);
         compiled_put(p, sections[i].kind, 4);
         compiled_put(p + 4, sections[i].route, 4);
         compiled_put(p + 8, end, 8);
         compiled_put(p + 16, sections[i].size, 8);
-        compiled_put(p + 24, pith_hash_end(&hasher.hash), 8);
+        compiled_put(p + 24, pith__hash_end(&hasher.hash), 8);
         end += sections[i].size;
     }
     memcpy(head, magic, sizeof magic - 1);
@@ -232,7 +232,7 @@ pith_status pith_compiled_write(const pith_section_out *sections, size_t count, 
     compiled_put(head + 12, count, 4);
     compiled_put(head + 16, end, 8);
     snprintf(head + WRITER_AT, WRITER_SIZE, "%s", pith_version());
-    compiled_put(head + 24, pith_hash_of(head + HASHED_FROM, head_size - HASHED_FROM), 8);
+    compiled_put(head + 24, pith__hash_of(head + HASHED_FROM, head_size - HASHED_FROM), 8);
     sink out = { .write = write, .user = user, .total = end, .err = err };
     PITH_TRY(send(&out, head, head_size));
     uint64_t at = head_size;

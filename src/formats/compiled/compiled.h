@@ -15,7 +15,7 @@
  * Numbers are little-endian. Offsets are multiples of 64, those of weights of 4096. Sections do not overlap, and each
  * kind occurs once per route. The contents do not depend on the offset, the processor or paths of the machine: the same
  * model gives the same bytes. Opening reads the header and the table only, so its cost does not depend on the size.
- * Only pith_compiled_verify compares the hashes of the contents, so readers of a section treat it as hostile. Sections
+ * Only pith__compiled_verify compares the hashes of the contents, so readers of a section treat it as hostile. Sections
  * of an unknown kind are skipped. */
 #ifndef PITH_FORMATS_COMPILED_COMPILED_H
 #define PITH_FORMATS_COMPILED_COMPILED_H
@@ -31,7 +31,7 @@
 /* Routes of a file. More would need a longer section table; models have two. */
 #define PITH_COMPILED_ROUTES 8u
 
-typedef enum pith_section {
+typedef enum pith__section {
     PITH_SECTION_MODEL = 1,     /* settings: ports, how it embeds, what was fused */
     PITH_SECTION_GRAPH = 2,     /* the optimised graph (graph_bytes.h) */
     PITH_SECTION_TEXT = 3,      /* the graph for packed texts, if the model has one */
@@ -44,52 +44,52 @@ typedef enum pith_section {
     PITH_SECTION_ROUTES = 9,    /* names of routes: u32 count, each a string and its u32 number */
     PITH_SECTION_NETWORKS = 10, /* of route 0: the name of the detector whose networks are the routes */
     PITH_SECTION_COUNT
-} pith_section;
+} pith__section;
 
 /* Returns the name of a section, such as "weights", for messages. */
-const char *pith_section_name(pith_section kind);
+const char *pith__section_name(pith__section kind);
 
 /* An open file. The data of a section that the file lacks is NULL. */
-typedef struct pith_compiled {
+typedef struct pith__compiled {
     pith_str sections[PITH_SECTION_COUNT]; /* by kind, of the route that was chosen; 0 at first */
     pith_str file;
     size_t size;        /* of the file */
     const char *writer; /* in the file, at most 15 characters and a NUL */
-} pith_compiled;
+} pith__compiled;
 
 /* True if the bytes begin like a compiled file. */
-bool pith_compiled_is(pith_str file);
+bool pith__compiled_is(pith_str file);
 /* file must be aligned to 64 bytes and outlive everything that is read from it. */
-pith_status pith_compiled_open(pith_compiled *compiled, pith_str file, pith_error *err);
+pith_status pith__compiled_open(pith__compiled *compiled, pith_str file, pith_error *err);
 /* Chooses a route by one of the names that the model's directory knows it by. NULL stays at the default, and so does
  * any name in a file without routes. PITH_ERR_ARGUMENT lists the names of the file. */
-pith_status pith_compiled_choose(pith_compiled *compiled, const char *route, pith_error *err);
+pith_status pith__compiled_choose(pith__compiled *compiled, const char *route, pith_error *err);
 /* Chooses a route by its number. One that the file does not have leaves sections without data. */
-pith_status pith_compiled_take(pith_compiled *compiled, uint32_t route, pith_error *err);
+pith_status pith__compiled_take(pith__compiled *compiled, uint32_t route, pith_error *err);
 /* Reads the whole file and compares the hashes. Returns PITH_ERR_FORMAT that names the first damaged section. */
-pith_status pith_compiled_verify(pith_str file, pith_error *err);
+pith_status pith__compiled_verify(pith_str file, pith_error *err);
 
 /* ---- writing ---- */
 
 /* Bytes at an offset of a section; gaps are zeros. */
-typedef struct pith_piece_out {
+typedef struct pith__piece_out {
     const void *data;
     size_t size;
     uint64_t offset;
-} pith_piece_out;
+} pith__piece_out;
 
-typedef struct pith_section_out {
-    pith_section kind;
+typedef struct pith__section_out {
+    pith__section kind;
     uint32_t route;
     uint64_t size;
-    const pith_piece_out *pieces; /* by offset */
+    const pith__piece_out *pieces; /* by offset */
     size_t count;
-} pith_section_out;
+} pith__section_out;
 
 /* Receives the file in pieces. Non-zero ends the writing with PITH_ERR_IO. total is the size of the whole file. */
-typedef int pith_write_fn(void *user, const void *data, size_t size, uint64_t total);
+typedef int pith__write_fn(void *user, const void *data, size_t size, uint64_t total);
 
-pith_status pith_compiled_write(const pith_section_out *sections, size_t count, pith_write_fn *write, void *user,
-                                pith_error *err);
+pith_status pith__compiled_write(const pith__section_out *sections, size_t count, pith__write_fn *write, void *user,
+                                 pith_error *err);
 
 #endif

@@ -7,22 +7,22 @@
 #ifndef PITH_FORMATS_COMPILED_GRAPH_BYTES_H
 #define PITH_FORMATS_COMPILED_GRAPH_BYTES_H
 
-#include "formats/compiled/wire_bytes.h"
-#include "formats/compiled/weights.h"
 #include "engine/plan/plan.h"
+#include "formats/compiled/weights.h"
+#include "formats/compiled/wire_bytes.h"
 
 /* plan is the plan of this graph. */
-pith_status pith_graph_write(pith_bytes_out *out, pith_weights_out *weights, const pith_graph *graph,
-                             const pith_plan *plan, pith_error *err);
+pith_status pith__graph_write(pith__bytes_out *out, pith__weights_out *weights, const pith__graph *graph,
+                              const pith__plan *plan, pith_error *err);
 
 /* Bytes and weights must outlive the graph. Its nodes have no operators yet. */
-pith_status pith_graph_read(pith_graph **graph, pith_bytes_in *in, const pith_weights_in *weights, pith_arena *arena,
-                            const pith_log *log);
+pith_status pith__graph_read(pith__graph **graph, pith__bytes_in *in, const pith__weights_in *weights,
+                             pith__arena *arena, const pith_log *log);
 
 /* ---- parts that other sections have as well ---- */
 
 /* Types whose sizes are numbers, symbols (written by name) or unknown; expressions are written as unknown. */
-void pith_type_write(pith_bytes_out *out, const pith_dims *dims, const pith_type *type);
-void pith_type_read(pith_type *type, pith_bytes_in *in, pith_dims *dims);
+void pith__type_write(pith__bytes_out *out, const pith__dims *dims, const pith__type *type);
+void pith__type_read(pith__type *type, pith__bytes_in *in, pith__dims *dims);
 
 #endif

@@ -1,6 +1,6 @@
 /* graph_read.c - bytes to a graph, the mirror of graph_write.c.
  *
- * Numbers are checked one by one as they are read. pith_graph_check then checks what they mean together: order,
+ * Numbers are checked one by one as they are read. pith__graph_check then checks what they mean together: order,
  * producers, captures. Strings and tensors stay spans of the file. */
 #include "base/dtype.h"
 #include "base/error.h"
@@ -12,53 +12,53 @@
 enum { DEPTH_MAX = 32 };
 
 typedef struct reader {
-    pith_bytes_in *in;
-    const pith_weights_in *weights;
-    pith_arena *arena;
+    pith__bytes_in *in;
+    const pith__weights_in *weights;
+    pith__arena *arena;
 } reader;
 
-static pith_status graph_read_out_of_memory(reader *r) { return r->in->status = pith_fail_memory(r->in->err, 0); }
+static pith_status graph_read_out_of_memory(reader *r) { return r->in->status = pith__fail_memory(r->in->err, 0); }
 
 /* count things of size bytes, of which each has at least item_bytes in the file; NULL if anything failed. */
 static void *graph_read_read_array(reader *r, size_t *count, size_t item_bytes, size_t size) {
-    *count = pith_get_count(r->in, item_bytes);
-    void *array = r->in->status ? NULL : pith_arena_array(r->arena, *count, size);
+    *count = pith__get_count(r->in, item_bytes);
+    void *array = r->in->status ? NULL : pith__arena_array(r->arena, *count, size);
     if (!array && !r->in->status) graph_read_out_of_memory(r);
     return array;
 }
 
 /* ---- types and tensors ---- */
 
-void pith_type_read(pith_type *type, pith_bytes_in *in, pith_dims *dims) {
+void pith__type_read(pith__type *type, pith__bytes_in *in, pith__dims *dims) {
     enum { UNKNOWN, NUMBER, SYMBOL, KINDS };
-    pith_type_init(type);
-    type->dtype = (int32_t)pith_get_below(in, PITH_NONE + 1, "an unknown dtype");
-    type->item_dtype = (int32_t)pith_get_below(in, PITH_MAP_STRING + 1, "an unknown dtype");
-    type->rank = (int32_t)pith_get_below(in, PITH_MAX_RANK + 2, "an impossible rank") - 1;
+    pith__type_init(type);
+    type->dtype = (int32_t)pith__get_below(in, PITH_NONE + 1, "an unknown dtype");
+    type->item_dtype = (int32_t)pith__get_below(in, PITH_MAP_STRING + 1, "an unknown dtype");
+    type->rank = (int32_t)pith__get_below(in, PITH_MAX_RANK + 2, "an impossible rank") - 1;
     for (int i = 0; i < type->rank; i++) {
-        uint32_t kind = pith_get_below(in, KINDS, "an unknown kind of size");
+        uint32_t kind = pith__get_below(in, KINDS, "an unknown kind of size");
         type->dims[i] = PITH_DIM_UNKNOWN;
-        if (kind == NUMBER) type->dims[i] = pith_get_i64(in);
-        if (kind == NUMBER && type->dims[i] < 0) pith_bytes_fail(in, "a negative size");
+        if (kind == NUMBER) type->dims[i] = pith__get_i64(in);
+        if (kind == NUMBER && type->dims[i] < 0) pith__bytes_fail(in, "a negative size");
         if (kind != SYMBOL) continue;
-        pith_str name = pith_get_str(in);
+        pith_str name = pith__get_str(in);
         if (in->status) return;
-        type->dims[i] = pith_dim_symbol(dims, name);
-        if (type->dims[i] == PITH_DIM_UNKNOWN) in->status = pith_fail_memory(in->err, name.size);
+        type->dims[i] = pith__dim_symbol(dims, name);
+        if (type->dims[i] == PITH_DIM_UNKNOWN) in->status = pith__fail_memory(in->err, name.size);
     }
 }
 
 static void read_strings(reader *r, pith_tensor *t, int64_t count) {
     if ((uint64_t)count > (r->in->bytes.size - r->in->at) / 4) {
-        pith_bytes_fail(r->in, "more strings than the section has room for");
+        pith__bytes_fail(r->in, "more strings than the section has room for");
         return;
     }
-    pith_str *strings = pith_arena_array(r->arena, (size_t)count, sizeof *strings);
+    pith_str *strings = pith__arena_array(r->arena, (size_t)count, sizeof *strings);
     if (!strings) {
         graph_read_out_of_memory(r);
         return;
     }
-    for (int64_t i = 0; i < count; i++) strings[i] = pith_get_str(r->in);
+    for (int64_t i = 0; i < count; i++) strings[i] = pith__get_str(r->in);
     t->data = strings;
 }
 
@@ -66,14 +66,14 @@ static void graph_read_read_tensor(reader *r, pith_tensor *t, int depth);
 
 static void graph_read_read_items(reader *r, pith_tensor *t, int64_t count, int depth) {
     if ((uint64_t)count > (r->in->bytes.size - r->in->at) / 8 || depth == DEPTH_MAX) {
-        pith_bytes_fail(r->in, "a sequence of more items than the section has room for");
+        pith__bytes_fail(r->in, "a sequence of more items than the section has room for");
         return;
     }
-    pith_tensor *items = pith_arena_array(r->arena, (size_t)count, sizeof *items);
+    pith_tensor *items = pith__arena_array(r->arena, (size_t)count, sizeof *items);
     if (!items) graph_read_out_of_memory(r);
     for (int64_t i = 0; i < count && !r->in->status; i++) {
         graph_read_read_tensor(r, &items[i], depth + 1);
-        if (items[i].dtype >= PITH_DTYPE_COUNT) pith_bytes_fail(r->in, "a sequence item that is not a tensor");
+        if (items[i].dtype >= PITH_DTYPE_COUNT) pith__bytes_fail(r->in, "a sequence item that is not a tensor");
     }
     t->data = items;
     t->bytes = (size_t)count * sizeof *items;
@@ -81,32 +81,32 @@ static void graph_read_read_items(reader *r, pith_tensor *t, int64_t count, int 
 
 /* data of the tensor is the file's: read-only. */
 static void graph_read_read_tensor(reader *r, pith_tensor *t, int depth) {
-    pith_bytes_in *in = r->in;
-    *t = (pith_tensor){ .dtype = (int32_t)pith_get_below(in, PITH_NONE + 1, "an unknown dtype"),
-                        .rank = (int32_t)pith_get_below(in, PITH_MAX_RANK + 1, "an impossible rank") };
-    for (int i = 0; i < t->rank; i++) t->dims[i] = pith_get_i64(in);
-    int64_t count = pith_dims_count(t->dims, t->rank);
+    pith__bytes_in *in = r->in;
+    *t = (pith_tensor){ .dtype = (int32_t)pith__get_below(in, PITH_NONE + 1, "an unknown dtype"),
+                        .rank = (int32_t)pith__get_below(in, PITH_MAX_RANK + 1, "an impossible rank") };
+    for (int i = 0; i < t->rank; i++) t->dims[i] = pith__get_i64(in);
+    int64_t count = pith__dims_count(t->dims, t->rank);
     if (in->status || t->dtype == PITH_NONE) return;
     if (t->dtype == PITH_SEQUENCE) {
         if (t->rank != 1 || count < 0)
-            pith_bytes_fail(in, "a sequence with an impossible shape");
+            pith__bytes_fail(in, "a sequence with an impossible shape");
         else
             graph_read_read_items(r, t, count, depth);
-    } else if (!pith_dtype_bytes(t->dtype, count, &t->bytes)) {
-        pith_bytes_fail(in, "a tensor with an impossible shape");
+    } else if (!pith__dtype_bytes(t->dtype, count, &t->bytes)) {
+        pith__bytes_fail(in, "a tensor with an impossible shape");
     } else if (t->dtype == PITH_STRING) {
         read_strings(r, t, count);
     } else {
-        uint32_t number = pith_get_below(in, (uint32_t)r->weights->count, "a reference to weights that do not exist");
+        uint32_t number = pith__get_below(in, (uint32_t)r->weights->count, "a reference to weights that do not exist");
         if (in->status) return;
-        pith_str span = pith_weights_get(r->weights, number);
-        if (span.size != t->bytes) pith_bytes_fail(in, "a tensor whose shape does not fit its bytes");
+        pith_str span = pith__weights_get(r->weights, number);
+        if (span.size != t->bytes) pith__bytes_fail(in, "a tensor whose shape does not fit its bytes");
         t->data = (void *)(uintptr_t)span.data;
     }
 }
 
 static const pith_tensor *graph_read_new_tensor(reader *r) {
-    pith_tensor *t = pith_arena_alloc(r->arena, sizeof *t);
+    pith_tensor *t = pith__arena_alloc(r->arena, sizeof *t);
     if (!t) {
         graph_read_out_of_memory(r);
         return NULL;
@@ -117,23 +117,23 @@ static const pith_tensor *graph_read_new_tensor(reader *r) {
 
 /* ---- values ---- */
 
-static void check_packed(reader *r, const pith_type *type) {
+static void check_packed(reader *r, const pith__type *type) {
     size_t bytes;
-    if (!pith_type_concrete(type) || !pith_dtype_bytes(type->dtype, pith_type_count(type), &bytes))
-        pith_bytes_fail(r->in, "a packed constant without a shape");
+    if (!pith__type_concrete(type) || !pith__dtype_bytes(type->dtype, pith__type_count(type), &bytes))
+        pith__bytes_fail(r->in, "a packed constant without a shape");
 }
 
 /* The type is what the model's file declares: that of an input of the main graph is a hint, as in any graph that was
  * read, unless it is fixed. */
-static void graph_read_read_input(reader *r, pith_graph *graph, pith_value *v) {
-    pith_type_read(&v->type, r->in, graph->dims);
-    const uint32_t flags = pith_get_below(r->in, 4, "flags other than 0 to 3");
+static void graph_read_read_input(reader *r, pith__graph *graph, pith__value *v) {
+    pith__type_read(&v->type, r->in, graph->dims);
+    const uint32_t flags = pith__get_below(r->in, 4, "flags other than 0 to 3");
     if (r->in->status) return;
     v->fixed = flags & 2;
     if (flags & 1) {
         v->type.data = graph_read_new_tensor(r);
     } else if (!graph->parent) {
-        v->hint = pith_arena_alloc(r->arena, sizeof *v->hint);
+        v->hint = pith__arena_alloc(r->arena, sizeof *v->hint);
         if (v->hint)
             *v->hint = v->type;
         else
@@ -141,42 +141,42 @@ static void graph_read_read_input(reader *r, pith_graph *graph, pith_value *v) {
     }
 }
 
-static void graph_read_read_value(reader *r, pith_graph *graph) {
-    pith_bytes_in *in = r->in;
-    pith_value_kind kind = (pith_value_kind)pith_get_below(in, PITH_VALUE_PACKED + 1, "an unknown kind of value");
-    pith_str name = pith_get_str(in);
+static void graph_read_read_value(reader *r, pith__graph *graph) {
+    pith__bytes_in *in = r->in;
+    pith__value_kind kind = (pith__value_kind)pith__get_below(in, PITH_VALUE_PACKED + 1, "an unknown kind of value");
+    pith_str name = pith__get_str(in);
     if (in->status) return;
-    pith_value *v = pith_graph_add_value(graph, name, kind);
+    pith__value *v = pith__graph_add_value(graph, name, kind);
     if (!v) {
         graph_read_out_of_memory(r);
         return;
     }
     bool first = kind == PITH_VALUE_INPUT || kind == PITH_VALUE_CAPTURE, late = v->id > 0 && first;
-    if (late && graph->values[v->id - 1]->kind > kind) pith_bytes_fail(in, "inputs and captures out of order");
+    if (late && graph->values[v->id - 1]->kind > kind) pith__bytes_fail(in, "inputs and captures out of order");
     if (kind == PITH_VALUE_INPUT) {
         graph->input_count++;
         graph_read_read_input(r, graph, v);
     } else if (kind == PITH_VALUE_CAPTURE) {
         graph->capture_count++;
     } else if (kind == PITH_VALUE_PACKED) {
-        pith_type_read(&v->type, in, graph->dims);
+        pith__type_read(&v->type, in, graph->dims);
         if (!in->status) check_packed(r, &v->type);
     } else if (kind == PITH_VALUE_CONST) {
         const pith_tensor *t = graph_read_new_tensor(r);
-        if (!in->status) pith_type_of_tensor(&v->type, t);
+        if (!in->status) pith__type_of_tensor(&v->type, t);
     }
 }
 
 /* Inputs and captures are the first values. An input's type.data is its default: its type then is that of the default.
  */
-static void read_values(reader *r, pith_graph *graph) {
-    size_t count = pith_get_count(r->in, 8);
+static void read_values(reader *r, pith__graph *graph) {
+    size_t count = pith__get_count(r->in, 8);
     for (size_t i = 0; i < count && !r->in->status; i++) graph_read_read_value(r, graph);
     if (r->in->status) return;
     for (size_t i = 0; i < graph->input_count; i++)
-        if (graph->values[i]->type.data) pith_type_of_tensor(&graph->values[i]->type, graph->values[i]->type.data);
-    graph->inputs = pith_arena_array(r->arena, graph->input_count, sizeof *graph->inputs);
-    graph->captures = pith_arena_array(r->arena, graph->capture_count, sizeof *graph->captures);
+        if (graph->values[i]->type.data) pith__type_of_tensor(&graph->values[i]->type, graph->values[i]->type.data);
+    graph->inputs = pith__arena_array(r->arena, graph->input_count, sizeof *graph->inputs);
+    graph->captures = pith__arena_array(r->arena, graph->capture_count, sizeof *graph->captures);
     if (!graph->inputs || !graph->captures) {
         graph_read_out_of_memory(r);
         return;
@@ -187,26 +187,26 @@ static void read_values(reader *r, pith_graph *graph) {
 
 /* ---- nodes ---- */
 
-static pith_graph *read_graph(reader *r, pith_graph *parent, int depth);
+static pith__graph *read_graph(reader *r, pith__graph *parent, int depth);
 
 static void graph_read_read_floats(reader *r, float *floats, size_t count) {
-    const void *bytes = pith_get_bytes(r->in, count * sizeof *floats);
+    const void *bytes = pith__get_bytes(r->in, count * sizeof *floats);
     if (bytes && count) memcpy(floats, bytes, count * sizeof *floats);
 }
 
-static void graph_read_read_list(reader *r, pith_attr *attr) {
-    pith_bytes_in *in = r->in;
+static void graph_read_read_list(reader *r, pith__attr *attr) {
+    pith__bytes_in *in = r->in;
     if (attr->kind == PITH_ATTR_FLOATS) {
         float *floats = graph_read_read_array(r, &attr->count, sizeof *floats, sizeof *floats);
         if (floats) graph_read_read_floats(r, floats, attr->count);
         attr->floats = floats;
     } else if (attr->kind == PITH_ATTR_INTS) {
         int64_t *ints = graph_read_read_array(r, &attr->count, sizeof *ints, sizeof *ints);
-        for (size_t i = 0; ints && i < attr->count; i++) ints[i] = pith_get_i64(in);
+        for (size_t i = 0; ints && i < attr->count; i++) ints[i] = pith__get_i64(in);
         attr->ints = ints;
     } else if (attr->kind == PITH_ATTR_STRINGS) {
         pith_str *strings = graph_read_read_array(r, &attr->count, 4, sizeof *strings);
-        for (size_t i = 0; strings && i < attr->count; i++) strings[i] = pith_get_str(in);
+        for (size_t i = 0; strings && i < attr->count; i++) strings[i] = pith__get_str(in);
         attr->strings = strings;
     } else {
         const pith_tensor **tensors = graph_read_read_array(r, &attr->count, 8, sizeof *tensors);
@@ -215,25 +215,25 @@ static void graph_read_read_list(reader *r, pith_attr *attr) {
     }
 }
 
-static void read_type_attr(reader *r, pith_attr *attr, pith_graph *graph) {
-    pith_type *type = pith_arena_alloc(r->arena, sizeof *type);
+static void read_type_attr(reader *r, pith__attr *attr, pith__graph *graph) {
+    pith__type *type = pith__arena_alloc(r->arena, sizeof *type);
     if (type)
-        pith_type_read(type, r->in, graph->dims);
+        pith__type_read(type, r->in, graph->dims);
     else
         graph_read_out_of_memory(r);
     attr->type = type;
 }
 
-static void read_attr(reader *r, pith_attr *attr, pith_graph *graph, int depth) {
-    pith_bytes_in *in = r->in;
-    attr->name = pith_get_str(in);
+static void read_attr(reader *r, pith__attr *attr, pith__graph *graph, int depth) {
+    pith__bytes_in *in = r->in;
+    attr->name = pith__get_str(in);
     attr->reference = (pith_str){ "", 0 };
-    attr->kind = (pith_attr_kind)pith_get_below(in, PITH_ATTR_TYPE + 1, "an unknown kind of attribute");
+    attr->kind = (pith__attr_kind)pith__get_below(in, PITH_ATTR_TYPE + 1, "an unknown kind of attribute");
     if (in->status) return;
     switch (attr->kind) {
     case PITH_ATTR_FLOAT: graph_read_read_floats(r, &attr->f, 1); break;
-    case PITH_ATTR_INT: attr->i = pith_get_i64(in); break;
-    case PITH_ATTR_STRING: attr->s = pith_get_str(in); break;
+    case PITH_ATTR_INT: attr->i = pith__get_i64(in); break;
+    case PITH_ATTR_STRING: attr->s = pith__get_str(in); break;
     case PITH_ATTR_TENSOR: attr->tensor = graph_read_new_tensor(r); break;
     case PITH_ATTR_GRAPH: attr->graph = read_graph(r, graph, depth + 1); break;
     case PITH_ATTR_TYPE: read_type_attr(r, attr, graph); break;
@@ -241,15 +241,15 @@ static void read_attr(reader *r, pith_attr *attr, pith_graph *graph, int depth) 
     case PITH_ATTR_INTS:
     case PITH_ATTR_STRINGS:
     case PITH_ATTR_TENSORS: graph_read_read_list(r, attr); break;
-    default: pith_bytes_fail(in, "an unknown kind of attribute"); break;
+    default: pith__bytes_fail(in, "an unknown kind of attribute"); break;
     }
 }
 
 /* made: by value, those that are a node's output; NULL for inputs. */
-static pith_value **read_uses(reader *r, size_t *count, const pith_graph *graph, bool *made) {
-    pith_value **uses = graph_read_read_array(r, count, 4, sizeof *uses);
+static pith__value **read_uses(reader *r, size_t *count, const pith__graph *graph, bool *made) {
+    pith__value **uses = graph_read_read_array(r, count, 4, sizeof *uses);
     for (size_t i = 0; uses && i < *count && !r->in->status; i++) {
-        uint32_t number = pith_get_u32(r->in);
+        uint32_t number = pith__get_u32(r->in);
         if (number == NONE || r->in->status) continue;
         bool good = number < graph->value_count;
         if (good && made) {
@@ -259,45 +259,45 @@ static pith_value **read_uses(reader *r, size_t *count, const pith_graph *graph,
         if (good)
             uses[i] = graph->values[number];
         else
-            pith_bytes_fail(r->in, made ? "an output that its node cannot make"
-                                        : "a reference to a value that does not exist");
+            pith__bytes_fail(r->in, made ? "an output that its node cannot make"
+                                         : "a reference to a value that does not exist");
     }
-    if (!r->in->status && *count > INT32_MAX / 2) pith_bytes_fail(r->in, "a node with too many inputs or outputs");
+    if (!r->in->status && *count > INT32_MAX / 2) pith__bytes_fail(r->in, "a node with too many inputs or outputs");
     return uses;
 }
 
-static void read_packed(reader *r, pith_node *node) {
-    pith_packed *packed = graph_read_read_array(r, &node->packed_count, 8, sizeof *packed);
+static void read_packed(reader *r, pith__node *node) {
+    pith__packed *packed = graph_read_read_array(r, &node->packed_count, 8, sizeof *packed);
     for (size_t i = 0; packed && i < node->packed_count; i++) {
-        packed[i].layout = pith_get_str(r->in);
+        packed[i].layout = pith__get_str(r->in);
         uint32_t number =
-            pith_get_below(r->in, (uint32_t)r->weights->count, "a reference to weights that do not exist");
+            pith__get_below(r->in, (uint32_t)r->weights->count, "a reference to weights that do not exist");
         if (r->in->status) return;
-        pith_str span = pith_weights_get(r->weights, number);
+        pith_str span = pith__weights_get(r->weights, number);
         packed[i].data = span.data;
         packed[i].bytes = span.size;
     }
     node->packed = packed;
 }
 
-static void graph_read_read_node(reader *r, pith_graph *graph, bool *made, int depth) {
-    pith_bytes_in *in = r->in;
+static void graph_read_read_node(reader *r, pith__graph *graph, bool *made, int depth) {
+    pith__bytes_in *in = r->in;
     size_t input_count, output_count;
-    pith_node_head head = { .overload = PITH_STR("") };
-    head.domain = pith_get_str(in);
-    head.op_type = pith_get_str(in);
-    head.name = pith_get_str(in);
-    head.opset = (int32_t)pith_get_u32(in);
-    head.index = (int32_t)pith_get_u32(in);
-    pith_value **inputs = read_uses(r, &input_count, graph, NULL);
-    pith_value **outputs = read_uses(r, &output_count, graph, made);
+    pith__node_head head = { .overload = PITH_STR("") };
+    head.domain = pith__get_str(in);
+    head.op_type = pith__get_str(in);
+    head.name = pith__get_str(in);
+    head.opset = (int32_t)pith__get_u32(in);
+    head.index = (int32_t)pith__get_u32(in);
+    pith__value **inputs = read_uses(r, &input_count, graph, NULL);
+    pith__value **outputs = read_uses(r, &output_count, graph, made);
     if (in->status) return;
-    pith_node *node = pith_graph_add_headed(graph, NULL, &head, inputs, (int)input_count, outputs, (int)output_count);
+    pith__node *node = pith__graph_add_headed(graph, NULL, &head, inputs, (int)input_count, outputs, (int)output_count);
     if (!node) {
         graph_read_out_of_memory(r);
         return;
     }
-    node->capture_count = (int32_t)pith_get_below(in, (uint32_t)input_count + 1, "more captures than inputs");
+    node->capture_count = (int32_t)pith__get_below(in, (uint32_t)input_count + 1, "more captures than inputs");
     node->attrs = graph_read_read_array(r, &node->attr_count, 8, sizeof *node->attrs);
     for (size_t i = 0; i < node->attr_count && !in->status; i++) read_attr(r, &node->attrs[i], graph, depth);
     if (!in->status) read_packed(r, node);
@@ -305,63 +305,63 @@ static void graph_read_read_node(reader *r, pith_graph *graph, bool *made, int d
 
 /* ---- graphs ---- */
 
-static void read_outputs(reader *r, pith_graph *graph) {
+static void read_outputs(reader *r, pith__graph *graph) {
     graph->outputs = graph_read_read_array(r, &graph->output_count, 8, sizeof *graph->outputs);
-    pith_str *names = pith_arena_array(r->arena, graph->output_count, sizeof *names);
+    pith_str *names = pith__arena_array(r->arena, graph->output_count, sizeof *names);
     if (!names) graph_read_out_of_memory(r);
     for (size_t i = 0; i < graph->output_count && !r->in->status; i++) {
         uint32_t number =
-            pith_get_below(r->in, (uint32_t)graph->value_count, "a reference to a value that does not exist");
-        names[i] = pith_get_str(r->in);
+            pith__get_below(r->in, (uint32_t)graph->value_count, "a reference to a value that does not exist");
+        names[i] = pith__get_str(r->in);
         if (r->in->status) return;
         graph->outputs[i] = graph->values[number];
         graph->outputs[i]->output_uses++;
-        if (graph->outputs[i]->kind == PITH_VALUE_PACKED) pith_bytes_fail(r->in, "a graph output without contents");
+        if (graph->outputs[i]->kind == PITH_VALUE_PACKED) pith__bytes_fail(r->in, "a graph output without contents");
     }
     graph->output_names = names;
 }
 
-static pith_graph *read_graph(reader *r, pith_graph *parent, int depth) {
-    pith_graph *graph;
+static pith__graph *read_graph(reader *r, pith__graph *parent, int depth) {
+    pith__graph *graph;
     if (depth > DEPTH_MAX) {
-        pith_bytes_fail(r->in, "subgraphs that are nested too deep");
+        pith__bytes_fail(r->in, "subgraphs that are nested too deep");
         return NULL;
     }
-    if (pith_graph_create(&graph, r->arena, parent, r->in->err)) {
+    if (pith__graph_create(&graph, r->arena, parent, r->in->err)) {
         r->in->status = PITH_ERR_MEMORY;
         return NULL;
     }
-    graph->name = pith_get_str(r->in);
+    graph->name = pith__get_str(r->in);
     read_values(r, graph);
-    bool *made = pith_arena_array(r->arena, graph->value_count, sizeof *made);
+    bool *made = pith__arena_array(r->arena, graph->value_count, sizeof *made);
     if (!made) graph_read_out_of_memory(r);
-    size_t nodes = r->in->status ? 0 : pith_get_count(r->in, 32);
+    size_t nodes = r->in->status ? 0 : pith__get_count(r->in, 32);
     for (size_t i = 0; i < nodes && !r->in->status; i++) graph_read_read_node(r, graph, made, depth);
     if (!r->in->status) read_outputs(r, graph);
     return r->in->status ? NULL : graph;
 }
 
-pith_status pith_graph_read(pith_graph **graph, pith_bytes_in *in, const pith_weights_in *weights, pith_arena *arena,
-                            const pith_log *log) {
+pith_status pith__graph_read(pith__graph **graph, pith__bytes_in *in, const pith__weights_in *weights,
+                             pith__arena *arena, const pith_log *log) {
     reader r = { in, weights, arena };
-    pith_str producer = pith_get_str(in);
-    int64_t ir_version = pith_get_i64(in);
+    pith_str producer = pith__get_str(in);
+    int64_t ir_version = pith__get_i64(in);
     size_t opset_count;
-    pith_opset *opsets = graph_read_read_array(&r, &opset_count, 12, sizeof *opsets);
+    pith__opset *opsets = graph_read_read_array(&r, &opset_count, 12, sizeof *opsets);
     for (size_t i = 0; opsets && i < opset_count; i++) {
-        opsets[i].domain = pith_get_str(in);
-        opsets[i].version = pith_get_i64(in);
+        opsets[i].domain = pith__get_str(in);
+        opsets[i].version = pith__get_i64(in);
     }
-    pith_graph *read = in->status ? NULL : read_graph(&r, NULL, 0);
-    PITH_TRY(pith_bytes_end(in));
+    pith__graph *read = in->status ? NULL : read_graph(&r, NULL, 0);
+    PITH_TRY(pith__bytes_end(in));
     read->log = log;
     read->producer = producer;
     read->ir_version = ir_version;
     read->compiled = true;
     read->opsets = opsets;
     read->opset_count = opset_count;
-    pith_status status = pith_graph_check(read, in->err);
-    if (status) return pith_fail_at(in->err, status, "%s: ", in->what);
+    pith_status status = pith__graph_check(read, in->err);
+    if (status) return pith__fail_at(in->err, status, "%s: ", in->what);
     *graph = read;
     return PITH_OK;
 }

@@ -8,29 +8,29 @@
 #include "base/memory/span_map.h"
 #include "formats/compiled/compiled.h"
 
-typedef struct pith_weights_out {
-    pith_arena *arena;
+typedef struct pith__weights_out {
+    pith__arena *arena;
     pith_str *spans;
     size_t count, capacity;
-    pith_map by_hash; /* hash and size to the last span that has them */
-    uint32_t *same;   /* by span: the previous one with the same hash and size; UINT32_MAX: none */
+    pith__map by_hash; /* hash and size to the last span that has them */
+    uint32_t *same;    /* by span: the previous one with the same hash and size; UINT32_MAX: none */
     size_t same_capacity;
-} pith_weights_out;
+} pith__weights_out;
 
-pith_status pith_weights_begin(pith_weights_out *out, pith_arena *arena, pith_error *err);
+pith_status pith__weights_begin(pith__weights_out *out, pith__arena *arena, pith_error *err);
 /* Sets *number to the number of the span. data must stay valid until the file is written. */
-pith_status pith_weights_add(uint32_t *number, pith_weights_out *out, const void *data, size_t size, pith_error *err);
+pith_status pith__weights_add(uint32_t *number, pith__weights_out *out, const void *data, size_t size, pith_error *err);
 /* Makes the section, in the arena. */
-pith_status pith_weights_end(pith_section_out *section, const pith_weights_out *out, pith_error *err);
+pith_status pith__weights_end(pith__section_out *section, const pith__weights_out *out, pith_error *err);
 
-typedef struct pith_weights_in {
+typedef struct pith__weights_in {
     pith_str section;
     size_t count;
-} pith_weights_in;
+} pith__weights_in;
 
 /* Checks that all spans are within the section. */
-pith_status pith_weights_open(pith_weights_in *in, pith_str section, pith_error *err);
+pith_status pith__weights_open(pith__weights_in *in, pith_str section, pith_error *err);
 /* Returns a span; number must be below the count. */
-pith_str pith_weights_get(const pith_weights_in *in, uint32_t number);
+pith_str pith__weights_get(const pith__weights_in *in, uint32_t number);
 
 #endif

@@ -5,8 +5,8 @@
 
 #include "base/caller_options.h"
 #include "base/error.h"
-#include "base/os/file.h"
 #include "base/log.h"
+#include "base/os/file.h"
 #include "formats/onnx/onnx_text.h"
 
 typedef struct converted {
@@ -14,62 +14,63 @@ typedef struct converted {
     pith_convert_report report;
     int (*write)(void *user, const void *data, size_t size);
     void *user;
-    pith_arena scratch;
+    pith__arena scratch;
     pith_error *err;
 } converted;
 
 static pith_status converted_print(converted *x, pith_str model) {
-    pith_syntax_sink sink = { .write = x->write, .user = x->user };
-    PITH_TRY(pith_onnx_print(&sink, model, &x->scratch, x->err));
+    pith__syntax_sink sink = { .write = x->write, .user = x->user };
+    PITH_TRY(pith__onnx_print(&sink, model, &x->scratch, x->err));
     x->report.bytes = sink.size;
     for (int i = 0; i < PITH_OMISSIONS; i++) {
         if (!sink.omitted[i]) continue;
         x->report.left_out += sink.omitted[i];
-        pith_log_write(x->o.log, PITH_LOG_WARNING, "left out, since text has no place for it: %s (%llu)",
-                       pith_syntax_omission_names[i], (unsigned long long)sink.omitted[i]);
+        pith__log_write(x->o.log, PITH_LOG_WARNING, "left out, since text has no place for it: %s (%llu)",
+                        pith__syntax_omission_names[i], (unsigned long long)sink.omitted[i]);
     }
     return PITH_OK;
 }
 
 static pith_status converted_parse(converted *x, pith_str text) {
-    pith_wire_build model = { .allocator = x->scratch.allocator };
-    pith_status status = pith_onnx_parse(&model, text, &x->scratch, x->err);
+    pith__wire_build model = { .allocator = x->scratch.allocator };
+    pith_status status = pith__onnx_parse(&model, text, &x->scratch, x->err);
     if (!status && x->write(x->user, model.bytes, model.size))
-        status = pith_fail(x->err, PITH_ERR_IO, "the model could not be written");
+        status = pith__fail(x->err, PITH_ERR_IO, "the model could not be written");
     x->report.bytes = model.size;
-    pith_wire_build_free(&model);
+    pith__wire_build_free(&model);
     return status;
 }
 
 static pith_status converted_bytes(converted *x, pith_str bytes) {
-    const int32_t from = pith_onnx_is_text(bytes) ? PITH_CONVERT_TEXT : PITH_CONVERT_ONNX;
+    const int32_t from = pith__onnx_is_text(bytes) ? PITH_CONVERT_TEXT : PITH_CONVERT_ONNX;
     x->report.from = from;
     x->report.to = from == PITH_CONVERT_TEXT ? PITH_CONVERT_ONNX : PITH_CONVERT_TEXT;
     if (x->o.to == from)
-        return pith_fail(x->err, PITH_ERR_ARGUMENT, "the file is %s already",
-                         from == PITH_CONVERT_TEXT ? "text" : "ONNX, not text,");
+        return pith__fail(x->err, PITH_ERR_ARGUMENT, "the file is %s already",
+                          from == PITH_CONVERT_TEXT ? "text" : "ONNX, not text,");
     return from == PITH_CONVERT_TEXT ? converted_parse(x, bytes) : converted_print(x, bytes);
 }
 
-pith_status pith_model_write_converted(const char *path, const pith_convert_options *options,
-                                       int (*write)(void *user, const void *data, size_t size), void *user,
-                                       pith_convert_report *report, pith_error *err) {
+pith_status pith__model_write_converted(const char *path, const pith_convert_options *options,
+                                        int (*write)(void *user, const void *data, size_t size), void *user,
+                                        pith_convert_report *report, pith_error *err) {
     converted x = { .o = PITH_CONVERT_OPTIONS_INIT, .report = PITH_CONVERT_REPORT_INIT, .err = err };
-    pith_file file;
+    pith__file file;
     PITH_TAKE_OPTIONS(x.o, options, err);
     if (report && report->size < sizeof report->size)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the report has no size; initialise it with PITH_CONVERT_REPORT_INIT");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the report has no size; initialise it with PITH_CONVERT_REPORT_INIT");
     if (x.o.to < PITH_CONVERT_OTHER || x.o.to > PITH_CONVERT_TEXT)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "%d is no pith_convert_to", x.o.to);
-    if (!path || !write) return pith_fail(err, PITH_ERR_ARGUMENT, "path and write must not be NULL");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "%d is no pith_convert_to", x.o.to);
+    if (!path || !write) return pith__fail(err, PITH_ERR_ARGUMENT, "path and write must not be NULL");
     x.write = write;
     x.user = user;
-    const pith_allocator *allocator = x.o.allocator ? x.o.allocator : &pith_allocator_default;
-    PITH_TRY(pith_file_open(&file, path, false, allocator, err));
-    pith_arena_init(&x.scratch, allocator);
+    const pith_allocator *allocator = x.o.allocator ? x.o.allocator : &pith__allocator_default;
+    PITH_TRY(pith__file_open(&file, path, false, allocator, err));
+    pith__arena_init(&x.scratch, allocator);
     pith_status status = converted_bytes(&x, (pith_str){ (const char *)file.data, file.size });
-    pith_arena_free(&x.scratch);
-    pith_file_close(&file);
+    pith__arena_free(&x.scratch);
+    pith__file_close(&file);
     if (status || !report) return status;
     x.report.size = report->size;
     memcpy(report, &x.report, report->size < sizeof x.report ? report->size : sizeof x.report);

@@ -10,13 +10,13 @@
 #include "base/caller_options.h"
 #include "base/dtype.h"
 #include "base/error.h"
-#include "formats/export/older_opset.h"
+#include "formats/export/fuse_operators.h"
+#include "formats/export/model_graph.h"
 #include "formats/export/new_nodes.h"
+#include "formats/export/older_opset.h"
 #include "formats/export/pooling_nodes.h"
 #include "models/heads/dense.h"
-#include "formats/export/fuse_operators.h"
 #include "models/open/open.h"
-#include "formats/export/model_graph.h"
 
 enum { EXPORTED_OPSET_MOST = 25 };
 
@@ -25,45 +25,45 @@ typedef struct exported {
     const pith_export_options *o;
     int32_t opset;
     pith_export_report *report;
-    pith_fused fused;
+    pith__fused fused;
     pith_error *err;
 } exported;
 
 static pith_status exported_check(const pith_export_options *o, pith_error *err) {
     if (o->opset && (o->opset < PITH_EXPORT_OPSET_LEAST || o->opset > EXPORTED_OPSET_MOST))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "opset %d is not between %d and %d", o->opset, PITH_EXPORT_OPSET_LEAST,
-                         EXPORTED_OPSET_MOST);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "opset %d is not between %d and %d", o->opset,
+                          PITH_EXPORT_OPSET_LEAST, EXPORTED_OPSET_MOST);
     if (o->dtype != PITH_F32 && o->dtype != PITH_F16 && o->dtype != PITH_BF16)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the dtype of an export is f32, f16 or bf16, not %s",
-                         pith_dtype_name(o->dtype));
-    if (o->dim < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "dim is %d; it must not be negative", o->dim);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the dtype of an export is f32, f16 or bf16, not %s",
+                          pith__dtype_name(o->dtype));
+    if (o->dim < 0) return pith__fail(err, PITH_ERR_ARGUMENT, "dim is %d; it must not be negative", o->dim);
     if (!o->pool && (o->dim || o->pooling || o->normalize >= 0))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "pooling, normalize and dim need pool (--pool)");
-    return pith_written_check_name(o->data_name, err);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "pooling, normalize and dim need pool (--pool)");
+    return pith__written_check_name(o->data_name, err);
 }
 
-static pith_status exported_infer(const exported *x) { return pith_ops_infer(x->m->graph, false, x->err); }
+static pith_status exported_infer(const exported *x) { return pith__ops_infer(x->m->graph, false, x->err); }
 
 /* ---- outputs ---- */
 
-static pith_value *exported_input(const pith_graph *graph, const char *name) {
+static pith__value *exported_input(const pith__graph *graph, const char *name) {
     for (size_t i = 0; i < graph->input_count; i++)
-        if (pith_str_is(graph->inputs[i]->name, name)) return graph->inputs[i];
+        if (pith__str_is(graph->inputs[i]->name, name)) return graph->inputs[i];
     return NULL;
 }
 
 /* The attention mask; a graph that needs none gets the input. */
-static pith_status exported_mask(pith_value **mask, const exported *x) {
-    pith_graph *graph = x->m->graph;
-    const pith_value *ids = exported_input(graph, "input_ids");
+static pith_status exported_mask(pith__value **mask, const exported *x) {
+    pith__graph *graph = x->m->graph;
+    const pith__value *ids = exported_input(graph, "input_ids");
     *mask = exported_input(graph, "attention_mask");
     if (*mask) return PITH_OK;
     if (!ids)
-        return pith_fail(x->err, PITH_ERR_UNSUPPORTED,
-                         "the graph has no input attention_mask, which pooling needs, and no input_ids");
-    pith_value **inputs = pith_arena_array(graph->arena, graph->input_count + 1, sizeof *inputs);
-    *mask = pith_graph_add_value(graph, PITH_STR("attention_mask"), PITH_VALUE_INPUT);
-    if (!inputs || !*mask) return pith_fail_memory(x->err, 0);
+        return pith__fail(x->err, PITH_ERR_UNSUPPORTED,
+                          "the graph has no input attention_mask, which pooling needs, and no input_ids");
+    pith__value **inputs = pith__arena_array(graph->arena, graph->input_count + 1, sizeof *inputs);
+    *mask = pith__graph_add_value(graph, PITH_STR("attention_mask"), PITH_VALUE_INPUT);
+    if (!inputs || !*mask) return pith__fail_memory(x->err, 0);
     memcpy(inputs, graph->inputs, graph->input_count * sizeof *inputs);
     (*mask)->type = ids->type;
     inputs[graph->input_count++] = *mask;
@@ -73,12 +73,12 @@ static pith_status exported_mask(pith_value **mask, const exported *x) {
 
 /* Modules whose work is not written as nodes. */
 static pith_status exported_check_modules(const exported *x) {
-    const pith_modules *s = &x->m->modules;
+    const pith__modules *s = &x->m->modules;
     bool known = !s->weighted && !s->bag.words && !s->sparse.code;
     for (size_t i = 0; i < s->step_count; i++)
         known = known && s->steps[i].kind != PITH_STEP_STANDARDIZE && s->steps[i].kind != PITH_STEP_TOP;
     if (known) return PITH_OK;
-    return pith_fail(
+    return pith__fail(
         x->err, PITH_ERR_UNSUPPORTED,
         "the model has a module behind the pooling, or weights of words, that cannot be exported; export it "
         "without pooling (leave out --pool)");
@@ -87,43 +87,43 @@ static pith_status exported_check_modules(const exported *x) {
 static pith_status exported_pool(const exported *x) {
     pith_model *m = x->m;
     const pith_export_options *o = x->o;
-    pith_value *mask;
-    pith_export_pool pool = { .modules = &m->modules };
-    PITH_TRY(pith_dense_choose(&pool.pooling, &pool.normalize, &pool.dim, pith_encoder_model(m->text.encoder, 0),
-                               &(pith_dense){ .pooling = o->pooling, .normalize = o->normalize, .dim = o->dim },
-                               x->err));
+    pith__value *mask;
+    pith__export_pool pool = { .modules = &m->modules };
+    PITH_TRY(pith__dense_choose(&pool.pooling, &pool.normalize, &pool.dim, pith__encoder_model(m->text.encoder, 0),
+                                &(pith__dense){ .pooling = o->pooling, .normalize = o->normalize, .dim = o->dim },
+                                x->err));
     PITH_TRY(exported_mask(&mask, x));
-    PITH_TRY(pith_export_append_pool(m->graph, 0, mask, &pool, x->err));
+    PITH_TRY(pith__export_append_pool(m->graph, 0, mask, &pool, x->err));
     PITH_TRY(exported_infer(x));
-    return pith_export_lower(m->graph, x->opset, x->err);
+    return pith__export_lower(m->graph, x->opset, x->err);
 }
 
 /* The one output that is pooled later. */
 static pith_status exported_rows(const exported *x) {
     const pith_model *m = x->m;
     if (!m->text.encoder)
-        return pith_fail(x->err, m->no_text.code ? m->no_text.code : PITH_ERR_UNSUPPORTED,
-                         "there are no vectors of texts to pool: %s", m->no_text.message);
+        return pith__fail(x->err, m->no_text.code ? m->no_text.code : PITH_ERR_UNSUPPORTED,
+                          "there are no vectors of texts to pool: %s", m->no_text.message);
     PITH_TRY(exported_check_modules(x));
     const int output = m->text.outputs[0];
-    const pith_str name = pith_graph_output_name(m->graph, (size_t)output);
-    return pith_export_set_outputs(m->graph, &m->graph->outputs[output], &name, 1, x->err);
+    const pith_str name = pith__graph_output_name(m->graph, (size_t)output);
+    return pith__export_set_outputs(m->graph, &m->graph->outputs[output], &name, 1, x->err);
 }
 
 /* ---- types and operators ---- */
 
 static pith_status exported_narrow(const exported *x) {
-    const pith_narrow_form form = { .dtype = x->o->dtype, .opset = x->o->opset ? x->o->opset : EXPORTED_OPSET_MOST };
+    const pith__narrow_form form = { .dtype = x->o->dtype, .opset = x->o->opset ? x->o->opset : EXPORTED_OPSET_MOST };
     if (x->o->dtype == PITH_F32) return PITH_OK;
-    PITH_TRY(pith_written_narrow(&x->report->clamped, &x->report->lost, x->m, &form, x->err));
+    PITH_TRY(pith__written_narrow(&x->report->clamped, &x->report->lost, x->m, &form, x->err));
     return exported_infer(x);
 }
 
 /* What the file declares of an input, for the one in its place. */
-static pith_status exported_hint(pith_value *given, const pith_value *input, pith_error *err) {
+static pith_status exported_hint(pith__value *given, const pith__value *input, pith_error *err) {
     if (!input->hint) return PITH_OK;
-    pith_type *hint = pith_arena_alloc(given->graph->arena, sizeof *hint);
-    if (!hint) return pith_fail_memory(err, sizeof *hint);
+    pith__type *hint = pith__arena_alloc(given->graph->arena, sizeof *hint);
+    if (!hint) return pith__fail_memory(err, sizeof *hint);
     *hint = *input->hint;
     hint->dtype = given->type.dtype;
     given->hint = hint;
@@ -131,85 +131,85 @@ static pith_status exported_hint(pith_value *given, const pith_value *input, pit
 }
 
 /* Nodes that made int32 of the int64 input take the one in its place as it is. */
-static pith_status exported_skip_casts(const pith_value *input, pith_value *given, pith_error *err) {
+static pith_status exported_skip_casts(const pith__value *input, pith__value *given, pith_error *err) {
     for (size_t i = input->user_count; i-- > 0;) {
-        pith_node *user = input->users[i].node;
-        if (user->domain.size || !pith_str_is(user->op_type, "Cast") || pith_node_int(user, "to", 0) != PITH_I32 ||
+        pith__node *user = input->users[i].node;
+        if (user->domain.size || !pith__str_is(user->op_type, "Cast") || pith__node_int(user, "to", 0) != PITH_I32 ||
             user->graph != input->graph || user->outputs[0]->output_uses)
             continue;
-        if (pith_value_replace(user->outputs[0], given)) return pith_fail_memory(err, 0);
-        pith_node_remove(user);
+        if (pith__value_replace(user->outputs[0], given)) return pith__fail_memory(err, 0);
+        pith__node_remove(user);
     }
     return PITH_OK;
 }
 
 static pith_status exported_int32_inputs(const exported *x) {
-    pith_graph *graph = x->m->graph;
+    pith__graph *graph = x->m->graph;
     for (size_t i = 0; i < graph->input_count && x->o->int32_inputs; i++) {
-        pith_value *input = graph->inputs[i];
+        pith__value *input = graph->inputs[i];
         if (input->type.dtype != PITH_I64) continue;
-        pith_value *given = pith_graph_add_value(graph, input->name, PITH_VALUE_INPUT);
-        pith_maker m = { graph, graph->first, input->name, PITH_OK, x->err };
-        if (!given) return pith_fail_memory(x->err, 0);
+        pith__value *given = pith__graph_add_value(graph, input->name, PITH_VALUE_INPUT);
+        pith__maker m = { graph, graph->first, input->name, PITH_OK, x->err };
+        if (!given) return pith__fail_memory(x->err, 0);
         given->type = input->type;
         given->type.dtype = PITH_I32;
         PITH_TRY(exported_hint(given, input, x->err));
         PITH_TRY(exported_skip_casts(input, given, x->err));
-        pith_value *wide = pith_make_cast(&m, given, PITH_I64);
+        pith__value *wide = pith__make_cast(&m, given, PITH_I64);
         if (m.status) return m.status;
         wide->type = input->type;
-        if (pith_value_replace(input, wide)) return pith_fail_memory(x->err, 0);
+        if (pith__value_replace(input, wide)) return pith__fail_memory(x->err, 0);
         input->name = PITH_STR("");
         wide->name = PITH_STR("");
         graph->inputs[i] = given;
     }
-    if (x->o->int32_inputs) pith_graph_sweep(graph);
+    if (x->o->int32_inputs) pith__graph_sweep(graph);
     return PITH_OK;
 }
 
 /* ---- the whole ---- */
 
 /* Sets *again if a pass has to be left out. */
-static pith_status exported_run(exported *x, const pith_onnx_sinks *sinks, bool *again) {
-    pith_graph *graph = x->m->graph;
+static pith_status exported_run(exported *x, const pith__onnx_sinks *sinks, bool *again) {
+    pith__graph *graph = x->m->graph;
     *again = false;
-    PITH_TRY(x->o->pool ? exported_rows(x) : pith_written_own_outputs(x->m->graph, x->err));
-    if (x->o->contrib) PITH_TRY(pith_fused_run(&x->fused, x->m, again, x->err));
+    PITH_TRY(x->o->pool ? exported_rows(x) : pith__written_own_outputs(x->m->graph, x->err));
+    if (x->o->contrib) PITH_TRY(pith__fused_run(&x->fused, x->m, again, x->err));
     if (*again) return PITH_OK;
-    pith_opset_choice choice = { x->o->opset, PITH_EXPORT_OPSET_LEAST, PITH_WRITTEN_OPSET_MOST };
+    pith__opset_choice choice = { x->o->opset, PITH_EXPORT_OPSET_LEAST, PITH_WRITTEN_OPSET_MOST };
     x->opset = x->o->opset;
-    if (!x->opset) PITH_TRY(pith_export_settle(&x->opset, graph, &choice, x->err));
-    PITH_TRY(pith_fused_write_back(&x->fused, graph, x->opset, x->err));
-    PITH_TRY(pith_export_lower(graph, x->opset, x->err));
+    if (!x->opset) PITH_TRY(pith__export_settle(&x->opset, graph, &choice, x->err));
+    PITH_TRY(pith__fused_write_back(&x->fused, graph, x->opset, x->err));
+    PITH_TRY(pith__export_lower(graph, x->opset, x->err));
     PITH_TRY(exported_infer(x));
     PITH_TRY(exported_narrow(x));
     if (x->o->pool) PITH_TRY(exported_pool(x));
     PITH_TRY(exported_int32_inputs(x));
     PITH_TRY(exported_infer(x));
     choice.least = x->opset;
-    PITH_TRY(pith_written_settle(&x->opset, x->m, &choice, x->err));
-    PITH_TRY(pith_export_lower_axes(graph, x->opset, x->err));
-    PITH_TRY(pith_written_declare(graph, x->err));
-    const pith_written_form form = { x->opset, x->o->data_name, x->o->data_always != 0 };
-    pith_written w;
-    PITH_TRY(pith_written_write(&w, x->m, &form, sinks, x->err));
+    PITH_TRY(pith__written_settle(&x->opset, x->m, &choice, x->err));
+    PITH_TRY(pith__export_lower_axes(graph, x->opset, x->err));
+    PITH_TRY(pith__written_declare(graph, x->err));
+    const pith__written_form form = { x->opset, x->o->data_name, x->o->data_always != 0 };
+    pith__written w;
+    PITH_TRY(pith__written_write(&w, x->m, &form, sinks, x->err));
     x->report->opset = x->opset;
     x->report->model_bytes = w.model_bytes;
     x->report->data_bytes = w.data_bytes;
     x->report->parameters = w.parameters;
-    x->report->fusions = pith_fused_tell(&x->fused, NULL, NULL);
+    x->report->fusions = pith__fused_tell(&x->fused, NULL, NULL);
     return PITH_OK;
 }
 
-pith_status pith_model_write_onnx(const char *model, const pith_export_options *options, const pith_onnx_sinks *sinks,
-                                  pith_export_report *report, pith_error *err) {
+pith_status pith__model_write_onnx(const char *model, const pith_export_options *options, const pith__onnx_sinks *sinks,
+                                   pith_export_report *report, pith_error *err) {
     pith_export_options o = PITH_EXPORT_OPTIONS_INIT;
     pith_export_report own = PITH_EXPORT_REPORT_INIT;
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
     PITH_TRY(exported_check(&o, err));
     if (report && report->size < sizeof report->size)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the report has no size; initialise it with PITH_EXPORT_REPORT_INIT");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the report has no size; initialise it with PITH_EXPORT_REPORT_INIT");
     open.model_file = o.model_file;
     open.route = o.route;
     open.log = o.log;
@@ -220,10 +220,10 @@ pith_status pith_model_write_onnx(const char *model, const pith_export_options *
                    .fused = { .kind = o.contrib ? PITH_FUSED_ALL : PITH_FUSED_STANDARD, .level = 3 } };
     pith_status status = PITH_OK;
     for (bool again = true; again && !status;) {
-        status = pith_written_open(&x.m, model, 1, &open, err);
+        status = pith__written_open(&x.m, model, 1, &open, err);
         if (status) return status;
         status = exported_run(&x, sinks, &again);
-        pith_model_destroy(x.m);
+        pith__model_destroy(x.m);
     }
     if (status || !report) return status;
     own.size = report->size;

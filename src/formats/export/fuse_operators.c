@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/left_out_pieces.h"
 #include "base/error.h"
+#include "base/left_out_pieces.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/text_out.h"
@@ -16,7 +16,7 @@
  * gain nothing there. */
 static const struct {
     const char *pass;
-    pith_fused_kind until; /* the first kind that has it; PITH_FUSED_ALL + 1: none */
+    pith__fused_kind until; /* the first kind that has it; PITH_FUSED_ALL + 1: none */
 } fused_passes[] = {
     { "widen", PITH_FUSED_ALL + 1 },
     { "gated", PITH_FUSED_ALL + 1 },
@@ -40,13 +40,13 @@ static const struct {
                      { "Rotary", { "rotary", NULL } } };
 enum { FUSED_MAKERS = sizeof fused_makers / sizeof *fused_makers };
 
-static pith_write_back fused_form(const pith_fused *f, int32_t opset) {
-    return (pith_write_back){ .standard = f->kind == PITH_FUSED_STANDARD,
-                              .all = f->kind == PITH_FUSED_ALL,
-                              .opset = opset };
+static pith__write_back fused_form(const pith__fused *f, int32_t opset) {
+    return (pith__write_back){ .standard = f->kind == PITH_FUSED_STANDARD,
+                               .all = f->kind == PITH_FUSED_ALL,
+                               .opset = opset };
 }
 
-static bool fused_is_out(const pith_fused *f, const char *pass) {
+static bool fused_is_out(const pith__fused *f, const char *pass) {
     for (int i = 0; i < f->failures; i++)
         for (int m = 0; m < FUSED_MAKERS; m++)
             for (int k = 0; k < 2 && fused_makers[m].passes[k]; k++)
@@ -55,9 +55,9 @@ static bool fused_is_out(const pith_fused *f, const char *pass) {
 }
 
 /* Which pass made a node that has no form; NULL: none that can be left out. */
-static const char *fused_maker_of(const pith_fused *f, const pith_node *node) {
+static const char *fused_maker_of(const pith__fused *f, const pith__node *node) {
     for (int m = 0; m < FUSED_MAKERS && node; m++)
-        if (pith_str_is(node->domain, "pith") && pith_str_is(node->op_type, fused_makers[m].op) &&
+        if (pith__str_is(node->domain, "pith") && pith__str_is(node->op_type, fused_makers[m].op) &&
             !fused_is_out(f, fused_makers[m].passes[0]))
             return fused_makers[m].passes[0];
     return NULL;
@@ -67,43 +67,43 @@ static const char *fused_maker_of(const pith_fused *f, const pith_node *node) {
 static void fused_tell_left_out(const pith_model *m, const char *const *without, size_t count) {
     static const char kind[] = "passes ";
     char names[500];
-    pith_text_out out = pith_text_begin(names, sizeof names);
+    pith__text_out out = pith__text_begin(names, sizeof names);
     bool any = false;
-    for (const char *at = pith_dropped_speed; *at; at += strlen(at) + 1) {
+    for (const char *at = pith__dropped_speed; *at; at += strlen(at) + 1) {
         const char *name = at + sizeof kind - 1;
         size_t i = 0;
         if (strncmp(at, kind, sizeof kind - 1) != 0) continue;
         while (i < count && strcmp(without[i], name) != 0) i++;
         if (i < count) continue;
-        pith_text_put(&out, "%s'- %s'", any ? ", " : "", name);
+        pith__text_put(&out, "%s'- %s'", any ? ", " : "", name);
         any = true;
     }
     if (any)
-        pith_log_write(m->options.log, PITH_LOG_WARNING,
-                       "this selective build lacks passes, so fewer operators are fused; add to its list, and build "
-                       "again: %s under 'passes:'",
-                       names);
+        pith__log_write(m->options.log, PITH_LOG_WARNING,
+                        "this selective build lacks passes, so fewer operators are fused; add to its list, and build "
+                        "again: %s under 'passes:'",
+                        names);
 }
 
-pith_status pith_fused_run(pith_fused *f, pith_model *model, bool *again, pith_error *err) {
+pith_status pith__fused_run(pith__fused *f, pith_model *model, bool *again, pith_error *err) {
     const char *without[FUSED_PASSES];
     size_t count = 0;
     pith_error why = PITH_ERROR_INIT;
-    const pith_node *node = NULL;
-    const pith_write_back form = fused_form(f, 0);
+    const pith__node *node = NULL;
+    const pith__write_back form = fused_form(f, 0);
     for (int i = 0; i < FUSED_PASSES; i++)
         if (f->kind < fused_passes[i].until || fused_is_out(f, fused_passes[i].pass))
             without[count++] = fused_passes[i].pass;
-    pith_opt opt = pith_model_optimizer(model, model->graph, err);
-    const pith_opt_limits limits = { .runs = SIZE_MAX, .without = without, .without_count = count, .to_write = true };
+    pith__opt opt = pith__model_optimizer(model, model->graph, err);
+    const pith__opt_limits limits = { .runs = SIZE_MAX, .without = without, .without_count = count, .to_write = true };
     if (!f->failures) fused_tell_left_out(model, without, count);
-    f->lines = (pith_report){ .arena = &model->arena };
+    f->lines = (pith__report){ .arena = &model->arena };
     opt.level = f->level;
     opt.limits = &limits;
     opt.report = &f->lines;
     *again = false;
-    PITH_TRY(pith_opt_run(&opt, NULL));
-    if (!pith_export_check_write_back(model->graph, &form, &node, &why)) return PITH_OK;
+    PITH_TRY(pith__opt_run(&opt, NULL));
+    if (!pith__export_check_write_back(model->graph, &form, &node, &why)) return PITH_OK;
     const char *maker = fused_maker_of(f, node);
     if (!maker || f->failures == PITH_FUSED_TRIES || f->level < 2)
         return PITH_OK; /* the model's own; writing it fails */
@@ -113,16 +113,16 @@ pith_status pith_fused_run(pith_fused *f, pith_model *model, bool *again, pith_e
     return PITH_OK;
 }
 
-pith_status pith_fused_write_back(const pith_fused *f, pith_graph *graph, int32_t opset, pith_error *err) {
-    const pith_write_back form = fused_form(f, opset);
-    return pith_export_write_back(graph, &form, err);
+pith_status pith__fused_write_back(const pith__fused *f, pith__graph *graph, int32_t opset, pith_error *err) {
+    const pith__write_back form = fused_form(f, opset);
+    return pith__export_write_back(graph, &form, err);
 }
 
-uint64_t pith_fused_tell(const pith_fused *f,
-                         void (*tell)(void *user, int32_t done, const char *what, const char *text), void *user) {
+uint64_t pith__fused_tell(const pith__fused *f,
+                          void (*tell)(void *user, int32_t done, const char *what, const char *text), void *user) {
     uint64_t fusions = 0;
     for (size_t i = 0; i < f->lines.count; i++) {
-        const pith_report_line *line = &f->lines.lines[i];
+        const pith__report_line *line = &f->lines.lines[i];
         fusions += line->done;
         if (tell) tell(user, line->done, line->what, line->text.data);
     }

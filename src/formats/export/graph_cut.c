@@ -7,90 +7,90 @@
 #include "base/memory/span_map.h"
 #include "formats/export/new_nodes.h"
 
-static pith_value *cut_find(const pith_graph *graph, const char *name) {
+static pith__value *cut_find(const pith__graph *graph, const char *name) {
     for (size_t i = 0; i < graph->output_count; i++)
-        if (pith_str_is(pith_graph_output_name(graph, i), name)) return graph->outputs[i];
+        if (pith__str_is(pith__graph_output_name(graph, i), name)) return graph->outputs[i];
     for (size_t i = 0; i < graph->value_count; i++) {
-        pith_value *v = graph->values[i];
-        if (v->name.size && pith_str_is(v->name, name) && (v->kind != PITH_VALUE_NODE || v->producer)) return v;
+        pith__value *v = graph->values[i];
+        if (v->name.size && pith__str_is(v->name, name) && (v->kind != PITH_VALUE_NODE || v->producer)) return v;
     }
     return NULL;
 }
 
 static pith_status cut_no_value(const char *name, pith_error *err) {
-    return pith_fail(err, PITH_ERR_ARGUMENT, "the graph has no value '%s'; 'pith inspect --dot' shows them", name);
+    return pith__fail(err, PITH_ERR_ARGUMENT, "the graph has no value '%s'; 'pith inspect --dot' shows them", name);
 }
 
-static pith_status cut_outputs(pith_graph *graph, const pith_export_part *cut, pith_error *err) {
-    pith_value **values = pith_arena_array(graph->arena, cut->output_count, sizeof *values);
-    pith_str *names = pith_arena_array(graph->arena, cut->output_count, sizeof *names);
-    if (!values || !names) return pith_fail_memory(err, 0);
+static pith_status cut_outputs(pith__graph *graph, const pith__export_part *cut, pith_error *err) {
+    pith__value **values = pith__arena_array(graph->arena, cut->output_count, sizeof *values);
+    pith_str *names = pith__arena_array(graph->arena, cut->output_count, sizeof *names);
+    if (!values || !names) return pith__fail_memory(err, 0);
     for (size_t i = 0; i < cut->output_count; i++) {
         values[i] = cut_find(graph, cut->outputs[i]);
-        names[i] = pith_arena_str(graph->arena, pith_str_of(cut->outputs[i]));
+        names[i] = pith__arena_str(graph->arena, pith__str_of(cut->outputs[i]));
         if (!values[i]) return cut_no_value(cut->outputs[i], err);
-        if (!names[i].data) return pith_fail_memory(err, 0);
+        if (!names[i].data) return pith__fail_memory(err, 0);
         for (size_t k = 0; k < i; k++)
             if (values[k] == values[i])
-                return pith_fail(err, PITH_ERR_ARGUMENT, "'%s' is named twice as an output", cut->outputs[i]);
+                return pith__fail(err, PITH_ERR_ARGUMENT, "'%s' is named twice as an output", cut->outputs[i]);
     }
-    return pith_export_set_outputs(graph, values, names, cut->output_count, err);
+    return pith__export_set_outputs(graph, values, names, cut->output_count, err);
 }
 
 /* The input that stands for a value; the value itself, if it is one already. */
-static pith_status cut_input(pith_value **input, pith_graph *graph, const char *name, pith_error *err) {
-    pith_value *v = cut_find(graph, name);
+static pith_status cut_input(pith__value **input, pith__graph *graph, const char *name, pith_error *err) {
+    pith__value *v = cut_find(graph, name);
     if (!v) return cut_no_value(name, err);
     *input = v;
     if (v->kind == PITH_VALUE_INPUT) return PITH_OK;
     if (v->kind != PITH_VALUE_NODE)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "'%s' is a constant and cannot be an input", name);
-    const pith_str own = pith_arena_str(graph->arena, pith_str_of(name));
-    *input = pith_graph_add_value(graph, own, PITH_VALUE_INPUT);
-    pith_type *hint = pith_arena_alloc(graph->arena, sizeof *hint);
-    if (!own.data || !*input || !hint) return pith_fail_memory(err, 0);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "'%s' is a constant and cannot be an input", name);
+    const pith_str own = pith__arena_str(graph->arena, pith__str_of(name));
+    *input = pith__graph_add_value(graph, own, PITH_VALUE_INPUT);
+    pith__type *hint = pith__arena_alloc(graph->arena, sizeof *hint);
+    if (!own.data || !*input || !hint) return pith__fail_memory(err, 0);
     *hint = v->type;
     hint->data = NULL;
     hint->elems = NULL;
     (*input)->type = *hint;
     (*input)->hint = hint;
     v->name = PITH_STR("");
-    return pith_value_replace(v, *input) ? pith_fail_memory(err, 0) : PITH_OK;
+    return pith__value_replace(v, *input) ? pith__fail_memory(err, 0) : PITH_OK;
 }
 
-static pith_status cut_inputs(pith_graph *graph, const pith_export_part *cut, pith_error *err) {
-    pith_value **inputs = pith_arena_array(graph->arena, cut->input_count, sizeof *inputs);
-    if (!inputs) return pith_fail_memory(err, 0);
+static pith_status cut_inputs(pith__graph *graph, const pith__export_part *cut, pith_error *err) {
+    pith__value **inputs = pith__arena_array(graph->arena, cut->input_count, sizeof *inputs);
+    if (!inputs) return pith__fail_memory(err, 0);
     for (size_t i = 0; i < cut->input_count; i++) {
         PITH_TRY(cut_input(&inputs[i], graph, cut->inputs[i], err));
         for (size_t k = 0; k < i; k++)
             if (inputs[k] == inputs[i])
-                return pith_fail(err, PITH_ERR_ARGUMENT, "'%s' is named twice as an input", cut->inputs[i]);
+                return pith__fail(err, PITH_ERR_ARGUMENT, "'%s' is named twice as an input", cut->inputs[i]);
     }
-    pith_graph_sweep(graph);
+    pith__graph_sweep(graph);
     for (size_t i = 0; i < graph->input_count; i++) {
-        const pith_value *v = graph->inputs[i];
+        const pith__value *v = graph->inputs[i];
         bool named = false;
         for (size_t k = 0; k < cut->input_count; k++) named = named || inputs[k] == v;
         if (!named && (v->user_count || v->output_uses))
-            return pith_fail(err, PITH_ERR_ARGUMENT, "the outputs need the input '" PITH_STR_FMT "', too; name it",
-                             PITH_STR_ARG(v->name));
+            return pith__fail(err, PITH_ERR_ARGUMENT, "the outputs need the input '" PITH_STR_FMT "', too; name it",
+                              PITH_STR_ARG(v->name));
     }
     graph->inputs = inputs;
     graph->input_count = cut->input_count;
     return PITH_OK;
 }
 
-static void cut_unused_inputs(pith_graph *graph) {
+static void cut_unused_inputs(pith__graph *graph) {
     size_t count = 0;
     for (size_t i = 0; i < graph->input_count; i++) {
-        pith_value *v = graph->inputs[i];
+        pith__value *v = graph->inputs[i];
         if (v->user_count || v->output_uses) graph->inputs[count++] = v;
     }
     graph->input_count = count;
 }
 
-pith_status pith_export_cut(pith_graph *graph, const pith_export_part *cut, pith_error *err) {
+pith_status pith__export_cut(pith__graph *graph, const pith__export_part *cut, pith_error *err) {
     if (cut->output_count) PITH_TRY(cut_outputs(graph, cut, err));
     if (cut->input_count) return cut_inputs(graph, cut, err);
     if (cut->output_count) cut_unused_inputs(graph);
@@ -103,23 +103,23 @@ static bool cut_is_same(const pith_tensor *a, const pith_tensor *b) {
     return a->dtype == b->dtype && a->rank == b->rank && !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
 }
 
-pith_status pith_export_share_constants(size_t *shared, pith_graph *graph, pith_error *err) {
-    pith_map seen;
+pith_status pith__export_share_constants(size_t *shared, pith__graph *graph, pith_error *err) {
+    pith__map seen;
     *shared = 0;
-    if (pith_map_init(&seen, graph->arena, graph->value_count)) return pith_fail_memory(err, 0);
+    if (pith__map_init(&seen, graph->arena, graph->value_count)) return pith__fail_memory(err, 0);
     for (size_t i = 0; i < graph->value_count; i++) {
-        pith_value *v = graph->values[i];
+        pith__value *v = graph->values[i];
         const pith_tensor *t = v->type.data;
         if (v->kind != PITH_VALUE_CONST || !v->user_count || v->output_uses || !t || t->dtype == PITH_STRING ||
             !t->bytes)
             continue;
         const pith_str contents = { t->data, t->bytes };
-        const uint32_t at = pith_map_get(&seen, contents);
+        const uint32_t at = pith__map_get(&seen, contents);
         if (at != UINT32_MAX && cut_is_same(graph->values[at]->type.data, t)) {
-            if (pith_value_replace(v, graph->values[at])) return pith_fail_memory(err, 0);
+            if (pith__value_replace(v, graph->values[at])) return pith__fail_memory(err, 0);
             ++*shared;
-        } else if (at == UINT32_MAX && !pith_map_put(&seen, contents, (uint32_t)i, NULL)) {
-            return pith_fail_memory(err, 0);
+        } else if (at == UINT32_MAX && !pith__map_put(&seen, contents, (uint32_t)i, NULL)) {
+            return pith__fail_memory(err, 0);
         }
     }
     return PITH_OK;

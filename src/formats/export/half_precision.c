@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "engine/ops/shared/call_op.h"
 #include "formats/export/new_nodes.h"
 #include "formats/export/opset_rules.h"
-#include "engine/ops/shared/call_op.h"
 
 /* Operators that stay in f32: their results leave the range of f16 (sums of squares), need more digits than it has
  * (positions and their angles), or have inputs that the standard wants in f32. */
@@ -50,28 +50,28 @@ static const char *const following_ops[] = {
 };
 
 typedef struct narrow_forms {
-    pith_value *wide, *narrow; /* NULL: not made yet */
-    bool from_wide;            /* its node computes in f32 */
+    pith__value *wide, *narrow; /* NULL: not made yet */
+    bool from_wide;             /* its node computes in f32 */
 } narrow_forms;
 
 typedef struct narrower {
-    pith_graph *graph;
-    const pith_narrow_form *how;
+    pith__graph *graph;
+    const pith__narrow_form *how;
     int dtype;
     narrow_forms *forms; /* by id of the values that the graph had */
     size_t count;
-    pith_narrow_report *report;
+    pith__narrow_report *report;
     pith_error *err;
 } narrower;
 
-static bool op_is_among(const pith_node *node, const char *const *ops, size_t count) {
+static bool op_is_among(const pith__node *node, const char *const *ops, size_t count) {
     for (size_t i = 0; i < count; i++)
-        if (pith_str_is(node->op_type, ops[i])) return true;
+        if (pith__str_is(node->op_type, ops[i])) return true;
     return false;
 }
 #define OP_IS_AMONG(node, ops) op_is_among(node, ops, sizeof(ops) / sizeof *(ops))
 
-static bool is_f32(const pith_value *v) { return v && v->type.dtype == PITH_F32; }
+static bool is_f32(const pith__value *v) { return v && v->type.dtype == PITH_F32; }
 
 /* ---- constants ---- */
 
@@ -87,60 +87,60 @@ static uint16_t narrow_number(narrower *n, float x, bool limit, pith_str name) {
         x = copysignf(most, x);
         if (!n->report->clamped++) n->report->clamped_in = name;
     }
-    uint16_t bits = n->dtype == PITH_F16 ? pith_f16_of_f32(x) : pith_bf16_of_f32(x);
+    uint16_t bits = n->dtype == PITH_F16 ? pith__f16_of_f32(x) : pith__bf16_of_f32(x);
     const bool zero = x != 0.0f && !(bits & 0x7fff);
     n->report->lost += zero && !limit;
     return zero && limit ? bits | 1 : bits; /* the least number above 0 */
 }
 
 /* A number by itself, or numbers that others are compared with or divided by. */
-static bool narrow_is_limit(const pith_value *v) {
+static bool narrow_is_limit(const pith__value *v) {
     static const char *const ops[] = { "Max", "Min", "Clip" };
     if (v->type.data->bytes == sizeof(float)) return true;
     for (size_t i = 0; i < v->user_count; i++) {
-        const pith_node *user = v->users[i].node;
-        if (OP_IS_AMONG(user, ops) || (pith_str_is(user->op_type, "Div") && v->users[i].input == 1)) return true;
+        const pith__node *user = v->users[i].node;
+        if (OP_IS_AMONG(user, ops) || (pith__str_is(user->op_type, "Div") && v->users[i].input == 1)) return true;
     }
     return false;
 }
 
-static pith_status narrow_constant(pith_value **narrow, narrower *n, const pith_value *v) {
+static pith_status narrow_constant(pith__value **narrow, narrower *n, const pith__value *v) {
     const pith_tensor *t = v->type.data;
     pith_tensor made = *t;
     const size_t count = t->bytes / sizeof(float);
     const bool limit = narrow_is_limit(v);
-    uint16_t *to = pith_arena_alloc64(n->graph->arena, count * sizeof *to + 1);
-    if (!to) return pith_fail_memory(n->err, count * sizeof *to);
+    uint16_t *to = pith__arena_alloc64(n->graph->arena, count * sizeof *to + 1);
+    if (!to) return pith__fail_memory(n->err, count * sizeof *to);
     for (size_t i = 0; i < count; i++) {
         float x;
         memcpy(&x, (const char *)t->data + i * sizeof x, sizeof x); /* mapped weights lie at any address */
         if (isnan(x))
-            return pith_fail(n->err, PITH_ERR_ARGUMENT, "constant '" PITH_STR_FMT "' has a NaN at element %zu",
-                             PITH_STR_ARG(v->name), i);
+            return pith__fail(n->err, PITH_ERR_ARGUMENT, "constant '" PITH_STR_FMT "' has a NaN at element %zu",
+                              PITH_STR_ARG(v->name), i);
         to[i] = narrow_number(n, x, limit, v->name);
     }
     made.data = to;
     made.dtype = n->dtype;
     made.bytes = count * sizeof *to;
-    *narrow = pith_graph_add_const(n->graph, v->name, &made);
-    return *narrow ? PITH_OK : pith_fail_memory(n->err, 0);
+    *narrow = pith__graph_add_const(n->graph, v->name, &made);
+    return *narrow ? PITH_OK : pith__fail_memory(n->err, 0);
 }
 
 /* A number of a mask, such as the least of f32, would become minus infinity in a sum, and rows of those NaN. */
-static pith_status narrow_mask_number(narrower *n, pith_value *v) {
+static pith_status narrow_mask_number(narrower *n, pith__value *v) {
     const pith_tensor *t = v->type.data;
     float x;
     if (t->bytes != sizeof x) return PITH_OK;
     memcpy(&x, t->data, sizeof x);
     if (!(x < -(n->dtype == PITH_F16 ? F16_MOST : BF16_MASK)) || isinf(x)) return PITH_OK;
     pith_tensor made = *t;
-    float *to = pith_arena_alloc64(n->graph->arena, sizeof *to);
-    if (!to) return pith_fail_memory(n->err, sizeof *to);
+    float *to = pith__arena_alloc64(n->graph->arena, sizeof *to);
+    if (!to) return pith__fail_memory(n->err, sizeof *to);
     *to = PITH_NARROW_MASK;
     made.data = to;
     narrow_forms *f = &n->forms[v->id];
-    f->wide = pith_graph_add_const(n->graph, v->name, &made);
-    if (!f->wide) return pith_fail_memory(n->err, 0);
+    f->wide = pith__graph_add_const(n->graph, v->name, &made);
+    if (!f->wide) return pith__fail_memory(n->err, 0);
     f->wide->type.dtype = PITH_F32;
     return PITH_OK;
 }
@@ -148,14 +148,14 @@ static pith_status narrow_mask_number(narrower *n, pith_value *v) {
 /* ---- nodes ---- */
 
 /* Sets *form to the value in the type that is wanted; nodes are made before `before` (NULL: at the end). */
-static pith_status narrow_form(pith_value **form, narrower *n, pith_value *v, bool wide, pith_node *before) {
+static pith_status narrow_form(pith__value **form, narrower *n, pith__value *v, bool wide, pith__node *before) {
     narrow_forms *f = &n->forms[v->id];
-    pith_value **wanted = wide ? &f->wide : &f->narrow;
+    pith__value **wanted = wide ? &f->wide : &f->narrow;
     if (!*wanted && !wide && v->kind == PITH_VALUE_CONST) {
         PITH_TRY(narrow_constant(wanted, n, f->wide ? f->wide : v));
     } else if (!*wanted) {
-        pith_maker m = { n->graph, before, v->name, PITH_OK, n->err };
-        *wanted = pith_make_cast(&m, wide ? f->narrow : f->wide, wide ? PITH_F32 : n->dtype);
+        pith__maker m = { n->graph, before, v->name, PITH_OK, n->err };
+        *wanted = pith__make_cast(&m, wide ? f->narrow : f->wide, wide ? PITH_F32 : n->dtype);
         if (m.status) return m.status;
         (*wanted)->type = v->type;
         (*wanted)->type.dtype = wide ? PITH_F32 : n->dtype;
@@ -164,10 +164,10 @@ static pith_status narrow_form(pith_value **form, narrower *n, pith_value *v, bo
     return PITH_OK;
 }
 
-static bool narrow_is_kept(const narrower *n, const pith_node *node) {
+static bool narrow_is_kept(const narrower *n, const pith__node *node) {
     for (size_t i = 0; i < n->how->keep_count; i++) {
         const size_t size = strlen(n->how->keep[i]);
-        if (pith_str_is(node->op_type, n->how->keep[i])) return true;
+        if (pith__str_is(node->op_type, n->how->keep[i])) return true;
         for (size_t at = 0; size && at + size <= node->name.size; at++)
             if (!memcmp(node->name.data + at, n->how->keep[i], size)) return true;
     }
@@ -175,41 +175,41 @@ static bool narrow_is_kept(const narrower *n, const pith_node *node) {
 }
 
 /* Whether the input may be of the narrow type, by the standard and for Pith. form: of the node's operator. */
-static bool narrow_is_taken(const narrower *n, const pith_standard_form *form, const pith_node *node, int input) {
+static bool narrow_is_taken(const narrower *n, const pith__standard_form *form, const pith__node *node, int input) {
     return is_f32(node->inputs[input]) &&
-           pith_standard_takes(form, pith_standard_letter(form->inputs, input), n->dtype) &&
-           (!node->op || pith_op_takes(node->op, input, n->dtype));
+           pith__standard_takes(form, pith__standard_letter(form->inputs, input), n->dtype) &&
+           (!node->op || pith__op_takes(node->op, input, n->dtype));
 }
 
 /* A subgraph, or a sequence or optional whose items keep their type. */
-static bool narrow_is_opaque(const pith_node *node) {
+static bool narrow_is_opaque(const pith__node *node) {
     for (size_t a = 0; a < node->attr_count; a++)
         if (node->attrs[a].kind == PITH_ATTR_GRAPH || node->attrs[a].kind == PITH_ATTR_GRAPHS) return true;
     for (int i = 0; i < node->input_count + node->output_count; i++) {
-        const pith_value *v = i < node->input_count ? node->inputs[i] : node->outputs[i - node->input_count];
+        const pith__value *v = i < node->input_count ? node->inputs[i] : node->outputs[i - node->input_count];
         if (v && (v->type.dtype == PITH_SEQUENCE || v->type.dtype == PITH_NONE)) return true;
     }
     return node->capture_count != 0;
 }
 
 /* Whether some output of f32 has the type of an input that may be narrow, or there are none of f32. */
-static bool narrow_reaches(const narrower *n, const pith_standard_form *form, const pith_node *node) {
+static bool narrow_reaches(const narrower *n, const pith__standard_form *form, const pith__node *node) {
     bool any = false;
     for (int k = 0; k < node->output_count; k++) {
-        const char letter = pith_standard_letter(form->outputs, k);
+        const char letter = pith__standard_letter(form->outputs, k);
         if (!is_f32(node->outputs[k])) continue;
         any = true;
         for (int i = 0; letter >= 'a' && i < node->input_count; i++)
-            if (pith_standard_letter(form->inputs, i) == letter && narrow_is_taken(n, form, node, i)) return true;
+            if (pith__standard_letter(form->inputs, i) == letter && narrow_is_taken(n, form, node, i)) return true;
     }
     return !any;
 }
 
-static bool narrow_is_wide(const narrower *n, const pith_standard_form *form, const pith_node *node) {
+static bool narrow_is_wide(const narrower *n, const pith__standard_form *form, const pith__node *node) {
     size_t inputs = 0, computed = 0, wide = 0;
     if (!form) return true;
     for (int i = 0; i < node->input_count; i++) {
-        const pith_value *v = node->inputs[i];
+        const pith__value *v = node->inputs[i];
         if (!is_f32(v)) continue;
         if (!inputs++ && !narrow_is_taken(n, form, node, i)) return true;
         if (v->kind == PITH_VALUE_CONST) continue;
@@ -223,9 +223,9 @@ static bool narrow_is_wide(const narrower *n, const pith_standard_form *form, co
 }
 
 /* What was declared of a value, with the type that it has now. */
-static pith_status narrow_hint(narrower *n, pith_value *v, const pith_type *declared, int32_t dtype) {
-    pith_type *hint = pith_arena_alloc(n->graph->arena, sizeof *hint);
-    if (!hint) return pith_fail_memory(n->err, sizeof *hint);
+static pith_status narrow_hint(narrower *n, pith__value *v, const pith__type *declared, int32_t dtype) {
+    pith__type *hint = pith__arena_alloc(n->graph->arena, sizeof *hint);
+    if (!hint) return pith__fail_memory(n->err, sizeof *hint);
     *hint = *declared;
     hint->dtype = dtype;
     v->hint = hint;
@@ -233,30 +233,30 @@ static pith_status narrow_hint(narrower *n, pith_value *v, const pith_type *decl
 }
 
 /* Numbers of masks in attributes; see PITH_NARROW_MASK. */
-static pith_status narrow_attrs(narrower *n, pith_node *node) {
-    const float given = pith_node_float(node, "mask_filter_value", 0);
+static pith_status narrow_attrs(narrower *n, pith__node *node) {
+    const float given = pith__node_float(node, "mask_filter_value", 0);
     if (!(given < -(n->dtype == PITH_F16 ? F16_MOST : BF16_MASK))) return PITH_OK;
-    return pith_node_set_float(node, "mask_filter_value", PITH_NARROW_MASK) ? pith_fail_memory(n->err, 0) : PITH_OK;
+    return pith__node_set_float(node, "mask_filter_value", PITH_NARROW_MASK) ? pith__fail_memory(n->err, 0) : PITH_OK;
 }
 
 /* Puts the inputs into their forms. Returns the letters of those that are narrow as bits in *letters. */
-static pith_status narrow_node_inputs(uint32_t *letters, narrower *n, pith_node *node, const pith_standard_form *form,
+static pith_status narrow_node_inputs(uint32_t *letters, narrower *n, pith__node *node, const pith__standard_form *form,
                                       bool wide) {
     *letters = 0;
     for (int i = 0; i < node->input_count; i++) {
-        pith_value *v = node->inputs[i], *made;
+        pith__value *v = node->inputs[i], *made;
         if (!is_f32(v) || v->id >= n->count) continue;
         const bool narrow = !wide && narrow_is_taken(n, form, node, i);
-        const char letter = narrow ? pith_standard_letter(form->inputs, i) : '\0';
+        const char letter = narrow ? pith__standard_letter(form->inputs, i) : '\0';
         if (letter >= 'a') *letters |= 1u << (letter - 'a');
         PITH_TRY(narrow_form(&made, n, v, !narrow, node));
-        if (made != v && pith_node_set_input(node, i, made)) return pith_fail_memory(n->err, 0);
+        if (made != v && pith__node_set_input(node, i, made)) return pith__fail_memory(n->err, 0);
     }
     return PITH_OK;
 }
 
 /* The type that a value will have; NULL: it is absent. Until inference runs again, narrow ones say f32. */
-static const pith_type *narrow_type_of(pith_type *type, const narrower *n, const pith_value *v) {
+static const pith__type *narrow_type_of(pith__type *type, const narrower *n, const pith__value *v) {
     if (!v) return NULL;
     *type = v->type;
     if (v->id < n->count && n->forms[v->id].narrow == v) {
@@ -268,44 +268,44 @@ static const pith_type *narrow_type_of(pith_type *type, const narrower *n, const
 
 /* The types of the outputs for the inputs' forms: what inference says, or, of an operator that Pith does not run, those
  * of the inputs with the same letter. narrow: bits by output. */
-static pith_status narrow_outputs_of(uint32_t *narrow, narrower *n, const pith_node *node,
-                                     const pith_standard_form *form, uint32_t letters) {
+static pith_status narrow_outputs_of(uint32_t *narrow, narrower *n, const pith__node *node,
+                                     const pith__standard_form *form, uint32_t letters) {
     *narrow = 0;
     if (!node->op) {
         for (int i = 0; i < node->output_count && i < 32; i++) {
-            const char letter = pith_standard_letter(form->outputs, i);
+            const char letter = pith__standard_letter(form->outputs, i);
             *narrow |= (uint32_t)(letter >= 'a' && letters >> (letter - 'a') & 1) << i;
         }
         return PITH_OK;
     }
-    pith_arena scratch;
-    pith_arena_init(&scratch, n->graph->arena->allocator);
-    const pith_type **in = pith_arena_array(&scratch, pith_node_in_room(node), sizeof *in);
-    pith_type *out = pith_arena_array(&scratch, pith_node_out_room(node), sizeof *out);
-    pith_type *given = pith_arena_array(&scratch, (size_t)node->input_count + 1, sizeof *given);
-    pith_status status = in && out && given ? PITH_OK : pith_fail_memory(n->err, 0);
+    pith__arena scratch;
+    pith__arena_init(&scratch, n->graph->arena->allocator);
+    const pith__type **in = pith__arena_array(&scratch, pith__node_in_room(node), sizeof *in);
+    pith__type *out = pith__arena_array(&scratch, pith__node_out_room(node), sizeof *out);
+    pith__type *given = pith__arena_array(&scratch, (size_t)node->input_count + 1, sizeof *given);
+    pith_status status = in && out && given ? PITH_OK : pith__fail_memory(n->err, 0);
     if (!status) {
-        pith_infer c = pith_invoke_infer(node, in, out, &scratch, n->err);
+        pith__infer c = pith__invoke_infer(node, in, out, &scratch, n->err);
         c.dims = n->graph->dims;
         for (int i = 0; i < node->input_count; i++) in[i] = narrow_type_of(&given[i], n, node->inputs[i]);
-        status = pith_op_infer_node(&c);
+        status = pith__op_infer_node(&c);
     }
     for (int i = 0; !status && i < node->output_count && i < 32; i++)
         *narrow |= (uint32_t)(out[i].dtype == n->dtype) << i;
-    pith_arena_free(&scratch);
+    pith__arena_free(&scratch);
     return status;
 }
 
 /* An output is narrow if it has the type of an input that is. */
-static pith_status narrow_node(narrower *n, pith_node *node) {
-    const pith_standard_form *form = pith_standard_find(node->domain, node->op_type, n->how->opset);
+static pith_status narrow_node(narrower *n, pith__node *node) {
+    const pith__standard_form *form = pith__standard_find(node->domain, node->op_type, n->how->opset);
     const bool wide = narrow_is_wide(n, form, node);
     uint32_t letters, outputs = 0;
     PITH_TRY(narrow_node_inputs(&letters, n, node, form, wide));
     if (!wide) PITH_TRY(narrow_attrs(n, node));
     if (!wide) PITH_TRY(narrow_outputs_of(&outputs, n, node, form, letters));
     for (int i = 0; i < node->output_count; i++) {
-        pith_value *v = node->outputs[i];
+        pith__value *v = node->outputs[i];
         if (!is_f32(v)) continue;
         const bool narrow = i < 32 && outputs >> i & 1;
         narrow_forms *f = &n->forms[v->id];
@@ -318,13 +318,13 @@ static pith_status narrow_node(narrower *n, pith_node *node) {
 
 /* A value that is an output in its other type hands its name on. */
 static pith_status narrow_outputs(narrower *n) {
-    pith_graph *g = n->graph;
-    pith_value **values = pith_arena_array(g->arena, g->output_count + 1, sizeof *values);
-    pith_str *names = pith_arena_array(g->arena, g->output_count + 1, sizeof *names);
-    if (!values || !names) return pith_fail_memory(n->err, 0);
+    pith__graph *g = n->graph;
+    pith__value **values = pith__arena_array(g->arena, g->output_count + 1, sizeof *values);
+    pith_str *names = pith__arena_array(g->arena, g->output_count + 1, sizeof *names);
+    if (!values || !names) return pith__fail_memory(n->err, 0);
     for (size_t i = 0; i < g->output_count; i++) {
-        pith_value *v = g->outputs[i];
-        names[i] = pith_graph_output_name(g, i);
+        pith__value *v = g->outputs[i];
+        names[i] = pith__graph_output_name(g, i);
         values[i] = v;
         if (!is_f32(v)) continue;
         PITH_TRY(narrow_form(&values[i], n, v, !n->how->ports, NULL));
@@ -332,42 +332,42 @@ static pith_status narrow_outputs(narrower *n) {
         v->name = PITH_STR("");
         if (v->hint) PITH_TRY(narrow_hint(n, values[i], v->hint, values[i]->type.dtype)); /* its sizes */
     }
-    return pith_export_set_outputs(g, values, names, g->output_count, n->err);
+    return pith__export_set_outputs(g, values, names, g->output_count, n->err);
 }
 
 /* An input of the narrow type takes the place of one of f32; nodes that are wide read a Cast of it. */
-static pith_status narrow_input(narrower *n, pith_value **input) {
-    pith_graph *graph = n->graph;
-    pith_value *v = *input, *narrow = n->forms[v->id].narrow;
-    pith_value *given = pith_graph_add_value(graph, v->name, PITH_VALUE_INPUT);
-    pith_type *hint = pith_arena_alloc(graph->arena, sizeof *hint);
-    if (!given || !hint) return pith_fail_memory(n->err, 0);
+static pith_status narrow_input(narrower *n, pith__value **input) {
+    pith__graph *graph = n->graph;
+    pith__value *v = *input, *narrow = n->forms[v->id].narrow;
+    pith__value *given = pith__graph_add_value(graph, v->name, PITH_VALUE_INPUT);
+    pith__type *hint = pith__arena_alloc(graph->arena, sizeof *hint);
+    if (!given || !hint) return pith__fail_memory(n->err, 0);
     given->type = v->type;
     given->type.dtype = n->dtype;
     *hint = v->hint ? *v->hint : v->type;
     hint->dtype = n->dtype;
     given->hint = hint;
-    if (narrow && pith_value_replace(narrow, given)) return pith_fail_memory(n->err, 0);
-    pith_maker m = { graph, graph->first, v->name, PITH_OK, n->err };
+    if (narrow && pith__value_replace(narrow, given)) return pith__fail_memory(n->err, 0);
+    pith__maker m = { graph, graph->first, v->name, PITH_OK, n->err };
     v->name = PITH_STR("");
-    pith_value *wide = pith_make_cast(&m, given, PITH_F32);
+    pith__value *wide = pith__make_cast(&m, given, PITH_F32);
     if (m.status) return m.status;
     wide->type = v->type;
     *input = given;
-    return pith_value_replace(v, wide) ? pith_fail_memory(n->err, 0) : PITH_OK;
+    return pith__value_replace(v, wide) ? pith__fail_memory(n->err, 0) : PITH_OK;
 }
 
 static pith_status narrow_inputs(narrower *n) {
     for (size_t i = 0; i < n->graph->input_count; i++) {
-        pith_value *v = n->graph->inputs[i];
+        pith__value *v = n->graph->inputs[i];
         if (!is_f32(v)) continue;
         if (v->type.data)
-            return pith_fail(n->err, PITH_ERR_UNSUPPORTED,
-                             "input '" PITH_STR_FMT "' has a default; inputs and outputs have to keep their types",
-                             PITH_STR_ARG(v->name));
+            return pith__fail(n->err, PITH_ERR_UNSUPPORTED,
+                              "input '" PITH_STR_FMT "' has a default; inputs and outputs have to keep their types",
+                              PITH_STR_ARG(v->name));
         PITH_TRY(narrow_input(n, &n->graph->inputs[i]));
     }
-    pith_graph_sweep(n->graph);
+    pith__graph_sweep(n->graph);
     return PITH_OK;
 }
 
@@ -386,42 +386,42 @@ static bool narrow_casts(const narrower *n, const pith_tensor *t) {
 static pith_status narrow_store_once(narrower *n) {
     enum { WORTH = 1024 };
     for (size_t i = 0; i < n->count; i++) {
-        pith_value *v = n->graph->values[i], *narrow = n->forms[i].narrow;
+        pith__value *v = n->graph->values[i], *narrow = n->forms[i].narrow;
         if (v->kind != PITH_VALUE_CONST || !narrow || !narrow->user_count || n->forms[i].wide != v ||
             !(v->user_count || v->output_uses) || v->type.data->bytes < WORTH || !narrow_casts(n, v->type.data))
             continue;
-        pith_maker m = { n->graph, n->graph->first, v->name, PITH_OK, n->err };
-        pith_value *cast = pith_make_cast(&m, v, n->dtype);
+        pith__maker m = { n->graph, n->graph->first, v->name, PITH_OK, n->err };
+        pith__value *cast = pith__make_cast(&m, v, n->dtype);
         if (m.status) return m.status;
         cast->type = narrow->type;
         cast->type.data = NULL;
-        if (pith_value_replace(narrow, cast)) return pith_fail_memory(n->err, 0);
+        if (pith__value_replace(narrow, cast)) return pith__fail_memory(n->err, 0);
     }
     return PITH_OK;
 }
 
-pith_status pith_export_narrow(pith_narrow_report *report, pith_graph *graph, const pith_narrow_form *form,
-                               pith_error *err) {
+pith_status pith__export_narrow(pith__narrow_report *report, pith__graph *graph, const pith__narrow_form *form,
+                                pith_error *err) {
     narrower n = {
         .graph = graph, .how = form, .dtype = form->dtype, .count = graph->value_count, .report = report, .err = err
     };
-    *report = (pith_narrow_report){ .clamped_in = PITH_STR("") };
-    n.forms = pith_arena_array(graph->arena, n.count + 1, sizeof *n.forms);
-    if (!n.forms) return pith_fail_memory(err, n.count * sizeof *n.forms);
+    *report = (pith__narrow_report){ .clamped_in = PITH_STR("") };
+    n.forms = pith__arena_array(graph->arena, n.count + 1, sizeof *n.forms);
+    if (!n.forms) return pith__fail_memory(err, n.count * sizeof *n.forms);
     for (size_t i = 0; i < n.count; i++) {
-        pith_value *v = graph->values[i];
+        pith__value *v = graph->values[i];
         if (v->kind == PITH_VALUE_NODE || !is_f32(v)) continue;
         n.forms[i].wide = v;
         if (v->kind == PITH_VALUE_CONST) PITH_TRY(narrow_mask_number(&n, v));
     }
-    for (pith_node *node = graph->first, *next; node; node = next) {
+    for (pith__node *node = graph->first, *next; node; node = next) {
         next = node->next;
         PITH_TRY(narrow_node(&n, node));
     }
     PITH_TRY(narrow_outputs(&n));
     PITH_TRY(narrow_store_once(&n));
     for (size_t i = 0; i < n.count; i++) { /* inference passes over nodes without operator */
-        pith_value *v = graph->values[i];
+        pith__value *v = graph->values[i];
         if (v->producer && !v->producer->op && n.forms[i].narrow == v) v->type.dtype = n.dtype;
     }
     return form->ports ? narrow_inputs(&n) : PITH_OK;

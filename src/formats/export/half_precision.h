@@ -5,19 +5,19 @@
 #include "engine/graph/graph.h"
 
 /* What the conversion met. */
-typedef struct pith_narrow_report {
+typedef struct pith__narrow_report {
     size_t clamped;      /* numbers beyond the largest one of the type, which became that one */
     size_t lost;         /* numbers that became 0 */
     pith_str clamped_in; /* the first constant with such a number; "" if none */
-} pith_narrow_report;
+} pith__narrow_report;
 
-typedef struct pith_narrow_form {
+typedef struct pith__narrow_form {
     int dtype;               /* PITH_F16 or PITH_BF16 */
     int32_t opset;           /* nodes stay in f32 whose operator does not take the type in this opset */
     bool ports;              /* inputs and outputs of the graph change, too */
     const char *const *keep; /* nodes of these operators stay in f32, and nodes whose name contains one of these */
     size_t keep_count;
-} pith_narrow_form;
+} pith__narrow_form;
 
 /* Weights and most operators of the main graph change to the dtype; inputs and outputs of the graph keep their types
  * unless `ports` is set. Operators that need the range or the precision of f32 stay in it. Numbers of masks that stand
@@ -26,7 +26,7 @@ typedef struct pith_narrow_form {
  * a number that is not finite and no infinity gives PITH_ERR_ARGUMENT with its name.
  */
 #define PITH_NARROW_MASK (-30000.0f)
-pith_status pith_export_narrow(pith_narrow_report *report, pith_graph *graph, const pith_narrow_form *form,
-                               pith_error *err);
+pith_status pith__export_narrow(pith__narrow_report *report, pith__graph *graph, const pith__narrow_form *form,
+                                pith_error *err);
 
 #endif

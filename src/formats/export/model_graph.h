@@ -2,53 +2,54 @@
 #ifndef PITH_FORMATS_EXPORT_MODEL_GRAPH_H
 #define PITH_FORMATS_EXPORT_MODEL_GRAPH_H
 
-#include "formats/export/older_opset.h"
 #include "formats/export/half_precision.h"
-#include "models/model.h"
+#include "formats/export/older_opset.h"
 #include "formats/onnx/model_write.h"
+#include "models/model.h"
 
 /* The newest opset that is written. */
 #define PITH_WRITTEN_OPSET_MOST 28
 
-typedef struct pith_written_form {
+typedef struct pith__written_form {
     int32_t opset;         /* of ai.onnx, up to PITH_WRITTEN_OPSET_MOST */
-    const char *data_name; /* as in pith_onnx_model */
+    const char *data_name; /* as in pith__onnx_model */
     bool data_always;
-} pith_written_form;
+} pith__written_form;
 
 /* What was written. */
-typedef struct pith_written {
+typedef struct pith__written {
     uint64_t model_bytes, data_bytes;
     uint64_t parameters; /* numbers in constants */
-} pith_written;
+} pith__written;
 
 /* Opens a model whose graph is to be written: at level 0 or 1, so that passes leave no operators of Pith's own. `open`
  * may change in that. A compiled model is PITH_ERR_UNSUPPORTED. The caller destroys the model (models/open/open.h). */
-pith_status pith_written_open(pith_model **model, const char *path, int level, pith_open_options *open,
-                              pith_error *err);
+pith_status pith__written_open(pith_model **model, const char *path, int level, pith_open_options *open,
+                               pith_error *err);
 /* Takes away the outputs that opening added. */
-pith_status pith_written_own_outputs(pith_graph *graph, pith_error *err);
+pith_status pith__written_own_outputs(pith__graph *graph, pith_error *err);
 
 /* Narrows model->graph, with a warning if numbers became the largest of the type. *clamped, *lost: as in
- * pith_narrow_report. */
-pith_status pith_written_narrow(uint64_t *clamped, uint64_t *lost, pith_model *model, const pith_narrow_form *form,
-                                pith_error *err);
+ * pith__narrow_report. */
+pith_status pith__written_narrow(uint64_t *clamped, uint64_t *lost, pith_model *model, const pith__narrow_form *form,
+                                 pith_error *err);
 
-/* Sets *opset to one in which all of model->graph may stand (formats/export/older_opset.h), and lowers and infers the graph for it.
+/* Sets *opset to one in which all of model->graph may stand (formats/export/older_opset.h), and lowers and infers the
+ * graph for it.
  */
-pith_status pith_written_settle(int32_t *opset, pith_model *model, const pith_opset_choice *choice, pith_error *err);
+pith_status pith__written_settle(int32_t *opset, pith_model *model, const pith__opset_choice *choice, pith_error *err);
 
 /* Inputs and outputs, also of subgraphs, get the sizes that the model's file declares for its inputs, and what follows
  * from them. Types cannot be inferred any more. */
-pith_status pith_written_declare(pith_graph *graph, pith_error *err);
+pith_status pith__written_declare(pith__graph *graph, pith_error *err);
 /* Of outputs, nothing but the rank, where it does not follow. */
-void pith_written_declare_ranks(pith_graph *graph);
+void pith__written_declare_ranks(pith__graph *graph);
 
 /* PITH_ERR_ARGUMENT unless the name is that of a file beside the model; NULL is allowed. */
-pith_status pith_written_check_name(const char *data_name, pith_error *err);
+pith_status pith__written_check_name(const char *data_name, pith_error *err);
 
 /* Writes model->graph. The nodes are of that opset already. */
-pith_status pith_written_write(pith_written *written, pith_model *model, const pith_written_form *form,
-                               const pith_onnx_sinks *sinks, pith_error *err);
+pith_status pith__written_write(pith__written *written, pith_model *model, const pith__written_form *form,
+                                const pith__onnx_sinks *sinks, pith_error *err);
 
 #endif

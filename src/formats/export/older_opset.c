@@ -10,25 +10,25 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "engine/ops/op.h"
 #include "formats/export/new_nodes.h"
 #include "formats/export/opset_rules.h"
-#include "engine/ops/op.h"
 
 /* Returns what replaces output 0 of the node; nodes are made before it. */
-typedef pith_value *lower_fn(pith_maker *m, pith_node *node);
+typedef pith__value *lower_fn(pith__maker *m, pith__node *node);
 
 /* A number of the type of x. */
-static pith_value *lower_number(pith_maker *m, const pith_value *x, float number) {
-    pith_value *v = pith_make_f32(m, number);
+static pith__value *lower_number(pith__maker *m, const pith__value *x, float number) {
+    pith__value *v = pith__make_f32(m, number);
     const int dtype = x->type.dtype;
-    return dtype == PITH_F32 || dtype == PITH_UNDEFINED ? v : pith_make_cast(m, v, dtype);
+    return dtype == PITH_F32 || dtype == PITH_UNDEFINED ? v : pith__make_cast(m, v, dtype);
 }
 
 /* 0.5 x (1 + erf(x / sqrt(2))), or with tanh(sqrt(2 / pi) (x + 0.044715 x^3)). */
-static pith_value *lower_gelu(pith_maker *m, pith_node *node) {
-    pith_value *x = node->inputs[0], *inner;
-    if (pith_str_is(pith_node_str(node, "approximate", "none"), "tanh")) {
-        pith_value *cube = PITH_MAKE(m, "Pow", x, lower_number(m, x, 3.0f));
+static pith__value *lower_gelu(pith__maker *m, pith__node *node) {
+    pith__value *x = node->inputs[0], *inner;
+    if (pith__str_is(pith__node_str(node, "approximate", "none"), "tanh")) {
+        pith__value *cube = PITH_MAKE(m, "Pow", x, lower_number(m, x, 3.0f));
         cube = PITH_MAKE(m, "Mul", cube, lower_number(m, x, 0.044715f));
         inner = PITH_MAKE(m, "Mul", PITH_MAKE(m, "Add", x, cube), lower_number(m, x, (float)sqrt(M_2_PI)));
         inner = PITH_MAKE(m, "Tanh", inner);
@@ -40,53 +40,53 @@ static pith_value *lower_gelu(pith_maker *m, pith_node *node) {
 }
 
 /* x / sqrt(mean(x^2) + epsilon) * scale over the last axes. */
-static pith_value *lower_rms_norm(pith_maker *m, pith_node *node) {
-    pith_value *x = node->inputs[0];
-    const int64_t axis = pith_node_int(node, "axis", -1);
+static pith__value *lower_rms_norm(pith__maker *m, pith__node *node) {
+    pith__value *x = node->inputs[0];
+    const int64_t axis = pith__node_int(node, "axis", -1);
     if (axis != -1 && axis != x->type.rank - 1) return NULL;
-    pith_value *mean =
-        PITH_MAKE(m, "ReduceMean", PITH_MAKE(m, "Pow", x, lower_number(m, x, 2.0f)), pith_make_i64(m, -1));
-    mean = PITH_MAKE(m, "Add", mean, lower_number(m, x, pith_node_float(node, "epsilon", 1e-5f)));
-    pith_value *y = PITH_MAKE(m, "Div", x, PITH_MAKE(m, "Sqrt", mean)), *scale = node->inputs[1];
+    pith__value *mean =
+        PITH_MAKE(m, "ReduceMean", PITH_MAKE(m, "Pow", x, lower_number(m, x, 2.0f)), pith__make_i64(m, -1));
+    mean = PITH_MAKE(m, "Add", mean, lower_number(m, x, pith__node_float(node, "epsilon", 1e-5f)));
+    pith__value *y = PITH_MAKE(m, "Div", x, PITH_MAKE(m, "Sqrt", mean)), *scale = node->inputs[1];
     if (scale->type.dtype != x->type.dtype && scale->type.dtype != PITH_UNDEFINED)
-        y = pith_make_cast(m, y, scale->type.dtype);
+        y = pith__make_cast(m, y, scale->type.dtype);
     return PITH_MAKE(m, "Mul", y, scale);
 }
 
-static pith_value *lower_swish(pith_maker *m, pith_node *node) {
-    pith_value *x = node->inputs[0], *inner = x;
-    const float alpha = pith_node_float(node, "alpha", 1.0f);
+static pith__value *lower_swish(pith__maker *m, pith__node *node) {
+    pith__value *x = node->inputs[0], *inner = x;
+    const float alpha = pith__node_float(node, "alpha", 1.0f);
     if (alpha != 1.0f) inner = PITH_MAKE(m, "Mul", x, lower_number(m, x, alpha));
     return PITH_MAKE(m, "Mul", x, PITH_MAKE(m, "Sigmoid", inner));
 }
 
-static pith_value *lower_hard_swish(pith_maker *m, pith_node *node) {
-    pith_value *x = node->inputs[0], *gate = PITH_MAKE(m, "HardSigmoid", x);
-    pith_make_float(m, gate, "alpha", 1.0f / 6.0f);
-    pith_make_float(m, gate, "beta", 0.5f);
+static pith__value *lower_hard_swish(pith__maker *m, pith__node *node) {
+    pith__value *x = node->inputs[0], *gate = PITH_MAKE(m, "HardSigmoid", x);
+    pith__make_float(m, gate, "alpha", 1.0f / 6.0f);
+    pith__make_float(m, gate, "beta", 0.5f);
     return PITH_MAKE(m, "Mul", x, gate);
 }
 
-static pith_value *lower_mish(pith_maker *m, pith_node *node) {
-    pith_value *x = node->inputs[0];
+static pith__value *lower_mish(pith__maker *m, pith__node *node) {
+    pith__value *x = node->inputs[0];
     return PITH_MAKE(m, "Mul", x, PITH_MAKE(m, "Tanh", PITH_MAKE(m, "Softplus", x)));
 }
 
 /* Softmax before opset 13 works on all axes from one on, as if they were one. */
-static pith_value *lower_flattened(pith_maker *m, pith_node *node) {
-    pith_value *x = node->inputs[0], *y, *shape;
-    const int64_t given = pith_node_int(node, "axis", 1), axis = given < 0 ? given + x->type.rank : given;
-    const char *name = pith_arena_str(m->graph->arena, node->op_type).data;
+static pith__value *lower_flattened(pith__maker *m, pith__node *node) {
+    pith__value *x = node->inputs[0], *y, *shape;
+    const int64_t given = pith__node_int(node, "axis", 1), axis = given < 0 ? given + x->type.rank : given;
+    const char *name = pith__arena_str(m->graph->arena, node->op_type).data;
     if (x->type.rank < 0 || !name) return NULL;
     if (axis >= x->type.rank - 1) {
         y = PITH_MAKE(m, name, x);
-        pith_make_int(m, y, "axis", -1);
+        pith__make_int(m, y, "axis", -1);
         return y;
     }
     y = PITH_MAKE(m, "Flatten", x);
-    pith_make_int(m, y, "axis", axis);
+    pith__make_int(m, y, "axis", axis);
     y = PITH_MAKE(m, name, y);
-    pith_make_int(m, y, "axis", -1);
+    pith__make_int(m, y, "axis", -1);
     shape = PITH_MAKE(m, "Shape", x);
     return PITH_MAKE(m, "Reshape", y, shape);
 }
@@ -104,150 +104,150 @@ static const lowering lowerings[] = {
 };
 
 /* Reductions have their axes as an input from opset 18 on (ReduceSum from 13), as an attribute before. */
-static bool has_axes_to_lower(const pith_node *node) {
-    const pith_value *axes = pith_node_input(node, 1);
+static bool has_axes_to_lower(const pith__node *node) {
+    const pith__value *axes = pith__node_input(node, 1);
     const pith_tensor *t = axes ? axes->type.data : NULL;
     if (node->op_type.size < 6 || memcmp(node->op_type.data, "Reduce", 6) || node->op->since != 18) return false;
-    return axes ? t && t->dtype == PITH_I64 : !pith_node_int(node, "noop_with_empty_axes", 0);
+    return axes ? t && t->dtype == PITH_I64 : !pith__node_int(node, "noop_with_empty_axes", 0);
 }
 
-static bool lower_axes(pith_node *node) {
-    const pith_value *axes = pith_node_input(node, 1);
+static bool lower_axes(pith__node *node) {
+    const pith__value *axes = pith__node_input(node, 1);
     const pith_tensor *t = axes ? axes->type.data : NULL;
-    if (t && pith_node_set_ints(node, "axes", t->data, t->bytes / sizeof(int64_t))) return false;
-    pith_node_unset(node, "noop_with_empty_axes");
-    return !pith_node_set_input_count(node, 1);
+    if (t && pith__node_set_ints(node, "axes", t->data, t->bytes / sizeof(int64_t))) return false;
+    pith__node_unset(node, "noop_with_empty_axes");
+    return !pith__node_set_input_count(node, 1);
 }
 
-static const lowering *lowering_of(const pith_node *node) {
+static const lowering *lowering_of(const pith__node *node) {
     for (size_t i = 0; i < sizeof lowerings / sizeof *lowerings; i++)
-        if (pith_str_is(node->op_type, lowerings[i].op)) return &lowerings[i];
+        if (pith__str_is(node->op_type, lowerings[i].op)) return &lowerings[i];
     return NULL;
 }
 
 /* A scale for each group instead of each channel, as opsets 18 to 20 have it. */
-static bool is_by_group(const pith_node *node) {
-    if (node->domain.size || !pith_str_is(node->op_type, "GroupNormalization") || node->opset >= 21) return false;
-    const pith_type *x = &node->inputs[0]->type, *scale = &node->inputs[1]->type;
-    return x->rank < 2 || scale->rank < 1 || !pith_dim_equal(x->dims[1], scale->dims[0]);
+static bool is_by_group(const pith__node *node) {
+    if (node->domain.size || !pith__str_is(node->op_type, "GroupNormalization") || node->opset >= 21) return false;
+    const pith__type *x = &node->inputs[0]->type, *scale = &node->inputs[1]->type;
+    return x->rank < 2 || scale->rank < 1 || !pith__dim_equal(x->dims[1], scale->dims[0]);
 }
 
 /* The first opset that has the node's form, if that can be told by its operator. */
-static int32_t form_since(const pith_node *node) { return is_by_group(node) ? 18 : node->op->since; }
+static int32_t form_since(const pith__node *node) { return is_by_group(node) ? 18 : node->op->since; }
 
 /* ONNX Runtime has no Swish (1.32): one that a pass made of its parts becomes them again. */
-static bool is_made_swish(const pith_node *node) {
-    return node->opset == PITH_OPSET_NEWEST && pith_str_is(node->op_type, "Swish");
+static bool is_made_swish(const pith__node *node) {
+    return node->opset == PITH_OPSET_NEWEST && pith__str_is(node->op_type, "Swish");
 }
 
-static bool is_newer(const pith_node *node, int32_t opset) {
+static bool is_newer(const pith__node *node, int32_t opset) {
     return !node->domain.size && (form_since(node) > opset || is_made_swish(node));
 }
 
 /* Forms of old opsets that no newer opset has: Softmax over several axes, Scan over a batch. */
-static bool is_inner(const pith_node *node) {
-    return !node->domain.size && (pith_node_int(node, "flatten", 0) || pith_node_int(node, "batched", 0));
+static bool is_inner(const pith__node *node) {
+    return !node->domain.size && (pith__node_int(node, "flatten", 0) || pith__node_int(node, "batched", 0));
 }
 
 /* [groups, channels / groups], from the channels of x. */
-static pith_value *lower_group_shape(pith_maker *m, pith_value *x, pith_value *groups) {
+static pith__value *lower_group_shape(pith__maker *m, pith__value *x, pith__value *groups) {
     const int64_t channels = x->type.rank > 1 ? x->type.dims[1] : PITH_DIM_UNKNOWN,
                   count = *(const int64_t *)groups->type.data->data;
-    if (pith_dim_known(channels)) {
-        pith_value *shape = pith_graph_add_i64s(m->graph, PITH_STR(""), (int64_t[]){ count, channels / count }, 2);
-        if (!shape) m->status = pith_fail_memory(m->err, 0);
+    if (pith__dim_known(channels)) {
+        pith__value *shape = pith__graph_add_i64s(m->graph, PITH_STR(""), (int64_t[]){ count, channels / count }, 2);
+        if (!shape) m->status = pith__fail_memory(m->err, 0);
         return shape;
     }
-    pith_value *size = PITH_MAKE(m, "Shape", x);
-    pith_make_int(m, size, "start", 1);
-    pith_make_int(m, size, "end", 2);
-    pith_value *shape = PITH_MAKE(m, "Concat", groups, PITH_MAKE(m, "Div", size, groups));
-    pith_make_int(m, shape, "axis", 0);
+    pith__value *size = PITH_MAKE(m, "Shape", x);
+    pith__make_int(m, size, "start", 1);
+    pith__make_int(m, size, "end", 2);
+    pith__value *shape = PITH_MAKE(m, "Concat", groups, PITH_MAKE(m, "Div", size, groups));
+    pith__make_int(m, shape, "axis", 0);
     return shape;
 }
 
 /* From opset 21 on, scale and bias have a number per channel: each is repeated for the channels of its group. */
-static pith_status lower_groups(pith_node *node, int32_t opset, pith_error *err) {
+static pith_status lower_groups(pith__node *node, int32_t opset, pith_error *err) {
     if (opset < 21 || !is_by_group(node)) return PITH_OK;
-    pith_maker m = { node->graph, node, node->name, PITH_OK, err };
-    pith_value *groups = pith_make_i64(&m, pith_node_int(node, "num_groups", 1));
-    pith_value *shape = groups ? lower_group_shape(&m, node->inputs[0], groups) : NULL;
+    pith__maker m = { node->graph, node, node->name, PITH_OK, err };
+    pith__value *groups = pith__make_i64(&m, pith__node_int(node, "num_groups", 1));
+    pith__value *shape = groups ? lower_group_shape(&m, node->inputs[0], groups) : NULL;
     for (int i = 1; i < 3; i++) {
-        pith_value *column = PITH_MAKE(&m, "Unsqueeze", node->inputs[i], pith_make_i64(&m, -1));
-        pith_value *y = PITH_MAKE(&m, "Reshape", PITH_MAKE(&m, "Expand", column, shape), pith_make_i64(&m, -1));
+        pith__value *column = PITH_MAKE(&m, "Unsqueeze", node->inputs[i], pith__make_i64(&m, -1));
+        pith__value *y = PITH_MAKE(&m, "Reshape", PITH_MAKE(&m, "Expand", column, shape), pith__make_i64(&m, -1));
         if (m.status) return m.status;
-        if (pith_node_set_input(node, i, y)) return pith_fail_memory(err, 0);
+        if (pith__node_set_input(node, i, y)) return pith__fail_memory(err, 0);
     }
     node->opset = 21;
     return PITH_OK;
 }
 
 /* What upgrades left, and files do not have. */
-static void lower_own_attrs(pith_node *node) {
+static void lower_own_attrs(pith__node *node) {
     static const char *const own[] = { "flatten", "batched", "lengths" };
     for (size_t i = 0; i < sizeof own / sizeof *own && !node->domain.size; i++)
-        if (!pith_node_int(node, own[i], 0)) pith_node_unset(node, own[i]);
+        if (!pith__node_int(node, own[i], 0)) pith__node_unset(node, own[i]);
 }
 
 /* Scatter ended with opset 10, and is ScatterElements from 11 on. */
-static bool lower_scatter(pith_node *node) {
-    if (node->domain.size || !pith_str_is(node->op_type, "Scatter")) return true;
+static bool lower_scatter(pith__node *node) {
+    if (node->domain.size || !pith__str_is(node->op_type, "Scatter")) return true;
     node->op_type = PITH_STR("ScatterElements");
     node->opset = PITH_OPSET_NEWEST;
-    return !pith_op_bind_node(node, NULL);
+    return !pith__op_bind_node(node, NULL);
 }
 
 /* The modes of GridSample have other names from opset 20 on. */
-static bool lower_names(pith_node *node, int32_t opset) {
+static bool lower_names(pith__node *node, int32_t opset) {
     static const char *const names[][2] = { { "bilinear", "linear" }, { "bicubic", "cubic" } };
     const bool new = opset >= 20;
     if (!lower_scatter(node)) return false;
-    if (node->domain.size || !pith_str_is(node->op_type, "GridSample")) return true;
-    const pith_str mode = pith_node_str(node, "mode", new ? "linear" : "bilinear");
+    if (node->domain.size || !pith__str_is(node->op_type, "GridSample")) return true;
+    const pith_str mode = pith__node_str(node, "mode", new ? "linear" : "bilinear");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (pith_str_is(mode, names[i][!new])) return !pith_node_set_str(node, "mode", pith_str_of(names[i][new]));
+        if (pith__str_is(mode, names[i][!new])) return !pith__node_set_str(node, "mode", pith__str_of(names[i][new]));
     return true;
 }
 
-static pith_status lower_node(pith_node *node, int32_t opset, pith_error *err) {
+static pith_status lower_node(pith__node *node, int32_t opset, pith_error *err) {
     const lowering *l = lowering_of(node);
     char place[256];
     if (has_axes_to_lower(node)) return PITH_OK;
-    pith_maker m = { node->graph, node, node->name, PITH_OK, err };
-    pith_value *y = l ? l->lower(&m, node) : NULL;
+    pith__maker m = { node->graph, node, node->name, PITH_OK, err };
+    pith__value *y = l ? l->lower(&m, node) : NULL;
     if (m.status) return m.status;
     if (!y && is_inner(node))
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: no opset from %d on has its form",
-                         pith_node_place(node, place, sizeof place), PITH_EXPORT_OPSET_LEAST);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: no opset from %d on has its form",
+                          pith__node_place(node, place, sizeof place), PITH_EXPORT_OPSET_LEAST);
     if (!y)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: its operator needs opset %d, and %d is asked for",
-                         pith_node_place(node, place, sizeof place), form_since(node), opset);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: its operator needs opset %d, and %d is asked for",
+                          pith__node_place(node, place, sizeof place), form_since(node), opset);
     y->type = node->outputs[0]->type;
-    if (pith_value_replace(node->outputs[0], y)) return pith_fail_memory(err, 0);
-    pith_node_remove(node);
+    if (pith__value_replace(node->outputs[0], y)) return pith__fail_memory(err, 0);
+    pith__node_remove(node);
     return PITH_OK;
 }
 
-pith_status pith_export_lower(pith_graph *graph, int32_t opset, pith_error *err) {
-    for (pith_node *node = graph->first, *next; node; node = next) {
+pith_status pith__export_lower(pith__graph *graph, int32_t opset, pith_error *err) {
+    for (pith__node *node = graph->first, *next; node; node = next) {
         next = node->next;
         for (size_t a = 0; a < node->attr_count; a++) {
-            if (node->attrs[a].kind == PITH_ATTR_GRAPH) PITH_TRY(pith_export_lower(node->attrs[a].graph, opset, err));
+            if (node->attrs[a].kind == PITH_ATTR_GRAPH) PITH_TRY(pith__export_lower(node->attrs[a].graph, opset, err));
         }
         lower_own_attrs(node);
-        if (!lower_names(node, opset)) return pith_fail_memory(err, 0);
+        if (!lower_names(node, opset)) return pith__fail_memory(err, 0);
         PITH_TRY(lower_groups(node, opset, err));
         if (is_newer(node, opset) || is_inner(node)) PITH_TRY(lower_node(node, opset, err));
     }
     return PITH_OK;
 }
 
-pith_status pith_export_lower_axes(pith_graph *graph, int32_t opset, pith_error *err) {
-    for (pith_node *node = graph->first; node; node = node->next) {
+pith_status pith__export_lower_axes(pith__graph *graph, int32_t opset, pith_error *err) {
+    for (pith__node *node = graph->first; node; node = node->next) {
         for (size_t a = 0; a < node->attr_count; a++)
             if (node->attrs[a].kind == PITH_ATTR_GRAPH)
-                PITH_TRY(pith_export_lower_axes(node->attrs[a].graph, opset, err));
-        if (is_newer(node, opset) && !lower_axes(node)) return pith_fail_memory(err, 0);
+                PITH_TRY(pith__export_lower_axes(node->attrs[a].graph, opset, err));
+        if (is_newer(node, opset) && !lower_axes(node)) return pith__fail_memory(err, 0);
     }
     return PITH_OK;
 }
@@ -255,18 +255,18 @@ pith_status pith_export_lower_axes(pith_graph *graph, int32_t opset, pith_error 
 /* ---- the opset ---- */
 
 /* A reduction whose axes will be an attribute. */
-static bool reduction_holds(const pith_node *node, int32_t opset, char *why, size_t size) {
-    const pith_standard_form *form = pith_standard_find(node->domain, node->op_type, opset);
+static bool reduction_holds(const pith__node *node, int32_t opset, char *why, size_t size) {
+    const pith__standard_form *form = pith__standard_find(node->domain, node->op_type, opset);
     const int dtype = node->inputs[0]->type.dtype;
-    if (form && (dtype == PITH_UNDEFINED || pith_standard_takes(form, pith_standard_letter(form->inputs, 0), dtype)))
+    if (form && (dtype == PITH_UNDEFINED || pith__standard_takes(form, pith__standard_letter(form->inputs, 0), dtype)))
         return true;
-    snprintf(why, size, "input 0 of type %s", pith_dtype_name(dtype));
+    snprintf(why, size, "input 0 of type %s", pith__dtype_name(dtype));
     return false;
 }
 
 /* Whether the node, or what it is lowered to, may stand in the opset. asked: of those that it may stand in, not only
  * the best. */
-static bool node_holds(pith_node *node, int32_t opset, bool asked, char *why, size_t size) {
+static bool node_holds(pith__node *node, int32_t opset, bool asked, char *why, size_t size) {
     const bool newer = is_newer(node, opset);
     if ((newer || is_inner(node)) && lowering_of(node)) return true;
     if (newer && has_axes_to_lower(node)) return reduction_holds(node, opset, why, size);
@@ -276,16 +276,16 @@ static bool node_holds(pith_node *node, int32_t opset, bool asked, char *why, si
     }
     if (asked && is_by_group(node) && opset < 21) return true; /* deprecated there; engines have it all the same */
     lower_own_attrs(node);
-    return lower_names(node, opset) && pith_standard_holds(node, opset, why, size);
+    return lower_names(node, opset) && pith__standard_holds(node, opset, why, size);
 }
 
 /* The first node that may not stand in the opset; NULL: all may. */
-static const pith_node *graph_lacks(const pith_graph *graph, int32_t opset, bool asked, char *why, size_t size) {
-    for (pith_node *node = graph->first; node; node = node->next) {
+static const pith__node *graph_lacks(const pith__graph *graph, int32_t opset, bool asked, char *why, size_t size) {
+    for (pith__node *node = graph->first; node; node = node->next) {
         for (size_t a = 0; a < node->attr_count; a++) {
-            const pith_node *inner = node->attrs[a].kind == PITH_ATTR_GRAPH
-                                         ? graph_lacks(node->attrs[a].graph, opset, asked, why, size)
-                                         : NULL;
+            const pith__node *inner = node->attrs[a].kind == PITH_ATTR_GRAPH
+                                          ? graph_lacks(node->attrs[a].graph, opset, asked, why, size)
+                                          : NULL;
             if (inner) return inner;
         }
         if (!node_holds(node, opset, asked, why, size)) return node;
@@ -293,18 +293,18 @@ static const pith_node *graph_lacks(const pith_graph *graph, int32_t opset, bool
     return NULL;
 }
 
-pith_status pith_export_settle(int32_t *opset, const pith_graph *graph, const pith_opset_choice *choice,
-                               pith_error *err) {
+pith_status pith__export_settle(int32_t *opset, const pith__graph *graph, const pith__opset_choice *choice,
+                                pith_error *err) {
     char why[128] = "", place[256];
-    const pith_node *lacking = NULL;
+    const pith__node *lacking = NULL;
     for (*opset = choice->given ? choice->given : choice->least; *opset <= choice->most; ++*opset) {
         lacking = graph_lacks(graph, *opset, choice->given != 0, why, sizeof why);
         if (!lacking) return PITH_OK;
         if (!choice->given) continue;
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: opset %d, which is asked for, lacks %s",
-                         pith_node_place(lacking, place, sizeof place), *opset, why);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: opset %d, which is asked for, lacks %s",
+                          pith__node_place(lacking, place, sizeof place), *opset, why);
     }
-    return pith_fail(
+    return pith__fail(
         err, PITH_ERR_UNSUPPORTED, "%s: no opset from %d to %d has all of the model; the last one lacks %s",
-        lacking ? pith_node_place(lacking, place, sizeof place) : "the model", choice->least, choice->most, why);
+        lacking ? pith__node_place(lacking, place, sizeof place) : "the model", choice->least, choice->most, why);
 }

@@ -22,7 +22,7 @@ static const standard_set standard_sets[] = {
 };
 
 /* By domain, operator and first opset. */
-static const pith_standard_form standard_forms[] = {
+static const pith__standard_form standard_forms[] = {
 #define SET(tensors, items)
 #define FORM(domain, op, since, low, high, outs, inputs, outputs, ...)                                                 \
     { domain, op, since, low, high, outs, inputs, outputs, { __VA_ARGS__ } },
@@ -45,15 +45,15 @@ static int standard_compare(const char *text, pith_str name) {
     return order ? order : (size > name.size) - (size < name.size);
 }
 
-static int standard_order(const pith_standard_form *f, pith_str domain, pith_str op) {
+static int standard_order(const pith__standard_form *f, pith_str domain, pith_str op) {
     const int order = standard_compare(f->domain, domain);
     return order ? order : standard_compare(f->op, op);
 }
 
-const pith_standard_form *pith_standard_find(pith_str domain, pith_str op, int32_t opset) {
-    const bool plain = !domain.size || pith_str_is(domain, "ai.onnx");
+const pith__standard_form *pith__standard_find(pith_str domain, pith_str op, int32_t opset) {
+    const bool plain = !domain.size || pith__str_is(domain, "ai.onnx");
     size_t low = 0, high = STANDARD_FORMS;
-    const pith_standard_form *found = NULL;
+    const pith__standard_form *found = NULL;
     if (plain) domain = PITH_STR("");
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
@@ -67,42 +67,42 @@ const pith_standard_form *pith_standard_find(pith_str domain, pith_str op, int32
     return found;
 }
 
-char pith_standard_letter(const char *ports, int port) {
+char pith__standard_letter(const char *ports, int port) {
     const int count = (int)strlen(ports);
     return count ? ports[port < count ? port : count - 1] : '\0';
 }
 
-static const standard_set *standard_set_of(const pith_standard_form *form, char letter) {
+static const standard_set *standard_set_of(const pith__standard_form *form, char letter) {
     return &standard_sets[form->sets[letter >= 'a' ? letter - 'a' : letter - 'A']];
 }
 
-bool pith_standard_takes(const pith_standard_form *form, char letter, int dtype) {
+bool pith__standard_takes(const pith__standard_form *form, char letter, int dtype) {
     return letter && dtype >= 0 && dtype < 32 && standard_set_of(form, letter)->tensors >> dtype & 1;
 }
 
 /* Optionals, and what no type is known of, may be anything. */
-static bool standard_takes_type(const pith_standard_form *form, char letter, const pith_type *t) {
+static bool standard_takes_type(const pith__standard_form *form, char letter, const pith__type *t) {
     if (t->dtype == PITH_UNDEFINED || t->dtype == PITH_NONE) return true;
     const standard_set *set = letter ? standard_set_of(form, letter) : NULL;
     if (set && !set->tensors && !set->items) return true;
-    if (t->dtype != PITH_SEQUENCE) return pith_standard_takes(form, letter, t->dtype);
+    if (t->dtype != PITH_SEQUENCE) return pith__standard_takes(form, letter, t->dtype);
     return letter && (t->item_dtype <= 0 || t->item_dtype >= PITH_DTYPE_COUNT ||
                       standard_set_of(form, letter)->items >> t->item_dtype & 1);
 }
 
-static int standard_count(pith_value *const *ports, int count) {
+static int standard_count(pith__value *const *ports, int count) {
     while (count && !ports[count - 1]) count--;
     return count;
 }
 
 /* Whether the ports' types are among those of the form; ports of one letter have one type. */
-static bool standard_types_hold(const pith_standard_form *form, const char *letters, pith_value *const *ports,
+static bool standard_types_hold(const pith__standard_form *form, const char *letters, pith__value *const *ports,
                                 int count, char *why, size_t size) {
     for (int i = 0; i < count; i++) {
-        if (!ports[i] || standard_takes_type(form, pith_standard_letter(letters, i), &ports[i]->type)) continue;
-        const pith_type *t = &ports[i]->type;
+        if (!ports[i] || standard_takes_type(form, pith__standard_letter(letters, i), &ports[i]->type)) continue;
+        const pith__type *t = &ports[i]->type;
         snprintf(why, size, "%s %d of type %s%s", letters == form->inputs ? "input" : "output", i,
-                 pith_dtype_name(t->dtype == PITH_SEQUENCE ? t->item_dtype : t->dtype),
+                 pith__dtype_name(t->dtype == PITH_SEQUENCE ? t->item_dtype : t->dtype),
                  t->dtype == PITH_SEQUENCE ? " (in a sequence)" : "");
         return false;
     }
@@ -110,25 +110,25 @@ static bool standard_types_hold(const pith_standard_form *form, const char *lett
 }
 
 /* Mod of floats by the quotient rounded down, which is its default, came with opset 28. */
-static bool standard_mod_holds(const pith_node *node, int32_t opset) {
-    return opset >= 28 || !pith_str_is(node->op_type, "Mod") || pith_node_int(node, "fmod", 0) ||
-           !pith_dtype_is_float(node->inputs[0]->type.dtype);
+static bool standard_mod_holds(const pith__node *node, int32_t opset) {
+    return opset >= 28 || !pith__str_is(node->op_type, "Mod") || pith__node_int(node, "fmod", 0) ||
+           !pith__dtype_is_float(node->inputs[0]->type.dtype);
 }
 
 /* From opset 22 on, a last window that would begin behind the input is left out; a node of such a file means that. */
-static bool standard_pool_holds(const pith_node *node, int32_t opset) {
+static bool standard_pool_holds(const pith__node *node, int32_t opset) {
     static const char *const pools[] = { "AveragePool", "LpPool", "MaxPool" };
     size_t i = 0;
-    if (opset >= 22 || node->opset < 22 || node->opset == PITH_OPSET_NEWEST || !pith_node_int(node, "ceil_mode", 0))
+    if (opset >= 22 || node->opset < 22 || node->opset == PITH_OPSET_NEWEST || !pith__node_int(node, "ceil_mode", 0))
         return true;
-    while (i < sizeof pools / sizeof *pools && !pith_str_is(node->op_type, pools[i])) i++;
+    while (i < sizeof pools / sizeof *pools && !pith__str_is(node->op_type, pools[i])) i++;
     return i == sizeof pools / sizeof *pools;
 }
 
-static bool standard_values_hold(const pith_node *node, int32_t opset, char *why, size_t size) {
+static bool standard_values_hold(const pith__node *node, int32_t opset, char *why, size_t size) {
     for (size_t i = 0; i < sizeof standard_late_values / sizeof *standard_late_values; i++) {
-        if (opset >= standard_late_values[i].since || !pith_str_is(node->op_type, standard_late_values[i].op) ||
-            !pith_str_is(pith_node_str(node, standard_late_values[i].attr, ""), standard_late_values[i].value))
+        if (opset >= standard_late_values[i].since || !pith__str_is(node->op_type, standard_late_values[i].op) ||
+            !pith__str_is(pith__node_str(node, standard_late_values[i].attr, ""), standard_late_values[i].value))
             continue;
         snprintf(why, size, "attribute '%s' = %s", standard_late_values[i].attr, standard_late_values[i].value);
         return false;
@@ -139,13 +139,13 @@ static bool standard_values_hold(const pith_node *node, int32_t opset, char *why
     return false;
 }
 
-bool pith_standard_holds(const pith_node *node, int32_t opset, char *why, size_t size) {
-    const bool plain = !node->domain.size || pith_str_is(node->domain, "ai.onnx");
+bool pith__standard_holds(const pith__node *node, int32_t opset, char *why, size_t size) {
+    const bool plain = !node->domain.size || pith__str_is(node->domain, "ai.onnx");
     if (!plain) return true;
-    const pith_standard_form *form = pith_standard_find(node->domain, node->op_type, opset);
+    const pith__standard_form *form = pith__standard_find(node->domain, node->op_type, opset);
     if (!form) {
         snprintf(why, size, "the operator");
-        return !pith_standard_find(node->domain, node->op_type, INT32_MAX); /* none of the standard's: it has no row */
+        return !pith__standard_find(node->domain, node->op_type, INT32_MAX); /* none of the standard's: it has no row */
     }
     if (!form->max_inputs && form->min_inputs) {
         snprintf(why, size, "the operator, which has ended");
@@ -158,7 +158,7 @@ bool pith_standard_holds(const pith_node *node, int32_t opset, char *why, size_t
         snprintf(why, size, "%d inputs and %d outputs", inputs, outputs);
         return false;
     }
-    if (node->op && !pith_attrs_hold(node, node->op, opset, why, size)) return false;
+    if (node->op && !pith__attrs_hold(node, node->op, opset, why, size)) return false;
     return standard_values_hold(node, opset, why, size) &&
            standard_types_hold(form, form->inputs, node->inputs, inputs, why, size) &&
            standard_types_hold(form, form->outputs, node->outputs, outputs, why, size);

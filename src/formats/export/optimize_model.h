@@ -5,7 +5,7 @@
 #include "formats/onnx/model_write.h"
 #include "pith/transform.h"
 
-pith_status pith_model_write_optimized(const char *model, const pith_optimize_options *options,
-                                       const pith_onnx_sinks *sinks, pith_optimize_report *report, pith_error *err);
+pith_status pith__model_write_optimized(const char *model, const pith_optimize_options *options,
+                                        const pith__onnx_sinks *sinks, pith_optimize_report *report, pith_error *err);
 
 #endif

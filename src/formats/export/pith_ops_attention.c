@@ -1,5 +1,5 @@
-/* pith_ops_attention.c - pith.Attention as operators of com.microsoft: Attention with its projections, MultiHeadAttention
- * where these are apart, and GroupQueryAttention where heads share keys and values.
+/* pith_ops_attention.c - pith.Attention as operators of com.microsoft: Attention with its projections,
+ * MultiHeadAttention where these are apart, and GroupQueryAttention where heads share keys and values.
  *
  * What the operators have no attribute for (windows of keys, masks of GroupQueryAttention) becomes a number that is
  * added to each score, the one that the graph added itself if that is known. It is made once for all layers that have
@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "formats/export/pith_ops.h"
 #include "engine/kernels/attention.h"
 #include "engine/ops/op.h"
+#include "formats/export/pith_ops.h"
 
 /* First numbers of keys (pith_ops.h). */
 enum { MEMO_BIAS = 1, MEMO_LENGTHS, MEMO_TOTAL, MEMO_SEES };
@@ -23,22 +23,22 @@ typedef struct back_rows {
     bool head_major;
 } back_rows;
 
-static bool back_rows_of(back_rows *rows, const pith_node *node, int i) {
-    const int64_t heads = pith_node_int(node, i ? "kv_heads" : "heads", 0),
-                  size = pith_node_int(node, i < 2 ? "size" : "v_size", 0);
-    const pith_type *t = &node->inputs[i]->type;
+static bool back_rows_of(back_rows *rows, const pith__node *node, int i) {
+    const int64_t heads = pith__node_int(node, i ? "kv_heads" : "heads", 0),
+                  size = pith__node_int(node, i < 2 ? "size" : "v_size", 0);
+    const pith__type *t = &node->inputs[i]->type;
     size_t columns, pitches;
-    const int64_t *column = pith_node_ints(node, "columns", &columns),
-                  *pitch = pith_node_ints(node, "pitches", &pitches);
+    const int64_t *column = pith__node_ints(node, "columns", &columns),
+                  *pitch = pith__node_ints(node, "pitches", &pitches);
     *rows = (back_rows){ .row = heads * size, .column = columns == 3 ? column[i] : 0 };
-    rows->head_major = pith_node_int(node, "head_major", 0) >> i & 1;
+    rows->head_major = pith__node_int(node, "head_major", 0) >> i & 1;
     if (rows->head_major) return t->rank == 4 && t->dims[1] == heads && t->dims[3] == size;
     if (pitches == 3 && pitch[i] != size) return false;
     if (t->rank == 4) return !rows->column && t->dims[2] == heads && t->dims[3] == size;
-    return t->rank == 3 && (!pith_dim_known(t->dims[2]) || rows->column + rows->row <= t->dims[2]);
+    return t->rank == 3 && (!pith__dim_known(t->dims[2]) || rows->column + rows->row <= t->dims[2]);
 }
 
-static bool back_all_rows_fit(const pith_node *node) {
+static bool back_all_rows_fit(const pith__node *node) {
     back_rows rows;
     for (int i = 0; i < 3; i++)
         if (!back_rows_of(&rows, node, i)) return false;
@@ -46,37 +46,37 @@ static bool back_all_rows_fit(const pith_node *node) {
 }
 
 /* One number per key, or one length per text. */
-static bool back_mask_fits(const pith_node *node) {
-    const pith_value *mask = pith_node_input(node, 4);
-    const pith_type *q = &node->inputs[0]->type;
-    return !mask || mask->type.rank == 2 || (mask->type.rank == 1 && pith_dim_equal(mask->type.dims[0], q->dims[0]));
+static bool back_mask_fits(const pith__node *node) {
+    const pith__value *mask = pith__node_input(node, 4);
+    const pith__type *q = &node->inputs[0]->type;
+    return !mask || mask->type.rank == 2 || (mask->type.rank == 1 && pith__dim_equal(mask->type.dims[0], q->dims[0]));
 }
 
-static bool back_bias_fits(const pith_node *node) {
-    const pith_value *bias = pith_node_input(node, 3);
-    const int64_t heads = pith_node_int(node, "heads", 0);
+static bool back_bias_fits(const pith__node *node) {
+    const pith__value *bias = pith__node_input(node, 3);
+    const int64_t heads = pith__node_int(node, "heads", 0);
     if (!bias) return true;
-    const pith_type *t = &bias->type;
+    const pith__type *t = &bias->type;
     return t->rank == 4 && (t->dims[1] == 1 || t->dims[1] == heads) && t->dims[2] != 1 && t->dims[3] != 1;
 }
 
-static bool back_is_shared(const pith_node *node) {
-    return pith_node_int(node, "kv_heads", 0) != pith_node_int(node, "heads", 0);
+static bool back_is_shared(const pith__node *node) {
+    return pith__node_int(node, "kv_heads", 0) != pith__node_int(node, "heads", 0);
 }
 
-static bool back_is_window(const pith_node *node) {
-    return pith_node_int(node, "window_left", -1) >= 0 || pith_node_int(node, "window_right", -1) > 0;
+static bool back_is_window(const pith__node *node) {
+    return pith__node_int(node, "window_left", -1) >= 0 || pith__node_int(node, "window_right", -1) > 0;
 }
 
 /* GroupQueryAttention wants heads of one size, a multiple of 8. */
-static bool back_shared_fits(const pith_node *node) {
-    const int64_t size = pith_node_int(node, "size", 0);
-    return size == pith_node_int(node, "v_size", 0) && size % 8 == 0;
+static bool back_shared_fits(const pith__node *node) {
+    const int64_t size = pith__node_int(node, "size", 0);
+    return size == pith__node_int(node, "v_size", 0) && size % 8 == 0;
 }
 
-bool pith_back_attention_fits(const pith_node *node, const pith_write_back *how, const char **why) {
+bool pith__back_attention_fits(const pith__node *node, const pith__write_back *how, const char **why) {
     *why = "packed rows";
-    if (pith_node_input(node, 5)) return false;
+    if (pith__node_input(node, 5)) return false;
     *why = "heads share keys and values";
     if (back_is_shared(node) && (!how->all || !back_shared_fits(node))) return false;
     *why = "the heads of its inputs do not lie next to each other";
@@ -90,42 +90,42 @@ bool pith_back_attention_fits(const pith_node *node, const pith_write_back *how,
 }
 
 /* The heads of input i as rows of their own: [batch, sequence, heads * size]. */
-static pith_value *back_own_rows(pith_back *b, const pith_node *node, int i) {
-    pith_maker *m = &b->m;
-    pith_value *x = node->inputs[i], *y = x;
-    const pith_type *t = &x->type;
+static pith__value *back_own_rows(pith__back *b, const pith__node *node, int i) {
+    pith__maker *m = &b->m;
+    pith__value *x = node->inputs[i], *y = x;
+    const pith__type *t = &x->type;
     back_rows rows;
     (void)back_rows_of(&rows, node, i);
-    const pith_dim dims[] = { t->dims[0], t->dims[rows.head_major ? 2 : 1], rows.row };
+    const pith__dim dims[] = { t->dims[0], t->dims[rows.head_major ? 2 : 1], rows.row };
     if (rows.head_major) {
         y = PITH_MAKE(m, "Transpose", x);
-        pith_make_ints(m, y, "perm", (const int64_t[]){ 0, 2, 1, 3 }, 4);
+        pith__make_ints(m, y, "perm", (const int64_t[]){ 0, 2, 1, 3 }, 4);
     }
     if (t->rank == 4) {
-        y = PITH_MAKE(m, "Reshape", y, pith_back_numbers(b, (const int64_t[]){ 0, 0, rows.row }, 3));
+        y = PITH_MAKE(m, "Reshape", y, pith__back_numbers(b, (const int64_t[]){ 0, 0, rows.row }, 3));
     } else if (t->dims[2] != rows.row) {
-        y = pith_back_slice(b, x, 2, rows.column, rows.column + rows.row, 1);
+        y = pith__back_slice(b, x, 2, rows.column, rows.column + rows.row, 1);
     }
-    if (y && y != x) pith_type_set(&y->type, t->dtype, 3, dims);
+    if (y && y != x) pith__type_set(&y->type, t->dtype, 3, dims);
     return y;
 }
 
 /* A key that the mask skips gets the number that the graph added, if that is all that is known of it; else one so low
  * that it counts for nothing beside any key that is left. */
-static float back_filter(const pith_node *node) {
+static float back_filter(const pith__node *node) {
     size_t count;
-    const float *skipped = pith_node_floats(node, "skipped", &count);
-    const bool scores = pith_node_int(node, "none_left", PITH_NONE_LEFT_MEAN) == PITH_NONE_LEFT_SCORES;
+    const float *skipped = pith__node_floats(node, "skipped", &count);
+    const bool scores = pith__node_int(node, "none_left", PITH_NONE_LEFT_MEAN) == PITH_NONE_LEFT_SCORES;
     return scores && count ? skipped[0] : -FLT_MAX;
 }
 
 /* Query, key and value as columns of one matmul with constants. */
 typedef struct back_projection {
-    pith_value *x, *weight, *bias; /* bias may be NULL */
+    pith__value *x, *weight, *bias; /* bias may be NULL */
 } back_projection;
 
 /* Are the inputs the first, second and third part of one value? */
-static bool back_is_one_row(const pith_node *node) {
+static bool back_is_one_row(const pith__node *node) {
     back_rows first, rows;
     (void)back_rows_of(&first, node, 0);
     for (int i = 0; i < 3; i++) {
@@ -137,15 +137,15 @@ static bool back_is_one_row(const pith_node *node) {
     return !node->inputs[0]->output_uses && node->inputs[0]->user_count == 3;
 }
 
-static bool back_projection_of(back_projection *p, const pith_node *node) {
-    const pith_node *made = node->inputs[0]->producer;
+static bool back_projection_of(back_projection *p, const pith__node *node) {
+    const pith__node *made = node->inputs[0]->producer;
     *p = (back_projection){ NULL, NULL, NULL };
     if (!back_is_one_row(node)) return false;
-    if (made && !made->domain.size && pith_str_is(made->op_type, "Add") && made->inputs[1]->type.data) {
+    if (made && !made->domain.size && pith__str_is(made->op_type, "Add") && made->inputs[1]->type.data) {
         p->bias = made->inputs[1];
         made = made->inputs[0]->producer;
     }
-    if (!made || made->domain.size || !pith_str_is(made->op_type, "MatMul")) return false;
+    if (!made || made->domain.size || !pith__str_is(made->op_type, "MatMul")) return false;
     p->x = made->inputs[0];
     p->weight = made->inputs[1];
     const pith_tensor *w = p->weight->type.data, *bias = p->bias ? p->bias->type.data : NULL;
@@ -155,10 +155,10 @@ static bool back_projection_of(back_projection *p, const pith_node *node) {
            (!bias || (bias->rank == 1 && bias->dims[0] == w->dims[1]));
 }
 
-static pith_value *back_int_mask(pith_back *b, const pith_node *node) {
-    pith_value *mask = pith_node_input(node, 4);
+static pith__value *back_int_mask(pith__back *b, const pith__node *node) {
+    pith__value *mask = pith__node_input(node, 4);
     if (!mask || mask->type.dtype == PITH_I32) return mask;
-    return pith_back_shape(pith_make_cast(&b->m, mask, PITH_I32), PITH_I32, mask->type.rank, mask->type.dims);
+    return pith__back_shape(pith__make_cast(&b->m, mask, PITH_I32), PITH_I32, mask->type.rank, mask->type.dims);
 }
 
 /* ---- numbers that are added to scores ---- */
@@ -169,12 +169,12 @@ typedef struct back_skips {
 } back_skips;
 
 /* What the graph added for keys that its mask, its window or both skip; else a number that absorbs every score. */
-static back_skips back_skips_of(const pith_node *node) {
-    back_skips s = { pith_node_int(node, "window_left", -1), pith_node_int(node, "window_right", -1), -FLT_MAX,
+static back_skips back_skips_of(const pith__node *node) {
+    back_skips s = { pith__node_int(node, "window_left", -1), pith__node_int(node, "window_right", -1), -FLT_MAX,
                      -FLT_MAX, -FLT_MAX };
     size_t count;
-    const float *skipped = pith_node_floats(node, "skipped", &count);
-    if (count != 3 || pith_node_int(node, "none_left", PITH_NONE_LEFT_MEAN) != PITH_NONE_LEFT_SCORES) return s;
+    const float *skipped = pith__node_floats(node, "skipped", &count);
+    if (count != 3 || pith__node_int(node, "none_left", PITH_NONE_LEFT_MEAN) != PITH_NONE_LEFT_SCORES) return s;
     s.masked = skipped[0];
     s.outside = skipped[1];
     s.both = skipped[2];
@@ -182,161 +182,162 @@ static back_skips back_skips_of(const pith_node *node) {
 }
 
 /* 0, 1, … as i64 [n], n the size of an axis of x. */
-static pith_value *back_count(pith_back *b, pith_value *x, int64_t axis) {
-    const pith_dim n = x ? x->type.dims[axis] : 0;
-    pith_value *y =
-        PITH_MAKE(&b->m, "Range", pith_back_number(b, 0), pith_back_size(b, x, axis), pith_back_number(b, 1));
-    return pith_back_shape(y, PITH_I64, 1, &n);
+static pith__value *back_count(pith__back *b, pith__value *x, int64_t axis) {
+    const pith__dim n = x ? x->type.dims[axis] : 0;
+    pith__value *y =
+        PITH_MAKE(&b->m, "Range", pith__back_number(b, 0), pith__back_size(b, x, axis), pith__back_number(b, 1));
+    return pith__back_shape(y, PITH_I64, 1, &n);
 }
 
 /* Whether query i sees key j by the window: bool [queries, keys]. */
-static pith_value *back_inside(pith_back *b, pith_value *q, pith_value *k, const back_skips *s) {
-    const pith_dim dims[] = { q->type.dims[1], k->type.dims[1] }, column[] = { dims[0], 1 };
-    pith_maker *m = &b->m;
-    pith_value *row = PITH_MAKE(m, "Unsqueeze", back_count(b, q, 1), pith_back_numbers(b, (const int64_t[]){ 1 }, 1));
-    pith_back_shape(row, PITH_I64, 2, column);
-    pith_value *ahead = pith_back_shape(PITH_MAKE(m, "Sub", back_count(b, k, 1), row), PITH_I64, 2, dims);
+static pith__value *back_inside(pith__back *b, pith__value *q, pith__value *k, const back_skips *s) {
+    const pith__dim dims[] = { q->type.dims[1], k->type.dims[1] }, column[] = { dims[0], 1 };
+    pith__maker *m = &b->m;
+    pith__value *row = PITH_MAKE(m, "Unsqueeze", back_count(b, q, 1), pith__back_numbers(b, (const int64_t[]){ 1 }, 1));
+    pith__back_shape(row, PITH_I64, 2, column);
+    pith__value *ahead = pith__back_shape(PITH_MAKE(m, "Sub", back_count(b, k, 1), row), PITH_I64, 2, dims);
     /* Without a limit every key is inside, and the comparison gives the shape. */
     const int64_t right = s->right >= 0 ? s->right : INT32_MAX;
-    pith_value *inside = PITH_MAKE(m, "LessOrEqual", ahead, pith_back_number(b, right));
-    pith_back_shape(inside, PITH_BOOL, 2, dims);
+    pith__value *inside = PITH_MAKE(m, "LessOrEqual", ahead, pith__back_number(b, right));
+    pith__back_shape(inside, PITH_BOOL, 2, dims);
     if (s->left < 0) return inside;
-    pith_value *behind = PITH_MAKE(m, "GreaterOrEqual", ahead, pith_back_number(b, -s->left));
-    pith_back_shape(behind, PITH_BOOL, 2, dims);
-    return pith_back_shape(PITH_MAKE(m, "And", inside, behind), PITH_BOOL, 2, dims);
+    pith__value *behind = PITH_MAKE(m, "GreaterOrEqual", ahead, pith__back_number(b, -s->left));
+    pith__back_shape(behind, PITH_BOOL, 2, dims);
+    return pith__back_shape(PITH_MAKE(m, "And", inside, behind), PITH_BOOL, 2, dims);
 }
 
 /* Whether the mask keeps a key: bool [batch, 1, 1, keys]; NULL: there is no mask. */
-static pith_value *back_kept(pith_back *b, const pith_node *node, pith_value *k) {
-    pith_maker *m = &b->m;
-    pith_value *mask = back_int_mask(b, node), *kept;
+static pith__value *back_kept(pith__back *b, const pith__node *node, pith__value *k) {
+    pith__maker *m = &b->m;
+    pith__value *mask = back_int_mask(b, node), *kept;
     if (!mask) return NULL;
-    const pith_dim dims[] = { mask->type.dims[0], 1, 1, k->type.dims[1] }, flat[] = { dims[0], dims[3] },
-                   column[] = { dims[0], 1 };
+    const pith__dim dims[] = { mask->type.dims[0], 1, 1, k->type.dims[1] }, flat[] = { dims[0], dims[3] },
+                    column[] = { dims[0], 1 };
     if (mask->type.rank == 1) {
         const int64_t one = 1;
-        pith_value *lengths =
-            pith_back_shape(PITH_MAKE(m, "Unsqueeze", mask, pith_back_numbers(b, &one, 1)), PITH_I32, 2, column);
-        pith_value *wide = pith_back_shape(pith_make_cast(m, lengths, PITH_I64), PITH_I64, 2, column);
+        pith__value *lengths =
+            pith__back_shape(PITH_MAKE(m, "Unsqueeze", mask, pith__back_numbers(b, &one, 1)), PITH_I32, 2, column);
+        pith__value *wide = pith__back_shape(pith__make_cast(m, lengths, PITH_I64), PITH_I64, 2, column);
         kept = PITH_MAKE(m, "Less", back_count(b, k, 1), wide);
     } else {
-        kept = pith_make_cast(m, mask, PITH_BOOL);
+        kept = pith__make_cast(m, mask, PITH_BOOL);
     }
-    pith_back_shape(kept, PITH_BOOL, 2, flat);
+    pith__back_shape(kept, PITH_BOOL, 2, flat);
     const int64_t axes[] = { 1, 2 };
-    return pith_back_shape(PITH_MAKE(m, "Unsqueeze", kept, pith_back_numbers(b, axes, 2)), PITH_BOOL, 4, dims);
+    return pith__back_shape(PITH_MAKE(m, "Unsqueeze", kept, pith__back_numbers(b, axes, 2)), PITH_BOOL, 4, dims);
 }
 
-static pith_value *back_choice(pith_back *b, pith_value *which, float number) {
-    pith_value *y = PITH_MAKE(&b->m, "Where", which, pith_make_f32(&b->m, 0.0f), pith_make_f32(&b->m, number));
-    return which ? pith_back_shape(y, PITH_F32, which->type.rank, which->type.dims) : y;
+static pith__value *back_choice(pith__back *b, pith__value *which, float number) {
+    pith__value *y = PITH_MAKE(&b->m, "Where", which, pith__make_f32(&b->m, 0.0f), pith__make_f32(&b->m, number));
+    return which ? pith__back_shape(y, PITH_F32, which->type.rank, which->type.dims) : y;
 }
 
 /* f32 [batch, 1, queries, keys], or [1, 1, queries, keys] without a mask. */
-static pith_value *back_score_bias(pith_back *b, const pith_node *node, pith_value *q, pith_value *k) {
+static pith__value *back_score_bias(pith__back *b, const pith__node *node, pith__value *q, pith__value *k) {
     const back_skips s = back_skips_of(node);
-    pith_maker *m = &b->m;
-    pith_value *mask = pith_node_input(node, 4);
-    pith_back_key key = { mask, { MEMO_BIAS, s.left, s.right, q->type.dims[1], k->type.dims[1] } };
+    pith__maker *m = &b->m;
+    pith__value *mask = pith__node_input(node, 4);
+    pith__back_key key = { mask, { MEMO_BIAS, s.left, s.right, q->type.dims[1], k->type.dims[1] } };
     memcpy(&key.numbers[5], &s.masked, sizeof s.masked);
     memcpy((char *)&key.numbers[5] + sizeof s.masked, &s.outside, sizeof s.outside);
     memcpy(&key.numbers[6], &s.both, sizeof s.both);
-    pith_value *made = pith_back_recall(b, &key), *inside = made ? NULL : back_inside(b, q, k, &s);
+    pith__value *made = pith__back_recall(b, &key), *inside = made ? NULL : back_inside(b, q, k, &s);
     if (made || !inside) return made;
-    pith_value *kept = back_kept(b, node, k);
-    const pith_dim dims[] = { kept ? kept->type.dims[0] : 1, 1, q->type.dims[1], k->type.dims[1] };
+    pith__value *kept = back_kept(b, node, k);
+    const pith__dim dims[] = { kept ? kept->type.dims[0] : 1, 1, q->type.dims[1], k->type.dims[1] };
     if (kept) {
         /* Where the window lets a key through, what the mask adds; else one of the other two. */
-        pith_value *outside = PITH_MAKE(m, "Where", kept, pith_make_f32(m, s.outside), pith_make_f32(m, s.both));
-        pith_back_shape(outside, PITH_F32, 4, kept->type.dims);
+        pith__value *outside = PITH_MAKE(m, "Where", kept, pith__make_f32(m, s.outside), pith__make_f32(m, s.both));
+        pith__back_shape(outside, PITH_F32, 4, kept->type.dims);
         made = PITH_MAKE(m, "Where", inside, back_choice(b, kept, s.masked), outside);
     } else {
         const int64_t axes[] = { 0, 1 };
-        made = PITH_MAKE(m, "Unsqueeze", back_choice(b, inside, s.outside), pith_back_numbers(b, axes, 2));
+        made = PITH_MAKE(m, "Unsqueeze", back_choice(b, inside, s.outside), pith__back_numbers(b, axes, 2));
     }
-    return pith_back_remember(b, &key, pith_back_shape(made, PITH_F32, 4, dims));
+    return pith__back_remember(b, &key, pith__back_shape(made, PITH_F32, 4, dims));
 }
 
 /* ---- the operators ---- */
 
 /* The greatest place of a key of each text, i32 [batch], and the number of keys, i32. */
-static void back_lengths(pith_back *b, pith_value *k, pith_value **last, pith_value **total) {
-    pith_maker *m = &b->m;
-    const pith_dim batch = k ? k->type.dims[0] : 0;
-    const pith_back_key lengths = { NULL, { MEMO_LENGTHS, batch, k ? k->type.dims[1] : 0 } },
-                        count = { NULL, { MEMO_TOTAL, batch, lengths.numbers[2] } };
-    *last = pith_back_recall(b, &lengths);
-    *total = pith_back_recall(b, &count);
+static void back_lengths(pith__back *b, pith__value *k, pith__value **last, pith__value **total) {
+    pith__maker *m = &b->m;
+    const pith__dim batch = k ? k->type.dims[0] : 0;
+    const pith__back_key lengths = { NULL, { MEMO_LENGTHS, batch, k ? k->type.dims[1] : 0 } },
+                         count = { NULL, { MEMO_TOTAL, batch, lengths.numbers[2] } };
+    *last = pith__back_recall(b, &lengths);
+    *total = pith__back_recall(b, &count);
     if (*last && *total) return;
-    pith_value *keys = pith_back_size(b, k, 1);
-    *total = pith_back_remember(b, &count, pith_back_shape(pith_make_cast(m, keys, PITH_I32), PITH_I32, 0, NULL));
-    pith_value *less = pith_back_shape(PITH_MAKE(m, "Sub", keys, pith_back_number(b, 1)), PITH_I64, 0, NULL);
-    pith_value *each = pith_back_shape(PITH_MAKE(m, "Expand", less, pith_back_sizes(b, k, 0, 1)), PITH_I64, 1, &batch);
-    *last = pith_back_remember(b, &lengths, pith_back_shape(pith_make_cast(m, each, PITH_I32), PITH_I32, 1, &batch));
+    pith__value *keys = pith__back_size(b, k, 1);
+    *total = pith__back_remember(b, &count, pith__back_shape(pith__make_cast(m, keys, PITH_I32), PITH_I32, 0, NULL));
+    pith__value *less = pith__back_shape(PITH_MAKE(m, "Sub", keys, pith__back_number(b, 1)), PITH_I64, 0, NULL);
+    pith__value *each =
+        pith__back_shape(PITH_MAKE(m, "Expand", less, pith__back_sizes(b, k, 0, 1)), PITH_I64, 1, &batch);
+    *last = pith__back_remember(b, &lengths, pith__back_shape(pith__make_cast(m, each, PITH_I32), PITH_I32, 1, &batch));
 }
 
 /* y with zeros for a query that sees no key: one of padding whose window holds nothing else. */
-static pith_value *back_zero_if_none(pith_back *b, pith_value *bias, pith_value *y) {
-    pith_maker *m = &b->m;
-    const pith_back_key key = { bias, { MEMO_SEES } };
-    pith_value *sees = pith_back_recall(b, &key);
+static pith__value *back_zero_if_none(pith__back *b, pith__value *bias, pith__value *y) {
+    pith__maker *m = &b->m;
+    const pith__back_key key = { bias, { MEMO_SEES } };
+    pith__value *sees = pith__back_recall(b, &key);
     if (!sees && bias) {
-        const pith_dim dims[] = { bias->type.dims[0], 1, bias->type.dims[2], 1 }, rows[] = { dims[0], dims[2], 1 };
+        const pith__dim dims[] = { bias->type.dims[0], 1, bias->type.dims[2], 1 }, rows[] = { dims[0], dims[2], 1 };
         const int64_t last = -1, one = 1;
-        pith_value *most = PITH_MAKE(m, "ReduceMax", bias, pith_back_numbers(b, &last, 1));
-        pith_back_shape(most, PITH_F32, 4, dims);
-        pith_value *some = PITH_MAKE(m, "Greater", most, pith_make_f32(m, PITH_ABSORBS));
-        some = pith_make_cast(m, pith_back_shape(some, PITH_BOOL, 4, dims), PITH_F32);
-        sees = PITH_MAKE(m, "Squeeze", pith_back_shape(some, PITH_F32, 4, dims), pith_back_numbers(b, &one, 1));
-        sees = pith_back_remember(b, &key, pith_back_shape(sees, PITH_F32, 3, rows));
+        pith__value *most = PITH_MAKE(m, "ReduceMax", bias, pith__back_numbers(b, &last, 1));
+        pith__back_shape(most, PITH_F32, 4, dims);
+        pith__value *some = PITH_MAKE(m, "Greater", most, pith__make_f32(m, PITH_ABSORBS));
+        some = pith__make_cast(m, pith__back_shape(some, PITH_BOOL, 4, dims), PITH_F32);
+        sees = PITH_MAKE(m, "Squeeze", pith__back_shape(some, PITH_F32, 4, dims), pith__back_numbers(b, &one, 1));
+        sees = pith__back_remember(b, &key, pith__back_shape(sees, PITH_F32, 3, rows));
     }
     return PITH_BACK(b, "Mul", y, sees);
 }
 
 /* With all that is masked as a number that is added to the scores, *made. */
-static pith_value *back_spread(pith_back *b, const pith_node *node, pith_value **made) {
-    pith_value *q = back_own_rows(b, node, 0), *k = back_own_rows(b, node, 1), *v = back_own_rows(b, node, 2),
-               *given = pith_node_input(node, 3), *bias = NULL, *y, *last, *total;
+static pith__value *back_spread(pith__back *b, const pith__node *node, pith__value **made) {
+    pith__value *q = back_own_rows(b, node, 0), *k = back_own_rows(b, node, 1), *v = back_own_rows(b, node, 2),
+                *given = pith__node_input(node, 3), *bias = NULL, *y, *last, *total;
     if (!b->m.status) bias = back_score_bias(b, node, q, k);
     *made = bias;
     if (bias && given) {
-        const pith_dim dims[] = { bias->type.dims[0], given->type.dims[1], bias->type.dims[2], bias->type.dims[3] };
-        bias = pith_back_shape(PITH_MAKE(&b->m, "Add", given, bias), PITH_F32, 4, dims);
+        const pith__dim dims[] = { bias->type.dims[0], given->type.dims[1], bias->type.dims[2], bias->type.dims[3] };
+        bias = pith__back_shape(PITH_MAKE(&b->m, "Add", given, bias), PITH_F32, 4, dims);
     }
     if (!back_is_shared(node)) {
-        pith_value *inputs[] = { q, k, v, NULL, NULL, bias };
-        return pith_back_contrib(b, "MultiHeadAttention", inputs, 6, 1);
+        pith__value *inputs[] = { q, k, v, NULL, NULL, bias };
+        return pith__back_contrib(b, "MultiHeadAttention", inputs, 6, 1);
     }
     back_lengths(b, k, &last, &total);
-    pith_value *inputs[] = { q, k, v, NULL, NULL, last, total, NULL, NULL, NULL, bias };
-    y = pith_back_contrib(b, "GroupQueryAttention", inputs, 11, 1);
-    pith_make_int(&b->m, y, "kv_num_heads", pith_node_int(node, "kv_heads", 0));
-    pith_make_int(&b->m, y, "causal", 0);
+    pith__value *inputs[] = { q, k, v, NULL, NULL, last, total, NULL, NULL, NULL, bias };
+    y = pith__back_contrib(b, "GroupQueryAttention", inputs, 11, 1);
+    pith__make_int(&b->m, y, "kv_num_heads", pith__node_int(node, "kv_heads", 0));
+    pith__make_int(&b->m, y, "causal", 0);
     return y;
 }
 
-static pith_value *back_masked(pith_back *b, pith_node *node) {
+static pith__value *back_masked(pith__back *b, pith__node *node) {
     back_projection p;
-    pith_value *mask = back_int_mask(b, node), *bias = pith_node_input(node, 3), *y;
+    pith__value *mask = back_int_mask(b, node), *bias = pith__node_input(node, 3), *y;
     if (back_projection_of(&p, node)) {
-        pith_value *inputs[] = { p.x, p.weight, p.bias, mask, NULL, bias };
-        y = pith_back_contrib(b, "Attention", inputs, bias ? 6 : mask ? 4 : p.bias ? 3 : 2, 1);
+        pith__value *inputs[] = { p.x, p.weight, p.bias, mask, NULL, bias };
+        y = pith__back_contrib(b, "Attention", inputs, bias ? 6 : mask ? 4 : p.bias ? 3 : 2, 1);
     } else {
-        pith_value *inputs[] = {
+        pith__value *inputs[] = {
             back_own_rows(b, node, 0), back_own_rows(b, node, 1), back_own_rows(b, node, 2), NULL, mask, bias
         };
-        y = pith_back_contrib(b, "MultiHeadAttention", inputs, bias ? 6 : mask ? 5 : 3, 1);
+        y = pith__back_contrib(b, "MultiHeadAttention", inputs, bias ? 6 : mask ? 5 : 3, 1);
     }
-    if (mask) pith_back_set_float(b, y, "mask_filter_value", back_filter(node));
-    if (pith_node_int(node, "window_right", -1) == 0) pith_make_int(&b->m, y, "unidirectional", 1);
+    if (mask) pith__back_set_float(b, y, "mask_filter_value", back_filter(node));
+    if (pith__node_int(node, "window_right", -1) == 0) pith__make_int(&b->m, y, "unidirectional", 1);
     return y;
 }
 
-pith_value *pith_back_attention(pith_back *b, pith_node *node) {
-    pith_value *bias = NULL,
-               *y = back_is_shared(node) || back_is_window(node) ? back_spread(b, node, &bias) : back_masked(b, node);
-    pith_make_int(&b->m, y, "num_heads", pith_node_int(node, "heads", 0));
-    pith_back_set_float(b, y, "scale", pith_node_float(node, "scale", 1.0f));
-    const bool zero = pith_node_int(node, "none_left", PITH_NONE_LEFT_MEAN) == PITH_NONE_LEFT_ZERO;
+pith__value *pith__back_attention(pith__back *b, pith__node *node) {
+    pith__value *bias = NULL,
+                *y = back_is_shared(node) || back_is_window(node) ? back_spread(b, node, &bias) : back_masked(b, node);
+    pith__make_int(&b->m, y, "num_heads", pith__node_int(node, "heads", 0));
+    pith__back_set_float(b, y, "scale", pith__node_float(node, "scale", 1.0f));
+    const bool zero = pith__node_int(node, "none_left", PITH_NONE_LEFT_MEAN) == PITH_NONE_LEFT_ZERO;
     return bias && zero ? back_zero_if_none(b, bias, y) : y;
 }

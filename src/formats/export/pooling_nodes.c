@@ -1,78 +1,78 @@
-/* pooling_nodes.c - see pooling_nodes.h. Everything is computed in f32, whatever the graph's type is. The formulas are those of
- * models/heads/pooling.c and models/heads/vector_steps.c, in operators that other engines have. */
+/* pooling_nodes.c - see pooling_nodes.h. Everything is computed in f32, whatever the graph's type is. The formulas are
+ * those of models/heads/pooling.c and models/heads/vector_steps.c, in operators that other engines have. */
 #include "formats/export/pooling_nodes.h"
 
 #include "base/error.h"
 #include "formats/export/new_nodes.h"
 
 typedef struct pool_input {
-    pith_value *rows;    /* [batch, sequence, width] */
-    pith_value *mask;    /* f32 [batch, sequence] */
-    pith_value *columns; /* the same as [batch, sequence, 1] */
+    pith__value *rows;    /* [batch, sequence, width] */
+    pith__value *mask;    /* f32 [batch, sequence] */
+    pith__value *columns; /* the same as [batch, sequence, 1] */
 } pool_input;
 
-static pith_value *pool_sum(pith_maker *m, pith_value *x) {
-    pith_value *y = PITH_MAKE(m, "ReduceSum", x, pith_make_i64(m, 1));
-    pith_make_int(m, y, "keepdims", 0);
+static pith__value *pool_sum(pith__maker *m, pith__value *x) {
+    pith__value *y = PITH_MAKE(m, "ReduceSum", x, pith__make_i64(m, 1));
+    pith__make_int(m, y, "keepdims", 0);
     return y;
 }
 
 /* The row at the first or last 1 of the mask. */
-static pith_value *pool_row(pith_maker *m, const pool_input *in, bool last) {
-    pith_value *index = PITH_MAKE(m, "ArgMax", in->mask);
-    pith_make_int(m, index, "axis", 1);
-    pith_make_int(m, index, "select_last_index", last);
-    pith_value *row = PITH_MAKE(m, "GatherND", in->rows, index);
-    pith_make_int(m, row, "batch_dims", 1);
+static pith__value *pool_row(pith__maker *m, const pool_input *in, bool last) {
+    pith__value *index = PITH_MAKE(m, "ArgMax", in->mask);
+    pith__make_int(m, index, "axis", 1);
+    pith__make_int(m, index, "select_last_index", last);
+    pith__value *row = PITH_MAKE(m, "GatherND", in->rows, index);
+    pith__make_int(m, row, "batch_dims", 1);
     return row;
 }
 
-static pith_value *pool_max(pith_maker *m, const pool_input *in) {
-    pith_value *seen = pith_make_cast(m, in->columns, PITH_BOOL);
-    pith_value *x = PITH_MAKE(m, "Where", seen, in->rows, pith_make_f32(m, -3.402823466e38f));
-    pith_value *y = PITH_MAKE(m, "ReduceMax", x, pith_make_i64(m, 1));
-    pith_make_int(m, y, "keepdims", 0);
+static pith__value *pool_max(pith__maker *m, const pool_input *in) {
+    pith__value *seen = pith__make_cast(m, in->columns, PITH_BOOL);
+    pith__value *x = PITH_MAKE(m, "Where", seen, in->rows, pith__make_f32(m, -3.402823466e38f));
+    pith__value *y = PITH_MAKE(m, "ReduceMax", x, pith__make_i64(m, 1));
+    pith__make_int(m, y, "keepdims", 0);
     return y;
 }
 
 /* sum(weights * rows) / sum(weights), or / sqrt(sum(weights)). */
-static pith_value *pool_mean(pith_maker *m, const pool_input *in, pith_value *weights, bool root) {
-    pith_value *sum = pool_sum(m, PITH_MAKE(m, "Mul", in->rows, weights));
-    pith_value *count = PITH_MAKE(m, "Max", pool_sum(m, weights), pith_make_f32(m, 1e-9f));
+static pith__value *pool_mean(pith__maker *m, const pool_input *in, pith__value *weights, bool root) {
+    pith__value *sum = pool_sum(m, PITH_MAKE(m, "Mul", in->rows, weights));
+    pith__value *count = PITH_MAKE(m, "Max", pool_sum(m, weights), pith__make_f32(m, 1e-9f));
     if (root) count = PITH_MAKE(m, "Sqrt", count);
     return PITH_MAKE(m, "Div", sum, count);
 }
 
-static pith_value *pool_mode(pith_maker *m, const pool_input *in, uint32_t mode) {
+static pith__value *pool_mode(pith__maker *m, const pool_input *in, uint32_t mode) {
     switch (mode) {
     case PITH_POOL_CLS: return pool_row(m, in, false);
     case PITH_POOL_LAST: return pool_row(m, in, true);
     case PITH_POOL_MAX: return pool_max(m, in);
     case PITH_POOL_MEAN_SQRT: return pool_mean(m, in, in->columns, true);
     case PITH_POOL_WEIGHTED: {
-        pith_value *places = PITH_MAKE(m, "CumSum", in->columns, pith_make_i64(m, 1));
+        pith__value *places = PITH_MAKE(m, "CumSum", in->columns, pith__make_i64(m, 1));
         return pool_mean(m, in, PITH_MAKE(m, "Mul", places, in->columns), false);
     }
     default: return pool_mean(m, in, in->columns, false);
     }
 }
 
-static pith_value *pool_rows(pith_maker *m, pith_value *rows, pith_value *mask, uint32_t pooling) {
-    pith_value *parts[PITH_POOL_PARTS_MAX];
+static pith__value *pool_rows(pith__maker *m, pith__value *rows, pith__value *mask, uint32_t pooling) {
+    pith__value *parts[PITH_POOL_PARTS_MAX];
     int count = 0;
-    pool_input in = { rows, pith_make_cast(m, mask, PITH_F32), NULL };
-    in.columns = PITH_MAKE(m, "Unsqueeze", in.mask, pith_make_i64(m, -1));
+    pool_input in = { rows, pith__make_cast(m, mask, PITH_F32), NULL };
+    in.columns = PITH_MAKE(m, "Unsqueeze", in.mask, pith__make_i64(m, -1));
     for (; pooling && count < PITH_POOL_PARTS_MAX; pooling >>= PITH_POOL_BITS)
         parts[count++] = pool_mode(m, &in, pooling & ((1u << PITH_POOL_BITS) - 1));
     if (count == 1) return parts[0];
-    pith_value *y = pith_make(m, "Concat", parts, count);
-    pith_make_int(m, y, "axis", -1);
+    pith__value *y = pith__make(m, "Concat", parts, count);
+    pith__make_int(m, y, "axis", -1);
     return y;
 }
 
 /* ---- the modules behind it ---- */
 
-static pith_value *pool_activation(pith_maker *m, pith_value *x, pith_step_activation activation) {
+static pith__value *pool_activation(pith__maker *m, pith__value *x, pith__step_activation activation) {
     static const char *const ops[PITH_STEP_ACTIVATIONS] = {
         [PITH_STEP_TANH] = "Tanh", [PITH_STEP_GELU] = "Gelu", [PITH_STEP_RELU] = "Relu", [PITH_STEP_SIGMOID] = "Sigmoid"
     };
@@ -82,48 +82,48 @@ static pith_value *pool_activation(pith_maker *m, pith_value *x, pith_step_activ
 }
 
 /* weight: [out, in] */
-static pith_value *pool_matmul(pith_maker *m, pith_value *x, const float *weight, const pith_vector_step *step) {
-    pith_value *y = PITH_MAKE(m, "Gemm", x, pith_make_constant(m, weight, 2, (int64_t[]){ step->out, step->in }));
-    pith_make_int(m, y, "transB", 1);
+static pith__value *pool_matmul(pith__maker *m, pith__value *x, const float *weight, const pith__vector_step *step) {
+    pith__value *y = PITH_MAKE(m, "Gemm", x, pith__make_constant(m, weight, 2, (int64_t[]){ step->out, step->in }));
+    pith__make_int(m, y, "transB", 1);
     return y;
 }
 
-static pith_value *pool_dense(pith_maker *m, pith_value *x, const pith_vector_step *step) {
-    pith_value *y = pool_matmul(m, x, step->weight, step);
-    if (step->bias) y = PITH_MAKE(m, "Add", y, pith_make_constant(m, step->bias, 1, &step->out));
+static pith__value *pool_dense(pith__maker *m, pith__value *x, const pith__vector_step *step) {
+    pith__value *y = pool_matmul(m, x, step->weight, step);
+    if (step->bias) y = PITH_MAKE(m, "Add", y, pith__make_constant(m, step->bias, 1, &step->out));
     y = pool_activation(m, y, step->activation);
     if (!step->residual) return y;
     return PITH_MAKE(m, "Add", y, step->shortcut ? pool_matmul(m, x, step->shortcut, step) : x);
 }
 
 /* Divides by max(length, 1e-12). */
-static pith_value *pool_normalize(pith_maker *m, pith_value *x) {
-    pith_value *length = PITH_MAKE(m, "ReduceL2", x, pith_make_i64(m, -1));
-    return PITH_MAKE(m, "Div", x, PITH_MAKE(m, "Max", length, pith_make_f32(m, 1e-12f)));
+static pith__value *pool_normalize(pith__maker *m, pith__value *x) {
+    pith__value *length = PITH_MAKE(m, "ReduceL2", x, pith__make_i64(m, -1));
+    return PITH_MAKE(m, "Div", x, PITH_MAKE(m, "Max", length, pith__make_f32(m, 1e-12f)));
 }
 
-static pith_value *pool_step(pith_maker *m, pith_value *x, const pith_vector_step *step) {
+static pith__value *pool_step(pith__maker *m, pith__value *x, const pith__vector_step *step) {
     if (step->kind == PITH_STEP_DENSE) return pool_dense(m, x, step);
     if (step->kind == PITH_STEP_NORMALIZE) return pool_normalize(m, x);
-    pith_value *y = PITH_MAKE(m, "LayerNormalization", x, pith_make_constant(m, step->weight, 1, &step->in),
-                              pith_make_constant(m, step->bias, 1, &step->in));
-    pith_make_int(m, y, "axis", -1);
+    pith__value *y = PITH_MAKE(m, "LayerNormalization", x, pith__make_constant(m, step->weight, 1, &step->in),
+                               pith__make_constant(m, step->bias, 1, &step->in));
+    pith__make_int(m, y, "axis", -1);
     return y;
 }
 
-pith_status pith_export_append_pool(pith_graph *graph, int output, pith_value *mask, const pith_export_pool *pool,
-                                    pith_error *err) {
-    pith_maker m = { graph, NULL, PITH_STR("/pooling"), PITH_OK, err };
-    pith_value *x = graph->outputs[output];
+pith_status pith__export_append_pool(pith__graph *graph, int output, pith__value *mask, const pith__export_pool *pool,
+                                     pith_error *err) {
+    pith__maker m = { graph, NULL, PITH_STR("/pooling"), PITH_OK, err };
+    pith__value *x = graph->outputs[output];
     const bool per_text = x->type.rank == 2;
-    if (x->type.dtype != PITH_F32) x = pith_make_cast(&m, x, PITH_F32);
+    if (x->type.dtype != PITH_F32) x = pith__make_cast(&m, x, PITH_F32);
     if (!per_text) {
         x = pool_rows(&m, x, mask, pool->pooling);
         for (size_t i = 0; i < pool->modules->step_count; i++) x = pool_step(&m, x, &pool->modules->steps[i]);
     }
     if (pool->dim)
-        x = PITH_MAKE(&m, "Slice", x, pith_make_i64(&m, 0), pith_make_i64(&m, pool->dim), pith_make_i64(&m, -1));
+        x = PITH_MAKE(&m, "Slice", x, pith__make_i64(&m, 0), pith__make_i64(&m, pool->dim), pith__make_i64(&m, -1));
     if (pool->normalize) x = pool_normalize(&m, x);
     if (m.status) return m.status;
-    return pith_export_set_outputs(graph, &x, (const pith_str[]){ PITH_STR("sentence_embedding") }, 1, err);
+    return pith__export_set_outputs(graph, &x, (const pith_str[]){ PITH_STR("sentence_embedding") }, 1, err);
 }

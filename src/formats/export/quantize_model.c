@@ -7,16 +7,16 @@
 #include <string.h>
 
 #include "base/caller_options.h"
-#include "base/os/cpu.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/os/cpu.h"
+#include "formats/export/model_graph.h"
 #include "formats/export/older_opset.h"
-#include "formats/export/quantized_weights.h"
 #include "formats/export/quantized_error.h"
 #include "formats/export/quantized_smooth.h"
+#include "formats/export/quantized_weights.h"
 #include "formats/export/replace_pith_ops.h"
 #include "models/open/open.h"
-#include "formats/export/model_graph.h"
 #include "models/quantize/gram_matrices.h"
 #include "models/quantize/input_ranges.h"
 
@@ -32,123 +32,124 @@ static bool quantized_is_int8(const pith_quantize_model_options *o) {
 static pith_status quantized_check_static(const pith_quantize_model_options *o, pith_error *err) {
     const bool fixed = o->scheme == PITH_QUANTIZE_STATIC;
     if (fixed && !o->calibrate)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the scheme static needs texts or tensors (calibrate)");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the scheme static needs texts or tensors (calibrate)");
     if (!fixed && (o->inputs || o->ranges || o->percentile != 0))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "tensors and ranges are for the scheme static");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "tensors and ranges are for the scheme static");
     if (o->inputs && (o->texts || !o->input_sets))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "give texts or tensors, and at least one set of them");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "give texts or tensors, and at least one set of them");
     if (o->ranges < PITH_RANGE_MIN_MAX || o->ranges > PITH_RANGE_ENTROPY)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "%d is no pith_range_method", o->ranges);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "%d is no pith_range_method", o->ranges);
     if (o->percentile != 0 && !(o->percentile > 50 && o->percentile <= 100))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "percentile is %g; it is above 50 and at most 100",
-                         (double)o->percentile);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "percentile is %g; it is above 50 and at most 100",
+                          (double)o->percentile);
     return PITH_OK;
 }
 
 static pith_status quantized_check_blocks(const pith_quantize_model_options *o, pith_error *err) {
     if (quantized_is_int8(o) && (o->block || o->asymmetric || o->accuracy > 0 || o->table_block))
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "blocks, zero points and an accuracy level need a block scheme (blocks4 or blocks8)");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "blocks, zero points and an accuracy level need a block scheme (blocks4 or blocks8)");
     if (!quantized_is_int8(o) && o->reduce_range)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "a reduced range is for the schemes int8 and static");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "a reduced range is for the schemes int8 and static");
     if (o->scheme != PITH_QUANTIZE_INT8 && o->rows)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "scales of rows are for the scheme int8");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "scales of rows are for the scheme int8");
     if (o->block && !quantized_block_is_known(o->block))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "block is %d; it is 16, 32, 64, 128 or 256", o->block);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "block is %d; it is 16, 32, 64, 128 or 256", o->block);
     if (o->table_block && !quantized_block_is_known(o->table_block))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the table's block is %d; it is 16, 32, 64, 128 or 256",
-                         o->table_block);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the table's block is %d; it is 16, 32, 64, 128 or 256",
+                          o->table_block);
     return PITH_OK;
 }
 
 static pith_status quantized_check(const pith_quantize_model_options *o, pith_error *err) {
     if (o->calibrate < PITH_CALIBRATE_NOT || o->calibrate > PITH_CALIBRATE_WHERE_POSSIBLE)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "%d is no pith_calibration", o->calibrate);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "%d is no pith_calibration", o->calibrate);
     if (o->calibrate == PITH_CALIBRATE_WHERE_POSSIBLE && (o->scheme != PITH_QUANTIZE_INT8 || !o->rows || o->texts))
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "calibration where it is possible is for the scheme int8 with scales of rows");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "calibration where it is possible is for the scheme int8 with scales of rows");
     if (o->scheme < PITH_QUANTIZE_INT8 || o->scheme > PITH_QUANTIZE_STATIC)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "scheme %d is not known", o->scheme);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "scheme %d is not known", o->scheme);
     if (o->accuracy < -1 || o->accuracy > 4)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "accuracy level %d is not between 0 and 4, or -1", o->accuracy);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "accuracy level %d is not between 0 and 4, or -1", o->accuracy);
     if (o->table_bits != -1 && o->table_bits != 0 && o->table_bits != 4 && o->table_bits != 8)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "tables have 8 or 4 bits, or 0 to stay in f32, not %d", o->table_bits);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "tables have 8 or 4 bits, or 0 to stay in f32, not %d",
+                          o->table_bits);
     if (o->table_bits == 4 && quantized_is_int8(o))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "tables of 4 bits need a block scheme (blocks4 or blocks8)");
-    if (o->text_count && !o->texts) return pith_fail(err, PITH_ERR_ARGUMENT, "texts is NULL");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "tables of 4 bits need a block scheme (blocks4 or blocks8)");
+    if (o->text_count && !o->texts) return pith__fail(err, PITH_ERR_ARGUMENT, "texts is NULL");
     if (o->texts && (!o->text_count || !o->calibrate))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "texts need calibrate, and at least one of them");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "texts need calibrate, and at least one of them");
     PITH_TRY(quantized_check_blocks(o, err));
     PITH_TRY(quantized_check_static(o, err));
-    return pith_written_check_name(o->data_name, err);
+    return pith__written_check_name(o->data_name, err);
 }
 
-static pith_quantized_form quantized_form_of(const pith_quantize_model_options *o) {
+static pith__quantized_form quantized_form_of(const pith_quantize_model_options *o) {
     const bool int8 = quantized_is_int8(o);
-    pith_quantized_form form = { .kind = !int8                               ? PITH_QUANTIZED_BLOCKS
-                                         : o->scheme == PITH_QUANTIZE_STATIC ? PITH_QUANTIZED_STATIC
-                                         : o->rows                           ? PITH_QUANTIZED_ROWS
-                                                                             : PITH_QUANTIZED_DYNAMIC,
-                                 .accuracy = o->accuracy >= 0                     ? o->accuracy
-                                             : o->scheme == PITH_QUANTIZE_BLOCKS4 ? 4
-                                                                                  : 0,
-                                 .keep = o->keep,
-                                 .keep_count = o->keep_count };
-    form.weights = (pith_code_form){ .bits = o->scheme == PITH_QUANTIZE_BLOCKS4 ? 4 : 8,
-                                     .block = int8       ? 0
-                                              : o->block ? o->block
-                                                         : 32,
-                                     .symmetric = !o->asymmetric,
-                                     .reach = !int8             ? 0
-                                              : o->reduce_range ? 63
-                                                                : 127 };
-    form.tables = (pith_code_form){ .bits = o->table_bits < 0 ? 8 : o->table_bits,
-                                    .block = int8             ? 0
-                                             : o->table_block ? o->table_block
-                                                              : 64,
-                                    .symmetric = true,
-                                    .reach = int8 ? 127 : 0 };
+    pith__quantized_form form = { .kind = !int8                               ? PITH_QUANTIZED_BLOCKS
+                                          : o->scheme == PITH_QUANTIZE_STATIC ? PITH_QUANTIZED_STATIC
+                                          : o->rows                           ? PITH_QUANTIZED_ROWS
+                                                                              : PITH_QUANTIZED_DYNAMIC,
+                                  .accuracy = o->accuracy >= 0                     ? o->accuracy
+                                              : o->scheme == PITH_QUANTIZE_BLOCKS4 ? 4
+                                                                                   : 0,
+                                  .keep = o->keep,
+                                  .keep_count = o->keep_count };
+    form.weights = (pith__code_form){ .bits = o->scheme == PITH_QUANTIZE_BLOCKS4 ? 4 : 8,
+                                      .block = int8       ? 0
+                                               : o->block ? o->block
+                                                          : 32,
+                                      .symmetric = !o->asymmetric,
+                                      .reach = !int8             ? 0
+                                               : o->reduce_range ? 63
+                                                                 : 127 };
+    form.tables = (pith__code_form){ .bits = o->table_bits < 0 ? 8 : o->table_bits,
+                                     .block = int8             ? 0
+                                              : o->table_block ? o->table_block
+                                                               : 64,
+                                     .symmetric = true,
+                                     .reach = int8 ? 127 : 0 };
     return form;
 }
 
 /* ---- calibration: the weights of the encoder's steps are those of the graph, by the place of their contents ---- */
 
-static size_t quantized_find_step(void *user, const pith_step *step) {
-    const pith_quantized *q = user;
-    const pith_node *node = step->node;
-    const pith_value *w = pith_node_input(node, 1);
-    const bool matmul = pith_str_is(node->op_type, "MatMul") || pith_str_is(node->op_type, "Gemm");
+static size_t quantized_find_step(void *user, const pith__step *step) {
+    const pith__quantized *q = user;
+    const pith__node *node = step->node;
+    const pith__value *w = pith__node_input(node, 1);
+    const bool matmul = pith__str_is(node->op_type, "MatMul") || pith__str_is(node->op_type, "Gemm");
     if (!matmul || node->domain.size || !w || !w->type.data) return SIZE_MAX;
     for (size_t i = 0; i < q->count; i++)
         if (!q->weights[i].table && q->weights[i].source.data == w->type.data->data) return i;
     return SIZE_MAX;
 }
 
-static pith_status quantized_round_one(void *user, size_t weight, const struct pith_factor *factor, pith_arena *scratch,
-                                       pith_error *err) {
-    return pith_quantized_round(user, weight, factor, scratch, err);
+static pith_status quantized_round_one(void *user, size_t weight, const struct pith__factor *factor,
+                                       pith__arena *scratch, pith_error *err) {
+    return pith__quantized_round(user, weight, factor, scratch, err);
 }
 
-static pith_status quantized_lengths(int64_t **k, const pith_quantized *q, pith_model *m, pith_error *err) {
-    *k = pith_arena_array(&m->arena, q->count + 1, sizeof **k);
-    if (!*k) return pith_fail_memory(err, q->count * sizeof **k);
+static pith_status quantized_lengths(int64_t **k, const pith__quantized *q, pith_model *m, pith_error *err) {
+    *k = pith__arena_array(&m->arena, q->count + 1, sizeof **k);
+    if (!*k) return pith__fail_memory(err, q->count * sizeof **k);
     for (size_t i = 0; i < q->count; i++) (*k)[i] = q->weights[i].source.k;
     return PITH_OK;
 }
 
-static pith_status quantized_calibrate(pith_quantized *q, pith_model *m, const pith_calibrate_options *texts,
+static pith_status quantized_calibrate(pith__quantized *q, pith_model *m, const pith_calibrate_options *texts,
                                        const int64_t *k, pith_error *err) {
-    const pith_grams grams = { .encoder = m->text.encoder,
-                               .tokenizer = m->tokenizer,
-                               .allocator = &m->account.allocator,
-                               .options = texts,
-                               .isa = pith_cpu_get()->isa,
-                               .k = k,
-                               .count = q->count,
-                               .user = q,
-                               .find = quantized_find_step,
-                               .round = quantized_round_one };
-    return pith_grams_run(&grams, err);
+    const pith__grams grams = { .encoder = m->text.encoder,
+                                .tokenizer = m->tokenizer,
+                                .allocator = &m->account.allocator,
+                                .options = texts,
+                                .isa = pith__cpu_get()->isa,
+                                .k = k,
+                                .count = q->count,
+                                .user = q,
+                                .find = quantized_find_step,
+                                .round = quantized_round_one };
+    return pith__grams_run(&grams, err);
 }
 
 /* ---- ranges and errors ---- */
@@ -156,39 +157,39 @@ static pith_status quantized_calibrate(pith_quantized *q, pith_model *m, const p
 static pith_status quantized_check_inputs(const pith_model *m, const pith_quantize_model_options *o, pith_error *err) {
     const size_t count = m->graph->input_count;
     for (size_t i = 0; i < o->input_sets * count; i++) {
-        const pith_value *input = m->graph->inputs[i % count];
+        const pith__value *input = m->graph->inputs[i % count];
         const pith_tensor *t = &o->inputs[i];
         size_t bytes;
         if (t->dtype == PITH_UNDEFINED && input->type.data) continue;
         if (t->dtype != input->type.dtype || t->rank < 0 || t->rank > PITH_MAX_RANK ||
-            !pith_dtype_bytes(t->dtype, pith_dims_count(t->dims, t->rank), &bytes) || bytes != t->bytes)
-            return pith_fail(err, PITH_ERR_ARGUMENT,
-                             "calibration, set %zu: input '" PITH_STR_FMT "' is no tensor of %s", i / count,
-                             PITH_STR_ARG(input->name), pith_dtype_name(input->type.dtype));
+            !pith__dtype_bytes(t->dtype, pith__dims_count(t->dims, t->rank), &bytes) || bytes != t->bytes)
+            return pith__fail(err, PITH_ERR_ARGUMENT,
+                              "calibration, set %zu: input '" PITH_STR_FMT "' is no tensor of %s", i / count,
+                              PITH_STR_ARG(input->name), pith__dtype_name(input->type.dtype));
     }
     return PITH_OK;
 }
 
 /* The limits of each matmul's inputs; a matmul that got no row stays as it is. */
-static pith_status quantized_watch(pith_range *ranges, pith_quantized *q, pith_model *m,
+static pith_status quantized_watch(pith__range *ranges, pith__quantized *q, pith_model *m,
                                    const pith_quantize_model_options *o, const pith_calibrate_options *texts,
                                    const int64_t *k, pith_error *err) {
-    pith_ranges job = { .encoder = o->inputs ? NULL : m->text.encoder,
-                        .tokenizer = m->tokenizer,
-                        .options = texts,
-                        .inputs = o->inputs,
-                        .sets = o->input_sets,
-                        .allocator = &m->account.allocator,
-                        .k = k,
-                        .count = q->count,
-                        .user = q,
-                        .find = quantized_find_step,
-                        .rows_only = q->form->kind != PITH_QUANTIZED_STATIC,
-                        .method = o->ranges,
-                        .percentile = o->percentile != 0 ? o->percentile : 99.99f };
+    pith__ranges job = { .encoder = o->inputs ? NULL : m->text.encoder,
+                         .tokenizer = m->tokenizer,
+                         .options = texts,
+                         .inputs = o->inputs,
+                         .sets = o->input_sets,
+                         .allocator = &m->account.allocator,
+                         .k = k,
+                         .count = q->count,
+                         .user = q,
+                         .find = quantized_find_step,
+                         .rows_only = q->form->kind != PITH_QUANTIZED_STATIC,
+                         .method = o->ranges,
+                         .percentile = o->percentile != 0 ? o->percentile : 99.99f };
     if (o->inputs) PITH_TRY(quantized_check_inputs(m, o, err));
-    if (o->inputs) PITH_TRY(pith_model_program(&job.program, m, err));
-    PITH_TRY(pith_ranges_run(ranges, &job, &m->arena, err));
+    if (o->inputs) PITH_TRY(pith__model_program(&job.program, m, err));
+    PITH_TRY(pith__ranges_run(ranges, &job, &m->arena, err));
     for (size_t i = 0; i < q->count; i++) {
         q->weights[i].low = ranges[i].low;
         q->weights[i].high = ranges[i].high;
@@ -198,68 +199,68 @@ static pith_status quantized_watch(pith_range *ranges, pith_quantized *q, pith_m
     return PITH_OK;
 }
 
-static pith_status quantized_tell(const pith_quantized *q, const pith_range *ranges,
+static pith_status quantized_tell(const pith__quantized *q, const pith__range *ranges,
                                   const pith_quantize_model_options *o, const pith_allocator *allocator,
                                   pith_error *err) {
-    pith_arena scratch;
+    pith__arena scratch;
     pith_status status = PITH_OK;
-    pith_arena_init(&scratch, allocator);
+    pith__arena_init(&scratch, allocator);
     for (size_t i = 0; i < q->count && !status; i++) {
         const pith_str name = q->weights[i].label;
         double error;
         if (!q->weights[i].codes.codes) continue;
-        if (!pith_quantized_error(&error, q, i, ranges[i].rows, ranges[i].row_count, &scratch))
-            status = pith_fail_memory(err, 0);
+        if (!pith__quantized_error(&error, q, i, ranges[i].rows, ranges[i].row_count, &scratch))
+            status = pith__fail_memory(err, 0);
         else
-            o->tell(o->tell_user, pith_arena_str(&scratch, name).data, error);
-        pith_arena_reset(&scratch);
+            o->tell(o->tell_user, pith__arena_str(&scratch, name).data, error);
+        pith__arena_reset(&scratch);
     }
-    pith_arena_free(&scratch);
+    pith__arena_free(&scratch);
     return status;
 }
 
 /* ---- the whole ---- */
 
-static pith_status quantized_round_all(pith_quantized *q, const pith_allocator *allocator, pith_error *err) {
-    pith_arena scratch;
+static pith_status quantized_round_all(pith__quantized *q, const pith_allocator *allocator, pith_error *err) {
+    pith__arena scratch;
     pith_status status = PITH_OK;
-    pith_arena_init(&scratch, allocator);
+    pith__arena_init(&scratch, allocator);
     for (size_t i = 0; i < q->count && !status; i++) {
         if (!q->weights[i].codes.codes && !q->weights[i].unseen)
-            status = pith_quantized_round(q, i, NULL, &scratch, err);
-        pith_arena_reset(&scratch);
+            status = pith__quantized_round(q, i, NULL, &scratch, err);
+        pith__arena_reset(&scratch);
     }
-    pith_arena_free(&scratch);
+    pith__arena_free(&scratch);
     return status;
 }
 
 /* Rounds the weights of scales of rows; those that got no row are left for later. */
-static pith_status quantized_smooth_all(pith_quantized *q, const pith_range *ranges, const pith_allocator *allocator,
+static pith_status quantized_smooth_all(pith__quantized *q, const pith__range *ranges, const pith_allocator *allocator,
                                         pith_error *err) {
-    pith_arena scratch;
+    pith__arena scratch;
     pith_status status = PITH_OK;
-    pith_arena_init(&scratch, allocator);
+    pith__arena_init(&scratch, allocator);
     for (size_t i = 0; i < q->count && !status; i++) {
         if (q->weights[i].table || q->weights[i].other || q->weights[i].codes.codes || !ranges[i].row_count) continue;
-        if (!pith_quantized_smooth(q, i, ranges[i].rows, ranges[i].row_count, &scratch))
-            status = pith_fail_memory(err, 0);
+        if (!pith__quantized_smooth(q, i, ranges[i].rows, ranges[i].row_count, &scratch))
+            status = pith__fail_memory(err, 0);
     }
-    pith_arena_free(&scratch);
+    pith__arena_free(&scratch);
     return status;
 }
 
 /* Rounds all weights, by what texts or tensors bring if they are given. */
-static pith_status quantized_round_with(pith_quantized *q, pith_model *m, const pith_quantize_model_options *o,
+static pith_status quantized_round_with(pith__quantized *q, pith_model *m, const pith_quantize_model_options *o,
                                         pith_error *err) {
     const bool fixed = q->form->kind == PITH_QUANTIZED_STATIC;
     pith_calibrate_options texts = PITH_CALIBRATE_OPTIONS_INIT;
-    pith_range *ranges = pith_arena_array(&m->arena, q->count + 1, sizeof *ranges);
+    pith__range *ranges = pith__arena_array(&m->arena, q->count + 1, sizeof *ranges);
     int64_t *k;
-    if (!ranges) return pith_fail_memory(err, q->count * sizeof *ranges);
+    if (!ranges) return pith__fail_memory(err, q->count * sizeof *ranges);
     const bool optional = o->calibrate == PITH_CALIBRATE_WHERE_POSSIBLE;
     if (!o->calibrate || (optional && !m->text.encoder)) return quantized_round_all(q, &m->account.allocator, err);
     if (!o->inputs && !m->text.encoder)
-        return pith_fail(err, m->no_text.code, "calibration needs a model of texts: %s", m->no_text.message);
+        return pith__fail(err, m->no_text.code, "calibration needs a model of texts: %s", m->no_text.message);
     texts.texts = o->texts;
     texts.text_count = o->text_count;
     PITH_TRY(quantized_lengths(&k, q, m, err));
@@ -267,38 +268,39 @@ static pith_status quantized_round_with(pith_quantized *q, pith_model *m, const 
     pith_error fault = PITH_ERROR_INIT;
     pith_status status = fixed || rows || o->tell ? quantized_watch(ranges, q, m, o, &texts, k, &fault) : PITH_OK;
     if (status == PITH_ERR_UNSUPPORTED && optional) return quantized_round_all(q, &m->account.allocator, err);
-    if (status) return pith_fail(err, status, "%s", fault.message);
+    if (status) return pith__fail(err, status, "%s", fault.message);
     if (rows) PITH_TRY(quantized_smooth_all(q, ranges, &m->account.allocator, err));
     if (!fixed && !rows) PITH_TRY(quantized_calibrate(q, m, &texts, k, err));
     PITH_TRY(quantized_round_all(q, &m->account.allocator, err));
     return o->tell ? quantized_tell(q, ranges, o, &m->account.allocator, err) : PITH_OK;
 }
 
-static pith_status quantized_run(pith_model *m, const pith_quantize_model_options *o, const pith_onnx_sinks *sinks,
+static pith_status quantized_run(pith_model *m, const pith_quantize_model_options *o, const pith__onnx_sinks *sinks,
                                  pith_quantize_model_report *report, pith_error *err) {
-    pith_quantized_form form = quantized_form_of(o);
-    pith_graph *graph = m->graph;
-    pith_quantized q;
-    pith_written w;
+    pith__quantized_form form = quantized_form_of(o);
+    pith__graph *graph = m->graph;
+    pith__quantized q;
+    pith__written w;
     /* Before the graph changes, which the encoder may run. */
-    PITH_TRY(pith_quantized_find(&q, graph, &form, err));
-    if (!q.count) return pith_fail(err, PITH_ERR_ARGUMENT, "the model has no weights of f32 that could get fewer bits");
+    PITH_TRY(pith__quantized_find(&q, graph, &form, err));
+    if (!q.count)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the model has no weights of f32 that could get fewer bits");
     PITH_TRY(quantized_round_with(&q, m, o, err));
-    PITH_TRY(pith_written_own_outputs(graph, err));
-    pith_opset_choice choice = { 0, PITH_EXPORT_OPSET_LEAST, PITH_WRITTEN_OPSET_MOST };
-    PITH_TRY(pith_export_settle(&report->opset, graph, &choice, err));
+    PITH_TRY(pith__written_own_outputs(graph, err));
+    pith__opset_choice choice = { 0, PITH_EXPORT_OPSET_LEAST, PITH_WRITTEN_OPSET_MOST };
+    PITH_TRY(pith__export_settle(&report->opset, graph, &choice, err));
     form.opset = report->opset;
-    PITH_TRY(pith_export_write_back(graph, &(pith_write_back){ .standard = true, .opset = form.opset }, err));
-    PITH_TRY(pith_export_lower(graph, report->opset, err));
-    PITH_TRY(pith_ops_infer(graph, false, err));
+    PITH_TRY(pith__export_write_back(graph, &(pith__write_back){ .standard = true, .opset = form.opset }, err));
+    PITH_TRY(pith__export_lower(graph, report->opset, err));
+    PITH_TRY(pith__ops_infer(graph, false, err));
     choice.least = report->opset;
-    PITH_TRY(pith_written_settle(&report->opset, m, &choice, err));
+    PITH_TRY(pith__written_settle(&report->opset, m, &choice, err));
     form.opset = report->opset;
-    PITH_TRY(pith_export_lower_axes(graph, report->opset, err));
-    PITH_TRY(pith_quantized_rewrite(&q, err));
-    PITH_TRY(pith_written_declare(graph, err));
-    const pith_written_form written = { report->opset, o->data_name, o->data_always != 0 };
-    PITH_TRY(pith_written_write(&w, m, &written, sinks, err));
+    PITH_TRY(pith__export_lower_axes(graph, report->opset, err));
+    PITH_TRY(pith__quantized_rewrite(&q, err));
+    PITH_TRY(pith__written_declare(graph, err));
+    const pith__written_form written = { report->opset, o->data_name, o->data_always != 0 };
+    PITH_TRY(pith__written_write(&w, m, &written, sinks, err));
     report->matmuls = q.matmuls;
     report->tables = q.tables;
     report->kept = q.kept;
@@ -307,9 +309,9 @@ static pith_status quantized_run(pith_model *m, const pith_quantize_model_option
     return PITH_OK;
 }
 
-pith_status pith_model_write_quantized(const char *model, const pith_quantize_model_options *options,
-                                       const pith_onnx_sinks *sinks, pith_quantize_model_report *report,
-                                       pith_error *err) {
+pith_status pith__model_write_quantized(const char *model, const pith_quantize_model_options *options,
+                                        const pith__onnx_sinks *sinks, pith_quantize_model_report *report,
+                                        pith_error *err) {
     pith_quantize_model_options o = PITH_QUANTIZE_MODEL_OPTIONS_INIT;
     pith_quantize_model_report own = PITH_QUANTIZE_MODEL_REPORT_INIT;
     pith_open_options open = PITH_OPEN_OPTIONS_INIT;
@@ -317,15 +319,15 @@ pith_status pith_model_write_quantized(const char *model, const pith_quantize_mo
     PITH_TAKE_OPTIONS(o, options, err);
     PITH_TRY(quantized_check(&o, err));
     if (report && report->size < sizeof report->size)
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "the report has no size; initialise it with PITH_QUANTIZE_MODEL_REPORT_INIT");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the report has no size; initialise it with PITH_QUANTIZE_MODEL_REPORT_INIT");
     open.model_file = o.model_file;
     open.route = o.route;
     open.log = o.log;
     open.allocator = o.allocator;
-    PITH_TRY(pith_written_open(&m, model, 1, &open, err));
+    PITH_TRY(pith__written_open(&m, model, 1, &open, err));
     pith_status status = quantized_run(m, &o, sinks, &own, err);
-    pith_model_destroy(m);
+    pith__model_destroy(m);
     if (status || !report) return status;
     own.size = report->size;
     memcpy(report, &own, report->size < sizeof own ? report->size : sizeof own);

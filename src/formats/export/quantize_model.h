@@ -5,8 +5,8 @@
 #include "formats/onnx/model_write.h"
 #include "pith/transform.h"
 
-pith_status pith_model_write_quantized(const char *model, const pith_quantize_model_options *options,
-                                       const pith_onnx_sinks *sinks, pith_quantize_model_report *report,
-                                       pith_error *err);
+pith_status pith__model_write_quantized(const char *model, const pith_quantize_model_options *options,
+                                        const pith__onnx_sinks *sinks, pith_quantize_model_report *report,
+                                        pith_error *err);
 
 #endif

@@ -7,18 +7,18 @@
 /* Rows that are multiplied together, so that their sums do not wait for each other. */
 enum { BLOCK = 16 };
 
-static float error_original(const pith_code_source *s, int64_t i, int64_t j) {
+static float error_original(const pith__code_source *s, int64_t i, int64_t j) {
     float x;
     memcpy(&x, (const char *)s->data + (i * s->row + j * s->column) * (int64_t)sizeof x, sizeof x);
     return x;
 }
 
-static float error_rounded(const pith_codes *c, int64_t i, int64_t j) {
+static float error_rounded(const pith__codes *c, int64_t i, int64_t j) {
     const int64_t at = j * c->blocks + i / c->block;
     return ((float)c->codes[j * c->k + i] - (float)c->zeros[at]) * c->scales[at];
 }
 
-static double error_of_weight(const pith_quantized_weight *w) {
+static double error_of_weight(const pith__quantized_weight *w) {
     double off = 0, all = 0;
     for (int64_t j = 0; j < w->source.n; j++)
         for (int64_t i = 0; i < w->source.k; i++) {
@@ -44,7 +44,7 @@ static void error_peak(float *low, float *high, const float *x, int64_t count) {
     }
 }
 
-static void error_inputs(float *to, const pith_quantized *q, const pith_quantized_weight *w, const float *rows,
+static void error_inputs(float *to, const pith__quantized *q, const pith__quantized_weight *w, const float *rows,
                          int64_t count) {
     const int64_t k = w->source.k;
     float low = w->low, high = w->high;
@@ -82,9 +82,9 @@ static void error_products(float sums[BLOCK], const float *block, const float *c
         for (int r = 0; r < BLOCK; r++) sums[r] += block[i * BLOCK + r] * column[i];
 }
 
-bool pith_quantized_error(double *error, const pith_quantized *q, size_t weight, const float *rows, int64_t count,
-                          pith_arena *scratch) {
-    const pith_quantized_weight *w = &q->weights[weight];
+bool pith__quantized_error(double *error, const pith__quantized *q, size_t weight, const float *rows, int64_t count,
+                           pith__arena *scratch) {
+    const pith__quantized_weight *w = &q->weights[weight];
     const int64_t k = w->source.k;
     double off = 0, all = 0;
     if (w->table || !count) {
@@ -92,11 +92,11 @@ bool pith_quantized_error(double *error, const pith_quantized *q, size_t weight,
         return true;
     }
     const size_t blocks = (size_t)((count + BLOCK - 1) / BLOCK * k * BLOCK);
-    float *x = pith_arena_array(scratch, (size_t)(count * k), sizeof *x);
-    float *exact = pith_arena_array(scratch, blocks, sizeof *exact);
-    float *rounded = pith_arena_array(scratch, blocks, sizeof *rounded);
-    float *before = pith_arena_array(scratch, (size_t)k, sizeof *before);
-    float *after = pith_arena_array(scratch, (size_t)k, sizeof *after);
+    float *x = pith__arena_array(scratch, (size_t)(count * k), sizeof *x);
+    float *exact = pith__arena_array(scratch, blocks, sizeof *exact);
+    float *rounded = pith__arena_array(scratch, blocks, sizeof *rounded);
+    float *before = pith__arena_array(scratch, (size_t)k, sizeof *before);
+    float *after = pith__arena_array(scratch, (size_t)k, sizeof *after);
     if (!x || !exact || !rounded || !before || !after) return false;
     error_inputs(x, q, w, rows, count);
     error_turn(exact, rows, count, k);

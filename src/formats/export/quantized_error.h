@@ -7,7 +7,7 @@
 /* Sets *error to the sum of squared differences of x w, for rows x as the form quantises them and the rounded weight,
  * to the sum of squares of x w. rows: [count, k]; with count 0, and for tables, the same of the weight's own numbers.
  * Sums are in a fixed order. Returns false if memory is out. */
-bool pith_quantized_error(double *error, const pith_quantized *q, size_t weight, const float *rows, int64_t count,
-                          pith_arena *scratch);
+bool pith__quantized_error(double *error, const pith__quantized *q, size_t weight, const float *rows, int64_t count,
+                           pith__arena *scratch);
 
 #endif

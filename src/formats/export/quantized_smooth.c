@@ -10,12 +10,12 @@
  */
 #define SMOOTH_LEAST 1e-3f
 
-static bool smooth_is_member(const pith_quantized *q, size_t i, size_t of) {
-    const pith_quantized_weight *w = &q->weights[i];
+static bool smooth_is_member(const pith__quantized *q, size_t i, size_t of) {
+    const pith__quantized_weight *w = &q->weights[i];
     return !w->table && w->input == q->weights[of].input && w->source.k == q->weights[of].source.k;
 }
 
-static float smooth_weight_peak(const pith_code_source *s, int64_t i) {
+static float smooth_weight_peak(const pith__code_source *s, int64_t i) {
     float peak = 0;
     for (int64_t j = 0; j < s->n; j++) {
         float x;
@@ -26,7 +26,7 @@ static float smooth_weight_peak(const pith_code_source *s, int64_t i) {
 }
 
 /* s of each channel: the square root of the inputs' largest number to the weights' largest. */
-static void smooth_choose(float *s, const pith_quantized *q, size_t of, const float *rows, int64_t count) {
+static void smooth_choose(float *s, const pith__quantized *q, size_t of, const float *rows, int64_t count) {
     const int64_t k = q->weights[of].source.k;
     float largest = 0;
     for (int64_t i = 0; i < k; i++) {
@@ -42,9 +42,9 @@ static void smooth_choose(float *s, const pith_quantized *q, size_t of, const fl
 }
 
 /* The weight times s, in the layout that it has. */
-static bool smooth_multiply(pith_quantized_weight *w, const float *s, pith_arena *arena) {
-    const pith_code_source *from = &w->source;
-    float *to = pith_arena_array(arena, (size_t)(from->k * from->n), sizeof *to);
+static bool smooth_multiply(pith__quantized_weight *w, const float *s, pith__arena *arena) {
+    const pith__code_source *from = &w->source;
+    float *to = pith__arena_array(arena, (size_t)(from->k * from->n), sizeof *to);
     if (!to) return false;
     for (int64_t i = 0; i < from->k; i++)
         for (int64_t j = 0; j < from->n; j++) {
@@ -59,25 +59,25 @@ static bool smooth_multiply(pith_quantized_weight *w, const float *s, pith_arena
 }
 
 /* Rounds the members and adds their errors. */
-static bool smooth_round(double *errors, pith_quantized *q, size_t of, const float *rows, int64_t count,
-                         pith_arena *scratch) {
+static bool smooth_round(double *errors, pith__quantized *q, size_t of, const float *rows, int64_t count,
+                         pith__arena *scratch) {
     *errors = 0;
     for (size_t m = of; m < q->count; m++) {
         double error;
         if (!smooth_is_member(q, m, of)) continue;
-        pith_arena_reset(scratch);
-        if (pith_quantized_round(q, m, NULL, scratch, NULL) ||
-            !pith_quantized_error(&error, q, m, rows, count, scratch))
+        pith__arena_reset(scratch);
+        if (pith__quantized_round(q, m, NULL, scratch, NULL) ||
+            !pith__quantized_error(&error, q, m, rows, count, scratch))
             return false;
         *errors += error;
     }
     return true;
 }
 
-bool pith_quantized_smooth(pith_quantized *q, size_t weight, const float *rows, int64_t count, pith_arena *scratch) {
-    pith_arena *arena = q->graph->arena;
-    float *s = pith_arena_array(arena, (size_t)q->weights[weight].source.k, sizeof *s);
-    pith_quantized_weight *before = pith_arena_array(arena, q->count, sizeof *before);
+bool pith__quantized_smooth(pith__quantized *q, size_t weight, const float *rows, int64_t count, pith__arena *scratch) {
+    pith__arena *arena = q->graph->arena;
+    float *s = pith__arena_array(arena, (size_t)q->weights[weight].source.k, sizeof *s);
+    pith__quantized_weight *before = pith__arena_array(arena, q->count, sizeof *before);
     double plain, smooth;
     if (!s || !before || !smooth_round(&plain, q, weight, rows, count, scratch)) return false;
     memcpy(before, q->weights, q->count * sizeof *before);

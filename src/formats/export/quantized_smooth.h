@@ -8,6 +8,6 @@
 /* Rounds this weight and all others that multiply the same inputs, with such numbers if their errors on the rows are
  * smaller then (quantized_error.h). For the kind PITH_QUANTIZED_ROWS. rows: [count, k], at least one. Returns false if
  * memory is out. Source of s: Xiao et al., "SmoothQuant" (2022), with alpha 0.5. */
-bool pith_quantized_smooth(pith_quantized *q, size_t weight, const float *rows, int64_t count, pith_arena *scratch);
+bool pith__quantized_smooth(pith__quantized *q, size_t weight, const float *rows, int64_t count, pith__arena *scratch);
 
 #endif

@@ -9,42 +9,42 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/half.h"
-#include "formats/export/pith_ops.h"
 #include "engine/kernels/attention.h"
 #include "engine/kernels/gemm.h"
 #include "engine/ops/op.h"
+#include "formats/export/pith_ops.h"
 
-static pith_value *back_sum(pith_back *b, pith_value *x, pith_value *bias) {
+static pith__value *back_sum(pith__back *b, pith__value *x, pith__value *bias) {
     return bias ? PITH_BACK(b, "Add", x, bias) : x;
 }
 
 /* ---- activations ---- */
 
-static pith_value *back_gelu(pith_back *b, pith_value *x, pith_value *bias, bool tanh) {
+static pith__value *back_gelu(pith__back *b, pith__value *x, pith__value *bias, bool tanh) {
     const int count = bias ? 2 : 1;
     if (!b->how->standard) {
-        pith_value *inputs[] = { x, bias };
+        pith__value *inputs[] = { x, bias };
         const char *op = tanh ? "FastGelu" : bias ? "BiasGelu" : "Gelu";
-        return pith_back_contrib(b, op, inputs, count, 1);
+        return pith__back_contrib(b, op, inputs, count, 1);
     }
-    pith_value *y = PITH_BACK(b, "Gelu", back_sum(b, x, bias));
-    if (y && tanh && pith_node_set_str(y->producer, "approximate", PITH_STR("tanh")))
-        b->m.status = pith_fail_memory(b->m.err, 0);
+    pith__value *y = PITH_BACK(b, "Gelu", back_sum(b, x, bias));
+    if (y && tanh && pith__node_set_str(y->producer, "approximate", PITH_STR("tanh")))
+        b->m.status = pith__fail_memory(b->m.err, 0);
     return y;
 }
 
 /* x sigmoid(alpha x) */
-static pith_value *back_quick_gelu(pith_back *b, pith_value *x, float alpha) {
+static pith__value *back_quick_gelu(pith__back *b, pith__value *x, float alpha) {
     if (!b->how->standard) {
-        pith_value *y = pith_back_contrib(b, "QuickGelu", &x, 1, 1);
-        pith_back_set_float(b, y, "alpha", alpha);
+        pith__value *y = pith__back_contrib(b, "QuickGelu", &x, 1, 1);
+        pith__back_set_float(b, y, "alpha", alpha);
         return y;
     }
-    pith_value *inner = alpha == 1.0f ? x : PITH_BACK(b, "Mul", x, pith_make_f32(&b->m, alpha));
+    pith__value *inner = alpha == 1.0f ? x : PITH_BACK(b, "Mul", x, pith__make_f32(&b->m, alpha));
     return PITH_BACK(b, "Mul", x, PITH_BACK(b, "Sigmoid", inner));
 }
 
-static pith_value *back_activation(pith_back *b, pith_value *x, pith_value *bias, int64_t activation) {
+static pith__value *back_activation(pith__back *b, pith__value *x, pith__value *bias, int64_t activation) {
     switch (activation) {
     case PITH_ACT_NONE: return back_sum(b, x, bias);
     case PITH_ACT_GELU_ERF:
@@ -64,14 +64,14 @@ static pith_value *back_activation(pith_back *b, pith_value *x, pith_value *bias
 enum { BACK_SHARED_LEAST = 4096 };
 
 /* Pairs of weight and bias, [k, n_i] or [n_i, k], and [n_i]. */
-static int back_pairs(const pith_node *node) { return node->input_count / 2; }
+static int back_pairs(const pith__node *node) { return node->input_count / 2; }
 
 static bool back_is_float(int dtype) { return dtype == PITH_F32 || dtype == PITH_F16 || dtype == PITH_BF16; }
 
-static bool back_linear_fits(const pith_node *node, const pith_write_back *how, const char **why) {
+static bool back_linear_fits(const pith__node *node, const pith__write_back *how, const char **why) {
     (void)how;
     for (int i = 0; i < back_pairs(node); i++) {
-        const pith_value *w = node->inputs[1 + 2 * i], *bias = pith_node_input(node, 2 + 2 * i);
+        const pith__value *w = node->inputs[1 + 2 * i], *bias = pith__node_input(node, 2 + 2 * i);
         *why = "a weight or bias has no contents";
         if (!w || !w->type.data || (bias && !bias->type.data)) return false;
         *why = "a weight or bias is not f32, f16 or bf16";
@@ -82,15 +82,15 @@ static bool back_linear_fits(const pith_node *node, const pith_write_back *how, 
     return true;
 }
 
-static pith_value *back_constant(pith_back *b, pith_str name, float *data, int rank, const int64_t *dims) {
-    pith_value *v = pith_make_constant(&b->m, data, rank, dims);
+static pith__value *back_constant(pith__back *b, pith_str name, float *data, int rank, const int64_t *dims) {
+    pith__value *v = pith__make_constant(&b->m, data, rank, dims);
     if (v) v->name = name;
     return v;
 }
 
 /* The columns of a weight, beside each other in rows of `width` elements. */
 static void back_copy_weight(char *to, int64_t width, const pith_tensor *t, bool transposed) {
-    const int64_t k = t->dims[transposed], n = t->dims[!transposed], size = pith_dtype_bits(t->dtype) / 8;
+    const int64_t k = t->dims[transposed], n = t->dims[!transposed], size = pith__dtype_bits(t->dtype) / 8;
     for (int64_t i = 0; i < k; i++)
         for (int64_t j = 0; j < n; j++) {
             const int64_t from = transposed ? j * k + i : i * n + j;
@@ -98,54 +98,54 @@ static void back_copy_weight(char *to, int64_t width, const pith_tensor *t, bool
         }
 }
 
-static int64_t back_columns(const pith_node *node, int pair) {
-    return node->inputs[1 + 2 * pair]->type.data->dims[!(pith_node_int(node, "transposed", 0) >> pair & 1)];
+static int64_t back_columns(const pith__node *node, int pair) {
+    return node->inputs[1 + 2 * pair]->type.data->dims[!(pith__node_int(node, "transposed", 0) >> pair & 1)];
 }
 
-static int64_t back_all_columns(const pith_node *node) {
+static int64_t back_all_columns(const pith__node *node) {
     int64_t n = 0;
     for (int i = 0; i < back_pairs(node); i++) n += back_columns(node, i);
     return n;
 }
 
 /* A weight of 16 bits stays so in the file. */
-static pith_value *back_widened(pith_back *b, pith_value *w) {
+static pith__value *back_widened(pith__back *b, pith__value *w) {
     if (!w || w->type.dtype == PITH_F32) return w;
-    const pith_type t = w->type;
-    return pith_back_shape(pith_make_cast(&b->m, w, PITH_F32), PITH_F32, t.rank, t.dims);
+    const pith__type t = w->type;
+    return pith__back_shape(pith__make_cast(&b->m, w, PITH_F32), PITH_F32, t.rank, t.dims);
 }
 
 /* A weight that others read too, such as a table of words, is transposed in each run: a copy would be stored beside it.
  */
-static pith_value *back_shared_weight(pith_back *b, pith_value *w) {
+static pith__value *back_shared_weight(pith__back *b, pith__value *w) {
     const pith_tensor *t = w->type.data;
-    pith_value *y = PITH_MAKE(&b->m, "Transpose", w);
-    pith_make_ints(&b->m, y, "perm", (const int64_t[]){ 1, 0 }, 2);
-    return pith_back_shape(y, t->dtype, 2, (const pith_dim[]){ t->dims[1], t->dims[0] });
+    pith__value *y = PITH_MAKE(&b->m, "Transpose", w);
+    pith__make_ints(&b->m, y, "perm", (const int64_t[]){ 1, 0 }, 2);
+    return pith__back_shape(y, t->dtype, 2, (const pith__dim[]){ t->dims[1], t->dims[0] });
 }
 
 /* The weights as one constant of their type. */
-static pith_value *back_joined_weights(pith_back *b, const pith_node *node) {
-    const int64_t transposed = pith_node_int(node, "transposed", 0), width = back_all_columns(node);
-    const pith_value *first = node->inputs[1];
-    const size_t size = (size_t)pith_dtype_bits(first->type.data->dtype) / 8;
+static pith__value *back_joined_weights(pith__back *b, const pith__node *node) {
+    const int64_t transposed = pith__node_int(node, "transposed", 0), width = back_all_columns(node);
+    const pith__value *first = node->inputs[1];
+    const size_t size = (size_t)pith__dtype_bits(first->type.data->dtype) / 8;
     pith_tensor made = { .dtype = first->type.data->dtype, .rank = 2 };
     made.dims[0] = first->type.data->dims[transposed & 1];
     made.dims[1] = width;
     made.bytes = (size_t)(made.dims[0] * width) * size;
-    char *data = pith_arena_alloc64(b->m.graph->arena, made.bytes), *to = data;
+    char *data = pith__arena_alloc64(b->m.graph->arena, made.bytes), *to = data;
     for (int i = 0; data && i < back_pairs(node); to += (size_t)back_columns(node, i++) * size)
         back_copy_weight(to, width, node->inputs[1 + 2 * i]->type.data, transposed >> i & 1);
     made.data = data;
-    pith_value *v = data ? pith_graph_add_const(b->m.graph, first->name, &made) : NULL;
-    if (!v) b->m.status = pith_fail_memory(b->m.err, made.bytes);
+    pith__value *v = data ? pith__graph_add_const(b->m.graph, first->name, &made) : NULL;
+    if (!v) b->m.status = pith__fail_memory(b->m.err, made.bytes);
     return v;
 }
 
 /* The weights as one, [k, n]; the only one, if that is its layout. */
-static pith_value *back_weight(pith_back *b, const pith_node *node) {
-    pith_value *first = node->inputs[1];
-    const bool one = back_pairs(node) == 1, transposed = pith_node_int(node, "transposed", 0) & 1;
+static pith__value *back_weight(pith__back *b, const pith__node *node) {
+    pith__value *first = node->inputs[1];
+    const bool one = back_pairs(node) == 1, transposed = pith__node_int(node, "transposed", 0) & 1;
     if (one && !transposed) return back_widened(b, first);
     if (one && first->user_count > 1 && first->type.data->bytes >= BACK_SHARED_LEAST)
         return back_widened(b, back_shared_weight(b, first));
@@ -160,117 +160,118 @@ static void back_copy_bias(float *to, const pith_tensor *t, int64_t n) {
             memcpy(to + i, (const char *)t->data + (size_t)i * sizeof *to, sizeof *to);
         else
             memcpy(&bits, (const char *)t->data + (size_t)i * sizeof bits, sizeof bits);
-        if (t->dtype == PITH_F16) to[i] = pith_f32_of_f16(bits);
-        if (t->dtype == PITH_BF16) to[i] = pith_f32_of_bf16(bits);
+        if (t->dtype == PITH_F16) to[i] = pith__f32_of_f16(bits);
+        if (t->dtype == PITH_BF16) to[i] = pith__f32_of_bf16(bits);
     }
 }
 
 /* The biases as one; NULL: there are none. Those that are absent are 0. */
-static pith_value *back_bias(pith_back *b, const pith_node *node) {
+static pith__value *back_bias(pith__back *b, const pith__node *node) {
     const int64_t n = back_all_columns(node);
-    const pith_value *first = NULL;
-    pith_value *only = back_pairs(node) == 1 ? pith_node_input(node, 2) : NULL;
+    const pith__value *first = NULL;
+    pith__value *only = back_pairs(node) == 1 ? pith__node_input(node, 2) : NULL;
     if (back_pairs(node) == 1 && (!only || only->type.data->dtype == PITH_F32)) return only;
-    for (int i = 0; i < back_pairs(node) && !first; i++) first = pith_node_input(node, 2 + 2 * i);
-    float *data = first ? pith_arena_array(b->m.graph->arena, (size_t)n, sizeof *data) : NULL, *to = data;
-    if (first && !data) b->m.status = pith_fail_memory(b->m.err, (size_t)n * sizeof *data);
+    for (int i = 0; i < back_pairs(node) && !first; i++) first = pith__node_input(node, 2 + 2 * i);
+    float *data = first ? pith__arena_array(b->m.graph->arena, (size_t)n, sizeof *data) : NULL, *to = data;
+    if (first && !data) b->m.status = pith__fail_memory(b->m.err, (size_t)n * sizeof *data);
     for (int i = 0; data && i < back_pairs(node); to += back_columns(node, i++)) {
-        const pith_value *bias = pith_node_input(node, 2 + 2 * i);
+        const pith__value *bias = pith__node_input(node, 2 + 2 * i);
         if (bias) back_copy_bias(to, bias->type.data, back_columns(node, i));
     }
     return data ? back_constant(b, first->name, data, 1, &n) : NULL;
 }
 
-static pith_value *back_linear(pith_back *b, pith_node *node) {
-    pith_value *w = back_weight(b, node), *bias = back_bias(b, node);
+static pith__value *back_linear(pith__back *b, pith__node *node) {
+    pith__value *w = back_weight(b, node), *bias = back_bias(b, node);
     if (b->m.status) return NULL;
     return back_activation(b, PITH_BACK(b, "MatMul", node->inputs[0], w), bias,
-                           pith_node_int(node, "activation", PITH_ACT_NONE));
+                           pith__node_int(node, "activation", PITH_ACT_NONE));
 }
 
 /* ---- pith.SkipNorm ---- */
 
-pith_value *pith_back_norm(pith_back *b, pith_value *x, pith_value *gamma, pith_value *beta, float epsilon, bool rms) {
-    pith_value *inputs[] = { x, gamma, beta };
-    pith_value *y =
-        pith_back_typed(b, pith_make(&b->m, rms ? "RMSNormalization" : "LayerNormalization", inputs, beta ? 3 : 2));
-    pith_make_int(&b->m, y, "axis", -1);
-    pith_back_set_float(b, y, "epsilon", epsilon);
+pith__value *pith__back_norm(pith__back *b, pith__value *x, pith__value *gamma, pith__value *beta, float epsilon,
+                             bool rms) {
+    pith__value *inputs[] = { x, gamma, beta };
+    pith__value *y =
+        pith__back_typed(b, pith__make(&b->m, rms ? "RMSNormalization" : "LayerNormalization", inputs, beta ? 3 : 2));
+    pith__make_int(&b->m, y, "axis", -1);
+    pith__back_set_float(b, y, "epsilon", epsilon);
     return y;
 }
 
 /* The constant vector that was added to v last, if nothing else reads the sum; *v becomes what it was added to. */
-static pith_value *back_last_bias(pith_value **v) {
-    const pith_node *add = (*v)->producer;
-    if (!add || add->domain.size || !pith_str_is(add->op_type, "Add") || (*v)->user_count != 1 || (*v)->output_uses)
+static pith__value *back_last_bias(pith__value **v) {
+    const pith__node *add = (*v)->producer;
+    if (!add || add->domain.size || !pith__str_is(add->op_type, "Add") || (*v)->user_count != 1 || (*v)->output_uses)
         return NULL;
-    pith_value *bias = add->inputs[1];
-    const pith_type *t = &(*v)->type;
+    pith__value *bias = add->inputs[1];
+    const pith__type *t = &(*v)->type;
     if (!bias->type.data || bias->type.rank != 1 || t->rank < 1 ||
-        !pith_dim_equal(bias->type.dims[0], t->dims[t->rank - 1]) || add->inputs[0]->type.rank != t->rank)
+        !pith__dim_equal(bias->type.dims[0], t->dims[t->rank - 1]) || add->inputs[0]->type.rank != t->rank)
         return NULL;
     *v = add->inputs[0];
     return bias;
 }
 
 /* The operators of com.microsoft want rows of rank 2 or 3. */
-static pith_value *back_skip_norm(pith_back *b, pith_node *node) {
-    pith_value *x = node->inputs[0], *skip = node->inputs[1], *gamma = node->inputs[2],
-               *beta = pith_node_input(node, 3);
-    const bool rms = pith_node_int(node, "rms", 0), sum = node->output_count > 1;
-    const float epsilon = pith_node_float(node, "epsilon", 1e-5f);
+static pith__value *back_skip_norm(pith__back *b, pith__node *node) {
+    pith__value *x = node->inputs[0], *skip = node->inputs[1], *gamma = node->inputs[2],
+                *beta = pith__node_input(node, 3);
+    const bool rms = pith__node_int(node, "rms", 0), sum = node->output_count > 1;
+    const float epsilon = pith__node_float(node, "epsilon", 1e-5f);
     const int rank = node->outputs[0]->type.rank;
-    pith_value *y, *total;
+    pith__value *y, *total;
     if (b->how->standard || rank < 2 || rank > 3) {
         total = PITH_BACK(b, "Add", x, skip);
-        y = pith_back_norm(b, total, gamma, beta, epsilon, rms);
+        y = pith__back_norm(b, total, gamma, beta, epsilon, rms);
     } else {
-        pith_value *bias = x == skip ? NULL : back_last_bias(&x);
+        pith__value *bias = x == skip ? NULL : back_last_bias(&x);
         if (!bias && x != skip) bias = back_last_bias(&skip);
-        pith_value *inputs[] = { x, skip, gamma, rms ? bias : beta, rms ? NULL : bias };
-        y = pith_back_contrib(b, rms ? "SkipSimplifiedLayerNormalization" : "SkipLayerNormalization", inputs,
-                              inputs[4]   ? 5
-                              : inputs[3] ? 4
-                                          : 3,
-                              sum ? 4 : 1);
-        pith_back_set_float(b, y, "epsilon", epsilon);
+        pith__value *inputs[] = { x, skip, gamma, rms ? bias : beta, rms ? NULL : bias };
+        y = pith__back_contrib(b, rms ? "SkipSimplifiedLayerNormalization" : "SkipLayerNormalization", inputs,
+                               inputs[4]   ? 5
+                               : inputs[3] ? 4
+                                           : 3,
+                               sum ? 4 : 1);
+        pith__back_set_float(b, y, "epsilon", epsilon);
         total = y && sum ? y->producer->outputs[3] : NULL;
     }
-    if (sum && total && pith_value_replace(node->outputs[1], total)) b->m.status = pith_fail_memory(b->m.err, 0);
+    if (sum && total && pith__value_replace(node->outputs[1], total)) b->m.status = pith__fail_memory(b->m.err, 0);
     return y;
 }
 
 /* ---- what upgrades make ---- */
 
-static bool back_score_mask_fits(const pith_node *node, const pith_write_back *how, const char **why) {
+static bool back_score_mask_fits(const pith__node *node, const pith__write_back *how, const char **why) {
     (void)how;
     *why = "its mask is not one number per key";
-    return node->inputs[0]->type.rank == 2 && !pith_node_input(node, 3);
+    return node->inputs[0]->type.rank == 2 && !pith__node_input(node, 3);
 }
 
 /* 0 for keys that stay, the filter for others: [batch, 1, 1, keys]. */
-static pith_value *back_score_mask(pith_back *b, pith_node *node) {
-    pith_maker *m = &b->m;
+static pith__value *back_score_mask(pith__back *b, pith__node *node) {
+    pith__maker *m = &b->m;
     const int64_t axes[] = { 1, 2 };
-    pith_value *places = pith_graph_add_i64s(m->graph, PITH_STR(""), axes, 2);
-    if (!places) m->status = pith_fail_memory(m->err, 0);
-    pith_value *kept = pith_make_cast(m, node->inputs[0], PITH_BOOL);
-    if (kept) pith_type_set(&kept->type, PITH_BOOL, 2, node->inputs[0]->type.dims);
-    pith_value *y = PITH_BACK(b, "Where", kept, pith_make_f32(m, 0.0f),
-                              pith_make_f32(m, pith_node_float(node, "filter", -10000.0f)));
+    pith__value *places = pith__graph_add_i64s(m->graph, PITH_STR(""), axes, 2);
+    if (!places) m->status = pith__fail_memory(m->err, 0);
+    pith__value *kept = pith__make_cast(m, node->inputs[0], PITH_BOOL);
+    if (kept) pith__type_set(&kept->type, PITH_BOOL, 2, node->inputs[0]->type.dims);
+    pith__value *y = PITH_BACK(b, "Where", kept, pith__make_f32(m, 0.0f),
+                               pith__make_f32(m, pith__node_float(node, "filter", -10000.0f)));
     return PITH_BACK(b, "Unsqueeze", y, places);
 }
 
-static bool back_move_axis_fits(const pith_node *node, const pith_write_back *how, const char **why) {
+static bool back_move_axis_fits(const pith__node *node, const pith__write_back *how, const char **why) {
     (void)how;
     *why = "the rank of its input is not known";
     return node->inputs[0]->type.rank > 0;
 }
 
-static pith_value *back_move_axis(pith_back *b, pith_node *node) {
+static pith__value *back_move_axis(pith__back *b, pith__node *node) {
     const int rank = node->inputs[0]->type.rank;
-    const int64_t from = (pith_node_int(node, "from", 0) + rank) % rank,
-                  to = (pith_node_int(node, "to", 0) + rank) % rank;
+    const int64_t from = (pith__node_int(node, "from", 0) + rank) % rank,
+                  to = (pith__node_int(node, "to", 0) + rank) % rank;
     int64_t perm[PITH_MAX_RANK], next = 0;
     for (int64_t d = 0; d < rank; d++) {
         if (d == to) {
@@ -280,8 +281,8 @@ static pith_value *back_move_axis(pith_back *b, pith_node *node) {
         next += next == from;
         perm[d] = next++;
     }
-    pith_value *y = PITH_BACK(b, "Transpose", node->inputs[0]);
-    pith_make_ints(&b->m, y, "perm", perm, (size_t)rank);
+    pith__value *y = PITH_BACK(b, "Transpose", node->inputs[0]);
+    pith__make_ints(&b->m, y, "perm", perm, (size_t)rank);
     return y;
 }
 
@@ -289,44 +290,44 @@ static pith_value *back_move_axis(pith_back *b, pith_node *node) {
 
 typedef struct back_form {
     const char *op;
-    bool (*fits)(const pith_node *node, const pith_write_back *how, const char **why); /* NULL: always */
-    pith_value *(*write)(pith_back *b, pith_node *node);
+    bool (*fits)(const pith__node *node, const pith__write_back *how, const char **why); /* NULL: always */
+    pith__value *(*write)(pith__back *b, pith__node *node);
 } back_form;
 
 /* Passes whose operators are not here do not run when a graph is to be written (formats/export/optimize_model.c). */
 static const back_form forms[] = {
-    { "Attention", pith_back_attention_fits, pith_back_attention },
-    { "EmbedNorm", NULL, pith_back_embed_norm }, /* EmbedLayerNormalization; or lowered */
-    { "Linear", back_linear_fits, back_linear }, /* MatMul, then BiasGelu, FastGelu, QuickGelu, or Add, Relu, … */
-    { "MoveAxis", back_move_axis_fits, back_move_axis },    /* Transpose */
-    { "QuantizedLSTM", NULL, pith_back_quantized_lstm },    /* DynamicQuantizeLSTM, which it was */
-    { "QuantizedAdd", NULL, pith_back_quantized_add },      /* QLinearAdd, or as pass_qdq.c found it */
-    { "Rotary", pith_back_rotary_fits, pith_back_rotary },  /* RotaryEmbedding */
-    { "ScoreMask", back_score_mask_fits, back_score_mask }, /* Cast, Where, Unsqueeze */
+    { "Attention", pith__back_attention_fits, pith__back_attention },
+    { "EmbedNorm", NULL, pith__back_embed_norm }, /* EmbedLayerNormalization; or lowered */
+    { "Linear", back_linear_fits, back_linear },  /* MatMul, then BiasGelu, FastGelu, QuickGelu, or Add, Relu, … */
+    { "MoveAxis", back_move_axis_fits, back_move_axis },     /* Transpose */
+    { "QuantizedLSTM", NULL, pith__back_quantized_lstm },    /* DynamicQuantizeLSTM, which it was */
+    { "QuantizedAdd", NULL, pith__back_quantized_add },      /* QLinearAdd, or as pass_qdq.c found it */
+    { "Rotary", pith__back_rotary_fits, pith__back_rotary }, /* RotaryEmbedding */
+    { "ScoreMask", back_score_mask_fits, back_score_mask },  /* Cast, Where, Unsqueeze */
     { "SkipNorm", NULL, back_skip_norm }, /* SkipLayerNormalization, SkipSimplifiedLayerNormalization; or lowered */
 };
 
-static const back_form *back_form_of(const pith_node *node) {
+static const back_form *back_form_of(const pith__node *node) {
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        if (pith_str_is(node->op_type, forms[i].op)) return &forms[i];
+        if (pith__str_is(node->op_type, forms[i].op)) return &forms[i];
     return NULL;
 }
 
-static pith_status back_check_node(const pith_node *node, const pith_write_back *how, pith_error *err) {
+static pith_status back_check_node(const pith__node *node, const pith__write_back *how, pith_error *err) {
     char place[256];
     const char *why = "it has no form in ONNX";
-    if (!pith_str_is(node->domain, "pith")) return PITH_OK;
+    if (!pith__str_is(node->domain, "pith")) return PITH_OK;
     const back_form *form = back_form_of(node);
     if (form && (!form->fits || form->fits(node, how, &why))) return PITH_OK;
-    return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: %s", pith_node_place(node, place, sizeof place), why);
+    return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: %s", pith__node_place(node, place, sizeof place), why);
 }
 
-pith_status pith_export_check_write_back(const pith_graph *graph, const pith_write_back *how, const pith_node **at,
-                                         pith_error *err) {
-    for (const pith_node *node = graph->first; node; node = node->next) {
+pith_status pith__export_check_write_back(const pith__graph *graph, const pith__write_back *how, const pith__node **at,
+                                          pith_error *err) {
+    for (const pith__node *node = graph->first; node; node = node->next) {
         for (size_t a = 0; a < node->attr_count; a++)
             if (node->attrs[a].kind == PITH_ATTR_GRAPH)
-                PITH_TRY(pith_export_check_write_back(node->attrs[a].graph, how, at, err));
+                PITH_TRY(pith__export_check_write_back(node->attrs[a].graph, how, at, err));
         *at = node;
         PITH_TRY(back_check_node(node, how, err));
     }
@@ -334,56 +335,56 @@ pith_status pith_export_check_write_back(const pith_graph *graph, const pith_wri
 }
 
 /* A Gelu that is newer than the opset is one of com.microsoft's. */
-static bool back_is_new(const pith_node *node, const char *op, const pith_write_back *how) {
-    return !how->standard && !node->domain.size && pith_str_is(node->op_type, op) && node->op->since > how->opset;
+static bool back_is_new(const pith__node *node, const char *op, const pith__write_back *how) {
+    return !how->standard && !node->domain.size && pith__str_is(node->op_type, op) && node->op->since > how->opset;
 }
 
 /* RMSNormalization under the name that ONNX Runtime had for it before opset 23. */
-static pith_value *back_old_rms_norm(pith_back *b, pith_node *node) {
-    const int64_t axis = pith_node_int(node, "axis", -1);
-    pith_value *y = PITH_BACK(b, "SimplifiedLayerNormalization", node->inputs[0], node->inputs[1]);
-    pith_make_int(&b->m, y, "axis", axis);
-    pith_make_int(&b->m, y, "stash_type", 1);
-    pith_back_set_float(b, y, "epsilon", pith_node_float(node, "epsilon", 1e-5f));
+static pith__value *back_old_rms_norm(pith__back *b, pith__node *node) {
+    const int64_t axis = pith__node_int(node, "axis", -1);
+    pith__value *y = PITH_BACK(b, "SimplifiedLayerNormalization", node->inputs[0], node->inputs[1]);
+    pith__make_int(&b->m, y, "axis", axis);
+    pith__make_int(&b->m, y, "stash_type", 1);
+    pith__back_set_float(b, y, "epsilon", pith__node_float(node, "epsilon", 1e-5f));
     return y;
 }
 
 /* What stands for the node's output; the node itself: it stays. */
-static pith_status back_write(pith_value **y, pith_back *b, pith_node *node) {
+static pith_status back_write(pith__value **y, pith__back *b, pith__node *node) {
     *y = node->outputs[0];
     if (back_is_new(node, "Gelu", b->how)) {
-        *y = back_gelu(b, node->inputs[0], NULL, pith_str_is(pith_node_str(node, "approximate", "none"), "tanh"));
+        *y = back_gelu(b, node->inputs[0], NULL, pith__str_is(pith__node_str(node, "approximate", "none"), "tanh"));
     } else if (b->how->all && back_is_new(node, "RMSNormalization", b->how)) {
         *y = back_old_rms_norm(b, node);
-    } else if (pith_back_is_odd_conv(node)) {
-        *y = pith_back_odd_conv(b, node);
-    } else if (pith_str_is(node->domain, "pith")) {
+    } else if (pith__back_is_odd_conv(node)) {
+        *y = pith__back_odd_conv(b, node);
+    } else if (pith__str_is(node->domain, "pith")) {
         PITH_TRY(back_check_node(node, b->how, b->m.err));
         *y = back_form_of(node)->write(b, node);
     }
-    return b->m.status || *y ? b->m.status : pith_fail_memory(b->m.err, 0);
+    return b->m.status || *y ? b->m.status : pith__fail_memory(b->m.err, 0);
 }
 
-static pith_status back_node(pith_node *node, const pith_write_back *how, pith_back_memo *memo, pith_error *err) {
-    pith_value *y;
+static pith_status back_node(pith__node *node, const pith__write_back *how, pith__back_memo *memo, pith_error *err) {
+    pith__value *y;
     if (!node->output_count || !node->outputs[0]) return PITH_OK; /* such as GRU that gives its last state only */
-    pith_back b = { { node->graph, node, node->name, PITH_OK, err }, how, &node->outputs[0]->type, memo };
+    pith__back b = { { node->graph, node, node->name, PITH_OK, err }, how, &node->outputs[0]->type, memo };
     PITH_TRY(back_write(&y, &b, node));
     if (y == node->outputs[0]) return PITH_OK;
-    if (pith_value_replace(node->outputs[0], y)) return pith_fail_memory(err, 0);
-    pith_node_remove(node);
+    if (pith__value_replace(node->outputs[0], y)) return pith__fail_memory(err, 0);
+    pith__node_remove(node);
     return PITH_OK;
 }
 
-pith_status pith_export_write_back(pith_graph *graph, const pith_write_back *how, pith_error *err) {
-    pith_back_memo memo = { NULL, 0, 0 };
-    for (pith_node *node = graph->first, *next; node; node = next) {
+pith_status pith__export_write_back(pith__graph *graph, const pith__write_back *how, pith_error *err) {
+    pith__back_memo memo = { NULL, 0, 0 };
+    for (pith__node *node = graph->first, *next; node; node = next) {
         next = node->next;
         for (size_t a = 0; a < node->attr_count; a++)
             if (node->attrs[a].kind == PITH_ATTR_GRAPH)
-                PITH_TRY(pith_export_write_back(node->attrs[a].graph, how, err));
+                PITH_TRY(pith__export_write_back(node->attrs[a].graph, how, err));
         PITH_TRY(back_node(node, how, &memo, err));
     }
-    pith_graph_sweep(graph);
+    pith__graph_sweep(graph);
     return PITH_OK;
 }

@@ -23,10 +23,10 @@ enum { TRIES = 20 };
 #define TRY_STEP 0.02f
 
 typedef struct code_job {
-    pith_codes *codes;
-    const pith_code_form *form;
-    const pith_code_source *source;
-    const pith_factor *factor;
+    pith__codes *codes;
+    const pith__code_form *form;
+    const pith__code_source *source;
+    const pith__factor *factor;
     float *work; /* of each worker: [k, PANEL] with a factor, else [k] */
     int64_t work_size;
 } code_job;
@@ -65,7 +65,7 @@ static void code_try(float *scale, double *gain, float from, const float *w, int
     *scale = (float)(wq / qq);
 }
 
-static code_range code_symmetric_range(const pith_code_form *form) {
+static code_range code_symmetric_range(const pith__code_form *form) {
     const float half = (float)(1 << (form->bits - 1));
     if (form->reach) return (code_range){ -(float)form->reach, (float)form->reach, half };
     return (code_range){ -half, half - 1.0f, half };
@@ -73,7 +73,7 @@ static code_range code_symmetric_range(const pith_code_form *form) {
 
 /* The scale and zero point of one block. The number farthest from 0 takes the end of the range that has one code more.
  */
-static void code_choose(float *scale, float *zero, const pith_code_form *form, const float *w, int64_t m) {
+static void code_choose(float *scale, float *zero, const pith__code_form *form, const float *w, int64_t m) {
     const int tries = form->bits == 4 ? TRIES : 0;
     const float codes = (float)((1 << form->bits) - 1);
     code_range r = code_symmetric_range(form);
@@ -104,20 +104,20 @@ static void code_choose(float *scale, float *zero, const pith_code_form *form, c
     *scale = best_scale;
 }
 
-static float code_load(const pith_code_source *s, int64_t i, int64_t j) {
+static float code_load(const pith__code_source *s, int64_t i, int64_t j) {
     float x;
     memcpy(&x, (const char *)s->data + (i * s->row + j * s->column) * (int64_t)sizeof x, sizeof x);
     return x;
 }
 
-static code_range code_range_of(const pith_code_form *form, float zero) {
+static code_range code_range_of(const pith__code_form *form, float zero) {
     if (form->symmetric) return code_symmetric_range(form);
     return (code_range){ -zero, (float)((1 << form->bits) - 1) - zero, zero };
 }
 
 /* One number: its code, and what it lacks. */
 static float code_round(const code_job *j, int64_t column, int64_t i, float x) {
-    pith_codes *c = j->codes;
+    pith__codes *c = j->codes;
     const int64_t at = column * c->blocks + i / c->block;
     const float scale = c->scales[at], inverse = 1.0f / scale;
     const code_range r = code_range_of(j->form, (float)c->zeros[at]);
@@ -127,7 +127,7 @@ static float code_round(const code_job *j, int64_t column, int64_t i, float x) {
 }
 
 static void code_scales(const code_job *j, int64_t column, const float *w) {
-    pith_codes *c = j->codes;
+    pith__codes *c = j->codes;
     for (int64_t b = 0; b < c->blocks; b++) {
         const int64_t first = b * c->block, m = c->k - first < c->block ? c->k - first : c->block;
         float zero;
@@ -138,7 +138,7 @@ static void code_scales(const code_job *j, int64_t column, const float *w) {
 
 /* errors and sums are [k, PANEL] in the factor's order. */
 static void code_feed_back(const code_job *j, int64_t first, int64_t count, float *errors) {
-    const int64_t k = j->codes->k, stride = pith_factor_stride(k);
+    const int64_t k = j->codes->k, stride = pith__factor_stride(k);
     for (int64_t s = k - 1; s >= 0; s--) {
         const float *u = j->factor->u + s * stride;
         const int64_t i = j->factor->order[s];
@@ -155,7 +155,7 @@ static void code_feed_back(const code_job *j, int64_t first, int64_t count, floa
 
 static void code_panel(void *context, size_t part, int worker) {
     const code_job *j = context;
-    const pith_code_source *s = j->source;
+    const pith__code_source *s = j->source;
     const int64_t first = (int64_t)part * PANEL, count = s->n - first < PANEL ? s->n - first : PANEL;
     float *work = j->work + worker * j->work_size;
     for (int64_t p = 0; p < count; p++) {
@@ -166,30 +166,30 @@ static void code_panel(void *context, size_t part, int worker) {
     if (j->factor) code_feed_back(j, first, count, work);
 }
 
-bool pith_codes_round(pith_codes *codes, const pith_code_form *form, const pith_code_source *source,
-                      const pith_factor *factor, pith_arena *arena, pith_arena *scratch) {
-    const int threads = pith_cpu_get()->threads;
+bool pith__codes_round(pith__codes *codes, const pith__code_form *form, const pith__code_source *source,
+                       const pith__factor *factor, pith__arena *arena, pith__arena *scratch) {
+    const int threads = pith__cpu_get()->threads;
     const int64_t block = form->block && form->block < source->k ? form->block : source->k;
     code_job j = { .codes = codes, .form = form, .source = source, .factor = factor };
     size_t count;
-    *codes = (pith_codes){ .k = source->k, .n = source->n, .block = form->block ? form->block : source->k };
+    *codes = (pith__codes){ .k = source->k, .n = source->n, .block = form->block ? form->block : source->k };
     codes->blocks = (source->k + block - 1) / block;
-    if (pith_mul_overflows((size_t)source->k, (size_t)source->n, &count)) return false;
-    codes->codes = pith_arena_alloc64(arena, count);
-    codes->scales = pith_arena_array(arena, (size_t)codes->blocks, (size_t)source->n * sizeof *codes->scales);
-    codes->zeros = pith_arena_array(arena, (size_t)codes->blocks, (size_t)source->n);
+    if (pith__mul_overflows((size_t)source->k, (size_t)source->n, &count)) return false;
+    codes->codes = pith__arena_alloc64(arena, count);
+    codes->scales = pith__arena_array(arena, (size_t)codes->blocks, (size_t)source->n * sizeof *codes->scales);
+    codes->zeros = pith__arena_array(arena, (size_t)codes->blocks, (size_t)source->n);
     j.work_size = source->k * (factor ? PANEL : 1);
-    j.work = pith_arena_array(scratch, (size_t)threads, (size_t)j.work_size * sizeof *j.work);
+    j.work = pith__arena_array(scratch, (size_t)threads, (size_t)j.work_size * sizeof *j.work);
     if (!codes->codes || !codes->scales || !codes->zeros || !j.work) return false;
-    pith_threads_run(code_panel, &j, (size_t)((source->n + PANEL - 1) / PANEL), threads);
+    pith__threads_run(code_panel, &j, (size_t)((source->n + PANEL - 1) / PANEL), threads);
     return true;
 }
 
-uint8_t *pith_codes_pack(size_t *bytes, const pith_codes *c, int64_t size, int32_t bits, pith_arena *arena) {
+uint8_t *pith__codes_pack(size_t *bytes, const pith__codes *c, int64_t size, int32_t bits, pith__arena *arena) {
     const int64_t row = size * bits / 8;
     uint8_t *packed;
-    if (pith_mul_overflows((size_t)row, (size_t)c->n, bytes)) return NULL;
-    packed = pith_arena_alloc64(arena, *bytes);
+    if (pith__mul_overflows((size_t)row, (size_t)c->n, bytes)) return NULL;
+    packed = pith__arena_alloc64(arena, *bytes);
     if (!packed) return NULL;
     memset(packed, 0, *bytes);
     for (int64_t j = 0; j < c->n; j++) {
@@ -203,11 +203,11 @@ uint8_t *pith_codes_pack(size_t *bytes, const pith_codes *c, int64_t size, int32
     return packed;
 }
 
-uint8_t *pith_codes_pack_zeros(size_t *bytes, const pith_codes *c, int32_t bits, pith_arena *arena) {
+uint8_t *pith__codes_pack_zeros(size_t *bytes, const pith__codes *c, int32_t bits, pith__arena *arena) {
     const int64_t row = (c->blocks * bits + 7) / 8;
     uint8_t *packed;
     *bytes = (size_t)(row * c->n);
-    packed = pith_arena_array(arena, *bytes, 1);
+    packed = pith__arena_array(arena, *bytes, 1);
     if (!packed) return NULL;
     for (int64_t j = 0; j < c->n; j++)
         for (int64_t b = 0; b < c->blocks; b++) {

@@ -32,16 +32,16 @@ static const uint8_t attr_fields[] = {
 
 /* The constants of a graph that are written. */
 typedef struct written_graph {
-    const pith_graph *graph;
-    pith_value **constants;
+    const pith__graph *graph;
+    pith__value **constants;
     uint64_t *offsets; /* in the data file; UINT64_MAX: in the model */
     size_t count;
 } written_graph;
 
 typedef struct model_writer {
-    const pith_onnx_model *model;
-    pith_arena *arena;
-    pith_map names, node_names;
+    const pith__onnx_model *model;
+    pith__arena *arena;
+    pith__map names, node_names;
     written_graph *graphs; /* the main graph is the first */
     size_t graph_count, graph_capacity;
     bool apart; /* large constants go to the data file */
@@ -54,40 +54,41 @@ typedef struct model_writer {
 
 static bool writer_take_name(model_writer *w, pith_str name, bool *new) {
     uint32_t old;
-    if (!pith_map_put(&w->names, name, 0, &old)) return false;
+    if (!pith__map_put(&w->names, name, 0, &old)) return false;
     *new = old == UINT32_MAX;
     return true;
 }
 
 /* Leaves the value its name, if it has one that no other has. */
-static pith_status writer_name(model_writer *w, pith_value *v) {
+static pith_status writer_name(model_writer *w, pith__value *v) {
     bool new = false;
-    if (v->name.size && !writer_take_name(w, v->name, &new)) return pith_fail_memory(w->err, 0);
+    if (v->name.size && !writer_take_name(w, v->name, &new)) return pith__fail_memory(w->err, 0);
     while (!new) {
-        v->name = pith_arena_printf(w->arena, "v%zu", w->made++);
-        if (!v->name.data || !writer_take_name(w, v->name, &new)) return pith_fail_memory(w->err, 0);
+        v->name = pith__arena_printf(w->arena, "v%zu", w->made++);
+        if (!v->name.data || !writer_take_name(w, v->name, &new)) return pith__fail_memory(w->err, 0);
     }
     return PITH_OK;
 }
 
 /* Engines want node names that are unique too; a repeated one gets a number. */
-static pith_status writer_name_node(model_writer *w, pith_node *node) {
+static pith_status writer_name_node(model_writer *w, pith__node *node) {
     const pith_str base = node->name;
     uint32_t old = 0;
     for (size_t i = 1; base.size && old != UINT32_MAX; i++) {
-        if (i > 1) node->name = pith_arena_printf(w->arena, PITH_STR_FMT "_%zu", PITH_STR_ALL(base), w->made++);
-        if (!node->name.data || !pith_map_put(&w->node_names, node->name, 0, &old)) return pith_fail_memory(w->err, 0);
+        if (i > 1) node->name = pith__arena_printf(w->arena, PITH_STR_FMT "_%zu", PITH_STR_ALL(base), w->made++);
+        if (!node->name.data || !pith__map_put(&w->node_names, node->name, 0, &old))
+            return pith__fail_memory(w->err, 0);
     }
     return PITH_OK;
 }
 
-static bool value_is_used(const pith_value *v) { return v->user_count || v->output_uses; }
+static bool value_is_used(const pith__value *v) { return v->user_count || v->output_uses; }
 
 /* Puts an Identity between the output and its value, which is no node's or another output's too. */
-static pith_status writer_separate_output(model_writer *w, pith_graph *graph, size_t i, pith_str name) {
-    pith_value *v = graph->outputs[i];
-    pith_node *node = pith_graph_add_node(graph, NULL, "", "Identity", &v, 1, NULL, 1);
-    if (!node) return pith_fail_memory(w->err, 0);
+static pith_status writer_separate_output(model_writer *w, pith__graph *graph, size_t i, pith_str name) {
+    pith__value *v = graph->outputs[i];
+    pith__node *node = pith__graph_add_node(graph, NULL, "", "Identity", &v, 1, NULL, 1);
+    if (!node) return pith__fail_memory(w->err, 0);
     node->outputs[0]->type = v->type;
     node->outputs[0]->name = name;
     node->outputs[0]->output_uses = 1;
@@ -97,10 +98,10 @@ static pith_status writer_separate_output(model_writer *w, pith_graph *graph, si
 }
 
 /* Outputs of the main graph keep their names, whatever passes did to their values. */
-static pith_status writer_name_outputs(model_writer *w, pith_graph *graph) {
+static pith_status writer_name_outputs(model_writer *w, pith__graph *graph) {
     for (size_t i = 0; i < graph->output_count; i++) {
-        pith_str name = graph->parent ? PITH_STR("") : pith_graph_output_name(graph, i);
-        pith_value *v = graph->outputs[i];
+        pith_str name = graph->parent ? PITH_STR("") : pith__graph_output_name(graph, i);
+        pith__value *v = graph->outputs[i];
         bool seen = false;
         for (size_t k = 0; k < i && !seen; k++) seen = graph->outputs[k] == v;
         if (v->kind != PITH_VALUE_NODE || seen)
@@ -112,10 +113,10 @@ static pith_status writer_name_outputs(model_writer *w, pith_graph *graph) {
     return PITH_OK;
 }
 
-static pith_status writer_name_graph(model_writer *w, pith_graph *graph);
+static pith_status writer_name_graph(model_writer *w, pith__graph *graph);
 
 /* Captures have the names of the values that they stand for. */
-static pith_status writer_name_subgraph(model_writer *w, const pith_node *node, pith_graph *sub) {
+static pith_status writer_name_subgraph(model_writer *w, const pith__node *node, pith__graph *sub) {
     const int32_t first = node->input_count - node->capture_count;
     for (size_t i = 0; i < sub->capture_count; i++)
         if (sub->captures[i] && node->inputs[first + (int32_t)i])
@@ -123,9 +124,9 @@ static pith_status writer_name_subgraph(model_writer *w, const pith_node *node, 
     return writer_name_graph(w, sub);
 }
 
-static pith_status writer_name_subgraphs(model_writer *w, const pith_node *node) {
+static pith_status writer_name_subgraphs(model_writer *w, const pith__node *node) {
     for (size_t a = 0; a < node->attr_count; a++) {
-        const pith_attr *attr = &node->attrs[a];
+        const pith__attr *attr = &node->attrs[a];
         if (attr->kind == PITH_ATTR_GRAPH) PITH_TRY(writer_name_subgraph(w, node, attr->graph));
         if (attr->kind != PITH_ATTR_GRAPHS) continue;
         for (size_t i = 0; i < attr->count; i++) PITH_TRY(writer_name_subgraph(w, node, attr->graphs[i]));
@@ -134,46 +135,46 @@ static pith_status writer_name_subgraphs(model_writer *w, const pith_node *node)
 }
 
 /* What an optional holds, a tensor or a sequence, is not kept when a file is read. */
-static pith_status writer_check_ports(const model_writer *w, const pith_graph *graph) {
+static pith_status writer_check_ports(const model_writer *w, const pith__graph *graph) {
     for (size_t i = 0; i < graph->input_count + graph->output_count; i++) {
         const bool in = i < graph->input_count;
-        const pith_value *v = in ? graph->inputs[i] : graph->outputs[i - graph->input_count];
+        const pith__value *v = in ? graph->inputs[i] : graph->outputs[i - graph->input_count];
         if (v->type.dtype != PITH_UNDEFINED && v->type.dtype != PITH_NONE) continue;
-        return pith_fail(w->err, PITH_ERR_UNSUPPORTED,
-                         "%s '" PITH_STR_FMT "' is an optional or of no known type, and cannot be written",
-                         in ? "input" : "output", PITH_STR_ARG(v->name));
+        return pith__fail(w->err, PITH_ERR_UNSUPPORTED,
+                          "%s '" PITH_STR_FMT "' is an optional or of no known type, and cannot be written",
+                          in ? "input" : "output", PITH_STR_ARG(v->name));
     }
     return PITH_OK;
 }
 
-static pith_status writer_name_graph(model_writer *w, pith_graph *graph) {
+static pith_status writer_name_graph(model_writer *w, pith__graph *graph) {
     const bool main = !graph->parent;
     for (size_t i = 0; i < graph->input_count && main; i++) PITH_TRY(writer_name(w, graph->inputs[i]));
     PITH_TRY(writer_name_outputs(w, graph));
     for (size_t i = 0; i < graph->value_count; i++) {
-        pith_value *v = graph->values[i];
+        pith__value *v = graph->values[i];
         bool named = v->kind == PITH_VALUE_CAPTURE || (main && (v->kind == PITH_VALUE_INPUT || v->output_uses));
         bool written = value_is_used(v) || v->kind == PITH_VALUE_INPUT || (v->producer && v->name.size);
         if (!named && written) PITH_TRY(writer_name(w, v));
     }
-    for (pith_node *node = graph->first; node; node = node->next) {
+    for (pith__node *node = graph->first; node; node = node->next) {
         PITH_TRY(writer_name_node(w, node));
-        if (node->domain.size && pith_str_is(node->domain, "pith"))
-            return pith_fail(w->err, PITH_ERR_UNSUPPORTED,
-                             "the operator " PITH_STR_FMT " is Pith's own and has no form in ONNX",
-                             PITH_STR_ARG(node->op_type));
+        if (node->domain.size && pith__str_is(node->domain, "pith"))
+            return pith__fail(w->err, PITH_ERR_UNSUPPORTED,
+                              "the operator " PITH_STR_FMT " is Pith's own and has no form in ONNX",
+                              PITH_STR_ARG(node->op_type));
         PITH_TRY(writer_name_subgraphs(w, node));
     }
     return PITH_OK;
 }
 
-static pith_status writer_place_constant(model_writer *w, written_graph *g, pith_value *v) {
+static pith_status writer_place_constant(model_writer *w, written_graph *g, pith__value *v) {
     const pith_tensor *t = v->type.data;
     uint64_t *offset = &g->offsets[g->count];
     if (!t)
-        return pith_fail(w->err, PITH_ERR_UNSUPPORTED,
-                         "constant '" PITH_STR_FMT "' has no contents: a compiled model cannot be written as ONNX",
-                         PITH_STR_ARG(v->name));
+        return pith__fail(w->err, PITH_ERR_UNSUPPORTED,
+                          "constant '" PITH_STR_FMT "' has no contents: a compiled model cannot be written as ONNX",
+                          PITH_STR_ARG(v->name));
     *offset = UINT64_MAX;
     g->constants[g->count++] = v;
     if (!w->apart || t->dtype == PITH_STRING || t->bytes < PITH_ONNX_DATA_LEAST) return PITH_OK;
@@ -182,26 +183,26 @@ static pith_status writer_place_constant(model_writer *w, written_graph *g, pith
     return PITH_OK;
 }
 
-static bool value_is_constant(const pith_value *v) {
+static bool value_is_constant(const pith__value *v) {
     if (v->kind == PITH_VALUE_INPUT) return v->type.data != NULL;
     return (v->kind == PITH_VALUE_CONST || v->kind == PITH_VALUE_PACKED) && value_is_used(v);
 }
 
-static pith_status writer_place_graph(model_writer *w, const pith_graph *graph) {
+static pith_status writer_place_graph(model_writer *w, const pith__graph *graph) {
     void *graphs = w->graphs;
-    if (!pith_arena_grow(w->arena, &graphs, w->graph_count, &w->graph_capacity, sizeof *w->graphs))
-        return pith_fail_memory(w->err, 0);
+    if (!pith__arena_grow(w->arena, &graphs, w->graph_count, &w->graph_capacity, sizeof *w->graphs))
+        return pith__fail_memory(w->err, 0);
     w->graphs = graphs;
     written_graph g = { .graph = graph };
-    g.constants = pith_arena_array(w->arena, graph->value_count + 1, sizeof *g.constants);
-    g.offsets = pith_arena_array(w->arena, graph->value_count + 1, sizeof *g.offsets);
-    if (!g.constants || !g.offsets) return pith_fail_memory(w->err, 0);
+    g.constants = pith__arena_array(w->arena, graph->value_count + 1, sizeof *g.constants);
+    g.offsets = pith__arena_array(w->arena, graph->value_count + 1, sizeof *g.offsets);
+    if (!g.constants || !g.offsets) return pith__fail_memory(w->err, 0);
     for (size_t i = 0; i < graph->value_count; i++)
         if (value_is_constant(graph->values[i])) PITH_TRY(writer_place_constant(w, &g, graph->values[i]));
     w->graphs[w->graph_count++] = g;
-    for (const pith_node *node = graph->first; node; node = node->next)
+    for (const pith__node *node = graph->first; node; node = node->next)
         for (size_t a = 0; a < node->attr_count; a++) {
-            const pith_attr *attr = &node->attrs[a];
+            const pith__attr *attr = &node->attrs[a];
             if (attr->kind == PITH_ATTR_GRAPH) PITH_TRY(writer_place_graph(w, attr->graph));
             for (size_t i = 0; attr->kind == PITH_ATTR_GRAPHS && i < attr->count; i++)
                 PITH_TRY(writer_place_graph(w, attr->graphs[i]));
@@ -212,100 +213,100 @@ static pith_status writer_place_graph(model_writer *w, const pith_graph *graph) 
 /* ---- messages; each is what `put` writes, and the writer that it needs ---- */
 
 typedef struct put_value {
-    const pith_graph *graph;
-    const pith_value *value;
+    const pith__graph *graph;
+    const pith__value *value;
     pith_str name;
 } put_value;
 
 typedef struct put_graph {
     const model_writer *w;
-    const pith_graph *graph;
+    const pith__graph *graph;
 } put_graph;
 
 typedef struct put_node {
     const model_writer *w;
-    const pith_node *node;
+    const pith__node *node;
 } put_node;
 
 typedef struct put_attr {
     const model_writer *w;
-    const pith_attr *attr;
+    const pith__attr *attr;
 } put_attr;
 
 typedef struct put_type {
-    const pith_dims *dims;
-    const pith_type *type;
+    const pith__dims *dims;
+    const pith__type *type;
     bool item; /* the items of a sequence or optional */
 } put_type;
 
 typedef struct put_dim {
-    const pith_dims *dims;
-    pith_dim dim;
+    const pith__dims *dims;
+    pith__dim dim;
 } put_dim;
 
-static void put_text(pith_wire_out *out, int number, pith_str text) {
-    if (text.size) pith_wire_put_bytes(out, number, text.data, text.size);
+static void put_text(pith__wire_out *out, int number, pith_str text) {
+    if (text.size) pith__wire_put_bytes(out, number, text.data, text.size);
 }
 
-static void write_dim(pith_wire_out *out, const void *message) {
+static void write_dim(pith__wire_out *out, const void *message) {
     const put_dim *m = message;
     char text[256];
-    if (pith_dim_known(m->dim))
-        pith_wire_put_varint(out, DIM_NUMBER, (uint64_t)m->dim);
-    else if (m->dim != PITH_DIM_UNKNOWN && pith_dim_means(m->dims, m->dim))
-        put_text(out, DIM_NAME, pith_str_of(pith_dim_text(m->dims, m->dim, text, sizeof text)));
+    if (pith__dim_known(m->dim))
+        pith__wire_put_varint(out, DIM_NUMBER, (uint64_t)m->dim);
+    else if (m->dim != PITH_DIM_UNKNOWN && pith__dim_means(m->dims, m->dim))
+        put_text(out, DIM_NAME, pith__str_of(pith__dim_text(m->dims, m->dim, text, sizeof text)));
 }
 
-static void write_shape(pith_wire_out *out, const void *message) {
+static void write_shape(pith__wire_out *out, const void *message) {
     const put_type *m = message;
     for (int i = 0; i < m->type->rank; i++) {
         put_dim dim = { m->dims, m->type->dims[i] };
-        pith_wire_put_message(out, SHAPE_DIM, write_dim, &dim);
+        pith__wire_put_message(out, SHAPE_DIM, write_dim, &dim);
     }
 }
 
-static void write_tensor_type(pith_wire_out *out, const void *message) {
+static void write_tensor_type(pith__wire_out *out, const void *message) {
     const put_type *m = message;
-    pith_wire_put_varint(out, TENSOR_ELEM, (uint64_t)(m->item ? m->type->item_dtype : m->type->dtype));
-    if (!m->item && m->type->rank >= 0) pith_wire_put_message(out, TENSOR_SHAPE, write_shape, m);
+    pith__wire_put_varint(out, TENSOR_ELEM, (uint64_t)(m->item ? m->type->item_dtype : m->type->dtype));
+    if (!m->item && m->type->rank >= 0) pith__wire_put_message(out, TENSOR_SHAPE, write_shape, m);
 }
 
-static void write_type(pith_wire_out *out, const void *message);
+static void write_type(pith__wire_out *out, const void *message);
 
 /* Keys, and tensors of f32. */
-static void write_map_type(pith_wire_out *out, const void *message) {
+static void write_map_type(pith__wire_out *out, const void *message) {
     const put_type *m = message;
-    const pith_type number = { .dtype = PITH_F32, .rank = -1 };
-    pith_wire_put_varint(out, MAP_KEY, m->type->item_dtype == PITH_MAP_I64 ? PITH_I64 : PITH_STRING);
-    pith_wire_put_message(out, MAP_VALUE, write_type, &(put_type){ m->dims, &number, false });
+    const pith__type number = { .dtype = PITH_F32, .rank = -1 };
+    pith__wire_put_varint(out, MAP_KEY, m->type->item_dtype == PITH_MAP_I64 ? PITH_I64 : PITH_STRING);
+    pith__wire_put_message(out, MAP_VALUE, write_type, &(put_type){ m->dims, &number, false });
 }
 
-static bool type_is_of_maps(const pith_type *t) {
+static bool type_is_of_maps(const pith__type *t) {
     return t->item_dtype == PITH_MAP_I64 || t->item_dtype == PITH_MAP_STRING;
 }
 
-static void write_items(pith_wire_out *out, const void *message) {
+static void write_items(pith__wire_out *out, const void *message) {
     put_type item = *(const put_type *)message;
     item.item = true;
-    pith_wire_put_message(out, ITEM_TYPE, write_type, &item);
+    pith__wire_put_message(out, ITEM_TYPE, write_type, &item);
 }
 
-static void write_type(pith_wire_out *out, const void *message) {
+static void write_type(pith__wire_out *out, const void *message) {
     const put_type *m = message;
     bool list = !m->item && (m->type->dtype == PITH_SEQUENCE || m->type->dtype == PITH_NONE);
     if (m->item && type_is_of_maps(m->type)) {
-        pith_wire_put_message(out, TYPE_MAP, write_map_type, m);
+        pith__wire_put_message(out, TYPE_MAP, write_map_type, m);
         return;
     }
     int field = !list ? TYPE_TENSOR : m->type->dtype == PITH_SEQUENCE ? TYPE_SEQUENCE : TYPE_OPTIONAL;
-    pith_wire_put_message(out, field, list ? write_items : write_tensor_type, m);
+    pith__wire_put_message(out, field, list ? write_items : write_tensor_type, m);
 }
 
-static void write_port(pith_wire_out *out, const void *message) {
+static void write_port(pith__wire_out *out, const void *message) {
     const put_value *m = message;
     put_type type = { m->graph->dims, &m->value->type, false };
     put_text(out, PORT_NAME, m->name);
-    if (m->value->type.dtype != PITH_UNDEFINED) pith_wire_put_message(out, PORT_TYPE, write_type, &type);
+    if (m->value->type.dtype != PITH_UNDEFINED) pith__wire_put_message(out, PORT_TYPE, write_type, &type);
 }
 
 typedef struct put_place {
@@ -313,136 +314,136 @@ typedef struct put_place {
     pith_str value;
 } put_place;
 
-static void write_place(pith_wire_out *out, const void *message) {
+static void write_place(pith__wire_out *out, const void *message) {
     const put_place *m = message;
-    put_text(out, PLACE_KEY, pith_str_of(m->key));
+    put_text(out, PLACE_KEY, pith__str_of(m->key));
     put_text(out, PLACE_VALUE, m->value);
 }
 
 typedef struct put_constant {
     const model_writer *w;
-    const pith_value *value;
+    const pith__value *value;
     uint64_t offset;
 } put_constant;
 
-static void write_constant(pith_wire_out *out, const void *message) {
+static void write_constant(pith__wire_out *out, const void *message) {
     const put_constant *m = message;
     const pith_tensor *t = m->value->type.data;
     char numbers[2][24];
     if (m->offset == UINT64_MAX) {
-        pith_onnx_put_tensor(out, t, NULL);
+        pith__onnx_put_tensor(out, t, NULL);
         put_text(out, CONSTANT_NAME, m->value->name);
         return;
     }
-    for (int i = 0; i < t->rank; i++) pith_wire_put_varint(out, CONSTANT_DIMS, (uint64_t)t->dims[i]);
-    pith_wire_put_varint(out, CONSTANT_DTYPE, (uint64_t)t->dtype);
+    for (int i = 0; i < t->rank; i++) pith__wire_put_varint(out, CONSTANT_DIMS, (uint64_t)t->dims[i]);
+    pith__wire_put_varint(out, CONSTANT_DTYPE, (uint64_t)t->dtype);
     put_text(out, CONSTANT_NAME, m->value->name);
     int a = snprintf(numbers[0], sizeof numbers[0], "%llu", (unsigned long long)m->offset);
     int b = snprintf(numbers[1], sizeof numbers[1], "%zu", t->bytes);
-    const put_place places[] = { { "location", pith_str_of(m->w->model->data_name) },
+    const put_place places[] = { { "location", pith__str_of(m->w->model->data_name) },
                                  { "offset", { numbers[0], (size_t)a } },
                                  { "length", { numbers[1], (size_t)b } } };
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        pith_wire_put_message(out, CONSTANT_PLACE, write_place, &places[i]);
-    pith_wire_put_varint(out, CONSTANT_LOCATION, LOCATION_EXTERNAL);
+        pith__wire_put_message(out, CONSTANT_PLACE, write_place, &places[i]);
+    pith__wire_put_varint(out, CONSTANT_LOCATION, LOCATION_EXTERNAL);
 }
 
-static void write_plain_tensor(pith_wire_out *out, const void *message) { pith_onnx_put_tensor(out, message, NULL); }
+static void write_plain_tensor(pith__wire_out *out, const void *message) { pith__onnx_put_tensor(out, message, NULL); }
 
-static void write_graph(pith_wire_out *out, const void *message);
+static void write_graph(pith__wire_out *out, const void *message);
 
-static void write_attr_list(pith_wire_out *out, const put_attr *m, int field) {
-    const pith_attr *a = m->attr;
+static void write_attr_list(pith__wire_out *out, const put_attr *m, int field) {
+    const pith__attr *a = m->attr;
     for (size_t i = 0; i < a->count; i++) {
         switch (a->kind) {
-        case PITH_ATTR_FLOATS: pith_wire_put_float(out, field, a->floats[i]); break;
-        case PITH_ATTR_INTS: pith_wire_put_varint(out, field, (uint64_t)a->ints[i]); break;
-        case PITH_ATTR_STRINGS: pith_wire_put_bytes(out, field, a->strings[i].data, a->strings[i].size); break;
-        case PITH_ATTR_TENSORS: pith_wire_put_message(out, field, write_plain_tensor, a->tensors[i]); break;
-        default: pith_wire_put_message(out, field, write_graph, &(put_graph){ m->w, a->graphs[i] }); break;
+        case PITH_ATTR_FLOATS: pith__wire_put_float(out, field, a->floats[i]); break;
+        case PITH_ATTR_INTS: pith__wire_put_varint(out, field, (uint64_t)a->ints[i]); break;
+        case PITH_ATTR_STRINGS: pith__wire_put_bytes(out, field, a->strings[i].data, a->strings[i].size); break;
+        case PITH_ATTR_TENSORS: pith__wire_put_message(out, field, write_plain_tensor, a->tensors[i]); break;
+        default: pith__wire_put_message(out, field, write_graph, &(put_graph){ m->w, a->graphs[i] }); break;
         }
     }
 }
 
-static void write_attr(pith_wire_out *out, const void *message) {
+static void write_attr(pith__wire_out *out, const void *message) {
     const put_attr *m = message;
-    const pith_attr *a = m->attr;
+    const pith__attr *a = m->attr;
     const int field = attr_fields[a->kind];
     put_text(out, ATTR_NAME, a->name);
-    pith_wire_put_varint(out, ATTR_KIND, (uint64_t)a->kind);
+    pith__wire_put_varint(out, ATTR_KIND, (uint64_t)a->kind);
     switch (a->kind) {
-    case PITH_ATTR_FLOAT: pith_wire_put_float(out, field, a->f); break;
-    case PITH_ATTR_INT: pith_wire_put_varint(out, field, (uint64_t)a->i); break;
-    case PITH_ATTR_STRING: pith_wire_put_bytes(out, field, a->s.data, a->s.size); break;
-    case PITH_ATTR_TENSOR: pith_wire_put_message(out, field, write_plain_tensor, a->tensor); break;
-    case PITH_ATTR_GRAPH: pith_wire_put_message(out, field, write_graph, &(put_graph){ m->w, a->graph }); break;
+    case PITH_ATTR_FLOAT: pith__wire_put_float(out, field, a->f); break;
+    case PITH_ATTR_INT: pith__wire_put_varint(out, field, (uint64_t)a->i); break;
+    case PITH_ATTR_STRING: pith__wire_put_bytes(out, field, a->s.data, a->s.size); break;
+    case PITH_ATTR_TENSOR: pith__wire_put_message(out, field, write_plain_tensor, a->tensor); break;
+    case PITH_ATTR_GRAPH: pith__wire_put_message(out, field, write_graph, &(put_graph){ m->w, a->graph }); break;
     case PITH_ATTR_TYPE:
-        pith_wire_put_message(out, field, write_type, &(put_type){ m->w->model->graph->dims, a->type, false });
+        pith__wire_put_message(out, field, write_type, &(put_type){ m->w->model->graph->dims, a->type, false });
         break;
     default: write_attr_list(out, m, field); break;
     }
 }
 
 /* "" stands for what is absent; at the end it is left out. */
-static void write_ports(pith_wire_out *out, int field, pith_value *const *ports, int count) {
+static void write_ports(pith__wire_out *out, int field, pith__value *const *ports, int count) {
     while (count && !ports[count - 1]) count--;
     for (int i = 0; i < count; i++)
-        pith_wire_put_bytes(out, field, ports[i] ? ports[i]->name.data : "", ports[i] ? ports[i]->name.size : 0);
+        pith__wire_put_bytes(out, field, ports[i] ? ports[i]->name.data : "", ports[i] ? ports[i]->name.size : 0);
 }
 
-static void write_node(pith_wire_out *out, const void *message) {
+static void write_node(pith__wire_out *out, const void *message) {
     const put_node *m = message;
-    const pith_node *node = m->node;
+    const pith__node *node = m->node;
     write_ports(out, NODE_INPUT, node->inputs, node->input_count - node->capture_count);
     write_ports(out, NODE_OUTPUT, node->outputs, node->output_count);
     put_text(out, NODE_NAME, node->name);
     put_text(out, NODE_OP, node->op_type);
     put_text(out, NODE_DOMAIN, node->domain);
     for (size_t i = 0; i < node->attr_count; i++)
-        pith_wire_put_message(out, NODE_ATTR, write_attr, &(put_attr){ m->w, &node->attrs[i] });
+        pith__wire_put_message(out, NODE_ATTR, write_attr, &(put_attr){ m->w, &node->attrs[i] });
 }
 
-static void write_graph(pith_wire_out *out, const void *message) {
+static void write_graph(pith__wire_out *out, const void *message) {
     const put_graph *m = message;
-    const pith_graph *graph = m->graph;
+    const pith__graph *graph = m->graph;
     const written_graph *constants = m->w->graphs;
     while (constants->graph != graph) constants++;
-    for (const pith_node *node = graph->first; node; node = node->next)
-        pith_wire_put_message(out, GRAPH_NODE, write_node, &(put_node){ m->w, node });
+    for (const pith__node *node = graph->first; node; node = node->next)
+        pith__wire_put_message(out, GRAPH_NODE, write_node, &(put_node){ m->w, node });
     put_text(out, GRAPH_NAME, graph->name.size ? graph->name : PITH_STR("graph"));
     for (size_t i = 0; i < constants->count; i++) {
         put_constant constant = { m->w, constants->constants[i], constants->offsets[i] };
-        pith_wire_put_message(out, GRAPH_CONSTANT, write_constant, &constant);
+        pith__wire_put_message(out, GRAPH_CONSTANT, write_constant, &constant);
     }
     for (size_t i = 0; i < graph->input_count; i++) {
-        const pith_value *v = graph->inputs[i];
-        pith_wire_put_message(out, GRAPH_INPUT, write_port, &(put_value){ graph, v, v->name });
+        const pith__value *v = graph->inputs[i];
+        pith__wire_put_message(out, GRAPH_INPUT, write_port, &(put_value){ graph, v, v->name });
     }
     for (size_t i = 0; i < graph->output_count; i++) {
-        const pith_value *v = graph->outputs[i];
-        pith_wire_put_message(out, GRAPH_OUTPUT, write_port, &(put_value){ graph, v, v->name });
+        const pith__value *v = graph->outputs[i];
+        pith__wire_put_message(out, GRAPH_OUTPUT, write_port, &(put_value){ graph, v, v->name });
     }
 }
 
-static void write_opset(pith_wire_out *out, const void *message) {
-    const pith_opset *opset = message;
+static void write_opset(pith__wire_out *out, const void *message) {
+    const pith__opset *opset = message;
     put_text(out, OPSET_DOMAIN, opset->domain);
-    pith_wire_put_varint(out, OPSET_VERSION, (uint64_t)opset->version);
+    pith__wire_put_varint(out, OPSET_VERSION, (uint64_t)opset->version);
 }
 
-static void write_model(pith_wire_out *out, const model_writer *w) {
-    const pith_onnx_model *m = w->model;
-    pith_wire_put_varint(out, MODEL_IR, (uint64_t)m->ir_version);
-    if (m->producer) put_text(out, MODEL_PRODUCER, pith_str_of(m->producer));
-    if (m->producer_version) put_text(out, MODEL_PRODUCER_VERSION, pith_str_of(m->producer_version));
-    pith_wire_put_message(out, MODEL_GRAPH, write_graph, &(put_graph){ w, m->graph });
-    for (size_t i = 0; i < m->opset_count; i++) pith_wire_put_message(out, MODEL_OPSET, write_opset, &m->opsets[i]);
+static void write_model(pith__wire_out *out, const model_writer *w) {
+    const pith__onnx_model *m = w->model;
+    pith__wire_put_varint(out, MODEL_IR, (uint64_t)m->ir_version);
+    if (m->producer) put_text(out, MODEL_PRODUCER, pith__str_of(m->producer));
+    if (m->producer_version) put_text(out, MODEL_PRODUCER_VERSION, pith__str_of(m->producer_version));
+    pith__wire_put_message(out, MODEL_GRAPH, write_graph, &(put_graph){ w, m->graph });
+    for (size_t i = 0; i < m->opset_count; i++) pith__wire_put_message(out, MODEL_OPSET, write_opset, &m->opsets[i]);
 }
 
 /* ---- files ---- */
 
 typedef struct written_file {
-    pith_onnx_sink *sink;
+    pith__onnx_sink *sink;
     void *user;
     bool failed;
 } written_file;
@@ -467,13 +468,13 @@ static bool file_put_data(written_file *f, const model_writer *w) {
     return !f->failed;
 }
 
-pith_status pith_onnx_write_model(const pith_onnx_model *model, const pith_onnx_sinks *sinks, pith_arena *arena,
-                                  pith_error *err) {
+pith_status pith__onnx_write_model(const pith__onnx_model *model, const pith__onnx_sinks *sinks, pith__arena *arena,
+                                   pith_error *err) {
     model_writer w = { .model = model, .arena = arena, .err = err };
-    pith_wire_out counted = { NULL, NULL, 0 };
-    if (pith_map_init(&w.names, arena, model->graph->value_count) ||
-        pith_map_init(&w.node_names, arena, model->graph->node_count))
-        return pith_fail_memory(err, 0);
+    pith__wire_out counted = { NULL, NULL, 0 };
+    if (pith__map_init(&w.names, arena, model->graph->value_count) ||
+        pith__map_init(&w.node_names, arena, model->graph->node_count))
+        return pith__fail_memory(err, 0);
     PITH_TRY(writer_check_ports(&w, model->graph));
     PITH_TRY(writer_name_graph(&w, model->graph));
     w.apart = model->data_name && model->data_always;
@@ -487,13 +488,13 @@ pith_status pith_onnx_write_model(const pith_onnx_model *model, const pith_onnx_
         write_model(&counted, &w);
     }
     if (counted.size > PITH_ONNX_FILE_MOST)
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "the model has %zu bytes; a file of ONNX may have 2 GB, so give it a second file for its "
-                         "weights (external data)",
-                         counted.size);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the model has %zu bytes; a file of ONNX may have 2 GB, so give it a second file for its "
+                          "weights (external data)",
+                          counted.size);
     written_file data = { sinks->data, sinks->user, false }, file = { sinks->model, sinks->user, false };
-    pith_wire_out out = { file_put, &file, 0 };
+    pith__wire_out out = { file_put, &file, 0 };
     if (!w.data_size || file_put_data(&data, &w)) write_model(&out, &w);
-    if (data.failed || file.failed) return pith_fail(err, PITH_ERR_IO, "the file cannot be written");
+    if (data.failed || file.failed) return pith__fail(err, PITH_ERR_IO, "the file cannot be written");
     return PITH_OK;
 }

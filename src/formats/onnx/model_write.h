@@ -5,23 +5,23 @@
 #include "engine/graph/graph.h"
 
 /* Receives a file in pieces. Non-zero ends the writing with PITH_ERR_IO. */
-typedef int pith_onnx_sink(void *user, const void *bytes, size_t size);
+typedef int pith__onnx_sink(void *user, const void *bytes, size_t size);
 
-typedef struct pith_onnx_model {
-    pith_graph *graph;    /* only its values' names may change: those that are missing or not unique are made */
+typedef struct pith__onnx_model {
+    pith__graph *graph;   /* only its values' names may change: those that are missing or not unique are made */
     int64_t ir_version;   /* of the format */
     const char *producer; /* name and version; may be NULL */
     const char *producer_version;
-    const pith_opset *opsets;
+    const pith__opset *opsets;
     size_t opset_count;
     const char *data_name; /* the file beside the model that large constants go to if they do not fit; NULL: none */
     bool data_always;      /* they go there in any case */
-} pith_onnx_model;
+} pith__onnx_model;
 
-typedef struct pith_onnx_sinks {
-    pith_onnx_sink *model, *data; /* data may be NULL if data_name is */
+typedef struct pith__onnx_sinks {
+    pith__onnx_sink *model, *data; /* data may be NULL if data_name is */
     void *user;
-} pith_onnx_sinks;
+} pith__onnx_sinks;
 
 /* Constants of at least this many bytes go to the data file, if there is one, at multiples of PITH_ONNX_DATA_ALIGNMENT:
  * the page size of the usual systems, so that they can be mapped. */
@@ -33,7 +33,7 @@ typedef struct pith_onnx_sinks {
 /* Writes the model. The same graph gives the same bytes. A file that would be larger than PITH_ONNX_FILE_MOST, and has
  * no data file, gives PITH_ERR_ARGUMENT before anything is written. A constant without contents, as compiled files
  * have them, gives PITH_ERR_UNSUPPORTED. */
-pith_status pith_onnx_write_model(const pith_onnx_model *model, const pith_onnx_sinks *sinks, pith_arena *arena,
-                                  pith_error *err);
+pith_status pith__onnx_write_model(const pith__onnx_model *model, const pith__onnx_sinks *sinks, pith__arena *arena,
+                                   pith_error *err);
 
 #endif

@@ -16,71 +16,71 @@
 /* The most subgraphs of one node; each of them gets every capture. */
 #define PITH_ONNX_SUBGRAPHS_MAX 16
 
-typedef struct pith_onnx_reader {
-    pith_onnx_source source;
+typedef struct pith__onnx_reader {
+    pith__onnx_source source;
     const pith_log *log;
-    const pith_opset *opsets; /* of the model, or of the function that is being read */
+    const pith__opset *opsets; /* of the model, or of the function that is being read */
     size_t opset_count, node_count;
     int64_t ir_version;
-} pith_onnx_reader;
+} pith__onnx_reader;
 
 /* A node that has subgraphs, while they are read. */
-typedef struct pith_onnx_owner {
-    pith_value **captures; /* values of the node's graph */
+typedef struct pith__onnx_owner {
+    pith__value **captures; /* values of the node's graph */
     size_t count, capacity;
-    pith_map places; /* name to place in captures */
-} pith_onnx_owner;
+    pith__map places; /* name to place in captures */
+} pith__onnx_owner;
 
 /* A graph while it is read, with the values of its names. */
-typedef struct pith_onnx_scope {
-    pith_graph *graph;
-    pith_map names;                /* to value id */
-    struct pith_onnx_scope *outer; /* NULL for the main graph and for functions */
-    pith_onnx_owner *owner;        /* the node of the outer graph */
+typedef struct pith__onnx_scope {
+    pith__graph *graph;
+    pith__map names;                /* to value id */
+    struct pith__onnx_scope *outer; /* NULL for the main graph and for functions */
+    pith__onnx_owner *owner;        /* the node of the outer graph */
     size_t capture_capacity;
     int depth;
-} pith_onnx_scope;
+} pith__onnx_scope;
 
 /* The subgraphs of one node: their captures and scopes. Begins as zeros. */
-typedef struct pith_onnx_subgraphs {
-    pith_onnx_owner owner;
-    pith_onnx_scope *scopes[PITH_ONNX_SUBGRAPHS_MAX];
+typedef struct pith__onnx_subgraphs {
+    pith__onnx_owner owner;
+    pith__onnx_scope *scopes[PITH_ONNX_SUBGRAPHS_MAX];
     size_t count;
     bool started;
-} pith_onnx_subgraphs;
+} pith__onnx_subgraphs;
 
 /* ---- onnx_read.c ---- */
 
-pith_status pith_onnx_no_memory(pith_onnx_reader *r);
-void pith_onnx_walk(pith_wire *w, pith_str bytes, const pith_onnx_reader *r);
+pith_status pith__onnx_no_memory(pith__onnx_reader *r);
+void pith__onnx_walk(pith__wire *w, pith_str bytes, const pith__onnx_reader *r);
 /* The first field with this tag, or "". Faults of the wire format are reported by the walk that follows. */
-pith_str pith_onnx_find(const pith_onnx_reader *r, pith_str bytes, uint32_t tag);
+pith_str pith__onnx_find(const pith__onnx_reader *r, pith_str bytes, uint32_t tag);
 /* A GraphProto into s->graph, which is empty. */
-pith_status pith_onnx_read_graph(pith_onnx_reader *r, pith_onnx_scope *s, pith_str bytes);
+pith_status pith__onnx_read_graph(pith__onnx_reader *r, pith__onnx_scope *s, pith_str bytes);
 
 /* ---- onnx_type.c ---- */
 
 /* Reads a TypeProto. Types that the engine does not have stay unknown; so does an optional, since it may be empty. A
  * map becomes a sequence of its keys and values. */
-pith_status pith_onnx_read_type(pith_onnx_reader *r, pith_type *type, pith_str bytes, pith_graph *graph);
+pith_status pith__onnx_read_type(pith__onnx_reader *r, pith__type *type, pith_str bytes, pith__graph *graph);
 /* A ValueInfoProto: its name and type. */
-pith_status pith_onnx_read_value_info(pith_onnx_reader *r, pith_str *name, pith_type *type, pith_str bytes,
-                                      pith_graph *graph);
+pith_status pith__onnx_read_value_info(pith__onnx_reader *r, pith_str *name, pith__type *type, pith_str bytes,
+                                       pith__graph *graph);
 
 /* ---- onnx_names.c ---- */
 
 /* Defines a name. Fails if it is defined already, or if value is NULL because memory was out. */
-pith_status pith_onnx_define(pith_onnx_reader *r, pith_onnx_scope *s, pith_str name, const pith_value *value);
+pith_status pith__onnx_define(pith__onnx_reader *r, pith__onnx_scope *s, pith_str name, const pith__value *value);
 /* Sets *value to the value of a name in this scope, or NULL if it has none. A name of an outer graph becomes a capture.
  */
-pith_status pith_onnx_resolve(pith_onnx_reader *r, pith_onnx_scope *s, pith_str name, pith_value **value);
+pith_status pith__onnx_resolve(pith__onnx_reader *r, pith__onnx_scope *s, pith_str name, pith__value **value);
 /* Gives all subgraphs of a node the same captures, used or not. Call it after the last one was read. */
-pith_status pith_onnx_complete_captures(pith_onnx_reader *r, pith_onnx_subgraphs *subs);
+pith_status pith__onnx_complete_captures(pith__onnx_reader *r, pith__onnx_subgraphs *subs);
 
 /* ---- onnx_attr.c ---- */
 
 /* An AttributeProto of a node in the scope; its graphs go to subs. */
-pith_status pith_onnx_read_attr(pith_onnx_reader *r, pith_attr *attr, pith_str bytes, pith_onnx_scope *s,
-                                pith_onnx_subgraphs *subs);
+pith_status pith__onnx_read_attr(pith__onnx_reader *r, pith__attr *attr, pith_str bytes, pith__onnx_scope *s,
+                                 pith__onnx_subgraphs *subs);
 
 #endif

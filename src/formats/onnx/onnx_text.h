@@ -5,7 +5,7 @@
 #include "formats/onnx/wire_build.h"
 
 /* What the syntax has no place for, and the printer leaves out. */
-typedef enum pith_syntax_omission {
+typedef enum pith__syntax_omission {
     PITH_OMIT_DOCS,        /* doc_string, but for those of the model and of functions */
     PITH_OMIT_METADATA,    /* metadata_props, but for those of the model */
     PITH_OMIT_DENOTATIONS, /* of types and sizes */
@@ -16,28 +16,28 @@ typedef enum pith_syntax_omission {
     PITH_OMIT_DEVICES,
     PITH_OMIT_UNKNOWN, /* fields that onnx.proto does not have */
     PITH_OMISSIONS
-} pith_syntax_omission;
+} pith__syntax_omission;
 
-extern const char *const pith_syntax_omission_names[PITH_OMISSIONS];
+extern const char *const pith__syntax_omission_names[PITH_OMISSIONS];
 
-typedef struct pith_syntax_sink {
+typedef struct pith__syntax_sink {
     int (*write)(void *user, const void *data, size_t size); /* non-zero ends the work with PITH_ERR_IO */
     void *user;
     uint64_t size;                    /* bytes written */
     uint64_t omitted[PITH_OMISSIONS]; /* how many of each */
-} pith_syntax_sink;
+} pith__syntax_sink;
 
 /* Whether a file is text rather than a ModelProto. */
-bool pith_onnx_is_text(pith_str bytes);
+bool pith__onnx_is_text(pith_str bytes);
 
 /* Writes a ModelProto as text. Numbers are read back as they are, but for the payload of NaN. External data is written
  * as the reference that it is. What changes the model's meaning and has no form (sparse tensors, names of operators
  * that are no identifiers) is PITH_ERR_UNSUPPORTED. Nothing is written before all of the model has been checked.
  * scratch: for a tensor's numbers. */
-pith_status pith_onnx_print(pith_syntax_sink *sink, pith_str model, pith_arena *scratch, pith_error *err);
+pith_status pith__onnx_print(pith__syntax_sink *sink, pith_str model, pith__arena *scratch, pith_error *err);
 
 /* Makes a ModelProto of text: model is empty at first, and the caller frees it, whatever is returned. Errors begin with
  * line and column. scratch: for strings with escapes. */
-pith_status pith_onnx_parse(pith_wire_build *model, pith_str text, pith_arena *scratch, pith_error *err);
+pith_status pith__onnx_parse(pith__wire_build *model, pith_str text, pith__arena *scratch, pith_error *err);
 
 #endif

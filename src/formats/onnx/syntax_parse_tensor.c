@@ -11,91 +11,91 @@ enum { DIMS = 1, DTYPE = 2, STRING_DATA = 6, NAME = 8, RAW_DATA = 9, EXTERNAL = 
 
 /* Integers, also those that stand for the bits of a float. Signed ones are taken for any type below 64 bits, as onnx's
  * parser does. */
-static void tensor_integer(pith_syntax_parser *t, const pith_syntax_type *type, pith_syntax_element e) {
-    pith_syntax_scan *s = &t->scan;
-    pith_scan_peek(s);
+static void tensor_integer(pith__syntax_parser *t, const pith__syntax_type *type, pith__syntax_element e) {
+    pith__syntax_scan *s = &t->scan;
+    pith__scan_peek(s);
     const char *at = s->p;
     uint64_t bits;
     bool good = true;
     if (e.bytes == 8 && e.kind == 'u') {
-        bits = pith_scan_uint(s);
+        bits = pith__scan_uint(s);
     } else {
-        const int64_t value = pith_scan_int(s);
+        const int64_t value = pith__scan_int(s);
         const int width = 8 * e.bytes;
         bits = (uint64_t)value;
         if (width < 64) good = value >= -((int64_t)1 << (width - 1)) && value < (int64_t)1 << (width - (e.kind == 'i'));
     }
     if (!good && !s->failed) {
         s->p = at;
-        pith_scan_fail(s, PITH_ERR_FORMAT, "this number is beyond %s", pith_syntax_dtype_name(type->dtype));
+        pith__scan_fail(s, PITH_ERR_FORMAT, "this number is beyond %s", pith__syntax_dtype_name(type->dtype));
     }
-    pith_wire_build_raw(t->out, &bits, e.bytes);
+    pith__wire_build_raw(t->out, &bits, e.bytes);
 }
 
-static void tensor_float(pith_syntax_parser *t, pith_syntax_element e) {
+static void tensor_float(pith__syntax_parser *t, pith__syntax_element e) {
     if (e.bytes == 4) {
-        const float x = pith_scan_f32(&t->scan);
-        pith_wire_build_raw(t->out, &x, sizeof x);
+        const float x = pith__scan_f32(&t->scan);
+        pith__wire_build_raw(t->out, &x, sizeof x);
     } else {
-        const double x = pith_scan_f64(&t->scan);
-        pith_wire_build_raw(t->out, &x, sizeof x);
+        const double x = pith__scan_f64(&t->scan);
+        pith__wire_build_raw(t->out, &x, sizeof x);
     }
 }
 
 /* The values behind '{'. Returns their number. */
-static uint64_t tensor_values(pith_syntax_parser *t, const pith_syntax_type *type, pith_syntax_element e) {
-    pith_syntax_scan *s = &t->scan;
+static uint64_t tensor_values(pith__syntax_parser *t, const pith__syntax_type *type, pith__syntax_element e) {
+    pith__syntax_scan *s = &t->scan;
     uint64_t count = 0;
-    if (pith_scan_take(s, '}')) return 0;
+    if (pith__scan_take(s, '}')) return 0;
     do {
         if (e.kind == 's')
-            pith_wire_build_bytes(t->out, STRING_DATA, pith_scan_string(s, "a string"));
+            pith__wire_build_bytes(t->out, STRING_DATA, pith__scan_string(s, "a string"));
         else if (e.kind == 'f')
             tensor_float(t, e);
         else
             tensor_integer(t, type, e);
         count++;
-    } while (pith_scan_take(s, ',') && !s->failed && !t->out->failed);
-    pith_scan_need(s, "}");
+    } while (pith__scan_take(s, ',') && !s->failed && !t->out->failed);
+    pith__scan_need(s, "}");
     return count;
 }
 
-static void tensor_data(pith_syntax_parser *t, const pith_syntax_type *type) {
-    const pith_syntax_element e = pith_syntax_element_of(type->dtype);
+static void tensor_data(pith__syntax_parser *t, const pith__syntax_type *type) {
+    const pith__syntax_element e = pith__syntax_element_of(type->dtype);
     const char *at = t->scan.p;
     size_t bytes, place = 0;
-    if (!pith_dtype_bytes(type->dtype, pith_dims_count(type->dims, type->rank), &bytes)) {
-        pith_scan_fail(&t->scan, PITH_ERR_FORMAT, "impossible shape of a tensor");
+    if (!pith__dtype_bytes(type->dtype, pith__dims_count(type->dims, type->rank), &bytes)) {
+        pith__scan_fail(&t->scan, PITH_ERR_FORMAT, "impossible shape of a tensor");
         return;
     }
-    if (e.kind != 's') place = pith_wire_build_open(t->out, RAW_DATA);
+    if (e.kind != 's') place = pith__wire_build_open(t->out, RAW_DATA);
     const uint64_t count = tensor_values(t, type, e);
-    if (e.kind != 's') pith_wire_build_close(t->out, place);
+    if (e.kind != 's') pith__wire_build_close(t->out, place);
     if (t->scan.failed || count == bytes / e.bytes) return;
     t->scan.p = at;
-    pith_scan_fail(&t->scan, PITH_ERR_FORMAT, "the tensor has %llu values, but its shape needs %llu",
-                   (unsigned long long)count, (unsigned long long)(bytes / e.bytes));
+    pith__scan_fail(&t->scan, PITH_ERR_FORMAT, "the tensor has %llu values, but its shape needs %llu",
+                    (unsigned long long)count, (unsigned long long)(bytes / e.bytes));
 }
 
-void pith_syntax_tensor(pith_syntax_parser *t, int number, const pith_syntax_type *type, pith_str name) {
-    pith_syntax_scan *s = &t->scan;
-    const size_t place = pith_wire_build_open(t->out, number);
+void pith__syntax_tensor(pith__syntax_parser *t, int number, const pith__syntax_type *type, pith_str name) {
+    pith__syntax_scan *s = &t->scan;
+    const size_t place = pith__wire_build_open(t->out, number);
     if (!type->dtype || !type->fixed)
-        pith_scan_fail(s, PITH_ERR_FORMAT, "a tensor with values needs a type with all sizes, such as float[2,3]");
+        pith__scan_fail(s, PITH_ERR_FORMAT, "a tensor with values needs a type with all sizes, such as float[2,3]");
     else if (type->rank > PITH_MAX_RANK)
-        pith_scan_fail(s, PITH_ERR_UNSUPPORTED, "a tensor of more than %d dimensions", PITH_MAX_RANK);
+        pith__scan_fail(s, PITH_ERR_UNSUPPORTED, "a tensor of more than %d dimensions", PITH_MAX_RANK);
     if (s->failed) return;
-    for (int i = 0; i < type->rank; i++) pith_wire_build_varint(t->out, DIMS, (uint64_t)type->dims[i]);
-    pith_wire_build_varint(t->out, DTYPE, (uint64_t)type->dtype);
-    if (name.size) pith_wire_build_bytes(t->out, NAME, name);
-    if (pith_scan_take(s, '[')) {
-        pith_syntax_list(t, "]", pith_syntax_pair, EXTERNAL);
-        pith_wire_build_varint(t->out, LOCATION, 1);
-    } else if (pith_scan_peek(s) == '.') {
-        pith_scan_fail(s, PITH_ERR_FORMAT, "'...' stands for values that the printer left out");
+    for (int i = 0; i < type->rank; i++) pith__wire_build_varint(t->out, DIMS, (uint64_t)type->dims[i]);
+    pith__wire_build_varint(t->out, DTYPE, (uint64_t)type->dtype);
+    if (name.size) pith__wire_build_bytes(t->out, NAME, name);
+    if (pith__scan_take(s, '[')) {
+        pith__syntax_list(t, "]", pith__syntax_pair, EXTERNAL);
+        pith__wire_build_varint(t->out, LOCATION, 1);
+    } else if (pith__scan_peek(s) == '.') {
+        pith__scan_fail(s, PITH_ERR_FORMAT, "'...' stands for values that the printer left out");
     } else {
-        pith_scan_need(s, "{");
+        pith__scan_need(s, "{");
         tensor_data(t, type);
     }
-    pith_wire_build_close(t->out, place);
+    pith__wire_build_close(t->out, place);
 }

@@ -8,44 +8,44 @@
 #include "formats/onnx/syntax_scan.h"
 #include "formats/onnx/wire_build.h"
 
-typedef struct pith_syntax_parser {
-    pith_syntax_scan scan;
-    pith_wire_build *out;
+typedef struct pith__syntax_parser {
+    pith__syntax_scan scan;
+    pith__wire_build *out;
     int depth; /* of graphs and types */
-} pith_syntax_parser;
+} pith__syntax_parser;
 
 /* What a type says of a tensor that may follow. */
-typedef struct pith_syntax_type {
+typedef struct pith__syntax_type {
     int dtype;  /* PITH_UNDEFINED: it is not the type of a tensor */
     bool fixed; /* it has a shape, whose sizes are all numbers */
     int rank;   /* PITH_MAX_RANK + 1: more than dims has room for */
     int64_t dims[PITH_MAX_RANK];
-} pith_syntax_type;
+} pith__syntax_type;
 
 /* ---- onnx_parse.c ---- */
 
 /* One level more, unless there are too many. Leave with depth--. */
-bool pith_syntax_enter(pith_syntax_parser *t);
+bool pith__syntax_enter(pith__syntax_parser *t);
 /* The rest of a graph behind its name: fields of a GraphProto. */
-void pith_syntax_graph(pith_syntax_parser *t, pith_str name);
+void pith__syntax_graph(pith__syntax_parser *t, pith_str name);
 /* Items with commas between, up to the closing bracket, which is taken; nothing if it comes at once. */
-void pith_syntax_list(pith_syntax_parser *t, const char *close, void (*item)(pith_syntax_parser *t, int number),
-                      int number);
+void pith__syntax_list(pith__syntax_parser *t, const char *close, void (*item)(pith__syntax_parser *t, int number),
+                       int number);
 /* "key": "value", as a field of that number. */
-void pith_syntax_pair(pith_syntax_parser *t, int number);
+void pith__syntax_pair(pith__syntax_parser *t, int number);
 
 /* ---- syntax_parse_attr.c ---- */
 
 /* An attribute as a field of that number, behind its name. */
-void pith_syntax_attribute(pith_syntax_parser *t, int number, pith_str name);
+void pith__syntax_attribute(pith__syntax_parser *t, int number, pith_str name);
 /* <attributes>, if they come next. Returns whether they did. */
-bool pith_syntax_attributes(pith_syntax_parser *t);
+bool pith__syntax_attributes(pith__syntax_parser *t);
 /* A type as a field of that number. type may be NULL. */
-void pith_syntax_type_proto(pith_syntax_parser *t, int number, pith_syntax_type *type);
+void pith__syntax_type_proto(pith__syntax_parser *t, int number, pith__syntax_type *type);
 
 /* ---- syntax_parse_tensor.c ---- */
 
 /* The contents of a tensor behind type and name, as a field of that number. */
-void pith_syntax_tensor(pith_syntax_parser *t, int number, const pith_syntax_type *type, pith_str name);
+void pith__syntax_tensor(pith__syntax_parser *t, int number, const pith__syntax_type *type, pith_str name);
 
 #endif

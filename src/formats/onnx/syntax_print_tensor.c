@@ -12,43 +12,43 @@ typedef struct tensor_head {
     bool external;
 } tensor_head;
 
-static pith_status tensor_read_head(pith_syntax_printer *t, tensor_head *h, pith_str bytes) {
-    pith_wire w;
-    pith_wire_field f;
+static pith_status tensor_read_head(pith__syntax_printer *t, tensor_head *h, pith_str bytes) {
+    pith__wire w;
+    pith__wire_field f;
     *h = (tensor_head){ .name = PITH_STR("") };
-    pith_syntax_walk(&w, bytes, t);
-    while (pith_wire_next(&w, &f)) {
+    pith__syntax_walk(&w, bytes, t);
+    while (pith__wire_next(&w, &f)) {
         if (f.tag == PITH_WIRE_VARINT(2)) h->dtype = (int64_t)f.value;
         if (f.tag == PITH_WIRE_BYTES(8)) h->name = f.bytes;
         if (f.tag == PITH_WIRE_VARINT(14)) h->external = f.value == 1;
-        if (f.tag == PITH_WIRE_BYTES(12)) pith_syntax_omit(t, PITH_OMIT_DOCS);
-        if (f.tag == PITH_WIRE_BYTES(16)) pith_syntax_omit(t, PITH_OMIT_METADATA);
-        if (f.tag >> 3 > 16 || f.tag >> 3 == 15) pith_syntax_omit(t, PITH_OMIT_UNKNOWN);
+        if (f.tag == PITH_WIRE_BYTES(12)) pith__syntax_omit(t, PITH_OMIT_DOCS);
+        if (f.tag == PITH_WIRE_BYTES(16)) pith__syntax_omit(t, PITH_OMIT_METADATA);
+        if (f.tag >> 3 > 16 || f.tag >> 3 == 15) pith__syntax_omit(t, PITH_OMIT_UNKNOWN);
     }
     return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
 /* "[2,3]", nothing for a scalar. */
-static pith_status tensor_put_dims(pith_syntax_printer *t, pith_str bytes) {
-    pith_wire w, packed;
-    pith_wire_field f;
+static pith_status tensor_put_dims(pith__syntax_printer *t, pith_str bytes) {
+    pith__wire w, packed;
+    pith__wire_field f;
     uint64_t dim;
     size_t count = 0;
-    pith_syntax_walk(&w, bytes, t);
-    while (pith_wire_next(&w, &f)) {
+    pith__syntax_walk(&w, bytes, t);
+    while (pith__wire_next(&w, &f)) {
         if (f.tag == PITH_WIRE_VARINT(1)) {
-            pith_syntax_words(t, count++ ? "," : "[");
-            pith_syntax_int(t, (int64_t)f.value);
+            pith__syntax_words(t, count++ ? "," : "[");
+            pith__syntax_int(t, (int64_t)f.value);
         } else if (f.tag == PITH_WIRE_BYTES(1)) {
-            pith_syntax_walk(&packed, f.bytes, t);
-            while (pith_wire_next_varint(&packed, &dim)) {
-                pith_syntax_words(t, count++ ? "," : "[");
-                pith_syntax_int(t, (int64_t)dim);
+            pith__syntax_walk(&packed, f.bytes, t);
+            while (pith__wire_next_varint(&packed, &dim)) {
+                pith__syntax_words(t, count++ ? "," : "[");
+                pith__syntax_int(t, (int64_t)dim);
             }
             if (packed.failed) return PITH_ERR_FORMAT;
         }
     }
-    if (count) pith_syntax_words(t, "]");
+    if (count) pith__syntax_words(t, "]");
     return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
@@ -65,18 +65,18 @@ static size_t tensor_put_unsigned(char *text, uint64_t value) {
     return count;
 }
 
-static size_t tensor_put_number(const pith_syntax_printer *t, char *text, pith_syntax_element e, const char *at) {
+static size_t tensor_put_number(const pith__syntax_printer *t, char *text, pith__syntax_element e, const char *at) {
     uint64_t bits = 0;
     float x;
     double y;
     memcpy(&bits, at, e.bytes);
     if (e.kind == 'f' && e.bytes == 4) {
         memcpy(&x, at, sizeof x);
-        return pith_decimal_put_f32(&t->decimal, text, x);
+        return pith__decimal_put_f32(&t->decimal, text, x);
     }
     if (e.kind == 'f') {
         memcpy(&y, at, sizeof y);
-        return pith_decimal_put_f64(&t->decimal, text, y);
+        return pith__decimal_put_f64(&t->decimal, text, y);
     }
     const int unused = 64 - 8 * e.bytes;
     const int64_t value = (int64_t)(bits << unused) >> unused;
@@ -85,63 +85,63 @@ static size_t tensor_put_number(const pith_syntax_printer *t, char *text, pith_s
     return 1 + tensor_put_unsigned(text + 1, 0 - (uint64_t)value);
 }
 
-static void tensor_put_values(pith_syntax_printer *t, const pith_tensor *tensor) {
-    const pith_syntax_element e = pith_syntax_element_of(tensor->dtype);
+static void tensor_put_values(pith__syntax_printer *t, const pith_tensor *tensor) {
+    const pith__syntax_element e = pith__syntax_element_of(tensor->dtype);
     const char *at = tensor->data;
     char text[PITH_DECIMAL_CHARS];
     if (t->checking) return;
     for (size_t i = 0; i < tensor->bytes / e.bytes; i++, at += e.bytes) {
-        if (i) pith_syntax_words(t, ",");
+        if (i) pith__syntax_words(t, ",");
         if (e.kind == 's')
-            pith_syntax_quoted(t, ((const pith_str *)tensor->data)[i]);
+            pith__syntax_quoted(t, ((const pith_str *)tensor->data)[i]);
         else
-            pith_syntax_write(t, (pith_str){ text, tensor_put_number(t, text, e, at) });
+            pith__syntax_write(t, (pith_str){ text, tensor_put_number(t, text, e, at) });
     }
 }
 
-static pith_status tensor_put_data(pith_syntax_printer *t, pith_str bytes) {
-    pith_files files = { .arena = t->scratch };
-    pith_onnx_source source = { .base = t->base, .arena = t->scratch, .err = t->err, .files = &files };
-    const pith_arena_mark mark = pith_arena_get_mark(t->scratch);
+static pith_status tensor_put_data(pith__syntax_printer *t, pith_str bytes) {
+    pith__files files = { .arena = t->scratch };
+    pith__onnx_source source = { .base = t->base, .arena = t->scratch, .err = t->err, .files = &files };
+    const pith__arena_mark mark = pith__arena_get_mark(t->scratch);
     pith_tensor tensor;
-    PITH_TRY(pith_onnx_decode_tensor(&tensor, NULL, bytes, &source));
-    pith_syntax_words(t, "{");
+    PITH_TRY(pith__onnx_decode_tensor(&tensor, NULL, bytes, &source));
+    pith__syntax_words(t, "{");
     tensor_put_values(t, &tensor);
-    pith_syntax_words(t, "}");
-    pith_arena_rewind(t->scratch, mark);
+    pith__syntax_words(t, "}");
+    pith__arena_rewind(t->scratch, mark);
     return PITH_OK;
 }
 
-static pith_status tensor_put_external(pith_syntax_printer *t, pith_str bytes) {
-    pith_wire w;
-    pith_wire_field f;
+static pith_status tensor_put_external(pith__syntax_printer *t, pith_str bytes) {
+    pith__wire w;
+    pith__wire_field f;
     size_t count = 0;
-    pith_syntax_words(t, "[");
-    pith_syntax_walk(&w, bytes, t);
-    while (pith_wire_next(&w, &f)) {
+    pith__syntax_words(t, "[");
+    pith__syntax_walk(&w, bytes, t);
+    while (pith__wire_next(&w, &f)) {
         if (f.tag != PITH_WIRE_BYTES(13)) continue;
-        if (count++) pith_syntax_words(t, ", ");
-        PITH_TRY(pith_syntax_entry(t, f.bytes));
+        if (count++) pith__syntax_words(t, ", ");
+        PITH_TRY(pith__syntax_entry(t, f.bytes));
     }
-    pith_syntax_words(t, "]");
+    pith__syntax_words(t, "]");
     return w.failed ? PITH_ERR_FORMAT : PITH_OK;
 }
 
 /* In an attribute a name must be an identifier, and "=" must stand before external data, for onnx's parser to see a
  * tensor and not a type. */
-pith_status pith_syntax_put_tensor(pith_syntax_printer *t, pith_str bytes, bool initializer) {
+pith_status pith__syntax_put_tensor(pith__syntax_printer *t, pith_str bytes, bool initializer) {
     tensor_head h;
     PITH_TRY(tensor_read_head(t, &h, bytes));
-    const char *word = pith_syntax_dtype_name(h.dtype);
+    const char *word = pith__syntax_dtype_name(h.dtype);
     if (!word)
-        return pith_fail(t->err, PITH_ERR_UNSUPPORTED, "tensor '" PITH_STR_FMT "': data type %lld is not supported",
-                         PITH_STR_ARG(h.name), (long long)h.dtype);
-    pith_syntax_words(t, word);
+        return pith__fail(t->err, PITH_ERR_UNSUPPORTED, "tensor '" PITH_STR_FMT "': data type %lld is not supported",
+                          PITH_STR_ARG(h.name), (long long)h.dtype);
+    pith__syntax_words(t, word);
     PITH_TRY(tensor_put_dims(t, bytes));
-    pith_syntax_words(t, " ");
-    const bool named = initializer || (pith_syntax_is_identifier(h.name) && !pith_syntax_is_type(h.name));
-    if (named) pith_syntax_name(t, h.name);
-    if (!named && h.name.size) pith_syntax_omit(t, PITH_OMIT_NAMES);
-    if (named || h.external) pith_syntax_words(t, " = ");
+    pith__syntax_words(t, " ");
+    const bool named = initializer || (pith__syntax_is_identifier(h.name) && !pith__syntax_is_type(h.name));
+    if (named) pith__syntax_name(t, h.name);
+    if (!named && h.name.size) pith__syntax_omit(t, PITH_OMIT_NAMES);
+    if (named || h.external) pith__syntax_words(t, " = ");
     return h.external ? tensor_put_external(t, bytes) : tensor_put_data(t, bytes);
 }

@@ -16,9 +16,9 @@ enum { NUMBER_MAX = 400 };
 
 static bool scan_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 static bool scan_digit(char c) { return c >= '0' && c <= '9'; }
-bool pith_scan_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool pith__scan_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
-void pith_scan_fail(pith_syntax_scan *s, pith_status code, const char *format, ...) {
+void pith__scan_fail(pith__syntax_scan *s, pith_status code, const char *format, ...) {
     char message[PITH_ERROR_MESSAGE_SIZE];
     size_t line = 1;
     const char *start = s->begin;
@@ -30,18 +30,18 @@ void pith_scan_fail(pith_syntax_scan *s, pith_status code, const char *format, .
         start = p + 1;
     }
     va_start(arguments, format);
-    pith_text_format(message, sizeof message, format, arguments);
+    pith__text_format(message, sizeof message, format, arguments);
     va_end(arguments);
     if (code == PITH_ERR_MEMORY)
-        pith_fail(s->err, code, "%s", message);
+        pith__fail(s->err, code, "%s", message);
     else
-        pith_fail(s->err, code, "line %zu, column %td: %s", line, s->p - start + 1, message);
+        pith__fail(s->err, code, "line %zu, column %td: %s", line, s->p - start + 1, message);
     s->failed = true;
     s->code = code;
     s->p = s->end;
 }
 
-unsigned char pith_scan_peek(pith_syntax_scan *s) {
+unsigned char pith__scan_peek(pith__syntax_scan *s) {
     while (s->p < s->end && (scan_space(*s->p) || *s->p == '#')) {
         if (*s->p++ != '#') continue;
         const char *line = memchr(s->p, '\n', (size_t)(s->end - s->p));
@@ -50,67 +50,67 @@ unsigned char pith_scan_peek(pith_syntax_scan *s) {
     return s->p < s->end ? (unsigned char)*s->p : 0;
 }
 
-bool pith_scan_take(pith_syntax_scan *s, char c) {
-    if (pith_scan_peek(s) != (unsigned char)c || s->p == s->end) return false;
+bool pith__scan_take(pith__syntax_scan *s, char c) {
+    if (pith__scan_peek(s) != (unsigned char)c || s->p == s->end) return false;
     s->p++;
     return true;
 }
 
-void pith_scan_expected(pith_syntax_scan *s, const char *what) {
-    pith_scan_peek(s);
+void pith__scan_expected(pith__syntax_scan *s, const char *what) {
+    pith__scan_peek(s);
     if (s->p == s->end) {
-        pith_scan_fail(s, PITH_ERR_FORMAT, "%s is expected, but the text ends", what);
+        pith__scan_fail(s, PITH_ERR_FORMAT, "%s is expected, but the text ends", what);
         return;
     }
     size_t n = 1;
     while (s->p + n < s->end && n <= 40 && (unsigned char)s->p[n] >= 0x80) n++;
-    if (pith_scan_letter(*s->p))
-        while (s->p + n < s->end && n <= 40 && (pith_scan_letter(s->p[n]) || scan_digit(s->p[n]))) n++;
-    pith_scan_fail(s, PITH_ERR_FORMAT, "%s is expected, not '" PITH_CUT_FMT "'", what,
-                   PITH_CUT(((pith_str){ s->p, n }), 40));
+    if (pith__scan_letter(*s->p))
+        while (s->p + n < s->end && n <= 40 && (pith__scan_letter(s->p[n]) || scan_digit(s->p[n]))) n++;
+    pith__scan_fail(s, PITH_ERR_FORMAT, "%s is expected, not '" PITH_CUT_FMT "'", what,
+                    PITH_CUT(((pith_str){ s->p, n }), 40));
 }
 
-void pith_scan_need(pith_syntax_scan *s, const char *what) {
+void pith__scan_need(pith__syntax_scan *s, const char *what) {
     const size_t n = strlen(what);
     char quoted[16];
-    pith_scan_peek(s);
+    pith__scan_peek(s);
     if ((size_t)(s->end - s->p) >= n && !memcmp(s->p, what, n)) {
         s->p += n;
         return;
     }
     snprintf(quoted, sizeof quoted, "'%s'", what);
-    pith_scan_expected(s, quoted);
+    pith__scan_expected(s, quoted);
 }
 
 /* ---- names and strings ---- */
 
-pith_str pith_scan_peek_word(pith_syntax_scan *s) {
-    pith_scan_peek(s);
+pith_str pith__scan_peek_word(pith__syntax_scan *s) {
+    pith__scan_peek(s);
     size_t n = 0;
-    if (s->p < s->end && pith_scan_letter(*s->p))
-        while (s->p + n < s->end && (pith_scan_letter(s->p[n]) || scan_digit(s->p[n]))) n++;
+    if (s->p < s->end && pith__scan_letter(*s->p))
+        while (s->p + n < s->end && (pith__scan_letter(s->p[n]) || scan_digit(s->p[n]))) n++;
     return (pith_str){ s->p, n };
 }
 
-pith_str pith_scan_word(pith_syntax_scan *s) {
-    pith_str word = pith_scan_peek_word(s);
+pith_str pith__scan_word(pith__syntax_scan *s) {
+    pith_str word = pith__scan_peek_word(s);
     s->p += word.size;
     return word;
 }
 
-pith_str pith_scan_identifier(pith_syntax_scan *s, const char *what) {
-    pith_str word = pith_scan_word(s);
-    if (!word.size) pith_scan_expected(s, what);
+pith_str pith__scan_identifier(pith__syntax_scan *s, const char *what) {
+    pith_str word = pith__scan_word(s);
+    if (!word.size) pith__scan_expected(s, what);
     return s->failed ? PITH_STR("") : word;
 }
 
-pith_str pith_scan_name(pith_syntax_scan *s, const char *what) {
-    return pith_scan_peek(s) == '"' ? pith_scan_string(s, what) : pith_scan_identifier(s, what);
+pith_str pith__scan_name(pith__syntax_scan *s, const char *what) {
+    return pith__scan_peek(s) == '"' ? pith__scan_string(s, what) : pith__scan_identifier(s, what);
 }
 
-pith_str pith_scan_string(pith_syntax_scan *s, const char *what) {
-    if (pith_scan_peek(s) != '"') {
-        pith_scan_expected(s, what);
+pith_str pith__scan_string(pith__syntax_scan *s, const char *what) {
+    if (pith__scan_peek(s) != '"') {
+        pith__scan_expected(s, what);
         return PITH_STR("");
     }
     const char *p = s->p + 1;
@@ -121,15 +121,15 @@ pith_str pith_scan_string(pith_syntax_scan *s, const char *what) {
             escapes++;
         }
     if (p == s->end) {
-        pith_scan_fail(s, PITH_ERR_FORMAT, "this string does not end");
+        pith__scan_fail(s, PITH_ERR_FORMAT, "this string does not end");
         return PITH_STR("");
     }
     pith_str text = { s->p + 1, (size_t)(p - s->p - 1) };
     if (escapes) {
-        char *copy = pith_arena_alloc(s->arena, text.size);
+        char *copy = pith__arena_alloc(s->arena, text.size);
         size_t n = 0;
         if (!copy) {
-            pith_scan_fail(s, PITH_ERR_MEMORY, "out of memory");
+            pith__scan_fail(s, PITH_ERR_MEMORY, "out of memory");
             return PITH_STR("");
         }
         for (size_t i = 0; i < text.size; i++) copy[n++] = text.data[i] == '\\' ? text.data[++i] : text.data[i];
@@ -141,8 +141,8 @@ pith_str pith_scan_string(pith_syntax_scan *s, const char *what) {
 
 /* ---- numbers ---- */
 
-static pith_syntax_literal scan_number(const char **end, const char *p, const char *last) {
-    pith_syntax_literal kind = PITH_LITERAL_INT;
+static pith__syntax_literal scan_number(const char **end, const char *p, const char *last) {
+    pith__syntax_literal kind = PITH_LITERAL_INT;
     for (; p < last && (scan_digit(*p) || (*p == '.' && kind == PITH_LITERAL_INT)); p++)
         if (*p == '.') kind = PITH_LITERAL_FLOAT;
     if (p < last && (*p == 'e' || *p == 'E')) {
@@ -155,24 +155,24 @@ static pith_syntax_literal scan_number(const char **end, const char *p, const ch
     return kind;
 }
 
-pith_syntax_literal pith_scan_literal(pith_syntax_scan *s, pith_str *text) {
-    const unsigned char first = pith_scan_peek(s);
+pith__syntax_literal pith__scan_literal(pith__syntax_scan *s, pith_str *text) {
+    const unsigned char first = pith__scan_peek(s);
     const char *p = s->p + (first == '-'), *end = p;
-    pith_syntax_literal kind = PITH_LITERAL_NONE;
+    pith__syntax_literal kind = PITH_LITERAL_NONE;
     *text = PITH_STR("");
     if (first == '"') {
-        *text = pith_scan_string(s, "a string");
+        *text = pith__scan_string(s, "a string");
         return s->failed ? PITH_LITERAL_NONE : PITH_LITERAL_STRING;
     }
     if (p < s->end && scan_digit(*p)) {
         kind = scan_number(&end, p, s->end);
-    } else if (p < s->end && pith_scan_letter(*p)) {
-        while (end < s->end && (pith_scan_letter(*end) || scan_digit(*end))) end++;
-        kind = pith_syntax_is_float((pith_str){ p, (size_t)(end - p) }) ? PITH_LITERAL_FLOAT : PITH_LITERAL_NONE;
+    } else if (p < s->end && pith__scan_letter(*p)) {
+        while (end < s->end && (pith__scan_letter(*end) || scan_digit(*end))) end++;
+        kind = pith__syntax_is_float((pith_str){ p, (size_t)(end - p) }) ? PITH_LITERAL_FLOAT : PITH_LITERAL_NONE;
     }
     if (kind == PITH_LITERAL_NONE) return kind;
     if (end - s->p > NUMBER_MAX) {
-        pith_scan_fail(s, PITH_ERR_FORMAT, "a number of more than %d characters", NUMBER_MAX);
+        pith__scan_fail(s, PITH_ERR_FORMAT, "a number of more than %d characters", NUMBER_MAX);
         return PITH_LITERAL_NONE;
     }
     *text = (pith_str){ s->p, (size_t)(end - s->p) };
@@ -181,74 +181,74 @@ pith_syntax_literal pith_scan_literal(pith_syntax_scan *s, pith_str *text) {
 }
 
 /* Faults are at the number's first character. */
-static void scan_bad_number(pith_syntax_scan *s, pith_str text, const char *what) {
+static void scan_bad_number(pith__syntax_scan *s, pith_str text, const char *what) {
     if (s->failed) return;
     s->p = text.data;
-    pith_scan_fail(s, PITH_ERR_FORMAT, PITH_CUT_FMT " is no %s", PITH_CUT(text, 60), what);
+    pith__scan_fail(s, PITH_ERR_FORMAT, PITH_CUT_FMT " is no %s", PITH_CUT(text, 60), what);
 }
 
-static uint64_t scan_digits(pith_syntax_scan *s, pith_str text, uint64_t most, const char *what) {
+static uint64_t scan_digits(pith__syntax_scan *s, pith_str text, uint64_t most, const char *what) {
     uint64_t value = 0;
     bool good = text.size > 0;
     for (size_t i = 0; i < text.size && good; i++)
-        good = scan_digit(text.data[i]) && !pith_mul_overflows(value, 10u, &value) &&
-               !pith_add_overflows(value, (uint64_t)(text.data[i] - '0'), &value);
+        good = scan_digit(text.data[i]) && !pith__mul_overflows(value, 10u, &value) &&
+               !pith__add_overflows(value, (uint64_t)(text.data[i] - '0'), &value);
     if (good && value <= most) return value;
     scan_bad_number(s, text, what);
     return 0;
 }
 
-int64_t pith_scan_int_of(pith_syntax_scan *s, pith_str text) {
+int64_t pith__scan_int_of(pith__syntax_scan *s, pith_str text) {
     const bool negative = text.size && text.data[0] == '-';
     const pith_str digits = { text.data + negative, text.size - negative };
     const uint64_t value = scan_digits(s, digits, (uint64_t)INT64_MAX + negative, "integer of 64 bits");
     return negative ? (int64_t)(0 - value) : (int64_t)value;
 }
 
-static pith_str scan_integer(pith_syntax_scan *s) {
+static pith_str scan_integer(pith__syntax_scan *s) {
     pith_str text;
     const char *at = s->p;
-    if (pith_scan_literal(s, &text) == PITH_LITERAL_INT || s->failed) return text;
+    if (pith__scan_literal(s, &text) == PITH_LITERAL_INT || s->failed) return text;
     s->p = at;
-    pith_scan_expected(s, "an integer");
+    pith__scan_expected(s, "an integer");
     return PITH_STR("0");
 }
 
-int64_t pith_scan_int(pith_syntax_scan *s) { return pith_scan_int_of(s, scan_integer(s)); }
+int64_t pith__scan_int(pith__syntax_scan *s) { return pith__scan_int_of(s, scan_integer(s)); }
 
-uint64_t pith_scan_uint(pith_syntax_scan *s) {
+uint64_t pith__scan_uint(pith__syntax_scan *s) {
     return scan_digits(s, scan_integer(s), UINT64_MAX, "unsigned integer of 64 bits");
 }
 
-float pith_scan_f32_of(pith_syntax_scan *s, pith_str text) {
+float pith__scan_f32_of(pith__syntax_scan *s, pith_str text) {
     char copy[NUMBER_MAX + 1];
     float x = 0;
     if (s->failed) return 0;
     memcpy(copy, text.data, text.size);
     copy[text.size] = 0;
-    if (!pith_decimal_get_f32(&s->decimal, &x, copy)) scan_bad_number(s, text, "number of type float");
+    if (!pith__decimal_get_f32(&s->decimal, &x, copy)) scan_bad_number(s, text, "number of type float");
     return s->failed ? 0 : x;
 }
 
-static pith_str scan_float(pith_syntax_scan *s) {
+static pith_str scan_float(pith__syntax_scan *s) {
     pith_str text;
     const char *at = s->p;
-    const pith_syntax_literal kind = pith_scan_literal(s, &text);
+    const pith__syntax_literal kind = pith__scan_literal(s, &text);
     if (kind == PITH_LITERAL_INT || kind == PITH_LITERAL_FLOAT || s->failed) return text;
     s->p = at;
-    pith_scan_expected(s, "a number");
+    pith__scan_expected(s, "a number");
     return PITH_STR("0");
 }
 
-float pith_scan_f32(pith_syntax_scan *s) { return pith_scan_f32_of(s, scan_float(s)); }
+float pith__scan_f32(pith__syntax_scan *s) { return pith__scan_f32_of(s, scan_float(s)); }
 
-double pith_scan_f64(pith_syntax_scan *s) {
+double pith__scan_f64(pith__syntax_scan *s) {
     char copy[NUMBER_MAX + 1];
     double x = 0;
     pith_str text = scan_float(s);
     if (s->failed) return 0;
     memcpy(copy, text.data, text.size);
     copy[text.size] = 0;
-    if (!pith_decimal_get_f64(&s->decimal, &x, copy)) scan_bad_number(s, text, "number of type double");
+    if (!pith__decimal_get_f64(&s->decimal, &x, copy)) scan_bad_number(s, text, "number of type double");
     return s->failed ? 0 : x;
 }

@@ -12,46 +12,46 @@
 #include "base/formats/decimal.h"
 #include "base/memory/memory.h"
 
-typedef struct pith_syntax_scan {
+typedef struct pith__syntax_scan {
     const char *p, *begin, *end;
-    pith_arena *arena; /* of strings with escapes */
+    pith__arena *arena; /* of strings with escapes */
     pith_error *err;
-    pith_decimal decimal;
+    pith__decimal decimal;
     bool failed;
     pith_status code; /* of the fault */
-} pith_syntax_scan;
+} pith__syntax_scan;
 
-typedef enum pith_syntax_literal {
+typedef enum pith__syntax_literal {
     PITH_LITERAL_NONE,
     PITH_LITERAL_INT,
     PITH_LITERAL_FLOAT,
     PITH_LITERAL_STRING
-} pith_syntax_literal;
+} pith__syntax_literal;
 
-void pith_scan_fail(pith_syntax_scan *s, pith_status code, const char *format, ...)
+void pith__scan_fail(pith__syntax_scan *s, pith_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
-bool pith_scan_letter(char c); /* that may begin an identifier */
+bool pith__scan_letter(char c); /* that may begin an identifier */
 /* The next character that means something, which is not taken; 0 at the end. */
-unsigned char pith_scan_peek(pith_syntax_scan *s);
-bool pith_scan_take(pith_syntax_scan *s, char c);           /* takes c if it is the next one */
-void pith_scan_need(pith_syntax_scan *s, const char *what); /* takes these characters; fails if they are not there */
-void pith_scan_expected(pith_syntax_scan *s, const char *what); /* fails with "what is expected, not 'x'" */
+unsigned char pith__scan_peek(pith__syntax_scan *s);
+bool pith__scan_take(pith__syntax_scan *s, char c);           /* takes c if it is the next one */
+void pith__scan_need(pith__syntax_scan *s, const char *what); /* takes these characters; fails if they are not there */
+void pith__scan_expected(pith__syntax_scan *s, const char *what); /* fails with "what is expected, not 'x'" */
 
-pith_str pith_scan_peek_word(pith_syntax_scan *s); /* an identifier, which is not taken; "" if there is none */
-pith_str pith_scan_word(pith_syntax_scan *s);      /* an identifier; "" if there is none */
-pith_str pith_scan_identifier(pith_syntax_scan *s, const char *what); /* an identifier; fails if there is none */
-pith_str pith_scan_name(pith_syntax_scan *s, const char *what);       /* an identifier or a string likewise */
-pith_str pith_scan_string(pith_syntax_scan *s, const char *what);     /* a string; fails if there is none */
+pith_str pith__scan_peek_word(pith__syntax_scan *s); /* an identifier, which is not taken; "" if there is none */
+pith_str pith__scan_word(pith__syntax_scan *s);      /* an identifier; "" if there is none */
+pith_str pith__scan_identifier(pith__syntax_scan *s, const char *what); /* an identifier; fails if there is none */
+pith_str pith__scan_name(pith__syntax_scan *s, const char *what);       /* an identifier or a string likewise */
+pith_str pith__scan_string(pith__syntax_scan *s, const char *what);     /* a string; fails if there is none */
 
 /* A number's text, or a string's contents. A word that is no number is none. */
-pith_syntax_literal pith_scan_literal(pith_syntax_scan *s, pith_str *text);
+pith__syntax_literal pith__scan_literal(pith__syntax_scan *s, pith_str *text);
 /* Numbers; they fail if there is none, or beyond the type. */
-int64_t pith_scan_int(pith_syntax_scan *s);
-uint64_t pith_scan_uint(pith_syntax_scan *s);
-float pith_scan_f32(pith_syntax_scan *s);
-double pith_scan_f64(pith_syntax_scan *s);
+int64_t pith__scan_int(pith__syntax_scan *s);
+uint64_t pith__scan_uint(pith__syntax_scan *s);
+float pith__scan_f32(pith__syntax_scan *s);
+double pith__scan_f64(pith__syntax_scan *s);
 /* The same of a literal's text. */
-int64_t pith_scan_int_of(pith_syntax_scan *s, pith_str text);
-float pith_scan_f32_of(pith_syntax_scan *s, pith_str text);
+int64_t pith__scan_int_of(pith__syntax_scan *s, pith_str text);
+float pith__scan_f32_of(pith__syntax_scan *s, pith_str text);
 
 #endif

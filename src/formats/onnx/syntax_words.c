@@ -20,7 +20,7 @@ static const char *const attr_words[] = {
 
 static const struct {
     const char *name;
-    pith_syntax_element element;
+    pith__syntax_element element;
 } dtype_words[PITH_DTYPE_COUNT] = {
     [PITH_F32] = { "float", { 'f', 4 } },
     [PITH_U8] = { "uint8", { 'u', 1 } },
@@ -50,64 +50,64 @@ static const struct {
     [PITH_I2] = { "int2", { 'u', 1 } },
 };
 
-const char *pith_syntax_attr_name(pith_syntax_attr type) {
+const char *pith__syntax_attr_name(pith__syntax_attr type) {
     return type < sizeof attr_words / sizeof *attr_words ? attr_words[type] : NULL;
 }
 
-pith_syntax_attr pith_syntax_attr_find(pith_str word) {
+pith__syntax_attr pith__syntax_attr_find(pith_str word) {
     for (unsigned i = 1; i < sizeof attr_words / sizeof *attr_words; i++)
-        if (attr_words[i] && pith_str_is(word, attr_words[i])) return (pith_syntax_attr)i;
+        if (attr_words[i] && pith__str_is(word, attr_words[i])) return (pith__syntax_attr)i;
     return PITH_SYNTAX_NONE;
 }
 
-static const pith_syntax_attr attr_lists[][2] = {
+static const pith__syntax_attr attr_lists[][2] = {
     { PITH_SYNTAX_FLOAT, PITH_SYNTAX_FLOATS },   { PITH_SYNTAX_INT, PITH_SYNTAX_INTS },
     { PITH_SYNTAX_STRING, PITH_SYNTAX_STRINGS }, { PITH_SYNTAX_TENSOR, PITH_SYNTAX_TENSORS },
     { PITH_SYNTAX_GRAPH, PITH_SYNTAX_GRAPHS },   { PITH_SYNTAX_TYPE, PITH_SYNTAX_TYPES }
 };
 enum { ATTR_LISTS = sizeof attr_lists / sizeof *attr_lists };
 
-pith_syntax_attr pith_syntax_attr_list(pith_syntax_attr type) {
+pith__syntax_attr pith__syntax_attr_list(pith__syntax_attr type) {
     for (int i = 0; i < ATTR_LISTS; i++)
         if (attr_lists[i][0] == type) return attr_lists[i][1];
     return type;
 }
 
-pith_syntax_attr pith_syntax_attr_single(pith_syntax_attr type) {
+pith__syntax_attr pith__syntax_attr_single(pith__syntax_attr type) {
     for (int i = 0; i < ATTR_LISTS; i++)
         if (attr_lists[i][1] == type) return attr_lists[i][0];
     return type;
 }
 
-const char *pith_syntax_dtype_name(int64_t dtype) {
+const char *pith__syntax_dtype_name(int64_t dtype) {
     return dtype > 0 && dtype < PITH_DTYPE_COUNT ? dtype_words[dtype].name : NULL;
 }
 
-int pith_syntax_dtype_find(pith_str word) {
+int pith__syntax_dtype_find(pith_str word) {
     for (int i = 1; i < PITH_DTYPE_COUNT; i++)
-        if (pith_str_is(word, dtype_words[i].name)) return i;
+        if (pith__str_is(word, dtype_words[i].name)) return i;
     return PITH_UNDEFINED;
 }
 
-pith_syntax_element pith_syntax_element_of(int dtype) { return dtype_words[dtype].element; }
+pith__syntax_element pith__syntax_element_of(int dtype) { return dtype_words[dtype].element; }
 
 static bool words_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-bool pith_syntax_is_identifier(pith_str s) {
+bool pith__syntax_is_identifier(pith_str s) {
     if (!s.size || !(words_letter(s.data[0]) || s.data[0] == '_')) return false;
     for (size_t i = 1; i < s.size; i++)
         if (!(words_letter(s.data[i]) || s.data[i] == '_' || (s.data[i] >= '0' && s.data[i] <= '9'))) return false;
     return true;
 }
 
-bool pith_syntax_is_type(pith_str word) {
+bool pith__syntax_is_type(pith_str word) {
     static const char *const others[] = { "seq", "map", "optional", "sparse_tensor", "opaque" };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (pith_str_is(word, others[i])) return true;
-    return pith_syntax_dtype_find(word) != PITH_UNDEFINED;
+        if (pith__str_is(word, others[i])) return true;
+    return pith__syntax_dtype_find(word) != PITH_UNDEFINED;
 }
 
-bool pith_syntax_is_float(pith_str word) {
+bool pith__syntax_is_float(pith_str word) {
     static const char *const floats[] = { "nan", "inf", "infinity" };
     size_t letters = 0;
     while (letters < word.size && words_letter(word.data[letters])) letters++;

@@ -7,7 +7,7 @@
 #include "base/str.h"
 
 /* AttributeProto.AttributeType. */
-typedef enum pith_syntax_attr {
+typedef enum pith__syntax_attr {
     PITH_SYNTAX_NONE = 0,
     PITH_SYNTAX_FLOAT = 1,
     PITH_SYNTAX_INT = 2,
@@ -24,29 +24,29 @@ typedef enum pith_syntax_attr {
     PITH_SYNTAX_TYPE = 13,
     PITH_SYNTAX_TYPES = 14,
     PITH_SYNTAX_ATTRS = 15
-} pith_syntax_attr;
+} pith__syntax_attr;
 
-const char *pith_syntax_attr_name(pith_syntax_attr type); /* NULL if it has none */
-pith_syntax_attr pith_syntax_attr_find(pith_str word);    /* PITH_SYNTAX_NONE if it is none */
+const char *pith__syntax_attr_name(pith__syntax_attr type); /* NULL if it has none */
+pith__syntax_attr pith__syntax_attr_find(pith_str word);    /* PITH_SYNTAX_NONE if it is none */
 /* The list of such values, or the one of a list; the type itself if there is none. */
-pith_syntax_attr pith_syntax_attr_list(pith_syntax_attr type);
-pith_syntax_attr pith_syntax_attr_single(pith_syntax_attr type);
+pith__syntax_attr pith__syntax_attr_list(pith__syntax_attr type);
+pith__syntax_attr pith__syntax_attr_single(pith__syntax_attr type);
 
-const char *pith_syntax_dtype_name(int64_t dtype); /* "float" for PITH_F32; NULL if it has none */
-int pith_syntax_dtype_find(pith_str word);         /* PITH_UNDEFINED if it is none */
+const char *pith__syntax_dtype_name(int64_t dtype); /* "float" for PITH_F32; NULL if it has none */
+int pith__syntax_dtype_find(pith_str word);         /* PITH_UNDEFINED if it is none */
 
 /* How the elements of a tensor are written: integers of some bytes, or floats. Complex numbers are two of them, and of
  * elements below 8 bits the packed bytes are written. */
-typedef struct pith_syntax_element {
+typedef struct pith__syntax_element {
     char kind; /* 'i' integer, 'u' unsigned integer, 'f' float, 's' string */
     unsigned char bytes;
-} pith_syntax_element;
-pith_syntax_element pith_syntax_element_of(int dtype);
+} pith__syntax_element;
+pith__syntax_element pith__syntax_element_of(int dtype);
 
-bool pith_syntax_is_identifier(pith_str s);
+bool pith__syntax_is_identifier(pith_str s);
 /* seq, map, optional, sparse_tensor, opaque, or an element type. */
-bool pith_syntax_is_type(pith_str word);
+bool pith__syntax_is_type(pith_str word);
 /* Begins with nan, inf or infinity in any case, and no digit behind it: onnx's parser reads a number then. */
-bool pith_syntax_is_float(pith_str word);
+bool pith__syntax_is_float(pith_str word);
 
 #endif

@@ -8,18 +8,18 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "ONNX data is used in place and is little endian");
 
-void pith_wire_init(pith_wire *w, pith_str bytes, const void *base, pith_error *err) {
+void pith__wire_init(pith__wire *w, pith_str bytes, const void *base, pith_error *err) {
     const uint8_t *begin = (const uint8_t *)(bytes.data ? bytes.data : "");
-    *w = (pith_wire){ begin, begin + bytes.size, base, err, false };
+    *w = (pith__wire){ begin, begin + bytes.size, base, err, false };
 }
 
-static bool wire_fault(pith_wire *w, const char *what) {
-    pith_fail(w->err, PITH_ERR_FORMAT, "%s at byte %td", what, w->p - w->base);
+static bool wire_fault(pith__wire *w, const char *what) {
+    pith__fail(w->err, PITH_ERR_FORMAT, "%s at byte %td", what, w->p - w->base);
     w->failed = true;
     return false;
 }
 
-static bool wire_read_varint(pith_wire *w, uint64_t *value) {
+static bool wire_read_varint(pith__wire *w, uint64_t *value) {
     uint64_t v = 0;
     for (unsigned shift = 0; shift < 70; shift += 7) {
         if (w->p == w->end) return wire_fault(w, "the file is cut short");
@@ -33,15 +33,15 @@ static bool wire_read_varint(pith_wire *w, uint64_t *value) {
     return wire_fault(w, "a number is too long");
 }
 
-bool pith_wire_next_varint(pith_wire *w, uint64_t *value) {
+bool pith__wire_next_varint(pith__wire *w, uint64_t *value) {
     return !w->failed && w->p < w->end && wire_read_varint(w, value);
 }
 
-bool pith_wire_next(pith_wire *w, pith_wire_field *field) {
+bool pith__wire_next(pith__wire *w, pith__wire_field *field) {
     uint64_t tag;
     if (w->failed || w->p == w->end || !wire_read_varint(w, &tag)) return false;
     if (tag >> 3 == 0 || tag > UINT32_MAX) return wire_fault(w, "not a protobuf field");
-    *field = (pith_wire_field){ .tag = (uint32_t)tag, .bytes = { "", 0 } };
+    *field = (pith__wire_field){ .tag = (uint32_t)tag, .bytes = { "", 0 } };
     size_t left = (size_t)(w->end - w->p);
     switch (tag & 7) {
     case 0: return wire_read_varint(w, &field->value);
@@ -65,7 +65,7 @@ bool pith_wire_next(pith_wire *w, pith_wire_field *field) {
     }
 }
 
-uint64_t pith_wire_count_varints(pith_str bytes) {
+uint64_t pith__wire_count_varints(pith_str bytes) {
     uint64_t count = 0;
     for (size_t i = 0; i < bytes.size; i++) count += (uint8_t)bytes.data[i] < 0x80;
     return count;

@@ -10,31 +10,31 @@
 #define BUILD_FIRST ((size_t)4096)
 enum { VARINT_MAX = 10 };
 
-void pith_wire_build_free(pith_wire_build *b) {
-    pith_memory_free(b->allocator, b->bytes);
+void pith__wire_build_free(pith__wire_build *b) {
+    pith__memory_free(b->allocator, b->bytes);
     b->bytes = NULL;
     b->size = b->capacity = 0;
 }
 
-static bool build_reserve(pith_wire_build *b, size_t more) {
+static bool build_reserve(pith__wire_build *b, size_t more) {
     size_t need, capacity;
     if (b->failed) return false;
-    if (!pith_add_overflows(b->size, more, &need) && need <= b->capacity && b->bytes) return true;
+    if (!pith__add_overflows(b->size, more, &need) && need <= b->capacity && b->bytes) return true;
     capacity = b->capacity ? b->capacity : BUILD_FIRST;
     while (capacity < need && capacity <= SIZE_MAX / 2) capacity *= 2;
-    char *bytes = need >= more && capacity >= need ? pith_memory_alloc(b->allocator, capacity, 16) : NULL;
+    char *bytes = need >= more && capacity >= need ? pith__memory_alloc(b->allocator, capacity, 16) : NULL;
     if (!bytes) {
         b->failed = true;
         return false;
     }
     if (b->size) memcpy(bytes, b->bytes, b->size);
-    pith_memory_free(b->allocator, b->bytes);
+    pith__memory_free(b->allocator, b->bytes);
     b->bytes = bytes;
     b->capacity = capacity;
     return true;
 }
 
-void pith_wire_build_raw(pith_wire_build *b, const void *bytes, size_t size) {
+void pith__wire_build_raw(pith__wire_build *b, const void *bytes, size_t size) {
     if (!size || !build_reserve(b, size)) return;
     memcpy(b->bytes + b->size, bytes, size);
     b->size += size;
@@ -47,33 +47,33 @@ static size_t build_varint(unsigned char *text, uint64_t n) {
     return size;
 }
 
-static void build_number(pith_wire_build *b, uint64_t n) {
+static void build_number(pith__wire_build *b, uint64_t n) {
     unsigned char text[VARINT_MAX];
-    pith_wire_build_raw(b, text, build_varint(text, n));
+    pith__wire_build_raw(b, text, build_varint(text, n));
 }
 
-void pith_wire_build_varint(pith_wire_build *b, int number, uint64_t value) {
+void pith__wire_build_varint(pith__wire_build *b, int number, uint64_t value) {
     build_number(b, PITH_WIRE_VARINT(number));
     build_number(b, value);
 }
 
-void pith_wire_build_float(pith_wire_build *b, int number, float value) {
+void pith__wire_build_float(pith__wire_build *b, int number, float value) {
     build_number(b, PITH_WIRE_FIXED32(number));
-    pith_wire_build_raw(b, &value, sizeof value); /* the wire is little endian, and so are all hosts (wire.c) */
+    pith__wire_build_raw(b, &value, sizeof value); /* the wire is little endian, and so are all hosts (wire.c) */
 }
 
-void pith_wire_build_bytes(pith_wire_build *b, int number, pith_str bytes) {
+void pith__wire_build_bytes(pith__wire_build *b, int number, pith_str bytes) {
     build_number(b, PITH_WIRE_BYTES(number));
     build_number(b, bytes.size);
-    pith_wire_build_raw(b, bytes.data, bytes.size);
+    pith__wire_build_raw(b, bytes.data, bytes.size);
 }
 
-size_t pith_wire_build_open(pith_wire_build *b, int number) {
+size_t pith__wire_build_open(pith__wire_build *b, int number) {
     build_number(b, PITH_WIRE_BYTES(number));
     return b->size;
 }
 
-void pith_wire_build_close(pith_wire_build *b, size_t place) {
+void pith__wire_build_close(pith__wire_build *b, size_t place) {
     unsigned char text[VARINT_MAX];
     if (b->failed) return;
     const size_t size = b->size - place, length = build_varint(text, size);

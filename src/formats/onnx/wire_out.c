@@ -5,12 +5,12 @@
 
 #include "formats/onnx/wire.h"
 
-static void wire_put(pith_wire_out *out, const void *bytes, size_t size) {
+static void wire_put(pith__wire_out *out, const void *bytes, size_t size) {
     if (size && out->write) out->write(out->user, bytes, size);
     out->size += size;
 }
 
-static void wire_put_number(pith_wire_out *out, uint64_t n) {
+static void wire_put_number(pith__wire_out *out, uint64_t n) {
     unsigned char text[10];
     size_t size = 0;
     for (; n > 127; n >>= 7) text[size++] = (unsigned char)(n | 128);
@@ -18,12 +18,12 @@ static void wire_put_number(pith_wire_out *out, uint64_t n) {
     wire_put(out, text, size);
 }
 
-void pith_wire_put_varint(pith_wire_out *out, int number, uint64_t value) {
+void pith__wire_put_varint(pith__wire_out *out, int number, uint64_t value) {
     wire_put_number(out, PITH_WIRE_VARINT(number));
     wire_put_number(out, value);
 }
 
-void pith_wire_put_float(pith_wire_out *out, int number, float value) {
+void pith__wire_put_float(pith__wire_out *out, int number, float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     const unsigned char text[] = { (unsigned char)bits, (unsigned char)(bits >> 8), (unsigned char)(bits >> 16),
@@ -32,15 +32,15 @@ void pith_wire_put_float(pith_wire_out *out, int number, float value) {
     wire_put(out, text, sizeof text);
 }
 
-void pith_wire_put_bytes(pith_wire_out *out, int number, const void *bytes, size_t size) {
+void pith__wire_put_bytes(pith__wire_out *out, int number, const void *bytes, size_t size) {
     wire_put_number(out, PITH_WIRE_BYTES(number));
     wire_put_number(out, size);
     wire_put(out, bytes, size);
 }
 
-void pith_wire_put_message(pith_wire_out *out, int number, void (*put)(pith_wire_out *out, const void *message),
-                           const void *message) {
-    pith_wire_out counted = { NULL, NULL, 0 };
+void pith__wire_put_message(pith__wire_out *out, int number, void (*put)(pith__wire_out *out, const void *message),
+                            const void *message) {
+    pith__wire_out counted = { NULL, NULL, 0 };
     put(&counted, message);
     wire_put_number(out, PITH_WIRE_BYTES(number));
     wire_put_number(out, counted.size);

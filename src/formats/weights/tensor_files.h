@@ -6,30 +6,30 @@
 #ifndef PITH_FORMATS_WEIGHTS_TENSOR_FILES_H
 #define PITH_FORMATS_WEIGHTS_TENSOR_FILES_H
 
-#include "base/os/file.h"
-#include "base/memory/span_map.h"
 #include "base/memory/memory.h"
+#include "base/memory/span_map.h"
+#include "base/os/file.h"
 
-typedef struct pith_weights {
-    pith_arena *arena;
-    pith_map names; /* name to index in items */
+typedef struct pith__weights {
+    pith__arena *arena;
+    pith__map names; /* name to index in items */
     pith_str *keys;
     pith_tensor *items;
     size_t count, capacity, key_capacity;
     bool whole_gains; /* of norms: 1 is in the numbers already, where config.json's family counts them from 1 */
-} pith_weights;
+} pith__weights;
 
-pith_status pith_weights_init(pith_weights *weights, pith_arena *arena, pith_error *err);
+pith_status pith__weights_init(pith__weights *weights, pith__arena *arena, pith_error *err);
 /* Adds a tensor whose name and data must live as long as the weights. A name that is there gives PITH_ERR_FORMAT. */
-pith_status pith_weights_put(pith_weights *weights, pith_str name, const pith_tensor *tensor, pith_error *err);
-const pith_tensor *pith_weights_find(const pith_weights *weights, pith_str name); /* NULL if absent */
+pith_status pith__weights_put(pith__weights *weights, pith_str name, const pith_tensor *tensor, pith_error *err);
+const pith_tensor *pith__weights_find(const pith__weights *weights, pith_str name); /* NULL if absent */
 
 /* Adds all tensors of the directory. wanted: the name of the file to read, which ends in .safetensors, .bin, .pt, .pth,
  * .gguf or .index.json; NULL: the first of the list above. *file is set to the name that was read, in the arena. */
-pith_status pith_weights_read(pith_weights *weights, const char **file, const char *dir, const char *wanted,
-                              pith_files *files, pith_error *err);
+pith_status pith__weights_read(pith__weights *weights, const char **file, const char *dir, const char *wanted,
+                               pith__files *files, pith_error *err);
 
 /* Sets tensor->data to data, or to a copy in the arena if data is not aligned for the type. */
-pith_status pith_weights_place(pith_tensor *tensor, const char *data, pith_arena *arena, pith_error *err);
+pith_status pith__weights_place(pith_tensor *tensor, const char *data, pith__arena *arena, pith_error *err);
 
 #endif

@@ -4,23 +4,23 @@
 #define PITH_MODELS_ARCHITECTURES_FAMILY_H
 
 #include "engine/graph/graph.h"
-#include "models/architectures/hf_config.h"
 #include "formats/weights/safetensors/safetensors.h"
+#include "models/architectures/hf_config.h"
 
-typedef struct pith_hf_family {
+typedef struct pith__hf_family {
     const char *model_type; /* of config.json */
     /* Adds inputs, nodes and the output last_hidden_state to an empty graph; layout is the one below. weights_name is
      * for messages. */
-    pith_status (*build)(pith_graph *graph, const void *layout, const pith_hf_config *config,
-                         const pith_weights *weights, const char *weights_name, pith_error *err);
-    const void *layout; /* private to build; a pith_hf_encoder_layout for pith_hf_encoder_build */
+    pith_status (*build)(pith__graph *graph, const void *layout, const pith__hf_config *config,
+                         const pith__weights *weights, const char *weights_name, pith_error *err);
+    const void *layout; /* private to build; a pith__hf_encoder_layout for pith__hf_encoder_build */
     /* For code that goes by another architecture's model_type: is it this one? Asked before families without it. */
-    bool (*takes)(const pith_hf_config *config);
-    const struct pith_hf_keys *keys; /* of config.json; see hf_keys.h */
-} pith_hf_family;
+    bool (*takes)(const pith__hf_config *config);
+    const struct pith__hf_keys *keys; /* of config.json; see hf_keys.h */
+} pith__hf_family;
 
 /* Made from select/families.def by select/tables.c, in alphabetical order. */
-extern const pith_hf_family *const pith_hf_family_table[];
-extern const size_t pith_hf_family_count;
+extern const pith__hf_family *const pith__hf_family_table[];
+extern const size_t pith__hf_family_count;
 
 #endif

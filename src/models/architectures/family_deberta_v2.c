@@ -15,11 +15,11 @@
 typedef struct deberta {
     int64_t span; /* the table has two rows for each, one for each direction */
     int64_t buckets, distance_max;
-    pith_value *table;             /* [2 * span, hidden] */
-    pith_value *by_query, *by_key; /* rows of the table, [sequence, sequence] */
-    bool c2p, p2c;                 /* the query's term, the key's */
-    bool share;                    /* the table is projected as queries and keys are */
-    bool norm;                     /* the table is normalised */
+    pith__value *table;             /* [2 * span, hidden] */
+    pith__value *by_query, *by_key; /* rows of the table, [sequence, sequence] */
+    bool c2p, p2c;                  /* the query's term, the key's */
+    bool share;                     /* the table is projected as queries and keys are */
+    bool norm;                      /* the table is normalised */
 } deberta;
 
 /* The signed bucket of `distance` places. */
@@ -37,29 +37,29 @@ static int64_t deberta_row(const deberta *d, int64_t bucket) {
     return row < 0 ? 0 : row < 2 * d->span ? row : 2 * d->span - 1;
 }
 
-static pith_value *deberta_rows(pith_hf_builder *b, const int64_t *rows, int64_t count, pith_value *at) {
-    return pith_hf_cast(b, PITH_HF_PUT(b, "Gather", pith_hf_i64s(b, rows, count), at), PITH_I32);
+static pith__value *deberta_rows(pith__hf_builder *b, const int64_t *rows, int64_t count, pith__value *at) {
+    return pith__hf_cast(b, PITH_HF_PUT(b, "Gather", pith__hf_i64s(b, rows, count), at), PITH_I32);
 }
 
 /* Rows of the table for all pairs: by the bucket of query minus key, and by its negative. */
-static void deberta_prepare(pith_hf_builder *b, void *state, pith_value *ids) {
+static void deberta_prepare(pith__hf_builder *b, void *state, pith__value *ids) {
     deberta *d = state;
-    const pith_hf_config *c = b->config;
+    const pith__hf_config *c = b->config;
     int64_t reach = 1;
-    pith_hf_go_to(b, "encoder.rel_embeddings");
-    pith_value *stored = pith_hf_tensor(b, ".weight", NULL, 2, (int64_t[]){ 2 * d->span, c->hidden_size });
-    d->table = pith_hf_widen(b, stored, stored);
-    pith_hf_go_to(b, "encoder.LayerNorm");
-    if (d->norm) d->table = pith_hf_norm(b, d->table, c->hidden_size, c->layer_norm_eps, true);
+    pith__hf_go_to(b, "encoder.rel_embeddings");
+    pith__value *stored = pith__hf_tensor(b, ".weight", NULL, 2, (int64_t[]){ 2 * d->span, c->hidden_size });
+    d->table = pith__hf_widen(b, stored, stored);
+    pith__hf_go_to(b, "encoder.LayerNorm");
+    if (d->norm) d->table = pith__hf_norm(b, d->table, c->hidden_size, c->layer_norm_eps, true);
     while (reach < REACH_MAX && deberta_bucket(d, reach) < d->span) reach++;
-    int64_t *rows = b->status ? NULL : pith_arena_array(b->graph->arena, 2 * (size_t)reach + 1, sizeof *rows);
+    int64_t *rows = b->status ? NULL : pith__arena_array(b->graph->arena, 2 * (size_t)reach + 1, sizeof *rows);
     if (!rows) {
-        pith_hf_made(b, NULL);
+        pith__hf_made(b, NULL);
         return;
     }
-    pith_hf_go_to(b, "distances");
-    pith_value *limit = pith_hf_i64_scalar(b, reach), *least = pith_hf_i64_scalar(b, -reach);
-    pith_value *at = PITH_HF_PUT(b, "Clip", PITH_HF_PUT(b, "Neg", pith_hf_distances(b, ids)), least, limit);
+    pith__hf_go_to(b, "distances");
+    pith__value *limit = pith__hf_i64_scalar(b, reach), *least = pith__hf_i64_scalar(b, -reach);
+    pith__value *at = PITH_HF_PUT(b, "Clip", PITH_HF_PUT(b, "Neg", pith__hf_distances(b, ids)), least, limit);
     at = PITH_HF_PUT(b, "Add", at, limit);
     for (int64_t i = -reach; i <= reach; i++) rows[reach + i] = deberta_row(d, deberta_bucket(d, i));
     if (d->c2p) d->by_query = deberta_rows(b, rows, 2 * reach + 1, at);
@@ -68,19 +68,19 @@ static void deberta_prepare(pith_hf_builder *b, void *state, pith_value *ids) {
 }
 
 /* x by rows of the projected table: [batch, heads, sequence, sequence]. */
-static pith_value *deberta_by_table(pith_hf_builder *b, const deberta *d, const char *name, pith_value *x,
-                                    pith_value *index) {
+static pith__value *deberta_by_table(pith__hf_builder *b, const deberta *d, const char *name, pith__value *x,
+                                     pith__value *index) {
     int64_t n = b->config->hidden_size, heads = b->config->heads;
     const int64_t split[] = { 2 * d->span, heads, n / heads }, columns[] = { 1, 2, 0 };
-    pith_hf_in_layer(b, name);
-    pith_value *rows = pith_hf_reshape(b, pith_hf_linear(b, d->table, n, n, true), split, 3);
-    pith_value *table = pith_hf_transpose(b, rows, columns, 3);
-    return pith_hf_pick(b, x, heads, n / heads, table, true, index);
+    pith__hf_in_layer(b, name);
+    pith__value *rows = pith__hf_reshape(b, pith__hf_linear(b, d->table, n, n, true), split, 3);
+    pith__value *table = pith__hf_transpose(b, rows, columns, 3);
+    return pith__hf_pick(b, x, heads, n / heads, table, true, index);
 }
 
-static pith_value *deberta_relate(pith_hf_builder *b, const void *state, pith_value *q, pith_value *k) {
+static pith__value *deberta_relate(pith__hf_builder *b, const void *state, pith__value *q, pith__value *k) {
     const deberta *d = state;
-    pith_value *by_query = NULL, *by_key = NULL;
+    pith__value *by_query = NULL, *by_key = NULL;
     if (d->c2p) {
         const char *name = d->share ? "attention.self.key_proj" : "attention.self.pos_key_proj";
         by_query = deberta_by_table(b, d, name, q, d->by_query);
@@ -88,85 +88,85 @@ static pith_value *deberta_relate(pith_hf_builder *b, const void *state, pith_va
     if (d->p2c) {
         const char *name = d->share ? "attention.self.query_proj" : "attention.self.pos_query_proj";
         by_key = deberta_by_table(b, d, name, k, d->by_key);
-        by_key = pith_hf_transpose(b, by_key, (int64_t[]){ 0, 1, 3, 2 }, 4);
+        by_key = pith__hf_transpose(b, by_key, (int64_t[]){ 0, 1, 3, 2 }, 4);
     }
     return by_query && by_key ? PITH_HF_PUT(b, "Add", by_query, by_key) : by_query ? by_query : by_key;
 }
 
-static const pith_hf_encoder_layout deberta_layout = { .layer = "encoder.layer.",
-                                                       .query = "attention.self.query_proj",
-                                                       .key = "attention.self.key_proj",
-                                                       .value = "attention.self.value_proj",
-                                                       .attention_out = "attention.output.dense",
-                                                       .attention_norm = "attention.output.LayerNorm",
-                                                       .up = "intermediate.dense",
-                                                       .down = "output.dense",
-                                                       .norm = "output.LayerNorm",
-                                                       .projection = "embeddings.embed_proj",
-                                                       .projects_first = true,
-                                                       .type_input = true };
+static const pith__hf_encoder_layout deberta_layout = { .layer = "encoder.layer.",
+                                                        .query = "attention.self.query_proj",
+                                                        .key = "attention.self.key_proj",
+                                                        .value = "attention.self.value_proj",
+                                                        .attention_out = "attention.output.dense",
+                                                        .attention_norm = "attention.output.LayerNorm",
+                                                        .up = "intermediate.dense",
+                                                        .down = "output.dense",
+                                                        .norm = "output.LayerNorm",
+                                                        .projection = "embeddings.embed_proj",
+                                                        .projects_first = true,
+                                                        .type_input = true };
 
-static void deberta_read_terms(pith_hf_builder *b, deberta *d) {
+static void deberta_read_terms(pith__hf_builder *b, deberta *d) {
     int64_t count;
-    pith_str *terms = pith_hf_strings(b, "pos_att_type", 8, &count);
+    pith_str *terms = pith__hf_strings(b, "pos_att_type", 8, &count);
     for (int64_t i = 0; i < count; i++) {
-        bool c2p = pith_str_is(terms[i], "c2p"), p2c = pith_str_is(terms[i], "p2c");
+        bool c2p = pith__str_is(terms[i], "c2p"), p2c = pith__str_is(terms[i], "p2c");
         if (!c2p && !p2c)
-            pith_hf_fail(b, PITH_ERR_UNSUPPORTED,
-                         "config.json: pos_att_type \"" PITH_STR_FMT "\" is not supported; supported are c2p, p2c",
-                         PITH_STR_ARG(terms[i]));
+            pith__hf_fail(b, PITH_ERR_UNSUPPORTED,
+                          "config.json: pos_att_type \"" PITH_STR_FMT "\" is not supported; supported are c2p, p2c",
+                          PITH_STR_ARG(terms[i]));
         d->c2p |= c2p;
         d->p2c |= p2c;
     }
 }
 
-static void deberta_read(pith_hf_builder *b, deberta *d) {
+static void deberta_read(pith__hf_builder *b, deberta *d) {
     int64_t positions = b->config->positions;
-    pith_str norm = pith_hf_string(b, "norm_rel_ebd", "none");
-    *d = (deberta){ .buckets = pith_hf_int(b, "position_buckets", -1, -1, 1 << 20),
-                    .distance_max = pith_hf_int(b, "max_relative_positions", -1, -1, 1 << 20),
-                    .share = pith_hf_bool(b, "share_att_key", false),
-                    .norm = pith_str_is(norm, "layer_norm") };
+    pith_str norm = pith__hf_string(b, "norm_rel_ebd", "none");
+    *d = (deberta){ .buckets = pith__hf_int(b, "position_buckets", -1, -1, 1 << 20),
+                    .distance_max = pith__hf_int(b, "max_relative_positions", -1, -1, 1 << 20),
+                    .share = pith__hf_bool(b, "share_att_key", false),
+                    .norm = pith__str_is(norm, "layer_norm") };
     deberta_read_terms(b, d);
     if (d->distance_max < 1) d->distance_max = positions;
     d->span = d->buckets > 0 ? d->buckets : d->distance_max;
     if (d->buckets > 0 && (d->buckets < 4 || d->distance_max - 1 <= d->buckets / 2))
-        pith_hf_fail(b, PITH_ERR_FORMAT,
-                     "config.json: position_buckets is %lld; it must be at least 4, and half of it less than "
-                     "max_relative_positions",
-                     (long long)d->buckets);
-    if (!d->norm && !pith_str_is(norm, "none"))
-        pith_hf_fail(b, PITH_ERR_UNSUPPORTED,
-                     "config.json: norm_rel_ebd \"" PITH_STR_FMT "\" is not supported; supported are layer_norm, none",
-                     PITH_STR_ARG(norm));
-    if (pith_hf_int(b, "conv_kernel_size", 0, 0, 1 << 16) > 0)
-        pith_hf_fail(b, PITH_ERR_UNSUPPORTED, "config.json: conv_kernel_size: the convolution is not supported");
-    pith_hf_int(b, "attention_head_size", b->config->hidden_size / b->config->heads,
-                b->config->hidden_size / b->config->heads, b->config->hidden_size / b->config->heads);
+        pith__hf_fail(b, PITH_ERR_FORMAT,
+                      "config.json: position_buckets is %lld; it must be at least 4, and half of it less than "
+                      "max_relative_positions",
+                      (long long)d->buckets);
+    if (!d->norm && !pith__str_is(norm, "none"))
+        pith__hf_fail(b, PITH_ERR_UNSUPPORTED,
+                      "config.json: norm_rel_ebd \"" PITH_STR_FMT "\" is not supported; supported are layer_norm, none",
+                      PITH_STR_ARG(norm));
+    if (pith__hf_int(b, "conv_kernel_size", 0, 0, 1 << 16) > 0)
+        pith__hf_fail(b, PITH_ERR_UNSUPPORTED, "config.json: conv_kernel_size: the convolution is not supported");
+    pith__hf_int(b, "attention_head_size", b->config->hidden_size / b->config->heads,
+                 b->config->hidden_size / b->config->heads, b->config->hidden_size / b->config->heads);
 }
 
-static pith_status deberta_build(pith_graph *graph, const void *layout, const pith_hf_config *config,
-                                 const pith_weights *weights, const char *weights_name, pith_error *err) {
-    pith_hf_builder b;
+static pith_status deberta_build(pith__graph *graph, const void *layout, const pith__hf_config *config,
+                                 const pith__weights *weights, const char *weights_name, pith_error *err) {
+    pith__hf_builder b;
     deberta d;
-    pith_hf_encoder_layout f = *(const pith_hf_encoder_layout *)layout;
-    PITH_TRY(pith_hf_begin(&b, graph, config, weights, weights_name, PITH_HF_ENCODER_ANCHOR, err));
-    pith_hf_check_sizes(&b);
-    pith_hf_check_heads(&b);
+    pith__hf_encoder_layout f = *(const pith__hf_encoder_layout *)layout;
+    PITH_TRY(pith__hf_begin(&b, graph, config, weights, weights_name, PITH_HF_ENCODER_ANCHOR, err));
+    pith__hf_check_sizes(&b);
+    pith__hf_check_heads(&b);
     if (b.status) return b.status;
     deberta_read(&b, &d);
     f.has_types = config->types > 0;
-    f.no_positions = !pith_hf_bool(&b, "position_biased_input", true);
+    f.no_positions = !pith__hf_bool(&b, "position_biased_input", true);
     f.scale = 1 / sqrt((double)(config->hidden_size / config->heads * (1 + d.c2p + d.p2c)));
-    if (pith_hf_bool(&b, "relative_attention", false) && (d.c2p || d.p2c)) {
+    if (pith__hf_bool(&b, "relative_attention", false) && (d.c2p || d.p2c)) {
         f.prepare = deberta_prepare;
         f.relate = deberta_relate;
         f.state = &d;
     }
-    return pith_hf_encoder_make(&b, &f);
+    return pith__hf_encoder_make(&b, &f);
 }
 
-static const pith_hf_keys deberta_keys = {
+static const pith__hf_keys deberta_keys = {
     .reads = "vocab_size=128100 hidden_size=1536 num_hidden_layers=24 num_attention_heads=24 "
              "intermediate_size=6144 hidden_act=gelu max_position_embeddings=512 type_vocab_size=0 "
              "layer_norm_eps=1e-7 relative_attention=false max_relative_positions=-1 "
@@ -176,6 +176,6 @@ static const pith_hf_keys deberta_keys = {
                "max_seq_length padding_idx pooler_dropout pooler_hidden_size pooling_hidden_size",
 };
 
-const pith_hf_family pith_hf_family_deberta_v2 = {
+const pith__hf_family pith__hf_family_deberta_v2 = {
     .model_type = "deberta-v2", .build = deberta_build, .layout = &deberta_layout, .keys = &deberta_keys
 };

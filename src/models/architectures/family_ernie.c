@@ -2,14 +2,14 @@
 #include "models/architectures/hf_encoder.h"
 #include "models/architectures/hf_keys.h"
 
-static const pith_hf_encoder_layout ernie_layout = { PITH_HF_BERT_NAMES, .relative_keys = true, .type_input = true,
-                                                     .has_types = true, .task_types = true };
+static const pith__hf_encoder_layout ernie_layout = { PITH_HF_BERT_NAMES, .relative_keys = true, .type_input = true,
+                                                      .has_types = true, .task_types = true };
 
-static const pith_hf_keys ernie_keys = {
+static const pith__hf_keys ernie_keys = {
     .reads = PITH_HF_BERT_READS "vocab_size=30522 task_type_vocab_size=3 use_task_id=false",
     .ignores = PITH_HF_BERT_IGNORES,
 };
 
-const pith_hf_family pith_hf_family_ernie = {
-    .model_type = "ernie", .build = pith_hf_encoder_build, .layout = &ernie_layout, .keys = &ernie_keys
+const pith__hf_family pith__hf_family_ernie = {
+    .model_type = "ernie", .build = pith__hf_encoder_build, .layout = &ernie_layout, .keys = &ernie_keys
 };

@@ -3,9 +3,9 @@
 #include "models/architectures/hf_decoder.h"
 #include "models/architectures/hf_keys.h"
 
-static const pith_hf_decoder_layout eurobert_layout = { .theta = 10000, .both_ways = true };
+static const pith__hf_decoder_layout eurobert_layout = { .theta = 10000, .both_ways = true };
 
-static const pith_hf_keys eurobert_keys = {
+static const pith__hf_keys eurobert_keys = {
     .reads = PITH_HF_ROPE_READS "vocab_size=128256 hidden_size=768 intermediate_size=3072 num_hidden_layers=12 "
                                 "num_attention_heads=12 num_key_value_heads hidden_act=silu "
                                 "max_position_embeddings=8192 rms_norm_eps=1e-5 head_dim attention_bias=false "
@@ -14,6 +14,6 @@ static const pith_hf_keys eurobert_keys = {
     .code = "EuroBertModel",
 };
 
-const pith_hf_family pith_hf_family_eurobert = {
-    .model_type = "eurobert", .build = pith_hf_decoder_build, .layout = &eurobert_layout, .keys = &eurobert_keys
+const pith__hf_family pith__hf_family_eurobert = {
+    .model_type = "eurobert", .build = pith__hf_decoder_build, .layout = &eurobert_layout, .keys = &eurobert_keys
 };

@@ -2,17 +2,17 @@
 #include "models/architectures/hf_decoder.h"
 #include "models/architectures/hf_keys.h"
 
-static const pith_hf_decoder_layout gemma3_layout = { .head_size = 256,
-                                                      .theta = 1000000,
-                                                      .head_norms = true,
-                                                      .gemma = true,
-                                                      .norms_after = true,
-                                                      .local_base = true,
-                                                      .windows = true,
-                                                      .pattern = 6,
-                                                      .activation = "hidden_activation" };
+static const pith__hf_decoder_layout gemma3_layout = { .head_size = 256,
+                                                       .theta = 1000000,
+                                                       .head_norms = true,
+                                                       .gemma = true,
+                                                       .norms_after = true,
+                                                       .local_base = true,
+                                                       .windows = true,
+                                                       .pattern = 6,
+                                                       .activation = "hidden_activation" };
 
-static const pith_hf_keys gemma3_keys = {
+static const pith__hf_keys gemma3_keys = {
     .reads = PITH_HF_DECODER_READS
     "vocab_size=262208 hidden_size=2304 intermediate_size=9216 num_hidden_layers=26 "
     "num_attention_heads=8 num_key_value_heads=4 hidden_activation=gelu_pytorch_tanh "
@@ -23,6 +23,6 @@ static const pith_hf_keys gemma3_keys = {
     .ignores = PITH_HF_DECODER_IGNORES "hidden_act cache_implementation",
 };
 
-const pith_hf_family pith_hf_family_gemma3_text = {
-    .model_type = "gemma3_text", .build = pith_hf_decoder_build, .layout = &gemma3_layout, .keys = &gemma3_keys
+const pith__hf_family pith__hf_family_gemma3_text = {
+    .model_type = "gemma3_text", .build = pith__hf_decoder_build, .layout = &gemma3_layout, .keys = &gemma3_keys
 };

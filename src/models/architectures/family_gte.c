@@ -2,7 +2,7 @@
 #include "models/architectures/hf_gte.h"
 #include "models/architectures/hf_keys.h"
 
-static const pith_hf_keys gte_keys = {
+static const pith__hf_keys gte_keys = {
     .reads =
         PITH_HF_ROPE_READS "hidden_size=768 num_hidden_layers=12 num_attention_heads=12 intermediate_size=3072 "
                            "hidden_act=gelu layer_norm_eps=1e-12 type_vocab_size=1 "
@@ -12,4 +12,4 @@ static const pith_hf_keys gte_keys = {
     .code = "NewModel GteModel NewForSequenceClassification GteForSequenceClassification",
 };
 
-const pith_hf_family pith_hf_family_gte = { .model_type = "gte", .build = pith_hf_gte_build, .keys = &gte_keys };
+const pith__hf_family pith__hf_family_gte = { .model_type = "gte", .build = pith__hf_gte_build, .keys = &gte_keys };

@@ -4,24 +4,24 @@
 #include "models/architectures/hf_encoder.h"
 #include "models/architectures/hf_keys.h"
 
-static const pith_hf_encoder_layout nomic_layout = { .layer = "encoder.layers.",
-                                                     .qkv = "attn.Wqkv",
-                                                     .attention_out = "attn.out_proj",
-                                                     .attention_norm = "norm1",
-                                                     .up = "mlp.fc1",
-                                                     .down = "mlp.fc2",
-                                                     .norm = "norm2",
-                                                     .table_norm = "emb_ln",
-                                                     .type_input = true };
+static const pith__hf_encoder_layout nomic_layout = { .layer = "encoder.layers.",
+                                                      .qkv = "attn.Wqkv",
+                                                      .attention_out = "attn.out_proj",
+                                                      .attention_norm = "norm1",
+                                                      .up = "mlp.fc1",
+                                                      .down = "mlp.fc2",
+                                                      .norm = "norm2",
+                                                      .table_norm = "emb_ln",
+                                                      .type_input = true };
 
 /* activation_function names a gated form, or the function of a plain one. */
-static void nomic_choose_activation(pith_hf_builder *b, pith_hf_encoder_layout *f, pith_hf_config *c) {
-    bool swiglu = pith_str_is(c->hidden_act, "swiglu");
-    if (!swiglu && !pith_str_is(c->hidden_act, "geglu")) {
-        if (pith_str_is(c->hidden_act, "glu"))
-            pith_hf_fail(b, PITH_ERR_UNSUPPORTED,
-                         "config.json: activation_function \"glu\" is not supported; supported are geglu, swiglu and "
-                         "the plain functions");
+static void nomic_choose_activation(pith__hf_builder *b, pith__hf_encoder_layout *f, pith__hf_config *c) {
+    bool swiglu = pith__str_is(c->hidden_act, "swiglu");
+    if (!swiglu && !pith__str_is(c->hidden_act, "geglu")) {
+        if (pith__str_is(c->hidden_act, "glu"))
+            pith__hf_fail(b, PITH_ERR_UNSUPPORTED,
+                          "config.json: activation_function \"glu\" is not supported; supported are geglu, swiglu and "
+                          "the plain functions");
         if (!c->intermediate_size && c->hidden_size > 0 && c->hidden_size <= 1 << 20)
             c->intermediate_size = 4 * c->hidden_size;
         return;
@@ -36,45 +36,45 @@ static void nomic_choose_activation(pith_hf_builder *b, pith_hf_encoder_layout *
     f->gate = "mlp.fc12";
 }
 
-static void nomic_check(pith_hf_builder *b) {
+static void nomic_check(pith__hf_builder *b) {
     static const char *const off[] = {
         "prenorm", "use_rms_norm", "causal", "parallel_block", "rotary_head_dim", "scale_attn_by_inverse_layer_idx",
         "mup"
     };
-    for (size_t i = 0; i < sizeof off / sizeof *off; i++) pith_hf_want_bool(b, off[i], false);
-    pith_hf_want_absent(b, "rotary_emb_scale_base");
-    pith_hf_want_absent(b, "num_heads_kv");
-    if (pith_hf_int(b, "num_experts", 0, 0, 1 << 16) > 0)
-        pith_hf_fail(b, PITH_ERR_UNSUPPORTED, "config.json: num_experts: mixtures of experts are not supported");
+    for (size_t i = 0; i < sizeof off / sizeof *off; i++) pith__hf_want_bool(b, off[i], false);
+    pith__hf_want_absent(b, "rotary_emb_scale_base");
+    pith__hf_want_absent(b, "num_heads_kv");
+    if (pith__hf_int(b, "num_experts", 0, 0, 1 << 16) > 0)
+        pith__hf_fail(b, PITH_ERR_UNSUPPORTED, "config.json: num_experts: mixtures of experts are not supported");
 }
 
-static pith_status nomic_build(pith_graph *graph, const void *layout, const pith_hf_config *config,
-                               const pith_weights *weights, const char *weights_name, pith_error *err) {
-    pith_hf_builder b;
-    pith_hf_config c = *config;
-    pith_hf_encoder_layout f = *(const pith_hf_encoder_layout *)layout;
-    PITH_TRY(pith_hf_begin(&b, graph, &c, weights, weights_name, PITH_HF_ENCODER_ANCHOR, err));
+static pith_status nomic_build(pith__graph *graph, const void *layout, const pith__hf_config *config,
+                               const pith__weights *weights, const char *weights_name, pith_error *err) {
+    pith__hf_builder b;
+    pith__hf_config c = *config;
+    pith__hf_encoder_layout f = *(const pith__hf_encoder_layout *)layout;
+    PITH_TRY(pith__hf_begin(&b, graph, &c, weights, weights_name, PITH_HF_ENCODER_ANCHOR, err));
     nomic_choose_activation(&b, &f, &c);
-    pith_hf_check_sizes(&b);
-    pith_hf_check_heads(&b);
+    pith__hf_check_sizes(&b);
+    pith__hf_check_heads(&b);
     nomic_check(&b);
     if (b.status) return b.status;
     int64_t size = c.hidden_size / c.heads;
-    double fraction = pith_hf_real(&b, "rotary_emb_fraction", 0);
+    double fraction = pith__hf_real(&b, "rotary_emb_fraction", 0);
     f.has_types = c.types > 0;
     f.rotary = fraction > 0;
-    f.no_attention_bias = !pith_hf_bool(&b, "qkv_proj_bias", true);
-    f.no_up_bias = !pith_hf_bool(&b, "mlp_fc1_bias", true);
-    f.no_down_bias = !pith_hf_bool(&b, "mlp_fc2_bias", true);
-    f.turn = (pith_hf_rotary_settings){ .theta = pith_hf_real(&b, "rotary_emb_base", 10000),
-                                        .size = fraction > 0 && fraction <= 1 ? (int64_t)((double)size * fraction) : 0,
-                                        .stretch = pith_hf_real(&b, "rotary_scaling_factor", 0),
-                                        .trained = pith_hf_int(&b, "max_trained_positions", 2048, 1, 1 << 20),
-                                        .interleaved = pith_hf_bool(&b, "rotary_emb_interleaved", false) };
-    return pith_hf_encoder_make(&b, &f);
+    f.no_attention_bias = !pith__hf_bool(&b, "qkv_proj_bias", true);
+    f.no_up_bias = !pith__hf_bool(&b, "mlp_fc1_bias", true);
+    f.no_down_bias = !pith__hf_bool(&b, "mlp_fc2_bias", true);
+    f.turn = (pith__hf_rotary_settings){ .theta = pith__hf_real(&b, "rotary_emb_base", 10000),
+                                         .size = fraction > 0 && fraction <= 1 ? (int64_t)((double)size * fraction) : 0,
+                                         .stretch = pith__hf_real(&b, "rotary_scaling_factor", 0),
+                                         .trained = pith__hf_int(&b, "max_trained_positions", 2048, 1, 1 << 20),
+                                         .interleaved = pith__hf_bool(&b, "rotary_emb_interleaved", false) };
+    return pith__hf_encoder_make(&b, &f);
 }
 
-static const pith_hf_keys nomic_keys = {
+static const pith__hf_keys nomic_keys = {
     .reads = "activation_function hidden_act hidden_size layer_norm_eps layer_norm_epsilon "
              "max_position_embeddings max_trained_positions mlp_fc1_bias mlp_fc2_bias n_embd n_head n_inner "
              "n_layer n_positions num_attention_heads num_hidden_layers intermediate_size qkv_proj_bias "
@@ -91,6 +91,6 @@ static const pith_hf_keys nomic_keys = {
     .code = "NomicBertModel NomicBertForSequenceClassification",
 };
 
-const pith_hf_family pith_hf_family_nomic_bert = {
+const pith__hf_family pith__hf_family_nomic_bert = {
     .model_type = "nomic_bert", .build = nomic_build, .layout = &nomic_layout, .keys = &nomic_keys
 };

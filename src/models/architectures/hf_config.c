@@ -12,7 +12,7 @@
 
 typedef enum { INT, REAL, BOOL, STRING } kind;
 
-#define AT(member) offsetof(pith_hf_config, member)
+#define AT(member) offsetof(pith__hf_config, member)
 
 static const struct {
     const char *key;
@@ -52,86 +52,86 @@ static bool hf_config_ends_in(pith_str name, const char *suffix) {
     return name.size >= size && !memcmp(name.data + name.size - size, suffix, size);
 }
 
-static void hf_config_read_value(pith_json *j, kind what, void *to) {
+static void hf_config_read_value(pith__json *j, kind what, void *to) {
     switch (what) {
-    case INT: *(int64_t *)to = pith_json_int(j); break;
-    case REAL: *(double *)to = pith_json_double(j); break;
-    case BOOL: *(bool *)to = pith_json_bool(j); break;
-    case STRING: *(pith_str *)to = pith_json_string(j); break;
+    case INT: *(int64_t *)to = pith__json_int(j); break;
+    case REAL: *(double *)to = pith__json_double(j); break;
+    case BOOL: *(bool *)to = pith__json_bool(j); break;
+    case STRING: *(pith_str *)to = pith__json_string(j); break;
     }
 }
 
 /* Reads an object of keys into *config. A value of null counts as none, but for a padding token. */
-static void hf_config_read_keys(pith_json *j, pith_hf_config *config) {
+static void hf_config_read_keys(pith__json *j, pith__hf_config *config) {
     pith_str key;
-    for (pith_json_object(j); pith_json_next_key(j, &key);) {
+    for (pith__json_object(j); pith__json_next_key(j, &key);) {
         size_t i = 0, count = sizeof keys / sizeof *keys;
-        while (i < count && !pith_str_is(key, keys[i].key)) i++;
-        if (pith_str_is(key, "use_flash_attn")) config->flash = true;
-        if (i == count && pith_str_is(key, "architectures") && pith_json_peek(j) == PITH_JSON_ARRAY) {
-            for (pith_json_array(j); pith_json_next_item(j);)
-                if (pith_json_peek(j) == PITH_JSON_STRING)
-                    config->classifier |= hf_config_ends_in(pith_json_string(j), "ForSequenceClassification");
+        while (i < count && !pith__str_is(key, keys[i].key)) i++;
+        if (pith__str_is(key, "use_flash_attn")) config->flash = true;
+        if (i == count && pith__str_is(key, "architectures") && pith__json_peek(j) == PITH_JSON_ARRAY) {
+            for (pith__json_array(j); pith__json_next_item(j);)
+                if (pith__json_peek(j) == PITH_JSON_STRING)
+                    config->classifier |= hf_config_ends_in(pith__json_string(j), "ForSequenceClassification");
                 else
-                    pith_json_skip(j);
+                    pith__json_skip(j);
         } else if (i == count)
-            pith_json_skip(j);
-        else if (!pith_json_null(j))
+            pith__json_skip(j);
+        else if (!pith__json_null(j))
             hf_config_read_value(j, keys[i].kind, (char *)config + keys[i].at);
         else if (keys[i].at == AT(pad_token_id))
             config->pad_token_id = -1;
     }
-    pith_json_finish(j);
+    pith__json_finish(j);
 }
 
-pith_status pith_hf_config_read(pith_hf_config *config, pith_str text, const char *name, pith_arena *arena,
-                                pith_error *err) {
+pith_status pith__hf_config_read(pith__hf_config *config, pith_str text, const char *name, pith__arena *arena,
+                                 pith_error *err) {
     pith_error local = PITH_ERROR_INIT;
-    pith_json j;
-    *config = (pith_hf_config){ .model_type = PITH_STR(""),
-                                .hidden_act = PITH_STR("gelu"),
-                                .position_embedding_type = PITH_STR("absolute"),
-                                .layer_norm_eps = 1e-12,
-                                .pad_token_id = -1,
-                                .text = text,
-                                .arena = arena,
-                                .name = name };
-    pith_json_init(&j, text, name, arena, err ? err : &local);
+    pith__json j;
+    *config = (pith__hf_config){ .model_type = PITH_STR(""),
+                                 .hidden_act = PITH_STR("gelu"),
+                                 .position_embedding_type = PITH_STR("absolute"),
+                                 .layer_norm_eps = 1e-12,
+                                 .pad_token_id = -1,
+                                 .text = text,
+                                 .arena = arena,
+                                 .name = name };
+    pith__json_init(&j, text, name, arena, err ? err : &local);
     j.python = true;
     hf_config_read_keys(&j, config);
     return j.failed ? j.err->code : PITH_OK;
 }
 
-pith_status pith_hf_config_complete(pith_hf_config *config, const char *reads, pith_error *err) {
+pith_status pith__hf_config_complete(pith__hf_config *config, const char *reads, pith_error *err) {
     pith_error local = PITH_ERROR_INIT;
-    pith_json j;
+    pith__json j;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         pith_str value;
-        if (!pith_hf_keys_default(&value, reads, pith_str_of(keys[i].key))) continue;
+        if (!pith__hf_keys_default(&value, reads, pith__str_of(keys[i].key))) continue;
         if (keys[i].kind == STRING) {
             *(pith_str *)((char *)config + keys[i].at) = value;
             continue;
         }
-        pith_json_init(&j, value, config->name, config->arena, err ? err : &local);
+        pith__json_init(&j, value, config->name, config->arena, err ? err : &local);
         hf_config_read_value(&j, keys[i].kind, (char *)config + keys[i].at);
     }
     config->reads = reads;
-    pith_json_init(&j, config->text, config->name, config->arena, err ? err : &local);
+    pith__json_init(&j, config->text, config->name, config->arena, err ? err : &local);
     j.python = true;
     hf_config_read_keys(&j, config);
     return j.failed ? j.err->code : PITH_OK;
 }
 
-bool pith_hf_config_has(const pith_hf_config *config, const char *wanted) {
+bool pith__hf_config_has(const pith__hf_config *config, const char *wanted) {
     pith_error err = PITH_ERROR_INIT;
-    pith_json j;
+    pith__json j;
     pith_str key;
     bool found = false;
-    pith_json_init(&j, config->text, config->name, config->arena, &err);
+    pith__json_init(&j, config->text, config->name, config->arena, &err);
     j.python = true;
-    for (pith_json_object(&j); pith_json_next_key(&j, &key);) {
-        found |= pith_str_is(key, wanted);
-        pith_json_skip(&j);
+    for (pith__json_object(&j); pith__json_next_key(&j, &key);) {
+        found |= pith__str_is(key, wanted);
+        pith__json_skip(&j);
     }
     return found;
 }

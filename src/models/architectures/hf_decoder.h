@@ -5,7 +5,7 @@
 #include "models/architectures/hf_attention.h"
 
 /* Where families differ; settings of config.json that all have are read in hf_decoder.c. */
-typedef struct pith_hf_decoder_layout {
+typedef struct pith__hf_decoder_layout {
     int64_t head_size;      /* if config.json has no head_dim; 0: hidden_size / num_attention_heads */
     double theta;           /* if config.json has no rope_theta */
     bool head_norms;        /* q_norm and k_norm over each head */
@@ -17,10 +17,10 @@ typedef struct pith_hf_decoder_layout {
     bool windows;           /* sliding_window counts without use_sliding_window; … */
     int64_t pattern;        /* … then each pattern-th layer has none, unless layer_types says it; 0: all have it */
     const char *activation; /* the key of the activation; NULL: hidden_act */
-} pith_hf_decoder_layout;
+} pith__hf_decoder_layout;
 
-/* For pith_hf_family.build; layout is a pith_hf_decoder_layout. */
-pith_status pith_hf_decoder_build(pith_graph *graph, const void *layout, const pith_hf_config *config,
-                                  const pith_weights *weights, const char *weights_name, pith_error *err);
+/* For pith__hf_family.build; layout is a pith__hf_decoder_layout. */
+pith_status pith__hf_decoder_build(pith__graph *graph, const void *layout, const pith__hf_config *config,
+                                   const pith__weights *weights, const char *weights_name, pith_error *err);
 
 #endif

@@ -4,16 +4,16 @@
 
 #include "models/architectures/hf_attention.h"
 
-typedef enum pith_hf_gate {
+typedef enum pith__hf_gate {
     PITH_HF_NO_GATE,     /* down(act(up(x))) */
     PITH_HF_GATE_FIRST,  /* up gives two halves: act(first) * second */
     PITH_HF_GATE_SECOND, /* first * act(second) */
     PITH_HF_GATE_APART   /* up(x) * act(gate(x)) */
-} pith_hf_gate;
+} pith__hf_gate;
 
 /* The names a family gives to its tensors, and where it differs from BERT. Names of a layer follow `layer`; each names
  * a pair of .weight and .bias. NULL where the family has no such part. */
-typedef struct pith_hf_encoder_layout {
+typedef struct pith__hf_encoder_layout {
     const char *layer; /* before the number: "encoder.layer." */
     const char *query, *key, *value, *attention_out, *attention_norm, *up, *down, *norm;
     const char *qkv;                   /* one matrix instead of query, key and value */
@@ -24,7 +24,7 @@ typedef struct pith_hf_encoder_layout {
     const char *projection;            /* from tables of embedding_size to hidden_size, where these differ, … */
     bool projects;                     /* … and where they are equal */
     bool projects_first;               /* the projection comes before table_norm and has no bias */
-    pith_hf_gate gating;
+    pith__hf_gate gating;
     bool type_input; /* token_type_ids is an input; else every token has type 0, where there are types */
     bool has_types;
     bool task_types;       /* with use_task_id: a table of types of tasks, of which every token has the first */
@@ -36,17 +36,17 @@ typedef struct pith_hf_encoder_layout {
     bool rotary;           /* instead of a table of positions */
     bool no_positions;     /* no table of positions */
     bool no_attention_bias, no_up_bias, no_down_bias; /* these matrices have no .bias */
-    pith_hf_rotary_settings turn;                     /* with rotary */
+    pith__hf_rotary_settings turn;                    /* with rotary */
     double scale;                                     /* of scores; 0: 1 / sqrt(size of a head) */
     /* Sets the builder's layer i; NULL: layer, i and a dot. */
-    void (*place)(pith_hf_builder *b, const void *state, int64_t i);
+    void (*place)(pith__hf_builder *b, const void *state, int64_t i);
     /* Called once, before the layers. */
-    void (*prepare)(pith_hf_builder *b, void *state, pith_value *ids);
+    void (*prepare)(pith__hf_builder *b, void *state, pith__value *ids);
     /* A term of the scores [batch, heads, sequence, sequence] before they are scaled, in the builder's layer; q and k
      * are [batch, heads, sequence, size]. */
-    pith_value *(*relate)(pith_hf_builder *b, const void *state, pith_value *q, pith_value *k);
+    pith__value *(*relate)(pith__hf_builder *b, const void *state, pith__value *q, pith__value *k);
     void *state; /* of place, prepare and relate */
-} pith_hf_encoder_layout;
+} pith__hf_encoder_layout;
 
 /* The names of BERT's layers. */
 #define PITH_HF_BERT_NAMES                                                                                             \
@@ -55,11 +55,11 @@ typedef struct pith_hf_encoder_layout {
     .attention_norm = "attention.output.LayerNorm", .up = "intermediate.dense", .down = "output.dense",                \
     .norm = "output.LayerNorm"
 
-/* For pith_hf_family.build; layout is a pith_hf_encoder_layout. */
-pith_status pith_hf_encoder_build(pith_graph *graph, const void *layout, const pith_hf_config *config,
-                                  const pith_weights *weights, const char *weights_name, pith_error *err);
-/* What follows pith_hf_begin in it, for families that read settings of their own first. */
-pith_status pith_hf_encoder_make(pith_hf_builder *b, const pith_hf_encoder_layout *layout);
+/* For pith__hf_family.build; layout is a pith__hf_encoder_layout. */
+pith_status pith__hf_encoder_build(pith__graph *graph, const void *layout, const pith__hf_config *config,
+                                   const pith__weights *weights, const char *weights_name, pith_error *err);
+/* What follows pith__hf_begin in it, for families that read settings of their own first. */
+pith_status pith__hf_encoder_make(pith__hf_builder *b, const pith__hf_encoder_layout *layout);
 /* What stands before the tables' names. */
 #define PITH_HF_ENCODER_ANCHOR "embeddings.word_embeddings.weight"
 

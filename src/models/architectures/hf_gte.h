@@ -4,8 +4,8 @@
 
 #include "models/architectures/family.h"
 
-/* For pith_hf_family.build; layout is NULL. */
-pith_status pith_hf_gte_build(pith_graph *graph, const void *layout, const pith_hf_config *config,
-                              const pith_weights *weights, const char *weights_name, pith_error *err);
+/* For pith__hf_family.build; layout is NULL. */
+pith_status pith__hf_gte_build(pith__graph *graph, const void *layout, const pith__hf_config *config,
+                               const pith__weights *weights, const char *weights_name, pith_error *err);
 
 #endif

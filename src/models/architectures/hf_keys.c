@@ -43,21 +43,21 @@ static bool hf_keys_next(const char **list, pith_str *key, pith_str *value) {
     return size > 0;
 }
 
-bool pith_hf_keys_find(pith_str *value, const char *list, pith_str wanted) {
+bool pith__hf_keys_find(pith_str *value, const char *list, pith_str wanted) {
     pith_str key;
     while (hf_keys_next(&list, &key, value))
-        if (pith_str_eq(key, wanted)) return true;
+        if (pith__str_eq(key, wanted)) return true;
     return false;
 }
 
-bool pith_hf_keys_default(pith_str *value, const char *reads, pith_str key) {
-    return pith_hf_keys_find(value, reads, key) && value->size;
+bool pith__hf_keys_default(pith_str *value, const char *reads, pith_str key) {
+    return pith__hf_keys_find(value, reads, key) && value->size;
 }
 
-const pith_hf_keys *pith_hf_keys_of_type(pith_str model_type) {
-    for (size_t i = 0; i < pith_hf_family_count; i++) {
-        const pith_hf_family *family = pith_hf_family_table[i];
-        if (!family->takes && pith_str_is(model_type, family->model_type)) return family->keys;
+const pith__hf_keys *pith__hf_keys_of_type(pith_str model_type) {
+    for (size_t i = 0; i < pith__hf_family_count; i++) {
+        const pith__hf_family *family = pith__hf_family_table[i];
+        if (!family->takes && pith__str_is(model_type, family->model_type)) return family->keys;
     }
     return NULL;
 }
@@ -65,49 +65,49 @@ const pith_hf_keys *pith_hf_keys_of_type(pith_str model_type) {
 /* ---- one key ---- */
 
 typedef struct hf_keys_check {
-    const pith_hf_keys *keys;
-    pith_hf_config *config;
-    pith_hf_key_list read, ignored, unknown;
+    const pith__hf_keys *keys;
+    pith__hf_config *config;
+    pith__hf_key_list read, ignored, unknown;
     pith_str code;
     const char *section; /* before the names of keys: "text_config."; "": of the file itself */
-    pith_arena *arena;
+    pith__arena *arena;
     const pith_log *log;
     pith_error *err;
 } hf_keys_check;
 
-static bool hf_keys_append(pith_hf_key_list *list, pith_arena *arena, pith_str text) {
+static bool hf_keys_append(pith__hf_key_list *list, pith__arena *arena, pith_str text) {
     for (size_t i = 0; i < text.size; i++) {
         void *grown = list->text;
-        if (!pith_arena_grow(arena, &grown, list->size, &list->capacity, 1)) return false;
+        if (!pith__arena_grow(arena, &grown, list->size, &list->capacity, 1)) return false;
         list->text = grown;
         list->text[list->size++] = text.data[i];
     }
     return true;
 }
 
-pith_status pith_hf_key_list_add(pith_hf_key_list *list, const char *section, pith_str key, pith_arena *arena,
-                                 pith_error *err) {
+pith_status pith__hf_key_list_add(pith__hf_key_list *list, const char *section, pith_str key, pith__arena *arena,
+                                  pith_error *err) {
     bool done = (!list->size || hf_keys_append(list, arena, PITH_STR(", "))) &&
-                hf_keys_append(list, arena, pith_str_of(section)) && hf_keys_append(list, arena, key);
-    return done ? PITH_OK : pith_fail_memory(err, key.size);
+                hf_keys_append(list, arena, pith__str_of(section)) && hf_keys_append(list, arena, key);
+    return done ? PITH_OK : pith__fail_memory(err, key.size);
 }
 
-static pith_status hf_keys_note(hf_keys_check *c, pith_hf_key_list *list, pith_str key) {
-    return pith_hf_key_list_add(list, c->section, key, c->arena, c->err);
+static pith_status hf_keys_note(hf_keys_check *c, pith__hf_key_list *list, pith_str key) {
+    return pith__hf_key_list_add(list, c->section, key, c->arena, c->err);
 }
 
 /* Is the value at the scanner, which is consumed, this text or null? Numbers count by their value. */
-static bool hf_keys_same(pith_json *j, pith_str text) {
-    pith_json_kind kind = pith_json_peek(j);
-    if (kind == PITH_JSON_STRING) return pith_str_eq(pith_json_string(j), text);
+static bool hf_keys_same(pith__json *j, pith_str text) {
+    pith__json_kind kind = pith__json_peek(j);
+    if (kind == PITH_JSON_STRING) return pith__str_eq(pith__json_string(j), text);
     if (kind == PITH_JSON_NUMBER) {
         pith_error err = PITH_ERROR_INIT;
-        pith_json other;
-        pith_json_init(&other, text, NULL, j->arena, &err);
-        return pith_json_double(j) == pith_json_double(&other) && !other.failed;
+        pith__json other;
+        pith__json_init(&other, text, NULL, j->arena, &err);
+        return pith__json_double(j) == pith__json_double(&other) && !other.failed;
     }
-    pith_str raw = pith_json_raw(j);
-    return kind == PITH_JSON_NULL || pith_str_eq(raw, text);
+    pith_str raw = pith__json_raw(j);
+    return kind == PITH_JSON_NULL || pith__str_eq(raw, text);
 }
 
 /* ---- auto_map ---- */
@@ -121,88 +121,88 @@ static bool hf_keys_names_code(const char *list, pith_str code) {
     for (at = code.size; at && code.data[at - 1] != '.';) at--;
     pith_str class = { code.data + at, code.size - at };
     while (hf_keys_next(&list, &word, &value))
-        if (pith_str_eq(word, code) || pith_str_eq(word, class)) return true;
+        if (pith__str_eq(word, code) || pith__str_eq(word, class)) return true;
     return false;
 }
 
 /* Only the classes of vectors and of scores of pairs are run. */
-static pith_status hf_keys_code(hf_keys_check *c, pith_json *j, const pith_hf_family *family) {
+static pith_status hf_keys_code(hf_keys_check *c, pith__json *j, const pith__hf_family *family) {
     pith_str key;
-    for (pith_json_object(j); pith_json_next_key(j, &key);) {
-        bool network = pith_str_is(key, "AutoModel"), pairs = pith_str_is(key, "AutoModelForSequenceClassification");
-        if ((!network && !(pairs && c->config->classifier)) || pith_json_peek(j) != PITH_JSON_STRING) {
-            pith_json_skip(j);
+    for (pith__json_object(j); pith__json_next_key(j, &key);) {
+        bool network = pith__str_is(key, "AutoModel"), pairs = pith__str_is(key, "AutoModelForSequenceClassification");
+        if ((!network && !(pairs && c->config->classifier)) || pith__json_peek(j) != PITH_JSON_STRING) {
+            pith__json_skip(j);
             continue;
         }
-        pith_str code = pith_json_copy(j, c->arena, pith_json_string(j));
+        pith_str code = pith__json_copy(j, c->arena, pith__json_string(j));
         bool two_ways = hf_keys_names_code(c->keys->two_ways, code);
         c->config->both_ways |= two_ways;
         if (network) c->code = code;
         if (two_ways || hf_keys_names_code(c->keys->code, code)) continue;
-        return pith_fail(c->err, PITH_ERR_UNSUPPORTED,
-                         "config.json: auto_map: " PITH_STR_FMT " is '" PITH_STR_FMT
-                         "', code that comes with the model, which is not run and not known; if it computes what "
-                         "transformers' own class for model_type '%s' does, take auto_map out of config.json",
-                         PITH_STR_ARG(key), PITH_STR_ARG(code), family->model_type);
+        return pith__fail(c->err, PITH_ERR_UNSUPPORTED,
+                          "config.json: auto_map: " PITH_STR_FMT " is '" PITH_STR_FMT
+                          "', code that comes with the model, which is not run and not known; if it computes what "
+                          "transformers' own class for model_type '%s' does, take auto_map out of config.json",
+                          PITH_STR_ARG(key), PITH_STR_ARG(code), family->model_type);
     }
     return PITH_OK;
 }
 
 /* ---- all keys ---- */
 
-static pith_status hf_keys_take(hf_keys_check *c, pith_json *j, pith_str key, const pith_hf_family *family);
+static pith_status hf_keys_take(hf_keys_check *c, pith__json *j, pith_str key, const pith__hf_family *family);
 
 /* An object whose keys have lists of their own. */
-static pith_status hf_keys_section(hf_keys_check *c, pith_json *j, pith_str key, const pith_hf_keys *keys,
-                                   const pith_hf_family *family) {
+static pith_status hf_keys_section(hf_keys_check *c, pith__json *j, pith_str key, const pith__hf_keys *keys,
+                                   const pith__hf_family *family) {
     hf_keys_check inner = *c; /* its lists go on where these end */
-    pith_str name = pith_arena_printf(c->arena, PITH_STR_FMT ".", PITH_STR_ARG(key)), item;
-    if (!name.data) return pith_fail_memory(c->err, key.size);
+    pith_str name = pith__arena_printf(c->arena, PITH_STR_FMT ".", PITH_STR_ARG(key)), item;
+    if (!name.data) return pith__fail_memory(c->err, key.size);
     inner.section = name.data;
     inner.keys = keys;
-    for (pith_json_object(j); pith_json_next_key(j, &item);) PITH_TRY(hf_keys_take(&inner, j, item, family));
+    for (pith__json_object(j); pith__json_next_key(j, &item);) PITH_TRY(hf_keys_take(&inner, j, item, family));
     inner.section = c->section;
     inner.keys = c->keys;
     *c = inner;
     return PITH_OK;
 }
 
-static pith_status hf_keys_take(hf_keys_check *c, pith_json *j, pith_str key, const pith_hf_family *family) {
-    const pith_hf_keys *k = c->keys;
+static pith_status hf_keys_take(hf_keys_check *c, pith__json *j, pith_str key, const pith__hf_family *family) {
+    const pith__hf_keys *k = c->keys;
     pith_str value;
-    if (pith_str_is(key, "auto_map") && pith_json_peek(j) == PITH_JSON_OBJECT) {
+    if (pith__str_is(key, "auto_map") && pith__json_peek(j) == PITH_JSON_OBJECT) {
         PITH_TRY(hf_keys_note(c, &c->read, key));
         return hf_keys_code(c, j, family);
     }
-    const pith_hf_keys *part = pith_str_is(key, "text_config") ? k->text : k->vision;
-    if (part && (pith_str_is(key, "text_config") || pith_str_is(key, "vision_config")) &&
-        pith_json_peek(j) == PITH_JSON_OBJECT)
+    const pith__hf_keys *part = pith__str_is(key, "text_config") ? k->text : k->vision;
+    if (part && (pith__str_is(key, "text_config") || pith__str_is(key, "vision_config")) &&
+        pith__json_peek(j) == PITH_JSON_OBJECT)
         return hf_keys_section(c, j, key, part, family);
-    if (pith_hf_keys_find(&value, k->reads, key)) {
-        pith_json_skip(j);
+    if (pith__hf_keys_find(&value, k->reads, key)) {
+        pith__json_skip(j);
         return hf_keys_note(c, &c->read, key);
     }
-    if (pith_hf_keys_find(&value, k->fixed, key) || pith_hf_keys_find(&value, hf_keys_common_fixed, key)) {
+    if (pith__hf_keys_find(&value, k->fixed, key) || pith__hf_keys_find(&value, hf_keys_common_fixed, key)) {
         PITH_TRY(hf_keys_note(c, &c->read, key));
-        pith_json before = *j;
-        pith_str raw = pith_json_raw(&before);
+        pith__json before = *j;
+        pith_str raw = pith__json_raw(&before);
         if (hf_keys_same(j, value)) return PITH_OK;
-        return pith_fail(c->err, PITH_ERR_UNSUPPORTED,
-                         "config.json: %s" PITH_STR_FMT " is " PITH_CUT_FMT "; only " PITH_STR_FMT " is supported",
-                         c->section, PITH_STR_ARG(key), PITH_CUT(raw, 80), PITH_STR_ARG(value));
+        return pith__fail(c->err, PITH_ERR_UNSUPPORTED,
+                          "config.json: %s" PITH_STR_FMT " is " PITH_CUT_FMT "; only " PITH_STR_FMT " is supported",
+                          c->section, PITH_STR_ARG(key), PITH_CUT(raw, 80), PITH_STR_ARG(value));
     }
-    pith_json_skip(j);
-    if (pith_hf_keys_find(&value, k->ignores, key) || pith_hf_keys_find(&value, hf_keys_common, key))
+    pith__json_skip(j);
+    if (pith__hf_keys_find(&value, k->ignores, key) || pith__hf_keys_find(&value, hf_keys_common, key))
         return hf_keys_note(c, &c->ignored, key);
-    pith_log_write(c->log, PITH_LOG_WARNING,
-                   "config.json: '%s" PITH_STR_FMT "' is not known for model_type '%s' and is ignored", c->section,
-                   PITH_STR_ARG(key), family->model_type);
+    pith__log_write(c->log, PITH_LOG_WARNING,
+                    "config.json: '%s" PITH_STR_FMT "' is not known for model_type '%s' and is ignored", c->section,
+                    PITH_STR_ARG(key), family->model_type);
     return hf_keys_note(c, &c->unknown, key);
 }
 
-pith_status pith_hf_keys_check(pith_hf_report *report, pith_hf_config *config, const pith_hf_family *family,
-                               pith_arena *arena, const pith_log *log, pith_error *err) {
-    static const pith_hf_keys none = { .reads = NULL };
+pith_status pith__hf_keys_check(pith__hf_report *report, pith__hf_config *config, const pith__hf_family *family,
+                                pith__arena *arena, const pith_log *log, pith_error *err) {
+    static const pith__hf_keys none = { .reads = NULL };
     hf_keys_check c = { .keys = family->keys ? family->keys : &none,
                         .config = config,
                         .section = "",
@@ -211,16 +211,16 @@ pith_status pith_hf_keys_check(pith_hf_report *report, pith_hf_config *config, c
                         .log = log,
                         .err = err };
     pith_error fault = PITH_ERROR_INIT;
-    pith_json *j = pith_arena_alloc(arena, sizeof *j);
+    pith__json *j = pith__arena_alloc(arena, sizeof *j);
     pith_str key;
-    if (!j) return pith_fail_memory(err, sizeof *j);
-    pith_json_init(j, config->text, "config.json", arena, &fault);
+    if (!j) return pith__fail_memory(err, sizeof *j);
+    pith__json_init(j, config->text, "config.json", arena, &fault);
     j->python = true;
-    for (pith_json_object(j); pith_json_next_key(j, &key);) PITH_TRY(hf_keys_take(&c, j, key, family));
+    for (pith__json_object(j); pith__json_next_key(j, &key);) PITH_TRY(hf_keys_take(&c, j, key, family));
     if (report)
-        *report = (pith_hf_report){ .read = { c.read.text, c.read.size },
-                                    .ignored = { c.ignored.text, c.ignored.size },
-                                    .unknown = { c.unknown.text, c.unknown.size },
-                                    .code = c.code };
-    return j->failed ? pith_fail(err, fault.code, "%s", fault.message) : PITH_OK;
+        *report = (pith__hf_report){ .read = { c.read.text, c.read.size },
+                                     .ignored = { c.ignored.text, c.ignored.size },
+                                     .unknown = { c.unknown.text, c.unknown.size },
+                                     .code = c.code };
+    return j->failed ? pith__fail(err, fault.code, "%s", fault.message) : PITH_OK;
 }

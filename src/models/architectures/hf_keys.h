@@ -8,15 +8,15 @@
 #include "pith/types.h"
 
 /* The lists of a family. Words stand apart by a space; a value is written as JSON writes it, but without quotes. */
-typedef struct pith_hf_keys {
+typedef struct pith__hf_keys {
     const char *reads;   /* "hidden_size=768 head_dim": with the default of the class, if it has one */
     const char *fixed;   /* "is_decoder=false": another value than this one or null is refused */
     const char *ignores; /* of training, generation, tokenizers */
     const char
         *code; /* classes that auto_map may name, because the family is they: "NewModel" or "modeling.NewModel" */
-    const char *two_ways;                     /* the same of classes that are the family's without its causal mask */
-    const struct pith_hf_keys *text, *vision; /* of the objects text_config and vision_config, if these are read */
-} pith_hf_keys;
+    const char *two_ways;                      /* the same of classes that are the family's without its causal mask */
+    const struct pith__hf_keys *text, *vision; /* of the objects text_config and vision_config, if these are read */
+} pith__hf_keys;
 
 /* What BERT and its relatives have. Sizes are those of BERT's class. */
 #define PITH_HF_BERT_SIZES                                                                                             \
@@ -31,33 +31,33 @@ typedef struct pith_hf_keys {
 #define PITH_HF_DECODER_IGNORES "attention_dropout mlp_dropout pretraining_tp "
 
 /* What became of the keys: their names, with commas between them. */
-typedef struct pith_hf_report {
+typedef struct pith__hf_report {
     pith_str read, ignored, unknown;
     pith_str code; /* the class that auto_map names for the network; "": none */
-} pith_hf_report;
+} pith__hf_report;
 
 /* Names with commas between them. */
-typedef struct pith_hf_key_list {
+typedef struct pith__hf_key_list {
     char *text;
     size_t size, capacity;
-} pith_hf_key_list;
+} pith__hf_key_list;
 
 /* Adds a key; section is before its name: "text_config.", "" for a key of the file itself. */
-pith_status pith_hf_key_list_add(pith_hf_key_list *list, const char *section, pith_str key, pith_arena *arena,
-                                 pith_error *err);
+pith_status pith__hf_key_list_add(pith__hf_key_list *list, const char *section, pith_str key, pith__arena *arena,
+                                  pith_error *err);
 
 /* Is the key in a list of words? *value is what follows it behind '=', or empty. list may be NULL. */
-bool pith_hf_keys_find(pith_str *value, const char *list, pith_str wanted);
+bool pith__hf_keys_find(pith_str *value, const char *list, pith_str wanted);
 
 /* The default of a key in a list `reads`: *value is its text. False if it has none. */
-bool pith_hf_keys_default(pith_str *value, const char *reads, pith_str key);
+bool pith__hf_keys_default(pith_str *value, const char *reads, pith_str key);
 
 /* The lists of the class that transformers has for a model_type; NULL if there is none. */
-const pith_hf_keys *pith_hf_keys_of_type(pith_str model_type);
+const pith__hf_keys *pith__hf_keys_of_type(pith_str model_type);
 
 /* Checks the whole of config->text, warns of keys that are not known, and sets config->both_ways if auto_map names a
  * class without a causal mask. report may be NULL; its strings are in the arena. PITH_ERR_UNSUPPORTED names the key. */
-pith_status pith_hf_keys_check(pith_hf_report *report, pith_hf_config *config, const pith_hf_family *family,
-                               pith_arena *arena, const pith_log *log, pith_error *err);
+pith_status pith__hf_keys_check(pith__hf_report *report, pith__hf_config *config, const pith__hf_family *family,
+                                pith__arena *arena, const pith_log *log, pith_error *err);
 
 #endif

@@ -5,11 +5,11 @@
 #include "models/architectures/hf_keys.h"
 #include "models/architectures/hf_tower.h"
 
-/* For pith_hf_family.build; layout is a pith_hf_towers. */
-pith_status pith_hf_siglip_build(pith_graph *graph, const void *layout, const pith_hf_config *config,
-                                 const pith_weights *weights, const char *weights_name, pith_error *err);
+/* For pith__hf_family.build; layout is a pith__hf_towers. */
+pith_status pith__hf_siglip_build(pith__graph *graph, const void *layout, const pith__hf_config *config,
+                                  const pith__weights *weights, const char *weights_name, pith_error *err);
 
-extern const pith_hf_keys pith_hf_siglip_text_keys;   /* of config.json, or of its part text_config */
-extern const pith_hf_keys pith_hf_siglip_vision_keys; /* of config.json, or of its part vision_config */
+extern const pith__hf_keys pith__hf_siglip_text_keys;   /* of config.json, or of its part text_config */
+extern const pith__hf_keys pith__hf_siglip_vision_keys; /* of config.json, or of its part vision_config */
 
 #endif

@@ -5,13 +5,13 @@
 #include "models/architectures/hf_attention.h"
 #include "models/architectures/hf_keys.h"
 
-typedef struct pith_hf_t5_layout {
+typedef struct pith__hf_t5_layout {
     bool bias_in_each; /* layers have a bias by distance each; else the first one's serves all */
-} pith_hf_t5_layout;
+} pith__hf_t5_layout;
 
-/* For pith_hf_family.build; layout is a pith_hf_t5_layout. A decoder in the same file is left alone. */
-pith_status pith_hf_t5_build(pith_graph *graph, const void *layout, const pith_hf_config *config,
-                             const pith_weights *weights, const char *weights_name, pith_error *err);
+/* For pith__hf_family.build; layout is a pith__hf_t5_layout. A decoder in the same file is left alone. */
+pith_status pith__hf_t5_build(pith__graph *graph, const void *layout, const pith__hf_config *config,
+                              const pith__weights *weights, const char *weights_name, pith_error *err);
 
 /* What the three read, but for their sizes. */
 #define PITH_HF_T5_READS                                                                                               \

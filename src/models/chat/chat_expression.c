@@ -10,53 +10,53 @@
 
 static const chat_value undefined = { .type = CHAT_UNDEFINED };
 
-chat_value pith_chat_fail(chat_run *r, const char *at, const char *format, ...) {
+chat_value pith__chat_fail(chat_run *r, const char *at, const char *format, ...) {
     if (r->status) return undefined;
     char what[300];
     int line = 1;
     for (const char *p = r->text.data; p < at && p < r->text.data + r->text.size; p++) line += *p == '\n';
     va_list arguments;
     va_start(arguments, format);
-    pith_text_format(what, sizeof what, format, arguments);
+    pith__text_format(what, sizeof what, format, arguments);
     va_end(arguments);
-    r->status = pith_fail(r->err, PITH_ERR_UNSUPPORTED, "%s: chat template, line %d: %s", r->source, line, what);
+    r->status = pith__fail(r->err, PITH_ERR_UNSUPPORTED, "%s: chat template, line %d: %s", r->source, line, what);
     return undefined;
 }
 
-void *pith_chat_alloc(chat_run *r, size_t count, size_t size) {
+void *pith__chat_alloc(chat_run *r, size_t count, size_t size) {
     if (r->status) return NULL;
     if (count > CHAT_MEMORY_MAX / size || r->used + count * size > CHAT_MEMORY_MAX) {
-        pith_chat_fail(r, r->p, "it makes too many values");
+        pith__chat_fail(r, r->p, "it makes too many values");
         return NULL;
     }
     r->used += count * size;
-    void *memory = pith_arena_array(r->arena, count, size);
-    if (!memory) r->status = pith_fail_memory(r->err, count * size);
+    void *memory = pith__arena_array(r->arena, count, size);
+    if (!memory) r->status = pith__fail_memory(r->err, count * size);
     return memory;
 }
 
-void pith_chat_want(chat_run *r, chat_value v) {
-    if (v.type == CHAT_UNDEFINED && v.number) pith_chat_fail(r, r->p, "it reads a member of what is not there");
+void pith__chat_want(chat_run *r, chat_value v) {
+    if (v.type == CHAT_UNDEFINED && v.number) pith__chat_fail(r, r->p, "it reads a member of what is not there");
 }
 
-void pith_chat_want_list(chat_run *r, chat_value v) {
-    if (v.type == CHAT_LIST && v.number) pith_chat_fail(r, r->p, "it needs '| list' behind a filter");
+void pith__chat_want_list(chat_run *r, chat_value v) {
+    if (v.type == CHAT_LIST && v.number) pith__chat_fail(r, r->p, "it needs '| list' behind a filter");
 }
 
-chat_value pith_chat_flag(bool flag) { return (chat_value){ .type = CHAT_FLAG, .number = flag }; }
+chat_value pith__chat_flag(bool flag) { return (chat_value){ .type = CHAT_FLAG, .number = flag }; }
 
-chat_value pith_chat_text(chat_run *r, pith_str words) {
-    pith_chat_part *part = pith_chat_alloc(r, 1, sizeof *part);
+chat_value pith__chat_text(chat_run *r, pith_str words) {
+    pith__chat_part *part = pith__chat_alloc(r, 1, sizeof *part);
     if (!part) return undefined;
-    *part = (pith_chat_part){ .kind = PITH_CHAT_WORDS, .words = words };
+    *part = (pith__chat_part){ .kind = PITH_CHAT_WORDS, .words = words };
     return (chat_value){ .type = CHAT_TEXT, .parts = part, .count = words.size > 0 };
 }
 
-void pith_chat_set(chat_run *r, pith_str name, chat_value value) {
+void pith__chat_set(chat_run *r, pith_str name, chat_value value) {
     size_t i = 0;
-    while (i < r->name_count && !pith_str_eq(r->names[i].name, name)) i++;
+    while (i < r->name_count && !pith__str_eq(r->names[i].name, name)) i++;
     if (i == CHAT_NAMES_MAX)
-        pith_chat_fail(r, r->p, "more than %d names", CHAT_NAMES_MAX);
+        pith__chat_fail(r, r->p, "more than %d names", CHAT_NAMES_MAX);
     else
         r->names[i] = (chat_name){ name, value };
     if (i == r->name_count && i < CHAT_NAMES_MAX) r->name_count++;
@@ -74,7 +74,7 @@ static void chat_skip(chat_run *r) {
     while (r->p < r->end && chat_is_blank(*r->p)) r->p++;
 }
 
-bool pith_chat_take(chat_run *r, const char *sign) {
+bool pith__chat_take(chat_run *r, const char *sign) {
     const size_t n = strlen(sign);
     chat_skip(r);
     if ((size_t)(r->end - r->p) < n || memcmp(r->p, sign, n) != 0) return false;
@@ -83,7 +83,7 @@ bool pith_chat_take(chat_run *r, const char *sign) {
     return true;
 }
 
-pith_str pith_chat_word(chat_run *r) {
+pith_str pith__chat_word(chat_run *r) {
     chat_skip(r);
     const char *begin = r->p;
     while (r->p < r->end && chat_is_letter(*r->p, r->p == begin)) r->p++;
@@ -95,7 +95,7 @@ pith_str pith_chat_word(chat_run *r) {
 /* Takes this word and no longer one. */
 static bool chat_take_word(chat_run *r, const char *wanted) {
     const char *before = r->p;
-    if (pith_str_is(pith_chat_word(r), wanted)) return true;
+    if (pith__str_is(pith__chat_word(r), wanted)) return true;
     r->p = before;
     return false;
 }
@@ -103,7 +103,7 @@ static bool chat_take_word(chat_run *r, const char *wanted) {
 static bool chat_step(chat_run *r) {
     if (r->status) return false;
     if (r->steps++ < CHAT_STEPS_MAX) return true;
-    pith_chat_fail(r, r->p, "it runs for too long");
+    pith__chat_fail(r, r->p, "it runs for too long");
     return false;
 }
 
@@ -119,7 +119,7 @@ static bool chat_plain(chat_run *r, chat_value v, pith_str *text) {
         size += v.parts[i].words.size;
     }
     if (v.count == 1) *text = v.parts[0].words;
-    char *all = v.count > 1 ? pith_chat_alloc(r, size, 1) : NULL;
+    char *all = v.count > 1 ? pith__chat_alloc(r, size, 1) : NULL;
     if (v.count > 1 && !all) return false;
     for (size_t i = 0, at = 0; all && i < v.count; at += v.parts[i++].words.size)
         memcpy(all + at, v.parts[i].words.data, v.parts[i].words.size);
@@ -127,8 +127,8 @@ static bool chat_plain(chat_run *r, chat_value v, pith_str *text) {
     return true;
 }
 
-bool pith_chat_holds(chat_run *r, chat_value v) {
-    pith_chat_want(r, v);
+bool pith__chat_holds(chat_run *r, chat_value v) {
+    pith__chat_want(r, v);
     switch (v.type) {
     case CHAT_FLAG:
     case CHAT_NUMBER: return v.number != 0;
@@ -138,7 +138,7 @@ bool pith_chat_holds(chat_run *r, chat_value v) {
         for (size_t i = 0; i < v.count; i++)
             if (v.parts[i].kind == PITH_CHAT_WORDS || (v.parts[i].kind == PITH_CHAT_INSTRUCTION && !v.parts[i].trimmed))
                 return true;
-        if (v.count) pith_chat_fail(r, r->p, "it asks whether the text of a message is empty");
+        if (v.count) pith__chat_fail(r, r->p, "it asks whether the text of a message is empty");
         return false;
     default: return false;
     }
@@ -146,17 +146,17 @@ bool pith_chat_holds(chat_run *r, chat_value v) {
 
 static bool chat_equal(chat_run *r, chat_value a, chat_value b) {
     pith_str x, y;
-    pith_chat_want(r, a);
-    pith_chat_want(r, b);
+    pith__chat_want(r, a);
+    pith__chat_want(r, b);
     if (a.type == CHAT_TEXT && b.type == CHAT_TEXT) {
-        if (chat_plain(r, a, &x) && chat_plain(r, b, &y)) return pith_str_eq(x, y);
-        pith_chat_fail(r, r->p, "it compares the text of a message");
+        if (chat_plain(r, a, &x) && chat_plain(r, b, &y)) return pith__str_eq(x, y);
+        pith__chat_fail(r, r->p, "it compares the text of a message");
         return false;
     }
     const bool numbers =
         (a.type == CHAT_NUMBER || a.type == CHAT_FLAG) && (b.type == CHAT_NUMBER || b.type == CHAT_FLAG);
     if (a.type != b.type && !numbers) return false; /* in Python, true is 1 */
-    if (a.type == CHAT_LIST || a.type == CHAT_OBJECT) pith_chat_fail(r, r->p, "it compares lists");
+    if (a.type == CHAT_LIST || a.type == CHAT_OBJECT) pith__chat_fail(r, r->p, "it compares lists");
     return a.number == b.number;
 }
 
@@ -165,7 +165,7 @@ static bool chat_is_in(chat_run *r, chat_value a, chat_value b) {
     pith_str word;
     if (b.type == CHAT_OBJECT && chat_plain(r, a, &word)) {
         for (size_t i = 0; i < b.count; i++)
-            if (pith_str_eq(b.keys[i], word)) return true;
+            if (pith__str_eq(b.keys[i], word)) return true;
         return false;
     }
     if (b.type == CHAT_LIST) {
@@ -173,7 +173,7 @@ static bool chat_is_in(chat_run *r, chat_value a, chat_value b) {
             if (chat_equal(r, a, b.items[i])) return true;
         return false;
     }
-    pith_chat_fail(r, r->p, "'in' is known for lists and names of members");
+    pith__chat_fail(r, r->p, "'in' is known for lists and names of members");
     return false;
 }
 
@@ -182,7 +182,7 @@ static bool chat_is_in(chat_run *r, chat_value a, chat_value b) {
 static chat_value chat_member(chat_value v, pith_str name) {
     if (v.type == CHAT_UNDEFINED) return (chat_value){ .type = CHAT_UNDEFINED, .number = 1 };
     for (size_t i = 0; v.type == CHAT_OBJECT && i < v.count; i++)
-        if (pith_str_eq(v.keys[i], name)) return v.items[i];
+        if (pith__str_eq(v.keys[i], name)) return v.items[i];
     return undefined;
 }
 
@@ -194,13 +194,13 @@ static chat_value chat_item(chat_value v, int64_t at) {
 
 static chat_value chat_index(chat_run *r, chat_value v) {
     pith_str name;
-    chat_value key = pith_chat_expression(r);
-    pith_chat_want(r, key);
-    pith_chat_want_list(r, v);
-    if (!pith_chat_take(r, "]")) return pith_chat_fail(r, r->p, "']' is missing; slices are not run");
+    chat_value key = pith__chat_expression(r);
+    pith__chat_want(r, key);
+    pith__chat_want_list(r, v);
+    if (!pith__chat_take(r, "]")) return pith__chat_fail(r, r->p, "']' is missing; slices are not run");
     if (key.type == CHAT_NUMBER && v.type != CHAT_TEXT) return chat_item(v, key.number);
     if (chat_plain(r, key, &name)) return chat_member(v, name);
-    return pith_chat_fail(r, r->p, "a key that is no name and no number");
+    return pith__chat_fail(r, r->p, "a key that is no name and no number");
 }
 
 /* ---- filters ---- */
@@ -213,21 +213,22 @@ typedef struct chat_arguments {
 
 static void chat_read_arguments(chat_run *r, chat_arguments *a) {
     *a = (chat_arguments){ .attribute = PITH_STR("") };
-    if (!pith_chat_take(r, "(")) return;
-    while (!r->status && !pith_chat_take(r, ")")) {
+    if (!pith__chat_take(r, "(")) return;
+    while (!r->status && !pith__chat_take(r, ")")) {
         const char *before = r->p;
-        pith_str name = pith_chat_word(r);
+        pith_str name = pith__chat_word(r);
         const bool named = name.size && r->p < r->end && *r->p == '=' && (r->p + 1 == r->end || r->p[1] != '=');
         if (!named) r->p = before;
         if (named) r->p++;
-        chat_value v = pith_chat_expression(r);
-        pith_chat_want(r, v);
-        if (named && !(pith_str_is(name, "attribute") && chat_plain(r, v, &a->attribute)))
-            pith_chat_fail(r, before, "the argument '" PITH_STR_FMT "' is not known", PITH_STR_ARG(name));
-        if (!named && a->count == 4) pith_chat_fail(r, before, "too many arguments");
+        chat_value v = pith__chat_expression(r);
+        pith__chat_want(r, v);
+        if (named && !(pith__str_is(name, "attribute") && chat_plain(r, v, &a->attribute)))
+            pith__chat_fail(r, before, "the argument '" PITH_STR_FMT "' is not known", PITH_STR_ARG(name));
+        if (!named && a->count == 4) pith__chat_fail(r, before, "too many arguments");
         if (!named && a->count < 4) a->at[a->count++] = v;
-        if (!pith_chat_take(r, ",") && r->p < r->end && *r->p != ')') pith_chat_fail(r, r->p, "',' or ')' is missing");
-        if (r->p == r->end) pith_chat_fail(r, before, "')' is missing");
+        if (!pith__chat_take(r, ",") && r->p < r->end && *r->p != ')')
+            pith__chat_fail(r, r->p, "',' or ')' is missing");
+        if (r->p == r->end) pith__chat_fail(r, before, "')' is missing");
     }
 }
 
@@ -236,25 +237,25 @@ static chat_value chat_select(chat_run *r, chat_value v, const chat_arguments *a
     pith_str name, test = PITH_STR("");
     if (v.type != CHAT_LIST || !a->count || !chat_plain(r, a->at[0], &name) ||
         (a->count > 1 && !chat_plain(r, a->at[1], &test)))
-        return pith_chat_fail(r, r->p, "selectattr needs a list and the name of a member");
+        return pith__chat_fail(r, r->p, "selectattr needs a list and the name of a member");
     const bool equals =
-        a->count == 3 && (pith_str_is(test, "eq") || pith_str_is(test, "equalto") || pith_str_is(test, "=="));
+        a->count == 3 && (pith__str_is(test, "eq") || pith__str_is(test, "equalto") || pith__str_is(test, "=="));
     if (!equals && a->count != 1)
-        return pith_chat_fail(r, r->p, "the test '" PITH_STR_FMT "' is not known", PITH_STR_ARG(test));
-    chat_value *items = pith_chat_alloc(r, v.count, sizeof *items);
+        return pith__chat_fail(r, r->p, "the test '" PITH_STR_FMT "' is not known", PITH_STR_ARG(test));
+    chat_value *items = pith__chat_alloc(r, v.count, sizeof *items);
     size_t count = 0;
     if (!items) return undefined;
     for (size_t i = 0; i < v.count && !r->status; i++) {
         chat_value member = chat_member(v.items[i], name);
-        if ((equals ? chat_equal(r, member, a->at[2]) : pith_chat_holds(r, member)) == wanted)
+        if ((equals ? chat_equal(r, member, a->at[2]) : pith__chat_holds(r, member)) == wanted)
             items[count++] = v.items[i];
     }
     return (chat_value){ .type = CHAT_LIST, .number = 1, .items = items, .count = count };
 }
 
 static chat_value chat_map(chat_run *r, chat_value v, const chat_arguments *a) {
-    if (v.type != CHAT_LIST || !a->attribute.size) return pith_chat_fail(r, r->p, "map needs a list and an attribute");
-    chat_value *items = pith_chat_alloc(r, v.count, sizeof *items);
+    if (v.type != CHAT_LIST || !a->attribute.size) return pith__chat_fail(r, r->p, "map needs a list and an attribute");
+    chat_value *items = pith__chat_alloc(r, v.count, sizeof *items);
     if (!items) return undefined;
     for (size_t i = 0; i < v.count; i++) items[i] = chat_member(v.items[i], a->attribute);
     return (chat_value){ .type = CHAT_LIST, .number = 1, .items = items, .count = v.count };
@@ -271,40 +272,40 @@ static pith_str chat_trim_words(pith_str s) {
 static chat_value chat_trim(chat_run *r, chat_value v) {
     pith_str words;
     if (v.type == CHAT_TEXT && v.count == 1 && v.parts[0].kind != PITH_CHAT_WORDS) {
-        pith_chat_part *part = pith_chat_alloc(r, 1, sizeof *part);
+        pith__chat_part *part = pith__chat_alloc(r, 1, sizeof *part);
         if (!part) return undefined;
         *part = v.parts[0];
         part->trimmed = true;
         return (chat_value){ .type = CHAT_TEXT, .parts = part, .count = 1 };
     }
-    if (chat_plain(r, v, &words)) return pith_chat_text(r, chat_trim_words(words));
-    return pith_chat_fail(r, r->p, "it trims words together with a text");
+    if (chat_plain(r, v, &words)) return pith__chat_text(r, chat_trim_words(words));
+    return pith__chat_fail(r, r->p, "it trims words together with a text");
 }
 
 static chat_value chat_filter(chat_run *r, chat_value v) {
     const char *at = r->p;
-    pith_str name = pith_chat_word(r);
+    pith_str name = pith__chat_word(r);
     chat_arguments a;
     chat_read_arguments(r, &a);
-    pith_chat_want(r, v);
+    pith__chat_want(r, v);
     if (!chat_step(r)) return undefined;
-    if (pith_str_is(name, "selectattr")) return chat_select(r, v, &a, true);
-    if (pith_str_is(name, "rejectattr")) return chat_select(r, v, &a, false);
-    if (pith_str_is(name, "map")) return chat_map(r, v, &a);
-    if (pith_str_is(name, "first") && v.type == CHAT_LIST) return chat_item(v, 0);
-    if (pith_str_is(name, "list") && v.type == CHAT_LIST)
+    if (pith__str_is(name, "selectattr")) return chat_select(r, v, &a, true);
+    if (pith__str_is(name, "rejectattr")) return chat_select(r, v, &a, false);
+    if (pith__str_is(name, "map")) return chat_map(r, v, &a);
+    if (pith__str_is(name, "first") && v.type == CHAT_LIST) return chat_item(v, 0);
+    if (pith__str_is(name, "list") && v.type == CHAT_LIST)
         return (chat_value){ .type = CHAT_LIST, .items = v.items, .count = v.count };
-    if (pith_str_is(name, "last") || pith_str_is(name, "length")) pith_chat_want_list(r, v);
-    if (pith_str_is(name, "last") && v.type == CHAT_LIST) return chat_item(v, -1);
-    if ((pith_str_is(name, "default") || pith_str_is(name, "d")) && a.count) {
-        const bool replaces = a.count > 1 && pith_chat_holds(r, a.at[1]); /* also what is empty or false */
-        return v.type == CHAT_UNDEFINED || (replaces && !pith_chat_holds(r, v)) ? a.at[0] : v;
+    if (pith__str_is(name, "last") || pith__str_is(name, "length")) pith__chat_want_list(r, v);
+    if (pith__str_is(name, "last") && v.type == CHAT_LIST) return chat_item(v, -1);
+    if ((pith__str_is(name, "default") || pith__str_is(name, "d")) && a.count) {
+        const bool replaces = a.count > 1 && pith__chat_holds(r, a.at[1]); /* also what is empty or false */
+        return v.type == CHAT_UNDEFINED || (replaces && !pith__chat_holds(r, v)) ? a.at[0] : v;
     }
-    if (pith_str_is(name, "trim") && !a.count) return chat_trim(r, v);
-    if (pith_str_is(name, "string") && v.type == CHAT_TEXT) return v;
-    if (pith_str_is(name, "length") && v.type == CHAT_LIST)
+    if (pith__str_is(name, "trim") && !a.count) return chat_trim(r, v);
+    if (pith__str_is(name, "string") && v.type == CHAT_TEXT) return v;
+    if (pith__str_is(name, "length") && v.type == CHAT_LIST)
         return (chat_value){ .type = CHAT_NUMBER, .number = (int64_t)v.count };
-    return pith_chat_fail(r, at, "the filter '" PITH_STR_FMT "' is not run here", PITH_STR_ARG(name));
+    return pith__chat_fail(r, at, "the filter '" PITH_STR_FMT "' is not run here", PITH_STR_ARG(name));
 }
 
 /* ---- operands ---- */
@@ -314,7 +315,7 @@ static chat_value chat_string(chat_run *r) {
     const char quote = *r->p++, *begin = r->p;
     size_t n = 0;
     while (r->p + n < r->end && r->p[n] != quote) n += 1 + (r->p[n] == '\\');
-    char *to = pith_chat_alloc(r, n + 1, 1);
+    char *to = pith__chat_alloc(r, n + 1, 1);
     n = 0;
     if (!to) return undefined;
     for (; r->p < r->end && *r->p != quote; r->p++) {
@@ -325,19 +326,19 @@ static chat_value chat_string(chat_run *r) {
         }
         const char *known = strchr(from, *++r->p);
         if (!known || !*known || *known == '\n')
-            return pith_chat_fail(r, r->p, "the escape '\\%c' is not known", *r->p);
+            return pith__chat_fail(r, r->p, "the escape '\\%c' is not known", *r->p);
         to[n++] = into[known - from];
     }
-    if (r->p == r->end) return pith_chat_fail(r, begin, "a string does not end");
+    if (r->p == r->end) return pith__chat_fail(r, begin, "a string does not end");
     r->p++;
     chat_skip(r);
-    return pith_chat_text(r, (pith_str){ to, n });
+    return pith__chat_text(r, (pith_str){ to, n });
 }
 
 static chat_value chat_number(chat_run *r) {
     int64_t n = 0;
     for (; r->p < r->end && *r->p >= '0' && *r->p <= '9'; r->p++) {
-        if (n > 1000000) return pith_chat_fail(r, r->p, "a number too large");
+        if (n > 1000000) return pith__chat_fail(r, r->p, "a number too large");
         n = 10 * n + (*r->p - '0');
     }
     chat_skip(r);
@@ -345,43 +346,43 @@ static chat_value chat_number(chat_run *r) {
 }
 
 static chat_value chat_list(chat_run *r) {
-    chat_value *items = pith_chat_alloc(r, 16, sizeof *items);
+    chat_value *items = pith__chat_alloc(r, 16, sizeof *items);
     size_t count = 0;
     if (!items) return undefined;
-    while (!r->status && !pith_chat_take(r, "]")) {
-        if (count == 16 || r->p == r->end) return pith_chat_fail(r, r->p, "a list that is long or does not end");
-        items[count] = pith_chat_expression(r);
-        pith_chat_want(r, items[count]);
-        pith_chat_want_list(r, items[count++]);
-        if (!pith_chat_take(r, ",") && r->p < r->end && *r->p != ']')
-            return pith_chat_fail(r, r->p, "',' or ']' is missing");
+    while (!r->status && !pith__chat_take(r, "]")) {
+        if (count == 16 || r->p == r->end) return pith__chat_fail(r, r->p, "a list that is long or does not end");
+        items[count] = pith__chat_expression(r);
+        pith__chat_want(r, items[count]);
+        pith__chat_want_list(r, items[count++]);
+        if (!pith__chat_take(r, ",") && r->p < r->end && *r->p != ']')
+            return pith__chat_fail(r, r->p, "',' or ']' is missing");
     }
     return (chat_value){ .type = CHAT_LIST, .items = items, .count = count };
 }
 
 static chat_value chat_named(chat_run *r) {
     const char *at = r->p;
-    pith_str name = pith_chat_word(r);
-    if (pith_str_is(name, "true") || pith_str_is(name, "True")) return pith_chat_flag(true);
-    if (pith_str_is(name, "false") || pith_str_is(name, "False")) return pith_chat_flag(false);
-    if (pith_str_is(name, "none") || pith_str_is(name, "None")) return (chat_value){ .type = CHAT_NONE };
-    if (!name.size) return pith_chat_fail(r, at, "an operand is missing, or is of a kind that is not run here");
+    pith_str name = pith__chat_word(r);
+    if (pith__str_is(name, "true") || pith__str_is(name, "True")) return pith__chat_flag(true);
+    if (pith__str_is(name, "false") || pith__str_is(name, "False")) return pith__chat_flag(false);
+    if (pith__str_is(name, "none") || pith__str_is(name, "None")) return (chat_value){ .type = CHAT_NONE };
+    if (!name.size) return pith__chat_fail(r, at, "an operand is missing, or is of a kind that is not run here");
     if (r->p < r->end && *r->p == '(')
-        return pith_chat_fail(r, at, "the function '" PITH_STR_FMT "' is not run here", PITH_STR_ARG(name));
+        return pith__chat_fail(r, at, "the function '" PITH_STR_FMT "' is not run here", PITH_STR_ARG(name));
     for (size_t i = 0; i < r->name_count; i++)
-        if (pith_str_eq(r->names[i].name, name)) return r->names[i].value;
+        if (pith__str_eq(r->names[i].name, name)) return r->names[i].value;
     return undefined;
 }
 
 static chat_value chat_operand(chat_run *r) {
     chat_skip(r);
-    if (r->p == r->end) return pith_chat_fail(r, r->p, "an operand is missing");
+    if (r->p == r->end) return pith__chat_fail(r, r->p, "an operand is missing");
     if (*r->p == '\'' || *r->p == '"') return chat_string(r);
     if (*r->p >= '0' && *r->p <= '9') return chat_number(r);
-    if (pith_chat_take(r, "[")) return chat_list(r);
-    if (!pith_chat_take(r, "(")) return chat_named(r);
-    chat_value v = pith_chat_expression(r);
-    if (!pith_chat_take(r, ")")) return pith_chat_fail(r, r->p, "')' is missing");
+    if (pith__chat_take(r, "[")) return chat_list(r);
+    if (!pith__chat_take(r, "(")) return chat_named(r);
+    chat_value v = pith__chat_expression(r);
+    if (!pith__chat_take(r, ")")) return pith__chat_fail(r, r->p, "')' is missing");
     return v;
 }
 
@@ -389,53 +390,53 @@ static chat_value chat_operand(chat_run *r) {
 static bool chat_ends_test(chat_run *r) {
     const char *before = r->p;
     if (r->p == r->end || strchr(")],|~+=!", *r->p)) return true;
-    const pith_str word = pith_chat_word(r);
+    const pith_str word = pith__chat_word(r);
     r->p = before;
-    return pith_str_is(word, "and") || pith_str_is(word, "or") || pith_str_is(word, "else");
+    return pith__str_is(word, "and") || pith__str_is(word, "or") || pith__str_is(word, "else");
 }
 
 /* x is [not] defined */
 static chat_value chat_test(chat_run *r, chat_value v) {
     const bool turned = chat_take_word(r, "not");
     const char *at = r->p;
-    pith_str name = pith_chat_word(r);
+    pith_str name = pith__chat_word(r);
     bool is = false;
-    pith_chat_want(r, v);
-    if (!chat_ends_test(r)) return pith_chat_fail(r, at, "a test with an argument, or of a test");
-    if (pith_str_is(name, "defined"))
+    pith__chat_want(r, v);
+    if (!chat_ends_test(r)) return pith__chat_fail(r, at, "a test with an argument, or of a test");
+    if (pith__str_is(name, "defined"))
         is = v.type != CHAT_UNDEFINED;
-    else if (pith_str_is(name, "undefined"))
+    else if (pith__str_is(name, "undefined"))
         is = v.type == CHAT_UNDEFINED;
-    else if (pith_str_is(name, "none"))
+    else if (pith__str_is(name, "none"))
         is = v.type == CHAT_NONE;
-    else if (pith_str_is(name, "string"))
+    else if (pith__str_is(name, "string"))
         is = v.type == CHAT_TEXT;
-    else if (pith_str_is(name, "mapping"))
+    else if (pith__str_is(name, "mapping"))
         is = v.type == CHAT_OBJECT;
     else
-        return pith_chat_fail(r, at, "the test '" PITH_STR_FMT "' is not known", PITH_STR_ARG(name));
-    return pith_chat_flag(is != turned);
+        return pith__chat_fail(r, at, "the test '" PITH_STR_FMT "' is not known", PITH_STR_ARG(name));
+    return pith__chat_flag(is != turned);
 }
 
 static chat_value chat_postfix(chat_run *r) {
-    const bool minus = pith_chat_take(r, "-");
+    const bool minus = pith__chat_take(r, "-");
     chat_value v = chat_operand(r);
-    if (minus && v.type != CHAT_NUMBER) return pith_chat_fail(r, r->p, "'-' before what is no number");
+    if (minus && v.type != CHAT_NUMBER) return pith__chat_fail(r, r->p, "'-' before what is no number");
     if (minus && r->p < r->end && (*r->p == '[' || *r->p == '.'))
-        return pith_chat_fail(r, r->p, "a member of a number");
+        return pith__chat_fail(r, r->p, "a member of a number");
     if (minus) v.number = -v.number;
     bool filtered = false;
     while (chat_step(r)) {
         if (filtered && r->p < r->end && (*r->p == '.' || *r->p == '['))
-            return pith_chat_fail(r, r->p, "a member of what a filter or test gives needs '()' around these");
-        if (pith_chat_take(r, ".")) {
-            pith_str name = pith_chat_word(r);
+            return pith__chat_fail(r, r->p, "a member of what a filter or test gives needs '()' around these");
+        if (pith__chat_take(r, ".")) {
+            pith_str name = pith__chat_word(r);
             if (r->p < r->end && *r->p == '(')
-                return pith_chat_fail(r, r->p, "the method '" PITH_STR_FMT "' is not run here", PITH_STR_ARG(name));
+                return pith__chat_fail(r, r->p, "the method '" PITH_STR_FMT "' is not run here", PITH_STR_ARG(name));
             v = chat_member(v, name);
-        } else if (pith_chat_take(r, "[")) {
+        } else if (pith__chat_take(r, "[")) {
             v = chat_index(r, v);
-        } else if (pith_chat_take(r, "|")) {
+        } else if (pith__chat_take(r, "|")) {
             v = chat_filter(r, v);
             filtered = true;
         } else if (chat_take_word(r, "is")) {
@@ -451,10 +452,11 @@ static chat_value chat_postfix(chat_run *r) {
 /* ---- operators ---- */
 
 static chat_value chat_join(chat_run *r, chat_value a, chat_value b) {
-    pith_chat_want(r, a);
-    pith_chat_want(r, b);
-    if (a.type != CHAT_TEXT || b.type != CHAT_TEXT) return pith_chat_fail(r, r->p, "'+' and '~' are known for strings");
-    pith_chat_part *parts = pith_chat_alloc(r, a.count + b.count, sizeof *parts);
+    pith__chat_want(r, a);
+    pith__chat_want(r, b);
+    if (a.type != CHAT_TEXT || b.type != CHAT_TEXT)
+        return pith__chat_fail(r, r->p, "'+' and '~' are known for strings");
+    pith__chat_part *parts = pith__chat_alloc(r, a.count + b.count, sizeof *parts);
     if (!parts) return undefined;
     if (a.count) memcpy(parts, a.parts, a.count * sizeof *parts);
     if (b.count) memcpy(parts + a.count, b.parts, b.count * sizeof *parts);
@@ -463,15 +465,15 @@ static chat_value chat_join(chat_run *r, chat_value a, chat_value b) {
 
 static chat_value chat_sum(chat_run *r) {
     chat_value v = chat_postfix(r);
-    while (!r->status && (pith_chat_take(r, "+") || pith_chat_take(r, "~"))) v = chat_join(r, v, chat_postfix(r));
+    while (!r->status && (pith__chat_take(r, "+") || pith__chat_take(r, "~"))) v = chat_join(r, v, chat_postfix(r));
     return v;
 }
 
 /* Takes an operator; 0: there is none. '!' stands for "!=", 'n' for "not in". */
 static char chat_take_comparison(chat_run *r) {
     const char *before = r->p;
-    if (pith_chat_take(r, "==")) return '=';
-    if (pith_chat_take(r, "!=")) return '!';
+    if (pith__chat_take(r, "==")) return '=';
+    if (pith__chat_take(r, "!=")) return '!';
     if (chat_take_word(r, "in")) return 'i';
     if (chat_take_word(r, "not") && chat_take_word(r, "in")) return 'n';
     r->p = before;
@@ -484,22 +486,22 @@ static chat_value chat_compare(chat_run *r) {
     if (!sign) return v;
     chat_value other = chat_sum(r);
     bool holds = sign == '=' || sign == '!' ? chat_equal(r, v, other) : chat_is_in(r, v, other);
-    if (chat_take_comparison(r)) return pith_chat_fail(r, r->p, "a comparison of a comparison");
-    return pith_chat_flag(holds == (sign == '=' || sign == 'i'));
+    if (chat_take_comparison(r)) return pith__chat_fail(r, r->p, "a comparison of a comparison");
+    return pith__chat_flag(holds == (sign == '=' || sign == 'i'));
 }
 
 static chat_value chat_not(chat_run *r) {
     int turns = 0;
     while (chat_take_word(r, "not")) turns++;
     chat_value v = chat_compare(r);
-    return turns ? pith_chat_flag(pith_chat_holds(r, v) != (turns % 2 == 1)) : v;
+    return turns ? pith__chat_flag(pith__chat_holds(r, v) != (turns % 2 == 1)) : v;
 }
 
 static chat_value chat_and(chat_run *r) {
     chat_value v = chat_not(r);
     while (!r->status && chat_take_word(r, "and")) {
         chat_value other = chat_not(r);
-        if (pith_chat_holds(r, v)) v = other;
+        if (pith__chat_holds(r, v)) v = other;
     }
     return v;
 }
@@ -508,20 +510,20 @@ static chat_value chat_or(chat_run *r) {
     chat_value v = chat_and(r);
     while (!r->status && chat_take_word(r, "or")) {
         chat_value other = chat_and(r);
-        if (!pith_chat_holds(r, v)) v = other;
+        if (!pith__chat_holds(r, v)) v = other;
     }
     return v;
 }
 
-chat_value pith_chat_operands(chat_run *r) { return chat_or(r); }
+chat_value pith__chat_operands(chat_run *r) { return chat_or(r); }
 
-chat_value pith_chat_expression(chat_run *r) {
-    if (r->depth == CHAT_DEPTH_MAX) return pith_chat_fail(r, r->p, "it is nested more than %d deep", CHAT_DEPTH_MAX);
+chat_value pith__chat_expression(chat_run *r) {
+    if (r->depth == CHAT_DEPTH_MAX) return pith__chat_fail(r, r->p, "it is nested more than %d deep", CHAT_DEPTH_MAX);
     r->depth++;
     chat_value v = chat_or(r);
     if (!r->status && chat_take_word(r, "if")) {
-        const bool holds = pith_chat_holds(r, chat_or(r));
-        chat_value other = chat_take_word(r, "else") ? pith_chat_expression(r) : undefined;
+        const bool holds = pith__chat_holds(r, chat_or(r));
+        chat_value other = chat_take_word(r, "else") ? pith__chat_expression(r) : undefined;
         if (!holds) v = other;
     }
     r->depth--;

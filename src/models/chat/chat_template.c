@@ -20,7 +20,7 @@ typedef struct chat_program {
     chat_run run;
     chat_tag *tags;
     size_t count, capacity;
-    pith_chat_part *parts;
+    pith__chat_part *parts;
     size_t part_count, part_capacity, word_bytes;
 } chat_program;
 
@@ -34,8 +34,8 @@ static bool chat_is_space(char c) { return c == ' ' || c == '\t' || c == '\n' ||
 static void chat_add_tag(chat_program *c, chat_tag tag) {
     void *tags = c->tags;
     if (c->run.status) return;
-    if (!pith_arena_grow(c->run.arena, &tags, c->count, &c->capacity, sizeof tag)) {
-        c->run.status = pith_fail_memory(c->run.err, sizeof tag);
+    if (!pith__arena_grow(c->run.arena, &tags, c->count, &c->capacity, sizeof tag)) {
+        c->run.status = pith__fail_memory(c->run.err, sizeof tag);
         return;
     }
     c->tags = tags;
@@ -86,7 +86,7 @@ static void chat_add_code(chat_program *c, const char *begin, const char *end, c
     r->p = begin;
     r->end = end;
     if (mark == '%') {
-        tag.keyword = pith_chat_word(r);
+        tag.keyword = pith__chat_word(r);
         tag.text = (pith_str){ r->p, (size_t)(end - r->p) };
     }
     chat_add_tag(c, tag);
@@ -104,7 +104,7 @@ static void chat_cut(chat_program *c) {
         const bool left = code < end && *code == '-', kept = code < end && *code == '+';
         const char *stop = chat_find_end(code + (left || kept), end, mark);
         if (!stop) {
-            pith_chat_fail(&c->run, p, "a tag does not end");
+            pith__chat_fail(&c->run, p, "a tag does not end");
             return;
         }
         chat_add_words(c, words, p, left, mark != '}' && !kept);
@@ -118,16 +118,16 @@ static void chat_cut(chat_program *c) {
 
 /* ---- running ---- */
 
-static void chat_emit(chat_program *c, pith_chat_part part) {
+static void chat_emit(chat_program *c, pith__chat_part part) {
     void *parts = c->parts;
     if (c->run.status) return;
     c->word_bytes += part.words.size;
     if (c->part_count == CHAT_PARTS_MAX || c->word_bytes > CHAT_WORDS_MAX) {
-        pith_chat_fail(&c->run, c->run.p, "it writes too much");
+        pith__chat_fail(&c->run, c->run.p, "it writes too much");
         return;
     }
-    if (!pith_arena_grow(c->run.arena, &parts, c->part_count, &c->part_capacity, sizeof part)) {
-        c->run.status = pith_fail_memory(c->run.err, sizeof part);
+    if (!pith__arena_grow(c->run.arena, &parts, c->part_count, &c->part_capacity, sizeof part)) {
+        c->run.status = pith__fail_memory(c->run.err, sizeof part);
         return;
     }
     c->parts = parts;
@@ -135,11 +135,11 @@ static void chat_emit(chat_program *c, pith_chat_part part) {
 }
 
 static void chat_put(chat_program *c, const chat_tag *tag) {
-    chat_value v = pith_chat_expression(&c->run);
-    if (c->run.p < c->run.end) pith_chat_fail(&c->run, c->run.p, "something follows an expression");
-    pith_chat_want(&c->run, v);
+    chat_value v = pith__chat_expression(&c->run);
+    if (c->run.p < c->run.end) pith__chat_fail(&c->run, c->run.p, "something follows an expression");
+    pith__chat_want(&c->run, v);
     if (v.type != CHAT_TEXT && v.type != CHAT_UNDEFINED)
-        pith_chat_fail(&c->run, tag->text.data, "it writes something other than a string");
+        pith__chat_fail(&c->run, tag->text.data, "it writes something other than a string");
     for (size_t i = 0; v.type == CHAT_TEXT && i < v.count; i++) chat_emit(c, v.parts[i]);
 }
 
@@ -149,9 +149,9 @@ static size_t chat_next(const chat_program *c, size_t at, const char *end) {
     for (size_t i = at + 1; i < c->count; i++) {
         const pith_str k = c->tags[i].keyword;
         if (c->tags[i].kind != CHAT_TAG_BLOCK) continue;
-        if (!depth && (pith_str_is(k, end) || pith_str_is(k, "elif") || pith_str_is(k, "else"))) return i;
-        if (pith_str_is(k, "if") || pith_str_is(k, "for")) depth++;
-        if (pith_str_is(k, "endif") || pith_str_is(k, "endfor")) depth--;
+        if (!depth && (pith__str_is(k, end) || pith__str_is(k, "elif") || pith__str_is(k, "else"))) return i;
+        if (pith__str_is(k, "if") || pith__str_is(k, "for")) depth++;
+        if (pith__str_is(k, "endif") || pith__str_is(k, "endfor")) depth--;
         if (depth < 0) break;
     }
     return c->count;
@@ -163,8 +163,8 @@ static bool chat_condition(chat_program *c, const chat_tag *tag) {
     chat_run *r = &c->run;
     r->p = tag->text.data;
     r->end = r->p + tag->text.size;
-    const bool holds = pith_chat_holds(r, pith_chat_operands(r));
-    if (r->p < r->end) pith_chat_fail(r, r->p, "something follows a condition");
+    const bool holds = pith__chat_holds(r, pith__chat_operands(r));
+    if (r->p < r->end) pith__chat_fail(r, r->p, "something follows a condition");
     return holds && !r->status;
 }
 
@@ -174,13 +174,13 @@ static size_t chat_if(chat_program *c, size_t at) {
     for (size_t i = at; !c->run.status;) {
         const chat_tag *tag = &c->tags[i];
         const size_t next = chat_next(c, i, "endif");
-        if (next == c->count) pith_chat_fail(&c->run, tag->text.data, "a block 'if' does not end");
+        if (next == c->count) pith__chat_fail(&c->run, tag->text.data, "a block 'if' does not end");
         if (c->run.status) break;
-        if (!done && (pith_str_is(tag->keyword, "else") || chat_condition(c, tag))) {
+        if (!done && (pith__str_is(tag->keyword, "else") || chat_condition(c, tag))) {
             done = true;
             chat_run_tags(c, i + 1, next);
         }
-        if (pith_str_is(c->tags[next].keyword, "endif")) return next;
+        if (pith__str_is(c->tags[next].keyword, "endif")) return next;
         i = next;
     }
     return c->count;
@@ -188,10 +188,10 @@ static size_t chat_if(chat_program *c, size_t at) {
 
 static chat_value chat_loop(chat_run *r, size_t i, size_t count) {
     static const pith_str keys[] = { { "first", 5 }, { "last", 4 }, { "index", 5 }, { "index0", 6 } };
-    chat_value *items = pith_chat_alloc(r, 4, sizeof *items);
+    chat_value *items = pith__chat_alloc(r, 4, sizeof *items);
     if (!items) return (chat_value){ .type = CHAT_UNDEFINED };
-    items[0] = pith_chat_flag(i == 0);
-    items[1] = pith_chat_flag(i + 1 == count);
+    items[0] = pith__chat_flag(i == 0);
+    items[1] = pith__chat_flag(i + 1 == count);
     items[2] = (chat_value){ .type = CHAT_NUMBER, .number = (int64_t)i + 1 };
     items[3] = (chat_value){ .type = CHAT_NUMBER, .number = (int64_t)i };
     return (chat_value){ .type = CHAT_OBJECT, .items = items, .keys = keys, .count = 4 };
@@ -201,17 +201,17 @@ static chat_value chat_loop(chat_run *r, size_t i, size_t count) {
 static size_t chat_for(chat_program *c, size_t at) {
     chat_run *r = &c->run;
     const size_t end = chat_next(c, at, "endfor");
-    pith_str name = pith_chat_word(r), in = pith_chat_word(r);
-    chat_value list = pith_chat_operands(r);
-    if (end == c->count || !pith_str_is(c->tags[end].keyword, "endfor") || !name.size || !pith_str_is(in, "in") ||
+    pith_str name = pith__chat_word(r), in = pith__chat_word(r);
+    chat_value list = pith__chat_operands(r);
+    if (end == c->count || !pith__str_is(c->tags[end].keyword, "endfor") || !name.size || !pith__str_is(in, "in") ||
         list.type != CHAT_LIST || r->p < r->end)
-        pith_chat_fail(r, c->tags[at].text.data, "a block 'for' is not of the form that is run here: 'for x in list'");
+        pith__chat_fail(r, c->tags[at].text.data, "a block 'for' is not of the form that is run here: 'for x in list'");
     for (size_t i = 0; i < list.count && !r->status; i++) {
         chat_name kept[CHAT_NAMES_MAX];
         const size_t count = r->name_count;
         memcpy(kept, r->names, sizeof kept);
-        pith_chat_set(r, name, list.items[i]);
-        pith_chat_set(r, PITH_STR("loop"), chat_loop(r, i, list.count));
+        pith__chat_set(r, name, list.items[i]);
+        pith__chat_set(r, PITH_STR("loop"), chat_loop(r, i, list.count));
         chat_run_tags(c, at + 1, end);
         memcpy(r->names, kept, sizeof r->names);
         r->name_count = count;
@@ -222,40 +222,40 @@ static size_t chat_for(chat_program *c, size_t at) {
 static void chat_assign(chat_program *c) {
     chat_run *r = &c->run;
     const char *at = r->p;
-    pith_str name = pith_chat_word(r);
-    if (!name.size || !pith_chat_take(r, "=")) {
-        pith_chat_fail(r, at, "'set' is run for a name only");
+    pith_str name = pith__chat_word(r);
+    if (!name.size || !pith__chat_take(r, "=")) {
+        pith__chat_fail(r, at, "'set' is run for a name only");
         return;
     }
-    chat_value v = pith_chat_expression(r);
-    pith_chat_want(r, v);
-    pith_chat_want_list(r, v);
-    if (r->p < r->end) pith_chat_fail(r, r->p, "something follows an expression");
-    pith_chat_set(r, name, v);
+    chat_value v = pith__chat_expression(r);
+    pith__chat_want(r, v);
+    pith__chat_want_list(r, v);
+    if (r->p < r->end) pith__chat_fail(r, r->p, "something follows an expression");
+    pith__chat_set(r, name, v);
 }
 
 static size_t chat_run_block(chat_program *c, size_t i) {
     const pith_str k = c->tags[i].keyword;
-    if (pith_str_is(k, "if")) return chat_if(c, i);
-    if (pith_str_is(k, "for")) return chat_for(c, i);
-    if (pith_str_is(k, "set"))
+    if (pith__str_is(k, "if")) return chat_if(c, i);
+    if (pith__str_is(k, "for")) return chat_for(c, i);
+    if (pith__str_is(k, "set"))
         chat_assign(c);
     else
-        pith_chat_fail(&c->run, c->tags[i].text.data, "'" PITH_STR_FMT "' is not run here", PITH_STR_ARG(k));
+        pith__chat_fail(&c->run, c->tags[i].text.data, "'" PITH_STR_FMT "' is not run here", PITH_STR_ARG(k));
     return i;
 }
 
 static void chat_run_tags(chat_program *c, size_t begin, size_t end) {
     chat_run *r = &c->run;
-    if (r->depth == CHAT_DEPTH_MAX) pith_chat_fail(r, r->p, "it is nested more than %d deep", CHAT_DEPTH_MAX);
+    if (r->depth == CHAT_DEPTH_MAX) pith__chat_fail(r, r->p, "it is nested more than %d deep", CHAT_DEPTH_MAX);
     r->depth++;
     for (size_t i = begin; i < end && !r->status; i++) {
         const chat_tag *tag = &c->tags[i];
         r->p = tag->text.data;
         r->end = r->p + tag->text.size;
-        if (r->steps++ == CHAT_STEPS_MAX) pith_chat_fail(r, r->p, "it runs for too long");
+        if (r->steps++ == CHAT_STEPS_MAX) pith__chat_fail(r, r->p, "it runs for too long");
         if (tag->kind == CHAT_TAG_WORDS)
-            chat_emit(c, (pith_chat_part){ .kind = PITH_CHAT_WORDS, .words = tag->text });
+            chat_emit(c, (pith__chat_part){ .kind = PITH_CHAT_WORDS, .words = tag->text });
         else if (tag->kind == CHAT_TAG_PUT)
             chat_put(c, tag);
         else
@@ -267,51 +267,51 @@ static void chat_run_tags(chat_program *c, size_t begin, size_t end) {
 /* ---- messages ---- */
 
 static chat_value chat_object(chat_run *r, const pith_str *keys, chat_value first, chat_value second) {
-    chat_value *items = pith_chat_alloc(r, 2, sizeof *items);
+    chat_value *items = pith__chat_alloc(r, 2, sizeof *items);
     if (!items) return (chat_value){ .type = CHAT_UNDEFINED };
     items[0] = first;
     items[1] = second;
     return (chat_value){ .type = CHAT_OBJECT, .items = items, .keys = keys, .count = 2 };
 }
 
-static chat_value chat_message(chat_run *r, const char *role, pith_chat_kind kind, bool structured) {
+static chat_value chat_message(chat_run *r, const char *role, pith__chat_kind kind, bool structured) {
     static const pith_str keys[] = { { "role", 4 }, { "content", 7 } }, inner[] = { { "type", 4 }, { "text", 4 } };
-    pith_chat_part *part = pith_chat_alloc(r, 1, sizeof *part);
-    chat_value *list = pith_chat_alloc(r, 1, sizeof *list);
+    pith__chat_part *part = pith__chat_alloc(r, 1, sizeof *part);
+    chat_value *list = pith__chat_alloc(r, 1, sizeof *list);
     if (!part || !list) return (chat_value){ .type = CHAT_UNDEFINED };
     part->kind = kind;
     chat_value content = { .type = CHAT_TEXT, .parts = part, .count = 1 };
     if (structured) {
-        list[0] = chat_object(r, inner, pith_chat_text(r, PITH_STR("text")), content);
+        list[0] = chat_object(r, inner, pith__chat_text(r, PITH_STR("text")), content);
         content = (chat_value){ .type = CHAT_LIST, .items = list, .count = 1 };
     }
-    return chat_object(r, keys, pith_chat_text(r, pith_str_of(role)), content);
+    return chat_object(r, keys, pith__chat_text(r, pith__str_of(role)), content);
 }
 
-static void chat_begin(chat_program *c, const pith_chat_settings *s) {
+static void chat_begin(chat_program *c, const pith__chat_settings *s) {
     chat_run *r = &c->run;
-    chat_value *messages = pith_chat_alloc(r, 3, sizeof *messages);
+    chat_value *messages = pith__chat_alloc(r, 3, sizeof *messages);
     size_t count = 0;
     if (!messages) return;
     if (s->instructed) messages[count++] = chat_message(r, "system", PITH_CHAT_INSTRUCTION, s->structured);
     messages[count++] = chat_message(r, "query", PITH_CHAT_QUERY, s->structured);
     messages[count++] = chat_message(r, "document", PITH_CHAT_DOCUMENT, s->structured);
     r->p = r->text.data;
-    pith_chat_set(r, PITH_STR("messages"), (chat_value){ .type = CHAT_LIST, .items = messages, .count = count });
-    pith_chat_set(r, PITH_STR("add_generation_prompt"), pith_chat_flag(false));
-    pith_chat_set(r, PITH_STR("tools"), (chat_value){ .type = CHAT_NONE });
-    pith_chat_set(r, PITH_STR("documents"), (chat_value){ .type = CHAT_NONE });
+    pith__chat_set(r, PITH_STR("messages"), (chat_value){ .type = CHAT_LIST, .items = messages, .count = count });
+    pith__chat_set(r, PITH_STR("add_generation_prompt"), pith__chat_flag(false));
+    pith__chat_set(r, PITH_STR("tools"), (chat_value){ .type = CHAT_NONE });
+    pith__chat_set(r, PITH_STR("documents"), (chat_value){ .type = CHAT_NONE });
     for (size_t i = 0; i < s->variable_count; i++) {
-        const pith_chat_variable *v = &s->variables[i];
-        pith_chat_set(r, v->name, v->text.data ? pith_chat_text(r, v->text) : pith_chat_flag(v->flag));
+        const pith__chat_variable *v = &s->variables[i];
+        pith__chat_set(r, v->name, v->text.data ? pith__chat_text(r, v->text) : pith__chat_flag(v->flag));
     }
 }
 
 /* Jinja reads every end of a line as "\n". */
-static pith_status chat_take_lines(pith_str *lines, pith_str text, pith_arena *arena, pith_error *err) {
-    char *to = pith_arena_alloc(arena, text.size + 1);
+static pith_status chat_take_lines(pith_str *lines, pith_str text, pith__arena *arena, pith_error *err) {
+    char *to = pith__arena_alloc(arena, text.size + 1);
     size_t n = 0;
-    if (!to) return pith_fail_memory(err, text.size);
+    if (!to) return pith__fail_memory(err, text.size);
     for (size_t i = 0; i < text.size; i++) {
         if (text.data[i] == '\r' && i + 1 < text.size && text.data[i + 1] == '\n') continue;
         to[n++] = text.data[i] == '\r' ? '\n' : text.data[i];
@@ -320,14 +320,14 @@ static pith_status chat_take_lines(pith_str *lines, pith_str text, pith_arena *a
     return PITH_OK;
 }
 
-pith_status pith_chat_template_run(pith_chat_form *form, pith_str text, const char *name,
-                                   const pith_chat_settings *settings, pith_arena *arena, pith_error *err) {
-    chat_program *c = pith_arena_array(arena, 1, sizeof *c);
+pith_status pith__chat_template_run(pith__chat_form *form, pith_str text, const char *name,
+                                    const pith__chat_settings *settings, pith__arena *arena, pith_error *err) {
+    chat_program *c = pith__arena_array(arena, 1, sizeof *c);
     bool has[PITH_CHAT_KINDS] = { false };
-    if (!c) return pith_fail_memory(err, sizeof *c);
+    if (!c) return pith__fail_memory(err, sizeof *c);
     if (text.size > PITH_CHAT_BYTES_MAX)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: chat template: it is longer than %d bytes", name,
-                         PITH_CHAT_BYTES_MAX);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: chat template: it is longer than %d bytes", name,
+                          PITH_CHAT_BYTES_MAX);
     PITH_TRY(chat_take_lines(&c->run.text, text, arena, err));
     c->run.source = name;
     c->run.arena = arena;
@@ -339,30 +339,31 @@ pith_status pith_chat_template_run(pith_chat_form *form, pith_str text, const ch
     for (size_t i = 0; i < c->part_count; i++) has[c->parts[i].kind] = true;
     for (size_t i = 0; i < c->part_count; i++) places += c->parts[i].kind != PITH_CHAT_WORDS;
     if (!c->run.status && places > PITH_CHAT_PLACES_MAX)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: chat template: it writes messages more than %d times", name,
-                         PITH_CHAT_PLACES_MAX);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: chat template: it writes messages more than %d times", name,
+                          PITH_CHAT_PLACES_MAX);
     if (!c->run.status && !(has[PITH_CHAT_QUERY] && has[PITH_CHAT_DOCUMENT]))
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "%s: chat template: it leaves the %s of a pair out, as templates for conversations do", name,
-                         has[PITH_CHAT_QUERY] ? "document" : "query");
-    *form = (pith_chat_form){ c->parts, c->part_count };
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "%s: chat template: it leaves the %s of a pair out, as templates for conversations do", name,
+                          has[PITH_CHAT_QUERY] ? "document" : "query");
+    *form = (pith__chat_form){ c->parts, c->part_count };
     return c->run.status;
 }
 
-bool pith_chat_form_has(const pith_chat_form *form, pith_chat_kind kind) {
+bool pith__chat_form_has(const pith__chat_form *form, pith__chat_kind kind) {
     for (size_t i = 0; i < form->count; i++)
         if (form->parts[i].kind == kind) return true;
     return false;
 }
 
-pith_status pith_chat_form_copy(pith_chat_form *copy, const pith_chat_form *form, pith_arena *arena, pith_error *err) {
+pith_status pith__chat_form_copy(pith__chat_form *copy, const pith__chat_form *form, pith__arena *arena,
+                                 pith_error *err) {
     size_t bytes = 0, used = 0, count = 0;
     for (size_t i = 0; i < form->count; i++) bytes += form->parts[i].words.size;
-    pith_chat_part *parts = pith_arena_array(arena, form->count, sizeof *parts);
-    char *words = pith_arena_alloc(arena, bytes);
-    if (!parts || !words) return pith_fail_memory(err, bytes);
+    pith__chat_part *parts = pith__arena_array(arena, form->count, sizeof *parts);
+    char *words = pith__arena_alloc(arena, bytes);
+    if (!parts || !words) return pith__fail_memory(err, bytes);
     for (size_t i = 0; i < form->count; i++) {
-        pith_chat_part part = form->parts[i];
+        pith__chat_part part = form->parts[i];
         if (part.words.size) memcpy(words + used, part.words.data, part.words.size);
         part.words.data = words + used;
         used += part.words.size;
@@ -371,6 +372,6 @@ pith_status pith_chat_form_copy(pith_chat_form *copy, const pith_chat_form *form
         else
             parts[count++] = part;
     }
-    *copy = (pith_chat_form){ parts, count };
+    *copy = (pith__chat_form){ parts, count };
     return PITH_OK;
 }

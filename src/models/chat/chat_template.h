@@ -20,46 +20,47 @@
 /* The most places for the texts of messages. It bounds what a template makes of a long document. */
 enum { PITH_CHAT_PLACES_MAX = 16 };
 
-typedef enum pith_chat_kind {
+typedef enum pith__chat_kind {
     PITH_CHAT_WORDS = 0,
     PITH_CHAT_QUERY = 1,
     PITH_CHAT_DOCUMENT = 2,
     PITH_CHAT_INSTRUCTION = 3,
     PITH_CHAT_KINDS = 4
-} pith_chat_kind;
+} pith__chat_kind;
 
-typedef struct pith_chat_part {
-    pith_chat_kind kind;
+typedef struct pith__chat_part {
+    pith__chat_kind kind;
     bool trimmed;   /* white space at both ends is left out, as by str.strip of Python; not of words */
     pith_str words; /* of PITH_CHAT_WORDS */
-} pith_chat_part;
+} pith__chat_part;
 
-typedef struct pith_chat_form {
-    const pith_chat_part *parts;
+typedef struct pith__chat_form {
+    const pith__chat_part *parts;
     size_t count;
-} pith_chat_form;
+} pith__chat_form;
 
 /* A variable that templates read. */
-typedef struct pith_chat_variable {
+typedef struct pith__chat_variable {
     pith_str name, text; /* text.data is NULL: a flag */
     bool flag;
-} pith_chat_variable;
+} pith__chat_variable;
 
-typedef struct pith_chat_settings {
+typedef struct pith__chat_settings {
     bool instructed; /* there is a message with the role "system" */
     bool structured; /* contents are lists of one text, not strings */
-    const pith_chat_variable *variables;
+    const pith__chat_variable *variables;
     size_t variable_count;
-} pith_chat_settings;
+} pith__chat_settings;
 
 /* Runs the template. name is for messages. *form is in the arena, and so are its words. PITH_ERR_UNSUPPORTED names the
  * line and what it has that is not run; so does a template that leaves the query or the document out. */
-pith_status pith_chat_template_run(pith_chat_form *form, pith_str text, const char *name,
-                                   const pith_chat_settings *settings, pith_arena *arena, pith_error *err);
+pith_status pith__chat_template_run(pith__chat_form *form, pith_str text, const char *name,
+                                    const pith__chat_settings *settings, pith__arena *arena, pith_error *err);
 
 /* Copies a form and its words into the arena, with neighbouring words put together. */
-pith_status pith_chat_form_copy(pith_chat_form *copy, const pith_chat_form *form, pith_arena *arena, pith_error *err);
+pith_status pith__chat_form_copy(pith__chat_form *copy, const pith__chat_form *form, pith__arena *arena,
+                                 pith_error *err);
 /* Whether the form has a place of this kind. */
-bool pith_chat_form_has(const pith_chat_form *form, pith_chat_kind kind);
+bool pith__chat_form_has(const pith__chat_form *form, pith__chat_kind kind);
 
 #endif

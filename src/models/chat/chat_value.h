@@ -19,7 +19,7 @@ typedef struct chat_value {
     /* Of FLAG and NUMBER; 1 of UNDEFINED: a member of what is not there; 1 of LIST: a stream, as filters make of a
      * list, which holds even if it is empty, can be read only once, and has no length and no places. */
     int64_t number;
-    const pith_chat_part *parts; /* of TEXT: [count] */
+    const pith__chat_part *parts; /* of TEXT: [count] */
     const struct chat_value *items;
     const pith_str *keys; /* of OBJECT: [count], one for each item */
     size_t count;
@@ -42,33 +42,33 @@ typedef struct chat_run {
     size_t name_count;
     int depth, steps;
     size_t used; /* bytes for values */
-    pith_arena *arena;
+    pith__arena *arena;
     pith_error *err;
     pith_status status; /* the first fault; after it, values are undefined */
 } chat_run;
 
 /* Notes a fault at the place in the template; returns an undefined value. */
-chat_value pith_chat_fail(chat_run *r, const char *at, const char *format, ...) __attribute__((format(printf, 3, 4)));
+chat_value pith__chat_fail(chat_run *r, const char *at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Returns zeroed memory for values; NULL after a fault: too much, or none is left. */
-void *pith_chat_alloc(chat_run *r, size_t count, size_t size);
+void *pith__chat_alloc(chat_run *r, size_t count, size_t size);
 /* Fails for a member of what is not there, which Jinja refuses as soon as it is read. Here it is refused when it is
  * used, since both sides of "and", "or" and "if" are computed. */
-void pith_chat_want(chat_run *r, chat_value v);
+void pith__chat_want(chat_run *r, chat_value v);
 /* Fails for a stream where Jinja needs a list, or would read it twice. */
-void pith_chat_want_list(chat_run *r, chat_value v);
+void pith__chat_want_list(chat_run *r, chat_value v);
 /* Reads an expression at r->p, and leaves r->p behind it and behind blanks. */
-chat_value pith_chat_expression(chat_run *r);
+chat_value pith__chat_expression(chat_run *r);
 /* The same without "x if y else z", as blocks take it. */
-chat_value pith_chat_operands(chat_run *r);
+chat_value pith__chat_operands(chat_run *r);
 /* Whether a condition holds. Fails for a text that may be empty or not. */
-bool pith_chat_holds(chat_run *r, chat_value v);
-chat_value pith_chat_text(chat_run *r, pith_str words);
-chat_value pith_chat_flag(bool flag);
+bool pith__chat_holds(chat_run *r, chat_value v);
+chat_value pith__chat_text(chat_run *r, pith_str words);
+chat_value pith__chat_flag(bool flag);
 /* Sets a name, which is new or has another value. */
-void pith_chat_set(chat_run *r, pith_str name, chat_value value);
+void pith__chat_set(chat_run *r, pith_str name, chat_value value);
 /* Reads a name at r->p; size 0 if there is none. Skips blanks before and behind it. */
-pith_str pith_chat_word(chat_run *r);
+pith_str pith__chat_word(chat_run *r);
 /* Reads these characters, blanks before and behind them; false if others are there. */
-bool pith_chat_take(chat_run *r, const char *sign);
+bool pith__chat_take(chat_run *r, const char *sign);
 
 #endif

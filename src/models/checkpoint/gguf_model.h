@@ -7,10 +7,10 @@
 #include "engine/graph/graph.h"
 #include "models/modules/modules.h"
 
-/* Builds the encoder as pith_hf_build does, with tables of the sizes that the tensors have, and fills *modules: pooling
- * as the file says, its dense layers, and vectors of length 1, as llama.cpp makes them unless it is told otherwise.
- * name is the file's, for messages; bytes and name must outlive both. */
-pith_status pith_gguf_build(pith_graph **graph, pith_modules *modules, pith_str bytes, const char *name,
-                            pith_arena *arena, const pith_log *log, pith_error *err);
+/* Builds the encoder as pith__hf_build does, with tables of the sizes that the tensors have, and fills *modules:
+ * pooling as the file says, its dense layers, and vectors of length 1, as llama.cpp makes them unless it is told
+ * otherwise. name is the file's, for messages; bytes and name must outlive both. */
+pith_status pith__gguf_build(pith__graph **graph, pith__modules *modules, pith_str bytes, const char *name,
+                             pith__arena *arena, const pith_log *log, pith_error *err);
 
 #endif

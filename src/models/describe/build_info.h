@@ -5,10 +5,10 @@
 #include "pith/build.h"
 
 /* Fills as much of the caller's struct as its size says there is. */
-pith_status pith_build_info_fill(pith_build_info *info, pith_error *err);
+pith_status pith__build_info_fill(pith_build_info *info, pith_error *err);
 
 /* pith_runtime_probe. */
-pith_status pith_build_find_runtime(pith_runtime_report *report, const char *runtime,
-                                    const pith_runtime_options *options, pith_error *err);
+pith_status pith__build_find_runtime(pith_runtime_report *report, const char *runtime,
+                                     const pith_runtime_options *options, pith_error *err);
 
 #endif

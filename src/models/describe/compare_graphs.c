@@ -5,15 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/caller_options.h"
 #include "base/cancel.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/half.h"
 #include "base/memory/span_map.h"
 #include "base/str.h"
-#include "base/caller_options.h"
-#include "models/encode/feed.h"
 #include "models/describe/made_up_inputs.h"
+#include "models/encode/feed.h"
 #include "models/open/open.h"
 
 /* The difference that is allowed, as a share of the largest number of an output. Sums in another order differ by about
@@ -35,7 +35,7 @@ enum { NOISE_RUNS = 4 };
 enum { WITHOUT_MAX = 8, RUNS = 12, RUNS_AT_OPEN = 6 };
 
 typedef struct check {
-    pith_origin origin;
+    pith__origin origin;
     pith_open_options options; /* level, allocator and shapes of the caller; f32 */
     const pith_check_options *given;
     pith_model *reference;
@@ -54,8 +54,8 @@ static double check_element(const pith_tensor *t, int64_t i) {
     switch (t->dtype) {
     case PITH_F32: return (double)((const float *)t->data)[i];
     case PITH_F64: return ((const double *)t->data)[i];
-    case PITH_F16: return (double)pith_f32_of_f16(((const uint16_t *)t->data)[i]);
-    case PITH_BF16: return (double)pith_f32_of_bf16(((const uint16_t *)t->data)[i]);
+    case PITH_F16: return (double)pith__f32_of_f16(((const uint16_t *)t->data)[i]);
+    case PITH_BF16: return (double)pith__f32_of_bf16(((const uint16_t *)t->data)[i]);
     default: return 0;
     }
 }
@@ -68,11 +68,11 @@ static double check_difference(const pith_tensor *got, const pith_tensor *want) 
     for (int d = 0; d < got->rank; d++)
         if (got->dims[d] != want->dims[d]) return INFINITY;
     if (got->dtype >= PITH_DTYPE_COUNT || got->dtype == PITH_STRING) return 0;
-    if (!pith_dtype_is_float(got->dtype)) {
+    if (!pith__dtype_is_float(got->dtype)) {
         bool equal = got->bytes == want->bytes && (!got->bytes || !memcmp(got->data, want->data, got->bytes));
         return equal ? 0 : INFINITY;
     }
-    for (int64_t i = 0, n = pith_tensor_count(want); i < n; i++) {
+    for (int64_t i = 0, n = pith__tensor_count(want); i < n; i++) {
         double a = check_element(got, i), b = check_element(want, i);
         if (isnan(b)) continue; /* fused attention skips masked keys, also those whose NaN would spread */
         if (a == b) {
@@ -92,14 +92,14 @@ static bool check_differs(const check *c, const pith_tensor *got, const pith_ten
 }
 
 static void check_clear_padding(const check *c, pith_tensor *t, const pith_tensor *inputs) {
-    const pith_graph *g = c->reference->graph;
+    const pith__graph *g = c->reference->graph;
     for (size_t i = 0; i < g->input_count; i++) {
         const pith_tensor *mask = &inputs[i];
-        if (!pith_check_is_mask(g->inputs[i]->name) || mask->rank != 2 || t->rank < 3 ||
+        if (!pith__check_is_mask(g->inputs[i]->name) || mask->rank != 2 || t->rank < 3 ||
             memcmp(t->dims, mask->dims, 2 * sizeof *t->dims))
             continue;
         int64_t rows = mask->dims[0] * mask->dims[1];
-        size_t bytes = rows ? t->bytes / (size_t)rows : 0, size = (size_t)pith_dtype_bits(mask->dtype) / 8;
+        size_t bytes = rows ? t->bytes / (size_t)rows : 0, size = (size_t)pith__dtype_bits(mask->dtype) / 8;
         for (int64_t r = 0; r < rows; r++)
             for (size_t b = 0, set = 0; b < size && !set; b++) {
                 set = ((const uint8_t *)mask->data)[(size_t)r * size + b] != 0;
@@ -112,13 +112,13 @@ static void check_clear_padding(const check *c, pith_tensor *t, const pith_tenso
  * tokens, in which every key may be masked, are not compared there: both get zeros. Outputs may share memory, so that
  * is done in copies, and only there. */
 static pith_status check_forget_padding(const check *c, pith_tensor *outputs, const pith_tensor *inputs,
-                                        pith_arena *arena) {
+                                        pith__arena *arena) {
     if (c->allowed != ALLOWED_COARSE) return PITH_OK;
     for (size_t i = 0; i < c->reference->graph->output_count; i++) {
         pith_tensor *t = &outputs[i];
         if (t->dtype >= PITH_DTYPE_COUNT || t->dtype == PITH_STRING) continue;
-        void *copy = pith_arena_alloc64(arena, t->bytes);
-        if (!copy) return pith_fail_memory(c->err, t->bytes);
+        void *copy = pith__arena_alloc64(arena, t->bytes);
+        if (!copy) return pith__fail_memory(c->err, t->bytes);
         if (t->bytes) memcpy(copy, t->data, t->bytes);
         t->data = copy;
         check_clear_padding(c, t, inputs);
@@ -129,14 +129,14 @@ static pith_status check_forget_padding(const check *c, pith_tensor *outputs, co
 /* ---- runs ---- */
 
 /* The outputs belong to *executor, which is made here. trace is told of each step, if it is not NULL. */
-static pith_status check_run(pith_executor **executor, pith_tensor *outputs, const pith_model *m,
-                             const pith_tensor *inputs, pith_trace_fn *trace, void *context, pith_error *err) {
-    const pith_plan *plan;
-    pith_executor_options options = { .allocator = m->options.allocator, .loop_limit = m->options.loop_limit };
-    PITH_TRY(pith_model_plan(&plan, m, err));
-    PITH_TRY(pith_executor_create(executor, plan, &options, err));
-    pith_executor_trace(*executor, trace, context);
-    return pith_executor_run(*executor, outputs, inputs, 1, NULL, err);
+static pith_status check_run(pith__executor **executor, pith_tensor *outputs, const pith_model *m,
+                             const pith_tensor *inputs, pith__trace_fn *trace, void *context, pith_error *err) {
+    const pith__plan *plan;
+    pith__executor_options options = { .allocator = m->options.allocator, .loop_limit = m->options.loop_limit };
+    PITH_TRY(pith__model_plan(&plan, m, err));
+    PITH_TRY(pith__executor_create(executor, plan, &options, err));
+    pith__executor_trace(*executor, trace, context);
+    return pith__executor_run(*executor, outputs, inputs, 1, NULL, err);
 }
 
 /* ---- how much rounding matters ---- */
@@ -147,17 +147,17 @@ typedef struct check_noise {
 
 /* Numbers without a fraction are left alone: masks, counts and the like are exact. So is what lies in memory that is
  * not the step's own: views, results of subgraphs, items of sequences. */
-static void check_add_noise(void *context, const pith_trace_event *event) {
+static void check_add_noise(void *context, const pith__trace_event *event) {
     check_noise *noise = context;
-    const pith_step *step = event->step;
+    const pith__step *step = event->step;
     if (!step || event->depth || step->subplan_count || step->node->op->flags & (PITH_OP_VIEW | PITH_OP_SEQUENCES))
         return;
     for (int i = 0; i < step->out_count; i++) {
         pith_tensor *t = event->run->out[i];
         if (!t || t->dtype != PITH_F32) continue;
         float *x = t->data;
-        for (int64_t k = 0, n = pith_tensor_count(t); k < n; k++) {
-            int sign = (int)(pith_check_random(noise->seed, noise->run, noise->drawn++) % 3) - 1;
+        for (int64_t k = 0, n = pith__tensor_count(t); k < n; k++) {
+            int sign = (int)(pith__check_random(noise->seed, noise->run, noise->drawn++) % 3) - 1;
             if (isfinite(x[k]) && x[k] != rintf(x[k])) x[k] *= 1 + (float)(sign * NOISE_F32);
         }
     }
@@ -165,12 +165,12 @@ static void check_add_noise(void *context, const pith_trace_event *event) {
 
 /* Does noise move this output of the reference about as much? */
 static bool check_is_rounding(check *c, const pith_tensor *inputs, const pith_tensor *want, size_t output,
-                              double difference, pith_arena *arena) {
+                              double difference, pith__arena *arena) {
     bool found = false;
     size_t count = c->reference->graph->output_count;
-    pith_tensor *moved = isfinite(difference) ? pith_arena_array(arena, count, sizeof *moved) : NULL;
+    pith_tensor *moved = isfinite(difference) ? pith__arena_array(arena, count, sizeof *moved) : NULL;
     for (uint64_t run = 0; moved && !found && run < NOISE_RUNS; run++) {
-        pith_executor *executor = NULL;
+        pith__executor *executor = NULL;
         pith_error ignored = PITH_ERROR_INIT;
         check_noise noise = { c->seed, run, 0 };
         if (!check_run(&executor, moved, c->reference, inputs, check_add_noise, &noise, &ignored) &&
@@ -178,7 +178,7 @@ static bool check_is_rounding(check *c, const pith_tensor *inputs, const pith_te
             double by = check_difference(&moved[output], &want[output]);
             found = isfinite(by) && by >= NOISE_SHARE * difference;
         }
-        pith_executor_destroy(executor);
+        pith__executor_destroy(executor);
     }
     return found;
 }
@@ -186,16 +186,16 @@ static bool check_is_rounding(check *c, const pith_tensor *inputs, const pith_te
 /* Outputs of the reference and of m for the inputs of a run; *output: the first that differs, -1: none does.
  * Inputs that the reference cannot run tell nothing. */
 static pith_status check_compare(int *output, double *difference, check *c, const pith_model *m, uint64_t run,
-                                 pith_arena *arena) {
-    const pith_graph *g = c->reference->graph;
-    pith_executor *a = NULL, *b = NULL;
+                                 pith__arena *arena) {
+    const pith__graph *g = c->reference->graph;
+    pith__executor *a = NULL, *b = NULL;
     pith_error ignored = PITH_ERROR_INIT;
     *output = -1;
-    pith_tensor *inputs = pith_arena_array(arena, g->input_count, sizeof *inputs);
-    pith_tensor *want = pith_arena_array(arena, g->output_count, sizeof *want);
-    pith_tensor *got = pith_arena_array(arena, g->output_count, sizeof *got);
-    if (!inputs || !want || !got) return pith_fail_memory(c->err, g->output_count * sizeof *want);
-    PITH_TRY(pith_check_inputs(inputs, g, c->seed, run, c->inputs, sizeof c->inputs, arena, c->err));
+    pith_tensor *inputs = pith__arena_array(arena, g->input_count, sizeof *inputs);
+    pith_tensor *want = pith__arena_array(arena, g->output_count, sizeof *want);
+    pith_tensor *got = pith__arena_array(arena, g->output_count, sizeof *got);
+    if (!inputs || !want || !got) return pith__fail_memory(c->err, g->output_count * sizeof *want);
+    PITH_TRY(pith__check_inputs(inputs, g, c->seed, run, c->inputs, sizeof c->inputs, arena, c->err));
     pith_status status = check_run(&a, want, c->reference, inputs, NULL, NULL, &ignored);
     if (status) {
         snprintf(c->refusal, sizeof c->refusal, "%s", ignored.message);
@@ -213,57 +213,57 @@ static pith_status check_compare(int *output, double *difference, check *c, cons
         if (status != PITH_OK && status != PITH_ERR_ARGUMENT && status != PITH_ERR_MEMORY)
             *output = 0, *difference = INFINITY;
     }
-    pith_executor_destroy(a);
-    pith_executor_destroy(b);
-    return status == PITH_ERR_MEMORY ? pith_fail(c->err, status, "%s", ignored.message) : PITH_OK;
+    pith__executor_destroy(a);
+    pith__executor_destroy(b);
+    return status == PITH_ERR_MEMORY ? pith__fail(c->err, status, "%s", ignored.message) : PITH_OK;
 }
 
 /* ---- which pass ---- */
 
-static pith_status check_open(pith_model **m, check *c, int level, const pith_opt_limits *limits) {
+static pith_status check_open(pith_model **m, check *c, int level, const pith__opt_limits *limits) {
     pith_open_options options = c->options;
     options.optimization = level;
-    return pith_model_open_limited(m, &c->origin, &options, limits, c->err);
+    return pith__model_open_limited(m, &c->origin, &options, limits, c->err);
 }
 
 /* Does the model differ from the reference on this run, with the first `most` runs of passes? */
-static pith_status check_limited(bool *differs, check *c, int level, const pith_opt_limits *limits, uint64_t run) {
+static pith_status check_limited(bool *differs, check *c, int level, const pith__opt_limits *limits, uint64_t run) {
     pith_model *m;
-    pith_arena arena;
+    pith__arena arena;
     int output;
     double difference;
     PITH_TRY(check_open(&m, c, level, limits));
-    pith_arena_init(&arena, c->options.allocator);
+    pith__arena_init(&arena, c->options.allocator);
     pith_status status = check_compare(&output, &difference, c, m, run, &arena);
     *differs = output >= 0;
-    pith_arena_free(&arena);
-    pith_model_destroy(m);
+    pith__arena_free(&arena);
+    pith__model_destroy(m);
     return status;
 }
 
 /* A copy of every named value that a run makes. */
 typedef struct check_values {
-    pith_arena *arena;
-    pith_map by_name;
+    pith__arena *arena;
+    pith__map by_name;
     pith_tensor *items;
     size_t count, capacity;
     const struct check_values *before; /* what to compare with; NULL: only copy */
     const check *c;
-    const pith_node *guilty;
+    const pith__node *guilty;
     bool out_of_memory;
 } check_values;
 
 static void check_keep(check_values *v, pith_str name, const pith_tensor *t) {
     if (t->dtype >= PITH_DTYPE_COUNT || t->dtype == PITH_STRING) return;
     void *items = v->items;
-    if (!pith_arena_grow(v->arena, &items, v->count, &v->capacity, sizeof *v->items)) {
+    if (!pith__arena_grow(v->arena, &items, v->count, &v->capacity, sizeof *v->items)) {
         v->out_of_memory = true;
         return;
     }
     v->items = items;
     pith_tensor copy = *t;
-    copy.data = pith_arena_alloc64(v->arena, t->bytes);
-    if (!copy.data || !pith_map_put(&v->by_name, name, (uint32_t)v->count, NULL)) {
+    copy.data = pith__arena_alloc64(v->arena, t->bytes);
+    if (!copy.data || !pith__map_put(&v->by_name, name, (uint32_t)v->count, NULL)) {
         v->out_of_memory = true;
         return;
     }
@@ -271,18 +271,18 @@ static void check_keep(check_values *v, pith_str name, const pith_tensor *t) {
     v->items[v->count++] = copy;
 }
 
-static void check_listen(void *context, const pith_trace_event *event) {
+static void check_listen(void *context, const pith__trace_event *event) {
     check_values *v = context;
     if (!event->step || event->depth || event->step->memory) return;
-    const pith_run *run = event->run;
+    const pith__run *run = event->run;
     for (int i = 0; i < event->step->out_count && !v->guilty; i++) {
-        const pith_value *value = event->step->out[i];
+        const pith__value *value = event->step->out[i];
         if (!value || !value->name.size || !run->out[i]) continue;
         if (!v->before) {
             check_keep(v, value->name, run->out[i]);
             continue;
         }
-        uint32_t at = pith_map_get(&v->before->by_name, value->name);
+        uint32_t at = pith__map_get(&v->before->by_name, value->name);
         double difference;
         if (at != UINT32_MAX && check_differs(v->c, run->out[i], &v->before->items[at], &difference))
             v->guilty = event->step->node;
@@ -290,37 +290,37 @@ static void check_listen(void *context, const pith_trace_event *event) {
 }
 
 static pith_status check_listened(check_values *v, const pith_model *m, const pith_tensor *inputs, pith_error *err) {
-    pith_executor *executor = NULL;
-    pith_tensor *outputs = pith_arena_array(v->arena, m->graph->output_count, sizeof *outputs);
-    if (!outputs) return pith_fail_memory(err, m->graph->output_count * sizeof *outputs);
+    pith__executor *executor = NULL;
+    pith_tensor *outputs = pith__arena_array(v->arena, m->graph->output_count, sizeof *outputs);
+    if (!outputs) return pith__fail_memory(err, m->graph->output_count * sizeof *outputs);
     pith_status status = check_run(&executor, outputs, m, inputs, check_listen, v, err);
-    pith_executor_destroy(executor);
+    pith__executor_destroy(executor);
     return status;
 }
 
 /* The node: the first one whose output differs from the value of this name in the reference. */
 static pith_status check_find_node(check *c, const pith_model *guilty, uint64_t run) {
-    pith_arena arena;
+    pith__arena arena;
     pith_error ignored = PITH_ERROR_INIT;
-    pith_arena_init(&arena, c->options.allocator);
-    const pith_graph *g = c->reference->graph;
-    pith_tensor *inputs = pith_arena_array(&arena, g->input_count, sizeof *inputs);
+    pith__arena_init(&arena, c->options.allocator);
+    const pith__graph *g = c->reference->graph;
+    pith_tensor *inputs = pith__arena_array(&arena, g->input_count, sizeof *inputs);
     check_values before = { .arena = &arena, .c = c }, after = { .arena = &arena, .c = c, .before = &before };
-    pith_status status = inputs ? PITH_OK : pith_fail_memory(c->err, 0);
-    if (!status && pith_map_init(&before.by_name, &arena, g->value_count)) status = pith_fail_memory(c->err, 0);
-    if (!status) status = pith_check_inputs(inputs, g, c->seed, run, c->inputs, sizeof c->inputs, &arena, c->err);
+    pith_status status = inputs ? PITH_OK : pith__fail_memory(c->err, 0);
+    if (!status && pith__map_init(&before.by_name, &arena, g->value_count)) status = pith__fail_memory(c->err, 0);
+    if (!status) status = pith__check_inputs(inputs, g, c->seed, run, c->inputs, sizeof c->inputs, &arena, c->err);
     snprintf(c->node, sizeof c->node, "?");
     if (!status && !check_listened(&before, c->reference, inputs, &ignored) && !before.out_of_memory &&
         (!check_listened(&after, guilty, inputs, &ignored) || after.guilty) && after.guilty)
-        pith_node_place(after.guilty, c->node, sizeof c->node);
-    pith_arena_free(&arena);
+        pith__node_place(after.guilty, c->node, sizeof c->node);
+    pith__arena_free(&arena);
     return status;
 }
 
 /* The first run of a pass with which the results differ: with `good` runs of passes they do not, with `bad` they do. */
-static pith_status check_find_pass(check *c, int level, const pith_opt_limits *limits, uint64_t run) {
-    pith_opt_limits tried = limits ? *limits : (pith_opt_limits){ .runs = SIZE_MAX };
-    size_t good = 0, bad = pith_opt_runs_max();
+static pith_status check_find_pass(check *c, int level, const pith__opt_limits *limits, uint64_t run) {
+    pith__opt_limits tried = limits ? *limits : (pith__opt_limits){ .runs = SIZE_MAX };
+    size_t good = 0, bad = pith__opt_runs_max();
     while (good + 1 < bad) {
         bool differs = false;
         tried.runs = good + (bad - good) / 2;
@@ -331,107 +331,107 @@ static pith_status check_find_pass(check *c, int level, const pith_opt_limits *l
             good = tried.runs;
     }
     tried.runs = bad;
-    c->finding.pass = pith_pass_table[(bad - 1) % pith_pass_table_count]->name;
+    c->finding.pass = pith__pass_table[(bad - 1) % pith__pass_table_count]->name;
     pith_model *m;
     PITH_TRY(check_open(&m, c, level, &tried));
     pith_status status = check_find_node(c, m, run);
-    pith_model_destroy(m);
+    pith__model_destroy(m);
     return status;
 }
 
 /* ---- packed texts ---- */
 
 /* The ragged plan on texts packed together against the reference on each text alone. */
-static pith_status check_ragged(check *c, const pith_model *m, uint64_t run, pith_arena *arena, bool *differs,
+static pith_status check_ragged(check *c, const pith_model *m, uint64_t run, pith__arena *arena, bool *differs,
                                 double *difference) {
     enum { TEXTS = 4 };
     static const int32_t lengths[TEXTS] = { 5, 1, 12, 3 };
-    pith_feed packed, alone;
-    pith_row rows[TEXTS];
-    const pith_row *pointers[TEXTS];
+    pith__feed packed, alone;
+    pith__row rows[TEXTS];
+    const pith__row *pointers[TEXTS];
     pith_error ignored = PITH_ERROR_INIT;
-    const pith_plan *plan;
-    PITH_TRY(pith_model_plan(&plan, c->reference, c->err));
-    if (pith_feed_init(&packed, m->text.ragged, true, 0, arena, &ignored) ||
-        pith_feed_init(&alone, plan->graph, false, 0, arena, &ignored))
+    const pith__plan *plan;
+    PITH_TRY(pith__model_plan(&plan, c->reference, c->err));
+    if (pith__feed_init(&packed, m->text.ragged, true, 0, arena, &ignored) ||
+        pith__feed_init(&alone, plan->graph, false, 0, arena, &ignored))
         return PITH_OK;
-    int64_t ids = pith_check_index_limit(plan->graph, "input_ids");
+    int64_t ids = pith__check_index_limit(plan->graph, "input_ids");
     for (int i = 0; i < TEXTS; i++) {
-        int32_t *numbers = pith_arena_array(arena, (size_t)lengths[i], 2 * sizeof *numbers);
-        if (!numbers) return pith_fail_memory(c->err, 0);
+        int32_t *numbers = pith__arena_array(arena, (size_t)lengths[i], 2 * sizeof *numbers);
+        if (!numbers) return pith__fail_memory(c->err, 0);
         for (int32_t k = 0; k < lengths[i]; k++)
-            numbers[k] = (int32_t)(pith_check_random(c->seed, run, (uint64_t)(i * 100 + k)) % (uint64_t)ids);
-        rows[i] = (pith_row){ numbers, numbers + lengths[i], lengths[i], 0 };
+            numbers[k] = (int32_t)(pith__check_random(c->seed, run, (uint64_t)(i * 100 + k)) % (uint64_t)ids);
+        rows[i] = (pith__row){ numbers, numbers + lengths[i], lengths[i], 0 };
         pointers[i] = &rows[i];
     }
     size_t inputs = m->text.ragged->input_count + plan->graph->input_count;
-    pith_tensor *in = pith_arena_array(arena, inputs, sizeof *in);
-    pith_tensor *out = pith_arena_array(arena, m->text.ragged->output_count + plan->graph->output_count, sizeof *out);
-    if (!in || !out) return pith_fail_memory(c->err, inputs * sizeof *in);
-    pith_executor_options options = { .allocator = m->options.allocator, .loop_limit = m->options.loop_limit };
-    pith_executor *executor = NULL;
-    if (pith_feed_fill(in, &packed, pointers, TEXTS, arena, &ignored)) return PITH_OK;
-    pith_status status = pith_executor_create(&executor, pith_program_plan(&m->text.program), &options, c->err);
+    pith_tensor *in = pith__arena_array(arena, inputs, sizeof *in);
+    pith_tensor *out = pith__arena_array(arena, m->text.ragged->output_count + plan->graph->output_count, sizeof *out);
+    if (!in || !out) return pith__fail_memory(c->err, inputs * sizeof *in);
+    pith__executor_options options = { .allocator = m->options.allocator, .loop_limit = m->options.loop_limit };
+    pith__executor *executor = NULL;
+    if (pith__feed_fill(in, &packed, pointers, TEXTS, arena, &ignored)) return PITH_OK;
+    pith_status status = pith__executor_create(&executor, pith__program_plan(&m->text.program), &options, c->err);
     if (status) return status;
     int which = m->text.outputs[0], mine = m->text.ragged->output_count > (size_t)which ? which : 0;
-    if (!pith_executor_run(executor, out, in, 1, NULL, &ignored)) {
+    if (!pith__executor_run(executor, out, in, 1, NULL, &ignored)) {
         int64_t at = 0, width = out[mine].rank ? out[mine].dims[out[mine].rank - 1] : 0;
         for (int i = 0; i < TEXTS && !*differs; i++) {
-            pith_executor *one = NULL;
+            pith__executor *one = NULL;
             pith_tensor *ain = in + m->text.ragged->input_count, *aout = out + m->text.ragged->output_count;
-            if (!pith_feed_fill(ain, &alone, &pointers[i], 1, arena, &ignored) &&
+            if (!pith__feed_fill(ain, &alone, &pointers[i], 1, arena, &ignored) &&
                 !check_run(&one, aout, c->reference, ain, NULL, NULL, &ignored)) {
                 pith_tensor want = aout[which], got = out[mine];
-                int64_t rows_here = width ? pith_tensor_count(&want) / width : 0;
-                got.data = (char *)out[mine].data + (size_t)(at * width) * (size_t)pith_dtype_bits(got.dtype) / 8;
+                int64_t rows_here = width ? pith__tensor_count(&want) / width : 0;
+                got.data = (char *)out[mine].data + (size_t)(at * width) * (size_t)pith__dtype_bits(got.dtype) / 8;
                 got.rank = want.rank;
                 memcpy(got.dims, want.dims, sizeof got.dims);
                 *differs = check_differs(c, &got, &want, difference);
                 at += rows_here;
             }
-            pith_executor_destroy(one);
+            pith__executor_destroy(one);
         }
     }
-    pith_executor_destroy(executor);
+    pith__executor_destroy(executor);
     return PITH_OK;
 }
 
 /* ---- one level ---- */
 
-static bool check_is_coarse(const pith_graph *g) {
+static bool check_is_coarse(const pith__graph *g) {
     for (size_t i = 0; i < g->value_count; i++) {
         int dtype = g->values[i]->type.dtype;
         if (dtype == PITH_F16 || dtype == PITH_BF16) return true;
     }
-    for (const pith_node *n = g->first; n; n = n->next)
+    for (const pith__node *n = g->first; n; n = n->next)
         if (strstr(n->op->name, "Quantize") || strstr(n->op->name, "QLinear")) return true;
     return false;
 }
 
 /* Fills c->finding if something differs at this level. */
-static pith_status check_level(check *c, int level, const pith_opt_limits *limits) {
+static pith_status check_level(check *c, int level, const pith__opt_limits *limits) {
     pith_model *m;
-    pith_arena arena;
+    pith__arena arena;
     int output = -1;
     double difference = 0;
     c->finding = (pith_check_finding){ .level = level, .allowed = c->allowed };
     PITH_TRY(check_open(&m, c, level, limits));
-    pith_arena_init(&arena, c->options.allocator);
+    pith__arena_init(&arena, c->options.allocator);
     pith_status status = PITH_OK;
     uint64_t run = 0;
     bool ragged = false;
     for (; !status && output < 0 && run < (uint64_t)c->runs; run++) {
-        if (c->given && pith_is_cancelled(c->given->cancel))
-            status = pith_fail(c->err, PITH_ERR_CANCELLED, "cancelled");
+        if (c->given && pith__is_cancelled(c->given->cancel))
+            status = pith__fail(c->err, PITH_ERR_CANCELLED, "cancelled");
         else
             status = check_compare(&output, &difference, c, m, run, &arena);
-        pith_arena_reset(&arena);
+        pith__arena_reset(&arena);
     }
     for (uint64_t i = 0; !status && output < 0 && !ragged && m->text.program.runtime && m->text.ragged && i < 3; i++) {
         status = check_ragged(c, m, i, &arena, &ragged, &difference);
-        pith_arena_reset(&arena);
+        pith__arena_reset(&arena);
     }
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     if (!status && (output >= 0 || ragged)) {
         int which = output >= 0 ? output : m->text.outputs[0];
         snprintf(c->output, sizeof c->output, PITH_STR_FMT, PITH_STR_ARG(c->reference->graph->output_names[which]));
@@ -444,7 +444,7 @@ static pith_status check_level(check *c, int level, const pith_opt_limits *limit
         c->finding.output = c->output;
         c->finding.inputs = c->inputs;
     }
-    pith_model_destroy(m);
+    pith__model_destroy(m);
     return status;
 }
 
@@ -457,11 +457,11 @@ static pith_status check_begin(check *c, const pith_open_options *options) {
     c->options.log = NULL;
     c->options.precision = PITH_PRECISION_F32;
     PITH_TRY(check_open(&c->reference, c, 0, NULL));
-    c->options.allocator = options && options->allocator ? options->allocator : &pith_allocator_default;
+    c->options.allocator = options && options->allocator ? options->allocator : &pith__allocator_default;
     if (c->reference->compiled.writer) {
-        pith_model_destroy(c->reference);
-        return pith_fail(c->err, PITH_ERR_ARGUMENT,
-                         "a compiled model does not hold the graph as written; check the model it was compiled from");
+        pith__model_destroy(c->reference);
+        return pith__fail(c->err, PITH_ERR_ARGUMENT,
+                          "a compiled model does not hold the graph as written; check the model it was compiled from");
     }
     c->allowed = check_is_coarse(c->reference->graph) ? ALLOWED_COARSE : ALLOWED_F32;
     return PITH_OK;
@@ -478,19 +478,19 @@ static pith_status check_levels(size_t *findings, check *c) {
         if (c->given->finding) c->given->finding(c->given->user, &c->finding);
     }
     if (!status && !c->ran)
-        status =
-            pith_fail(c->err, PITH_ERR_UNSUPPORTED, "the model as written fails on all made-up inputs: %s", c->refusal);
-    pith_model_destroy(c->reference);
+        status = pith__fail(c->err, PITH_ERR_UNSUPPORTED, "the model as written fails on all made-up inputs: %s",
+                            c->refusal);
+    pith__model_destroy(c->reference);
     return status;
 }
 
-pith_status pith_model_check_passes(size_t *findings, const char *path, const pith_check_options *options,
-                                    pith_error *err) {
+pith_status pith__model_check_passes(size_t *findings, const char *path, const pith_check_options *options,
+                                     pith_error *err) {
     pith_check_options o = PITH_CHECK_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
-    if (o.runs < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "runs must not be negative");
+    if (o.runs < 0) return pith__fail(err, PITH_ERR_ARGUMENT, "runs must not be negative");
     check c = {
-        .origin = pith_origin_path(path), .given = &o, .seed = o.seed, .runs = o.runs ? o.runs : RUNS, .err = err
+        .origin = pith__origin_path(path), .given = &o, .seed = o.seed, .runs = o.runs ? o.runs : RUNS, .err = err
     };
     size_t found = 0;
     PITH_TRY(check_levels(&found, &c));
@@ -500,13 +500,13 @@ pith_status pith_model_check_passes(size_t *findings, const char *path, const pi
 
 /* Finds guilty passes until what is left holds; *level may fall to 0. */
 static pith_status check_leave_out(check *c, int32_t *level, const pith_log *log, const char **without,
-                                   pith_opt_limits *limits) {
+                                   pith__opt_limits *limits) {
     while (*level > 0) {
         PITH_TRY(check_level(c, *level, limits));
         if (!c->finding.pass) break;
-        pith_log_write(log, PITH_LOG_WARNING,
-                       "pass %s is left out: with it output '%s' differs by %.3g of its largest number, first at %s",
-                       c->finding.pass, c->output, c->finding.difference, c->node);
+        pith__log_write(log, PITH_LOG_WARNING,
+                        "pass %s is left out: with it output '%s' differs by %.3g of its largest number, first at %s",
+                        c->finding.pass, c->output, c->finding.difference, c->node);
         if (limits->without_count == WITHOUT_MAX)
             *level = 0;
         else
@@ -515,26 +515,26 @@ static pith_status check_leave_out(check *c, int32_t *level, const pith_log *log
     return PITH_OK;
 }
 
-/* pith_model_open_limited with every pass left out whose result does not hold; each is warned about once. */
-static pith_status check_open_checked(pith_model **model, const pith_origin *origin, const pith_open_options *options,
+/* pith__model_open_limited with every pass left out whose result does not hold; each is warned about once. */
+static pith_status check_open_checked(pith_model **model, const pith__origin *origin, const pith_open_options *options,
                                       pith_error *err) {
     check c = { .origin = *origin, .seed = 1, .runs = RUNS_AT_OPEN, .err = err };
     const char *without[WITHOUT_MAX];
-    pith_opt_limits limits = { .runs = SIZE_MAX, .without = without };
+    pith__opt_limits limits = { .runs = SIZE_MAX, .without = without };
     pith_open_options o = PITH_OPEN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
     pith_status status = check_begin(&c, options);
     if (!status) {
         status = check_leave_out(&c, &o.optimization, o.log, without, &limits);
-        pith_model_destroy(c.reference);
+        pith__model_destroy(c.reference);
     }
     o.flags &= ~(uint32_t)PITH_OPEN_CHECK;
-    if (!status) status = pith_model_open_limited(model, origin, &o, &limits, err);
+    if (!status) status = pith__model_open_limited(model, origin, &o, &limits, err);
     if (!status && (*model)->runtime->as_written)
-        pith_log_write(o.log, PITH_LOG_WARNING,
-                       "the passes of the builtin runtime were checked (--check); %s runs the file as it is",
-                       (*model)->runtime->name);
+        pith__log_write(o.log, PITH_LOG_WARNING,
+                        "the passes of the builtin runtime were checked (--check); %s runs the file as it is",
+                        (*model)->runtime->name);
     return status;
 }
 
-const pith_part pith_part_checks = { "checks", &(const pith_check_part){ check_open_checked } };
+const pith__part pith__part_checks = { "checks", &(const pith__check_part){ check_open_checked } };

@@ -9,13 +9,13 @@
 #include "models/open/open.h"
 
 /* Implements pith_model_check_fusions. The caller has set the floating-point mode, here and below. */
-pith_status pith_model_check_passes(size_t *findings, const char *path, const pith_check_options *options,
-                                    pith_error *err);
+pith_status pith__model_check_passes(size_t *findings, const char *path, const pith_check_options *options,
+                                     pith_error *err);
 
 /* The part "checks" (base/optional_part.h): opens a model with every pass left out whose result does not hold. */
-typedef struct pith_check_part {
-    pith_status (*open)(pith_model **model, const pith_origin *origin, const pith_open_options *options,
+typedef struct pith__check_part {
+    pith_status (*open)(pith_model **model, const pith__origin *origin, const pith_open_options *options,
                         pith_error *err);
-} pith_check_part;
+} pith__check_part;
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "models/model.h"
 
-pith_status pith_model_tell(const pith_model *model, pith_description form,
-                            void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err);
+pith_status pith__model_tell(const pith_model *model, pith_description form,
+                             void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err);
 
 #endif

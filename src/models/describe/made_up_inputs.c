@@ -23,7 +23,7 @@ enum { DEPTH = 12 };
 typedef enum mask_kind { MASK_ONES, MASK_RIGHT, MASK_LEFT, MASK_HOLES, MASK_EMPTY_ROW, MASKS } mask_kind;
 static const char *const mask_names[MASKS] = { "ones", "padded right", "padded left", "holes", "one row of zeros" };
 
-uint64_t pith_check_random(uint64_t seed, uint64_t run, uint64_t i) {
+uint64_t pith__check_random(uint64_t seed, uint64_t run, uint64_t i) {
     uint64_t z = seed * 0x9E3779B97F4A7C15u + run * 0xBF58476D1CE4E5B9u + i * 0x94D049BB133111EBu + 1;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
@@ -33,52 +33,52 @@ uint64_t pith_check_random(uint64_t seed, uint64_t run, uint64_t i) {
 /* ---- ranges ---- */
 
 /* Operators whose output holds the input's integers, or numbers made of them that index the same table. */
-static bool inputs_pass_on(const pith_node *node) {
+static bool inputs_pass_on(const pith__node *node) {
     static const char *const names[] = { "Cast",      "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten",
                                          "Transpose", "Expand",   "Slice",   "Concat",    "Where",   "Clip" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (pith_str_is(node->op_type, names[i])) return true;
+        if (pith__str_is(node->op_type, names[i])) return true;
     return false;
 }
 
-static void inputs_find_limit(int64_t *limit, const pith_value *v, int depth) {
+static void inputs_find_limit(int64_t *limit, const pith__value *v, int depth) {
     for (size_t u = 0; u < v->user_count && depth < DEPTH; u++) {
-        const pith_node *node = v->users[u].node;
-        if (pith_str_is(node->op_type, "Gather") && v->users[u].input == 1 && node->inputs[0]) {
-            const pith_type *table = &node->inputs[0]->type;
-            int64_t axis = pith_node_int(node, "axis", 0);
+        const pith__node *node = v->users[u].node;
+        if (pith__str_is(node->op_type, "Gather") && v->users[u].input == 1 && node->inputs[0]) {
+            const pith__type *table = &node->inputs[0]->type;
+            int64_t axis = pith__node_int(node, "axis", 0);
             if (axis < 0) axis += table->rank;
             if (axis < 0 || axis >= table->rank) continue;
-            pith_dim rows = table->dims[axis];
-            if (pith_dim_known(rows) && rows > 0 && rows < *limit) *limit = rows;
+            pith__dim rows = table->dims[axis];
+            if (pith__dim_known(rows) && rows > 0 && rows < *limit) *limit = rows;
         } else if (inputs_pass_on(node) && node->output_count && node->outputs[0]) {
             inputs_find_limit(limit, node->outputs[0], depth + 1);
         }
     }
 }
 
-static int64_t inputs_limit(const pith_value *v) {
+static int64_t inputs_limit(const pith__value *v) {
     int64_t limit = INT64_MAX;
     inputs_find_limit(&limit, v, 0);
     return limit == INT64_MAX ? 2 : limit;
 }
 
-int64_t pith_check_index_limit(const pith_graph *graph, const char *input) {
+int64_t pith__check_index_limit(const pith__graph *graph, const char *input) {
     for (size_t i = 0; i < graph->input_count; i++)
-        if (pith_str_is(graph->inputs[i]->name, input)) return inputs_limit(graph->inputs[i]);
+        if (pith__str_is(graph->inputs[i]->name, input)) return inputs_limit(graph->inputs[i]);
     return 2;
 }
 
 /* ---- sizes ---- */
 
 /* The size of an axis in this run. sizes has an entry for each symbol of the graph: 0 before it is chosen. */
-static int64_t inputs_size(int64_t *sizes, const pith_graph *g, const pith_value *v, int axis, uint64_t run) {
+static int64_t inputs_size(int64_t *sizes, const pith__graph *g, const pith__value *v, int axis, uint64_t run) {
     /* Four, seven and five masks have no common factor, so that each meets each. One batch and one length a run, so
      * that inputs fit each other. */
     static const int64_t batches[] = { 2, 1, 3, 2 }, lengths[] = { 7, 16, 9, 33, 2, 1, 5 };
-    pith_dim declared = v->hint && v->hint->rank == v->type.rank ? v->hint->dims[axis] : v->type.dims[axis];
-    if (pith_dim_known(declared) && declared >= 0) return declared;
-    int32_t symbol = pith_dim_symbol_index(g->dims, v->type.dims[axis]);
+    pith__dim declared = v->hint && v->hint->rank == v->type.rank ? v->hint->dims[axis] : v->type.dims[axis];
+    if (pith__dim_known(declared) && declared >= 0) return declared;
+    int32_t symbol = pith__dim_symbol_index(g->dims, v->type.dims[axis]);
     if (symbol >= 0 && sizes[symbol]) return sizes[symbol];
     bool picture = v->type.rank >= 4 && axis >= 2 && run % 3 == 2;
     int64_t size = axis == 0 ? batches[run % 4] : picture ? 32 + 32 * (int64_t)(run % 2) : lengths[run % 7];
@@ -103,8 +103,8 @@ static void inputs_put(pith_tensor *t, int64_t i, double x) {
     switch (t->dtype) {
     case PITH_F32: ((float *)t->data)[i] = (float)x; break;
     case PITH_F64: ((double *)t->data)[i] = x; break;
-    case PITH_F16: ((uint16_t *)t->data)[i] = pith_f16_of_f32((float)x); break;
-    case PITH_BF16: ((uint16_t *)t->data)[i] = pith_bf16_of_f32((float)x); break;
+    case PITH_F16: ((uint16_t *)t->data)[i] = pith__f16_of_f32((float)x); break;
+    case PITH_BF16: ((uint16_t *)t->data)[i] = pith__bf16_of_f32((float)x); break;
     case PITH_I64:
     case PITH_U64: ((int64_t *)t->data)[i] = (int64_t)x; break;
     case PITH_I32:
@@ -115,31 +115,31 @@ static void inputs_put(pith_tensor *t, int64_t i, double x) {
     }
 }
 
-bool pith_check_is_mask(pith_str name) { return name.size >= 4 && memmem(name.data, name.size, "mask", 4) != NULL; }
+bool pith__check_is_mask(pith_str name) { return name.size >= 4 && memmem(name.data, name.size, "mask", 4) != NULL; }
 
-static void inputs_fill(pith_tensor *t, const pith_value *v, uint64_t seed, uint64_t run, uint64_t input) {
-    int64_t count = pith_tensor_count(t), keys = t->rank ? t->dims[t->rank - 1] : 1;
+static void inputs_fill(pith_tensor *t, const pith__value *v, uint64_t seed, uint64_t run, uint64_t input) {
+    int64_t count = pith__tensor_count(t), keys = t->rank ? t->dims[t->rank - 1] : 1;
     int64_t rows = keys ? count / keys : 0, limit = inputs_limit(v);
-    bool mask = pith_check_is_mask(v->name), real = pith_dtype_is_float(t->dtype);
+    bool mask = pith__check_is_mask(v->name), real = pith__dtype_is_float(t->dtype);
     for (int64_t i = 0; i < count; i++) {
-        uint64_t r = pith_check_random(seed, run, (input << 40) + (uint64_t)i);
+        uint64_t r = pith__check_random(seed, run, (input << 40) + (uint64_t)i);
         double x = real ? (double)(r >> 11) * 0x1p-52 - 1.0 : t->dtype == PITH_BOOL ? (double)(r & 1) : 0.0;
         if (mask)
             x = inputs_kept((mask_kind)(run % MASKS), r, i / keys, rows, i % keys, keys);
         else if (!real && t->dtype != PITH_BOOL)
-            x = (double)(r % (uint64_t)(limit < 120 || pith_dtype_bits(t->dtype) > 16 ? limit : 120));
+            x = (double)(r % (uint64_t)(limit < 120 || pith__dtype_bits(t->dtype) > 16 ? limit : 120));
         inputs_put(t, i, x);
     }
 }
 
-pith_status pith_check_inputs(pith_tensor *inputs, const pith_graph *g, uint64_t seed, uint64_t run, char *text,
-                              size_t size, pith_arena *arena, pith_error *err) {
-    pith_text_out out = pith_text_begin(text, size);
-    size_t symbols = pith_dims_symbol_count(g->dims);
-    int64_t *sizes = pith_arena_array(arena, symbols + 1, sizeof *sizes);
-    if (!sizes) return pith_fail_memory(err, symbols * sizeof *sizes);
+pith_status pith__check_inputs(pith_tensor *inputs, const pith__graph *g, uint64_t seed, uint64_t run, char *text,
+                               size_t size, pith__arena *arena, pith_error *err) {
+    pith__text_out out = pith__text_begin(text, size);
+    size_t symbols = pith__dims_symbol_count(g->dims);
+    int64_t *sizes = pith__arena_array(arena, symbols + 1, sizeof *sizes);
+    if (!sizes) return pith__fail_memory(err, symbols * sizeof *sizes);
     for (size_t i = 0; i < g->input_count; i++) {
-        const pith_value *v = g->inputs[i];
+        const pith__value *v = g->inputs[i];
         pith_tensor *t = &inputs[i];
         char shape[128];
         *t = (pith_tensor){ .dtype = PITH_UNDEFINED };
@@ -147,19 +147,19 @@ pith_status pith_check_inputs(pith_tensor *inputs, const pith_graph *g, uint64_t
         int dtype = v->type.dtype;
         if (v->type.rank < 0 || dtype == PITH_UNDEFINED || dtype == PITH_STRING || dtype > PITH_BF16 ||
             dtype == PITH_C64 || dtype == PITH_C128)
-            return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                             "input '" PITH_STR_FMT "': inputs of this kind cannot be made up", PITH_STR_ARG(v->name));
+            return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                              "input '" PITH_STR_FMT "': inputs of this kind cannot be made up", PITH_STR_ARG(v->name));
         *t = (pith_tensor){ .dtype = dtype, .rank = v->type.rank };
         for (int d = 0; d < t->rank; d++) t->dims[d] = inputs_size(sizes, g, v, d, run);
-        if (!pith_dtype_bytes(dtype, pith_dims_count(t->dims, t->rank), &t->bytes))
-            return pith_fail_memory(err, SIZE_MAX);
-        t->data = pith_arena_alloc64(arena, t->bytes);
-        if (!t->data) return pith_fail_memory(err, t->bytes);
+        if (!pith__dtype_bytes(dtype, pith__dims_count(t->dims, t->rank), &t->bytes))
+            return pith__fail_memory(err, SIZE_MAX);
+        t->data = pith__arena_alloc64(arena, t->bytes);
+        if (!t->data) return pith__fail_memory(err, t->bytes);
         inputs_fill(t, v, seed, run, i);
-        bool mask = pith_check_is_mask(v->name);
-        pith_text_put(&out, "%s" PITH_STR_FMT " %s%s%s%s", out.used ? ", " : "", PITH_STR_ARG(v->name),
-                      pith_dims_text(t->dims, t->rank, shape, sizeof shape), mask ? " (" : "",
-                      mask ? mask_names[run % MASKS] : "", mask ? ")" : "");
+        bool mask = pith__check_is_mask(v->name);
+        pith__text_put(&out, "%s" PITH_STR_FMT " %s%s%s%s", out.used ? ", " : "", PITH_STR_ARG(v->name),
+                       pith__dims_text(t->dims, t->rank, shape, sizeof shape), mask ? " (" : "",
+                       mask ? mask_names[run % MASKS] : "", mask ? ")" : "");
     }
     return PITH_OK;
 }

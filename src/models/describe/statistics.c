@@ -9,29 +9,29 @@
 #include "base/error.h"
 #include "base/formats/json_write.h"
 
-pith_status pith_model_read_statistics(pith_statistics *statistics, const pith_model *model, pith_error *err) {
+pith_status pith__model_read_statistics(pith_statistics *statistics, const pith_model *model, pith_error *err) {
     pith_statistics s = PITH_STATISTICS_INIT;
     size_t theirs = statistics->size;
     if (theirs < sizeof theirs)
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "the statistics have no size; initialise them with PITH_STATISTICS_INIT");
-    const pith_account *a = &model->account;
-#define COUNTER(name, unit) s.name = pith_counted(&a->counters, PITH_COUNT_##name);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the statistics have no size; initialise them with PITH_STATISTICS_INIT");
+    const pith__account *a = &model->account;
+#define COUNTER(name, unit) s.name = pith__counted(&a->counters, PITH_COUNT_##name);
 #include "base/counters.def"
 #undef COUNTER
     s.bytes = atomic_load_explicit(&a->held, memory_order_relaxed);
     s.peak_bytes = atomic_load_explicit(&a->peak, memory_order_relaxed);
     s.pool_bytes = atomic_load_explicit(&a->pool.bytes, memory_order_relaxed);
-    s.pool_blocks = pith_pool_count(&a->pool);
-    s.sessions_idle = pith_text_views_idle(model) + atomic_load_explicit(&model->pooled_idle, memory_order_relaxed);
+    s.pool_blocks = pith__pool_count(&a->pool);
+    s.sessions_idle = pith__text_views_idle(model) + atomic_load_explicit(&model->pooled_idle, memory_order_relaxed);
     s.size = theirs;
     memcpy(statistics, &s, theirs < sizeof s ? theirs : sizeof s);
     return PITH_OK;
 }
 
-void pith_model_clear_statistics(const pith_model *model) {
-    pith_account *a = (pith_account *)&model->account;
-    pith_counters *c = &a->counters;
+void pith__model_clear_statistics(const pith_model *model) {
+    pith__account *a = (pith__account *)&model->account;
+    pith__counters *c = &a->counters;
     atomic_store_explicit(&a->peak, atomic_load_explicit(&a->held, memory_order_relaxed), memory_order_relaxed);
     for (int i = 0; i < PITH_COUNTER_COUNT; i++) atomic_store_explicit(&c->values[i], 0, memory_order_relaxed);
 }
@@ -51,15 +51,15 @@ typedef struct stat_ratio {
 } stat_ratio;
 
 typedef struct stat_writer {
-    pith_json_out json;
+    pith__json_out json;
     bool table;
 } stat_writer;
 
 static void stat_put(stat_writer *w, const char *name, const char *value) {
     char line[100];
     if (!w->table) {
-        pith_json_key(&w->json, name);
-        pith_json_put(&w->json, value);
+        pith__json_key(&w->json, name);
+        pith__json_put(&w->json, value);
         return;
     }
     snprintf(line, sizeof line, "%-26s %s\n", name, value);
@@ -89,12 +89,13 @@ static void stat_put_ratio(stat_writer *w, const stat_ratio *r) {
     stat_put(w, r->name, value);
 }
 
-pith_status pith_statistics_put(const pith_statistics *theirs, pith_statistics_form form,
-                                void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err) {
+pith_status pith__statistics_put(const pith_statistics *theirs, pith_statistics_form form,
+                                 void (*write)(void *user, const char *text, size_t size), void *user,
+                                 pith_error *err) {
     pith_statistics s = PITH_STATISTICS_INIT;
     PITH_TAKE_OPTIONS(s, theirs, err);
     if (form != PITH_STATISTICS_JSON && form != PITH_STATISTICS_TEXT)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "there is no form %d of statistics", (int)form);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "there is no form %d of statistics", (int)form);
     const stat_line lines[] = {
 #define COUNTER(name, unit) { #name, STAT_##unit, s.name },
 #include "base/counters.def"
@@ -116,9 +117,9 @@ pith_status pith_statistics_put(const pith_statistics *theirs, pith_statistics_f
         { "cpu_utilisation", s.cpu_ns, s.thread_ns },
     };
     stat_writer w = { { write, user, false }, form == PITH_STATISTICS_TEXT };
-    if (!w.table) pith_json_open(&w.json, "{");
+    if (!w.table) pith__json_open(&w.json, "{");
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) stat_put_line(&w, &lines[i]);
     for (size_t i = 0; i < sizeof ratios / sizeof *ratios; i++) stat_put_ratio(&w, &ratios[i]);
-    if (!w.table) pith_json_close(&w.json, "}");
+    if (!w.table) pith__json_close(&w.json, "}");
     return PITH_OK;
 }

@@ -17,9 +17,9 @@
 
 typedef struct encode_worker {
     pith_tokens tokens;
-    pith_arena rows;  /* ids of the texts of the window that this worker tokenised */
-    pith_arena chunk; /* inputs of its current chunk, and scratch memory of the heads */
-    pith_runner runner;
+    pith__arena rows;  /* ids of the texts of the window that this worker tokenised */
+    pith__arena chunk; /* inputs of its current chunk, and scratch memory of the heads */
+    pith__runner runner;
     size_t peak_bytes;
     size_t failed_text; /* of the window; SIZE_MAX: none */
     pith_error fault;
@@ -30,26 +30,26 @@ typedef struct encode_chunk {
 } encode_chunk;
 
 typedef struct encode_call {
-    pith_encoder *e;
-    const pith_encode_job *job;
-    const pith_head_use *uses;
+    pith__encoder *e;
+    const pith__encode_job *job;
+    const pith__head_use *uses;
     size_t use_count;
     const void **states; /* of the heads */
     pith_str prompt;
     int64_t prompt_rows; /* rows of a text that pooling leaves out */
-    uint64_t began; /* pith_clock_thread_ns of the calling thread, so that a busy machine does not make calls longer */
-    pith_executor_options executor; /* for runners, and the allocator of the call */
+    uint64_t began; /* pith__clock_thread_ns of the calling thread, so that a busy machine does not make calls longer */
+    pith__executor_options executor; /* for runners, and the allocator of the call */
     pith_batching batching;
     int threads, inner_threads;
     int32_t max_length;
-    pith_arena arena;
+    pith__arena arena;
     encode_worker *workers;
     /* the window */
     size_t first_text, count, texts_per_part;
-    pith_row *rows;
+    pith__row *rows;
     uint8_t *truncated;
     size_t *order; /* texts of the window that have tokens, in the order they are run */
-    const pith_row **ordered;
+    const pith__row **ordered;
     size_t ordered_count;
     encode_chunk *chunks;
     size_t chunk_count;
@@ -62,36 +62,37 @@ typedef struct encode_call {
     uint64_t predicted;   /* times a window was predicted not to fit */
     bool makes_runners;   /* idle ones are left alone */
     bool gives_back;      /* the call was long for its memory, so it keeps none */
-    pith_pace pace;
+    pith__pace pace;
 } encode_call;
 
-/* Begins a call, which pith_encode_end ends, and checks the job. Memory comes from the allocator. */
-pith_status pith_encode_begin(encode_call *c, pith_encoder *e, const pith_encode_job *job, const pith_head_use *uses,
-                              size_t count, const pith_allocator *allocator, pith_error *err);
+/* Begins a call, which pith__encode_end ends, and checks the job. Memory comes from the allocator. */
+pith_status pith__encode_begin(encode_call *c, pith__encoder *e, const pith__encode_job *job,
+                               const pith__head_use *uses, size_t count, const pith_allocator *allocator,
+                               pith_error *err);
 /* Opens the heads and makes room for workers and for a window. */
-pith_status pith_encode_open(encode_call *c, pith_error *err);
-void pith_encode_end(encode_call *c);
+pith_status pith__encode_open(encode_call *c, pith_error *err);
+void pith__encode_end(encode_call *c);
 /* Cuts the rows of the window into chunks. */
-pith_status pith_encode_plan_window(encode_call *c, pith_error *err);
+pith_status pith__encode_plan_window(encode_call *c, pith_error *err);
 
 /* Notes the fault in w->fault for a text of the window. */
-void pith_encode_fail_text(encode_call *c, encode_worker *w, const pith_error *fault, size_t text);
+void pith__encode_fail_text(encode_call *c, encode_worker *w, const pith_error *fault, size_t text);
 /* Returns the first text of the window that has failed so far; SIZE_MAX: none. */
-size_t pith_encode_first_failed(const encode_call *c);
+size_t pith__encode_first_failed(const encode_call *c);
 
 /* Sets call->prompt_rows. */
-pith_status pith_encode_count_prompt(encode_call *c, pith_error *err);
+pith_status pith__encode_count_prompt(encode_call *c, pith_error *err);
 /* A task of threads: tokenises a part of the window's texts into call->rows. */
-void pith_encode_text_part(void *call, size_t part, int worker);
+void pith__encode_text_part(void *call, size_t part, int worker);
 
 /* The inputs of a chunk are made in the worker's arena, and a runner is borrowed for it. */
-pith_status pith_encode_fill_chunk(pith_tensor **inputs, encode_call *c, encode_worker *w, const encode_chunk *k,
-                                   pith_error *err);
+pith_status pith__encode_fill_chunk(pith_tensor **inputs, encode_call *c, encode_worker *w, const encode_chunk *k,
+                                    pith_error *err);
 /* Returns whether the memory that the window's chunks need is there, as far as can be told before they run. */
-bool pith_encode_fits(encode_call *c);
+bool pith__encode_fits(encode_call *c);
 /* A task of threads: runs a chunk, and hands its rows to the heads. */
-void pith_encode_chunk_part(void *call, size_t chunk, int worker);
+void pith__encode_chunk_part(void *call, size_t chunk, int worker);
 /* Gives the worker's runner back to the encoder, or ends it if it is not worth its memory. */
-void pith_encode_return_runner(encode_call *c, encode_worker *w);
+void pith__encode_return_runner(encode_call *c, encode_worker *w);
 
 #endif

@@ -10,12 +10,12 @@
  * all is reported. */
 #include <string.h>
 
-#include "base/memory/account.h"
 #include "base/caller_options.h"
-#include "base/os/clock.h"
 #include "base/error.h"
-#include "base/piece_listener.h"
+#include "base/memory/account.h"
+#include "base/os/clock.h"
 #include "base/os/threads.h"
+#include "base/piece_listener.h"
 #include "models/encode/call_state.h"
 
 /* A window holds at most this many texts, and ends after this many bytes of text. The tokens of a window are what a
@@ -33,7 +33,7 @@
 /* ---- failures ---- */
 
 /* Notes the fault in w->fault for a text of the window. */
-void pith_encode_fail_text(encode_call *c, encode_worker *w, const pith_error *fault, size_t text) {
+void pith__encode_fail_text(encode_call *c, encode_worker *w, const pith_error *fault, size_t text) {
     size_t first = atomic_load_explicit(&c->failed, memory_order_relaxed);
     while (text < first &&
            !atomic_compare_exchange_weak_explicit(&c->failed, &first, text, memory_order_relaxed, memory_order_relaxed))
@@ -43,7 +43,9 @@ void pith_encode_fail_text(encode_call *c, encode_worker *w, const pith_error *f
     w->fault = *fault;
 }
 
-size_t pith_encode_first_failed(const encode_call *c) { return atomic_load_explicit(&c->failed, memory_order_relaxed); }
+size_t pith__encode_first_failed(const encode_call *c) {
+    return atomic_load_explicit(&c->failed, memory_order_relaxed);
+}
 
 static pith_status encode_first_fault(encode_call *c, pith_error *err) {
     const encode_worker *first = NULL;
@@ -104,7 +106,7 @@ static pith_status encode_order(encode_call *c, pith_error *err) {
         }
         for (size_t use = 0; use < c->use_count; use++) {
             int64_t width = c->e->models[c->uses[use].output].width;
-            pith_head_rows rows = { c->first_text + i, NULL, 0, width, 0, NULL, &c->workers[0].chunk };
+            pith__head_rows rows = { c->first_text + i, NULL, 0, width, 0, NULL, &c->workers[0].chunk };
             PITH_TRY(c->uses[use].head->emit(c->states[use], &rows, err));
         }
     }
@@ -133,9 +135,9 @@ static bool encode_can_shrink(const encode_call *c) {
 
 /* Frees what the encoder and the tokenizer keep for later calls. */
 static void encode_trim(const encode_call *c) {
-    pith_encoder_trim(c->e);
-    pith_tokenizer_trim(c->e->parts.tokenizer);
-    pith_account_trim(c->executor.allocator);
+    pith__encoder_trim(c->e);
+    pith__tokenizer_trim(c->e->parts.tokenizer);
+    pith__account_trim(c->executor.allocator);
 }
 
 /* After PITH_ERR_MEMORY under a memory limit: makes the pieces smaller and frees what the window held. */
@@ -144,18 +146,18 @@ static bool encode_ask_for_less(encode_call *c) {
     encode_trim(c);
     for (int i = 0; i < c->threads; i++) {
         encode_worker *w = &c->workers[i];
-        pith_runner_destroy(&w->runner);
-        pith_token_rows_free(&w->tokens);
-        pith_arena_free(&w->rows);
-        pith_arena_free(&w->chunk);
+        pith__runner_destroy(&w->runner);
+        pith__token_rows_free(&w->tokens);
+        pith__arena_free(&w->rows);
+        pith__arena_free(&w->chunk);
         w->failed_text = SIZE_MAX;
     }
-    pith_account_trim(c->executor.allocator);
+    pith__account_trim(c->executor.allocator);
     atomic_store_explicit(&c->failed, SIZE_MAX, memory_order_relaxed);
     return true;
 }
 
-pith_status pith_encode_plan_window(encode_call *c, pith_error *err) {
+pith_status pith__encode_plan_window(encode_call *c, pith_error *err) {
     PITH_TRY(encode_order(c, err));
     encode_cut(c);
     c->side_by_side = c->chunk_count >= (size_t)c->threads && !c->one_by_one;
@@ -164,22 +166,22 @@ pith_status pith_encode_plan_window(encode_call *c, pith_error *err) {
 }
 
 static pith_status encode_window(encode_call *c, pith_error *err) {
-    for (int i = 0; i < c->threads; i++) pith_arena_reset(&c->workers[i].rows);
+    for (int i = 0; i < c->threads; i++) pith__arena_reset(&c->workers[i].rows);
     c->texts_per_part = c->count / ((size_t)c->threads * PARTS_PER_THREAD) + 1;
     if (c->texts_per_part > TEXTS_PER_PART) c->texts_per_part = TEXTS_PER_PART;
-    pith_threads_run(pith_encode_text_part, c, (c->count + c->texts_per_part - 1) / c->texts_per_part, c->threads);
+    pith__threads_run(pith__encode_text_part, c, (c->count + c->texts_per_part - 1) / c->texts_per_part, c->threads);
     PITH_TRY(encode_first_fault(c, err));
 
-    PITH_TRY(pith_encode_plan_window(c, err));
-    if (c->e->parts.predicts && !c->job->tokens_only && encode_can_shrink(c) && !pith_encode_fits(c)) {
-        pith_count(c->executor.counters, PITH_COUNT_batches_predicted_smaller, 1);
+    PITH_TRY(pith__encode_plan_window(c, err));
+    if (c->e->parts.predicts && !c->job->tokens_only && encode_can_shrink(c) && !pith__encode_fits(c)) {
+        pith__count(c->executor.counters, PITH_COUNT_batches_predicted_smaller, 1);
         c->predicted++;
-        return pith_fail(err, PITH_ERR_MEMORY, "out of memory");
+        return pith__fail(err, PITH_ERR_MEMORY, "out of memory");
     }
     if (c->side_by_side)
-        pith_threads_run(pith_encode_chunk_part, c, c->chunk_count, c->threads);
+        pith__threads_run(pith__encode_chunk_part, c, c->chunk_count, c->threads);
     else
-        for (size_t i = 0; i < c->chunk_count; i++) pith_encode_chunk_part(c, i, 0);
+        for (size_t i = 0; i < c->chunk_count; i++) pith__encode_chunk_part(c, i, 0);
     return encode_first_fault(c, err);
 }
 
@@ -188,7 +190,7 @@ static void encode_take_texts(encode_call *c) {
     const size_t left = c->job->count - c->first_text;
     c->bytes = 0;
     for (c->count = 0; c->count < left && c->count < c->window && c->bytes < WINDOW_BYTES; c->count++) {
-        if (c->count && !pith_pace_admits(&c->pace, c->count, c->bytes)) break;
+        if (c->count && !pith__pace_admits(&c->pace, c->count, c->bytes)) break;
         c->bytes += c->job->texts[c->first_text + c->count].size;
         if (c->job->pairs) c->bytes += c->job->pairs[c->first_text + c->count].size;
     }
@@ -196,17 +198,17 @@ static void encode_take_texts(encode_call *c) {
 
 /* While the system is short of memory: frees what is only kept for speed, and makes chunks small. */
 static void encode_heed_pressure(encode_call *c) {
-    pith_encoder *e = c->e;
+    pith__encoder *e = c->e;
     char why[200];
-    if (!e->parts.gauge || !pith_memory_gauge_short(e->parts.gauge, why, sizeof why)) return;
+    if (!e->parts.gauge || !pith__memory_gauge_short(e->parts.gauge, why, sizeof why)) return;
     encode_trim(c);
     if (e->feed.ragged && c->budget > PITH_CHUNK_TOKENS_MIN) c->budget = PITH_CHUNK_TOKENS_MIN;
-    pith_count(c->executor.counters, PITH_COUNT_pressure_cleanups, 1);
-    pith_log_write(c->executor.log, PITH_LOG_INFO, "%s; kept buffers are freed, and batches made small", why);
+    pith__count(c->executor.counters, PITH_COUNT_pressure_cleanups, 1);
+    pith__log_write(c->executor.log, PITH_LOG_INFO, "%s; kept buffers are freed, and batches made small", why);
 }
 
 static pith_status encode_next_window(encode_call *c, pith_error *err) {
-    uint64_t begin = pith_clock_ns();
+    uint64_t begin = pith__clock_ns();
     pith_status status;
     encode_heed_pressure(c);
     for (;;) {
@@ -214,57 +216,57 @@ static pith_status encode_next_window(encode_call *c, pith_error *err) {
         encode_take_texts(c);
         status = encode_window(c, err);
         if (status != PITH_ERR_MEMORY || !c->executor.tight || !encode_ask_for_less(c)) break;
-        if (c->predicted == predicted) pith_count(c->executor.counters, PITH_COUNT_batches_retried_smaller, 1);
+        if (c->predicted == predicted) pith__count(c->executor.counters, PITH_COUNT_batches_retried_smaller, 1);
     }
-    if (!status) pith_pace_note(&c->pace, c->count, c->bytes, (double)(pith_clock_ns() - begin) * 1e-9);
+    if (!status) pith__pace_note(&c->pace, c->count, c->bytes, (double)(pith__clock_ns() - begin) * 1e-9);
     return status;
 }
 
 /* ---- the call ---- */
 
-pith_status pith_encode_open(encode_call *c, pith_error *err) {
-    const pith_encode_job *job = c->job;
+pith_status pith__encode_open(encode_call *c, pith_error *err) {
+    const pith__encode_job *job = c->job;
     const pith_allocator *allocator = c->executor.allocator;
     size_t window = job->count < c->pace.most ? job->count : c->pace.most;
     c->window = window;
     c->budget = job->batch_tokens ? job->batch_tokens : c->e->chunk_tokens;
-    c->states = pith_arena_array(&c->arena, c->use_count, sizeof *c->states);
-    if (!c->states) return pith_fail_memory(err, c->use_count * sizeof *c->states);
+    c->states = pith__arena_array(&c->arena, c->use_count, sizeof *c->states);
+    if (!c->states) return pith__fail_memory(err, c->use_count * sizeof *c->states);
     for (size_t i = 0; i < c->use_count; i++) {
-        const pith_head_use *use = &c->uses[i];
-        pith_piece_used(use->head);
+        const pith__head_use *use = &c->uses[i];
+        pith__piece_used(use->head);
         PITH_TRY(use->head->open(&c->states[i], &c->e->models[use->output], use->request, &c->arena, err));
     }
-    PITH_TRY(pith_encode_prompt(&c->prompt, c->e->parts.modules, job->prompt_name, err));
+    PITH_TRY(pith__encode_prompt(&c->prompt, c->e->parts.modules, job->prompt_name, err));
     if (job->frame && job->frame->prompt.data) c->prompt = job->frame->prompt;
-    PITH_TRY(pith_encode_count_prompt(c, err));
-    c->workers = pith_arena_array(&c->arena, (size_t)c->threads, sizeof *c->workers);
-    if (!c->workers) return pith_fail_memory(err, (size_t)c->threads * sizeof *c->workers);
+    PITH_TRY(pith__encode_count_prompt(c, err));
+    c->workers = pith__arena_array(&c->arena, (size_t)c->threads, sizeof *c->workers);
+    if (!c->workers) return pith__fail_memory(err, (size_t)c->threads * sizeof *c->workers);
     for (int i = 0; i < c->threads; i++) {
         c->workers[i] = (encode_worker){ .tokens = PITH_TOKENS_INIT, .failed_text = SIZE_MAX };
-        pith_arena_init(&c->workers[i].rows, allocator);
-        pith_arena_init(&c->workers[i].chunk, allocator);
+        pith__arena_init(&c->workers[i].rows, allocator);
+        pith__arena_init(&c->workers[i].chunk, allocator);
     }
-    c->rows = pith_arena_array(&c->arena, window, sizeof *c->rows);
-    c->truncated = pith_arena_array(&c->arena, window, sizeof *c->truncated);
-    c->order = pith_arena_array(&c->arena, window, sizeof *c->order);
-    c->ordered = pith_arena_array(&c->arena, window, sizeof *c->ordered);
-    c->chunks = pith_arena_array(&c->arena, window, sizeof *c->chunks);
+    c->rows = pith__arena_array(&c->arena, window, sizeof *c->rows);
+    c->truncated = pith__arena_array(&c->arena, window, sizeof *c->truncated);
+    c->order = pith__arena_array(&c->arena, window, sizeof *c->order);
+    c->ordered = pith__arena_array(&c->arena, window, sizeof *c->ordered);
+    c->chunks = pith__arena_array(&c->arena, window, sizeof *c->chunks);
     if (!c->rows || !c->truncated || !c->order || !c->ordered || !c->chunks)
-        return pith_fail_memory(err, window * sizeof *c->rows);
+        return pith__fail_memory(err, window * sizeof *c->rows);
     return PITH_OK;
 }
 
-void pith_encode_end(encode_call *c) {
+void pith__encode_end(encode_call *c) {
     for (int i = 0; c->workers && i < c->threads; i++) {
         encode_worker *w = &c->workers[i];
-        pith_encode_return_runner(c, w);
-        pith_token_rows_free(&w->tokens);
-        pith_arena_free(&w->rows);
-        pith_arena_free(&w->chunk);
+        pith__encode_return_runner(c, w);
+        pith__token_rows_free(&w->tokens);
+        pith__arena_free(&w->rows);
+        pith__arena_free(&w->chunk);
     }
-    pith_arena_free(&c->arena);
-    if (c->gives_back) pith_account_trim(c->executor.allocator);
+    pith__arena_free(&c->arena);
+    if (c->gives_back) pith__account_trim(c->executor.allocator);
 }
 
 static void encode_count_window(const encode_call *c) {
@@ -275,12 +277,12 @@ static void encode_count_window(const encode_call *c) {
         n.padded_tokens += tokens && run > tokens ? (uint64_t)(run - tokens) : 0;
         n.truncated += c->truncated[i];
     }
-    pith_counters *counters = c->executor.counters;
-    pith_count(counters, PITH_COUNT_windows, 1);
-    pith_count(counters, PITH_COUNT_texts, n.texts);
-    pith_count(counters, PITH_COUNT_tokens, n.tokens);
-    pith_count(counters, PITH_COUNT_padded_tokens, n.padded_tokens);
-    pith_count(counters, PITH_COUNT_truncated, n.truncated);
+    pith__counters *counters = c->executor.counters;
+    pith__count(counters, PITH_COUNT_windows, 1);
+    pith__count(counters, PITH_COUNT_texts, n.texts);
+    pith__count(counters, PITH_COUNT_tokens, n.tokens);
+    pith__count(counters, PITH_COUNT_padded_tokens, n.padded_tokens);
+    pith__count(counters, PITH_COUNT_truncated, n.truncated);
     pith_embed_stats *stats = c->job->stats;
     if (!stats) return;
     stats->texts += n.texts;
@@ -290,26 +292,26 @@ static void encode_count_window(const encode_call *c) {
     stats->texts_done = c->first_text + c->count;
 }
 
-static pith_status encode_check_job(const pith_encoder *e, const pith_encode_job *job, pith_error *err) {
+static pith_status encode_check_job(const pith__encoder *e, const pith__encode_job *job, pith_error *err) {
     if (job->threads < 0 || job->max_length < 0 || job->batch_tokens < 0)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "threads, max_length and batch_tokens must not be negative");
-    PITH_TRY(pith_threads_check(job->threads, err));
+        return pith__fail(err, PITH_ERR_ARGUMENT, "threads, max_length and batch_tokens must not be negative");
+    PITH_TRY(pith__threads_check(job->threads, err));
     const size_t framed = job->frame ? job->frame->before_count + job->frame->after_count : 0;
-    const int32_t limit = pith_encoder_max_length(e, job->max_length);
+    const int32_t limit = pith__encoder_max_length(e, job->max_length);
     if (framed && limit && framed >= (size_t)limit)
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "texts are cut at %d tokens, but the model's own words around them are %zu; raise max_length",
-                         limit, framed);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "texts are cut at %d tokens, but the model's own words around them are %zu; raise max_length",
+                          limit, framed);
     const size_t specials =
-        pith_encode_is_bare(e, job) ? 0 : pith_tokenizer_specials(e->parts.tokenizer, job->pairs != NULL);
+        pith__encode_is_bare(e, job) ? 0 : pith__tokenizer_specials(e->parts.tokenizer, job->pairs != NULL);
     if (limit && specials > (size_t)limit)
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "texts are cut at %d tokens, but the tokenizer alone adds %zu to each; raise max_length",
-                         limit, specials);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "texts are cut at %d tokens, but the tokenizer alone adds %zu to each; raise max_length",
+                          limit, specials);
     if (job->frame && job->frame->hidden && (e->feed.ragged || !e->feed.masked))
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "queries are filled up with mask tokens that no token attends to, but the graph has no input "
-                         "'attention_mask'");
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "queries are filled up with mask tokens that no token attends to, but the graph has no input "
+                          "'attention_mask'");
     return PITH_OK;
 }
 
@@ -318,26 +320,26 @@ static pith_status encode_take_batching(encode_call *c, pith_error *err) {
     pith_batching b = PITH_BATCHING_INIT;
     PITH_TAKE_OPTIONS(b, c->job->batching, err);
     if (b.prefer != PITH_PREFER_THROUGHPUT && b.prefer != PITH_PREFER_LATENCY)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "prefer is %d, which is not a PITH_PREFER_* value", b.prefer);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "prefer is %d, which is not a PITH_PREFER_* value", b.prefer);
     if (b.least < 0 || b.most < 0 || b.least > WINDOW_TEXTS_MOST || b.most > WINDOW_TEXTS_MOST)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "a window's least (%d) and most (%d) texts must be from 1 to %d",
-                         b.least, b.most, WINDOW_TEXTS_MOST);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "a window's least (%d) and most (%d) texts must be from 1 to %d",
+                          b.least, b.most, WINDOW_TEXTS_MOST);
     if (!(b.target_ms >= 0) || b.target_ms > 1e9)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "target_ms must be from 0 to 1e9");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "target_ms must be from 0 to 1e9");
     if (!b.most) b.most = b.prefer == PITH_PREFER_LATENCY ? LATENCY_TEXTS : WINDOW_TEXTS;
     if (!b.least) b.least = 1;
     if (b.least > b.most)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "a window's least texts (%d) are above the most (%d)", b.least,
-                         b.most);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "a window's least texts (%d) are above the most (%d)", b.least,
+                          b.most);
     c->batching = b;
     c->one_by_one = b.prefer == PITH_PREFER_LATENCY;
-    pith_pace_begin(&c->pace, b.target_ms / 1000, (size_t)b.least, (size_t)b.most);
+    pith__pace_begin(&c->pace, b.target_ms / 1000, (size_t)b.least, (size_t)b.most);
     return PITH_OK;
 }
 
 static pith_status encode_windows(encode_call *c, pith_error *err) {
-    const pith_encode_job *job = c->job;
-    PITH_TRY(pith_encode_open(c, err));
+    const pith__encode_job *job = c->job;
+    PITH_TRY(pith__encode_open(c, err));
     for (; c->first_text < job->count; c->first_text += c->count) {
         PITH_TRY(encode_next_window(c, err));
         encode_count_window(c);
@@ -346,35 +348,36 @@ static pith_status encode_windows(encode_call *c, pith_error *err) {
     return PITH_OK;
 }
 
-pith_status pith_encode_begin(encode_call *c, pith_encoder *e, const pith_encode_job *job, const pith_head_use *uses,
-                              size_t count, const pith_allocator *allocator, pith_error *err) {
+pith_status pith__encode_begin(encode_call *c, pith__encoder *e, const pith__encode_job *job,
+                               const pith__head_use *uses, size_t count, const pith_allocator *allocator,
+                               pith_error *err) {
     PITH_TRY(encode_check_job(e, job, err));
-    *c = (encode_call){ .e = e, .job = job, .uses = uses, .use_count = count, .began = pith_clock_thread_ns() };
+    *c = (encode_call){ .e = e, .job = job, .uses = uses, .use_count = count, .began = pith__clock_thread_ns() };
     PITH_TRY(encode_take_batching(c, err));
     atomic_init(&c->failed, SIZE_MAX);
     c->executor = e->parts.executor;
     c->executor.allocator = allocator;
-    c->max_length = pith_encoder_max_length(e, job->max_length);
-    c->threads = job->threads ? job->threads : pith_cpu_get()->threads;
+    c->max_length = pith__encoder_max_length(e, job->max_length);
+    c->threads = job->threads ? job->threads : pith__cpu_get()->threads;
     if (c->threads > THREADS_MAX) c->threads = THREADS_MAX;
-    pith_arena_init(&c->arena, allocator);
+    pith__arena_init(&c->arena, allocator);
     return PITH_OK;
 }
 
-pith_status pith_encoder_run(pith_encoder *e, const pith_encode_job *job, const pith_head_use *uses, size_t count,
-                             pith_error *err) {
+pith_status pith__encoder_run(pith__encoder *e, const pith__encode_job *job, const pith__head_use *uses, size_t count,
+                              pith_error *err) {
     encode_call c;
     if (job->stats) job->stats->texts_done = 0;
-    PITH_TRY(pith_encode_begin(&c, e, job, uses, count, e->parts.executor.allocator, err));
-    pith_count(c.executor.counters, PITH_COUNT_calls, 1);
-    if (e->parts.busy) pith_busy_begin(e->parts.busy, c.threads);
+    PITH_TRY(pith__encode_begin(&c, e, job, uses, count, e->parts.executor.allocator, err));
+    pith__count(c.executor.counters, PITH_COUNT_calls, 1);
+    if (e->parts.busy) pith__busy_begin(e->parts.busy, c.threads);
 
-    pith_threads_wake(c.threads); /* while the first texts become tokens */
+    pith__threads_wake(c.threads); /* while the first texts become tokens */
     pith_status status = encode_windows(&c, err);
     size_t peak = 0;
     for (int i = 0; c.workers && i < c.threads; i++) peak += c.workers[i].peak_bytes;
     if (job->stats && peak > job->stats->peak_bytes) job->stats->peak_bytes = peak;
-    pith_encode_end(&c);
-    if (e->parts.busy) pith_busy_end(e->parts.busy, c.executor.counters);
+    pith__encode_end(&c);
+    if (e->parts.busy) pith__busy_end(e->parts.busy, c.executor.counters);
     return status;
 }

@@ -8,55 +8,55 @@
 
 #include "base/os/busy_time.h"
 #include "base/os/system_memory.h"
+#include "engine/runtime/runtime.h"
 #include "models/heads/head.h"
 #include "pith/chunk.h"
 #include "pith/embed.h"
-#include "engine/runtime/runtime.h"
 #include "text/tokenizer.h"
 
-typedef struct pith_encoder pith_encoder;
+typedef struct pith__encoder pith__encoder;
 
 enum { PITH_ENCODER_OUTPUTS = 4 };
 
 /* The parts of an encoder. All of them must outlive it. */
-typedef struct pith_encoder_parts {
-    pith_program program;
-    bool ragged;        /* the program is that of pith_ragged_make's graph */
+typedef struct pith__encoder_parts {
+    pith__program program;
+    bool ragged;        /* the program is that of pith__ragged_make's graph */
     const int *outputs; /* [output_count] indexes of the outputs of the program that heads read */
     int output_count;   /* 1 to PITH_ENCODER_OUTPUTS */
     const pith_tokenizer *tokenizer;
-    const pith_modules *modules;
-    pith_executor_options executor;
+    const pith__modules *modules;
+    pith__executor_options executor;
     bool predicts;             /* memory is limited, and looked at before a window runs */
     size_t sessions;           /* the most idle runners to keep */
     uint64_t session_patience; /* nanoseconds after which an idle runner ends; 0: never */
-    pith_memory_gauge *gauge;  /* when memory is short; NULL: it never is */
-    pith_busy *busy;           /* NULL: not counted */
-} pith_encoder_parts;
+    pith__memory_gauge *gauge; /* when memory is short; NULL: it never is */
+    pith__busy *busy;          /* NULL: not counted */
+} pith__encoder_parts;
 
 /* Returns PITH_ERR_UNSUPPORTED if the graph is not a text encoder: an input cannot be made from text, or an output does
  * not have rows of a known width. */
-pith_status pith_encoder_create(pith_encoder **encoder, const pith_encoder_parts *parts, pith_error *err);
-void pith_encoder_destroy(pith_encoder *encoder);
-/* From now on each step of a run is reported to `trace`, on the thread that runs it (see engine/exec/executor.h), instead of
- * the call's profile. NULL ends that. No call may be running. */
-void pith_encoder_trace(pith_encoder *encoder, pith_trace_fn *trace, void *context);
+pith_status pith__encoder_create(pith__encoder **encoder, const pith__encoder_parts *parts, pith_error *err);
+void pith__encoder_destroy(pith__encoder *encoder);
+/* From now on each step of a run is reported to `trace`, on the thread that runs it (see engine/exec/executor.h),
+ * instead of the call's profile. NULL ends that. No call may be running. */
+void pith__encoder_trace(pith__encoder *encoder, pith__trace_fn *trace, void *context);
 /* Destroys the idle runners. Thread-safe. */
-void pith_encoder_trim(pith_encoder *encoder);
+void pith__encoder_trim(pith__encoder *encoder);
 /* Returns how many there are. Thread-safe. */
-size_t pith_encoder_idle(pith_encoder *encoder);
+size_t pith__encoder_idle(pith__encoder *encoder);
 
 /* Returns the facts that heads need about an output, by its place in parts.outputs; valid as long as the encoder. */
-const pith_head_model *pith_encoder_model(const pith_encoder *encoder, int output);
+const pith__head_model *pith__encoder_model(const pith__encoder *encoder, int output);
 /* Returns the number of tokens at which a text is cut if the caller asks for max_length (0: the model's limit). 0 means
  * that texts are never cut. */
-int32_t pith_encoder_max_length(const pith_encoder *encoder, int32_t max_length);
+int32_t pith__encoder_max_length(const pith__encoder *encoder, int32_t max_length);
 
 /* Sets *prompt to the prompt of this name (NULL: the default one), "" for none. */
-pith_status pith_encode_prompt(pith_str *prompt, const pith_modules *modules, const char *name, pith_error *err);
+pith_status pith__encode_prompt(pith_str *prompt, const pith__modules *modules, const char *name, pith_error *err);
 
 /* How models of late interaction, and language models that judge texts, frame a text. */
-typedef struct pith_encode_frame {
+typedef struct pith__encode_frame {
     const int32_t *before, *after; /* ids put around each text, which counts its own tokens only when it is cut */
     size_t before_count, after_count;
     int32_t marker;  /* id of the token put after the first one; -1: none */
@@ -67,41 +67,41 @@ typedef struct pith_encode_frame {
     bool bare;       /* the tokenizer adds no special tokens */
     const int32_t *end; /* [end_count] ids written over the last ones of a text that reaches the limit */
     size_t end_count;
-} pith_encode_frame;
+} pith__encode_frame;
 
 /* The texts of a call and how to run them. In each number, 0 means the default. */
-typedef struct pith_encode_job {
+typedef struct pith__encode_job {
     const pith_str *texts;
     const pith_str *pairs; /* NULL, or the second text of each pair */
     size_t count;
-    const char *prompt_name;        /* NULL: the model's default prompt; "": none */
-    const pith_encode_frame *frame; /* NULL: texts are framed by the tokenizer alone */
-    bool tokens_only;               /* the network does not run: heads get a text's ids, and NULL instead of its rows */
+    const char *prompt_name;         /* NULL: the model's default prompt; "": none */
+    const pith__encode_frame *frame; /* NULL: texts are framed by the tokenizer alone */
+    bool tokens_only; /* the network does not run: heads get a text's ids, and NULL instead of its rows */
     int32_t threads, max_length, batch_tokens;
     const pith_batching *batching; /* of the caller; NULL: the defaults */
     const volatile int *cancel;
     pith_profile *profile;
     pith_embed_stats *stats;
-} pith_encode_job;
+} pith__encode_job;
 
 /* A head that gets rows of a call. */
-typedef struct pith_head_use {
-    const pith_head *head;
+typedef struct pith__head_use {
+    const pith__head *head;
     const void *request;
     int output; /* which rows: its place in parts.outputs */
-} pith_head_use;
+} pith__head_use;
 
 /* Runs all texts and hands each text's rows to the heads, in no particular order. After an error the first
  * stats->texts_done texts of the call have been emitted completely. An error names the first text that failed. */
-pith_status pith_encoder_run(pith_encoder *encoder, const pith_encode_job *job, const pith_head_use *uses, size_t count,
-                             pith_error *err);
+pith_status pith__encoder_run(pith__encoder *encoder, const pith__encode_job *job, const pith__head_use *uses,
+                              size_t count, pith_error *err);
 
 /* Predicts the memory of a call with this many texts of so many tokens (pith_embed_predict). job->texts is not read. */
-pith_status pith_encoder_predict(pith_memory_need *need, pith_encoder *encoder, const pith_encode_job *job,
-                                 size_t tokens, pith_error *err);
+pith_status pith__encoder_predict(pith_memory_need *need, pith__encoder *encoder, const pith__encode_job *job,
+                                  size_t tokens, pith_error *err);
 
 /* Finds the next chunk of a text (pith/chunk.h). max_length and prompt_name are those of the job that runs it. */
-pith_status pith_encoder_next_chunk(pith_chunk *chunk, const pith_encoder *encoder, pith_str text, int32_t max_length,
-                                    int32_t overlap, const char *prompt_name, pith_error *err);
+pith_status pith__encoder_next_chunk(pith_chunk *chunk, const pith__encoder *encoder, pith_str text, int32_t max_length,
+                                     int32_t overlap, const char *prompt_name, pith_error *err);
 
 #endif

@@ -35,7 +35,7 @@ static const char *const pasts[] = {
 
 static feed_role feed_role_of(pith_str name) {
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (pith_str_is(name, names[i].name)) return names[i].role;
+        if (pith__str_is(name, names[i].name)) return names[i].role;
     for (size_t i = 0; i < sizeof pasts / sizeof pasts[0]; i++) {
         const size_t n = strlen(pasts[i]);
         if (name.size > n && !memcmp(name.data, pasts[i], n)) return PAST;
@@ -44,33 +44,33 @@ static feed_role feed_role_of(pith_str name) {
 }
 
 /* The shape of an input that holds no earlier tokens: one text, and length 0 on the one other axis of no given size. */
-static bool feed_past_shape(int64_t *dims, const pith_value *input) {
-    const pith_type *type = input->hint ? input->hint : &input->type; /* as the file declares it, with its numbers */
+static bool feed_past_shape(int64_t *dims, const pith__value *input) {
+    const pith__type *type = input->hint ? input->hint : &input->type; /* as the file declares it, with its numbers */
     int open = 0;
     for (int i = 0; i < type->rank; i++) {
-        const bool known = pith_dim_known(type->dims[i]);
+        const bool known = pith__dim_known(type->dims[i]);
         dims[i] = known ? type->dims[i] : i == 0;
         open += !known && i > 0;
     }
     return type->rank > 1 && open == 1;
 }
 
-pith_status pith_feed_init(pith_feed *feed, const pith_graph *graph, bool ragged, int32_t pad_token_id,
-                           pith_arena *arena, pith_error *err) {
-    *feed = (pith_feed){ .graph = graph, .ragged = ragged, .pad_token_id = pad_token_id };
-    feed->roles = pith_arena_array(arena, graph->input_count, sizeof *feed->roles);
-    if (!feed->roles) return pith_fail_memory(err, graph->input_count);
+pith_status pith__feed_init(pith__feed *feed, const pith__graph *graph, bool ragged, int32_t pad_token_id,
+                            pith__arena *arena, pith_error *err) {
+    *feed = (pith__feed){ .graph = graph, .ragged = ragged, .pad_token_id = pad_token_id };
+    feed->roles = pith__arena_array(arena, graph->input_count, sizeof *feed->roles);
+    if (!feed->roles) return pith__fail_memory(err, graph->input_count);
     bool has_ids = false;
     for (size_t i = 0; i < graph->input_count; i++) {
-        const pith_value *input = graph->inputs[i];
+        const pith__value *input = graph->inputs[i];
         int64_t dims[PITH_MAX_RANK];
         const feed_role role = feed_role_of(input->name);
         if (role == NO_ROLE)
-            return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                             "not a text encoder: its input '" PITH_STR_FMT "' cannot be made from text",
-                             PITH_STR_ARG(input->name));
+            return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                              "not a text encoder: its input '" PITH_STR_FMT "' cannot be made from text",
+                              PITH_STR_ARG(input->name));
         if (role == PAST && !feed_past_shape(dims, input))
-            return pith_fail(
+            return pith__fail(
                 err, PITH_ERR_UNSUPPORTED,
                 "not a text encoder: its input '" PITH_STR_FMT
                 "' must be empty, but its shape does not tell which axis counts earlier tokens; export the "
@@ -81,22 +81,22 @@ pith_status pith_feed_init(pith_feed *feed, const pith_graph *graph, bool ragged
         feed->typed |= role == TYPES;
         feed->masked |= role == MASK;
         feed->tasked |= role == TASK;
-        if (!ragged && role == IDS && input->type.rank == 2 && pith_dim_known(input->type.dims[1]))
+        if (!ragged && role == IDS && input->type.rank == 2 && pith__dim_known(input->type.dims[1]))
             feed->fixed_length = input->type.dims[1];
     }
-    if (!has_ids) return pith_fail(err, PITH_ERR_UNSUPPORTED, "not a text encoder: it has no input 'input_ids'");
+    if (!has_ids) return pith__fail(err, PITH_ERR_UNSUPPORTED, "not a text encoder: it has no input 'input_ids'");
     return PITH_OK;
 }
 
 /* Writes the numbers of one role for rows, each padded to at least `length`, as elements of a C type. */
 #define FEED_WRITER(name, type)                                                                                        \
-    static void name(void *to, feed_role what, const pith_feed *feed, const pith_row *const *rows, size_t count,       \
+    static void name(void *to, feed_role what, const pith__feed *feed, const pith__row *const *rows, size_t count,     \
                      int64_t length) {                                                                                 \
         type *out = to;                                                                                                \
         int64_t offset = 0;                                                                                            \
         if (what == OFFSETS) *out++ = 0;                                                                               \
         for (size_t r = 0; r < count; r++) {                                                                           \
-            const pith_row *row = rows[r];                                                                             \
+            const pith__row *row = rows[r];                                                                            \
             if (what == OFFSETS) {                                                                                     \
                 *out++ = (type)(offset += row->count);                                                                 \
                 continue;                                                                                              \
@@ -115,7 +115,7 @@ FEED_WRITER(feed_write_i32, int32_t)
 FEED_WRITER(feed_write_f32, float)
 FEED_WRITER(feed_write_bool, bool)
 
-typedef void feed_write_fn(void *to, feed_role what, const pith_feed *feed, const pith_row *const *rows, size_t count,
+typedef void feed_write_fn(void *to, feed_role what, const pith__feed *feed, const pith__row *const *rows, size_t count,
                            int64_t length);
 
 /* NULL: inputs of this dtype cannot be made from text. */
@@ -131,8 +131,8 @@ static feed_write_fn *feed_writer(int dtype) {
 
 /* An input that has the same value for every text: the task, no cache, or nothing. Its elements are zero bytes but for
  * the task. */
-static pith_status feed_fill_same(pith_tensor *t, const pith_feed *feed, feed_role what, const pith_value *value,
-                                  pith_arena *arena, pith_error *err) {
+static pith_status feed_fill_same(pith_tensor *t, const pith__feed *feed, feed_role what, const pith__value *value,
+                                  pith__arena *arena, pith_error *err) {
     const int dtype = value->type.dtype == PITH_UNDEFINED ? PITH_I64 : value->type.dtype;
     int64_t count = 1;
     *t = (pith_tensor){ .dtype = dtype, .rank = value->type.rank < 0 ? 0 : value->type.rank };
@@ -143,11 +143,12 @@ static pith_status feed_fill_same(pith_tensor *t, const pith_feed *feed, feed_ro
         count = 0;
     }
     if (what == TASK && dtype != PITH_I64 && dtype != PITH_I32)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "input '" PITH_STR_FMT "' has dtype %s; int64 and int32 can be fed",
-                         PITH_STR_ARG(value->name), pith_dtype_name(dtype));
-    if (!pith_dtype_bytes(dtype, count, &t->bytes)) return pith_fail_memory(err, SIZE_MAX);
-    t->data = pith_arena_alloc64(arena, t->bytes + 1);
-    if (!t->data) return pith_fail_memory(err, t->bytes);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "input '" PITH_STR_FMT "' has dtype %s; int64 and int32 can be fed",
+                          PITH_STR_ARG(value->name), pith__dtype_name(dtype));
+    if (!pith__dtype_bytes(dtype, count, &t->bytes)) return pith__fail_memory(err, SIZE_MAX);
+    t->data = pith__arena_alloc64(arena, t->bytes + 1);
+    if (!t->data) return pith__fail_memory(err, t->bytes);
     memset(t->data, 0, t->bytes + 1);
     const int64_t task = feed->task;
     if (what == TASK && dtype == PITH_I64) memcpy(t->data, &task, sizeof task);
@@ -155,15 +156,15 @@ static pith_status feed_fill_same(pith_tensor *t, const pith_feed *feed, feed_ro
     return PITH_OK;
 }
 
-pith_status pith_feed_fill(pith_tensor *inputs, const pith_feed *feed, const pith_row *const *rows, size_t count,
-                           pith_arena *arena, pith_error *err) {
+pith_status pith__feed_fill(pith_tensor *inputs, const pith__feed *feed, const pith__row *const *rows, size_t count,
+                            pith__arena *arena, pith_error *err) {
     int64_t tokens = 0;
     for (size_t r = 0; r < count; r++)
-        if (pith_add_overflows(tokens, rows[r]->count, &tokens)) return pith_fail_memory(err, SIZE_MAX);
+        if (pith__add_overflows(tokens, rows[r]->count, &tokens)) return pith__fail_memory(err, SIZE_MAX);
     if (tokens < feed->fixed_length) tokens = feed->fixed_length;
     for (size_t i = 0; i < feed->graph->input_count; i++) {
         feed_role what = feed->roles[i];
-        const pith_value *value = feed->graph->inputs[i];
+        const pith__value *value = feed->graph->inputs[i];
         if (what >= TASK) {
             PITH_TRY(feed_fill_same(&inputs[i], feed, what, value, arena, err));
             continue;
@@ -172,14 +173,14 @@ pith_status pith_feed_fill(pith_tensor *inputs, const pith_feed *feed, const pit
         int64_t n = what == OFFSETS ? (int64_t)count + 1 : tokens;
         feed_write_fn *write = feed_writer(dtype);
         if (!write)
-            return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                             "input '" PITH_STR_FMT
-                             "' has dtype %s; int64, int32, float32 and bool can be made from text",
-                             PITH_STR_ARG(value->name), pith_dtype_name(dtype));
+            return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                              "input '" PITH_STR_FMT
+                              "' has dtype %s; int64, int32, float32 and bool can be made from text",
+                              PITH_STR_ARG(value->name), pith__dtype_name(dtype));
         inputs[i] = (pith_tensor){ .dtype = dtype };
-        if (!pith_dtype_bytes(dtype, n, &inputs[i].bytes)) return pith_fail_memory(err, SIZE_MAX);
-        inputs[i].data = pith_arena_alloc64(arena, inputs[i].bytes);
-        if (!inputs[i].data) return pith_fail_memory(err, inputs[i].bytes);
+        if (!pith__dtype_bytes(dtype, n, &inputs[i].bytes)) return pith__fail_memory(err, SIZE_MAX);
+        inputs[i].data = pith__arena_alloc64(arena, inputs[i].bytes);
+        if (!inputs[i].data) return pith__fail_memory(err, inputs[i].bytes);
         write(inputs[i].data, what, feed, rows, count, feed->fixed_length);
         inputs[i].rank = feed->ragged ? 1 : 2;
         inputs[i].dims[0] = feed->ragged ? n : 1;

@@ -18,7 +18,7 @@ static int pace_order(const void *a, const void *b) {
 }
 
 /* The 90th percentile of the costs. */
-static double pace_cost(const pith_pace *pace) {
+static double pace_cost(const pith__pace *pace) {
     double sorted[PITH_PACE_WINDOWS];
     size_t n = pace->count < PITH_PACE_WINDOWS ? pace->count : PITH_PACE_WINDOWS;
     memcpy(sorted, pace->costs, n * sizeof *sorted);
@@ -26,11 +26,11 @@ static double pace_cost(const pith_pace *pace) {
     return sorted[(9 * n + 9) / 10 - 1];
 }
 
-void pith_pace_begin(pith_pace *pace, double target, size_t least, size_t most) {
-    *pace = (pith_pace){ .target = target, .least = least, .most = most };
+void pith__pace_begin(pith__pace *pace, double target, size_t least, size_t most) {
+    *pace = (pith__pace){ .target = target, .least = least, .most = most };
 }
 
-bool pith_pace_admits(const pith_pace *pace, size_t texts, size_t bytes) {
+bool pith__pace_admits(const pith__pace *pace, size_t texts, size_t bytes) {
     if (texts < pace->least) return true;
     if (texts >= pace->most) return false;
     if (!pace->target) return true;
@@ -40,7 +40,7 @@ bool pith_pace_admits(const pith_pace *pace, size_t texts, size_t bytes) {
     return (units + next) * pace_cost(pace) <= pace->target;
 }
 
-void pith_pace_note(pith_pace *pace, size_t texts, size_t bytes, double seconds) {
+void pith__pace_note(pith__pace *pace, size_t texts, size_t bytes, double seconds) {
     if (!pace->target || !texts) return;
     pace->costs[pace->count++ % PITH_PACE_WINDOWS] = seconds / pace_units(texts, bytes);
     pace->last = texts;

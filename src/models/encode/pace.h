@@ -10,19 +10,19 @@
 
 enum { PITH_PACE_WINDOWS = 20 };
 
-typedef struct pith_pace {
+typedef struct pith__pace {
     double target; /* seconds; 0: windows are not steered */
     size_t least, most;
     double costs[PITH_PACE_WINDOWS]; /* seconds per unit, of the last windows */
     size_t count;                    /* windows noted so far */
     size_t last;                     /* texts of the last window */
-} pith_pace;
+} pith__pace;
 
 /* least and most: texts of a window; 1 <= least <= most. */
-void pith_pace_begin(pith_pace *pace, double target, size_t least, size_t most);
+void pith__pace_begin(pith__pace *pace, double target, size_t least, size_t most);
 /* Returns whether a window that holds so many texts, with so many bytes, may take another text. */
-bool pith_pace_admits(const pith_pace *pace, size_t texts, size_t bytes);
+bool pith__pace_admits(const pith__pace *pace, size_t texts, size_t bytes);
 /* Notes the time of a window. */
-void pith_pace_note(pith_pace *pace, size_t texts, size_t bytes, double seconds);
+void pith__pace_note(pith__pace *pace, size_t texts, size_t bytes, double seconds);
 
 #endif

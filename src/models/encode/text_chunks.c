@@ -18,11 +18,11 @@
 #define SLICE_BYTES_MIN ((size_t)256)
 
 typedef struct chunk_search {
-    const pith_encoder *e;
+    const pith__encoder *e;
     pith_str text, prompt;
     int32_t max_length, overlap;
     pith_tokens tokens; /* of the bytes encoded last; after chunk_encode, only those of the text itself */
-    pith_arena arena;   /* the prompt and these bytes */
+    pith__arena arena;  /* the prompt and these bytes */
 } chunk_search;
 
 static size_t chunk_align(pith_str text, size_t at) {
@@ -53,16 +53,16 @@ static pith_status chunk_encode(chunk_search *s, size_t begin, size_t end, int32
     o.no_specials = s->e->parts.modules->no_specials;
     if (s->prompt.size) {
         size_t size;
-        if (pith_add_overflows(s->prompt.size, part.size, &size)) return pith_fail_memory(err, SIZE_MAX);
-        pith_arena_reset(&s->arena);
-        char *both = pith_arena_alloc(&s->arena, size);
-        if (!both) return pith_fail_memory(err, size);
+        if (pith__add_overflows(s->prompt.size, part.size, &size)) return pith__fail_memory(err, SIZE_MAX);
+        pith__arena_reset(&s->arena);
+        char *both = pith__arena_alloc(&s->arena, size);
+        if (!both) return pith__fail_memory(err, size);
         memcpy(both, s->prompt.data, s->prompt.size);
         if (part.size) memcpy(both + s->prompt.size, part.data, part.size);
         part = (pith_str){ both, size };
     }
-    pith_status status = pith_tokenizer_encode(&s->tokens, s->e->parts.tokenizer, part, NULL, &o, err);
-    if (status) return begin ? pith_fail_at(err, status, "the text from byte %zu on: ", begin) : status;
+    pith_status status = pith__tokenizer_encode(&s->tokens, s->e->parts.tokenizer, part, NULL, &o, err);
+    if (status) return begin ? pith__fail_at(err, status, "the text from byte %zu on: ", begin) : status;
     chunk_keep_text(s, begin);
     return PITH_OK;
 }
@@ -71,7 +71,7 @@ static pith_status chunk_encode(chunk_search *s, size_t begin, size_t end, int32
 static pith_status chunk_try(bool *fits, pith_chunk *chunk, chunk_search *s, size_t begin, size_t end,
                              pith_error *err) {
     const pith_str part = { s->text.data + begin, end - begin };
-    *fits = pith_encode_cut_characters(s->e, s->max_length, part).size == part.size;
+    *fits = pith__encode_cut_characters(s->e, s->max_length, part).size == part.size;
     if (!*fits) return PITH_OK;
     PITH_TRY(chunk_encode(s, begin, end, s->max_length, err));
     *fits = !s->tokens.truncated;
@@ -89,12 +89,12 @@ typedef struct chunk_cuts {
     int32_t *words;
 } chunk_cuts;
 
-static pith_status chunk_copy_cuts(chunk_cuts *cuts, const pith_tokens *t, pith_arena *arena, pith_error *err) {
+static pith_status chunk_copy_cuts(chunk_cuts *cuts, const pith_tokens *t, pith__arena *arena, pith_error *err) {
     cuts->count = t->count;
-    cuts->begin = pith_arena_array(arena, t->count + 1, sizeof *cuts->begin);
-    cuts->end = pith_arena_array(arena, t->count + 1, sizeof *cuts->end);
-    cuts->words = pith_arena_array(arena, t->count + 1, sizeof *cuts->words);
-    if (!cuts->begin || !cuts->end || !cuts->words) return pith_fail_memory(err, t->count * 3 * sizeof *cuts->begin);
+    cuts->begin = pith__arena_array(arena, t->count + 1, sizeof *cuts->begin);
+    cuts->end = pith__arena_array(arena, t->count + 1, sizeof *cuts->end);
+    cuts->words = pith__arena_array(arena, t->count + 1, sizeof *cuts->words);
+    if (!cuts->begin || !cuts->end || !cuts->words) return pith__fail_memory(err, t->count * 3 * sizeof *cuts->begin);
     memcpy(cuts->begin, t->begin, t->count * sizeof *cuts->begin);
     memcpy(cuts->end, t->end, t->count * sizeof *cuts->end);
     memcpy(cuts->words, t->word_ids, t->count * sizeof *cuts->words);
@@ -150,12 +150,12 @@ static pith_status chunk_from(bool *found, pith_chunk *chunk, chunk_search *s, s
         PITH_TRY(chunk_encode(s, begin, end, s->max_length < INT32_MAX ? s->max_length + 1 : s->max_length, err));
         if (s->tokens.truncated || end == s->text.size) break;
     }
-    pith_arena arena;
+    pith__arena arena;
     chunk_cuts cuts;
-    pith_arena_init(&arena, s->e->parts.executor.allocator);
+    pith__arena_init(&arena, s->e->parts.executor.allocator);
     pith_status status = chunk_copy_cuts(&cuts, &s->tokens, &arena, err);
     if (!status) status = chunk_take(found, chunk, s, &cuts, begin, behind, err);
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     return status;
 }
 
@@ -165,43 +165,43 @@ static pith_status chunk_next(pith_chunk *chunk, chunk_search *s, pith_error *er
     PITH_TRY(chunk_from(&found, chunk, s, before.next, before.end, err));
     if (!found && before.next != before.fresh) PITH_TRY(chunk_from(&found, chunk, s, before.fresh, before.end, err));
     if (found) return PITH_OK;
-    return pith_fail(err, PITH_ERR_ARGUMENT,
-                     "chunks of %d tokens have no room for the character at byte %zu behind the prompt and special "
-                     "tokens; allow more",
-                     s->max_length, before.fresh);
+    return pith__fail(err, PITH_ERR_ARGUMENT,
+                      "chunks of %d tokens have no room for the character at byte %zu behind the prompt and special "
+                      "tokens; allow more",
+                      s->max_length, before.fresh);
 }
 
 /* Checks that the overlap leaves half of a chunk. */
 static pith_status chunk_check(chunk_search *s, pith_error *err) {
-    if (s->overlap < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "overlap must not be negative");
-    if (s->text.size > UINT32_MAX) return pith_fail(err, PITH_ERR_ARGUMENT, "the text is longer than 4 GiB");
+    if (s->overlap < 0) return pith__fail(err, PITH_ERR_ARGUMENT, "overlap must not be negative");
+    if (s->text.size > UINT32_MAX) return pith__fail(err, PITH_ERR_ARGUMENT, "the text is longer than 4 GiB");
     if (!s->overlap || !s->max_length) return PITH_OK;
     /* An empty text has the tokens of the prompt and the special ones. */
     pith_tokenize_options o = PITH_TOKENIZE_OPTIONS_INIT;
     o.no_specials = s->e->parts.modules->no_specials;
-    PITH_TRY(pith_tokenizer_encode(&s->tokens, s->e->parts.tokenizer, s->prompt, NULL, &o, err));
+    PITH_TRY(pith__tokenizer_encode(&s->tokens, s->e->parts.tokenizer, s->prompt, NULL, &o, err));
     const int64_t room = s->max_length - (int64_t)s->tokens.count;
     if (2 * (int64_t)s->overlap < room) return PITH_OK;
-    return pith_fail(
+    return pith__fail(
         err, PITH_ERR_ARGUMENT,
         "an overlap of %d tokens is too much: chunks hold %lld tokens of a text, of which less than half may "
         "be repeated",
         s->overlap, (long long)(room > 0 ? room : 0));
 }
 
-pith_status pith_encoder_next_chunk(pith_chunk *chunk, const pith_encoder *e, pith_str text, int32_t max_length,
-                                    int32_t overlap, const char *prompt_name, pith_error *err) {
+pith_status pith__encoder_next_chunk(pith_chunk *chunk, const pith__encoder *e, pith_str text, int32_t max_length,
+                                     int32_t overlap, const char *prompt_name, pith_error *err) {
     chunk_search s = { .e = e, .text = text, .overlap = overlap, .tokens = PITH_TOKENS_INIT };
-    s.max_length = pith_encoder_max_length(e, max_length);
+    s.max_length = pith__encoder_max_length(e, max_length);
     pith_chunk next = *chunk;
-    pith_arena_init(&s.arena, e->parts.executor.allocator);
-    pith_status status = pith_encode_prompt(&s.prompt, e->parts.modules, prompt_name, err);
+    pith__arena_init(&s.arena, e->parts.executor.allocator);
+    pith_status status = pith__encode_prompt(&s.prompt, e->parts.modules, prompt_name, err);
     if (!status) status = chunk_check(&s, err);
     if (!status && (chunk->last || chunk->next > text.size || chunk->fresh > text.size || chunk->end > text.size))
-        status = pith_fail(err, PITH_ERR_ARGUMENT, "no chunk follows this one; begin with PITH_CHUNK_INIT");
+        status = pith__fail(err, PITH_ERR_ARGUMENT, "no chunk follows this one; begin with PITH_CHUNK_INIT");
     if (!status) status = chunk_next(&next, &s, err);
     if (!status) *chunk = next;
-    pith_token_rows_free(&s.tokens);
-    pith_arena_free(&s.arena);
+    pith__token_rows_free(&s.tokens);
+    pith__arena_free(&s.arena);
     return status;
 }

@@ -15,9 +15,9 @@ typedef struct candidate_rank {
     size_t index;
 } candidate_rank;
 
-pith_status pith_candidates_add(pith_candidates *c, const pith_face *face, pith_error *err) {
-    if (!pith_arena_grow(c->arena, (void **)&c->items, c->count, &c->capacity, sizeof *c->items))
-        return pith_fail_memory(err, (c->count + 1) * sizeof *c->items);
+pith_status pith__candidates_add(pith__candidates *c, const pith_face *face, pith_error *err) {
+    if (!pith__arena_grow(c->arena, (void **)&c->items, c->count, &c->capacity, sizeof *c->items))
+        return pith__fail_memory(err, (c->count + 1) * sizeof *c->items);
     c->items[c->count++] = *face;
     return PITH_OK;
 }
@@ -53,14 +53,14 @@ static float candidate_overlap(const candidate_box *a, const candidate_box *b) {
     return sum > 0 ? (float)(common / (sum - common)) : 1;
 }
 
-pith_status pith_candidates_choose(pith_candidates *c, float threshold, size_t top_k, pith_error *err) {
+pith_status pith__candidates_choose(pith__candidates *c, float threshold, size_t top_k, pith_error *err) {
     if (c->count < 2) return PITH_OK;
     const size_t most = c->count < top_k ? c->count : top_k;
-    candidate_rank *ranks = pith_arena_array(c->arena, c->count, sizeof *ranks);
-    candidate_box *boxes = pith_arena_array(c->arena, most, sizeof *boxes);
-    pith_face *kept = pith_arena_array(c->arena, most, sizeof *kept);
+    candidate_rank *ranks = pith__arena_array(c->arena, c->count, sizeof *ranks);
+    candidate_box *boxes = pith__arena_array(c->arena, most, sizeof *boxes);
+    pith_face *kept = pith__arena_array(c->arena, most, sizeof *kept);
     size_t count = 0;
-    if (!ranks || !boxes || !kept) return pith_fail_memory(err, c->count * sizeof *ranks);
+    if (!ranks || !boxes || !kept) return pith__fail_memory(err, c->count * sizeof *ranks);
     for (size_t i = 0; i < c->count; i++) ranks[i] = (candidate_rank){ c->items[i].score, i };
     qsort(ranks, c->count, sizeof *ranks, candidate_by_score);
     for (size_t i = 0; i < most; i++) {

@@ -15,7 +15,7 @@ enum { LEVEL_OWN_WIDE = 1920, LEVEL_OWN_PIXELS = 1920 * 1080 };
 /* The pixels of the fine level of others: three runs without the coarse level, a quarter of one at most. */
 enum { LEVEL_FINE_PIXELS = LEVEL_SIDE * LEVEL_SIDE / 4 * 11 };
 
-void pith_detect_fit(int32_t size[2], int32_t width, int32_t height, int64_t most_width, int64_t most_height) {
+void pith__detect_fit(int32_t size[2], int32_t width, int32_t height, int64_t most_width, int64_t most_height) {
     const bool wide = (int64_t)width * most_height > (int64_t)height * most_width; /* the tighter side decides */
     const int64_t other = wide ? height * most_width / width : width * most_height / height;
     size[0] = (int32_t)(wide ? most_width : other > 0 ? other : 1);
@@ -60,7 +60,8 @@ static void level_part(int32_t *from, int32_t *to, int32_t side, int64_t window,
     *to = i + 1 < count ? (int32_t)((begin + window + level_begin(side, window, i + 1, count, stride)) / 2) : INT32_MAX;
 }
 
-static bool level_add(pith_detect_levels *l, const int32_t size[2], const int64_t *input, int stride, int32_t largest) {
+static bool level_add(pith__detect_levels *l, const int32_t size[2], const int64_t *input, int stride,
+                      int32_t largest) {
     const int64_t wide = input ? input[1] : level_multiple(size[0], stride),
                   high = input ? input[0] : level_multiple(size[1], stride);
     const int columns = level_count(size[0], wide), rows = level_count(size[1], high);
@@ -68,14 +69,14 @@ static bool level_add(pith_detect_levels *l, const int32_t size[2], const int64_
         return false;
     for (int i = 0; i < columns * rows; i++) {
         const int x = i % columns, y = i / columns;
-        pith_detect_window *w = &l->windows[l->count++];
-        *w = (pith_detect_window){ .scaled_width = size[0],
-                                   .scaled_height = size[1],
-                                   .left = level_begin(size[0], wide, x, columns, stride),
-                                   .top = level_begin(size[1], high, y, rows, stride),
-                                   .whole_width = wide,
-                                   .whole_height = high,
-                                   .largest = largest };
+        pith__detect_window *w = &l->windows[l->count++];
+        *w = (pith__detect_window){ .scaled_width = size[0],
+                                    .scaled_height = size[1],
+                                    .left = level_begin(size[0], wide, x, columns, stride),
+                                    .top = level_begin(size[1], high, y, rows, stride),
+                                    .whole_width = wide,
+                                    .whole_height = high,
+                                    .largest = largest };
         w->width = size[0] - w->left < wide ? size[0] - w->left : (int32_t)wide;
         w->height = size[1] - w->top < high ? size[1] - w->top : (int32_t)high;
         level_part(&w->from_x, &w->to_x, size[0], wide, x, columns, stride);
@@ -84,8 +85,8 @@ static bool level_add(pith_detect_levels *l, const int32_t size[2], const int64_
     return true;
 }
 
-bool pith_detect_levels_of(pith_detect_levels *levels, int32_t width, int32_t height, const int64_t *input, int stride,
-                           int64_t side_most) {
+bool pith__detect_levels_of(pith__detect_levels *levels, int32_t width, int32_t height, const int64_t *input,
+                            int stride, int64_t side_most) {
     const bool small = width <= LEVEL_SIDE && height <= LEVEL_SIDE;
     int32_t fine[2] = { width, height }, coarse[2] = { width > 1 ? width / 2 : 1, height > 1 ? height / 2 : 1 };
     int32_t middle[2] = { width, height }; /* for faces that are cut off by windows */
@@ -93,8 +94,8 @@ bool pith_detect_levels_of(pith_detect_levels *levels, int32_t width, int32_t he
     levels->weak_only = small;
     if (!small) {
         level_fine(fine, width, height, stride);
-        pith_detect_fit(middle, width, height, LEVEL_SIDE, LEVEL_SIDE);
-        pith_detect_fit(coarse, width, height, LEVEL_COARSE, LEVEL_COARSE);
+        pith__detect_fit(middle, width, height, LEVEL_SIDE, LEVEL_SIDE);
+        pith__detect_fit(coarse, width, height, LEVEL_COARSE, LEVEL_COARSE);
     }
     return fine[0] <= side_most && fine[1] <= side_most &&
            level_add(levels, fine, input, stride, small ? 0 : LEVEL_FACE_LARGEST) &&

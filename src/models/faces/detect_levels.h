@@ -14,28 +14,28 @@
 enum { PITH_DETECT_WINDOWS = 64 };
 
 /* A part of the scaled picture, in the top left corner of an input. */
-typedef struct pith_detect_window {
+typedef struct pith__detect_window {
     int32_t scaled_width, scaled_height; /* of the whole picture */
     int32_t left, top, width, height;    /* the part that is in the input */
     int64_t whole_width, whole_height;   /* of the input; zeros fill it on the right and below */
     int32_t from_x, to_x, from_y,
         to_y;        /* faces whose middle is here are this window's, in pixels of the scaled picture */
     int32_t largest; /* faces with a longer side are left to another level; 0: there is none */
-} pith_detect_window;
+} pith__detect_window;
 
-typedef struct pith_detect_levels {
-    pith_detect_window windows[PITH_DETECT_WINDOWS]; /* the fine level, then the coarse one */
+typedef struct pith__detect_levels {
+    pith__detect_window windows[PITH_DETECT_WINDOWS]; /* the fine level, then the coarse one */
     int count;
     bool weak_only; /* the last window is looked at only if those before have a large face with a low score */
-} pith_detect_levels;
+} pith__detect_levels;
 
 /* The windows of a picture of width by height pixels. input: height and width of the only input that the network takes;
  * NULL: it takes any. stride: inputs are multiples of it. False: more windows than there is room for are needed, or an
  * input has a side of more than side_most pixels. */
-bool pith_detect_levels_of(pith_detect_levels *levels, int32_t width, int32_t height, const int64_t *input, int stride,
-                           int64_t side_most);
+bool pith__detect_levels_of(pith__detect_levels *levels, int32_t width, int32_t height, const int64_t *input,
+                            int stride, int64_t side_most);
 
 /* Width and height of the picture scaled, in its proportions, to fit into so many pixels. */
-void pith_detect_fit(int32_t size[2], int32_t width, int32_t height, int64_t most_width, int64_t most_height);
+void pith__detect_fit(int32_t size[2], int32_t width, int32_t height, int64_t most_width, int64_t most_height);
 
 #endif

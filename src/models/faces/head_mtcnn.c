@@ -15,9 +15,9 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "images/resize_area.h"
 #include "models/faces/detector.h"
 #include "models/heads/head.h"
-#include "images/resize_area.h"
 
 enum { MTCNN_FIRST, MTCNN_SECOND, MTCNN_THIRD };
 /* The smallest face that is looked for, the pixels that the first network sees of it, and the steps between cells. */
@@ -41,12 +41,12 @@ typedef struct mtcnn_box {
 typedef struct mtcnn_boxes {
     mtcnn_box *items;
     size_t count, capacity;
-    pith_arena *arena;
+    pith__arena *arena;
 } mtcnn_boxes;
 
 static pith_status mtcnn_add(mtcnn_boxes *b, const mtcnn_box *box, pith_error *err) {
-    if (!pith_arena_grow(b->arena, (void **)&b->items, b->count, &b->capacity, sizeof *b->items))
-        return pith_fail_memory(err, (b->count + 1) * sizeof *b->items);
+    if (!pith__arena_grow(b->arena, (void **)&b->items, b->count, &b->capacity, sizeof *b->items))
+        return pith__fail_memory(err, (b->count + 1) * sizeof *b->items);
     b->items[b->count++] = *box;
     return PITH_OK;
 }
@@ -106,10 +106,10 @@ static double mtcnn_common(const mtcnn_box *a, const mtcnn_box *b, bool smaller)
 /* Keeps of the best `most` boxes those that overlap no better one by more than the threshold, by falling score. */
 static pith_status mtcnn_choose(mtcnn_boxes *b, double threshold, bool smaller, size_t most, pith_error *err) {
     if (!b->count) return PITH_OK;
-    const mtcnn_box **order = pith_arena_array(b->arena, b->count, sizeof *order);
-    mtcnn_box *kept = pith_arena_array(b->arena, b->count < most ? b->count : most, sizeof *kept);
+    const mtcnn_box **order = pith__arena_array(b->arena, b->count, sizeof *order);
+    mtcnn_box *kept = pith__arena_array(b->arena, b->count < most ? b->count : most, sizeof *kept);
     size_t count = 0;
-    if (!order || !kept) return pith_fail_memory(err, b->count * sizeof *kept);
+    if (!order || !kept) return pith__fail_memory(err, b->count * sizeof *kept);
     for (size_t i = 0; i < b->count; i++) order[i] = &b->items[i];
     qsort(order, b->count, sizeof *order, mtcnn_by_score);
     for (size_t i = 0; i < b->count && i < most; i++) {
@@ -134,22 +134,22 @@ static void mtcnn_turn(float *to, const float *pixels, int32_t width, int32_t he
                                 0.0078125);
 }
 
-static pith_status mtcnn_input(pith_tensor *input, int64_t count, int64_t width, int64_t height, pith_arena *arena,
+static pith_status mtcnn_input(pith_tensor *input, int64_t count, int64_t width, int64_t height, pith__arena *arena,
                                pith_error *err) {
     *input = (pith_tensor){ .dtype = PITH_F32, .rank = 4, .dims = { count, width, height, 3 } };
     input->bytes = (size_t)(count * width * height) * 3 * sizeof(float);
-    input->data = pith_arena_alloc64(arena, input->bytes);
-    return input->data ? PITH_OK : pith_fail_memory(err, input->bytes);
+    input->data = pith__arena_alloc64(arena, input->bytes);
+    return input->data ? PITH_OK : pith__fail_memory(err, input->bytes);
 }
 
 static pith_status mtcnn_shape_fault(const pith_tensor *t, int network, pith_error *err) {
     char shape[128];
-    return pith_fail(err, PITH_ERR_RUN, "an output of network %d has shape %s, which does not fit its input",
-                     network + 1, pith_dims_text(t->dims, t->rank, shape, sizeof shape));
+    return pith__fail(err, PITH_ERR_RUN, "an output of network %d has shape %s, which does not fit its input",
+                      network + 1, pith__dims_text(t->dims, t->rank, shape, sizeof shape));
 }
 
 /* Cells of the first network, whose outputs are [1, columns, rows, 4] and [1, columns, rows, 2]. */
-static pith_status mtcnn_cells(mtcnn_boxes *found, const pith_detector_outputs *o, double scale, pith_error *err) {
+static pith_status mtcnn_cells(mtcnn_boxes *found, const pith__detector_outputs *o, double scale, pith_error *err) {
     const pith_tensor *moves = o->tensors[0], *scores = o->tensors[1];
     for (int i = 0; i < 2; i++) {
         const pith_tensor *t = o->tensors[i];
@@ -177,29 +177,29 @@ static pith_status mtcnn_cells(mtcnn_boxes *found, const pith_detector_outputs *
     return PITH_OK;
 }
 
-static pith_status mtcnn_size(mtcnn_boxes *all, pith_detector_run *r, double scale, pith_error *err) {
+static pith_status mtcnn_size(mtcnn_boxes *all, pith__detector_run *r, double scale, pith_error *err) {
     const pith_image *image = r->image;
     const int32_t width = (int32_t)ceil(image->width * scale), height = (int32_t)ceil(image->height * scale);
-    const pith_area_window whole = { 0, 0, image->width, image->height };
-    pith_detector_outputs outputs;
+    const pith__area_window whole = { 0, 0, image->width, image->height };
+    pith__detector_outputs outputs;
     pith_tensor input;
-    pith_arena arena; /* what is large and not needed for the next size */
-    pith_arena_init(&arena, r->allocator);
+    pith__arena arena; /* what is large and not needed for the next size */
+    pith__arena_init(&arena, r->allocator);
     mtcnn_boxes found = { .arena = &arena };
     pith_status status = mtcnn_input(&input, 1, width, height, &arena, err);
-    float *pixels = status ? NULL : pith_arena_alloc(&arena, input.bytes);
-    if (!status && !pixels) status = pith_fail_memory(err, input.bytes);
-    if (!status) status = pith_area_resize(pixels, width, height, image, &whole, true, &arena, err);
+    float *pixels = status ? NULL : pith__arena_alloc(&arena, input.bytes);
+    if (!status && !pixels) status = pith__fail_memory(err, input.bytes);
+    if (!status) status = pith__area_resize(pixels, width, height, image, &whole, true, &arena, err);
     if (!status) mtcnn_turn(input.data, pixels, width, height);
     if (!status) status = r->run(r, &outputs, MTCNN_FIRST, &input, err);
     if (!status) status = mtcnn_cells(&found, &outputs, scale, err);
     if (!status) status = mtcnn_choose(&found, mtcnn_overlap_size, false, (size_t)r->options->top_k, err);
     for (size_t i = 0; i < found.count && !status; i++) status = mtcnn_add(all, &found.items[i], err);
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     return status;
 }
 
-static pith_status mtcnn_first(mtcnn_boxes *b, pith_detector_run *r, pith_error *err) {
+static pith_status mtcnn_first(mtcnn_boxes *b, pith__detector_run *r, pith_error *err) {
     const double begin = (double)MTCNN_CELL / MTCNN_FACE_LEAST;
     double least = (r->image->width < r->image->height ? r->image->width : r->image->height) * begin;
     for (int i = 0; least >= MTCNN_CELL; i++, least *= mtcnn_shrink)
@@ -215,24 +215,24 @@ static pith_status mtcnn_first(mtcnn_boxes *b, pith_detector_run *r, pith_error 
 
 /* The boxes' pixels, each at side x side. */
 static pith_status mtcnn_crops(pith_tensor *input, const mtcnn_box *boxes, size_t count, int32_t side,
-                               const pith_detector_run *r, pith_arena *arena, pith_error *err) {
+                               const pith__detector_run *r, pith__arena *arena, pith_error *err) {
     const size_t numbers = (size_t)side * (size_t)side * 3;
-    float *pixels = pith_arena_alloc(arena, numbers * sizeof *pixels);
-    if (!pixels) return pith_fail_memory(err, numbers * sizeof *pixels);
+    float *pixels = pith__arena_alloc(arena, numbers * sizeof *pixels);
+    if (!pixels) return pith__fail_memory(err, numbers * sizeof *pixels);
     PITH_TRY(mtcnn_input(input, (int64_t)count, side, side, arena, err));
     for (size_t i = 0; i < count; i++) {
         const mtcnn_box *b = &boxes[i];
-        const pith_area_window window = { (int64_t)b->left - 1, (int64_t)b->top - 1, (int32_t)mtcnn_width(b) + 1,
-                                          (int32_t)mtcnn_height(b) + 1 };
-        const pith_arena_mark mark = pith_arena_get_mark(arena);
-        PITH_TRY(pith_area_resize(pixels, side, side, r->image, &window, false, arena, err));
-        pith_arena_rewind(arena, mark);
+        const pith__area_window window = { (int64_t)b->left - 1, (int64_t)b->top - 1, (int32_t)mtcnn_width(b) + 1,
+                                           (int32_t)mtcnn_height(b) + 1 };
+        const pith__arena_mark mark = pith__arena_get_mark(arena);
+        PITH_TRY(pith__area_resize(pixels, side, side, r->image, &window, false, arena, err));
+        pith__arena_rewind(arena, mark);
         mtcnn_turn((float *)input->data + i * numbers, pixels, side, side);
     }
     return PITH_OK;
 }
 
-static pith_status mtcnn_fits(const pith_detector_outputs *o, int network, size_t count, pith_error *err) {
+static pith_status mtcnn_fits(const pith__detector_outputs *o, int network, size_t count, pith_error *err) {
     static const int64_t widths[2][3] = { { 4, 2, 0 }, { 4, 10, 2 } };
     for (int i = 0; i < network + 1; i++) {
         const pith_tensor *t = o->tensors[i];
@@ -252,10 +252,10 @@ static void mtcnn_landmarks(mtcnn_box *b, const float *points) {
 }
 
 /* Has the second or third network look at some boxes, and adds those that it takes for faces, with its score. */
-static pith_status mtcnn_batch(mtcnn_boxes *good, pith_detector_run *r, const mtcnn_box *boxes, size_t count,
-                               int network, pith_arena *arena, pith_error *err) {
+static pith_status mtcnn_batch(mtcnn_boxes *good, pith__detector_run *r, const mtcnn_box *boxes, size_t count,
+                               int network, pith__arena *arena, pith_error *err) {
     pith_tensor input;
-    pith_detector_outputs o;
+    pith__detector_outputs o;
     const bool third = network == MTCNN_THIRD;
     PITH_TRY(mtcnn_crops(&input, boxes, count, third ? 48 : 24, r, arena, err));
     PITH_TRY(r->run(r, &o, network, &input, err));
@@ -272,18 +272,18 @@ static pith_status mtcnn_batch(mtcnn_boxes *good, pith_detector_run *r, const mt
     return PITH_OK;
 }
 
-static pith_status mtcnn_look(mtcnn_boxes *b, pith_detector_run *r, int network, pith_error *err) {
+static pith_status mtcnn_look(mtcnn_boxes *b, pith__detector_run *r, int network, pith_error *err) {
     mtcnn_boxes good = { .arena = r->arena };
     size_t count = 0;
     for (size_t i = 0; i < b->count; i++)
         if (mtcnn_is_near(&b->items[i]) && mtcnn_width(&b->items[i]) >= 0 && mtcnn_height(&b->items[i]) >= 0)
             b->items[count++] = b->items[i];
     for (size_t i = 0; i < count; i += MTCNN_BATCH) {
-        pith_arena arena;
-        pith_arena_init(&arena, r->allocator);
+        pith__arena arena;
+        pith__arena_init(&arena, r->allocator);
         const size_t n = count - i < MTCNN_BATCH ? count - i : MTCNN_BATCH;
         pith_status status = mtcnn_batch(&good, r, b->items + i, n, network, &arena, err);
-        pith_arena_free(&arena);
+        pith__arena_free(&arena);
         if (status) return status;
     }
     *b = good;
@@ -292,7 +292,7 @@ static pith_status mtcnn_look(mtcnn_boxes *b, pith_detector_run *r, int network,
 
 /* ---- all of it ---- */
 
-static pith_status mtcnn_give(pith_candidates *found, const mtcnn_boxes *b, pith_error *err) {
+static pith_status mtcnn_give(pith__candidates *found, const mtcnn_boxes *b, pith_error *err) {
     for (size_t i = 0; i < b->count; i++) {
         const mtcnn_box *box = &b->items[i];
         pith_face face = { .box = { (float)box->left, (float)box->top, (float)mtcnn_width(box),
@@ -302,12 +302,12 @@ static pith_status mtcnn_give(pith_candidates *found, const mtcnn_boxes *b, pith
         memcpy(face.landmarks, box->landmarks, sizeof face.landmarks);
         for (int k = 0; k < PITH_FACE_LANDMARKS; k++)
             finite = finite && isfinite(face.landmarks[k][0]) && isfinite(face.landmarks[k][1]);
-        if (finite) PITH_TRY(pith_candidates_add(found, &face, err));
+        if (finite) PITH_TRY(pith__candidates_add(found, &face, err));
     }
     return PITH_OK;
 }
 
-static pith_status mtcnn_find(pith_candidates *found, pith_detector_run *r, pith_error *err) {
+static pith_status mtcnn_find(pith__candidates *found, pith__detector_run *r, pith_error *err) {
     const size_t most = (size_t)r->options->top_k;
     mtcnn_boxes b = { .arena = r->arena };
     PITH_TRY(mtcnn_first(&b, r, err));
@@ -325,11 +325,11 @@ static pith_status mtcnn_find(pith_candidates *found, pith_detector_run *r, pith
     return mtcnn_give(found, &b, err);
 }
 
-static const pith_detector mtcnn_detector = {
+static const pith__detector mtcnn_detector = {
     .networks = { { .input = { 0, 0, 0, 3 }, .outputs = { { NULL, 4, 4 }, { NULL, 4, 2 } } },
                   { .input = { 0, 24, 24, 3 }, .outputs = { { NULL, 2, 4 }, { NULL, 2, 2 } } },
                   { .input = { 0, 48, 48, 3 }, .outputs = { { NULL, 2, 4 }, { NULL, 2, 10 }, { NULL, 2, 2 } } } },
     .find = mtcnn_find,
 };
 
-const pith_head pith_head_mtcnn = { .name = "mtcnn", .phase = "faces", .outputs = "", .detector = &mtcnn_detector };
+const pith__head pith__head_mtcnn = { .name = "mtcnn", .phase = "faces", .outputs = "", .detector = &mtcnn_detector };

@@ -52,26 +52,26 @@ static bool yunet_face(pith_face *face, const yunet_grid *g, int64_t column, int
     return finite;
 }
 
-static pith_status yunet_grid_of(yunet_grid *g, const pith_detector_outputs *o, int level, pith_error *err) {
+static pith_status yunet_grid_of(yunet_grid *g, const pith__detector_outputs *o, int level, pith_error *err) {
     const int stride = yunet_strides[level];
     *g = (yunet_grid){ .columns = o->width / stride, .rows = o->height / stride, .stride = (float)stride };
     for (int kind = 0; kind < YUNET_KINDS; kind++) {
         const pith_tensor *t = o->tensors[kind * YUNET_LEVELS + level];
-        if (pith_dims_count(t->dims, t->rank) != g->columns * g->rows * yunet_widths[kind]) {
+        if (pith__dims_count(t->dims, t->rank) != g->columns * g->rows * yunet_widths[kind]) {
             char shape[128];
-            return pith_fail(err, PITH_ERR_RUN,
-                             "an output of stride %d has shape %s; %lld cells of %d numbers are needed for an input of "
-                             "%lldx%lld",
-                             stride, pith_dims_text(t->dims, t->rank, shape, sizeof shape),
-                             (long long)(g->columns * g->rows), yunet_widths[kind], (long long)o->width,
-                             (long long)o->height);
+            return pith__fail(
+                err, PITH_ERR_RUN,
+                "an output of stride %d has shape %s; %lld cells of %d numbers are needed for an input of "
+                "%lldx%lld",
+                stride, pith__dims_text(t->dims, t->rank, shape, sizeof shape), (long long)(g->columns * g->rows),
+                yunet_widths[kind], (long long)o->width, (long long)o->height);
         }
         g->of[kind] = t->data;
     }
     return PITH_OK;
 }
 
-static pith_status yunet_decode(pith_candidates *candidates, const pith_detector_outputs *outputs,
+static pith_status yunet_decode(pith__candidates *candidates, const pith__detector_outputs *outputs,
                                 const pith_detect_options *options, pith_error *err) {
     for (int level = 0; level < YUNET_LEVELS; level++) {
         yunet_grid g;
@@ -80,13 +80,13 @@ static pith_status yunet_decode(pith_candidates *candidates, const pith_detector
             pith_face face = { .score = yunet_score(&g, cell, options->score) };
             if (face.score < options->score_threshold) continue;
             if (!yunet_face(&face, &g, cell % g.columns, cell / g.columns)) continue;
-            PITH_TRY(pith_candidates_add(candidates, &face, err));
+            PITH_TRY(pith__candidates_add(candidates, &face, err));
         }
     }
     return PITH_OK;
 }
 
-static const pith_detector yunet_detector = {
+static const pith__detector yunet_detector = {
     .networks = { { .outputs = { { .name = "cls_8" },
                                  { .name = "cls_16" },
                                  { .name = "cls_32" },
@@ -104,4 +104,4 @@ static const pith_detector yunet_detector = {
     .decode = yunet_decode,
 };
 
-const pith_head pith_head_yunet = { .name = "yunet", .phase = "faces", .outputs = "", .detector = &yunet_detector };
+const pith__head pith__head_yunet = { .name = "yunet", .phase = "faces", .outputs = "", .detector = &yunet_detector };

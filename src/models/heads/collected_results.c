@@ -4,29 +4,29 @@
 #include "base/checked.h"
 #include "base/error.h"
 
-pith_status pith_collected_put(void **data, pith_collected *c, size_t text, size_t items, size_t item_bytes,
-                               pith_error *err) {
-    pith_collected_piece *piece = &c->pieces[text];
+pith_status pith__collected_put(void **data, pith__collected *c, size_t text, size_t items, size_t item_bytes,
+                                pith_error *err) {
+    pith__collected_piece *piece = &c->pieces[text];
     size_t bytes;
-    pith_memory_free(c->allocator, piece->data);
-    *piece = (pith_collected_piece){ .items = 0 };
-    if (pith_mul_overflows(items, item_bytes, &bytes)) return pith_fail_memory(err, SIZE_MAX);
-    piece->data = items ? pith_memory_alloc(c->allocator, bytes, 16) : NULL;
-    if (items && !piece->data) return pith_fail_memory(err, bytes);
+    pith__memory_free(c->allocator, piece->data);
+    *piece = (pith__collected_piece){ .items = 0 };
+    if (pith__mul_overflows(items, item_bytes, &bytes)) return pith__fail_memory(err, SIZE_MAX);
+    piece->data = items ? pith__memory_alloc(c->allocator, bytes, 16) : NULL;
+    if (items && !piece->data) return pith__fail_memory(err, bytes);
     piece->items = items;
     *data = piece->data;
     return PITH_OK;
 }
 
-size_t pith_collected_items(const pith_collected *c) {
+size_t pith__collected_items(const pith__collected *c) {
     size_t items = 0;
     for (size_t i = 0; i < c->count; i++) items += c->pieces[i].items;
     return items;
 }
 
-void pith_collected_free(pith_collected *c) {
+void pith__collected_free(pith__collected *c) {
     for (size_t i = 0; i < c->count; i++) {
-        pith_memory_free(c->allocator, c->pieces[i].data);
+        pith__memory_free(c->allocator, c->pieces[i].data);
         c->pieces[i].data = NULL;
     }
 }

@@ -4,24 +4,24 @@
 
 #include "base/memory/memory.h"
 
-typedef struct pith_collected_piece {
+typedef struct pith__collected_piece {
     void *data; /* NULL: none */
     size_t items;
-} pith_collected_piece;
+} pith__collected_piece;
 
-typedef struct pith_collected {
+typedef struct pith__collected {
     const pith_allocator *allocator;
-    pith_collected_piece *pieces; /* [count], one per text; zeros at first */
+    pith__collected_piece *pieces; /* [count], one per text; zeros at first */
     size_t count;
-} pith_collected;
+} pith__collected;
 
 /* Sets *data to new memory for the result of a text, in place of one it may have. Threads may call this at the same
  * time for different texts. */
-pith_status pith_collected_put(void **data, pith_collected *collected, size_t text, size_t items, size_t item_bytes,
-                               pith_error *err);
+pith_status pith__collected_put(void **data, pith__collected *collected, size_t text, size_t items, size_t item_bytes,
+                                pith_error *err);
 /* The number of items of all texts. */
-size_t pith_collected_items(const pith_collected *collected);
+size_t pith__collected_items(const pith__collected *collected);
 /* Frees the pieces, not the array. */
-void pith_collected_free(pith_collected *collected);
+void pith__collected_free(pith__collected *collected);
 
 #endif

@@ -8,25 +8,25 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "models/heads/word_request.h"
-#include "models/heads/sparse.h"
-#include "engine/kernels/unary.h"
 #include "base/murmur.h"
+#include "engine/kernels/unary.h"
+#include "models/heads/sparse.h"
+#include "models/heads/word_request.h"
 #include "models/lexical/stemmer.h"
 
 typedef struct bm42_state {
-    const pith_hybrid_request *request;
-    pith_unary_f32_fn *log, *exp;
+    const pith__hybrid_request *request;
+    pith__unary_f32_fn *log, *exp;
 } bm42_state;
 
-static pith_status bm42_open(const void **state, const pith_head_model *model, const void *request, pith_arena *arena,
+static pith_status bm42_open(const void **state, const pith__head_model *model, const void *request, pith__arena *arena,
                              pith_error *err) {
-    bm42_state *s = pith_arena_array(arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(err, sizeof *s);
-    pith_lacks lacks = { .count = 0 };
-    *s = (bm42_state){ request, PITH_KERNEL_NEED(pith_unary_f32_fn, "log", PITH_F32, model->isa, &lacks),
-                       PITH_KERNEL_NEED(pith_unary_f32_fn, "exp", PITH_F32, model->isa, &lacks) };
-    PITH_TRY(pith_lacks_check(&lacks, err));
+    bm42_state *s = pith__arena_array(arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(err, sizeof *s);
+    pith__lacks lacks = { .count = 0 };
+    *s = (bm42_state){ request, PITH_KERNEL_NEED(pith__unary_f32_fn, "log", PITH_F32, model->isa, &lacks),
+                       PITH_KERNEL_NEED(pith__unary_f32_fn, "exp", PITH_F32, model->isa, &lacks) };
+    PITH_TRY(pith__lacks_check(&lacks, err));
     *state = s;
     return PITH_OK;
 }
@@ -35,29 +35,29 @@ static bool bm42_is_left_out(const bm42_state *s, pith_str word) {
     const unsigned char c = (unsigned char)word.data[0];
     const bool letter = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
     if (word.size == 1 && c > ' ' && c < 127 && !letter) return true;
-    return pith_map_get(&s->request->hybrid->stops, word) != UINT32_MAX;
+    return pith__map_get(&s->request->hybrid->stops, word) != UINT32_MAX;
 }
 
 /* The distinct stems, in the order in which they first occur, and the largest weight of each. */
-static pith_status bm42_stems(pith_sparse_weight *stems, size_t *count, const bm42_state *s, const pith_head_rows *x,
-                              const pith_pieces *p, pith_stemmer *stemmer, pith_error *err) {
-    pith_map places;
+static pith_status bm42_stems(pith__sparse_weight *stems, size_t *count, const bm42_state *s, const pith__head_rows *x,
+                              const pith__pieces *p, pith__stemmer *stemmer, pith_error *err) {
+    pith__map places;
     *count = 0;
-    if (pith_map_init(&places, x->scratch, p->count)) return pith_fail_memory(err, p->count);
+    if (pith__map_init(&places, x->scratch, p->count)) return pith__fail_memory(err, p->count);
     for (size_t i = 0; i < p->count; i++) {
-        const pith_piece_word *w = &p->words[i];
+        const pith__piece_word *w = &p->words[i];
         if (bm42_is_left_out(s, w->word)) continue;
         double sum = 0;
         for (size_t k = w->begin; k < w->end && x->rows; k++) sum += (double)x->rows[p->order[k]];
         const float weight = (float)sum;
-        pith_str stem = pith_stemmer_run(stemmer, w->word);
-        if (stem.data) stem = pith_arena_str(x->scratch, stem);
-        if (!stem.data) return pith_fail_memory(err, w->word.size);
-        uint32_t place = pith_map_get(&places, stem);
+        pith_str stem = pith__stemmer_run(stemmer, w->word);
+        if (stem.data) stem = pith__arena_str(x->scratch, stem);
+        if (!stem.data) return pith__fail_memory(err, w->word.size);
+        uint32_t place = pith__map_get(&places, stem);
         if (place == UINT32_MAX) {
             place = (uint32_t)(*count)++;
-            if (!pith_map_put(&places, stem, place, NULL)) return pith_fail_memory(err, stem.size);
-            stems[place].index = (int32_t)pith_murmur3_number(pith_murmur3_32(stem.data, stem.size, 0));
+            if (!pith__map_put(&places, stem, place, NULL)) return pith__fail_memory(err, stem.size);
+            stems[place].index = (int32_t)pith__murmur3_number(pith__murmur3_32(stem.data, stem.size, 0));
             stems[place].value = 0;
         }
         if (weight > stems[place].value) stems[place].value = weight;
@@ -67,7 +67,7 @@ static pith_status bm42_stems(pith_sparse_weight *stems, size_t *count, const bm
 
 /* log(1 + x)^alpha. The rounding of 1 + x, which is large beside a small x, is taken out of the logarithm again: by the
  * factor x / ((1 + x) - 1), as Kahan does. */
-static void bm42_rescore(const bm42_state *s, pith_sparse_weight *stems, float *logs, size_t count) {
+static void bm42_rescore(const bm42_state *s, pith__sparse_weight *stems, float *logs, size_t count) {
     for (size_t i = 0; i < count; i++) logs[i] = 1 + stems[i].value;
     s->log(logs, logs, count);
     for (size_t i = 0; i < count; i++) {
@@ -85,26 +85,26 @@ static void bm42_rescore(const bm42_state *s, pith_sparse_weight *stems, float *
     for (size_t i = 0; i < count; i++) stems[i].value = stems[i].value > 0 ? logs[i] : 0;
 }
 
-static pith_status bm42_emit(const void *state, const pith_head_rows *x, pith_error *err) {
+static pith_status bm42_emit(const void *state, const pith__head_rows *x, pith_error *err) {
     const bm42_state *s = state;
-    pith_pieces p;
-    pith_stemmer stemmer;
+    pith__pieces p;
+    pith__stemmer stemmer;
     size_t count;
-    PITH_TRY(pith_pieces_join(&p, &s->request->tokens, x->ids, (size_t)x->count, false, x->scratch, err));
-    pith_sparse_weight *stems = pith_arena_array(x->scratch, p.count, sizeof *stems);
-    float *logs = pith_arena_array(x->scratch, p.count, sizeof *logs);
-    if (!stems || !logs) return pith_fail_memory(err, p.count * sizeof *stems);
-    PITH_TRY(pith_stemmer_create(&stemmer, "english", err));
+    PITH_TRY(pith__pieces_join(&p, &s->request->tokens, x->ids, (size_t)x->count, false, x->scratch, err));
+    pith__sparse_weight *stems = pith__arena_array(x->scratch, p.count, sizeof *stems);
+    float *logs = pith__arena_array(x->scratch, p.count, sizeof *logs);
+    if (!stems || !logs) return pith__fail_memory(err, p.count * sizeof *stems);
+    PITH_TRY(pith__stemmer_create(&stemmer, "english", err));
     pith_status status = bm42_stems(stems, &count, s, x, &p, &stemmer, err);
-    pith_stemmer_destroy(&stemmer);
+    pith__stemmer_destroy(&stemmer);
     if (status) return status;
     if (!s->request->query) bm42_rescore(s, stems, logs, count);
     for (size_t i = 0; i < count && s->request->query; i++) stems[i].value = 1;
-    return pith_hybrid_put(s->request, x->text, stems, count, x->scratch, err);
+    return pith__hybrid_put(s->request, x->text, stems, count, x->scratch, err);
 }
 
 typedef struct hybrid_sorted {
-    pith_sparse_weight weight;
+    pith__sparse_weight weight;
     size_t at;
 } hybrid_sorted;
 
@@ -114,26 +114,26 @@ static int hybrid_compare(const void *a, const void *b) {
     return (x->at > y->at) - (x->at < y->at);
 }
 
-pith_status pith_hybrid_put(const pith_hybrid_request *request, size_t text, pith_sparse_weight *weights, size_t count,
-                            pith_arena *scratch, pith_error *err) {
-    hybrid_sorted *sorted = pith_arena_array(scratch, count, sizeof *sorted);
+pith_status pith__hybrid_put(const pith__hybrid_request *request, size_t text, pith__sparse_weight *weights,
+                             size_t count, pith__arena *scratch, pith_error *err) {
+    hybrid_sorted *sorted = pith__arena_array(scratch, count, sizeof *sorted);
     size_t kept = 0, last = 0;
     void *data;
-    if (!sorted) return pith_fail_memory(err, count * sizeof *sorted);
+    if (!sorted) return pith__fail_memory(err, count * sizeof *sorted);
     for (size_t i = 0; i < count; i++) sorted[i] = (hybrid_sorted){ weights[i], i };
     qsort(sorted, count, sizeof *sorted, hybrid_compare);
     for (size_t i = 0; i < count; i++) {
         last = i + 1 == count || sorted[i + 1].weight.index != sorted[i].weight.index;
         if (last && !(sorted[i].weight.value <= 0 && sorted[i].weight.value >= 0)) weights[kept++] = sorted[i].weight;
     }
-    PITH_TRY(pith_collected_put(&data, request->weights, text, kept, sizeof *weights, err));
+    PITH_TRY(pith__collected_put(&data, request->weights, text, kept, sizeof *weights, err));
     if (kept) memcpy(data, weights, kept * sizeof *weights);
     return PITH_OK;
 }
 
-const pith_head pith_head_bm42 = { .name = "bm42",
-                                   .phase = "sparse",
-                                   .outputs = PITH_BM42_OUTPUT,
-                                   .takes = PITH_HEAD_TOKENS,
-                                   .open = bm42_open,
-                                   .emit = bm42_emit };
+const pith__head pith__head_bm42 = { .name = "bm42",
+                                     .phase = "sparse",
+                                     .outputs = PITH_BM42_OUTPUT,
+                                     .takes = PITH_HEAD_TOKENS,
+                                     .open = bm42_open,
+                                     .emit = bm42_emit };

@@ -9,20 +9,20 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/murmur.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
-#include "models/heads/word_request.h"
-#include "models/heads/sparse.h"
 #include "engine/kernels/unary.h"
-#include "base/murmur.h"
+#include "models/heads/sparse.h"
+#include "models/heads/word_request.h"
 #include "models/lexical/stemmer.h"
 #include "models/lexical/words.h"
 
 enum { MINICOIL_STEM_CHARS = 40 };
 
 typedef struct minicoil_state {
-    const pith_hybrid_request *request;
-    pith_unary_f32_fn *tanh;
+    const pith__hybrid_request *request;
+    pith__unary_f32_fn *tanh;
 } minicoil_state;
 
 typedef struct minicoil_word {
@@ -34,7 +34,7 @@ typedef struct minicoil_word {
 
 /* Words by their text, in the order in which they were put. */
 typedef struct minicoil_words {
-    pith_map places;
+    pith__map places;
     minicoil_word *items;
     size_t count, capacity;
 } minicoil_words;
@@ -42,41 +42,41 @@ typedef struct minicoil_words {
 /* One text. */
 typedef struct minicoil_text {
     const minicoil_state *s;
-    const pith_hybrid *hybrid;
-    const pith_head_rows *x;
-    pith_stemmer stemmer;
-    pith_pieces pieces;
+    const pith__hybrid *hybrid;
+    const pith__head_rows *x;
+    pith__stemmer stemmer;
+    pith__pieces pieces;
     int64_t *ids; /* [tokens] the word of the vocabulary that a token is of; 0: none */
     minicoil_words found, cleaned;
 } minicoil_text;
 
-static pith_status minicoil_open(const void **state, const pith_head_model *model, const void *request,
-                                 pith_arena *arena, pith_error *err) {
-    minicoil_state *s = pith_arena_array(arena, 1, sizeof *s);
-    const pith_hybrid_request *r = request;
-    if (!s) return pith_fail_memory(err, sizeof *s);
-    pith_lacks lacks = { .count = 0 };
-    *s = (minicoil_state){ request, PITH_KERNEL_NEED(pith_unary_f32_fn, "tanh", PITH_F32, model->isa, &lacks) };
-    PITH_TRY(pith_lacks_check(&lacks, err));
+static pith_status minicoil_open(const void **state, const pith__head_model *model, const void *request,
+                                 pith__arena *arena, pith_error *err) {
+    minicoil_state *s = pith__arena_array(arena, 1, sizeof *s);
+    const pith__hybrid_request *r = request;
+    if (!s) return pith__fail_memory(err, sizeof *s);
+    pith__lacks lacks = { .count = 0 };
+    *s = (minicoil_state){ request, PITH_KERNEL_NEED(pith__unary_f32_fn, "tanh", PITH_F32, model->isa, &lacks) };
+    PITH_TRY(pith__lacks_check(&lacks, err));
     if (model->pooled || r->hybrid->width != model->width)
-        return pith_fail(err, PITH_ERR_FORMAT,
-                         "the matrices of miniCOIL take %lld numbers, but the vectors of the model have %lld",
-                         (long long)r->hybrid->width, (long long)model->width);
+        return pith__fail(err, PITH_ERR_FORMAT,
+                          "the matrices of miniCOIL take %lld numbers, but the vectors of the model have %lld",
+                          (long long)r->hybrid->width, (long long)model->width);
     *state = s;
     return PITH_OK;
 }
 
 /* Sets *item to the word's, new (count 0) or old; *old says which. */
 static pith_status minicoil_item(minicoil_word **item, bool *old, minicoil_words *words, pith_str word,
-                                 pith_arena *arena, pith_error *err) {
-    uint32_t place = pith_map_get(&words->places, word);
+                                 pith__arena *arena, pith_error *err) {
+    uint32_t place = pith__map_get(&words->places, word);
     *old = place != UINT32_MAX;
     if (!*old) {
         void *grown = words->items;
         place = (uint32_t)words->count;
-        if (!pith_arena_grow(arena, &grown, words->count, &words->capacity, sizeof *words->items) ||
-            !pith_map_put(&words->places, word, place, NULL))
-            return pith_fail_memory(err, sizeof *words->items);
+        if (!pith__arena_grow(arena, &grown, words->count, &words->capacity, sizeof *words->items) ||
+            !pith__map_put(&words->places, word, place, NULL))
+            return pith__fail_memory(err, sizeof *words->items);
         words->items = grown;
         words->items[words->count++] = (minicoil_word){ .word = word };
     }
@@ -85,19 +85,19 @@ static pith_status minicoil_item(minicoil_word **item, bool *old, minicoil_words
 }
 
 static bool minicoil_is_stop(const minicoil_text *t, pith_str word) {
-    return pith_map_get(&t->hybrid->stops, word) != UINT32_MAX;
+    return pith__map_get(&t->hybrid->stops, word) != UINT32_MAX;
 }
 
 /* The id of a word; 0: the vocabulary does not have it. */
 static pith_status minicoil_look_up(int64_t *id, minicoil_text *t, pith_str word, pith_error *err) {
     uint32_t found = UINT32_MAX;
     if (!minicoil_is_stop(t, word)) {
-        found = pith_map_get(&t->hybrid->ids, word);
-        if (found == UINT32_MAX) found = pith_map_get(&t->hybrid->stems, word);
+        found = pith__map_get(&t->hybrid->ids, word);
+        if (found == UINT32_MAX) found = pith__map_get(&t->hybrid->stems, word);
         if (found == UINT32_MAX) {
-            pith_str stem = pith_stemmer_run(&t->stemmer, word);
-            if (!stem.data) return pith_fail_memory(err, word.size);
-            found = pith_map_get(&t->hybrid->stems, stem);
+            pith_str stem = pith__stemmer_run(&t->stemmer, word);
+            if (!stem.data) return pith__fail_memory(err, word.size);
+            found = pith__map_get(&t->hybrid->stems, stem);
         }
     }
     *id = found == UINT32_MAX ? 0 : found;
@@ -109,19 +109,19 @@ static pith_status minicoil_look_up(int64_t *id, minicoil_text *t, pith_str word
 /* tanh of the mean vector of the tokens of a word, times the word's matrix. */
 static pith_status minicoil_numbers(const float **numbers, const minicoil_text *t, int64_t id, pith_error *err) {
     const int64_t size = t->hybrid->size, width = t->hybrid->width;
-    float *result = pith_arena_array(t->x->scratch, (size_t)size, sizeof *result);
-    float *row = pith_arena_array(t->x->scratch, (size_t)size, sizeof *row);
-    float *mean = pith_arena_array(t->x->scratch, (size_t)width, sizeof *mean);
-    double *sums = pith_arena_array(t->x->scratch, (size_t)size, sizeof *sums);
+    float *result = pith__arena_array(t->x->scratch, (size_t)size, sizeof *result);
+    float *row = pith__arena_array(t->x->scratch, (size_t)size, sizeof *row);
+    float *mean = pith__arena_array(t->x->scratch, (size_t)width, sizeof *mean);
+    double *sums = pith__arena_array(t->x->scratch, (size_t)size, sizeof *sums);
     int64_t tokens = 0;
-    if (!result || !row || !mean || !sums) return pith_fail_memory(err, (size_t)(size + width) * sizeof *sums);
+    if (!result || !row || !mean || !sums) return pith__fail_memory(err, (size_t)(size + width) * sizeof *sums);
     for (int64_t k = 0; k < t->x->count; k++) {
         if (t->ids[k] != id) continue;
         for (int64_t i = 0; i < width; i++) mean[i] += t->x->rows[k * width + i];
         tokens++;
     }
     for (int64_t i = 0; i < width; i++) {
-        pith_hybrid_row(row, t->hybrid, id, i);
+        pith__hybrid_row(row, t->hybrid, id, i);
         const double x = (double)(mean[i] / (float)tokens);
         for (int64_t o = 0; o < size; o++) sums[o] += x * (double)row[o];
     }
@@ -138,15 +138,16 @@ static int minicoil_compare(const void *a, const void *b) {
 
 /* Looks all words up: those of the vocabulary by ascending id, then the others as they first occur. */
 static pith_status minicoil_find(minicoil_text *t, pith_error *err) {
-    pith_arena *arena = t->x->scratch;
+    pith__arena *arena = t->x->scratch;
     minicoil_words known = { .items = NULL }, other = { .items = NULL };
     minicoil_word *item;
     bool old;
-    if (pith_map_init(&known.places, arena, t->pieces.count) || pith_map_init(&other.places, arena, t->pieces.count) ||
-        pith_map_init(&t->found.places, arena, t->pieces.count))
-        return pith_fail_memory(err, t->pieces.count);
+    if (pith__map_init(&known.places, arena, t->pieces.count) ||
+        pith__map_init(&other.places, arena, t->pieces.count) ||
+        pith__map_init(&t->found.places, arena, t->pieces.count))
+        return pith__fail_memory(err, t->pieces.count);
     for (size_t i = 0; i < t->pieces.count; i++) {
-        const pith_piece_word *w = &t->pieces.words[i];
+        const pith__piece_word *w = &t->pieces.words[i];
         int64_t id = 0;
         PITH_TRY(minicoil_look_up(&id, t, w->word, err));
         for (size_t k = w->begin; k < w->end; k++) t->ids[t->pieces.order[k]] = id;
@@ -179,17 +180,17 @@ static size_t minicoil_chars(pith_str word) {
 static bool minicoil_is_unwanted(const minicoil_text *t, pith_str word) {
     static const char *const specials[] = { "[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]" };
     for (size_t i = 0; i < sizeof specials / sizeof *specials; i++)
-        if (pith_str_is(word, specials[i])) return true;
+        if (pith__str_is(word, specials[i])) return true;
     /* Other punctuation has no characters of words, so nothing is left of it. */
-    return pith_str_is(word, "_") || minicoil_is_stop(t, word);
+    return pith__str_is(word, "_") || minicoil_is_stop(t, word);
 }
 
 static pith_status minicoil_add(minicoil_text *t, pith_str part, int64_t count, pith_error *err) {
     minicoil_word *item;
     bool old;
-    pith_str stem = pith_stemmer_run(&t->stemmer, part);
-    if (stem.data) stem = pith_arena_str(t->x->scratch, stem);
-    if (!stem.data) return pith_fail_memory(err, part.size);
+    pith_str stem = pith__stemmer_run(&t->stemmer, part);
+    if (stem.data) stem = pith__arena_str(t->x->scratch, stem);
+    if (!stem.data) return pith__fail_memory(err, part.size);
     if (minicoil_chars(stem) > MINICOIL_STEM_CHARS || minicoil_is_unwanted(t, stem)) return PITH_OK;
     PITH_TRY(minicoil_item(&item, &old, &t->cleaned, stem, t->x->scratch, err));
     item->count += count;
@@ -202,7 +203,7 @@ static pith_status minicoil_clean_word(minicoil_text *t, const minicoil_word *wo
     if (minicoil_is_unwanted(t, word->word)) return PITH_OK;
     while (p < end) {
         const char *at = p;
-        const bool has = pith_words_has(pith_utf8_next(&p));
+        const bool has = pith__words_has(pith__utf8_next(&p));
         if (has && !begin) begin = at;
         if (!has && begin) PITH_TRY(minicoil_add(t, (pith_str){ begin, (size_t)(at - begin) }, word->count, err));
         if (!has) begin = NULL;
@@ -213,7 +214,8 @@ static pith_status minicoil_clean_word(minicoil_text *t, const minicoil_word *wo
 static pith_status minicoil_clean(minicoil_text *t, pith_error *err) {
     minicoil_word *item;
     bool old;
-    if (pith_map_init(&t->cleaned.places, t->x->scratch, t->found.count)) return pith_fail_memory(err, t->found.count);
+    if (pith__map_init(&t->cleaned.places, t->x->scratch, t->found.count))
+        return pith__fail_memory(err, t->found.count);
     for (size_t i = 0; i < t->found.count; i++) {
         const minicoil_word *word = &t->found.items[i];
         if (!word->id) {
@@ -229,8 +231,8 @@ static pith_status minicoil_clean(minicoil_text *t, pith_error *err) {
 /* ---- weights ---- */
 
 static pith_status minicoil_weigh(const minicoil_text *t, pith_error *err) {
-    const pith_hybrid *h = t->hybrid;
-    const pith_hybrid_request *r = t->s->request;
+    const pith__hybrid *h = t->hybrid;
+    const pith__hybrid_request *r = t->s->request;
     const size_t size = (size_t)h->size;
     double words = 0;
     size_t n = 0, most = 0;
@@ -239,26 +241,26 @@ static pith_status minicoil_weigh(const minicoil_text *t, pith_error *err) {
         most += t->cleaned.items[i].id ? size : 1;
     }
     const double length_part = r->k * (1 - r->b + r->b * words / r->avg_len);
-    pith_sparse_weight *weights = pith_arena_array(t->x->scratch, most, sizeof *weights);
-    if (!weights) return pith_fail_memory(err, most * sizeof *weights);
+    pith__sparse_weight *weights = pith__arena_array(t->x->scratch, most, sizeof *weights);
+    if (!weights) return pith__fail_memory(err, most * sizeof *weights);
     for (size_t i = 0; i < t->cleaned.count; i++) {
         const minicoil_word *word = &t->cleaned.items[i];
         const double times = (double)word->count;
         const double tf = r->query ? 1 : times * (r->k + 1) / (times + length_part);
         if (!word->id) {
-            uint32_t hash = pith_murmur3_abs(pith_murmur3_32(word->word.data, word->word.size, 0));
+            uint32_t hash = pith__murmur3_abs(pith__murmur3_32(word->word.data, word->word.size, 0));
             uint32_t index = (uint32_t)h->unknown_from + hash % (uint32_t)(INT32_MAX - h->unknown_from);
-            weights[n++] = (pith_sparse_weight){ (int32_t)index, (float)tf };
+            weights[n++] = (pith__sparse_weight){ (int32_t)index, (float)tf };
             continue;
         }
         double squares = 0;
         for (size_t o = 0; o < size; o++) squares += (double)word->numbers[o] * (double)word->numbers[o];
         const double length = sqrt(squares), scale = length < 1e-8 ? 1 : length;
         for (size_t o = 0; o < size; o++)
-            weights[n++] = (pith_sparse_weight){ (int32_t)((size_t)word->id * size + o),
-                                                 (float)((double)word->numbers[o] / scale * tf) };
+            weights[n++] = (pith__sparse_weight){ (int32_t)((size_t)word->id * size + o),
+                                                  (float)((double)word->numbers[o] / scale * tf) };
     }
-    return pith_hybrid_put(r, t->x->text, weights, n, t->x->scratch, err);
+    return pith__hybrid_put(r, t->x->text, weights, n, t->x->scratch, err);
 }
 
 static pith_status minicoil_run(minicoil_text *t, pith_error *err) {
@@ -267,21 +269,21 @@ static pith_status minicoil_run(minicoil_text *t, pith_error *err) {
     return minicoil_weigh(t, err);
 }
 
-static pith_status minicoil_emit(const void *state, const pith_head_rows *x, pith_error *err) {
+static pith_status minicoil_emit(const void *state, const pith__head_rows *x, pith_error *err) {
     const minicoil_state *s = state;
     minicoil_text t = { .s = s, .hybrid = s->request->hybrid, .x = x };
-    PITH_TRY(pith_pieces_join(&t.pieces, &s->request->tokens, x->ids, (size_t)x->count, true, x->scratch, err));
-    t.ids = pith_arena_array(x->scratch, (size_t)x->count, sizeof *t.ids);
-    if (!t.ids) return pith_fail_memory(err, (size_t)x->count * sizeof *t.ids);
-    PITH_TRY(pith_stemmer_create(&t.stemmer, "english", err));
+    PITH_TRY(pith__pieces_join(&t.pieces, &s->request->tokens, x->ids, (size_t)x->count, true, x->scratch, err));
+    t.ids = pith__arena_array(x->scratch, (size_t)x->count, sizeof *t.ids);
+    if (!t.ids) return pith__fail_memory(err, (size_t)x->count * sizeof *t.ids);
+    PITH_TRY(pith__stemmer_create(&t.stemmer, "english", err));
     pith_status status = minicoil_run(&t, err);
-    pith_stemmer_destroy(&t.stemmer);
+    pith__stemmer_destroy(&t.stemmer);
     return status;
 }
 
-const pith_head pith_head_minicoil = { .name = "minicoil",
-                                       .phase = "sparse",
-                                       .outputs = "last_hidden_state token_embeddings",
-                                       .takes = PITH_HEAD_TOKENS,
-                                       .open = minicoil_open,
-                                       .emit = minicoil_emit };
+const pith__head pith__head_minicoil = { .name = "minicoil",
+                                         .phase = "sparse",
+                                         .outputs = "last_hidden_state token_embeddings",
+                                         .takes = PITH_HEAD_TOKENS,
+                                         .open = minicoil_open,
+                                         .emit = minicoil_emit };

@@ -4,34 +4,34 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "models/heads/score_request.h"
-#include "models/modules/answer_logit.h"
 #include "engine/kernels/norm.h"
 #include "engine/kernels/unary.h"
+#include "models/heads/score_request.h"
+#include "models/modules/answer_logit.h"
 
 typedef struct scores_state {
-    pith_unary_f32_fn *sigmoid;
-    pith_row_f32_fn *softmax;
+    pith__unary_f32_fn *sigmoid;
+    pith__row_f32_fn *softmax;
     float *scores;
 } scores_state;
 
-static pith_status scores_open(const void **state, const pith_head_model *model, const void *request, pith_arena *arena,
-                               pith_error *err) {
-    const pith_scores *r = request;
-    scores_state *s = pith_arena_array(arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(err, sizeof *s);
+static pith_status scores_open(const void **state, const pith__head_model *model, const void *request,
+                               pith__arena *arena, pith_error *err) {
+    const pith__scores *r = request;
+    scores_state *s = pith__arena_array(arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(err, sizeof *s);
     s->scores = r->scores;
-    pith_lacks lacks = { .count = 0 };
+    pith__lacks lacks = { .count = 0 };
     if (r->activation == PITH_ACTIVATION_SIGMOID)
-        s->sigmoid = PITH_KERNEL_NEED(pith_unary_f32_fn, "sigmoid", PITH_F32, model->isa, &lacks);
+        s->sigmoid = PITH_KERNEL_NEED(pith__unary_f32_fn, "sigmoid", PITH_F32, model->isa, &lacks);
     if (r->activation == PITH_ACTIVATION_SOFTMAX)
-        s->softmax = PITH_KERNEL_NEED(pith_row_f32_fn, "softmax", PITH_F32, model->isa, &lacks);
-    PITH_TRY(pith_lacks_check(&lacks, err));
+        s->softmax = PITH_KERNEL_NEED(pith__row_f32_fn, "softmax", PITH_F32, model->isa, &lacks);
+    PITH_TRY(pith__lacks_check(&lacks, err));
     *state = s;
     return PITH_OK;
 }
 
-static pith_status scores_emit(const void *state, const pith_head_rows *x, pith_error *err) {
+static pith_status scores_emit(const void *state, const pith__head_rows *x, pith_error *err) {
     const scores_state *s = state;
     float *place = s->scores + (int64_t)x->text * x->width;
     (void)err;
@@ -46,9 +46,9 @@ static pith_status scores_emit(const void *state, const pith_head_rows *x, pith_
     return PITH_OK;
 }
 
-const pith_head pith_head_scores = { .name = "scores",
-                                     .phase = "score",
-                                     .outputs = PITH_ANSWER_OUTPUT " logits scores",
-                                     .takes = PITH_HEAD_TEXTS,
-                                     .open = scores_open,
-                                     .emit = scores_emit };
+const pith__head pith__head_scores = { .name = "scores",
+                                       .phase = "score",
+                                       .outputs = PITH_ANSWER_OUTPUT " logits scores",
+                                       .takes = PITH_HEAD_TEXTS,
+                                       .open = scores_open,
+                                       .emit = scores_emit };

@@ -10,27 +10,27 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "engine/kernels/unary.h"
 #include "models/heads/id_list.h"
 #include "models/heads/sparse.h"
-#include "engine/kernels/unary.h"
 
 typedef struct sparse_state {
-    const pith_sparse *request;
-    pith_sparse_settings settings;
-    pith_unary_f32_fn *log;
+    const pith__sparse *request;
+    pith__sparse_settings settings;
+    pith__unary_f32_fn *log;
     bool pooled;
 } sparse_state;
 
-static pith_status sparse_open(const void **state, const pith_head_model *model, const void *request, pith_arena *arena,
-                               pith_error *err) {
-    sparse_state *s = pith_arena_array(arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(err, sizeof *s);
-    pith_lacks lacks = { .count = 0 };
+static pith_status sparse_open(const void **state, const pith__head_model *model, const void *request,
+                               pith__arena *arena, pith_error *err) {
+    sparse_state *s = pith__arena_array(arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(err, sizeof *s);
+    pith__lacks lacks = { .count = 0 };
     *s = (sparse_state){ .request = request,
                          .settings = model->modules->sparse,
                          .pooled = model->pooled,
-                         .log = PITH_KERNEL_NEED(pith_unary_f32_fn, "log", PITH_F32, model->isa, &lacks) };
-    PITH_TRY(pith_lacks_check(&lacks, err));
+                         .log = PITH_KERNEL_NEED(pith__unary_f32_fn, "log", PITH_F32, model->isa, &lacks) };
+    PITH_TRY(pith__lacks_check(&lacks, err));
     *state = s;
     return PITH_OK;
 }
@@ -38,46 +38,46 @@ static pith_status sparse_open(const void **state, const pith_head_model *model,
 static float sparse_size(float x) { return x < 0 ? -x : x; }
 
 static int sparse_compare_sizes(const void *a, const void *b) {
-    const pith_sparse_weight *x = a, *y = b;
+    const pith__sparse_weight *x = a, *y = b;
     const float p = sparse_size(x->value), q = sparse_size(y->value);
     if (p < q || p > q) return p > q ? -1 : 1;
     return (x->index > y->index) - (x->index < y->index);
 }
 
 static int sparse_compare_indices(const void *a, const void *b) {
-    const pith_sparse_weight *x = a, *y = b;
+    const pith__sparse_weight *x = a, *y = b;
     return (x->index > y->index) - (x->index < y->index);
 }
 
-pith_status pith_sparse_put(pith_collected *weights, size_t text, pith_sparse_weight *items, size_t count, int32_t most,
-                            pith_error *err) {
+pith_status pith__sparse_put(pith__collected *weights, size_t text, pith__sparse_weight *items, size_t count,
+                             int32_t most, pith_error *err) {
     void *data;
     if (most && count > (size_t)most) {
         qsort(items, count, sizeof *items, sparse_compare_sizes);
         count = (size_t)most;
         qsort(items, count, sizeof *items, sparse_compare_indices);
     }
-    PITH_TRY(pith_collected_put(&data, weights, text, count, sizeof *items, err));
+    PITH_TRY(pith__collected_put(&data, weights, text, count, sizeof *items, err));
     if (count) memcpy(data, items, count * sizeof *items);
     return PITH_OK;
 }
 
-pith_status pith_sparse_put_row(pith_collected *weights, size_t text, const float *row, int64_t width, int32_t most,
-                                pith_arena *scratch, pith_error *err) {
+pith_status pith__sparse_put_row(pith__collected *weights, size_t text, const float *row, int64_t width, int32_t most,
+                                 pith__arena *scratch, pith_error *err) {
     size_t count = 0;
     for (int64_t i = 0; i < width; i++) count += row[i] > 0;
-    pith_sparse_weight *items = pith_arena_array(scratch, count, sizeof *items);
-    if (!items) return pith_fail_memory(err, count * sizeof *items);
+    pith__sparse_weight *items = pith__arena_array(scratch, count, sizeof *items);
+    if (!items) return pith__fail_memory(err, count * sizeof *items);
     count = 0;
     for (int64_t i = 0; i < width; i++)
-        if (row[i] > 0) items[count++] = (pith_sparse_weight){ (int32_t)i, row[i] };
-    return pith_sparse_put(weights, text, items, count, most, err);
+        if (row[i] > 0) items[count++] = (pith__sparse_weight){ (int32_t)i, row[i] };
+    return pith__sparse_put(weights, text, items, count, most, err);
 }
 
 /* weights of all vocabulary entries to items. */
-static pith_status sparse_put(const sparse_state *s, const pith_head_rows *x, const float *weights, int64_t width,
+static pith_status sparse_put(const sparse_state *s, const pith__head_rows *x, const float *weights, int64_t width,
                               pith_error *err) {
-    return pith_sparse_put_row(s->request->weights, x->text, weights, width, s->settings.most, x->scratch, err);
+    return pith__sparse_put_row(s->request->weights, x->text, weights, width, s->settings.most, x->scratch, err);
 }
 
 /* log(1 + max(0, x)) of n numbers, once or twice; y may be x. */
@@ -88,11 +88,11 @@ static void sparse_saturate(const sparse_state *s, const float *x, float *y, int
     }
 }
 
-static pith_status sparse_emit_logits(const sparse_state *s, const pith_head_rows *x, pith_error *err) {
+static pith_status sparse_emit_logits(const sparse_state *s, const pith__head_rows *x, pith_error *err) {
     const size_t bytes = (size_t)x->width * sizeof(float);
-    float *weights = pith_arena_array(x->scratch, (size_t)x->width, sizeof *weights);
-    float *row = pith_arena_array(x->scratch, (size_t)x->width, sizeof *row);
-    if (!weights || !row) return pith_fail_memory(err, bytes);
+    float *weights = pith__arena_array(x->scratch, (size_t)x->width, sizeof *weights);
+    float *row = pith__arena_array(x->scratch, (size_t)x->width, sizeof *row);
+    if (!weights || !row) return pith__fail_memory(err, bytes);
     for (int64_t t = 0; t < x->count; t++) {
         const float *logits = x->rows + t * x->width;
         if (s->settings.sum) {
@@ -108,39 +108,39 @@ static pith_status sparse_emit_logits(const sparse_state *s, const pith_head_row
 
 /* By ascending id; of one id the largest weight comes first. */
 static int sparse_compare(const void *a, const void *b) {
-    const pith_sparse_weight *x = a, *y = b;
+    const pith__sparse_weight *x = a, *y = b;
     if (x->index != y->index) return x->index < y->index ? -1 : 1;
     return (x->value < y->value) - (x->value > y->value);
 }
 
 static bool sparse_counts(const sparse_state *s, float weight, int32_t id) {
-    const pith_sparse *r = s->request;
+    const pith__sparse *r = s->request;
     if (s->settings.words) return weight > 0 || weight < 0;
-    return weight > 0 && !pith_id_list_has(r->skip, r->skip_count, id);
+    return weight > 0 && !pith__id_list_has(r->skip, r->skip_count, id);
 }
 
-static pith_status sparse_emit_tokens(const sparse_state *s, const pith_head_rows *x, pith_error *err) {
-    pith_sparse_weight *items = pith_arena_array(x->scratch, (size_t)x->count, sizeof *items);
+static pith_status sparse_emit_tokens(const sparse_state *s, const pith__head_rows *x, pith_error *err) {
+    pith__sparse_weight *items = pith__arena_array(x->scratch, (size_t)x->count, sizeof *items);
     size_t count = 0, kept = 0;
-    if (!items) return pith_fail_memory(err, (size_t)x->count * sizeof *items);
+    if (!items) return pith__fail_memory(err, (size_t)x->count * sizeof *items);
     for (int64_t t = 0; t < x->count; t++)
-        if (sparse_counts(s, x->rows[t], x->ids[t])) items[count++] = (pith_sparse_weight){ x->ids[t], x->rows[t] };
+        if (sparse_counts(s, x->rows[t], x->ids[t])) items[count++] = (pith__sparse_weight){ x->ids[t], x->rows[t] };
     qsort(items, count, sizeof *items, sparse_compare);
     for (size_t i = 0; i < count; i++)
         if (!kept || items[kept - 1].index != items[i].index) items[kept++] = items[i];
-    return pith_sparse_put(s->request->weights, x->text, items, kept, s->settings.most, err);
+    return pith__sparse_put(s->request->weights, x->text, items, kept, s->settings.most, err);
 }
 
-static pith_status sparse_emit(const void *state, const pith_head_rows *x, pith_error *err) {
+static pith_status sparse_emit(const void *state, const pith__head_rows *x, pith_error *err) {
     const sparse_state *s = state;
     if (!x->count) return sparse_put(s, x, NULL, 0, err);
     if (s->pooled) return sparse_put(s, x, x->rows, x->width, err);
     return x->width == 1 ? sparse_emit_tokens(s, x, err) : sparse_emit_logits(s, x, err);
 }
 
-const pith_head pith_head_sparse = { .name = "sparse",
-                                     .phase = "sparse",
-                                     .outputs = "sparse_vecs sparse_embedding sparse_weights logits",
-                                     .takes = PITH_HEAD_TOKENS | PITH_HEAD_TEXTS,
-                                     .open = sparse_open,
-                                     .emit = sparse_emit };
+const pith__head pith__head_sparse = { .name = "sparse",
+                                       .phase = "sparse",
+                                       .outputs = "sparse_vecs sparse_embedding sparse_weights logits",
+                                       .takes = PITH_HEAD_TOKENS | PITH_HEAD_TEXTS,
+                                       .open = sparse_open,
+                                       .emit = sparse_emit };

@@ -2,27 +2,27 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "engine/kernels/norm.h"
 #include "models/heads/id_list.h"
 #include "models/heads/token_pooling.h"
 #include "models/heads/token_vectors.h"
-#include "engine/kernels/norm.h"
 
 typedef struct vectors_state {
-    const pith_vectors *request;
-    pith_row_f32_fn *normalize; /* NULL: as they are */
-    pith_row_f32_fn *normalize_pooled;
+    const pith__vectors *request;
+    pith__row_f32_fn *normalize; /* NULL: as they are */
+    pith__row_f32_fn *normalize_pooled;
 } vectors_state;
 
-static pith_status vectors_open(const void **state, const pith_head_model *model, const void *request,
-                                pith_arena *arena, pith_error *err) {
-    vectors_state *s = pith_arena_array(arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(err, sizeof *s);
+static pith_status vectors_open(const void **state, const pith__head_model *model, const void *request,
+                                pith__arena *arena, pith_error *err) {
+    vectors_state *s = pith__arena_array(arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(err, sizeof *s);
     s->request = request;
     const bool pooled = s->request->pool && s->request->pool->normalizes;
     if (s->request->normalize || pooled) {
-        pith_lacks lacks = { .count = 0 };
-        pith_row_f32_fn *normalize = PITH_KERNEL_NEED(pith_row_f32_fn, "l2_normalize", PITH_F32, model->isa, &lacks);
-        PITH_TRY(pith_lacks_check(&lacks, err));
+        pith__lacks lacks = { .count = 0 };
+        pith__row_f32_fn *normalize = PITH_KERNEL_NEED(pith__row_f32_fn, "l2_normalize", PITH_F32, model->isa, &lacks);
+        PITH_TRY(pith__lacks_check(&lacks, err));
         if (s->request->normalize) s->normalize = normalize;
         if (pooled) s->normalize_pooled = normalize;
     }
@@ -30,14 +30,14 @@ static pith_status vectors_open(const void **state, const pith_head_model *model
     return PITH_OK;
 }
 
-static bool vectors_has(const pith_vectors *r, int32_t id) {
-    return !pith_id_list_has(r->skip, r->skip_count, id) &&
-           (!r->keep_count || pith_id_list_has(r->keep, r->keep_count, id));
+static bool vectors_has(const pith__vectors *r, int32_t id) {
+    return !pith__id_list_has(r->skip, r->skip_count, id) &&
+           (!r->keep_count || pith__id_list_has(r->keep, r->keep_count, id));
 }
 
 /* The ids and vectors of the tokens that have one. */
-static void vectors_fill(int32_t *ids, float *to, const vectors_state *s, const pith_head_rows *x) {
-    const pith_vectors *r = s->request;
+static void vectors_fill(int32_t *ids, float *to, const vectors_state *s, const pith__head_rows *x) {
+    const pith__vectors *r = s->request;
     const size_t width = (size_t)x->width;
     for (int64_t t = r->skip_first; t < x->count; t++) {
         const float *row = x->rows + t * x->width;
@@ -51,35 +51,36 @@ static void vectors_fill(int32_t *ids, float *to, const vectors_state *s, const 
     }
 }
 
-static pith_status vectors_emit_pooled(const vectors_state *s, const pith_head_rows *x, size_t count, pith_error *err) {
+static pith_status vectors_emit_pooled(const vectors_state *s, const pith__head_rows *x, size_t count,
+                                       pith_error *err) {
     const size_t width = (size_t)x->width;
-    int32_t *ids = pith_arena_array(x->scratch, count, sizeof *ids);
-    float *rows = pith_arena_array(x->scratch, count, width * sizeof *rows);
+    int32_t *ids = pith__arena_array(x->scratch, count, sizeof *ids);
+    float *rows = pith__arena_array(x->scratch, count, width * sizeof *rows);
     void *data;
-    if (!ids || !rows) return pith_fail_memory(err, count * width * sizeof *rows);
+    if (!ids || !rows) return pith__fail_memory(err, count * width * sizeof *rows);
     vectors_fill(ids, rows, s, x);
-    PITH_TRY(pith_token_pool(rows, ids, &count, x->width, s->request->pool, x->scratch, err));
+    PITH_TRY(pith__token_pool(rows, ids, &count, x->width, s->request->pool, x->scratch, err));
     if (s->normalize_pooled) s->normalize_pooled(rows, rows, (int64_t)count, x->width);
-    PITH_TRY(pith_collected_put(&data, s->request->tokens, x->text, count, (1 + width) * 4, err));
+    PITH_TRY(pith__collected_put(&data, s->request->tokens, x->text, count, (1 + width) * 4, err));
     if (!data) return PITH_OK;
     memcpy(data, ids, count * sizeof *ids);
     memcpy((float *)data + count, rows, count * width * sizeof *rows);
     return PITH_OK;
 }
 
-static pith_status vectors_emit(const void *state, const pith_head_rows *x, pith_error *err) {
+static pith_status vectors_emit(const void *state, const pith__head_rows *x, pith_error *err) {
     const vectors_state *s = state;
-    const pith_vectors *r = s->request;
+    const pith__vectors *r = s->request;
     size_t count = 0;
     void *data;
     for (int64_t t = r->skip_first; t < x->count; t++) count += vectors_has(r, x->ids[t]);
     if (r->pool) return vectors_emit_pooled(s, x, count, err);
-    PITH_TRY(pith_collected_put(&data, r->tokens, x->text, count, (1 + (size_t)x->width) * 4, err));
+    PITH_TRY(pith__collected_put(&data, r->tokens, x->text, count, (1 + (size_t)x->width) * 4, err));
     if (data) vectors_fill(data, (float *)data + count, s, x);
     return PITH_OK;
 }
 
-const pith_head pith_head_multi_vector = {
+const pith__head pith__head_multi_vector = {
     .name = "multi_vector",
     .phase = "vectors",
     .outputs = "colbert_vecs pith.colbert_vecs pith.rows token_embeddings last_hidden_state",
@@ -87,9 +88,9 @@ const pith_head pith_head_multi_vector = {
     .open = vectors_open,
     .emit = vectors_emit
 };
-const pith_head pith_head_tokens = { .name = "tokens",
-                                     .phase = "vectors",
-                                     .outputs = "last_hidden_state token_embeddings",
-                                     .takes = PITH_HEAD_TOKENS,
-                                     .open = vectors_open,
-                                     .emit = vectors_emit };
+const pith__head pith__head_tokens = { .name = "tokens",
+                                       .phase = "vectors",
+                                       .outputs = "last_hidden_state token_embeddings",
+                                       .takes = PITH_HEAD_TOKENS,
+                                       .open = vectors_open,
+                                       .emit = vectors_emit };

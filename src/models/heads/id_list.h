@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* Whether the list has this id. */
-static inline bool pith_id_list_has(const int32_t *ids, size_t count, int32_t id) {
+static inline bool pith__id_list_has(const int32_t *ids, size_t count, int32_t id) {
     size_t low = 0, high = count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;

@@ -76,14 +76,14 @@ static void pool_weighted(float *y, const pool_input *p) {
     pooling_divide(y, p->width, p->stride > p->width ? pooling_weight(p) : n * (n + 1) / 2 - a * (a + 1) / 2);
 }
 
-int pith_pool_parts(uint32_t pooling) {
+int pith__pool_parts(uint32_t pooling) {
     int parts = 0;
     for (; pooling; pooling >>= PITH_POOL_BITS) parts++;
     return parts;
 }
 
-void pith_pool_rows(float *vector, uint32_t pooling, const float *x, int64_t rows, int64_t width, int64_t skip,
-                    bool weighted) {
+void pith__pool_rows(float *vector, uint32_t pooling, const float *x, int64_t rows, int64_t width, int64_t skip,
+                     bool weighted) {
     static pool_fn *const modes[PITH_POOL_MODES] = {
         [PITH_POOL_CLS] = pool_cls,           [PITH_POOL_MAX] = pool_max,
         [PITH_POOL_MEAN] = pool_mean,         [PITH_POOL_MEAN_SQRT] = pool_mean_sqrt,

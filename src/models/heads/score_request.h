@@ -6,9 +6,9 @@
 #include "models/heads/head.h"
 #include "pith/score.h"
 
-typedef struct pith_scores {
+typedef struct pith__scores {
     pith_activation activation; /* not PITH_ACTIVATION_MODEL */
     float *scores;              /* [texts, width of the output], row i for text i */
-} pith_scores;
+} pith__scores;
 
 #endif

@@ -31,16 +31,16 @@ static double *linkage_distance(const linkage *l, size_t i, size_t j) {
     return &l->distances[l->n * a - a * (a + 1) / 2 + b - a - 1];
 }
 
-static pith_status linkage_prepare(linkage *l, size_t n, pith_arena *scratch, pith_error *err) {
+static pith_status linkage_prepare(linkage *l, size_t n, pith__arena *scratch, pith_error *err) {
     *l = (linkage){ .n = n };
-    l->distances = pith_arena_array(scratch, n * (n - 1) / 2, sizeof *l->distances);
-    l->sizes = pith_arena_array(scratch, n, sizeof *l->sizes);
-    l->chain = pith_arena_array(scratch, 2 * n, sizeof *l->chain);
-    l->joins = pith_arena_array(scratch, n, sizeof *l->joins);
-    l->labels = pith_arena_array(scratch, n, sizeof *l->labels);
-    l->seen = pith_arena_array(scratch, n, sizeof *l->seen);
+    l->distances = pith__arena_array(scratch, n * (n - 1) / 2, sizeof *l->distances);
+    l->sizes = pith__arena_array(scratch, n, sizeof *l->sizes);
+    l->chain = pith__arena_array(scratch, 2 * n, sizeof *l->chain);
+    l->joins = pith__arena_array(scratch, n, sizeof *l->joins);
+    l->labels = pith__arena_array(scratch, n, sizeof *l->labels);
+    l->seen = pith__arena_array(scratch, n, sizeof *l->seen);
     if (!l->distances || !l->sizes || !l->chain || !l->joins || !l->labels || !l->seen)
-        return pith_fail_memory(err, n * (n - 1) / 2 * sizeof *l->distances);
+        return pith__fail_memory(err, n * (n - 1) / 2 * sizeof *l->distances);
     for (size_t i = 0; i < n; i++) l->sizes[i] = 1;
     return PITH_OK;
 }
@@ -52,7 +52,7 @@ static pith_status linkage_measure(linkage *l, const float *rows, int64_t width,
         const float *x = rows + (int64_t)i * width;
         for (int64_t k = 0; k < width; k++)
             if (!isfinite(x[k]))
-                return pith_fail(
+                return pith__fail(
                     err, PITH_ERR_RUN,
                     "a token has a vector with a component that is no number, so its text cannot be pooled");
         for (size_t j = i + 1; j < l->n; j++) {
@@ -191,11 +191,11 @@ static size_t linkage_label(linkage *l, double cut) {
 
 /* The means of the clusters take the place of the rows. */
 static pith_status linkage_average(float *rows, int32_t *ids, const linkage *l, size_t clusters, int64_t width,
-                                   pith_arena *scratch, pith_error *err) {
-    float *sums = pith_arena_array(scratch, clusters * (size_t)width, sizeof *sums);
-    int32_t *firsts = pith_arena_array(scratch, clusters, sizeof *firsts);
+                                   pith__arena *scratch, pith_error *err) {
+    float *sums = pith__arena_array(scratch, clusters * (size_t)width, sizeof *sums);
+    int32_t *firsts = pith__arena_array(scratch, clusters, sizeof *firsts);
     size_t *sizes = l->sizes;
-    if (!sums || !firsts) return pith_fail_memory(err, clusters * (size_t)width * sizeof *sums);
+    if (!sums || !firsts) return pith__fail_memory(err, clusters * (size_t)width * sizeof *sums);
     memset(sums, 0, clusters * (size_t)width * sizeof *sums);
     memset(sizes, 0, l->n * sizeof *sizes);
     for (size_t i = 0; i < l->n; i++) {
@@ -210,15 +210,15 @@ static pith_status linkage_average(float *rows, int32_t *ids, const linkage *l, 
     return PITH_OK;
 }
 
-pith_status pith_token_pool(float *rows, int32_t *ids, size_t *count, int64_t width, const pith_hf_token_pool *pool,
-                            pith_arena *scratch, pith_error *err) {
+pith_status pith__token_pool(float *rows, int32_t *ids, size_t *count, int64_t width, const pith__hf_token_pool *pool,
+                             pith__arena *scratch, pith_error *err) {
     const size_t first = (size_t)pool->protects < *count ? (size_t)pool->protects : *count, n = *count - first;
     const double wanted = floor((double)n / pool->factor);
     size_t most = wanted < 1 ? 1 : (size_t)wanted;
     linkage l;
     if (pool->factor <= 1 || most >= n) return PITH_OK;
     if (n > PITH_TOKEN_POOL_MAX)
-        return pith_fail(
+        return pith__fail(
             err, PITH_ERR_UNSUPPORTED,
             "the text has vectors of %zu tokens; HierarchicalTokenPooling pools at most %d: set max_length "
             "(--max-length)",

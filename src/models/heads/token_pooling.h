@@ -36,7 +36,7 @@
  * cluster is that of the first of its tokens. Needs 4 n (n - 1) + 64 n bytes of scratch, and time that grows with n^2.
  * Thread-safe. PITH_ERR_UNSUPPORTED: more than PITH_TOKEN_POOL_MAX vectors; PITH_ERR_RUN: a vector has a component that
  * is no number. */
-pith_status pith_token_pool(float *rows, int32_t *ids, size_t *count, int64_t width, const pith_hf_token_pool *pool,
-                            pith_arena *scratch, pith_error *err);
+pith_status pith__token_pool(float *rows, int32_t *ids, size_t *count, int64_t width, const pith__hf_token_pool *pool,
+                             pith__arena *scratch, pith_error *err);
 
 #endif

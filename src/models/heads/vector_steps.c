@@ -14,36 +14,36 @@
 #define LAYER_NORM_EPSILON 1e-5f
 
 typedef struct ready_step {
-    const pith_vector_step *step;
+    const pith__vector_step *step;
     const float *weight, *shortcut; /* packed */
 } ready_step;
 
-struct pith_vector_steps {
+struct pith__vector_steps {
     ready_step *steps;
     size_t count;
     int64_t widest;
     bool tops; /* a step keeps the largest components */
-    pith_gemm_f32_fn *gemm;
-    pith_gemm_pack_f32_fn *pack;
-    pith_layer_norm_f32_fn *layer_norm;
-    pith_row_f32_fn *normalize;
+    pith__gemm_f32_fn *gemm;
+    pith__gemm_pack_f32_fn *pack;
+    pith__layer_norm_f32_fn *layer_norm;
+    pith__row_f32_fn *normalize;
 };
 
 /* weight [out, in] as gemm.h packs [in, out]. */
-static pith_status steps_pack(const float **packed, const pith_vector_steps *s, const float *weight, int64_t in,
-                              int64_t out, pith_arena *arena, pith_error *err) {
-    int64_t n = pith_gemm_f32_packed_size(in, out);
+static pith_status steps_pack(const float **packed, const pith__vector_steps *s, const float *weight, int64_t in,
+                              int64_t out, pith__arena *arena, pith_error *err) {
+    int64_t n = pith__gemm_f32_packed_size(in, out);
     size_t bytes;
-    if (n < 0 || pith_mul_overflows((size_t)n, sizeof(float), &bytes)) return pith_fail_memory(err, SIZE_MAX);
-    float *to = pith_arena_alloc64(arena, bytes);
-    if (!to) return pith_fail_memory(err, bytes);
+    if (n < 0 || pith__mul_overflows((size_t)n, sizeof(float), &bytes)) return pith__fail_memory(err, SIZE_MAX);
+    float *to = pith__arena_alloc64(arena, bytes);
+    if (!to) return pith__fail_memory(err, bytes);
     s->pack(to, weight, 1, in, in, out, 0, out);
     *packed = to;
     return PITH_OK;
 }
 
-static pith_status steps_make_ready(ready_step *r, pith_vector_steps *s, const pith_vector_step *step,
-                                    pith_arena *arena, pith_error *err) {
+static pith_status steps_make_ready(ready_step *r, pith__vector_steps *s, const pith__vector_step *step,
+                                    pith__arena *arena, pith_error *err) {
     r->step = step;
     if (step->in > s->widest) s->widest = step->in;
     if (step->out > s->widest) s->widest = step->out;
@@ -53,28 +53,28 @@ static pith_status steps_make_ready(ready_step *r, pith_vector_steps *s, const p
     return step->shortcut ? steps_pack(&r->shortcut, s, step->shortcut, step->in, step->out, arena, err) : PITH_OK;
 }
 
-pith_status pith_vector_steps_prepare(const pith_vector_steps **steps, const pith_modules *modules, pith_isa isa,
-                                      pith_arena *arena, pith_error *err) {
+pith_status pith__vector_steps_prepare(const pith__vector_steps **steps, const pith__modules *modules, pith__isa isa,
+                                       pith__arena *arena, pith_error *err) {
     *steps = NULL;
     if (!modules->step_count) return PITH_OK;
-    pith_vector_steps *s = pith_arena_array(arena, 1, sizeof *s);
-    ready_step *ready = pith_arena_array(arena, modules->step_count, sizeof *ready);
-    if (!s || !ready) return pith_fail_memory(err, sizeof *s);
-    *s = (pith_vector_steps){ .steps = ready, .count = modules->step_count };
-    pith_lacks lacks = { .count = 0 };
-    s->gemm = PITH_KERNEL_NEED(pith_gemm_f32_fn, "gemm", PITH_F32, isa, &lacks);
-    s->pack = PITH_KERNEL_NEED(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa, &lacks);
-    s->layer_norm = PITH_KERNEL_NEED(pith_layer_norm_f32_fn, "layer_norm", PITH_F32, isa, &lacks);
-    s->normalize = PITH_KERNEL_NEED(pith_row_f32_fn, "l2_normalize", PITH_F32, isa, &lacks);
-    PITH_TRY(pith_lacks_check(&lacks, err));
+    pith__vector_steps *s = pith__arena_array(arena, 1, sizeof *s);
+    ready_step *ready = pith__arena_array(arena, modules->step_count, sizeof *ready);
+    if (!s || !ready) return pith__fail_memory(err, sizeof *s);
+    *s = (pith__vector_steps){ .steps = ready, .count = modules->step_count };
+    pith__lacks lacks = { .count = 0 };
+    s->gemm = PITH_KERNEL_NEED(pith__gemm_f32_fn, "gemm", PITH_F32, isa, &lacks);
+    s->pack = PITH_KERNEL_NEED(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa, &lacks);
+    s->layer_norm = PITH_KERNEL_NEED(pith__layer_norm_f32_fn, "layer_norm", PITH_F32, isa, &lacks);
+    s->normalize = PITH_KERNEL_NEED(pith__row_f32_fn, "l2_normalize", PITH_F32, isa, &lacks);
+    PITH_TRY(pith__lacks_check(&lacks, err));
     for (size_t i = 0; i < s->count; i++) PITH_TRY(steps_make_ready(&ready[i], s, &modules->steps[i], arena, err));
     *steps = s;
     return PITH_OK;
 }
 
-int64_t pith_vector_steps_width(const pith_vector_steps *s, int64_t in, int64_t *needed) {
+int64_t pith__vector_steps_width(const pith__vector_steps *s, int64_t in, int64_t *needed) {
     for (size_t i = 0; s && i < s->count; i++) {
-        const pith_vector_step *step = s->steps[i].step;
+        const pith__vector_step *step = s->steps[i].step;
         if (step->kind == PITH_STEP_NORMALIZE) continue;
         if (step->in != in) {
             *needed = step->in;
@@ -86,28 +86,28 @@ int64_t pith_vector_steps_width(const pith_vector_steps *s, int64_t in, int64_t 
 }
 
 /* y [out] = activation(packed weight x + bias); bias may be NULL. */
-static void steps_product(float *y, const pith_vector_steps *s, const float *weight, const float *bias,
-                          pith_step_activation activation, const pith_vector_step *step, const float *x) {
+static void steps_product(float *y, const pith__vector_steps *s, const float *weight, const float *bias,
+                          pith__step_activation activation, const pith__vector_step *step, const float *x) {
     static const pith_activation activations[PITH_STEP_ACTIVATIONS] = {
         [PITH_STEP_IDENTITY] = PITH_ACT_NONE,   [PITH_STEP_TANH] = PITH_ACT_TANH,
         [PITH_STEP_GELU] = PITH_ACT_GELU_ERF,   [PITH_STEP_RELU] = PITH_ACT_RELU,
         [PITH_STEP_SIGMOID] = PITH_ACT_SIGMOID, [PITH_STEP_SILU] = PITH_ACT_SILU,
     };
-    pith_gemm g = { .a = x,
-                    .b = weight,
-                    .c = y,
-                    .bias = bias,
-                    .m = 1,
-                    .n = step->out,
-                    .k = step->in,
-                    .lda = step->in,
-                    .ldc = step->out,
-                    .activation = activations[activation] };
+    pith__gemm g = { .a = x,
+                     .b = weight,
+                     .c = y,
+                     .bias = bias,
+                     .m = 1,
+                     .n = step->out,
+                     .k = step->in,
+                     .lda = step->in,
+                     .ldc = step->out,
+                     .activation = activations[activation] };
     s->gemm(&g, 0, 1, 0, step->out);
 }
 
-static void steps_run_dense(float *y, float *beside, const pith_vector_steps *s, const ready_step *r, const float *x) {
-    const pith_vector_step *step = r->step;
+static void steps_run_dense(float *y, float *beside, const pith__vector_steps *s, const ready_step *r, const float *x) {
+    const pith__vector_step *step = r->step;
     steps_product(y, s, r->weight, step->bias, step->activation, step, x);
     if (r->shortcut) steps_product(beside, s, r->shortcut, NULL, PITH_STEP_IDENTITY, step, x);
     const float *more = r->shortcut ? beside : x;
@@ -130,7 +130,7 @@ static int steps_compare_top(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-void pith_vector_keep_top(float *y, const float *x, int64_t n, int64_t top, const float **order) {
+void pith__vector_keep_top(float *y, const float *x, int64_t n, int64_t top, const float **order) {
     int64_t count = 0;
     for (int64_t i = 0; i < n; i++)
         if (x[i] > 0) order[count++] = &x[i];
@@ -139,25 +139,25 @@ void pith_vector_keep_top(float *y, const float *x, int64_t n, int64_t top, cons
     for (int64_t i = 0; i < count && i < top; i++) y[order[i] - x] = *order[i];
 }
 
-static void steps_norm(float *y, const pith_vector_steps *s, const pith_vector_step *step, const float *x) {
-    pith_layer_norm a = { .x = x,
-                          .gamma = step->weight,
-                          .beta = step->bias,
-                          .y = y,
-                          .rows = 1,
-                          .n = step->in,
-                          .epsilon = LAYER_NORM_EPSILON };
+static void steps_norm(float *y, const pith__vector_steps *s, const pith__vector_step *step, const float *x) {
+    pith__layer_norm a = { .x = x,
+                           .gamma = step->weight,
+                           .beta = step->bias,
+                           .y = y,
+                           .rows = 1,
+                           .n = step->in,
+                           .epsilon = LAYER_NORM_EPSILON };
     s->layer_norm(&a);
 }
 
-pith_status pith_vector_steps_run(const float **y, const pith_vector_steps *s, const float *x, int64_t in,
-                                  pith_arena *scratch, pith_error *err) {
+pith_status pith__vector_steps_run(const float **y, const pith__vector_steps *s, const float *x, int64_t in,
+                                   pith__arena *scratch, pith_error *err) {
     *y = x;
     if (!s) return PITH_OK;
     const int64_t widest = in > s->widest ? in : s->widest;
-    float *buffers = pith_arena_array(scratch, (size_t)widest, 3 * sizeof *buffers); /* by turns; for shortcuts */
-    const float **order = pith_arena_array(scratch, s->tops ? (size_t)widest : 0, sizeof *order);
-    if (!buffers || !order) return pith_fail_memory(err, (size_t)widest * 3 * sizeof *buffers);
+    float *buffers = pith__arena_array(scratch, (size_t)widest, 3 * sizeof *buffers); /* by turns; for shortcuts */
+    const float **order = pith__arena_array(scratch, s->tops ? (size_t)widest : 0, sizeof *order);
+    if (!buffers || !order) return pith__fail_memory(err, (size_t)widest * 3 * sizeof *buffers);
     for (size_t i = 0; i < s->count; i++) {
         const ready_step *r = &s->steps[i];
         float *to = buffers + (int64_t)(i % 2) * widest;
@@ -165,7 +165,7 @@ pith_status pith_vector_steps_run(const float **y, const pith_vector_steps *s, c
         case PITH_STEP_DENSE: steps_run_dense(to, buffers + 2 * widest, s, r, *y); break;
         case PITH_STEP_LAYER_NORM: steps_norm(to, s, r->step, *y); break;
         case PITH_STEP_STANDARDIZE: steps_standardize(to, *y, in); break;
-        case PITH_STEP_TOP: pith_vector_keep_top(to, *y, in, r->step->top, order); break;
+        case PITH_STEP_TOP: pith__vector_keep_top(to, *y, in, r->step->top, order); break;
         default: s->normalize(*y, to, 1, in);
         }
         if (r->step->kind != PITH_STEP_NORMALIZE) in = r->step->out;

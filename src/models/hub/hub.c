@@ -13,67 +13,67 @@
 #include "base/os/file.h"
 #include "base/str.h"
 
-static pith_status hub_out_of_memory(pith_error *err) { return pith_fail_memory(err, 0); }
+static pith_status hub_out_of_memory(pith_error *err) { return pith__fail_memory(err, 0); }
 
-pith_status pith_hub_cache(pith_str *dir, pith_arena *arena, pith_error *err) {
+pith_status pith__hub_cache(pith_str *dir, pith__arena *arena, pith_error *err) {
     static const struct {
         const char *variable, *tail;
     } places[] = { { "PITH_CACHE", "" }, { "XDG_CACHE_HOME", "/pith" }, { "HOME", "/.cache/pith" } };
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         const char *base = getenv(places[i].variable);
         if (!base || !base[0]) continue;
-        pith_str found = pith_arena_printf(arena, "%s%s", base, places[i].tail);
+        pith_str found = pith__arena_printf(arena, "%s%s", base, places[i].tail);
         if (!found.data) return hub_out_of_memory(err);
         *dir = found;
         return PITH_OK;
     }
-    return pith_fail(
+    return pith__fail(
         err, PITH_ERR_NOT_FOUND,
         "there is no model cache, since PITH_CACHE, XDG_CACHE_HOME and HOME are all unset; set one of them");
 }
 
 /* The name in refs/main; data is NULL if there is none. */
-static pith_status hub_main(pith_str *revision, const char *dir, pith_arena *arena, pith_error *err) {
+static pith_status hub_main(pith_str *revision, const char *dir, pith__arena *arena, pith_error *err) {
     pith_str path;
-    pith_file file;
+    pith__file file;
     bool there;
     *revision = (pith_str){ NULL, 0 };
-    PITH_TRY(pith_file_find(&there, &path, arena, dir, "refs/main", err));
+    PITH_TRY(pith__file_find(&there, &path, arena, dir, "refs/main", err));
     if (!there) return PITH_OK;
-    PITH_TRY(pith_file_open(&file, path.data, true, arena->allocator, err));
+    PITH_TRY(pith__file_open(&file, path.data, true, arena->allocator, err));
     size_t n = 0;
     while (n < file.size && n < 256 && file.data[n] > ' ') n++;
-    *revision = pith_arena_str(arena, (pith_str){ (const char *)file.data, n });
-    pith_file_close(&file);
+    *revision = pith__arena_str(arena, (pith_str){ (const char *)file.data, n });
+    pith__file_close(&file);
     return revision->data ? PITH_OK : hub_out_of_memory(err);
 }
 
 /* A directory of the Hugging Face cache, models--organisation--name, becomes the snapshot that refs/main names, or its
  * only one. */
-static pith_status hub_snapshot(pith_str *path, pith_arena *arena, pith_error *err) {
+static pith_status hub_snapshot(pith_str *path, pith__arena *arena, pith_error *err) {
     pith_str snapshots, revision, *names;
     size_t count;
     while (path->size > 1 && path->data[path->size - 1] == '/') path->size--;
-    pith_str name = pith_path_name(*path);
+    pith_str name = pith__path_name(*path);
     if (name.size < 8 || memcmp(name.data, "models--", 8)) return PITH_OK;
-    PITH_TRY(pith_path_join(&snapshots, arena, path->data, PITH_STR("snapshots"), err));
-    if (!pith_dir_exists(snapshots.data)) return PITH_OK;
+    PITH_TRY(pith__path_join(&snapshots, arena, path->data, PITH_STR("snapshots"), err));
+    if (!pith__dir_exists(snapshots.data)) return PITH_OK;
     PITH_TRY(hub_main(&revision, path->data, arena, err));
     if (!revision.data) {
-        PITH_TRY(pith_dir_names(&names, &count, snapshots.data, arena, err));
+        PITH_TRY(pith__dir_names(&names, &count, snapshots.data, arena, err));
         if (count != 1)
-            return pith_fail(err, PITH_ERR_NOT_FOUND, "%s: %s; give the directory of one of them", snapshots.data,
-                             count ? "there are several snapshots and no refs/main" : "there is no snapshot");
+            return pith__fail(err, PITH_ERR_NOT_FOUND, "%s: %s; give the directory of one of them", snapshots.data,
+                              count ? "there are several snapshots and no refs/main" : "there is no snapshot");
         revision = names[0];
     }
-    PITH_TRY(pith_path_join(path, arena, snapshots.data, revision, err));
-    if (pith_dir_exists(path->data)) return PITH_OK;
-    return pith_fail(err, PITH_ERR_NOT_FOUND, "%s: refs/main names this snapshot, but it is not there; fetch the model",
-                     path->data);
+    PITH_TRY(pith__path_join(path, arena, snapshots.data, revision, err));
+    if (pith__dir_exists(path->data)) return PITH_OK;
+    return pith__fail(err, PITH_ERR_NOT_FOUND,
+                      "%s: refs/main names this snapshot, but it is not there; fetch the model", path->data);
 }
 
 /* The cache of Hugging Face's own tools; data is NULL if no variable says where it is. */
-static pith_status hub_other_cache(pith_str *dir, pith_arena *arena, pith_error *err) {
+static pith_status hub_other_cache(pith_str *dir, pith__arena *arena, pith_error *err) {
     static const struct {
         const char *variable, *tail;
     } places[] = { { "HF_HUB_CACHE", "" },
@@ -85,69 +85,69 @@ static pith_status hub_other_cache(pith_str *dir, pith_arena *arena, pith_error 
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         const char *base = getenv(places[i].variable);
         if (!base || !base[0]) continue;
-        *dir = pith_arena_printf(arena, "%s%s", base, places[i].tail);
+        *dir = pith__arena_printf(arena, "%s%s", base, places[i].tail);
         return dir->data ? PITH_OK : hub_out_of_memory(err);
     }
     return PITH_OK;
 }
 
 /* The directory models--organisation--name of a model in that cache, if it is there. */
-static pith_status hub_other(bool *there, pith_str *path, const char *name, pith_arena *arena, pith_error *err) {
+static pith_status hub_other(bool *there, pith_str *path, const char *name, pith__arena *arena, pith_error *err) {
     const char *slash = strchr(name, '/');
     pith_str cache, found;
     *there = false;
     PITH_TRY(hub_other_cache(&cache, arena, err));
     if (!cache.data || (slash && strchr(slash + 1, '/'))) return PITH_OK;
     if (slash)
-        found = pith_arena_printf(arena, "%s/models--%.*s--%s", cache.data, (int)(slash - name), name, slash + 1);
+        found = pith__arena_printf(arena, "%s/models--%.*s--%s", cache.data, (int)(slash - name), name, slash + 1);
     else
-        found = pith_arena_printf(arena, "%s/models--%s", cache.data, name);
+        found = pith__arena_printf(arena, "%s/models--%s", cache.data, name);
     if (!found.data) return hub_out_of_memory(err);
-    if (!pith_dir_exists(found.data)) return PITH_OK;
+    if (!pith__dir_exists(found.data)) return PITH_OK;
     *path = found;
     *there = true;
     return PITH_OK;
 }
 
-static pith_status hub_look_up(pith_str *path, const char *name, pith_arena *arena, pith_error *err) {
-    if (!name || !name[0]) return pith_fail(err, PITH_ERR_ARGUMENT, "the model's name is empty");
-    if (pith_file_exists(name) || pith_dir_exists(name)) {
-        *path = pith_arena_str(arena, pith_str_of(name));
+static pith_status hub_look_up(pith_str *path, const char *name, pith__arena *arena, pith_error *err) {
+    if (!name || !name[0]) return pith__fail(err, PITH_ERR_ARGUMENT, "the model's name is empty");
+    if (pith__file_exists(name) || pith__dir_exists(name)) {
+        *path = pith__arena_str(arena, pith__str_of(name));
         return path->data ? PITH_OK : hub_out_of_memory(err);
     }
     if (name[0] == '/' || name[0] == '.' || name[0] == '~')
-        return pith_fail(err, PITH_ERR_NOT_FOUND, "no model at '%s': no such file or directory", name);
+        return pith__fail(err, PITH_ERR_NOT_FOUND, "no model at '%s': no such file or directory", name);
 
     pith_str cache, found;
-    PITH_TRY(pith_hub_cache(&cache, arena, err));
-    pith_str models = pith_arena_printf(arena, "%s/models", cache.data);
+    PITH_TRY(pith__hub_cache(&cache, arena, err));
+    pith_str models = pith__arena_printf(arena, "%s/models", cache.data);
     if (!models.data) return hub_out_of_memory(err);
-    pith_status status = pith_path_join(&found, arena, models.data, pith_str_of(name), err);
-    if (status) return pith_fail_at(err, status, "model '%s': ", name);
-    bool there = pith_dir_exists(found.data) || pith_file_exists(found.data);
+    pith_status status = pith__path_join(&found, arena, models.data, pith__str_of(name), err);
+    if (status) return pith__fail_at(err, status, "model '%s': ", name);
+    bool there = pith__dir_exists(found.data) || pith__file_exists(found.data);
     if (!there) PITH_TRY(hub_other(&there, &found, name, arena, err));
     if (!there)
-        return pith_fail(err, PITH_ERR_NOT_FOUND,
-                         "no model '%s': there is no file or directory of that name, and no %s in the model cache",
-                         name, found.data);
+        return pith__fail(err, PITH_ERR_NOT_FOUND,
+                          "no model '%s': there is no file or directory of that name, and no %s in the model cache",
+                          name, found.data);
     *path = found;
     return PITH_OK;
 }
 
-pith_status pith_hub_find(pith_str *path, const char *name, pith_arena *arena, pith_error *err) {
+pith_status pith__hub_find(pith_str *path, const char *name, pith__arena *arena, pith_error *err) {
     PITH_TRY(hub_look_up(path, name, arena, err));
     return hub_snapshot(path, arena, err);
 }
 
-pith_status pith_hub_path(char *path, size_t size, const char *name, pith_error *err) {
-    pith_arena arena;
+pith_status pith__hub_path(char *path, size_t size, const char *name, pith_error *err) {
+    pith__arena arena;
     pith_str found;
-    pith_arena_init(&arena, NULL);
-    pith_status status = name ? pith_hub_find(&found, name, &arena, err) : pith_hub_cache(&found, &arena, err);
+    pith__arena_init(&arena, NULL);
+    pith_status status = name ? pith__hub_find(&found, name, &arena, err) : pith__hub_cache(&found, &arena, err);
     if (!status && found.size >= size)
-        status =
-            pith_fail(err, PITH_ERR_ARGUMENT, "%s: a path of %zu bytes does not fit %zu", found.data, found.size, size);
+        status = pith__fail(err, PITH_ERR_ARGUMENT, "%s: a path of %zu bytes does not fit %zu", found.data, found.size,
+                            size);
     if (!status) memcpy(path, found.data, found.size + 1);
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     return status;
 }

@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/os/cpu.h"
 #include "base/error.h"
+#include "base/murmur.h"
+#include "base/os/cpu.h"
 #include "base/os/threads.h"
 #include "base/unicode/utf8.h"
 #include "models/lexical/bm25_state.h"
-#include "base/murmur.h"
 
 enum { BM25_THREADS = 512, BM25_TEXTS_PER_PART = 64, BM25_PLACES_LEAST = 64 };
 /* An idle worker has room for so many stems at most: 2 MB. */
@@ -20,18 +20,18 @@ enum { BM25_STEMS_KEPT = 1 << 16 };
 
 /* ---- workers ---- */
 
-pith_status pith_bm25_borrow(bm25_worker **worker, pith_bm25 *b, pith_error *err) {
+pith_status pith__bm25_borrow(bm25_worker **worker, pith_bm25 *b, pith_error *err) {
     bm25_worker *w = NULL;
     pthread_mutex_lock(&b->lock);
     if (b->idle_count) w = b->idle[--b->idle_count];
     pthread_mutex_unlock(&b->lock);
     if (!w) {
-        w = pith_memory_alloc(&b->allocator, sizeof *w, 64);
-        if (!w) return pith_fail_memory(err, sizeof *w);
+        w = pith__memory_alloc(&b->allocator, sizeof *w, 64);
+        if (!w) return pith__fail_memory(err, sizeof *w);
         memset(w, 0, sizeof *w);
-        pith_status status = b->stems ? pith_stemmer_create(&w->stemmer, b->language, err) : PITH_OK;
+        pith_status status = b->stems ? pith__stemmer_create(&w->stemmer, b->language, err) : PITH_OK;
         if (status) {
-            pith_memory_free(&b->allocator, w);
+            pith__memory_free(&b->allocator, w);
             return status;
         }
     }
@@ -39,19 +39,19 @@ pith_status pith_bm25_borrow(bm25_worker **worker, pith_bm25 *b, pith_error *err
     return PITH_OK;
 }
 
-void pith_bm25_end(pith_bm25 *b, bm25_worker *w) {
-    pith_stemmer_destroy(&w->stemmer);
-    pith_memory_free(&b->allocator, w->stems);
-    pith_memory_free(&b->allocator, w->places);
-    pith_memory_free(&b->allocator, w);
+void pith__bm25_end(pith_bm25 *b, bm25_worker *w) {
+    pith__stemmer_destroy(&w->stemmer);
+    pith__memory_free(&b->allocator, w->stems);
+    pith__memory_free(&b->allocator, w->places);
+    pith__memory_free(&b->allocator, w);
 }
 
-void pith_bm25_return(pith_bm25 *b, bm25_worker *w) {
+void pith__bm25_return(pith_bm25 *b, bm25_worker *w) {
     pthread_mutex_lock(&b->lock);
     bool kept = b->idle_count < BM25_IDLE && w->stem_capacity <= BM25_STEMS_KEPT;
     if (kept) b->idle[b->idle_count++] = w;
     pthread_mutex_unlock(&b->lock);
-    if (!kept) pith_bm25_end(b, w);
+    if (!kept) pith__bm25_end(b, w);
 }
 
 /* ---- words to stems ---- */
@@ -61,12 +61,12 @@ static pith_status bm25_look_up(bm25_known *known, const pith_bm25 *b, bm25_work
     pith_str word = { w->words.word, w->words.size }, stem = word;
     known->id = UINT32_MAX;
     if (w->words.characters > b->longest || (word.size == 1 && *word.data == '_')) return PITH_OK;
-    if (pith_map_get(&b->stops, word) != UINT32_MAX) return PITH_OK;
-    if (w->stemmer.snowball) stem = pith_stemmer_run(&w->stemmer, word);
-    if (!stem.data) return pith_fail_memory(err, word.size);
+    if (pith__map_get(&b->stops, word) != UINT32_MAX) return PITH_OK;
+    if (w->stemmer.snowball) stem = pith__stemmer_run(&w->stemmer, word);
+    if (!stem.data) return pith__fail_memory(err, word.size);
     if (!stem.size) return PITH_OK;
-    known->id = pith_murmur3_number(pith_murmur3_32(stem.data, stem.size, 0));
-    known->check = pith_murmur3_32(stem.data, stem.size, BM25_CHECK_SEED);
+    known->id = pith__murmur3_number(pith__murmur3_32(stem.data, stem.size, 0));
+    known->check = pith__murmur3_32(stem.data, stem.size, BM25_CHECK_SEED);
     return PITH_OK;
 }
 
@@ -102,15 +102,15 @@ static pith_status bm25_reserve(const pith_bm25 *b, bm25_worker *w, size_t most,
     size_t places = BM25_PLACES_LEAST, stems, table;
     if (most <= w->stem_capacity) return PITH_OK;
     while (places < 2 * most && places <= UINT32_MAX / 2) places *= 2;
-    if (places < 2 * most || pith_mul_overflows(most, 2 * sizeof *w->stems, &stems) ||
-        pith_mul_overflows(places, sizeof *w->places, &table))
-        return pith_fail_memory(err, SIZE_MAX);
-    pith_memory_free(&b->allocator, w->stems);
-    pith_memory_free(&b->allocator, w->places);
+    if (places < 2 * most || pith__mul_overflows(most, 2 * sizeof *w->stems, &stems) ||
+        pith__mul_overflows(places, sizeof *w->places, &table))
+        return pith__fail_memory(err, SIZE_MAX);
+    pith__memory_free(&b->allocator, w->stems);
+    pith__memory_free(&b->allocator, w->places);
     w->stem_capacity = 0;
-    w->stems = pith_memory_alloc(&b->allocator, stems, 64); /* the second half is for sorting */
-    w->places = pith_memory_alloc(&b->allocator, table, 64);
-    if (!w->stems || !w->places) return pith_fail_memory(err, stems);
+    w->stems = pith__memory_alloc(&b->allocator, stems, 64); /* the second half is for sorting */
+    w->places = pith__memory_alloc(&b->allocator, table, 64);
+    if (!w->stems || !w->places) return pith__fail_memory(err, stems);
     memset(w->places, 0, table);
     w->mask = (uint32_t)places - 1;
     w->stem_capacity = most;
@@ -137,11 +137,11 @@ static pith_status bm25_collect(size_t *count, const pith_bm25 *b, bm25_worker *
     const bm25_known *stem;
     pith_status status = PITH_OK;
     *count = w->stem_count = 0;
-    if (pith_utf8_valid_prefix(text.data, text.size) < text.size)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "is not UTF-8");
+    if (pith__utf8_valid_prefix(text.data, text.size) < text.size)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "is not UTF-8");
     PITH_TRY(bm25_reserve(b, w, text.size / 2 + 1, err)); /* words have a character and a gap */
-    pith_words_begin(&w->words, text);
-    while (!status && pith_words_next(&w->words)) {
+    pith__words_begin(&w->words, text);
+    while (!status && pith__words_next(&w->words)) {
         status = bm25_stem(&stem, b, w, &other, err);
         if (status || stem->id == UINT32_MAX) continue;
         bm25_count(w, stem->id, stem->check);
@@ -204,20 +204,20 @@ typedef struct bm25_call {
     size_t count;
     bool query;
     bm25_text *results;
-    pith_arena *arenas; /* by worker */
+    pith__arena *arenas; /* by worker */
     bm25_worker **workers;
     atomic_size_t failed; /* the first text that failed; SIZE_MAX: none */
     pthread_mutex_t lock; /* of the fault */
     pith_error fault;
 } bm25_call;
 
-static pith_status bm25_text_run(bm25_call *c, bm25_worker *w, pith_arena *arena, size_t text, pith_error *err) {
+static pith_status bm25_text_run(bm25_call *c, bm25_worker *w, pith__arena *arena, size_t text, pith_error *err) {
     size_t count;
     bm25_text *r = &c->results[text];
     PITH_TRY(bm25_collect(&count, c->b, w, c->texts[text], err));
-    r->indices = pith_arena_alloc(arena, w->stem_count * sizeof *r->indices);
-    r->values = pith_arena_alloc(arena, w->stem_count * sizeof *r->values);
-    if (!r->indices || !r->values) return pith_fail_memory(err, w->stem_count * sizeof *r->indices);
+    r->indices = pith__arena_alloc(arena, w->stem_count * sizeof *r->indices);
+    r->values = pith__arena_alloc(arena, w->stem_count * sizeof *r->values);
+    if (!r->indices || !r->values) return pith__fail_memory(err, w->stem_count * sizeof *r->indices);
     r->count = bm25_weigh(r->indices, r->values, c->b, w, count, c->query);
     return PITH_OK;
 }
@@ -236,7 +236,7 @@ static void bm25_part(void *context, size_t part, int index) {
     const size_t first = part * BM25_TEXTS_PER_PART, left = c->count - first;
     const size_t end = first + (left < BM25_TEXTS_PER_PART ? left : BM25_TEXTS_PER_PART);
     pith_error fault = PITH_ERROR_INIT;
-    if (!c->workers[index] && pith_bm25_borrow(&c->workers[index], c->b, &fault)) {
+    if (!c->workers[index] && pith__bm25_borrow(&c->workers[index], c->b, &fault)) {
         bm25_note(c, first, &fault);
         return;
     }
@@ -248,11 +248,11 @@ static void bm25_part(void *context, size_t part, int index) {
 static pith_status bm25_join(pith_bm25_rows *rows, const bm25_call *c, pith_error *err) {
     size_t total = 0, heads, items, bytes;
     for (size_t i = 0; i < c->count; i++) total += c->results[i].count;
-    if (pith_mul_overflows(c->count + 1, sizeof(int64_t), &heads) || pith_mul_overflows(total, 8, &items) ||
-        pith_add_overflows(heads, items, &bytes))
-        return pith_fail_memory(err, SIZE_MAX);
-    char *memory = pith_memory_alloc(&c->b->allocator, bytes, 64);
-    if (!memory) return pith_fail_memory(err, bytes);
+    if (pith__mul_overflows(c->count + 1, sizeof(int64_t), &heads) || pith__mul_overflows(total, 8, &items) ||
+        pith__add_overflows(heads, items, &bytes))
+        return pith__fail_memory(err, SIZE_MAX);
+    char *memory = pith__memory_alloc(&c->b->allocator, bytes, 64);
+    if (!memory) return pith__fail_memory(err, bytes);
     int64_t *offsets = (int64_t *)(void *)memory;
     int32_t *indices = (int32_t *)(void *)(memory + heads);
     float *values = (float *)(void *)(memory + heads + total * sizeof *indices);
@@ -267,43 +267,43 @@ static pith_status bm25_join(pith_bm25_rows *rows, const bm25_call *c, pith_erro
     return PITH_OK;
 }
 
-static pith_status bm25_run(pith_bm25_rows *rows, bm25_call *c, int threads, pith_arena *arena, pith_error *err) {
-    c->results = pith_arena_array(arena, c->count, sizeof *c->results);
-    c->arenas = pith_arena_array(arena, (size_t)threads, sizeof *c->arenas);
-    c->workers = pith_arena_array(arena, (size_t)threads, sizeof *c->workers);
-    if (!c->results || !c->arenas || !c->workers) return pith_fail_memory(err, c->count * sizeof *c->results);
-    for (int i = 0; i < threads; i++) pith_arena_init(&c->arenas[i], &c->b->allocator);
-    pith_threads_run(bm25_part, c, (c->count + BM25_TEXTS_PER_PART - 1) / BM25_TEXTS_PER_PART, threads);
+static pith_status bm25_run(pith_bm25_rows *rows, bm25_call *c, int threads, pith__arena *arena, pith_error *err) {
+    c->results = pith__arena_array(arena, c->count, sizeof *c->results);
+    c->arenas = pith__arena_array(arena, (size_t)threads, sizeof *c->arenas);
+    c->workers = pith__arena_array(arena, (size_t)threads, sizeof *c->workers);
+    if (!c->results || !c->arenas || !c->workers) return pith__fail_memory(err, c->count * sizeof *c->results);
+    for (int i = 0; i < threads; i++) pith__arena_init(&c->arenas[i], &c->b->allocator);
+    pith__threads_run(bm25_part, c, (c->count + BM25_TEXTS_PER_PART - 1) / BM25_TEXTS_PER_PART, threads);
     size_t failed = atomic_load_explicit(&c->failed, memory_order_relaxed);
     pith_status status = failed == SIZE_MAX ? bm25_join(rows, c, err)
-                                            : pith_fail(err, c->fault.code, "text %zu: %s", failed, c->fault.message);
+                                            : pith__fail(err, c->fault.code, "text %zu: %s", failed, c->fault.message);
     for (int i = 0; i < threads; i++) {
-        if (c->workers[i]) pith_bm25_return(c->b, c->workers[i]);
-        pith_arena_free(&c->arenas[i]);
+        if (c->workers[i]) pith__bm25_return(c->b, c->workers[i]);
+        pith__arena_free(&c->arenas[i]);
     }
     return status;
 }
 
-pith_status pith_lexical_encode(pith_bm25_rows *rows, const pith_bm25 *bm25, const pith_str *texts, size_t count,
-                                int32_t role, int32_t threads, pith_error *err) {
+pith_status pith__lexical_encode(pith_bm25_rows *rows, const pith_bm25 *bm25, const pith_str *texts, size_t count,
+                                 int32_t role, int32_t threads, pith_error *err) {
     pith_bm25 *b = (pith_bm25 *)(uintptr_t)bm25; /* but for idle workers, behind a lock, it does not change */
     if (role != PITH_ROLE_DOCUMENT && role != PITH_ROLE_QUERY)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "role is %d, which is not a PITH_ROLE_* value", role);
-    PITH_TRY(pith_threads_check(threads, err));
-    if (!threads) threads = pith_cpu_get()->threads;
+        return pith__fail(err, PITH_ERR_ARGUMENT, "role is %d, which is not a PITH_ROLE_* value", role);
+    PITH_TRY(pith__threads_check(threads, err));
+    if (!threads) threads = pith__cpu_get()->threads;
     if (threads > BM25_THREADS) threads = BM25_THREADS;
     bm25_call c = { .b = b, .texts = texts, .count = count, .query = role == PITH_ROLE_QUERY };
     atomic_init(&c.failed, SIZE_MAX);
-    if (pthread_mutex_init(&c.lock, NULL)) return pith_fail_memory(err, sizeof c.lock);
-    pith_arena arena;
-    pith_arena_init(&arena, &b->allocator);
+    if (pthread_mutex_init(&c.lock, NULL)) return pith__fail_memory(err, sizeof c.lock);
+    pith__arena arena;
+    pith__arena_init(&arena, &b->allocator);
     pith_status status = bm25_run(rows, &c, threads, &arena, err);
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     pthread_mutex_destroy(&c.lock);
     return status;
 }
 
-void pith_lexical_free(pith_bm25_rows *rows, const pith_bm25 *bm25) {
-    pith_memory_free(&bm25->allocator, rows->memory);
+void pith__lexical_free(pith_bm25_rows *rows, const pith_bm25 *bm25) {
+    pith__memory_free(&bm25->allocator, rows->memory);
     *rows = (pith_bm25_rows){ { NULL, NULL, NULL }, NULL };
 }

@@ -11,44 +11,45 @@
 #include "models/lexical/bm25_state.h"
 
 static pith_status bm25_check(const pith_bm25_options *o, pith_error *err) {
-    if (!o->language || !pith_stemmer_knows(o->language))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "language '%s' is not known; known are %s",
-                         o->language ? o->language : "", pith_stemmer_languages);
-    if (!(o->k >= 0) || o->k > 1e6) return pith_fail(err, PITH_ERR_ARGUMENT, "k is %g; it must be from 0 to 1e6", o->k);
-    if (!(o->b >= 0) || o->b > 1) return pith_fail(err, PITH_ERR_ARGUMENT, "b is %g; it must be from 0 to 1", o->b);
+    if (!o->language || !pith__stemmer_knows(o->language))
+        return pith__fail(err, PITH_ERR_ARGUMENT, "language '%s' is not known; known are %s",
+                          o->language ? o->language : "", pith__stemmer_languages);
+    if (!(o->k >= 0) || o->k > 1e6)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "k is %g; it must be from 0 to 1e6", o->k);
+    if (!(o->b >= 0) || o->b > 1) return pith__fail(err, PITH_ERR_ARGUMENT, "b is %g; it must be from 0 to 1", o->b);
     if (!(o->avg_len > 0) || o->avg_len > 1e12)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "avg_len is %g; it must be above 0", o->avg_len);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "avg_len is %g; it must be above 0", o->avg_len);
     if (o->token_max_length < 1 || o->token_max_length > PITH_WORD_CHARS)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "token_max_length is %d; it must be from 1 to %d", o->token_max_length,
-                         PITH_WORD_CHARS);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "token_max_length is %d; it must be from 1 to %d",
+                          o->token_max_length, PITH_WORD_CHARS);
     return PITH_OK;
 }
 
 /* Adds a stop word; its bytes must last as long as the arena. */
 static pith_status bm25_add_stop(pith_bm25 *b, pith_str word, pith_error *err) {
     uint32_t old;
-    return !word.size || pith_map_put(&b->stops, word, 1, &old) ? PITH_OK : pith_fail_memory(err, word.size);
+    return !word.size || pith__map_put(&b->stops, word, 1, &old) ? PITH_OK : pith__fail_memory(err, word.size);
 }
 
 static pith_status bm25_read_stops(pith_bm25 *b, const char *dir, const char *language, pith_error *err) {
     pith_str path, folder;
     bool there;
-    pith_file file;
-    pith_str name = pith_arena_printf(&b->arena, "%s.txt", language);
-    if (!name.data) return pith_fail_memory(err, 64);
-    PITH_TRY(pith_hub_find(&folder, dir, &b->arena, err));
-    if (!pith_dir_exists(folder.data))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "%s: is not a directory with lists of stop words, such as %s", dir,
-                         name.data);
-    PITH_TRY(pith_file_find(&there, &path, &b->arena, folder.data, name.data, err));
+    pith__file file;
+    pith_str name = pith__arena_printf(&b->arena, "%s.txt", language);
+    if (!name.data) return pith__fail_memory(err, 64);
+    PITH_TRY(pith__hub_find(&folder, dir, &b->arena, err));
+    if (!pith__dir_exists(folder.data))
+        return pith__fail(err, PITH_ERR_ARGUMENT, "%s: is not a directory with lists of stop words, such as %s", dir,
+                          name.data);
+    PITH_TRY(pith__file_find(&there, &path, &b->arena, folder.data, name.data, err));
     if (!there) return PITH_OK;
-    PITH_TRY(pith_file_open(&file, path.data, true, b->arena.allocator, err));
+    PITH_TRY(pith__file_open(&file, path.data, true, b->arena.allocator, err));
     pith_status status = PITH_OK;
-    pith_str text = pith_arena_str(&b->arena, (pith_str){ (const char *)file.data, file.size });
-    pith_file_close(&file);
-    if (!text.data) return pith_fail_memory(err, file.size);
-    if (pith_utf8_valid_prefix(text.data, text.size) < text.size)
-        return pith_fail(err, PITH_ERR_FORMAT, "%s: is not UTF-8", path.data);
+    pith_str text = pith__arena_str(&b->arena, (pith_str){ (const char *)file.data, file.size });
+    pith__file_close(&file);
+    if (!text.data) return pith__fail_memory(err, file.size);
+    if (pith__utf8_valid_prefix(text.data, text.size) < text.size)
+        return pith__fail(err, PITH_ERR_FORMAT, "%s: is not UTF-8", path.data);
     for (size_t at = 0, end; at < text.size && !status; at = end + 1) {
         for (end = at; end < text.size && text.data[end] != '\n';) end++;
         pith_str word = { text.data + at, end - at };
@@ -61,11 +62,11 @@ static pith_status bm25_read_stops(pith_bm25 *b, const char *dir, const char *la
 static pith_status bm25_take_stops(pith_bm25 *b, const pith_bm25_options *o, pith_error *err) {
     char lower[PITH_WORD_BYTES];
     for (size_t i = 0; i < o->stop_word_count; i++) {
-        pith_str word = pith_str_of(o->stop_words[i]);
-        if (pith_utf8_valid_prefix(word.data, word.size) < word.size)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "stop word %zu is not UTF-8", i);
-        word = pith_arena_str(&b->arena, (pith_str){ lower, pith_words_lower(lower, word) });
-        if (!word.data) return pith_fail_memory(err, sizeof lower);
+        pith_str word = pith__str_of(o->stop_words[i]);
+        if (pith__utf8_valid_prefix(word.data, word.size) < word.size)
+            return pith__fail(err, PITH_ERR_ARGUMENT, "stop word %zu is not UTF-8", i);
+        word = pith__arena_str(&b->arena, (pith_str){ lower, pith__words_lower(lower, word) });
+        if (!word.data) return pith__fail_memory(err, sizeof lower);
         PITH_TRY(bm25_add_stop(b, word, err));
     }
     return PITH_OK;
@@ -73,24 +74,24 @@ static pith_status bm25_take_stops(pith_bm25 *b, const pith_bm25_options *o, pit
 
 static pith_status bm25_fill(pith_bm25 *b, const char *dir, const pith_bm25_options *o, pith_error *err) {
     bm25_worker *worker;
-    b->language = pith_arena_str(&b->arena, pith_str_of(o->language)).data;
-    if (!b->language || pith_map_init(&b->stops, &b->arena, 64)) return pith_fail_memory(err, 64);
+    b->language = pith__arena_str(&b->arena, pith__str_of(o->language)).data;
+    if (!b->language || pith__map_init(&b->stops, &b->arena, 64)) return pith__fail_memory(err, 64);
     if (o->stop_words)
         PITH_TRY(bm25_take_stops(b, o, err));
     else if (dir && !o->no_stemming)
         PITH_TRY(bm25_read_stops(b, dir, o->language, err));
-    PITH_TRY(pith_bm25_borrow(&worker, b, err));
-    pith_bm25_return(b, worker);
+    PITH_TRY(pith__bm25_borrow(&worker, b, err));
+    pith__bm25_return(b, worker);
     return PITH_OK;
 }
 
-pith_status pith_lexical_open(pith_bm25 **bm25, const char *dir, const pith_bm25_options *given, pith_error *err) {
+pith_status pith__lexical_open(pith_bm25 **bm25, const char *dir, const pith_bm25_options *given, pith_error *err) {
     pith_bm25_options o = PITH_BM25_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, given, err);
     PITH_TRY(bm25_check(&o, err));
-    const pith_allocator *allocator = o.allocator ? o.allocator : &pith_allocator_default;
-    pith_bm25 *b = pith_memory_alloc(allocator, sizeof *b, 64);
-    if (!b) return pith_fail_memory(err, sizeof *b);
+    const pith_allocator *allocator = o.allocator ? o.allocator : &pith__allocator_default;
+    pith_bm25 *b = pith__memory_alloc(allocator, sizeof *b, 64);
+    if (!b) return pith__fail_memory(err, sizeof *b);
     *b = (pith_bm25){ .allocator = *allocator,
                       .k = o.k,
                       .b = o.b,
@@ -98,23 +99,23 @@ pith_status pith_lexical_open(pith_bm25 **bm25, const char *dir, const pith_bm25
                       .longest = o.token_max_length,
                       .stems = !o.no_stemming };
     if (pthread_mutex_init(&b->lock, NULL)) {
-        pith_memory_free(allocator, b);
-        return pith_fail_memory(err, sizeof b->lock);
+        pith__memory_free(allocator, b);
+        return pith__fail_memory(err, sizeof b->lock);
     }
-    pith_arena_init(&b->arena, &b->allocator);
+    pith__arena_init(&b->arena, &b->allocator);
     pith_status status = bm25_fill(b, dir, &o, err);
     if (status)
-        pith_lexical_close(b);
+        pith__lexical_close(b);
     else
         *bm25 = b;
     return status;
 }
 
-void pith_lexical_close(pith_bm25 *b) {
+void pith__lexical_close(pith_bm25 *b) {
     if (!b) return;
-    while (b->idle_count) pith_bm25_end(b, b->idle[--b->idle_count]);
+    while (b->idle_count) pith__bm25_end(b, b->idle[--b->idle_count]);
     pthread_mutex_destroy(&b->lock);
-    pith_arena_free(&b->arena);
+    pith__arena_free(&b->arena);
     pith_allocator allocator = b->allocator;
-    pith_memory_free(&allocator, b);
+    pith__memory_free(&allocator, b);
 }

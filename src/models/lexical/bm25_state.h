@@ -23,8 +23,8 @@ typedef struct bm25_counted { /* a stem in a text */
 } bm25_counted;
 
 typedef struct bm25_worker {
-    pith_stemmer stemmer; /* none: words are not stemmed */
-    pith_words words;
+    pith__stemmer stemmer; /* none: words are not stemmed */
+    pith__words words;
     bm25_counted *stems; /* of the text: [2 * stem_capacity], the second half for sorting */
     uint32_t *places;    /* [mask + 1], 1 + the index of a stem; all 0 between texts */
     size_t stem_count, stem_capacity;
@@ -34,20 +34,20 @@ typedef struct bm25_worker {
 
 struct pith_bm25 {
     pith_allocator allocator;
-    pith_arena arena;
+    pith__arena arena;
     const char *language;
     double k, b, avg_len;
     int32_t longest;
     bool stems;
-    pith_map stops;
+    pith__map stops;
     pthread_mutex_t lock; /* guards the idle workers */
     bm25_worker *idle[BM25_IDLE];
     size_t idle_count;
 };
 
 /* Take a worker out, or make one; give it back; end it. Thread-safe. */
-pith_status pith_bm25_borrow(bm25_worker **worker, pith_bm25 *b, pith_error *err);
-void pith_bm25_return(pith_bm25 *b, bm25_worker *worker);
-void pith_bm25_end(pith_bm25 *b, bm25_worker *worker);
+pith_status pith__bm25_borrow(bm25_worker **worker, pith_bm25 *b, pith_error *err);
+void pith__bm25_return(pith_bm25 *b, bm25_worker *worker);
+void pith__bm25_end(pith_bm25 *b, bm25_worker *worker);
 
 #endif

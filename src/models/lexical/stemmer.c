@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "base/os/shared_library.h"
 
-const char pith_stemmer_languages[] = "arabic, danish, dutch, english, finnish, french, german, greek, hungarian, "
-                                      "italian, norwegian, portuguese, romanian, russian, spanish, swedish, tamil, "
-                                      "turkish";
+const char pith__stemmer_languages[] = "arabic, danish, dutch, english, finnish, french, german, greek, hungarian, "
+                                       "italian, norwegian, portuguese, romanian, russian, spanish, swedish, tamil, "
+                                       "turkish";
 
 /* Letters of a language that are hidden, and the letter they are hidden behind; all have two bytes. */
 typedef struct stemmer_hidden {
@@ -33,29 +33,29 @@ static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
 static pith_status stemmer_load(pith_error *err) {
     static const char *const names[] = { "libstemmer.so.0d", "libstemmer.so.0", "libstemmer.so" };
     stemmer_library found;
-    PITH_TRY(pith_library_safe(err));
-    void *handle = pith_library_load(names, sizeof names / sizeof *names);
+    PITH_TRY(pith__library_safe(err));
+    void *handle = pith__library_load(names, sizeof names / sizeof *names);
     if (!handle)
-        return pith_fail(err, PITH_ERR_NOT_FOUND,
-                         "stemming needs libstemmer, which is not installed; install it (Debian: apt-get install "
-                         "libstemmer0d), or turn stemming off");
-    if (!pith_library_find(&found.create, handle, "sb_stemmer_new") ||
-        !pith_library_find(&found.destroy, handle, "sb_stemmer_delete") ||
-        !pith_library_find(&found.run, handle, "sb_stemmer_stem") ||
-        !pith_library_find(&found.length, handle, "sb_stemmer_length"))
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "libstemmer is here, but lacks a function; install version 2");
+        return pith__fail(err, PITH_ERR_NOT_FOUND,
+                          "stemming needs libstemmer, which is not installed; install it (Debian: apt-get install "
+                          "libstemmer0d), or turn stemming off");
+    if (!pith__library_find(&found.create, handle, "sb_stemmer_new") ||
+        !pith__library_find(&found.destroy, handle, "sb_stemmer_delete") ||
+        !pith__library_find(&found.run, handle, "sb_stemmer_stem") ||
+        !pith__library_find(&found.length, handle, "sb_stemmer_length"))
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "libstemmer is here, but lacks a function; install version 2");
     library = found;
     return PITH_OK;
 }
 
-int pith_stemmer_knows(const char *language) {
+int pith__stemmer_knows(const char *language) {
     size_t n = strlen(language);
-    for (const char *p = pith_stemmer_languages; n && (p = strstr(p, language)); p += n)
-        if ((p == pith_stemmer_languages || p[-1] == ' ') && (p[n] == ',' || !p[n])) return 1;
+    for (const char *p = pith__stemmer_languages; n && (p = strstr(p, language)); p += n)
+        if ((p == pith__stemmer_languages || p[-1] == ' ') && (p[n] == ',' || !p[n])) return 1;
     return 0;
 }
 
-pith_status pith_stemmer_create(pith_stemmer *stemmer, const char *language, pith_error *err) {
+pith_status pith__stemmer_create(pith__stemmer *stemmer, const char *language, pith_error *err) {
     stemmer->snowball = NULL;
     stemmer->hidden = NULL;
     pthread_mutex_lock(&library_lock);
@@ -67,10 +67,10 @@ pith_status pith_stemmer_create(pith_stemmer *stemmer, const char *language, pit
     stemmer->snowball = library.create(language, "UTF_8");
     return stemmer->snowball
                ? PITH_OK
-               : pith_fail(err, PITH_ERR_ARGUMENT, "libstemmer does not know the language '%s'", language);
+               : pith__fail(err, PITH_ERR_ARGUMENT, "libstemmer does not know the language '%s'", language);
 }
 
-void pith_stemmer_destroy(pith_stemmer *stemmer) {
+void pith__stemmer_destroy(pith__stemmer *stemmer) {
     if (stemmer->snowball) library.destroy(stemmer->snowball);
     stemmer->snowball = NULL;
 }
@@ -80,7 +80,7 @@ static bool stemmer_hides(const stemmer_hidden *h, const char *at) {
 }
 
 /* Hides letters of the word in stemmer->word; false if there are none. */
-static bool stemmer_hide(pith_stemmer *stemmer, pith_str word) {
+static bool stemmer_hide(pith__stemmer *stemmer, pith_str word) {
     const stemmer_hidden *h = stemmer->hidden;
     bool any = false;
     if (!h || word.size > sizeof stemmer->word) return false;
@@ -92,7 +92,7 @@ static bool stemmer_hide(pith_stemmer *stemmer, pith_str word) {
     return true;
 }
 
-pith_str pith_stemmer_run(pith_stemmer *stemmer, pith_str word) {
+pith_str pith__stemmer_run(pith__stemmer *stemmer, pith_str word) {
     const bool hidden = stemmer_hide(stemmer, word);
     const char *from = hidden ? stemmer->word : word.data;
     const unsigned char *stem = library.run(stemmer->snowball, (const unsigned char *)from, (int)word.size);

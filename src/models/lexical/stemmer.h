@@ -11,21 +11,21 @@
 /* Bytes of a word in which letters are hidden; longer words are stemmed as they are. */
 enum { PITH_STEMMER_BYTES = 1024 };
 
-typedef struct pith_stemmer {
+typedef struct pith__stemmer {
     struct stemmer_snowball *snowball; /* NULL: none */
     const struct stemmer_hidden *hidden;
     char word[PITH_STEMMER_BYTES];
-} pith_stemmer;
+} pith__stemmer;
 
 /* Languages with commas between them: those that fastembed knows. */
-extern const char pith_stemmer_languages[];
+extern const char pith__stemmer_languages[];
 
 /* PITH_ERR_NOT_FOUND: there is no libstemmer here. PITH_ERR_ARGUMENT: it does not know the language. */
-pith_status pith_stemmer_create(pith_stemmer *stemmer, const char *language, pith_error *err);
-void pith_stemmer_destroy(pith_stemmer *stemmer);
+pith_status pith__stemmer_create(pith__stemmer *stemmer, const char *language, pith_error *err);
+void pith__stemmer_destroy(pith__stemmer *stemmer);
 /* The stem of a word in lower case, valid until the next call; data is NULL if memory is out. One thread at a time. */
-pith_str pith_stemmer_run(pith_stemmer *stemmer, pith_str word);
+pith_str pith__stemmer_run(pith__stemmer *stemmer, pith_str word);
 /* True for a name of the list. */
-int pith_stemmer_knows(const char *language);
+int pith__stemmer_knows(const char *language);
 
 #endif

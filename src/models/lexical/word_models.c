@@ -5,8 +5,8 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "base/half.h"
 #include "base/formats/json.h"
+#include "base/half.h"
 #include "base/str.h"
 #include "base/unicode/utf8.h"
 
@@ -17,132 +17,132 @@ enum { HYBRID_STEP = 32000 };
 
 /* ---- maps ---- */
 
-static pith_status hybrid_map_words(pith_hybrid *h, pith_arena *arena, pith_error *err) {
+static pith_status hybrid_map_words(pith__hybrid *h, pith__arena *arena, pith_error *err) {
     size_t distinct = 0;
     uint32_t old;
-    if (pith_map_init(&h->ids, arena, h->word_count) || pith_map_init(&h->stems, arena, h->stem_count))
-        return pith_fail_memory(err, h->word_count);
+    if (pith__map_init(&h->ids, arena, h->word_count) || pith__map_init(&h->stems, arena, h->stem_count))
+        return pith__fail_memory(err, h->word_count);
     for (size_t i = 0; i < h->word_count; i++) {
-        if (!pith_map_put(&h->ids, h->words[i], (uint32_t)i + 1, &old)) return pith_fail_memory(err, h->word_count);
+        if (!pith__map_put(&h->ids, h->words[i], (uint32_t)i + 1, &old)) return pith__fail_memory(err, h->word_count);
         distinct += old == UINT32_MAX;
     }
     for (size_t i = 0; i < h->stem_count; i++) {
-        const pith_hybrid_stem *s = &h->stem_list[i];
-        uint32_t id = pith_map_get(&h->ids, s->word);
+        const pith__hybrid_stem *s = &h->stem_list[i];
+        uint32_t id = pith__map_get(&h->ids, s->word);
         if (id == UINT32_MAX)
-            return pith_fail(err, PITH_ERR_FORMAT,
-                             "stem_mapping: '" PITH_STR_FMT "' stands for '" PITH_STR_FMT "', which is not in vocab",
-                             PITH_STR_ARG(s->stem), PITH_STR_ARG(s->word));
-        if (!pith_map_put(&h->stems, s->stem, id, NULL)) return pith_fail_memory(err, h->stem_count);
+            return pith__fail(err, PITH_ERR_FORMAT,
+                              "stem_mapping: '" PITH_STR_FMT "' stands for '" PITH_STR_FMT "', which is not in vocab",
+                              PITH_STR_ARG(s->stem), PITH_STR_ARG(s->word));
+        if (!pith__map_put(&h->stems, s->stem, id, NULL)) return pith__fail_memory(err, h->stem_count);
     }
     const int64_t places = ((int64_t)distinct + 1) * h->size;
     h->unknown_from = (int32_t)((places / HYBRID_STEP + 2) * HYBRID_STEP);
     return PITH_OK;
 }
 
-static pith_status hybrid_check_matrices(const pith_hybrid *h, pith_str matrices, pith_error *err) {
+static pith_status hybrid_check_matrices(const pith__hybrid *h, pith_str matrices, pith_error *err) {
     size_t items, total;
-    if (pith_mul_overflows((size_t)h->rows, (size_t)h->width, &items) ||
-        pith_mul_overflows(items, (size_t)h->size, &items) ||
-        pith_mul_overflows(items, h->dtype == PITH_F32 ? 4 : 2, &total) || matrices.size != total)
-        return pith_fail(err, PITH_ERR_FORMAT,
-                         HYBRID_MATRICES ": has %zu bytes behind its header, which its shape does not fit",
-                         matrices.size);
+    if (pith__mul_overflows((size_t)h->rows, (size_t)h->width, &items) ||
+        pith__mul_overflows(items, (size_t)h->size, &items) ||
+        pith__mul_overflows(items, h->dtype == PITH_F32 ? 4 : 2, &total) || matrices.size != total)
+        return pith__fail(err, PITH_ERR_FORMAT,
+                          HYBRID_MATRICES ": has %zu bytes behind its header, which its shape does not fit",
+                          matrices.size);
     if (h->rows + 1 > (INT32_MAX - 3 * (int64_t)HYBRID_STEP) / h->size)
-        return pith_fail(err, PITH_ERR_FORMAT,
-                         HYBRID_MATRICES ": has so many outputs that 32-bit indices do not suffice");
+        return pith__fail(err, PITH_ERR_FORMAT,
+                          HYBRID_MATRICES ": has so many outputs that 32-bit indices do not suffice");
     if ((int64_t)h->word_count >= h->rows)
-        return pith_fail(err, PITH_ERR_FORMAT,
-                         HYBRID_VOCABULARY ": vocab has %zu words, but " HYBRID_MATRICES
-                                           " has %lld matrices; it needs one for each word and one more in front",
-                         h->word_count, (long long)h->rows);
+        return pith__fail(err, PITH_ERR_FORMAT,
+                          HYBRID_VOCABULARY ": vocab has %zu words, but " HYBRID_MATRICES
+                                            " has %lld matrices; it needs one for each word and one more in front",
+                          h->word_count, (long long)h->rows);
     return PITH_OK;
 }
 
-pith_status pith_hybrid_complete(pith_hybrid *h, pith_str matrices, pith_arena *arena, pith_error *err) {
-    if (pith_map_init(&h->stops, arena, h->stop_count + 1)) return pith_fail_memory(err, h->stop_count);
+pith_status pith__hybrid_complete(pith__hybrid *h, pith_str matrices, pith__arena *arena, pith_error *err) {
+    if (pith__map_init(&h->stops, arena, h->stop_count + 1)) return pith__fail_memory(err, h->stop_count);
     for (size_t i = 0; i < h->stop_count; i++)
-        if (!pith_map_put(&h->stops, h->stop_words[i], 1, NULL)) return pith_fail_memory(err, h->stop_count);
+        if (!pith__map_put(&h->stops, h->stop_words[i], 1, NULL)) return pith__fail_memory(err, h->stop_count);
     if (h->kind != PITH_HYBRID_MINICOIL) return PITH_OK;
     PITH_TRY(hybrid_check_matrices(h, matrices, err));
     h->matrices = matrices.data;
     pith_status status = hybrid_map_words(h, arena, err);
-    return status == PITH_ERR_FORMAT ? pith_fail_at(err, status, HYBRID_VOCABULARY ": ") : status;
+    return status == PITH_ERR_FORMAT ? pith__fail_at(err, status, HYBRID_VOCABULARY ": ") : status;
 }
 
 /* ---- lists ---- */
 
 typedef struct hybrid_lists {
     pith_str *stops, *words;
-    pith_hybrid_stem *stems;
+    pith__hybrid_stem *stems;
     size_t stop_count, stop_capacity, word_count, word_capacity, stem_count, stem_capacity;
 } hybrid_lists;
 
-static bool hybrid_add_word(pith_str **words, size_t *count, size_t *capacity, pith_str word, pith_arena *arena) {
+static bool hybrid_add_word(pith_str **words, size_t *count, size_t *capacity, pith_str word, pith__arena *arena) {
     void *grown = *words;
-    if (!pith_arena_grow(arena, &grown, *count, capacity, sizeof **words)) return false;
+    if (!pith__arena_grow(arena, &grown, *count, capacity, sizeof **words)) return false;
     *words = grown;
     (*words)[(*count)++] = word;
     return true;
 }
 
-static pith_status hybrid_read_stops(hybrid_lists *l, const char *dir, pith_files *files, pith_arena *arena,
+static pith_status hybrid_read_stops(hybrid_lists *l, const char *dir, pith__files *files, pith__arena *arena,
                                      pith_error *err) {
     pith_str path, text;
     bool there;
-    PITH_TRY(pith_file_find(&there, &path, arena, dir, "stopwords.txt", err));
+    PITH_TRY(pith__file_find(&there, &path, arena, dir, "stopwords.txt", err));
     if (!there) return PITH_OK;
-    PITH_TRY(pith_files_open(&text, files, path.data, err));
-    if (pith_utf8_valid_prefix(text.data, text.size) < text.size)
-        return pith_fail(err, PITH_ERR_FORMAT, "%s: is not UTF-8", path.data);
+    PITH_TRY(pith__files_open(&text, files, path.data, err));
+    if (pith__utf8_valid_prefix(text.data, text.size) < text.size)
+        return pith__fail(err, PITH_ERR_FORMAT, "%s: is not UTF-8", path.data);
     for (size_t at = 0, end; at < text.size; at = end + 1) {
         for (end = at; end < text.size && text.data[end] != '\n';) end++;
         pith_str word = { text.data + at, end - at };
         if (word.size && word.data[word.size - 1] == '\r') word.size--;
         if (!hybrid_add_word(&l->stops, &l->stop_count, &l->stop_capacity, word, arena))
-            return pith_fail_memory(err, word.size);
+            return pith__fail_memory(err, word.size);
     }
     return PITH_OK;
 }
 
-static void hybrid_read_words(pith_json *j, hybrid_lists *l, pith_arena *arena) {
-    for (pith_json_array(j); pith_json_next_item(j);) {
-        if (hybrid_add_word(&l->words, &l->word_count, &l->word_capacity, pith_json_string(j), arena)) continue;
-        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+static void hybrid_read_words(pith__json *j, hybrid_lists *l, pith__arena *arena) {
+    for (pith__json_array(j); pith__json_next_item(j);) {
+        if (hybrid_add_word(&l->words, &l->word_count, &l->word_capacity, pith__json_string(j), arena)) continue;
+        pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
         return;
     }
 }
 
-static void hybrid_read_stems(pith_json *j, hybrid_lists *l, pith_arena *arena) {
+static void hybrid_read_stems(pith__json *j, hybrid_lists *l, pith__arena *arena) {
     pith_str stem;
-    for (pith_json_object(j); pith_json_next_key(j, &stem);) {
+    for (pith__json_object(j); pith__json_next_key(j, &stem);) {
         void *grown = l->stems;
-        if (!pith_arena_grow(arena, &grown, l->stem_count, &l->stem_capacity, sizeof *l->stems)) {
-            pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        if (!pith__arena_grow(arena, &grown, l->stem_count, &l->stem_capacity, sizeof *l->stems)) {
+            pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
             return;
         }
         l->stems = grown;
-        l->stems[l->stem_count++] = (pith_hybrid_stem){ stem, pith_json_string(j) };
+        l->stems[l->stem_count++] = (pith__hybrid_stem){ stem, pith__json_string(j) };
     }
 }
 
-static pith_status hybrid_read_vocabulary(hybrid_lists *l, const char *dir, pith_files *files, pith_arena *arena,
+static pith_status hybrid_read_vocabulary(hybrid_lists *l, const char *dir, pith__files *files, pith__arena *arena,
                                           pith_error *err) {
-    pith_json *j = pith_arena_alloc(arena, sizeof *j);
+    pith__json *j = pith__arena_alloc(arena, sizeof *j);
     pith_str path, text, key;
-    if (!j) return pith_fail_memory(err, sizeof *j);
-    PITH_TRY(pith_path_join(&path, arena, dir, PITH_STR(HYBRID_VOCABULARY), err));
-    PITH_TRY(pith_files_open(&text, files, path.data, err));
-    pith_json_init(j, text, path.data, arena, err);
-    for (pith_json_object(j); pith_json_next_key(j, &key);) {
-        if (pith_str_is(key, "vocab"))
+    if (!j) return pith__fail_memory(err, sizeof *j);
+    PITH_TRY(pith__path_join(&path, arena, dir, PITH_STR(HYBRID_VOCABULARY), err));
+    PITH_TRY(pith__files_open(&text, files, path.data, err));
+    pith__json_init(j, text, path.data, arena, err);
+    for (pith__json_object(j); pith__json_next_key(j, &key);) {
+        if (pith__str_is(key, "vocab"))
             hybrid_read_words(j, l, arena);
-        else if (pith_str_is(key, "stem_mapping"))
+        else if (pith__str_is(key, "stem_mapping"))
             hybrid_read_stems(j, l, arena);
         else
-            pith_json_skip(j);
+            pith__json_skip(j);
     }
-    pith_json_finish(j);
+    pith__json_finish(j);
     return !j->failed ? PITH_OK : j->err ? j->err->code : PITH_ERR_FORMAT;
 }
 
@@ -166,7 +166,7 @@ static int64_t hybrid_number(const char **p) {
     return digits && digits <= 10 ? number : -1;
 }
 
-static bool hybrid_read_header(pith_hybrid *h, const char *header) {
+static bool hybrid_read_header(pith__hybrid *h, const char *header) {
     const char *type = hybrid_value(header, "'descr'"), *order = hybrid_value(header, "'fortran_order'");
     const char *p = hybrid_value(header, "'shape'");
     if (!type || !order || !p || strncmp(order, "False", 5) || *p++ != '(') return false;
@@ -177,29 +177,29 @@ static bool hybrid_read_header(pith_hybrid *h, const char *header) {
     return h->dtype != PITH_UNDEFINED && h->rows > 0 && h->width > 0 && h->size > 0 && *p == ')';
 }
 
-static pith_status hybrid_read_matrices(pith_hybrid *h, pith_str *matrices, const char *path, pith_files *files,
+static pith_status hybrid_read_matrices(pith__hybrid *h, pith_str *matrices, const char *path, pith__files *files,
                                         pith_error *err) {
     pith_str bytes;
     char header[256];
-    PITH_TRY(pith_files_open(&bytes, files, path, err));
+    PITH_TRY(pith__files_open(&bytes, files, path, err));
     const unsigned char *b = (const unsigned char *)bytes.data;
     const bool magic = bytes.size >= 12 && !memcmp(b, "\x93NUMPY", 6) && (b[6] == 1 || b[6] == 2);
     const size_t begin = magic && b[6] == 2 ? 12 : 10;
     size_t length = magic ? (size_t)b[8] | (size_t)b[9] << 8 : 0;
     if (magic && b[6] == 2) length |= (size_t)b[10] << 16 | (size_t)b[11] << 24;
     if (!magic || length > bytes.size - begin)
-        return pith_fail(err, PITH_ERR_FORMAT, "%s: is not a .npy file of version 1 or 2", path);
+        return pith__fail(err, PITH_ERR_FORMAT, "%s: is not a .npy file of version 1 or 2", path);
     const size_t shown = length < sizeof header - 1 ? length : sizeof header - 1;
     memcpy(header, bytes.data + begin, shown);
     header[shown] = 0;
     if (!hybrid_read_header(h, header))
-        return pith_fail(err, PITH_ERR_FORMAT,
-                         "%s: is not an array [words, inputs, outputs] of float32 or float16, in C order", path);
+        return pith__fail(err, PITH_ERR_FORMAT,
+                          "%s: is not an array [words, inputs, outputs] of float32 or float16, in C order", path);
     *matrices = (pith_str){ bytes.data + begin + length, bytes.size - begin - length };
     return PITH_OK;
 }
 
-void pith_hybrid_row(float *row, const pith_hybrid *h, int64_t id, int64_t input) {
+void pith__hybrid_row(float *row, const pith__hybrid *h, int64_t id, int64_t input) {
     const size_t first = ((size_t)id * (size_t)h->width + (size_t)input) * (size_t)h->size;
     if (h->dtype == PITH_F32) {
         memcpy(row, h->matrices + first * sizeof *row, (size_t)h->size * sizeof *row);
@@ -208,17 +208,17 @@ void pith_hybrid_row(float *row, const pith_hybrid *h, int64_t id, int64_t input
     for (size_t i = 0; i < (size_t)h->size; i++) {
         uint16_t half;
         memcpy(&half, h->matrices + (first + i) * sizeof half, sizeof half);
-        row[i] = pith_f32_of_f16(half);
+        row[i] = pith__f32_of_f16(half);
     }
 }
 
-pith_status pith_hybrid_read(pith_hybrid *h, pith_hybrid_kind otherwise, const char *dir, pith_files *files,
-                             pith_arena *arena, pith_error *err) {
+pith_status pith__hybrid_read(pith__hybrid *h, pith__hybrid_kind otherwise, const char *dir, pith__files *files,
+                              pith__arena *arena, pith_error *err) {
     pith_str path, matrices = { NULL, 0 };
     bool there;
     hybrid_lists lists = { .words = NULL };
-    *h = (pith_hybrid){ .kind = otherwise };
-    PITH_TRY(pith_file_find(&there, &path, arena, dir, HYBRID_MATRICES, err));
+    *h = (pith__hybrid){ .kind = otherwise };
+    PITH_TRY(pith__file_find(&there, &path, arena, dir, HYBRID_MATRICES, err));
     if (there) h->kind = PITH_HYBRID_MINICOIL;
     if (!h->kind) return PITH_OK;
     PITH_TRY(hybrid_read_stops(&lists, dir, files, arena, err));
@@ -230,6 +230,6 @@ pith_status pith_hybrid_read(pith_hybrid *h, pith_hybrid_kind otherwise, const c
     h->word_count = lists.word_count;
     h->stem_list = lists.stems;
     h->stem_count = lists.stem_count;
-    pith_status status = pith_hybrid_complete(h, matrices, arena, err);
-    return status == PITH_ERR_FORMAT ? pith_fail_at(err, status, "%s/", dir) : status;
+    pith_status status = pith__hybrid_complete(h, matrices, arena, err);
+    return status == PITH_ERR_FORMAT ? pith__fail_at(err, status, "%s/", dir) : status;
 }

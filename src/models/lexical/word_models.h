@@ -1,49 +1,50 @@
-/* word_models.h - what a directory says about words, for sparse vectors that join words with a network: BM42 and miniCOIL.
+/* word_models.h - what a directory says about words, for sparse vectors that join words with a network: BM42 and
+ * miniCOIL.
  *
  * Both put the pieces of a tokenizer together again to words, leave out stop words, and stem the others. Sources:
  * fastembed 0.9, sparse/bm42.py, sparse/minicoil.py and sparse/utils. */
 #ifndef PITH_MODELS_LEXICAL_WORD_MODELS_H
 #define PITH_MODELS_LEXICAL_WORD_MODELS_H
 
-#include "base/os/file.h"
 #include "base/memory/span_map.h"
+#include "base/os/file.h"
 
-typedef enum pith_hybrid_kind { PITH_HYBRID_NONE, PITH_HYBRID_BM42, PITH_HYBRID_MINICOIL } pith_hybrid_kind;
+typedef enum pith__hybrid_kind { PITH_HYBRID_NONE, PITH_HYBRID_BM42, PITH_HYBRID_MINICOIL } pith__hybrid_kind;
 
-typedef struct pith_hybrid_stem {
+typedef struct pith__hybrid_stem {
     pith_str stem, word; /* the word that the stem stands for */
-} pith_hybrid_stem;
+} pith__hybrid_stem;
 
-typedef struct pith_hybrid {
-    pith_hybrid_kind kind;
+typedef struct pith__hybrid {
+    pith__hybrid_kind kind;
     const pith_str *stop_words; /* [stop_count] */
     size_t stop_count;
-    pith_map stops; /* the same */
+    pith__map stops; /* the same */
     /* miniCOIL only: */
     const pith_str *words; /* [word_count]; the id of words[i] is i + 1 */
     size_t word_count;
-    const pith_hybrid_stem *stem_list; /* [stem_count] */
+    const pith__hybrid_stem *stem_list; /* [stem_count] */
     size_t stem_count;
-    pith_map ids;         /* of words */
-    pith_map stems;       /* stems to ids of words */
+    pith__map ids;        /* of words */
+    pith__map stems;      /* stems to ids of words */
     int32_t unknown_from; /* words without an id have indices from here on */
     int32_t dtype;        /* of the matrices, PITH_F32 or PITH_F16, little-endian */
     const char *matrices; /* [rows, width, size], by id; any alignment; in a file that stays open */
     int64_t rows, width, size;
-} pith_hybrid;
+} pith__hybrid;
 
 /* Reads stopwords.txt (without it there are no stop words); and minicoil.triplet.model.vocab and .npy, if the second is
  * there: then the kind is miniCOIL, else it is `otherwise`. Memory is in the arena, the files stay open in `files`.
  * PITH_ERR_FORMAT names the file and what is wrong. */
-pith_status pith_hybrid_read(pith_hybrid *hybrid, pith_hybrid_kind otherwise, const char *dir, pith_files *files,
-                             pith_arena *arena, pith_error *err);
+pith_status pith__hybrid_read(pith__hybrid *hybrid, pith__hybrid_kind otherwise, const char *dir, pith__files *files,
+                              pith__arena *arena, pith_error *err);
 
 /* Completes a hybrid whose kind, lists, dtype, rows, width and size are set: makes the maps and the first index of
  * words without an id. matrices: the bytes of miniCOIL's matrices. Of equal words, and of equal stems, the last one
  * counts. PITH_ERR_FORMAT names the list or array that does not fit; the caller puts the file in front. */
-pith_status pith_hybrid_complete(pith_hybrid *hybrid, pith_str matrices, pith_arena *arena, pith_error *err);
+pith_status pith__hybrid_complete(pith__hybrid *hybrid, pith_str matrices, pith__arena *arena, pith_error *err);
 
 /* A matrix of a word at row `input`: [size] numbers. id is below rows. */
-void pith_hybrid_row(float *row, const pith_hybrid *hybrid, int64_t id, int64_t input);
+void pith__hybrid_row(float *row, const pith__hybrid *hybrid, int64_t id, int64_t input);
 
 #endif

@@ -1,5 +1,5 @@
-/* wordpiece_words.c - see wordpiece_words.h. Source: _reconstruct_bpe of fastembed 0.9. There, tokens whose text so far is empty stay
- * with the next word; so they do here. */
+/* wordpiece_words.c - see wordpiece_words.h. Source: _reconstruct_bpe of fastembed 0.9. There, tokens whose text so far
+ * is empty stay with the next word; so they do here. */
 #include "models/lexical/wordpiece_words.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/error.h"
 
 typedef struct pieces_state {
-    pith_pieces *pieces;
+    pith__pieces *pieces;
     char *text;          /* of the words so far and of the open one, one after the other */
     size_t begin, end;   /* of the open word in text */
     size_t first, taken; /* its tokens in order */
@@ -16,28 +16,28 @@ typedef struct pieces_state {
 static void pieces_close(pieces_state *s) {
     if (s->begin == s->end) return;
     s->pieces->words[s->pieces->count++] =
-        (pith_piece_word){ { s->text + s->begin, s->end - s->begin }, s->first, s->taken };
+        (pith__piece_word){ { s->text + s->begin, s->end - s->begin }, s->first, s->taken };
     s->begin = s->end;
     s->first = s->taken;
 }
 
-pith_status pith_pieces_join(pith_pieces *pieces, const pith_piece_source *source, const int32_t *ids, size_t count,
-                             bool keep_special, pith_arena *arena, pith_error *err) {
+pith_status pith__pieces_join(pith__pieces *pieces, const pith__piece_source *source, const int32_t *ids, size_t count,
+                              bool keep_special, pith__arena *arena, pith_error *err) {
     pieces_state s = { .pieces = pieces };
     size_t bytes = 0;
-    pith_str *tokens = pith_arena_array(arena, count, sizeof *tokens);
+    pith_str *tokens = pith__arena_array(arena, count, sizeof *tokens);
     pieces->count = 0;
-    pieces->words = pith_arena_array(arena, count, sizeof *pieces->words);
-    pieces->order = pith_arena_array(arena, count, sizeof *pieces->order);
-    if (!tokens || !pieces->words || !pieces->order) return pith_fail_memory(err, count * sizeof *pieces->words);
+    pieces->words = pith__arena_array(arena, count, sizeof *pieces->words);
+    pieces->order = pith__arena_array(arena, count, sizeof *pieces->order);
+    if (!tokens || !pieces->words || !pieces->order) return pith__fail_memory(err, count * sizeof *pieces->words);
     for (size_t i = 0; i < count; i++) {
         bool special = false;
         tokens[i] = source->token(source->tokenizer, ids[i], &special);
         if (special && !keep_special) tokens[i].data = NULL;
         if (tokens[i].data) bytes += tokens[i].size;
     }
-    s.text = pith_arena_alloc(arena, bytes);
-    if (!s.text) return pith_fail_memory(err, bytes);
+    s.text = pith__arena_alloc(arena, bytes);
+    if (!s.text) return pith__fail_memory(err, bytes);
     for (size_t i = 0; i < count; i++) {
         pith_str token = tokens[i];
         if (!token.data) continue;

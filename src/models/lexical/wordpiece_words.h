@@ -1,29 +1,30 @@
-/* wordpiece_words.h - the pieces of a WordPiece tokenizer, put together again to words: "em ##bed ##ding" to "embedding". */
+/* wordpiece_words.h - the pieces of a WordPiece tokenizer, put together again to words: "em ##bed ##ding" to
+ * "embedding". */
 #ifndef PITH_MODELS_LEXICAL_WORDPIECE_WORDS_H
 #define PITH_MODELS_LEXICAL_WORDPIECE_WORDS_H
 
 #include "base/memory/memory.h"
 
-typedef struct pith_piece_word {
+typedef struct pith__piece_word {
     pith_str word;     /* in the arena */
     size_t begin, end; /* its tokens are order[begin] up to order[end] */
-} pith_piece_word;
+} pith__piece_word;
 
-typedef struct pith_pieces {
-    pith_piece_word *words; /* [count] */
-    size_t *order;          /* indices of tokens */
+typedef struct pith__pieces {
+    pith__piece_word *words; /* [count] */
+    size_t *order;           /* indices of tokens */
     size_t count;
-} pith_pieces;
+} pith__pieces;
 
 /* How the tokens of ids are found. */
-typedef struct pith_piece_source {
+typedef struct pith__piece_source {
     pith_str (*token)(const void *tokenizer, int32_t id, bool *special); /* data NULL: there is no such id */
     const void *tokenizer;
-} pith_piece_source;
+} pith__piece_source;
 
 /* The words of a text of `count` tokens; a piece that begins with "##" goes on with the word before it. Special tokens
  * are passed over, or are words if keep_special is set. Memory is in the arena. */
-pith_status pith_pieces_join(pith_pieces *pieces, const pith_piece_source *source, const int32_t *ids, size_t count,
-                             bool keep_special, pith_arena *arena, pith_error *err);
+pith_status pith__pieces_join(pith__pieces *pieces, const pith__piece_source *source, const int32_t *ids, size_t count,
+                              bool keep_special, pith__arena *arena, pith_error *err);
 
 #endif

@@ -7,71 +7,71 @@
 
 #define ANSWER_PLACE PITH_STR("answer")
 
-static pith_value *answer_gather(pith_graph *graph, pith_value *x, const int64_t *index, int rank, int64_t axis) {
+static pith__value *answer_gather(pith__graph *graph, pith__value *x, const int64_t *index, int rank, int64_t axis) {
     const pith_tensor scalar = { .data = (void *)(uintptr_t)index, .bytes = sizeof *index, .dtype = PITH_I64 };
-    pith_value *at =
-        rank ? pith_graph_add_i64s(graph, PITH_STR(""), index, 1) : pith_graph_add_const(graph, PITH_STR(""), &scalar);
+    pith__value *at = rank ? pith__graph_add_i64s(graph, PITH_STR(""), index, 1)
+                           : pith__graph_add_const(graph, PITH_STR(""), &scalar);
     if (!at || !x) return NULL;
-    pith_value *y = pith_row_node(graph, ANSWER_PLACE, "Gather", (pith_value *[]){ x, at }, 2);
-    return !y || pith_node_set_int(y->producer, "axis", axis) ? NULL : y;
+    pith__value *y = pith__row_node(graph, ANSWER_PLACE, "Gather", (pith__value *[]){ x, at }, 2);
+    return !y || pith__node_set_int(y->producer, "axis", axis) ? NULL : y;
 }
 
 /* x [batch, sequence, n] at the last token, [batch, n]. Texts are not padded. */
-static pith_value *answer_last(pith_graph *graph, pith_value *x) {
+static pith__value *answer_last(pith__graph *graph, pith__value *x) {
     static const int64_t last = -1;
     return x->type.rank == 3 ? answer_gather(graph, x, &last, 0, 1) : x;
 }
 
 /* Column yes, or column yes minus column no, of x [n, vocabulary]: [n, 1]. */
-static pith_value *answer_columns(pith_graph *graph, pith_value *x, const pith_judge *judge) {
+static pith__value *answer_columns(pith__graph *graph, pith__value *x, const pith__judge *judge) {
     const int64_t yes = judge->yes, no = judge->no;
-    pith_value *y = answer_gather(graph, x, &yes, 1, 1);
+    pith__value *y = answer_gather(graph, x, &yes, 1, 1);
     if (no < 0 || !y) return y;
-    pith_value *other = answer_gather(graph, x, &no, 1, 1);
-    return other ? pith_row_node(graph, ANSWER_PLACE, "Sub", (pith_value *[]){ y, other }, 2) : NULL;
+    pith__value *other = answer_gather(graph, x, &no, 1, 1);
+    return other ? pith__row_node(graph, ANSWER_PLACE, "Sub", (pith__value *[]){ y, other }, 2) : NULL;
 }
 
 /* The matmul by a matrix that makes x, perhaps in another dtype; NULL: something else does. */
-static const pith_node *answer_matmul(const pith_value *x) {
-    const pith_node *node = x->producer;
-    while (node && pith_str_is(node->op_type, "Cast")) node = node->inputs[0]->producer;
-    bool is = node && pith_str_is(node->op_type, "MatMul") && !node->domain.size && node->input_count == 2;
+static const pith__node *answer_matmul(const pith__value *x) {
+    const pith__node *node = x->producer;
+    while (node && pith__str_is(node->op_type, "Cast")) node = node->inputs[0]->producer;
+    bool is = node && pith__str_is(node->op_type, "MatMul") && !node->domain.size && node->input_count == 2;
     return is && node->inputs[1]->type.rank == 2 ? node : NULL;
 }
 
-static pith_value *answer_make(pith_graph *graph, pith_value *logits, const pith_judge *judge) {
-    const pith_node *matmul = answer_matmul(logits);
-    pith_value *y;
+static pith__value *answer_make(pith__graph *graph, pith__value *logits, const pith__judge *judge) {
+    const pith__node *matmul = answer_matmul(logits);
+    pith__value *y;
     if (matmul) {
-        pith_value *last = answer_last(graph, matmul->inputs[0]);
-        pith_value *columns = answer_columns(graph, matmul->inputs[1], judge);
+        pith__value *last = answer_last(graph, matmul->inputs[0]);
+        pith__value *columns = answer_columns(graph, matmul->inputs[1], judge);
         if (!last || !columns) return NULL;
-        y = pith_row_node(graph, ANSWER_PLACE, "MatMul", (pith_value *[]){ last, columns }, 2);
+        y = pith__row_node(graph, ANSWER_PLACE, "MatMul", (pith__value *[]){ last, columns }, 2);
     } else {
-        pith_value *last = answer_last(graph, logits);
+        pith__value *last = answer_last(graph, logits);
         y = last ? answer_columns(graph, last, judge) : NULL;
     }
     if (!y || logits->type.dtype == PITH_F32) return y;
-    y = pith_row_node(graph, ANSWER_PLACE, "Cast", &y, 1);
-    return !y || pith_node_set_int(y->producer, "to", PITH_F32) ? NULL : y;
+    y = pith__row_node(graph, ANSWER_PLACE, "Cast", &y, 1);
+    return !y || pith__node_set_int(y->producer, "to", PITH_F32) ? NULL : y;
 }
 
 /* Whether a type is that of logits with both answers among them. */
-static bool answer_fits(const pith_type *t, const pith_judge *judge) {
+static bool answer_fits(const pith__type *t, const pith__judge *judge) {
     const int64_t most = judge->yes > judge->no ? judge->yes : judge->no;
     if (t->rank != 2 && t->rank != 3) return false;
-    const pith_dim width = t->dims[t->rank - 1], sequence = t->rank == 3 ? t->dims[1] : PITH_DIM_UNKNOWN;
+    const pith__dim width = t->dims[t->rank - 1], sequence = t->rank == 3 ? t->dims[1] : PITH_DIM_UNKNOWN;
     /* a graph of one length has padding behind the last token */
-    if (pith_dim_known(sequence) && sequence != 1) return false;
-    return pith_dim_known(width) && width > 1 && width > most;
+    if (pith__dim_known(sequence) && sequence != 1) return false;
+    return pith__dim_known(width) && width > 1 && width > most;
 }
 
-pith_status pith_answer_logit_append(int *output, int *logits, pith_graph *graph, const pith_judge *judge,
-                                     pith_error *err) {
+pith_status pith__answer_logit_append(int *output, int *logits, pith__graph *graph, const pith__judge *judge,
+                                      pith_error *err) {
     *output = -1;
-    *logits = judge->answers ? pith_graph_find_output(graph, "logits") : -1;
+    *logits = judge->answers ? pith__graph_find_output(graph, "logits") : -1;
     if (*logits >= 0 && !answer_fits(&graph->outputs[*logits]->type, judge)) *logits = -1;
     if (*logits < 0) return PITH_OK;
-    pith_value *y = answer_make(graph, graph->outputs[*logits], judge);
-    return y ? pith_row_output(output, graph, y, PITH_STR(PITH_ANSWER_OUTPUT), err) : pith_fail_memory(err, 0);
+    pith__value *y = answer_make(graph, graph->outputs[*logits], judge);
+    return y ? pith__row_output(output, graph, y, PITH_STR(PITH_ANSWER_OUTPUT), err) : pith__fail_memory(err, 0);
 }

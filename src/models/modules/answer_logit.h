@@ -13,7 +13,7 @@
  * are a matmul, only these columns of its matrix and the last token are multiplied. Sets *output to the index of the
  * new output and *logits to that of the one it is made of; both are -1 if the judge does not answer or the graph has no
  * such output. Types are inferred; those of the new nodes are not. */
-pith_status pith_answer_logit_append(int *output, int *logits, pith_graph *graph, const pith_judge *judge,
-                                     pith_error *err);
+pith_status pith__answer_logit_append(int *output, int *logits, pith__graph *graph, const pith__judge *judge,
+                                      pith_error *err);
 
 #endif

@@ -7,6 +7,6 @@
 /* Models of BM42 have the output attention_6, [batch, heads, tokens, tokens]. Appends the output `name` to such a
  * graph, [batch, tokens, 1]: the first row of each head, in the mean over the heads. Sets *output to its index, or to
  * -1 if the graph has no such output. The types of the graph are inferred; those of the new nodes are not. */
-pith_status pith_attention_row_append(int *output, pith_graph *graph, const char *name, pith_error *err);
+pith_status pith__attention_row_append(int *output, pith__graph *graph, const char *name, pith_error *err);
 
 #endif

@@ -8,11 +8,11 @@
 
 /* Keeps the value at the scanner in reader->modules->config_args, and consumes it, if it is one that networks read as
  * it stands; false for others. */
-bool pith_config_arg_take(pith_json *j, pith_module_reader *r, pith_str key);
+bool pith__config_arg_take(pith__json *j, pith__module_reader *r, pith_str key);
 
 /* Puts args, "\"key\": value, \"key\": value", into the text of a config.json in place of its own values. *text is in
  * the arena then. PITH_ERR_UNSUPPORTED names a key that is not among keys->reads; keys may be NULL. */
-pith_status pith_config_args_merge(pith_str *text, pith_str args, const pith_hf_keys *keys, pith_arena *arena,
-                                   pith_error *err);
+pith_status pith__config_args_merge(pith_str *text, pith_str args, const pith__hf_keys *keys, pith__arena *arena,
+                                    pith_error *err);
 
 #endif

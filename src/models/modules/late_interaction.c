@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/os/file.h"
 #include "base/formats/json.h"
+#include "base/os/file.h"
 #include "base/str.h"
 #include "pith/encode.h"
 
@@ -17,36 +17,36 @@
 #define LENGTH_MAX (1 << 24)
 
 typedef struct late_file {
-    pith_hf_late *late;
-    pith_arena *arena;
+    pith__hf_late *late;
+    pith__arena *arena;
     bool given; /* the file has keys of PyLate */
-    pith_hf_late_fillers *fillers;
+    pith__hf_late_fillers *fillers;
     bool lists; /* the file has added_tokens_decoder */
 } late_file;
 
 static const char punctuation[] = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
 
 /* null: the length has its default. */
-static void late_length(pith_json *j, int32_t *length) {
-    if (!pith_json_null(j)) *length = (int32_t)pith_json_limit(j, LENGTH_MAX);
+static void late_length(pith__json *j, int32_t *length) {
+    if (!pith__json_null(j)) *length = (int32_t)pith__json_limit(j, LENGTH_MAX);
 }
 
-static void late_flag(pith_json *j, bool *flag) {
-    if (!pith_json_null(j)) *flag = pith_json_bool(j);
+static void late_flag(pith__json *j, bool *flag) {
+    if (!pith__json_null(j)) *flag = pith__json_bool(j);
 }
 
-static void late_text(pith_json *j, const late_file *f, pith_str *text) {
-    if (!pith_json_null(j)) *text = pith_json_copy(j, f->arena, pith_json_string(j));
+static void late_text(pith__json *j, const late_file *f, pith_str *text) {
+    if (!pith__json_null(j)) *text = pith__json_copy(j, f->arena, pith__json_string(j));
 }
 
-static void late_words(pith_json *j, late_file *f) {
+static void late_words(pith__json *j, late_file *f) {
     pith_str *words = NULL;
     size_t capacity = 0;
     f->late->skipped_count = 0;
-    for (pith_json_array(j); pith_json_next_item(j);) {
+    for (pith__json_array(j); pith__json_next_item(j);) {
         void *grown = words;
-        if (!pith_arena_grow(f->arena, &grown, f->late->skipped_count, &capacity, sizeof *words)) {
-            pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        if (!pith__arena_grow(f->arena, &grown, f->late->skipped_count, &capacity, sizeof *words)) {
+            pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
             return;
         }
         words = grown;
@@ -57,11 +57,11 @@ static void late_words(pith_json *j, late_file *f) {
 }
 
 /* Every ASCII punctuation character. */
-static void late_punctuation(pith_json *j, late_file *f) {
+static void late_punctuation(pith__json *j, late_file *f) {
     const size_t count = sizeof punctuation - 1;
-    pith_str *words = pith_arena_array(f->arena, count, sizeof *words);
+    pith_str *words = pith__arena_array(f->arena, count, sizeof *words);
     if (!words) {
-        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
         return;
     }
     for (size_t i = 0; i < count; i++) words[i] = (pith_str){ punctuation + i, 1 };
@@ -69,36 +69,36 @@ static void late_punctuation(pith_json *j, late_file *f) {
     f->late->skipped_count = count;
 }
 
-typedef void late_read_fn(pith_json *j, late_file *f);
+typedef void late_read_fn(pith__json *j, late_file *f);
 
-static void late_read_pylate(pith_json *j, late_file *f) {
-    pith_hf_late *l = f->late;
+static void late_read_pylate(pith__json *j, late_file *f) {
+    pith__hf_late *l = f->late;
     pith_str key;
     bool expands = true, attends = false, lists = false;
-    *l = (pith_hf_late){ .markers = { PITH_STR("[D] "), PITH_STR("[Q] ") },
-                         .texts = true,
-                         .lengths = { 180, 32 },
-                         .skips = 1u << PITH_ROLE_DOCUMENT };
-    for (pith_json_object(j); pith_json_next_key(j, &key);) {
-        if (pith_str_is(key, "query_prefix"))
+    *l = (pith__hf_late){ .markers = { PITH_STR("[D] "), PITH_STR("[Q] ") },
+                          .texts = true,
+                          .lengths = { 180, 32 },
+                          .skips = 1u << PITH_ROLE_DOCUMENT };
+    for (pith__json_object(j); pith__json_next_key(j, &key);) {
+        if (pith__str_is(key, "query_prefix"))
             late_text(j, f, &l->markers[PITH_ROLE_QUERY]), f->given = true;
-        else if (pith_str_is(key, "document_prefix"))
+        else if (pith__str_is(key, "document_prefix"))
             late_text(j, f, &l->markers[PITH_ROLE_DOCUMENT]), f->given = true;
-        else if (pith_str_is(key, "query_length"))
+        else if (pith__str_is(key, "query_length"))
             late_length(j, &l->lengths[PITH_ROLE_QUERY]), f->given = true;
-        else if (pith_str_is(key, "document_length"))
+        else if (pith__str_is(key, "document_length"))
             late_length(j, &l->lengths[PITH_ROLE_DOCUMENT]), f->given = true;
-        else if (pith_str_is(key, "attend_to_expansion_tokens"))
+        else if (pith__str_is(key, "attend_to_expansion_tokens"))
             late_flag(j, &attends);
-        else if (pith_str_is(key, "do_query_expansion"))
+        else if (pith__str_is(key, "do_query_expansion"))
             late_flag(j, &expands);
-        else if (pith_str_is(key, "skiplist_words") && pith_json_peek(j) == PITH_JSON_ARRAY)
+        else if (pith__str_is(key, "skiplist_words") && pith__json_peek(j) == PITH_JSON_ARRAY)
             late_words(j, f), lists = true;
         else
-            pith_json_skip(j);
+            pith__json_skip(j);
     }
     if (!f->given) { /* the file of another model */
-        *l = (pith_hf_late){ .expands = false };
+        *l = (pith__hf_late){ .expands = false };
         return;
     }
     l->expands = expands;
@@ -106,28 +106,28 @@ static void late_read_pylate(pith_json *j, late_file *f) {
     if (!lists) late_punctuation(j, f);
 }
 
-static void late_read_colbert(pith_json *j, late_file *f) {
-    pith_hf_late *l = f->late;
+static void late_read_colbert(pith__json *j, late_file *f) {
+    pith__hf_late *l = f->late;
     pith_str key;
     bool masks = true;
-    *l = (pith_hf_late){ .markers = { PITH_STR("[unused1]"), PITH_STR("[unused0]") },
-                         .lengths = { 220, 32 },
-                         .skips = 1u << PITH_ROLE_DOCUMENT };
-    for (pith_json_object(j); pith_json_next_key(j, &key);) {
-        if (pith_str_is(key, "query_token_id"))
+    *l = (pith__hf_late){ .markers = { PITH_STR("[unused1]"), PITH_STR("[unused0]") },
+                          .lengths = { 220, 32 },
+                          .skips = 1u << PITH_ROLE_DOCUMENT };
+    for (pith__json_object(j); pith__json_next_key(j, &key);) {
+        if (pith__str_is(key, "query_token_id"))
             late_text(j, f, &l->markers[PITH_ROLE_QUERY]);
-        else if (pith_str_is(key, "doc_token_id"))
+        else if (pith__str_is(key, "doc_token_id"))
             late_text(j, f, &l->markers[PITH_ROLE_DOCUMENT]);
-        else if (pith_str_is(key, "query_maxlen"))
+        else if (pith__str_is(key, "query_maxlen"))
             late_length(j, &l->lengths[PITH_ROLE_QUERY]);
-        else if (pith_str_is(key, "doc_maxlen"))
+        else if (pith__str_is(key, "doc_maxlen"))
             late_length(j, &l->lengths[PITH_ROLE_DOCUMENT]);
-        else if (pith_str_is(key, "attend_to_mask_tokens"))
+        else if (pith__str_is(key, "attend_to_mask_tokens"))
             late_flag(j, &l->attends);
-        else if (pith_str_is(key, "mask_punctuation"))
+        else if (pith__str_is(key, "mask_punctuation"))
             late_flag(j, &masks);
         else
-            pith_json_skip(j);
+            pith__json_skip(j);
     }
     l->expands = true;
     if (masks) late_punctuation(j, f);
@@ -136,30 +136,30 @@ static void late_read_colbert(pith_json *j, late_file *f) {
 static pith_status late_read_file(bool *there, late_file *f, const char *dir, const char *name, late_read_fn *read,
                                   const pith_allocator *allocator, pith_error *err) {
     pith_error fault = PITH_ERROR_INIT; /* of the scanner, which needs one: err may be NULL */
-    pith_file file;
-    pith_json j;
+    pith__file file;
+    pith__json j;
     pith_str path;
-    PITH_TRY(pith_file_find(there, &path, f->arena, dir, name, err));
+    PITH_TRY(pith__file_find(there, &path, f->arena, dir, name, err));
     if (!*there) return PITH_OK;
-    PITH_TRY(pith_file_open(&file, path.data, false, allocator, err));
-    pith_json_init(&j, (pith_str){ (const char *)file.data, file.size }, path.data, f->arena, &fault);
+    PITH_TRY(pith__file_open(&file, path.data, false, allocator, err));
+    pith__json_init(&j, (pith_str){ (const char *)file.data, file.size }, path.data, f->arena, &fault);
     j.python = true;
     read(&j, f);
-    pith_json_finish(&j);
-    pith_file_close(&file);
-    return j.failed ? pith_fail(err, fault.code, "%s", fault.message) : PITH_OK;
+    pith__json_finish(&j);
+    pith__file_close(&file);
+    return j.failed ? pith__fail(err, fault.code, "%s", fault.message) : PITH_OK;
 }
 
-pith_status pith_hf_late_read(pith_hf_late *late, const pith_hf_late *modules, const char *dir,
-                              const pith_allocator *allocator, pith_arena *arena, pith_error *err) {
+pith_status pith__hf_late_read(pith__hf_late *late, const pith__hf_late *modules, const char *dir,
+                               const pith_allocator *allocator, pith__arena *arena, pith_error *err) {
     late_file f = { .late = late, .arena = arena };
     bool there;
-    *late = (pith_hf_late){ .expands = false };
+    *late = (pith__hf_late){ .expands = false };
     PITH_TRY(late_read_file(&there, &f, dir, "config_sentence_transformers.json", late_read_pylate, allocator, err));
     if (f.given && modules->pool.factor > 0)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "modules.json has HierarchicalTokenPooling and config_sentence_transformers.json has keys of "
-                         "PyLate (query_prefix, query_length, …), which has no such module: remove one of both");
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "modules.json has HierarchicalTokenPooling and config_sentence_transformers.json has keys of "
+                          "PyLate (query_prefix, query_length, …), which has no such module: remove one of both");
     if (f.given) return PITH_OK;
     if (modules->masked) {
         *late = *modules;
@@ -169,46 +169,46 @@ pith_status pith_hf_late_read(pith_hf_late *late, const pith_hf_late *modules, c
 }
 
 /* A token is its content, or an object that has it. */
-static pith_str late_token(pith_json *j, const late_file *f) {
+static pith_str late_token(pith__json *j, const late_file *f) {
     pith_str token = PITH_STR(""), key;
-    if (pith_json_null(j)) return token;
-    if (pith_json_peek(j) != PITH_JSON_OBJECT) {
+    if (pith__json_null(j)) return token;
+    if (pith__json_peek(j) != PITH_JSON_OBJECT) {
         late_text(j, f, &token);
         return token;
     }
-    for (pith_json_object(j); pith_json_next_key(j, &key);) {
-        if (pith_str_is(key, "content"))
+    for (pith__json_object(j); pith__json_next_key(j, &key);) {
+        if (pith__str_is(key, "content"))
             late_text(j, f, &token);
         else
-            pith_json_skip(j);
+            pith__json_skip(j);
     }
     return token;
 }
 
-static void late_read_fillers(pith_json *j, late_file *f) {
+static void late_read_fillers(pith__json *j, late_file *f) {
     pith_str key;
-    for (pith_json_object(j); pith_json_next_key(j, &key);) {
-        if (pith_str_is(key, "mask_token")) {
+    for (pith__json_object(j); pith__json_next_key(j, &key);) {
+        if (pith__str_is(key, "mask_token")) {
             f->fillers->mask = late_token(j, f);
             f->fillers->no_mask = !f->fillers->mask.size;
-        } else if (pith_str_is(key, "eos_token")) {
+        } else if (pith__str_is(key, "eos_token")) {
             f->fillers->end = late_token(j, f);
-        } else if (pith_str_is(key, "added_tokens_decoder")) {
+        } else if (pith__str_is(key, "added_tokens_decoder")) {
             f->lists = true;
-            pith_json_skip(j);
-        } else if (pith_str_is(key, "padding_side") && pith_json_peek(j) == PITH_JSON_STRING) {
-            f->fillers->in_front = pith_str_is(pith_json_string(j), "left");
+            pith__json_skip(j);
+        } else if (pith__str_is(key, "padding_side") && pith__json_peek(j) == PITH_JSON_STRING) {
+            f->fillers->in_front = pith__str_is(pith__json_string(j), "left");
         } else {
-            pith_json_skip(j);
+            pith__json_skip(j);
         }
     }
 }
 
-pith_status pith_hf_late_fillers_read(pith_hf_late_fillers *fillers, const char *dir, const pith_allocator *allocator,
-                                      pith_arena *arena, pith_error *err) {
+pith_status pith__hf_late_fillers_read(pith__hf_late_fillers *fillers, const char *dir, const pith_allocator *allocator,
+                                       pith__arena *arena, pith_error *err) {
     static const char *const names[] = { "tokenizer_config.json", "special_tokens_map.json" };
     late_file f = { .arena = arena, .fillers = fillers };
-    *fillers = (pith_hf_late_fillers){ .no_mask = false };
+    *fillers = (pith__hf_late_fillers){ .no_mask = false };
     for (int i = 0; i < 2 && !f.lists; i++) {
         bool there;
         PITH_TRY(late_read_file(&there, &f, dir, names[i], late_read_fillers, allocator, err));

@@ -16,59 +16,59 @@ typedef struct model2vec_config {
     int32_t max_length;
 } model2vec_config;
 
-static void model2vec_read_config(pith_json *j, pith_module_reader *r, void *to) {
+static void model2vec_read_config(pith__json *j, pith__module_reader *r, void *to) {
     model2vec_config *c = to;
     pith_str key;
     (void)r;
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "model_type") && pith_json_peek(j) == PITH_JSON_STRING)
-            c->is = c->is || pith_str_is(pith_json_string(j), "model2vec");
-        else if (pith_str_is(key, "normalize") && pith_json_peek(j) == PITH_JSON_BOOL)
-            c->normalize = pith_json_bool(j);
-        else if (pith_str_is(key, "max_length") && pith_json_peek(j) == PITH_JSON_NULL)
-            c->max_length = (int32_t)pith_json_limit(j, MODEL2VEC_LENGTH_MAX);
-        else if (pith_str_is(key, "max_length") && pith_json_peek(j) == PITH_JSON_NUMBER)
-            c->max_length = (int32_t)pith_json_int(j);
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
+        if (pith__str_is(key, "model_type") && pith__json_peek(j) == PITH_JSON_STRING)
+            c->is = c->is || pith__str_is(pith__json_string(j), "model2vec");
+        else if (pith__str_is(key, "normalize") && pith__json_peek(j) == PITH_JSON_BOOL)
+            c->normalize = pith__json_bool(j);
+        else if (pith__str_is(key, "max_length") && pith__json_peek(j) == PITH_JSON_NULL)
+            c->max_length = (int32_t)pith__json_limit(j, MODEL2VEC_LENGTH_MAX);
+        else if (pith__str_is(key, "max_length") && pith__json_peek(j) == PITH_JSON_NUMBER)
+            c->max_length = (int32_t)pith__json_int(j);
         else
-            pith_json_skip(j);
+            pith__json_skip(j);
     }
 }
 
-static void model2vec_read_unknown(pith_json *j, pith_module_reader *r, void *to) {
+static void model2vec_read_unknown(pith__json *j, pith__module_reader *r, void *to) {
     pith_str key, inner;
     (void)to;
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (!pith_str_is(key, "model")) {
-            pith_json_skip(j);
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
+        if (!pith__str_is(key, "model")) {
+            pith__json_skip(j);
             continue;
         }
-        pith_json_object(j);
-        while (pith_json_next_key(j, &inner)) {
-            if (pith_str_is(inner, "unk_token") && pith_json_peek(j) == PITH_JSON_STRING)
-                r->modules->dropped = pith_json_copy(j, r->arena, pith_json_string(j));
-            else if (pith_str_is(inner, "unk_id") && pith_json_peek(j) == PITH_JSON_NUMBER)
-                r->modules->dropped_id = (int32_t)pith_json_int(j);
+        pith__json_object(j);
+        while (pith__json_next_key(j, &inner)) {
+            if (pith__str_is(inner, "unk_token") && pith__json_peek(j) == PITH_JSON_STRING)
+                r->modules->dropped = pith__json_copy(j, r->arena, pith__json_string(j));
+            else if (pith__str_is(inner, "unk_id") && pith__json_peek(j) == PITH_JSON_NUMBER)
+                r->modules->dropped_id = (int32_t)pith__json_int(j);
             else
-                pith_json_skip(j);
+                pith__json_skip(j);
         }
     }
 }
 
-pith_status pith_model2vec_read(bool *is, pith_module_reader *r) {
+pith_status pith__model2vec_read(bool *is, pith__module_reader *r) {
     const pith_str here = PITH_STR("");
     model2vec_config c = { .max_length = MODEL2VEC_LENGTH };
     bool there;
-    PITH_TRY(pith_module_json(&there, r, here, "config.json", model2vec_read_config, &c));
+    PITH_TRY(pith__module_json(&there, r, here, "config.json", model2vec_read_config, &c));
     *is = c.is;
     if (!c.is) return PITH_OK;
-    PITH_TRY(pith_static_table_read(r, here));
-    PITH_TRY(pith_module_json(&there, r, here, "tokenizer.json", model2vec_read_unknown, NULL));
+    PITH_TRY(pith__static_table_read(r, here));
+    PITH_TRY(pith__module_json(&there, r, here, "tokenizer.json", model2vec_read_unknown, NULL));
     r->modules->max_length = c.max_length;
     r->modules->max_length_file = PITH_STR("config.json");
     r->modules->cuts_characters = true;
     if (!c.normalize) return PITH_OK;
-    PITH_TRY(pith_module_add_step(r, &(pith_vector_step){ .kind = PITH_STEP_NORMALIZE }));
-    return pith_module_decide(r, "normalize", here, "config.json", "yes");
+    PITH_TRY(pith__module_add_step(r, &(pith__vector_step){ .kind = PITH_STEP_NORMALIZE }));
+    return pith__module_decide(r, "normalize", here, "config.json", "yes");
 }

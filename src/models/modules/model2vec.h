@@ -5,6 +5,6 @@
 #include "models/modules/module_class.h"
 
 /* Reads the directory if its config.json says that it is a static model. *is: whether it does. */
-pith_status pith_model2vec_read(bool *is, pith_module_reader *r);
+pith_status pith__model2vec_read(bool *is, pith__module_reader *r);
 
 #endif

@@ -10,61 +10,61 @@
 #define POOLING_DEFAULTS                                                                                               \
     { .factor = 1, .protects = 1, .normalizes = false, .roles = 1u << PITH_ROLE_DOCUMENT }
 
-static double pooling_factor(pith_json *j) {
-    const double factor = pith_json_double(j);
+static double pooling_factor(pith__json *j) {
+    const double factor = pith__json_double(j);
     if (!j->failed && !(factor >= 1))
-        pith_json_fail(j, PITH_ERR_FORMAT, "pool_factor is %g; it must be at least 1", factor);
+        pith__json_fail(j, PITH_ERR_FORMAT, "pool_factor is %g; it must be at least 1", factor);
     return factor;
 }
 
-static int32_t pooling_protected(pith_json *j) {
-    const int64_t count = pith_json_int(j);
+static int32_t pooling_protected(pith__json *j) {
+    const int64_t count = pith__json_int(j);
     if (!j->failed && (count < 0 || count >= INT32_MAX))
-        pith_json_fail(j, PITH_ERR_FORMAT, "num_protected_tokens is no number of tokens");
+        pith__json_fail(j, PITH_ERR_FORMAT, "num_protected_tokens is no number of tokens");
     return (int32_t)count;
 }
 
-static void pooling_read_config(pith_json *j, pith_module_reader *r, void *to) {
-    pith_hf_token_pool *p = to;
+static void pooling_read_config(pith__json *j, pith__module_reader *r, void *to) {
+    pith__hf_token_pool *p = to;
     pith_str key;
     (void)r;
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "pool_factor"))
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
+        if (pith__str_is(key, "pool_factor"))
             p->factor = pooling_factor(j);
-        else if (pith_str_is(key, "num_protected_tokens"))
+        else if (pith__str_is(key, "num_protected_tokens"))
             p->protects = pooling_protected(j);
-        else if (pith_str_is(key, "normalize_embeddings"))
-            p->normalizes = pith_json_bool(j);
-        else if (pith_str_is(key, "tasks"))
-            p->roles = pith_json_null(j) ? 1u << PITH_ROLE_DOCUMENT : pith_module_roles(j);
+        else if (pith__str_is(key, "normalize_embeddings"))
+            p->normalizes = pith__json_bool(j);
+        else if (pith__str_is(key, "tasks"))
+            p->roles = pith__json_null(j) ? 1u << PITH_ROLE_DOCUMENT : pith__module_roles(j);
         else
-            pith_json_fail(j, PITH_ERR_UNSUPPORTED,
-                           "HierarchicalTokenPooling has no setting '" PITH_STR_FMT
-                           "'; it has pool_factor, num_protected_tokens, normalize_embeddings and tasks",
-                           PITH_STR_ARG(key));
+            pith__json_fail(j, PITH_ERR_UNSUPPORTED,
+                            "HierarchicalTokenPooling has no setting '" PITH_STR_FMT
+                            "'; it has pool_factor, num_protected_tokens, normalize_embeddings and tasks",
+                            PITH_STR_ARG(key));
     }
 }
 
-static pith_status hierarchical_token_pooling_read(pith_module_reader *r, pith_str folder) {
-    pith_hf_late *l = &r->modules->late;
-    pith_hf_token_pool pool = POOLING_DEFAULTS;
+static pith_status hierarchical_token_pooling_read(pith__module_reader *r, pith_str folder) {
+    pith__hf_late *l = &r->modules->late;
+    pith__hf_token_pool pool = POOLING_DEFAULTS;
     bool there = false;
-    PITH_TRY(pith_module_needs(r, PITH_STAGE_ROWS));
+    PITH_TRY(pith__module_needs(r, PITH_STAGE_ROWS));
     if (l->expands && !l->masked)
-        return pith_fail(r->err, PITH_ERR_UNSUPPORTED,
-                         "queries are filled up (query_expansion), which needs a module MultiVectorMask before it");
-    if (folder.size) PITH_TRY(pith_module_json(&there, r, folder, "config.json", pooling_read_config, &pool));
+        return pith__fail(r->err, PITH_ERR_UNSUPPORTED,
+                          "queries are filled up (query_expansion), which needs a module MultiVectorMask before it");
+    if (folder.size) PITH_TRY(pith__module_json(&there, r, folder, "config.json", pooling_read_config, &pool));
     l->pool = pool;
     l->masked = true; /* the modules say how vectors are made, and nothing else does */
-    return pith_module_decide(r, "module", folder, there ? "config.json" : NULL,
-                              "HierarchicalTokenPooling of %s, factor %g, the first %d not pooled%s",
-                              pool.roles == 3   ? "documents and queries"
-                              : pool.roles == 2 ? "queries"
-                              : pool.roles      ? "documents"
-                                                : "no texts",
-                              pool.factor, pool.protects, pool.normalizes ? ", of length 1" : "");
+    return pith__module_decide(r, "module", folder, there ? "config.json" : NULL,
+                               "HierarchicalTokenPooling of %s, factor %g, the first %d not pooled%s",
+                               pool.roles == 3   ? "documents and queries"
+                               : pool.roles == 2 ? "queries"
+                               : pool.roles      ? "documents"
+                                                 : "no texts",
+                               pool.factor, pool.protects, pool.normalizes ? ", of length 1" : "");
 }
 
-const pith_module_class pith_module_class_hierarchical_token_pooling = { .name = "HierarchicalTokenPooling",
-                                                                         .read = hierarchical_token_pooling_read };
+const pith__module_class pith__module_class_hierarchical_token_pooling = { .name = "HierarchicalTokenPooling",
+                                                                           .read = hierarchical_token_pooling_read };

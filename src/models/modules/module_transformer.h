@@ -7,6 +7,6 @@
 
 /* Reads config.json and sentence_bert_config.json of the folder. *causal: config.json names an architecture for causal
  * language models. */
-pith_status pith_module_transformer_read(pith_module_reader *r, pith_str folder, bool *causal);
+pith_status pith__module_transformer_read(pith__module_reader *r, pith_str folder, bool *causal);
 
 #endif

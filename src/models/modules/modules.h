@@ -9,10 +9,10 @@
 
 #include "base/os/file.h"
 #include "engine/graph/graph.h"
-#include "models/modules/rerank_prompt.h"
 #include "models/modules/late_interaction.h"
+#include "models/modules/rerank_prompt.h"
 
-/* One mode of pooling, four bits of pith_modules.pooling. */
+/* One mode of pooling, four bits of pith__modules.pooling. */
 enum {
     PITH_POOL_CLS = 1,
     PITH_POOL_MAX = 2,
@@ -25,21 +25,21 @@ enum {
     PITH_POOL_BITS = 4
 };
 
-typedef struct pith_prompt {
+typedef struct pith__prompt {
     pith_str name, text;
-} pith_prompt;
+} pith__prompt;
 
 /* The largest width of a vector. */
 #define PITH_MODULE_WIDTH_MAX (1 << 20)
 
 /* What was decided, and by which file (relative to the directory; "" if no file says it). */
-typedef struct pith_decision {
+typedef struct pith__decision {
     const char *what; /* "pooling" */
     pith_str value, file;
-} pith_decision;
+} pith__decision;
 
 /* The activation of a dense step. The numbers are stored in compiled files. */
-typedef enum pith_step_activation {
+typedef enum pith__step_activation {
     PITH_STEP_IDENTITY = 0,
     PITH_STEP_TANH = 1,
     PITH_STEP_GELU = 2,
@@ -47,74 +47,74 @@ typedef enum pith_step_activation {
     PITH_STEP_SIGMOID = 4,
     PITH_STEP_SILU = 5,
     PITH_STEP_ACTIVATIONS = 6
-} pith_step_activation;
+} pith__step_activation;
 
-typedef enum pith_step_kind {
+typedef enum pith__step_kind {
     PITH_STEP_DENSE = 0,
     PITH_STEP_LAYER_NORM = 1,
     PITH_STEP_NORMALIZE = 2,
     PITH_STEP_STANDARDIZE = 3,
     PITH_STEP_TOP = 4,
     PITH_STEP_KINDS = 5
-} pith_step_kind;
+} pith__step_kind;
 
 /* A step on a text's vector, after pooling. y = activation(weight x + bias) + shortcut; or a norm with weight and bias;
  * or x divided by its length; or (x - mean) / (standard deviation of n - 1 + 1e-5); or zeros but for the `top` largest
  * components that are greater than 0. */
-typedef struct pith_vector_step {
-    pith_step_kind kind;
+typedef struct pith__vector_step {
+    pith__step_kind kind;
     int64_t in, out; /* components; 0 for PITH_STEP_NORMALIZE, which takes any number */
     int64_t top;     /* of PITH_STEP_TOP, at least 1 */
-    pith_step_activation activation;
+    pith__step_activation activation;
     bool residual;         /* DENSE: x is added to the result, through shortcut if that is not NULL */
     const float *weight;   /* DENSE: [out, in]; LAYER_NORM: [in] */
     const float *bias;     /* [out], or NULL */
     const float *shortcut; /* [out, in], or NULL */
-} pith_vector_step;
+} pith__vector_step;
 
 /* A name by which a caller may ask for a route of a Router module. */
-typedef struct pith_route_name {
+typedef struct pith__route_name {
     pith_str name, route; /* a NUL follows the name */
-} pith_route_name;
+} pith__route_name;
 
 /* The part of the graph that a module makes of token rows [batch, sequence, width]. */
-typedef struct pith_row_step {
+typedef struct pith__row_step {
     const void *module; /* private to the class */
     /* Returns the new rows, or NULL after it has set *err. Inputs of the graph can be found by name. */
-    pith_value *(*append)(pith_graph *graph, pith_value *rows, const void *module, pith_error *err);
+    pith__value *(*append)(pith__graph *graph, pith__value *rows, const void *module, pith_error *err);
     pith_str place; /* of the module, for messages and names of nodes */
-} pith_row_step;
+} pith__row_step;
 
 /* Weights of tokens, by which means of rows are divided. */
-typedef struct pith_row_weights {
+typedef struct pith__row_weights {
     const void *module;
     /* Returns the weights [batch, sequence, 1] of f32, or NULL after it has set *err. */
-    pith_value *(*make)(pith_graph *graph, const void *module, pith_error *err);
-} pith_row_weights;
+    pith__value *(*make)(pith__graph *graph, const void *module, pith_error *err);
+} pith__row_weights;
 
 /* Builds the graph of a directory whose first module is no Transformer. */
-typedef struct pith_input_module {
+typedef struct pith__input_module {
     const void *module;
-    pith_status (*build)(pith_graph *graph, const void *module, pith_error *err);
-} pith_input_module;
+    pith_status (*build)(pith__graph *graph, const void *module, pith_error *err);
+} pith__input_module;
 
 /* How logits of a masked language model become weights of vocabulary entries. */
-typedef struct pith_sparse_settings {
+typedef struct pith__sparse_settings {
     bool only;    /* the directory is for sparse vectors: it has no pooling for dense ones */
     bool sum;     /* summed over tokens, not maximised */
     bool twice;   /* log(1 + log(1 + relu)), not log(1 + relu) */
     bool words;   /* each token of a text has one weight, whatever it stands for; negative ones count too */
     bool code;    /* the vector behind the pooling is sparse itself */
     int32_t most; /* the largest weights that are kept; 0: all */
-} pith_sparse_settings;
+} pith__sparse_settings;
 
 /* A vector with a number for each word: how often a text has it, times the word's weight. */
-typedef struct pith_bag_settings {
+typedef struct pith__bag_settings {
     int32_t words; /* 0: the model is no such thing */
     bool once;     /* a word counts once */
-} pith_bag_settings;
+} pith__bag_settings;
 
-typedef struct pith_modules {
+typedef struct pith__modules {
     uint32_t pooling;     /* PITH_POOL_* of PITH_POOL_BITS each, the first in the lowest bits; mean by default */
     bool normalize;       /* the last step scales vectors to length 1 */
     bool weighted;        /* the last number of a row is its weight, by whose sum means are divided */
@@ -129,33 +129,33 @@ typedef struct pith_modules {
     int32_t truncate_dim; /* components that are kept if the caller does not say; 0: all */
     pith_str dropped;     /* a token that is left out of texts; size 0: none */
     int32_t dropped_id;   /* such a token by its id; -1: none */
-    pith_sparse_settings sparse;
-    pith_bag_settings bag; /* rows are weights of words, [tokens, 1] */
-    pith_judge judge;      /* of rerankers */
-    const pith_prompt *prompts;
+    pith__sparse_settings sparse;
+    pith__bag_settings bag; /* rows are weights of words, [tokens, 1] */
+    pith__judge judge;      /* of rerankers */
+    const pith__prompt *prompts;
     size_t prompt_count;
-    pith_str default_prompt;       /* name; data is NULL if none */
-    pith_str similarity;           /* the function that vectors are meant for: "cosine"; size 0: not given */
-    pith_str route;                /* of the Router module; size 0: there is none */
-    const pith_route_name *routes; /* [route_count] */
+    pith_str default_prompt;        /* name; data is NULL if none */
+    pith_str similarity;            /* the function that vectors are meant for: "cosine"; size 0: not given */
+    pith_str route;                 /* of the Router module; size 0: there is none */
+    const pith__route_name *routes; /* [route_count] */
     size_t route_count;
     const pith_str *tasks; /* [task_count] of config.json (lora_adaptations), by the numbers that a network takes */
     size_t task_count;
-    int32_t task;            /* the one that is taken; -1: none */
-    pith_vector_step *steps; /* between pooling and normalisation */
+    int32_t task;             /* the one that is taken; -1: none */
+    pith__vector_step *steps; /* between pooling and normalisation */
     size_t step_count, step_capacity;
-    pith_decision *decisions;
+    pith__decision *decisions;
     size_t decision_count, decision_capacity;
     /* The rest is about files and the graph, and not in compiled models. */
-    pith_str max_length_file; /* that gave max_length, relative to the directory */
-    pith_str config_args;     /* settings before those of config.json, "\"key\": value", until they are applied */
-    pith_str folder;          /* of config.json, weights and tokenizer, relative to the directory; "" for itself */
-    pith_input_module input;  /* build is NULL: the folder holds a network */
-    pith_row_step *row_steps; /* in the order in which they are appended to the graph */
+    pith_str max_length_file;  /* that gave max_length, relative to the directory */
+    pith_str config_args;      /* settings before those of config.json, "\"key\": value", until they are applied */
+    pith_str folder;           /* of config.json, weights and tokenizer, relative to the directory; "" for itself */
+    pith__input_module input;  /* build is NULL: the folder holds a network */
+    pith__row_step *row_steps; /* in the order in which they are appended to the graph */
     size_t row_step_count, row_step_capacity;
-    pith_row_weights row_weights; /* make is NULL: none */
-    pith_hf_late late;            /* what modules say about late interaction; see pith_hf_late_read */
-} pith_modules;
+    pith__row_weights row_weights; /* make is NULL: none */
+    pith__hf_late late;            /* what modules say about late interaction; see pith__hf_late_read */
+} pith__modules;
 
 #define PITH_MODULES_INIT                                                                                              \
     {                                                                                                                  \
@@ -164,37 +164,37 @@ typedef struct pith_modules {
     }
 
 /* The name of the task that is taken; size 0: none. Also of modules that are all zero. */
-static inline pith_str pith_modules_task(const pith_modules *m) {
+static inline pith_str pith__modules_task(const pith__modules *m) {
     return m->task >= 0 && (size_t)m->task < m->task_count ? m->tasks[m->task] : PITH_STR("");
 }
 
 /* What the settings are read for. */
-typedef struct pith_modules_source {
+typedef struct pith__modules_source {
     const char *dir;
     const char *route;   /* which route of a Router to take; NULL: its default */
-    pith_files *files;   /* weights of modules stay open in it; NULL: modules are read without their weights */
+    pith__files *files;  /* weights of modules stay open in it; NULL: modules are read without their weights */
     const pith_log *log; /* may be NULL */
     const pith_allocator *allocator;
-} pith_modules_source;
+} pith__modules_source;
 
 /* Reads the settings. A missing file leaves the defaults, unless modules.json names it. Unreadable and damaged files
  * are errors, and so are modules that this build cannot run. Strings and weights are in the arena or in source->files.
  */
-pith_status pith_modules_read(pith_modules *modules, const pith_modules_source *source, pith_arena *arena,
-                              pith_error *err);
+pith_status pith__modules_read(pith__modules *modules, const pith__modules_source *source, pith__arena *arena,
+                               pith_error *err);
 
 /* Adds a decision; value and file are copied. */
-pith_status pith_modules_note(pith_modules *modules, const char *what, pith_str value, pith_str file, pith_arena *arena,
-                              pith_error *err);
+pith_status pith__modules_note(pith__modules *modules, const char *what, pith_str value, pith_str file,
+                               pith__arena *arena, pith_error *err);
 
 /* Appends the row steps to output number *output of the graph, which embedding reads, and makes the result another
  * output. Sets *output to its index. A graph that pools by itself, whose output has rank 2, is taken to contain them.
  */
-pith_status pith_modules_append(int *output, pith_graph *graph, const pith_modules *modules, pith_error *err);
+pith_status pith__modules_append(int *output, pith__graph *graph, const pith__modules *modules, pith_error *err);
 
 /* Returns the number of tokens at which texts are cut; 0: no limit. The first that is given counts: flag,
  * sentence_bert_config.json, tokenizer_config.json, config.json. The number of positions limits all of them. tokenizer
  * is model_max_length, or 0 if it is not given. */
-int32_t pith_modules_max_length(const pith_modules *modules, int32_t flag, int32_t tokenizer);
+int32_t pith__modules_max_length(const pith__modules *modules, int32_t flag, int32_t tokenizer);
 
 #endif

@@ -8,24 +8,24 @@
  * tokenization_utils_base.py (which file a template stands in, and its variables). */
 #include <string.h>
 
-#include "base/optional_part.h"
 #include "base/error.h"
+#include "base/optional_part.h"
 #include "base/str.h"
 #include "models/modules/module_class.h"
 
 typedef struct chat_source {
     pith_str text; /* data is NULL: there is no template */
     const char *file;
-    pith_chat_variable *variables;
+    pith__chat_variable *variables;
     size_t count, capacity;
 } chat_source;
 
 /* ---- files ---- */
 
-static void chat_source_add(pith_json *j, pith_module_reader *r, chat_source *s, pith_chat_variable variable) {
+static void chat_source_add(pith__json *j, pith__module_reader *r, chat_source *s, pith__chat_variable variable) {
     void *variables = s->variables;
-    if (!pith_arena_grow(r->arena, &variables, s->count, &s->capacity, sizeof variable)) {
-        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+    if (!pith__arena_grow(r->arena, &variables, s->count, &s->capacity, sizeof variable)) {
+        pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
         return;
     }
     s->variables = variables;
@@ -36,78 +36,78 @@ static bool chat_source_is_token(pith_str key) {
     static const char *const names[] = { "bos_token", "eos_token", "unk_token", "sep_token",
                                          "pad_token", "cls_token", "mask_token" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (pith_str_is(key, names[i])) return true;
+        if (pith__str_is(key, names[i])) return true;
     return false;
 }
 
 /* "[SEP]", {"content": "[SEP]", …} or null. */
-static void chat_source_read_token(pith_json *j, pith_module_reader *r, chat_source *s, pith_str key) {
+static void chat_source_read_token(pith__json *j, pith__module_reader *r, chat_source *s, pith_str key) {
     pith_str inner, text = { NULL, 0 };
-    pith_str name = pith_json_copy(j, r->arena, key);
-    if (pith_json_peek(j) == PITH_JSON_STRING) {
-        text = pith_json_copy(j, r->arena, pith_json_string(j));
-    } else if (pith_json_peek(j) == PITH_JSON_OBJECT) {
-        for (pith_json_object(j); pith_json_next_key(j, &inner);)
-            if (pith_str_is(inner, "content") && pith_json_peek(j) == PITH_JSON_STRING)
-                text = pith_json_copy(j, r->arena, pith_json_string(j));
+    pith_str name = pith__json_copy(j, r->arena, key);
+    if (pith__json_peek(j) == PITH_JSON_STRING) {
+        text = pith__json_copy(j, r->arena, pith__json_string(j));
+    } else if (pith__json_peek(j) == PITH_JSON_OBJECT) {
+        for (pith__json_object(j); pith__json_next_key(j, &inner);)
+            if (pith__str_is(inner, "content") && pith__json_peek(j) == PITH_JSON_STRING)
+                text = pith__json_copy(j, r->arena, pith__json_string(j));
             else
-                pith_json_skip(j);
+                pith__json_skip(j);
     } else {
-        pith_json_skip(j);
+        pith__json_skip(j);
     }
-    if (text.data) chat_source_add(j, r, s, (pith_chat_variable){ .name = name, .text = text });
+    if (text.data) chat_source_add(j, r, s, (pith__chat_variable){ .name = name, .text = text });
 }
 
 /* A template, or a list of {"name": …, "template": …}, of which the one named "default" counts. */
-static pith_str chat_source_read_template(pith_json *j, pith_module_reader *r) {
+static pith_str chat_source_read_template(pith__json *j, pith__module_reader *r) {
     pith_str found = { NULL, 0 }, key;
-    if (pith_json_null(j)) return found;
-    if (pith_json_peek(j) == PITH_JSON_STRING) return pith_json_copy(j, r->arena, pith_json_string(j));
-    for (pith_json_array(j); pith_json_next_item(j);) {
+    if (pith__json_null(j)) return found;
+    if (pith__json_peek(j) == PITH_JSON_STRING) return pith__json_copy(j, r->arena, pith__json_string(j));
+    for (pith__json_array(j); pith__json_next_item(j);) {
         pith_str name = PITH_STR(""), text = PITH_STR("");
-        for (pith_json_object(j); pith_json_next_key(j, &key);)
-            if (pith_str_is(key, "name"))
-                name = pith_json_string(j);
-            else if (pith_str_is(key, "template"))
-                text = pith_json_string(j);
+        for (pith__json_object(j); pith__json_next_key(j, &key);)
+            if (pith__str_is(key, "name"))
+                name = pith__json_string(j);
+            else if (pith__str_is(key, "template"))
+                text = pith__json_string(j);
             else
-                pith_json_skip(j);
-        if (pith_str_is(name, "default")) found = pith_json_copy(j, r->arena, text);
+                pith__json_skip(j);
+        if (pith__str_is(name, "default")) found = pith__json_copy(j, r->arena, text);
     }
     return found;
 }
 
-static void chat_source_read_config(pith_json *j, pith_module_reader *r, void *to) {
+static void chat_source_read_config(pith__json *j, pith__module_reader *r, void *to) {
     chat_source *s = to;
     pith_str key;
-    for (pith_json_object(j); pith_json_next_key(j, &key);)
-        if (pith_str_is(key, "chat_template"))
+    for (pith__json_object(j); pith__json_next_key(j, &key);)
+        if (pith__str_is(key, "chat_template"))
             s->text = chat_source_read_template(j, r);
         else if (chat_source_is_token(key))
             chat_source_read_token(j, r, s, key);
         else
-            pith_json_skip(j);
+            pith__json_skip(j);
 }
 
 /* chat_template.jinja goes before the template in tokenizer_config.json. */
-static pith_status chat_source_read(chat_source *s, pith_module_reader *r) {
+static pith_status chat_source_read(chat_source *s, pith__module_reader *r) {
     const pith_str folder = r->modules->folder;
-    pith_str path, name = pith_module_path(r, folder, "chat_template.jinja");
-    pith_file file;
+    pith_str path, name = pith__module_path(r, folder, "chat_template.jinja");
+    pith__file file;
     bool there;
-    if (!name.data) return pith_fail_memory(r->err, folder.size);
-    PITH_TRY(pith_module_json(&there, r, folder, "tokenizer_config.json", chat_source_read_config, s));
+    if (!name.data) return pith__fail_memory(r->err, folder.size);
+    PITH_TRY(pith__module_json(&there, r, folder, "tokenizer_config.json", chat_source_read_config, s));
     s->file = "tokenizer_config.json";
-    PITH_TRY(pith_file_find(&there, &path, r->arena, r->source->dir, name.data, r->err));
+    PITH_TRY(pith__file_find(&there, &path, r->arena, r->source->dir, name.data, r->err));
     if (!there) return PITH_OK;
-    PITH_TRY(pith_file_open(&file, path.data, false, r->source->allocator, r->err));
+    PITH_TRY(pith__file_open(&file, path.data, false, r->source->allocator, r->err));
     const bool fits = file.size <= PITH_CHAT_BYTES_MAX;
-    if (fits) s->text = pith_arena_str(r->arena, (pith_str){ (const char *)file.data, file.size });
+    if (fits) s->text = pith__arena_str(r->arena, (pith_str){ (const char *)file.data, file.size });
     s->file = "chat_template.jinja";
-    pith_file_close(&file);
+    pith__file_close(&file);
     if (!fits)
-        return pith_fail(r->err, PITH_ERR_UNSUPPORTED, "%s: it is longer than %d bytes", s->file, PITH_CHAT_BYTES_MAX);
-    return s->text.data ? PITH_OK : pith_fail_memory(r->err, PITH_CHAT_BYTES_MAX);
+        return pith__fail(r->err, PITH_ERR_UNSUPPORTED, "%s: it is longer than %d bytes", s->file, PITH_CHAT_BYTES_MAX);
+    return s->text.data ? PITH_OK : pith__fail_memory(r->err, PITH_CHAT_BYTES_MAX);
 }
 
 /* ---- running ---- */
@@ -128,60 +128,61 @@ static bool chat_source_is_structured(pith_str text) {
 }
 
 /* Runs the template in memory of its own and keeps the result. */
-static pith_status chat_source_run(pith_chat_form *form, const chat_source *s, const pith_module_reader *r,
+static pith_status chat_source_run(pith__chat_form *form, const chat_source *s, const pith__module_reader *r,
                                    bool instructed, pith_error *err) {
-    const pith_chat_settings settings = {
+    const pith__chat_settings settings = {
         .instructed = instructed,
         .structured = r->messages == PITH_MESSAGES_STRUCTURED ||
                       (r->messages != PITH_MESSAGES_FLAT && chat_source_is_structured(s->text)),
         .variables = s->variables,
         .variable_count = s->count,
     };
-    pith_arena scratch;
-    pith_chat_form made = { NULL, 0 };
-    pith_arena_init(&scratch, r->source->allocator);
-    pith_status status = pith_chat_template_run(&made, s->text, s->file, &settings, &scratch, err);
-    if (!status) status = pith_chat_form_copy(form, &made, r->arena, err);
-    pith_arena_free(&scratch);
+    pith__arena scratch;
+    pith__chat_form made = { NULL, 0 };
+    pith__arena_init(&scratch, r->source->allocator);
+    pith_status status = pith__chat_template_run(&made, s->text, s->file, &settings, &scratch, err);
+    if (!status) status = pith__chat_form_copy(form, &made, r->arena, err);
+    pith__arena_free(&scratch);
     return status;
 }
 
 /* Variables of the settings go after those of the tokenizer, and so before them. */
-static pith_status chat_source_add_settings(chat_source *s, pith_module_reader *r) {
+static pith_status chat_source_add_settings(chat_source *s, pith__module_reader *r) {
     for (size_t i = 0; i < r->variable_count; i++) {
         void *variables = s->variables;
-        if (!pith_arena_grow(r->arena, &variables, s->count, &s->capacity, sizeof *s->variables))
-            return pith_fail_memory(r->err, sizeof *s->variables);
+        if (!pith__arena_grow(r->arena, &variables, s->count, &s->capacity, sizeof *s->variables))
+            return pith__fail_memory(r->err, sizeof *s->variables);
         s->variables = variables;
         s->variables[s->count++] = r->variables[i];
     }
     return PITH_OK;
 }
 
-pith_status pith_judge_read_chat(pith_module_reader *r) {
-    pith_judge *judge = &r->modules->judge;
+pith_status pith__judge_read_chat(pith__module_reader *r) {
+    pith__judge *judge = &r->modules->judge;
     chat_source s = { .text = { NULL, 0 } };
     pith_error fault = PITH_ERROR_INIT;
     if (r->messages == PITH_MESSAGES_NONE || !r->source->files) return PITH_OK; /* or a tokenizer is opened alone */
     PITH_TRY(chat_source_read(&s, r));
     const bool asked = r->messages != PITH_MESSAGES_UNKNOWN;
     if (!s.text.data && asked)
-        return pith_fail(r->err, PITH_ERR_NOT_FOUND,
-                         "modality_config.message asks for a chat template, but neither chat_template.jinja nor "
-                         "tokenizer_config.json has one");
+        return pith__fail(r->err, PITH_ERR_NOT_FOUND,
+                          "modality_config.message asks for a chat template, but neither chat_template.jinja nor "
+                          "tokenizer_config.json has one");
     if (!s.text.data) return PITH_OK;
     PITH_TRY(chat_source_add_settings(&s, r));
     pith_status status = chat_source_run(&judge->chat[0], &s, r, false, &fault);
     const bool named = chat_source_has(s.text, "'document'") || chat_source_has(s.text, "\"document\"");
     if (status == PITH_ERR_UNSUPPORTED && r->task == PITH_TASK_CLASSIFY && !asked && !named) return PITH_OK;
-    if (status) return pith_fail(r->err, status, "%s", fault.message);
+    if (status) return pith__fail(r->err, status, "%s", fault.message);
     status = chat_source_run(&judge->chat[1], &s, r, true, &fault);
     if (status == PITH_ERR_UNSUPPORTED)
-        judge->chat[1] = (pith_chat_form){ NULL, 0 };
+        judge->chat[1] = (pith__chat_form){ NULL, 0 };
     else if (status)
-        return pith_fail(r->err, status, "%s", fault.message);
+        return pith__fail(r->err, status, "%s", fault.message);
     judge->form = PITH_JUDGE_CHAT;
-    return pith_module_decide(r, "chat template", r->modules->folder, s.file, "query and document");
+    return pith__module_decide(r, "chat template", r->modules->folder, s.file, "query and document");
 }
 
-const pith_part pith_part_chat = { "chat", &(const pith_judge_part){ pith_judge_read_card, pith_judge_read_chat } };
+const pith__part pith__part_chat = { "chat",
+                                     &(const pith__judge_part){ pith__judge_read_card, pith__judge_read_chat } };

@@ -1,5 +1,5 @@
-/* rerank_prompt.c - causal language models that are known as rerankers by their architecture. Which words they answer with
- * stands in their documentation; the ids of these words, in tokenizer.json.
+/* rerank_prompt.c - causal language models that are known as rerankers by their architecture. Which words they answer
+ * with stands in their documentation; the ids of these words, in tokenizer.json.
  *
  * Sources: the model card of Qwen/Qwen3-Reranker-0.6B; the package mxbai-rerank 0.1.6, mxbai_rerank_v2.py. */
 #include "models/modules/rerank_prompt.h"
@@ -10,7 +10,7 @@
 
 typedef struct judge_card {
     const char *model_type;
-    pith_judge_form form;
+    pith__judge_form form;
     const char *yes, *no;
 } judge_card;
 
@@ -24,46 +24,47 @@ typedef struct judge_words {
     int64_t yes, no;
 } judge_words;
 
-static void judge_read_vocabulary(pith_json *j, judge_words *w) {
+static void judge_read_vocabulary(pith__json *j, judge_words *w) {
     pith_str key;
-    for (pith_json_object(j); pith_json_next_key(j, &key);) {
-        int64_t *id = pith_str_is(key, w->card->yes) ? &w->yes : pith_str_is(key, w->card->no) ? &w->no : NULL;
+    for (pith__json_object(j); pith__json_next_key(j, &key);) {
+        int64_t *id = pith__str_is(key, w->card->yes) ? &w->yes : pith__str_is(key, w->card->no) ? &w->no : NULL;
         if (id)
-            *id = pith_json_int(j);
+            *id = pith__json_int(j);
         else
-            pith_json_skip(j);
+            pith__json_skip(j);
     }
 }
 
-static void judge_read_words(pith_json *j, pith_module_reader *r, void *to) {
+static void judge_read_words(pith__json *j, pith__module_reader *r, void *to) {
     pith_str key;
     (void)r;
-    for (pith_json_object(j); pith_json_next_key(j, &key);) {
-        if (!pith_str_is(key, "model") || pith_json_peek(j) != PITH_JSON_OBJECT) {
-            pith_json_skip(j);
+    for (pith__json_object(j); pith__json_next_key(j, &key);) {
+        if (!pith__str_is(key, "model") || pith__json_peek(j) != PITH_JSON_OBJECT) {
+            pith__json_skip(j);
             continue;
         }
-        for (pith_json_object(j); pith_json_next_key(j, &key);)
-            if (pith_str_is(key, "vocab") && pith_json_peek(j) == PITH_JSON_OBJECT)
+        for (pith__json_object(j); pith__json_next_key(j, &key);)
+            if (pith__str_is(key, "vocab") && pith__json_peek(j) == PITH_JSON_OBJECT)
                 judge_read_vocabulary(j, to);
             else
-                pith_json_skip(j);
+                pith__json_skip(j);
     }
 }
 
 /* A damaged tokenizer.json gives no answers here; opening the tokenizer says what is wrong with it. */
-pith_status pith_judge_read_card(pith_module_reader *r, pith_str model_type) {
-    pith_judge *judge = &r->modules->judge;
-    pith_module_reader own = *r;
+pith_status pith__judge_read_card(pith__module_reader *r, pith_str model_type) {
+    pith__judge *judge = &r->modules->judge;
+    pith__module_reader own = *r;
     pith_error fault = PITH_ERROR_INIT;
     judge_words words = { NULL, -1, -1 };
     bool there;
     for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
-        if (pith_str_is(model_type, cards[i].model_type)) words.card = &cards[i];
+        if (pith__str_is(model_type, cards[i].model_type)) words.card = &cards[i];
     if (!words.card || !r->source->files) return PITH_OK; /* a tokenizer alone judges nothing */
     own.err = &fault;
-    pith_status status = pith_module_json(&there, &own, r->modules->folder, "tokenizer.json", judge_read_words, &words);
-    if (status == PITH_ERR_MEMORY) return pith_fail(r->err, status, "%s", fault.message);
+    pith_status status =
+        pith__module_json(&there, &own, r->modules->folder, "tokenizer.json", judge_read_words, &words);
+    if (status == PITH_ERR_MEMORY) return pith__fail(r->err, status, "%s", fault.message);
     if (status || words.yes < 0 || words.no < 0 || words.yes >= INT32_MAX || words.no >= INT32_MAX) return PITH_OK;
     judge->form = words.card->form;
     judge->answers = true;

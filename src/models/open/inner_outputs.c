@@ -14,21 +14,21 @@
 /* Numbers of fields in onnx.proto. */
 enum { INNER_MODEL_GRAPH = 7, INNER_GRAPH_OUTPUT = 12, INNER_OUTPUT_NAME = 1 };
 
-static bool inner_is_wanted(const pith_value *v) { return v && v->kind == PITH_VALUE_NODE && v->name.size; }
+static bool inner_is_wanted(const pith__value *v) { return v && v->kind == PITH_VALUE_NODE && v->name.size; }
 
-static size_t inner_count(const pith_graph *g) {
+static size_t inner_count(const pith__graph *g) {
     size_t count = g->output_count;
-    for (const pith_node *node = g->first; node; node = node->next) count += (size_t)node->output_count;
+    for (const pith__node *node = g->first; node; node = node->next) count += (size_t)node->output_count;
     return count;
 }
 
-pith_status pith_inner_add(pith_graph *g, pith_error *err) {
+pith_status pith__inner_add(pith__graph *g, pith_error *err) {
     const size_t most = inner_count(g), before = g->output_count;
-    pith_value **outputs = pith_arena_array(g->arena, most, sizeof *outputs);
-    pith_str *names = pith_arena_array(g->arena, most, sizeof *names);
+    pith__value **outputs = pith__arena_array(g->arena, most, sizeof *outputs);
+    pith_str *names = pith__arena_array(g->arena, most, sizeof *names);
     size_t count = 0;
-    if (!outputs || !names) return pith_fail_memory(err, most * sizeof *names);
-    for (const pith_node *node = g->first; node; node = node->next)
+    if (!outputs || !names) return pith__fail_memory(err, most * sizeof *names);
+    for (const pith__node *node = g->first; node; node = node->next)
         for (int i = 0; i < node->output_count; i++)
             if (inner_is_wanted(node->outputs[i])) outputs[count++] = node->outputs[i];
     for (size_t i = 0; i < before; i++)
@@ -44,11 +44,11 @@ pith_status pith_inner_add(pith_graph *g, pith_error *err) {
     return PITH_OK;
 }
 
-void pith_inner_settle(pith_graph *g) {
+void pith__inner_settle(pith__graph *g) {
     pith_str *names = (pith_str *)(uintptr_t)g->output_names; /* made above */
     size_t count = 0;
     for (size_t i = 0; i < g->output_count; i++) {
-        pith_value *v = g->outputs[i];
+        pith__value *v = g->outputs[i];
         const int dtype = v->type.dtype;
         if (dtype == PITH_UNDEFINED || dtype == PITH_STRING || dtype >= PITH_DTYPE_COUNT) {
             v->output_uses--;
@@ -62,20 +62,20 @@ void pith_inner_settle(pith_graph *g) {
 
 /* ---- the file ---- */
 
-static void inner_put_output(pith_wire_out *out, const void *name) {
+static void inner_put_output(pith__wire_out *out, const void *name) {
     const pith_str *s = name;
-    pith_wire_put_bytes(out, INNER_OUTPUT_NAME, s->data, s->size);
+    pith__wire_put_bytes(out, INNER_OUTPUT_NAME, s->data, s->size);
 }
 
 typedef struct inner_outputs {
-    const pith_graph *graph;
+    const pith__graph *graph;
     const bool *there; /* [output_count]: the file has it */
 } inner_outputs;
 
-static void inner_put_graph(pith_wire_out *out, const void *message) {
+static void inner_put_graph(pith__wire_out *out, const void *message) {
     const inner_outputs *o = message;
     for (size_t i = 0; i < o->graph->output_count; i++)
-        if (!o->there[i]) pith_wire_put_message(out, INNER_GRAPH_OUTPUT, inner_put_output, &o->graph->output_names[i]);
+        if (!o->there[i]) pith__wire_put_message(out, INNER_GRAPH_OUTPUT, inner_put_output, &o->graph->output_names[i]);
 }
 
 typedef struct inner_bytes {
@@ -89,23 +89,23 @@ static void inner_write(void *user, const char *bytes, size_t size) {
     b->size += size;
 }
 
-pith_status pith_inner_file(pith_str *bytes, pith_model *m, pith_error *err) {
+pith_status pith__inner_file(pith_str *bytes, pith_model *m, pith_error *err) {
     const pith_str file = m->source_bytes;
-    bool *there = pith_arena_array(&m->arena, m->graph->output_count, sizeof *there);
-    if (!there) return pith_fail_memory(err, m->graph->output_count);
+    bool *there = pith__arena_array(&m->arena, m->graph->output_count, sizeof *there);
+    if (!there) return pith__fail_memory(err, m->graph->output_count);
     for (size_t i = 0; i < m->graph->output_count; i++)
         for (size_t k = 0; k < m->engine.file_outputs && !there[i]; k++)
-            there[i] = pith_str_eq(m->graph->output_names[i], m->engine.file_names[k]);
+            there[i] = pith__str_eq(m->graph->output_names[i], m->engine.file_names[k]);
     const inner_outputs outputs = { m->graph, there };
-    pith_wire_out counted = { NULL, NULL, 0 };
-    pith_wire_put_message(&counted, INNER_MODEL_GRAPH, inner_put_graph, &outputs);
+    pith__wire_out counted = { NULL, NULL, 0 };
+    pith__wire_put_message(&counted, INNER_MODEL_GRAPH, inner_put_graph, &outputs);
     size_t whole;
-    char *data = pith_add_overflows(file.size, counted.size, &whole) ? NULL : pith_arena_alloc(&m->arena, whole);
-    if (!data) return pith_fail_memory(err, file.size);
+    char *data = pith__add_overflows(file.size, counted.size, &whole) ? NULL : pith__arena_alloc(&m->arena, whole);
+    if (!data) return pith__fail_memory(err, file.size);
     memcpy(data, file.data, file.size);
     inner_bytes made = { data + file.size, 0 };
-    pith_wire_out out = { inner_write, &made, 0 };
-    pith_wire_put_message(&out, INNER_MODEL_GRAPH, inner_put_graph, &outputs);
+    pith__wire_out out = { inner_write, &made, 0 };
+    pith__wire_put_message(&out, INNER_MODEL_GRAPH, inner_put_graph, &outputs);
     *bytes = (pith_str){ data, whole };
     return PITH_OK;
 }

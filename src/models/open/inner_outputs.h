@@ -6,12 +6,12 @@
 
 /* Makes every value that a node of the graph gives an output of the graph, in the order of nodes; outputs that no node
  * gives follow. Call it when the graph was read, and before operators are bound. */
-pith_status pith_inner_add(pith_graph *graph, pith_error *err);
+pith_status pith__inner_add(pith__graph *graph, pith_error *err);
 
 /* Takes the inner values out again that are no tensors of numbers. Call it when types are inferred. */
-void pith_inner_settle(pith_graph *graph);
+void pith__inner_settle(pith__graph *graph);
 
 /* Sets *bytes to a copy of the model's .onnx file with the outputs of the model's graph, in model->arena. */
-pith_status pith_inner_file(pith_str *bytes, pith_model *model, pith_error *err);
+pith_status pith__inner_file(pith_str *bytes, pith_model *model, pith_error *err);
 
 #endif

@@ -16,12 +16,12 @@
 
 /* ---- options ---- */
 
-static pith_status engine_keep_list(const char *const **list, size_t count, pith_arena *arena, pith_error *err) {
-    const char **copy = pith_arena_array(arena, count, sizeof *copy);
-    if (!copy) return pith_fail_memory(err, count * sizeof *copy);
+static pith_status engine_keep_list(const char *const **list, size_t count, pith__arena *arena, pith_error *err) {
+    const char **copy = pith__arena_array(arena, count, sizeof *copy);
+    if (!copy) return pith__fail_memory(err, count * sizeof *copy);
     for (size_t i = 0; i < count; i++) {
-        copy[i] = pith_arena_str(arena, pith_str_of((*list)[i])).data;
-        if (!copy[i]) return pith_fail_memory(err, strlen((*list)[i]));
+        copy[i] = pith__arena_str(arena, pith__str_of((*list)[i])).data;
+        if (!copy[i]) return pith__fail_memory(err, strlen((*list)[i]));
     }
     *list = copy;
     return PITH_OK;
@@ -35,8 +35,8 @@ static pith_status engine_copy_options(pith_model *m, pith_error *err) {
     const char **texts[] = { &o->ort_library, &o->ort_python, &o->ort_profile };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         if (!*texts[i]) continue;
-        *texts[i] = pith_arena_str(&m->arena, pith_str_of(*texts[i])).data;
-        if (!*texts[i]) return pith_fail_memory(err, 0);
+        *texts[i] = pith__arena_str(&m->arena, pith__str_of(*texts[i])).data;
+        if (!*texts[i]) return pith__fail_memory(err, 0);
     }
     PITH_TRY(engine_keep_list(&o->providers, o->provider_count, &m->arena, err));
     return engine_keep_list(&o->settings, o->setting_count, &m->arena, err);
@@ -45,17 +45,17 @@ static pith_status engine_copy_options(pith_model *m, pith_error *err) {
 /* ---- choosing ---- */
 
 static pith_status engine_note(pith_model *m, const char *reason, pith_error *err) {
-    m->engine.reason = pith_arena_str(&m->arena, pith_str_of(reason)).data;
-    return m->engine.reason ? PITH_OK : pith_fail_memory(err, strlen(reason));
+    m->engine.reason = pith__arena_str(&m->arena, pith__str_of(reason)).data;
+    return m->engine.reason ? PITH_OK : pith__fail_memory(err, strlen(reason));
 }
 
 /* The builtin runtime takes the place of the one that was asked for. */
 static pith_status engine_fall_back(pith_model *m, const pith_error *fault, pith_error *err) {
     if (m->engine.options.strict || fault->code == PITH_ERR_MEMORY)
-        return pith_fail(err, fault->code, "runtime %s: %s", m->runtime->name, fault->message);
-    pith_log_write(m->options.log, PITH_LOG_WARNING, "the builtin runtime runs the model instead of %s: %s",
-                   m->runtime->name, fault->message);
-    PITH_TRY(pith_runtime_find(&m->runtime, NULL, err));
+        return pith__fail(err, fault->code, "runtime %s: %s", m->runtime->name, fault->message);
+    pith__log_write(m->options.log, PITH_LOG_WARNING, "the builtin runtime runs the model instead of %s: %s",
+                    m->runtime->name, fault->message);
+    PITH_TRY(pith__runtime_find(&m->runtime, NULL, err));
     m->engine.fallback = true;
     return engine_note(m, fault->message, err);
 }
@@ -66,33 +66,33 @@ static pith_status engine_begin(pith_model *m, pith_error *err) {
     PITH_TRY(engine_copy_options(m, err));
     m->engine.is_auto = !strcmp(name, ENGINE_AUTO);
     m->engine.reason = "";
-    PITH_TRY(pith_runtime_find(&m->runtime, m->engine.is_auto ? NULL : name, err));
+    PITH_TRY(pith__runtime_find(&m->runtime, m->engine.is_auto ? NULL : name, err));
     m->engine.requested = m->engine.is_auto ? ENGINE_AUTO : m->runtime->name;
     if (m->runtime->as_written && m->options.precision > PITH_PRECISION_F32)
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "precision int8 and bf16 are the builtin runtime's; %s runs the file as it is", name);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "precision int8 and bf16 are the builtin runtime's; %s runs the file as it is", name);
     if (!m->runtime->ready || !m->runtime->ready(NULL, &m->engine.options, &fault)) return PITH_OK;
     return engine_fall_back(m, &fault, err);
 }
 
 /* Opens the program of the whole graph with a runtime that runs files as they are written. */
 static pith_status engine_open_program(pith_model *m, pith_error *err) {
-    const pith_program_source source = pith_model_program_source(m, m->graph);
+    const pith__program_source source = pith__model_program_source(m, m->graph);
     if (source.bytes.data && !m->engine.inner.data && m->graph->output_count != m->engine.file_outputs)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "the model's modules add layers to what the file holds");
-    pith_status status = pith_program_open(&m->program, m->runtime, &source, &m->program_arena, err);
-    if (status) pith_arena_free(&m->program_arena);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "the model's modules add layers to what the file holds");
+    pith_status status = pith__program_open(&m->program, m->runtime, &source, &m->program_arena, err);
+    if (status) pith__arena_free(&m->program_arena);
     return status;
 }
 
 /* Inputs and outputs have the types that the file declares, since Pith could not infer them. */
 static void engine_declare(pith_model *m) {
     for (size_t i = 0; i < m->graph->input_count; i++) {
-        pith_value *v = m->graph->inputs[i];
+        pith__value *v = m->graph->inputs[i];
         if (v->hint && v->type.dtype == PITH_UNDEFINED) v->type = *v->hint;
     }
     for (size_t i = 0; i < m->graph->output_count; i++) {
-        pith_value *v = m->graph->outputs[i];
+        pith__value *v = m->graph->outputs[i];
         if (v->hint && v->type.dtype == PITH_UNDEFINED) v->type = *v->hint;
     }
 }
@@ -100,15 +100,15 @@ static void engine_declare(pith_model *m) {
 /* "auto": the builtin runtime cannot run the model for this reason, so the other one tries. */
 static pith_status engine_take_over(pith_model *m, const pith_error *reason, pith_error *err) {
     pith_error fault = PITH_ERROR_INIT;
-    const pith_runtime *builtin = m->runtime;
+    const pith__runtime *builtin = m->runtime;
     if (!m->engine.is_auto || reason->code != PITH_ERR_UNSUPPORTED || m->options.precision > PITH_PRECISION_F32)
-        return pith_fail(err, reason->code, "%s", reason->message);
-    PITH_TRY(pith_runtime_find(&m->runtime, ENGINE_FOREIGN, err));
+        return pith__fail(err, reason->code, "%s", reason->message);
+    PITH_TRY(pith__runtime_find(&m->runtime, ENGINE_FOREIGN, err));
     pith_status status = m->runtime->ready(NULL, &m->engine.options, &fault);
     if (!status) status = engine_open_program(m, &fault);
     if (!status) return engine_note(m, reason->message, err);
     m->runtime = builtin;
-    return pith_fail(err, reason->code, "%s; ONNX Runtime cannot run it either: %s", reason->message, fault.message);
+    return pith__fail(err, reason->code, "%s; ONNX Runtime cannot run it either: %s", reason->message, fault.message);
 }
 
 /* What the caller asked of the builtin runtime changes nothing where another one runs the file as it is. */
@@ -124,21 +124,21 @@ static void engine_tell_unused(const pith_model *m) {
                     { "PITH_OPEN_NO_PLAN_REUSE (--no-plan-reuse)", o->flags & PITH_OPEN_NO_PLAN_REUSE } };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given)
-            pith_log_write(o->log, PITH_LOG_WARNING, "%s is the builtin runtime's; %s runs the file as it is",
-                           options[i].name, m->runtime->name);
+            pith__log_write(o->log, PITH_LOG_WARNING, "%s is the builtin runtime's; %s runs the file as it is",
+                            options[i].name, m->runtime->name);
 }
 
 static pith_status engine_choose(pith_model *m, pith_status known, const pith_error *reason, pith_error *err) {
     pith_error fault = PITH_ERROR_INIT;
     if (known) engine_declare(m);
     if (!m->runtime->as_written) return known ? engine_take_over(m, reason, err) : PITH_OK;
-    if (known && known != PITH_ERR_UNSUPPORTED) return pith_fail(err, known, "%s", reason->message);
+    if (known && known != PITH_ERR_UNSUPPORTED) return pith__fail(err, known, "%s", reason->message);
     if (!engine_open_program(m, &fault)) {
         engine_tell_unused(m);
         return PITH_OK;
     }
     PITH_TRY(engine_fall_back(m, &fault, err));
-    return known ? pith_fail(err, known, "%s", reason->message) : PITH_OK;
+    return known ? pith__fail(err, known, "%s", reason->message) : PITH_OK;
 }
 
 static pith_status engine_rescue(pith_model *m, pith_status status, pith_error *err) {
@@ -148,11 +148,11 @@ static pith_status engine_rescue(pith_model *m, pith_status status, pith_error *
     return engine_take_over(m, &reason, err);
 }
 
-const pith_engine_functions pith_engine_all = { .begin = engine_begin,
-                                                .choose = engine_choose,
-                                                .rescue = engine_rescue };
+const pith__engine_functions pith__engine_all = { .begin = engine_begin,
+                                                  .choose = engine_choose,
+                                                  .rescue = engine_rescue };
 
-pith_status pith_model_report_runtime(pith_runtime_report *report, const pith_model *model, pith_error *err) {
+pith_status pith__model_report_runtime(pith_runtime_report *report, const pith_model *model, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the program is made behind a lock */
     pith_runtime_report full = PITH_RUNTIME_REPORT_INIT;
     full.name = m->runtime->name;
@@ -165,7 +165,7 @@ pith_status pith_model_report_runtime(pith_runtime_report *report, const pith_mo
     pthread_mutex_unlock(&m->lock);
     size_t size = report->size < sizeof full ? report->size : sizeof full;
     if (size < sizeof size)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the report has no size; initialise it with its _INIT macro");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the report has no size; initialise it with its _INIT macro");
     full.size = report->size;
     memcpy(report, &full, size);
     return PITH_OK;

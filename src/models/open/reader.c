@@ -4,15 +4,15 @@
 #include <limits.h>
 #include <string.h>
 
-#include "base/left_out_pieces.h"
 #include "base/error.h"
+#include "base/left_out_pieces.h"
 #include "base/piece_listener.h"
 #include "base/str.h"
 
-const pith_reader *pith_reader_after(int rank) {
-    const pith_reader *next = NULL;
-    for (size_t i = 0; i < pith_reader_table_count; i++) {
-        const pith_reader *r = pith_reader_table[i];
+const pith__reader *pith__reader_after(int rank) {
+    const pith__reader *next = NULL;
+    for (size_t i = 0; i < pith__reader_table_count; i++) {
+        const pith__reader *r = pith__reader_table[i];
         if (r->rank > rank && (!next || r->rank < next->rank)) next = r;
     }
     return next;
@@ -27,24 +27,24 @@ static pith_status reader_check_left_out(pith_str bytes, pith_error *err) {
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         const pith_str begins = formats[i].begins;
         if (bytes.size >= begins.size && !memcmp(bytes.data, begins.data, begins.size))
-            PITH_TRY(pith_piece_check("readers", pith_str_of(formats[i].reader), err));
+            PITH_TRY(pith__piece_check("readers", pith__str_of(formats[i].reader), err));
     }
     return PITH_OK;
 }
 
-static pith_status reader_for(const pith_reader **reader, pith_str bytes, pith_error *err) {
+static pith_status reader_for(const pith__reader **reader, pith_str bytes, pith_error *err) {
     PITH_TRY(reader_check_left_out(bytes, err));
-    for (const pith_reader *r = pith_reader_after(INT_MIN); r; r = pith_reader_after(r->rank)) {
+    for (const pith__reader *r = pith__reader_after(INT_MIN); r; r = pith__reader_after(r->rank)) {
         if (!r->takes || !r->takes(bytes)) continue;
         *reader = r;
         return PITH_OK;
     }
-    PITH_TRY(pith_piece_check("readers", PITH_STR("onnx"), err));
-    return pith_fail(err, PITH_ERR_UNSUPPORTED, "this build has no reader for the file's format");
+    PITH_TRY(pith__piece_check("readers", PITH_STR("onnx"), err));
+    return pith__fail(err, PITH_ERR_UNSUPPORTED, "this build has no reader for the file's format");
 }
 
-pith_status pith_reader_open(pith_model *m, const pith_reader *reader, pith_source source, pith_error *err) {
-    pith_piece_used(reader);
+pith_status pith__reader_open(pith_model *m, const pith__reader *reader, pith__source source, pith_error *err) {
+    pith__piece_used(reader);
     m->reader = reader;
     m->source_bytes = source.bytes;
     m->source_folder = source.folder;
@@ -55,33 +55,33 @@ pith_status pith_reader_open(pith_model *m, const pith_reader *reader, pith_sour
 static bool reader_has_tokenizer(pith_model *m, pith_str dir) {
     pith_str path;
     bool there;
-    return dir.data && (pith_file_find(&there, &path, &m->arena, dir.data, "tokenizer.json", NULL) || there);
+    return dir.data && (pith__file_find(&there, &path, &m->arena, dir.data, "tokenizer.json", NULL) || there);
 }
 
 /* A file next to a tokenizer, or in onnx/ below one, has that directory. */
 static void reader_find_directory(pith_model *m, pith_str folder) {
-    pith_str above = pith_arena_printf(&m->arena, "%s/..", folder.data);
+    pith_str above = pith__arena_printf(&m->arena, "%s/..", folder.data);
     if (reader_has_tokenizer(m, folder))
         m->dir = folder;
-    else if (pith_str_is(pith_path_name(folder), "onnx") && reader_has_tokenizer(m, above))
+    else if (pith__str_is(pith__path_name(folder), "onnx") && reader_has_tokenizer(m, above))
         m->dir = above;
 }
 
-pith_status pith_readers_file(pith_model *m, pith_str path, pith_error *err) {
-    const pith_reader *reader;
-    pith_str bytes, folder = pith_path_parent(&m->arena, path);
-    if (!folder.data) return pith_fail_memory(err, path.size);
-    PITH_TRY(pith_files_open(&bytes, &m->files, path.data, err));
+pith_status pith__readers_file(pith_model *m, pith_str path, pith_error *err) {
+    const pith__reader *reader;
+    pith_str bytes, folder = pith__path_parent(&m->arena, path);
+    if (!folder.data) return pith__fail_memory(err, path.size);
+    PITH_TRY(pith__files_open(&bytes, &m->files, path.data, err));
     pith_status status = reader_for(&reader, bytes, err);
     if (!status) {
         if (!m->dir.data && !reader->complete) reader_find_directory(m, folder);
-        status = pith_reader_open(m, reader, (pith_source){ bytes, folder.data, path.data }, err);
+        status = pith__reader_open(m, reader, (pith__source){ bytes, folder.data, path.data }, err);
     }
-    return status ? pith_fail_at(err, status, "%s: ", path.data) : PITH_OK;
+    return status ? pith__fail_at(err, status, "%s: ", path.data) : PITH_OK;
 }
 
-pith_status pith_readers_memory(pith_model *m, pith_str bytes, pith_error *err) {
-    const pith_reader *reader;
+pith_status pith__readers_memory(pith_model *m, pith_str bytes, pith_error *err) {
+    const pith__reader *reader;
     PITH_TRY(reader_for(&reader, bytes, err));
-    return pith_reader_open(m, reader, (pith_source){ bytes, NULL, NULL }, err);
+    return pith__reader_open(m, reader, (pith__source){ bytes, NULL, NULL }, err);
 }

@@ -1,22 +1,22 @@
 /* reader_gguf.c - GGUF files that are opened by their own name: weights, settings and tokenizer are in the file. In a
  * directory with a config.json they are weights only (reader_safetensors.c). */
 #include "base/error.h"
-#include "formats/weights/gguf/gguf_header.h"
 #include "base/str.h"
+#include "formats/weights/gguf/gguf_header.h"
 #include "models/checkpoint/gguf_model.h"
 #include "models/open/reader.h"
 
-static pith_status reader_gguf_read(pith_model *m, const pith_source *source, pith_error *err) {
-    const char *name = source->path ? pith_path_name(pith_str_of(source->path)).data : "GGUF";
+static pith_status reader_gguf_read(pith_model *m, const pith__source *source, pith_error *err) {
+    const char *name = source->path ? pith__path_name(pith__str_of(source->path)).data : "GGUF";
     m->modules_read = true;
     m->tokenizer_bytes = source->bytes;
     m->from_safetensors = true;
-    return pith_gguf_build(&m->graph, &m->modules, source->bytes, name, &m->arena, m->options.log, err);
+    return pith__gguf_build(&m->graph, &m->modules, source->bytes, name, &m->arena, m->options.log, err);
 }
 
-const pith_reader pith_reader_gguf = { .name = "gguf",
-                                       .rank = 2,
-                                       .stages = &pith_stages_written,
-                                       .complete = true,
-                                       .takes = pith_gguf_is,
-                                       .read = reader_gguf_read };
+const pith__reader pith__reader_gguf = { .name = "gguf",
+                                         .rank = 2,
+                                         .stages = &pith__stages_written,
+                                         .complete = true,
+                                         .takes = pith__gguf_is,
+                                         .read = reader_gguf_read };

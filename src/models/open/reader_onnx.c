@@ -1,6 +1,6 @@
 /* reader_onnx.c - ONNX files, and directories that hold one. */
-#include "models/open/reader.h"
 #include "formats/onnx/onnx.h"
+#include "models/open/reader.h"
 
 /* A protobuf has no magic number: whatever no other reader knows is taken for one, and the parser says what is
  * wrong. */
@@ -9,19 +9,19 @@ static bool reader_onnx_takes(pith_str bytes) {
     return true;
 }
 
-static pith_status reader_onnx_again(pith_graph **graph, const pith_model *m, const pith_source *source,
-                                     pith_files *files, pith_arena *arena, pith_error *err) {
-    return pith_onnx_read(graph, source->bytes, source->folder, files, arena, m->options.log, err);
+static pith_status reader_onnx_again(pith__graph **graph, const pith_model *m, const pith__source *source,
+                                     pith__files *files, pith__arena *arena, pith_error *err) {
+    return pith__onnx_read(graph, source->bytes, source->folder, files, arena, m->options.log, err);
 }
 
-static pith_status reader_onnx_read(pith_model *m, const pith_source *source, pith_error *err) {
+static pith_status reader_onnx_read(pith_model *m, const pith__source *source, pith_error *err) {
     return reader_onnx_again(&m->graph, m, source, &m->files, &m->arena, err);
 }
 
-const pith_reader pith_reader_onnx = { .name = "onnx",
-                                       .rank = 10,
-                                       .stages = &pith_stages_written,
-                                       .files = { "model.onnx", "onnx/model.onnx" },
-                                       .takes = reader_onnx_takes,
-                                       .read = reader_onnx_read,
-                                       .again = reader_onnx_again };
+const pith__reader pith__reader_onnx = { .name = "onnx",
+                                         .rank = 10,
+                                         .stages = &pith__stages_written,
+                                         .files = { "model.onnx", "onnx/model.onnx" },
+                                         .takes = reader_onnx_takes,
+                                         .read = reader_onnx_read,
+                                         .again = reader_onnx_again };

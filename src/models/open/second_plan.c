@@ -1,5 +1,6 @@
-/* second_plan.c - sessions that need the graph planned again. There are two cases: an input with a default (an initializer
- * that the file also lists as an input) is fed another value, or axes that share a symbol get different sizes.
+/* second_plan.c - sessions that need the graph planned again. There are two cases: an input with a default (an
+ * initializer that the file also lists as an input) is fed another value, or axes that share a symbol get different
+ * sizes.
  *
  * The model's plan is made with the defaults as constants: folded, fused and packed, at no cost for callers that never
  * feed them. A session that feeds another value reads the graph again from the bytes of the file. There, the inputs it
@@ -15,12 +16,12 @@
 #include "models/open/model_runtime.h"
 #include "models/open/reader.h"
 
-struct pith_fed {
+struct pith__fed {
     const pith_model *model;
-    pith_account account; /* in the model's: whether memory was refused while this was made */
-    pith_arena arena;
-    pith_program program;
-    pith_runner runner;
+    pith__account account; /* in the model's: whether memory was refused while this was made */
+    pith__arena arena;
+    pith__program program;
+    pith__runner runner;
     bool *open; /* by input */
     bool apart;
 };
@@ -28,25 +29,25 @@ struct pith_fed {
 static const pith_tensor *default_of(const pith_model *m, size_t input) { return m->graph->inputs[input]->type.data; }
 
 /* Calls visit for each axis of a given tensor whose size has a name; stops when that gives false. */
-static bool each_named_axis(const pith_model *m, const pith_tensor *inputs, pith_named_sizes *sizes,
-                            bool (*visit)(pith_named_sizes *sizes, int32_t symbol, size_t input, int axis,
+static bool each_named_axis(const pith_model *m, const pith_tensor *inputs, pith__named_sizes *sizes,
+                            bool (*visit)(pith__named_sizes *sizes, int32_t symbol, size_t input, int axis,
                                           int64_t size)) {
     for (size_t i = 0; i < m->graph->input_count; i++) {
-        const pith_type *type = &m->graph->inputs[i]->type;
+        const pith__type *type = &m->graph->inputs[i]->type;
         const pith_tensor *t = &inputs[i];
         if (!t->dtype || t->dtype >= PITH_DTYPE_COUNT || type->data || t->rank != type->rank) continue;
         for (int d = 0; d < t->rank; d++) {
-            int32_t symbol = pith_dim_symbol_index(m->graph->dims, type->dims[d]);
+            int32_t symbol = pith__dim_symbol_index(m->graph->dims, type->dims[d]);
             if (symbol >= 0 && !visit(sizes, symbol, i, d, t->dims[d])) return false;
         }
     }
     return true;
 }
 
-static bool compare_size(pith_named_sizes *s, int32_t symbol, size_t input, int axis, int64_t size) {
-    pith_named_size *known = &s->items[symbol];
+static bool compare_size(pith__named_sizes *s, int32_t symbol, size_t input, int axis, int64_t size) {
+    pith__named_size *known = &s->items[symbol];
     if (!known->given) {
-        *known = (pith_named_size){ true, input, size };
+        *known = (pith__named_size){ true, input, size };
         return true;
     }
     s->symbol = symbol;
@@ -56,29 +57,29 @@ static bool compare_size(pith_named_sizes *s, int32_t symbol, size_t input, int 
     return known->size == size;
 }
 
-static bool forget_size(pith_named_sizes *s, int32_t symbol, size_t input, int axis, int64_t size) {
+static bool forget_size(pith__named_sizes *s, int32_t symbol, size_t input, int axis, int64_t size) {
     (void)input, (void)axis, (void)size;
     s->items[symbol].given = false;
     return true;
 }
 
-static bool fed_apart(const pith_model *m, const pith_tensor *inputs, pith_named_sizes *sizes) {
+static bool fed_apart(const pith_model *m, const pith_tensor *inputs, pith__named_sizes *sizes) {
     if (!m->reader->again || m->options.flags & PITH_OPEN_STRICT_SHAPES) return false;
     bool agree = each_named_axis(m, inputs, sizes, compare_size);
     each_named_axis(m, inputs, sizes, forget_size);
     return !agree;
 }
 
-static const char *fed_sizes_text(const pith_named_sizes *n, const pith_model *m, char *buffer, size_t size) {
-    const pith_named_size *other = &n->items[n->symbol];
-    pith_str name = pith_dims_symbol_name(m->graph->dims, n->symbol);
+static const char *fed_sizes_text(const pith__named_sizes *n, const pith_model *m, char *buffer, size_t size) {
+    const pith__named_size *other = &n->items[n->symbol];
+    pith_str name = pith__dims_symbol_name(m->graph->dims, n->symbol);
     snprintf(buffer, size, "input '%s' has size %lld at axis %d, but input '%s' sets " PITH_STR_FMT " to %lld",
              m->inputs[n->input].name, (long long)n->size, n->axis, m->inputs[other->input].name, PITH_STR_ARG(name),
              (long long)other->size);
     return buffer;
 }
 
-static bool fed_has(const pith_fed *fed, const bool *open, bool apart) {
+static bool fed_has(const pith__fed *fed, const bool *open, bool apart) {
     if (apart && !fed->apart) return false;
     for (size_t i = 0; i < fed->model->graph->input_count; i++)
         if (open[i] && !fed->open[i]) return false;
@@ -86,7 +87,7 @@ static bool fed_has(const pith_fed *fed, const bool *open, bool apart) {
 }
 
 /* Shapes that the caller fixed at open stay so. */
-static void keep_fixed(pith_graph *graph, const pith_graph *from) {
+static void keep_fixed(pith__graph *graph, const pith__graph *from) {
     for (size_t i = 0; i < graph->input_count; i++) {
         if (!from->inputs[i]->fixed) continue;
         graph->inputs[i]->hint = from->inputs[i]->hint;
@@ -96,10 +97,10 @@ static void keep_fixed(pith_graph *graph, const pith_graph *from) {
 
 /* The graph as it was read, bound, inferred and optimised, but with the inputs open. Its external data is mapped
  * already, so the list of the model's files is only looked at. */
-static pith_status fed_make_graph(pith_graph **graph, pith_fed *fed, pith_error *err) {
+static pith_status fed_make_graph(pith__graph **graph, pith__fed *fed, pith_error *err) {
     const pith_model *m = fed->model;
-    pith_files files = m->files;
-    pith_source source = { m->source_bytes, m->source_folder, m->path.data };
+    pith__files files = m->files;
+    pith__source source = { m->source_bytes, m->source_folder, m->path.data };
     PITH_TRY(m->reader->again(graph, m, &source, &files, &fed->arena, err));
     for (size_t i = 0; i < (*graph)->input_count; i++)
         if (fed->open[i]) (*graph)->inputs[i]->type.data = NULL;
@@ -108,37 +109,37 @@ static pith_status fed_make_graph(pith_graph **graph, pith_fed *fed, pith_error 
     return m->reader->stages->again(*graph, m, &fed->account.allocator, err);
 }
 
-static pith_status fed_make(pith_fed *fed, const bool *open, bool apart, pith_executor_options options,
+static pith_status fed_make(pith__fed *fed, const bool *open, bool apart, pith__executor_options options,
                             pith_error *err) {
     const pith_model *m = fed->model;
-    pith_graph *graph;
+    pith__graph *graph;
     size_t count = m->graph->input_count;
-    fed->open = pith_arena_alloc(&fed->arena, count * sizeof *open);
-    if (!fed->open) return pith_fail_memory(err, count * sizeof *open);
+    fed->open = pith__arena_alloc(&fed->arena, count * sizeof *open);
+    if (!fed->open) return pith__fail_memory(err, count * sizeof *open);
     memcpy(fed->open, open, count * sizeof *open);
     fed->apart = apart;
     PITH_TRY(fed_make_graph(&graph, fed, err));
-    PITH_TRY(pith_model_open_program(&fed->program, m, graph, &fed->arena, err));
+    PITH_TRY(pith__model_open_program(&fed->program, m, graph, &fed->arena, err));
     options.allocator = &fed->account.allocator;
-    return pith_runner_create(&fed->runner, &fed->program, &options, err);
+    return pith__runner_create(&fed->runner, &fed->program, &options, err);
 }
 
-static void fed_destroy(pith_fed *fed) {
+static void fed_destroy(pith__fed *fed) {
     if (!fed) return;
-    pith_runner_destroy(&fed->runner);
-    pith_program_close(&fed->program);
-    pith_arena_free(&fed->arena);
-    pith_memory_free(fed->model->options.allocator, fed);
+    pith__runner_destroy(&fed->runner);
+    pith__program_close(&fed->program);
+    pith__arena_free(&fed->arena);
+    pith__memory_free(fed->model->options.allocator, fed);
 }
 
-static pith_status fed_create(pith_fed **fed, const pith_model *m, const bool *open, bool apart,
-                              const pith_executor_options *options, pith_error *err) {
-    pith_fed *f = pith_memory_alloc(m->options.allocator, sizeof *f, 64);
-    if (!f) return pith_fail_memory(err, sizeof *f);
-    *f = (pith_fed){ .model = m };
-    pith_account_init(&f->account, m->options.allocator, 0, 0);
-    pith_arena_init(&f->arena, &f->account.allocator);
-    pith_status status = pith_account_settle(&f->account, fed_make(f, open, apart, *options, err), err);
+static pith_status fed_create(pith__fed **fed, const pith_model *m, const bool *open, bool apart,
+                              const pith__executor_options *options, pith_error *err) {
+    pith__fed *f = pith__memory_alloc(m->options.allocator, sizeof *f, 64);
+    if (!f) return pith__fail_memory(err, sizeof *f);
+    *f = (pith__fed){ .model = m };
+    pith__account_init(&f->account, m->options.allocator, 0, 0);
+    pith__arena_init(&f->arena, &f->account.allocator);
+    pith_status status = pith__account_settle(&f->account, fed_make(f, open, apart, *options, err), err);
     if (status)
         fed_destroy(f);
     else
@@ -146,15 +147,15 @@ static pith_status fed_create(pith_fed **fed, const pith_model *m, const bool *o
     return status;
 }
 
-static pith_runner fed_ready(const pith_fed *fed, pith_tensor *inputs) {
+static pith__runner fed_ready(const pith__fed *fed, pith_tensor *inputs) {
     for (size_t i = 0; i < fed->model->graph->input_count; i++)
         if (fed->open[i] && inputs[i].dtype == PITH_UNDEFINED) inputs[i] = *default_of(fed->model, i);
     return fed->runner;
 }
 
-const pith_fed_functions pith_fed_planned = { .create = fed_create,
-                                              .destroy = fed_destroy,
-                                              .ready = fed_ready,
-                                              .apart = fed_apart,
-                                              .sizes_text = fed_sizes_text,
-                                              .has = fed_has };
+const pith__fed_functions pith__fed_planned = { .create = fed_create,
+                                                .destroy = fed_destroy,
+                                                .ready = fed_ready,
+                                                .apart = fed_apart,
+                                                .sizes_text = fed_sizes_text,
+                                                .has = fed_has };

@@ -1,20 +1,21 @@
-/* single_runtime.c - the choice of a runtime where this build has but one; where it has more, model_runtime.c chooses. */
+/* single_runtime.c - the choice of a runtime where this build has but one; where it has more, model_runtime.c chooses.
+ */
 #include <string.h>
 
-#include "base/left_out_pieces.h"
 #include "base/error.h"
+#include "base/left_out_pieces.h"
 #include "base/str.h"
 #include "models/open/model_runtime.h"
 #include "models/open/reader.h"
 
-pith_status pith_engine_begin(pith_model *m, pith_error *err) {
+pith_status pith__engine_begin(pith_model *m, pith_error *err) {
     static const pith_runtime_options none = PITH_RUNTIME_OPTIONS_INIT;
     const char *name = m->options.runtime ? m->options.runtime : "builtin";
-    if (pith_engine_used) return pith_engine_used->begin(m, err);
+    if (pith__engine_used) return pith__engine_used->begin(m, err);
     m->engine.options = none;
     m->engine.is_auto = !strcmp(name, "auto");
     m->engine.reason = "";
-    PITH_TRY(pith_runtime_find(&m->runtime, m->engine.is_auto ? NULL : name, err));
+    PITH_TRY(pith__runtime_find(&m->runtime, m->engine.is_auto ? NULL : name, err));
     m->engine.requested = m->engine.is_auto ? "auto" : m->runtime->name;
     return PITH_OK;
 }
@@ -22,31 +23,31 @@ pith_status pith_engine_begin(pith_model *m, pith_error *err) {
 /* "auto" takes ONNX Runtime for what the builtin runtime cannot run; this build is without it. */
 static pith_status lone_engine_fail(const pith_model *m, pith_status status, const char *reason, pith_error *err) {
     pith_error lacks = PITH_ERROR_INIT;
-    if (!m->engine.is_auto || status != PITH_ERR_UNSUPPORTED) return pith_fail(err, status, "%s", reason);
-    const bool left_out = pith_piece_check("runtimes", PITH_STR("ort"), &lacks);
-    return pith_fail(err, status, "%s; ONNX Runtime, which auto takes, is not in this build: %s", reason,
-                     left_out ? lacks.message : "build with PITH_WITH_RUNTIME_ORT");
+    if (!m->engine.is_auto || status != PITH_ERR_UNSUPPORTED) return pith__fail(err, status, "%s", reason);
+    const bool left_out = pith__piece_check("runtimes", PITH_STR("ort"), &lacks);
+    return pith__fail(err, status, "%s; ONNX Runtime, which auto takes, is not in this build: %s", reason,
+                      left_out ? lacks.message : "build with PITH_WITH_RUNTIME_ORT");
 }
 
-pith_status pith_engine_choose(pith_model *m, pith_status known, const pith_error *reason, pith_error *err) {
-    if (pith_engine_used) return pith_engine_used->choose(m, known, reason, err);
+pith_status pith__engine_choose(pith_model *m, pith_status known, const pith_error *reason, pith_error *err) {
+    if (pith__engine_used) return pith__engine_used->choose(m, known, reason, err);
     return known ? lone_engine_fail(m, known, reason->message, err) : PITH_OK;
 }
 
-pith_status pith_engine_rescue(pith_model *m, pith_status status, pith_error *err) {
-    if (pith_engine_used) return pith_engine_used->rescue(m, status, err);
+pith_status pith__engine_rescue(pith_model *m, pith_status status, pith_error *err) {
+    if (pith__engine_used) return pith__engine_used->rescue(m, status, err);
     if (!status || !err) return status;
     const pith_error reason = *err;
     return lone_engine_fail(m, status, reason.message, err);
 }
 
-pith_program_source pith_model_program_source(const pith_model *m, const pith_graph *graph) {
-    pith_account *account = &((pith_model *)(uintptr_t)m)->account; /* counters may change in a model that does not */
-    pith_program_source source = { .graph = graph,
-                                   .files = &m->files,
-                                   .options = &m->engine.options,
-                                   .log = m->options.log,
-                                   .counters = &account->counters };
+pith__program_source pith__model_program_source(const pith_model *m, const pith__graph *graph) {
+    pith__account *account = &((pith_model *)(uintptr_t)m)->account; /* counters may change in a model that does not */
+    pith__program_source source = { .graph = graph,
+                                    .files = &m->files,
+                                    .options = &m->engine.options,
+                                    .log = m->options.log,
+                                    .counters = &account->counters };
     if (!m->reader || strcmp(m->reader->name, "onnx")) return source;
     if (m->engine.inner.data) {
         source.bytes = m->engine.inner;

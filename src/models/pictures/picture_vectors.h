@@ -6,9 +6,9 @@
 #include "models/model.h"
 #include "pith/image.h"
 
-pith_status pith_model_picture_dim(size_t *dim, const pith_model *model, const pith_embed_images_options *options,
-                                   pith_error *err);
-pith_status pith_model_embed_pictures(float *vectors, const pith_model *model, const pith_image *images, size_t count,
-                                      const pith_embed_images_options *options, pith_error *err);
+pith_status pith__model_picture_dim(size_t *dim, const pith_model *model, const pith_embed_images_options *options,
+                                    pith_error *err);
+pith_status pith__model_embed_pictures(float *vectors, const pith_model *model, const pith_image *images, size_t count,
+                                       const pith_embed_images_options *options, pith_error *err);
 
 #endif

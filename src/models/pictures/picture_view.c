@@ -15,125 +15,126 @@ static const char picture_rows[] = "last_hidden_state";
 
 /* ---- the graph ---- */
 
-pith_status pith_model_extract(pith_graph **part, const pith_model *m, size_t output, pith_arena *arena,
-                               pith_error *err) {
-    PITH_TRY(pith_graph_extract(part, m->graph, output, arena, err));
-    return pith_ops_infer(*part, false, err);
+pith_status pith__model_extract(pith__graph **part, const pith_model *m, size_t output, pith__arena *arena,
+                                pith_error *err) {
+    PITH_TRY(pith__graph_extract(part, m->graph, output, arena, err));
+    return pith__ops_infer(*part, false, err);
 }
 
-bool pith_model_is_pixels(const pith_value *input) {
-    const pith_type *t = &input->type;
+bool pith__model_is_pixels(const pith__value *input) {
+    const pith__type *t = &input->type;
     return t->rank == 4 && (t->dtype == PITH_F32 || t->dtype == PITH_F16);
 }
 
 /* [batch, width] and [batch, width, 1, 1] stand for pictures, [batch, patches, width] are rows. */
-static bool picture_reads(pith_head_model *facts, const pith_type *t) {
+static bool picture_reads(pith__head_model *facts, const pith__type *t) {
     const bool grid = t->rank == 4 && t->dims[2] == 1 && t->dims[3] == 1;
     if (t->dtype != PITH_F32 && t->dtype != PITH_F16) return false;
     if (t->rank != 2 && t->rank != 3 && !grid) return false;
     int64_t width = t->dims[t->rank == 3 ? 2 : 1];
-    if (!pith_dim_known(width) || width < 1) return false;
+    if (!pith__dim_known(width) || width < 1) return false;
     facts->width = width;
     facts->pooled = t->rank != 3;
     return true;
 }
 
 /* Tries an output of the model. *found is false if it does not fit. */
-static pith_status picture_try(bool *found, pith_picture_view *v, const pith_model *m, int output, pith_error *err) {
-    pith_graph *part;
+static pith_status picture_try(bool *found, pith__picture_view *v, const pith_model *m, int output, pith_error *err) {
+    pith__graph *part;
     *found = false;
     if (output < 0) return PITH_OK;
-    PITH_TRY(pith_model_extract(&part, m, (size_t)output, &v->arena, err));
-    if (part->input_count != 1 || !pith_model_is_pixels(part->inputs[0])) return PITH_OK;
+    PITH_TRY(pith__model_extract(&part, m, (size_t)output, &v->arena, err));
+    if (part->input_count != 1 || !pith__model_is_pixels(part->inputs[0])) return PITH_OK;
     if (!picture_reads(&v->facts, &part->outputs[0]->type)) return PITH_OK;
     *found = true;
-    const pith_value *input = part->inputs[0];
-    const pith_type *declared = input->hint && input->hint->rank == 4 ? input->hint : &input->type;
+    const pith__value *input = part->inputs[0];
+    const pith__type *declared = input->hint && input->hint->rank == 4 ? input->hint : &input->type;
     v->dtype = input->type.dtype;
     for (int i = 0; i < 3; i++) {
-        pith_dim d = declared->dims[i + 1];
-        v->dims[i] = pith_dim_known(d) ? d : -1;
+        pith__dim d = declared->dims[i + 1];
+        v->dims[i] = pith__dim_known(d) ? d : -1;
     }
     if (m->graph->input_count == 1) { /* there is nothing else in the model */
         v->output = output;
-        return pith_model_program(&v->program, m, err);
+        return pith__model_program(&v->program, m, err);
     }
     v->output = 0;
     v->program = &v->own;
-    return pith_model_open_program(&v->own, m, part, &v->arena, err);
+    return pith__model_open_program(&v->own, m, part, &v->arena, err);
 }
 
 /* The output that stands for a picture: one of the names, else the first that fits. */
-static pith_status picture_choose(pith_picture_view *v, const pith_model *m, bool rows, pith_error *err) {
+static pith_status picture_choose(pith__picture_view *v, const pith_model *m, bool rows, pith_error *err) {
     bool found = false;
     if (rows) {
-        PITH_TRY(picture_try(&found, v, m, pith_graph_find_output(m->graph, picture_rows), err));
+        PITH_TRY(picture_try(&found, v, m, pith__graph_find_output(m->graph, picture_rows), err));
         if (found && !v->facts.pooled) return PITH_OK;
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "the model has no output last_hidden_state with rows of patches to pool; leave the pooling "
-                         "to the model");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the model has no output last_hidden_state with rows of patches to pool; leave the pooling "
+                          "to the model");
     }
     for (size_t i = 0; i < sizeof picture_outputs / sizeof *picture_outputs && !found; i++)
-        PITH_TRY(picture_try(&found, v, m, pith_graph_find_output(m->graph, picture_outputs[i]), err));
+        PITH_TRY(picture_try(&found, v, m, pith__graph_find_output(m->graph, picture_outputs[i]), err));
     for (size_t i = 0; i < m->graph->output_count && !found; i++) PITH_TRY(picture_try(&found, v, m, (int)i, err));
     if (found) return PITH_OK;
     bool pixels = false;
-    for (size_t i = 0; i < m->graph->input_count; i++) pixels = pixels || pith_model_is_pixels(m->graph->inputs[i]);
-    return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                     pixels ? "this model cannot embed pictures: no output [batch, width] or [batch, patches, width] "
-                              "follows from its pixels alone"
-                            : "this model cannot embed pictures: it has no input of pixels [batch, 3, height, width]");
+    for (size_t i = 0; i < m->graph->input_count; i++) pixels = pixels || pith__model_is_pixels(m->graph->inputs[i]);
+    return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                      pixels ? "this model cannot embed pictures: no output [batch, width] or [batch, patches, width] "
+                               "follows from its pixels alone"
+                             : "this model cannot embed pictures: it has no input of pixels [batch, 3, height, width]");
 }
 
 /* ---- making ---- */
 
-static pith_status picture_make(pith_picture_view *v, const pith_model *m, bool rows, pith_error *err) {
+static pith_status picture_make(pith__picture_view *v, const pith_model *m, bool rows, pith_error *err) {
     const pith_open_options *o = &m->options;
-    v->facts = (pith_head_model){ .modules = &m->modules, .isa = pith_cpu_get()->isa };
+    v->facts = (pith__head_model){ .modules = &m->modules, .isa = pith__cpu_get()->isa };
     PITH_TRY(picture_choose(v, m, rows, err));
-    PITH_TRY(pith_idle_runners_init(&v->idle, (size_t)o->sessions, (uint64_t)o->session_idle_ms * 1000000,
-                                    (pith_counters *)&m->account.counters, &v->arena, err));
+    PITH_TRY(pith__idle_runners_init(&v->idle, (size_t)o->sessions, (uint64_t)o->session_idle_ms * 1000000,
+                                     (pith__counters *)&m->account.counters, &v->arena, err));
     if (m->compiled.writer)
-        return pith_saved_read_pictures(&v->processor, &v->no_processor, m->compiled.sections[PITH_SECTION_PICTURES],
-                                        o->allocator, err);
+        return pith__saved_read_pictures(&v->processor, &v->no_processor, m->compiled.sections[PITH_SECTION_PICTURES],
+                                         o->allocator, err);
     if (!m->dir.data) {
-        pith_fail(&v->no_processor, PITH_ERR_NOT_FOUND, "the model was not opened from a directory");
+        pith__fail(&v->no_processor, PITH_ERR_NOT_FOUND, "the model was not opened from a directory");
         return PITH_OK;
     }
     pith_str folder = m->dir;
-    if (m->modules.folder.size) PITH_TRY(pith_path_join(&folder, &v->arena, m->dir.data, m->modules.folder, err));
-    pith_status status = pith_processor_open(&v->processor, folder.data, m->options.allocator, &v->no_processor);
-    return status == PITH_ERR_MEMORY ? pith_fail(err, status, "%s", v->no_processor.message) : PITH_OK;
+    if (m->modules.folder.size) PITH_TRY(pith__path_join(&folder, &v->arena, m->dir.data, m->modules.folder, err));
+    pith_status status = pith__processor_open(&v->processor, folder.data, m->options.allocator, &v->no_processor);
+    return status == PITH_ERR_MEMORY ? pith__fail(err, status, "%s", v->no_processor.message) : PITH_OK;
 }
 
-void pith_picture_view_free(pith_picture_view *v, const pith_allocator *allocator) {
+void pith__picture_view_free(pith__picture_view *v, const pith_allocator *allocator) {
     if (!v) return;
-    if (v->idle.items) pith_idle_runners_destroy(&v->idle);
-    if (v->processor) pith_processor_close(v->processor);
-    pith_program_close(&v->own);
-    pith_arena_free(&v->arena);
-    pith_memory_free(allocator, v);
+    if (v->idle.items) pith__idle_runners_destroy(&v->idle);
+    if (v->processor) pith__processor_close(v->processor);
+    pith__program_close(&v->own);
+    pith__arena_free(&v->arena);
+    pith__memory_free(allocator, v);
 }
 
-static pith_status picture_create(pith_picture_view **view, const pith_model *m, bool rows, pith_error *err) {
+static pith_status picture_create(pith__picture_view **view, const pith_model *m, bool rows, pith_error *err) {
     const pith_allocator *allocator = m->options.allocator;
-    pith_picture_view *v = pith_memory_alloc(allocator, sizeof *v, 64);
-    if (!v) return pith_fail_memory(err, sizeof *v);
-    *v = (pith_picture_view){ .no_processor = PITH_ERROR_INIT };
-    pith_arena_init(&v->arena, allocator);
+    pith__picture_view *v = pith__memory_alloc(allocator, sizeof *v, 64);
+    if (!v) return pith__fail_memory(err, sizeof *v);
+    *v = (pith__picture_view){ .no_processor = PITH_ERROR_INIT };
+    pith__arena_init(&v->arena, allocator);
     pith_status status = picture_make(v, m, rows, err);
     if (status)
-        pith_picture_view_free(v, allocator);
+        pith__picture_view_free(v, allocator);
     else
         *view = v;
     return status;
 }
 
 static void picture_close(pith_model *m) {
-    for (int i = 0; i < 2; i++) pith_picture_view_free(m->pictures[i], m->options.allocator);
+    for (int i = 0; i < 2; i++) pith__picture_view_free(m->pictures[i], m->options.allocator);
 }
 
-pith_status pith_picture_view_get(const pith_picture_view **view, const pith_model *model, bool rows, pith_error *err) {
+pith_status pith__picture_view_get(const pith__picture_view **view, const pith_model *model, bool rows,
+                                   pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model;
     pith_status status = PITH_OK;
     pthread_mutex_lock(&m->view_lock);

@@ -3,34 +3,35 @@
 #ifndef PITH_MODELS_PICTURES_PICTURE_VIEW_H
 #define PITH_MODELS_PICTURES_PICTURE_VIEW_H
 
+#include "engine/runtime/idle_runners.h"
 #include "models/heads/head.h"
 #include "pith/image.h"
-#include "engine/runtime/idle_runners.h"
 
-typedef struct pith_picture_view {
-    pith_arena arena;
-    pith_program own; /* of a part of the graph; without a runtime if the model's own program is used */
-    const pith_program *program;
+typedef struct pith__picture_view {
+    pith__arena arena;
+    pith__program own; /* of a part of the graph; without a runtime if the model's own program is used */
+    const pith__program *program;
     int output;                      /* of the program: the one that becomes the vector */
-    pith_head_model facts;           /* about it, for the head */
+    pith__head_model facts;          /* about it, for the head */
     int32_t dtype;                   /* of the input: f32 or f16 */
     int64_t dims[3];                 /* channels, height, width that the model declares; -1: any */
     pith_image_processor *processor; /* NULL: the directory has none */
     pith_error no_processor;         /* why */
-    pith_idle_runners idle;
-} pith_picture_view;
+    pith__idle_runners idle;
+} pith__picture_view;
 
 /* Returns the view, and makes it on first use. PITH_ERR_UNSUPPORTED if the model takes no pictures. rows: whether it is
  * to read rows of patches, which a caller pools, rather than what the model pools itself. Thread-safe. */
-pith_status pith_picture_view_get(const pith_picture_view **view, const pith_model *model, bool rows, pith_error *err);
+pith_status pith__picture_view_get(const pith__picture_view **view, const pith_model *model, bool rows,
+                                   pith_error *err);
 /* Frees a view; NULL is allowed. */
-void pith_picture_view_free(pith_picture_view *view, const pith_allocator *allocator);
+void pith__picture_view_free(pith__picture_view *view, const pith_allocator *allocator);
 
 /* True for an input [batch, channels, height, width] of floats. */
-bool pith_model_is_pixels(const pith_value *input);
+bool pith__model_is_pixels(const pith__value *input);
 
 /* Makes the part of the model's graph that computes one output, with its types. */
-pith_status pith_model_extract(pith_graph **part, const pith_model *model, size_t output, pith_arena *arena,
-                               pith_error *err);
+pith_status pith__model_extract(pith__graph **part, const pith_model *model, size_t output, pith__arena *arena,
+                                pith_error *err);
 
 #endif

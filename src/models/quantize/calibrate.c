@@ -1,7 +1,7 @@
 /* calibrate.c - re-quantises int8 weights for the inputs they will see (GPTQ).
  *
- * Texts are run, and each matmul's inputs are summed (models/quantize/gram_matrices.h). The weights are read again from their source
- * and packed with the factor of the sum. */
+ * Texts are run, and each matmul's inputs are summed (models/quantize/gram_matrices.h). The weights are read again from
+ * their source and packed with the factor of the sum. */
 #include "models/quantize/calibrate.h"
 
 #include "engine/ops/shared/linear.h"
@@ -10,63 +10,63 @@
 /* Weights that are multiplied somewhere. */
 typedef struct product {
     const void *source; /* the contents of the first weight: equal ones are the same matmul */
-    const pith_linear *linear;
+    const pith__linear *linear;
 } product;
 
 typedef struct calibration {
-    const pith_calibrate_parts *parts;
+    const pith__calibrate_parts *parts;
     product *products;
     int64_t *k;
     size_t count;
 } calibration;
 
 /* The state of a step if it is a matmul whose weights can be fitted. Other backends have states of their own. */
-static const pith_linear *calibrate_linear_of(const pith_step *step) {
-    if (step->device->backend != &pith_backend_cpu) return NULL;
-    const pith_linear *linear = pith_linear_state(step->node, step->state);
+static const pith__linear *calibrate_linear_of(const pith__step *step) {
+    if (step->device->backend != &pith__backend_cpu) return NULL;
+    const pith__linear *linear = pith__linear_state(step->node, step->state);
     return linear && linear->way->fit ? linear : NULL;
 }
 
-static const void *calibrate_source_of(const pith_step *step) { return step->node->inputs[1]->type.data->data; }
+static const void *calibrate_source_of(const pith__step *step) { return step->node->inputs[1]->type.data->data; }
 
-static size_t calibrate_find(void *user, const pith_step *step) {
+static size_t calibrate_find(void *user, const pith__step *step) {
     const calibration *c = user;
-    const pith_linear *linear = calibrate_linear_of(step);
+    const pith__linear *linear = calibrate_linear_of(step);
     for (size_t i = 0; linear && i < c->count; i++)
         if (c->products[i].source == calibrate_source_of(step) && c->products[i].linear->k == linear->k) return i;
     return SIZE_MAX;
 }
 
-static pith_status calibrate_find_products(calibration *c, pith_arena *arena, pith_error *err) {
-    const pith_plan *plan = c->parts->plans[0];
-    c->products = pith_arena_array(arena, plan->step_count, sizeof *c->products);
-    c->k = pith_arena_array(arena, plan->step_count, sizeof *c->k);
-    if (!c->products || !c->k) return pith_fail_memory(err, plan->step_count * sizeof *c->products);
+static pith_status calibrate_find_products(calibration *c, pith__arena *arena, pith_error *err) {
+    const pith__plan *plan = c->parts->plans[0];
+    c->products = pith__arena_array(arena, plan->step_count, sizeof *c->products);
+    c->k = pith__arena_array(arena, plan->step_count, sizeof *c->k);
+    if (!c->products || !c->k) return pith__fail_memory(err, plan->step_count * sizeof *c->products);
     for (size_t i = 0; i < plan->step_count; i++) {
-        const pith_step *step = &plan->steps[i];
+        const pith__step *step = &plan->steps[i];
         if (!calibrate_linear_of(step) || calibrate_find(c, step) != SIZE_MAX) continue;
         c->k[c->count] = calibrate_linear_of(step)->k;
         c->products[c->count++] = (product){ calibrate_source_of(step), calibrate_linear_of(step) };
     }
-    return c->count ? PITH_OK : pith_fail(err, PITH_ERR_ARGUMENT, "the model has no int8 matmuls to calibrate");
+    return c->count ? PITH_OK : pith__fail(err, PITH_ERR_ARGUMENT, "the model has no int8 matmuls to calibrate");
 }
 
-static pith_status calibrate_pack_again(pith_packed_step step, const pith_linear *linear, const pith_factor *factor,
-                                        pith_arena *scratch, pith_error *err) {
-    pith_packer packer = { .arena = scratch, .steps = &step, .count = 1 };
+static pith_status calibrate_pack_again(pith__packed_step step, const pith__linear *linear, const pith__factor *factor,
+                                        pith__arena *scratch, pith_error *err) {
+    pith__packer packer = { .arena = scratch, .steps = &step, .count = 1 };
     linear->way->fit(linear, factor);
-    pith_status status = pith_packer_fill(&packer, NULL, NULL, err);
+    pith_status status = pith__packer_fill(&packer, NULL, NULL, err);
     linear->way->fit(linear, NULL);
     return status;
 }
 
 /* Packs the weights of a matmul wherever they are, in both plans. */
-static pith_status calibrate_round(void *user, size_t at, const pith_factor *factor, pith_arena *scratch,
+static pith_status calibrate_round(void *user, size_t at, const pith__factor *factor, pith__arena *scratch,
                                    pith_error *err) {
     const calibration *c = user;
     for (size_t n = 0; n < 2 && c->parts->plans[n]; n++) {
-        const pith_plan *plan = c->parts->plans[n];
-        const pith_step *step = plan->steps;
+        const pith__plan *plan = c->parts->plans[n];
+        const pith__step *step = plan->steps;
         for (size_t i = 0; i < plan->packed_count; i++) { /* in the order of the steps */
             while (step->node != plan->packed[i].node) step++;
             if (calibrate_find(user, step) == at)
@@ -76,22 +76,23 @@ static pith_status calibrate_round(void *user, size_t at, const pith_factor *fac
     return PITH_OK;
 }
 
-pith_status pith_calibrate(const pith_calibrate_parts *parts, const pith_calibrate_options *options, pith_error *err) {
+pith_status pith__calibrate(const pith__calibrate_parts *parts, const pith_calibrate_options *options,
+                            pith_error *err) {
     calibration c = { .parts = parts };
-    pith_arena arena;
-    pith_arena_init(&arena, parts->allocator);
+    pith__arena arena;
+    pith__arena_init(&arena, parts->allocator);
     pith_status status = calibrate_find_products(&c, &arena, err);
-    const pith_grams grams = { .encoder = parts->encoder,
-                               .tokenizer = parts->tokenizer,
-                               .allocator = parts->allocator,
-                               .options = options,
-                               .isa = parts->plans[0]->isa,
-                               .k = c.k,
-                               .count = c.count,
-                               .user = &c,
-                               .find = calibrate_find,
-                               .round = calibrate_round };
-    if (!status) status = pith_grams_run(&grams, err);
-    pith_arena_free(&arena);
+    const pith__grams grams = { .encoder = parts->encoder,
+                                .tokenizer = parts->tokenizer,
+                                .allocator = parts->allocator,
+                                .options = options,
+                                .isa = parts->plans[0]->isa,
+                                .k = c.k,
+                                .count = c.count,
+                                .user = &c,
+                                .find = calibrate_find,
+                                .round = calibrate_round };
+    if (!status) status = pith__grams_run(&grams, err);
+    pith__arena_free(&arena);
     return status;
 }

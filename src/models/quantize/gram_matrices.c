@@ -37,25 +37,25 @@ typedef struct block {
 /* A matmul and what comes to it. */
 typedef struct product {
     int64_t k;
-    float *gram;          /* [k, pith_factor_stride(k)], its upper triangle; NULL: not of this group */
+    float *gram;          /* [k, pith__factor_stride(k)], its upper triangle; NULL: not of this group */
     block *first, **last; /* not in the gram yet */
 } product;
 
 typedef struct gram_run {
-    const pith_grams *job;
+    const pith__grams *job;
     product *products;
-    pith_gemm_f32_fn *gemm;
-    pith_gemm_pack_f32_fn *pack;
-    pith_unit_factor_fn *factor;
-    pith_binary_fn *add;
+    pith__gemm_f32_fn *gemm;
+    pith__gemm_pack_f32_fn *pack;
+    pith__unit_factor_fn *factor;
+    pith__binary_fn *add;
     pith_calibrate_options options;
-    pith_arena arena, blocks, scratch; /* of the call; of the rows that are kept; of one matmul */
-    size_t done, total;                /* texts */
+    pith__arena arena, blocks, scratch; /* of the call; of the rows that are kept; of one matmul */
+    size_t done, total;                 /* texts */
     pith_error *err;
     pith_status status; /* of what is met while texts run */
 } gram_run;
 
-static pith_status grams_out_of_memory(const gram_run *c, size_t bytes) { return pith_fail_memory(c->err, bytes); }
+static pith_status grams_out_of_memory(const gram_run *c, size_t bytes) { return pith__fail_memory(c->err, bytes); }
 
 /* ---- the grams ---- */
 
@@ -81,9 +81,9 @@ static void grams_transpose(void *context, size_t part, int worker) {
 static void grams_add_columns(void *context, size_t part, int worker) {
     const adding *r = context;
     const int64_t n0 = (int64_t)part * COLUMNS, n1 = r->k - n0 > COLUMNS ? n0 + COLUMNS : r->k;
-    const int64_t stride = pith_factor_stride(r->k);
+    const int64_t stride = pith__factor_stride(r->k);
     (void)worker;
-    pith_gemm g = {
+    pith__gemm g = {
         .a = r->transposed, .b = r->packed, .c = r->sum, .m = r->k, .n = r->k, .k = r->m, .lda = r->m, .ldc = stride
     };
     r->c->gemm(&g, 0, n1, n0, n1);
@@ -94,17 +94,17 @@ static void grams_add_columns(void *context, size_t part, int worker) {
 static pith_status grams_add_block(gram_run *c, const product *p, const block *b) {
     const int64_t k = p->k;
     adding r = { .c = c, .x = b->x, .m = b->m, .k = k, .gram = p->gram };
-    const size_t parts = (size_t)((k + COLUMNS - 1) / COLUMNS), rows = pith_round64((size_t)(r.m * k));
-    const size_t packed = pith_round64((size_t)pith_gemm_f32_packed_size(r.m, k));
-    const size_t bytes = (rows + packed + (size_t)(k * pith_factor_stride(k))) * sizeof(float);
-    pith_arena_reset(&c->scratch);
-    r.transposed = pith_arena_alloc64(&c->scratch, bytes); /* at once: what a reset keeps */
+    const size_t parts = (size_t)((k + COLUMNS - 1) / COLUMNS), rows = pith__round64((size_t)(r.m * k));
+    const size_t packed = pith__round64((size_t)pith__gemm_f32_packed_size(r.m, k));
+    const size_t bytes = (rows + packed + (size_t)(k * pith__factor_stride(k))) * sizeof(float);
+    pith__arena_reset(&c->scratch);
+    r.transposed = pith__arena_alloc64(&c->scratch, bytes); /* at once: what a reset keeps */
     if (!r.transposed) return grams_out_of_memory(c, bytes);
     r.packed = r.transposed + rows;
     r.sum = r.packed + packed;
-    const int threads = pith_cpu_get()->threads;
-    pith_threads_run(grams_transpose, &r, parts, threads);
-    pith_threads_run(grams_add_columns, &r, parts, threads);
+    const int threads = pith__cpu_get()->threads;
+    pith__threads_run(grams_transpose, &r, parts, threads);
+    pith__threads_run(grams_add_columns, &r, parts, threads);
     return PITH_OK;
 }
 
@@ -114,25 +114,25 @@ static pith_status grams_add_blocks(gram_run *c) {
         for (const block *b = p->first; b; b = b->next) PITH_TRY(grams_add_block(c, p, b));
         p->first = NULL;
     }
-    pith_arena_reset(&c->blocks);
+    pith__arena_reset(&c->blocks);
     return PITH_OK;
 }
 
 /* Keeps the rows that a matmul of the group got. */
-static void grams_listen(void *context, const pith_trace_event *event) {
+static void grams_listen(void *context, const pith__trace_event *event) {
     gram_run *c = context;
     const size_t at = event->step ? c->job->find(c->job->user, event->step) : SIZE_MAX;
     product *p = at < c->job->count ? &c->products[at] : NULL;
     if (!p || !p->gram || c->status) return;
     const pith_tensor *x = event->run->in[0];
-    block *b = pith_arena_array(&c->blocks, 1, sizeof *b);
-    float *copy = pith_arena_alloc64(&c->blocks, x->bytes);
+    block *b = pith__arena_array(&c->blocks, 1, sizeof *b);
+    float *copy = pith__arena_alloc64(&c->blocks, x->bytes);
     if (!b || !copy) {
         c->status = grams_out_of_memory(c, x->bytes);
         return;
     }
     memcpy(copy, x->data, x->bytes);
-    *b = (block){ NULL, copy, pith_tensor_count(x) / p->k };
+    *b = (block){ NULL, copy, pith__tensor_count(x) / p->k };
     if (!p->first) p->last = &p->first;
     *p->last = b;
     p->last = &b->next;
@@ -145,14 +145,14 @@ static pith_status grams_after(void *user) {
 }
 
 static pith_status grams_run_texts(gram_run *c) {
-    const pith_text_runs runs = { .encoder = c->job->encoder,
-                                  .options = &c->options,
-                                  .user = c,
-                                  .after = grams_after,
-                                  .done = &c->done,
-                                  .total = c->total,
-                                  .err = c->err };
-    return pith_text_runs_all(&runs);
+    const pith__text_runs runs = { .encoder = c->job->encoder,
+                                   .options = &c->options,
+                                   .user = c,
+                                   .after = grams_after,
+                                   .done = &c->done,
+                                   .total = c->total,
+                                   .err = c->err };
+    return pith__text_runs_all(&runs);
 }
 
 /* ---- rounding ---- */
@@ -170,22 +170,22 @@ static int grams_by_value(const void *x, const void *y) {
 
 /* The factor of a gram, in scratch: what the texts bring most of comes last in its order, so that it is rounded first
  * and all others make that good. u NULL: the matmul got no row. */
-static pith_status grams_make_factor(pith_factor *factor, gram_run *c, const product *p) {
-    const int64_t k = p->k, stride = pith_factor_stride(k);
+static pith_status grams_make_factor(pith__factor *factor, gram_run *c, const product *p) {
+    const int64_t k = p->k, stride = pith__factor_stride(k);
     const size_t floats = (size_t)(k * stride);
-    float mean = 0.0f, *u = pith_arena_alloc64(&c->scratch, floats * sizeof *u);
-    float *column = pith_arena_array(&c->scratch, (size_t)k, sizeof *column);
-    int32_t *order = pith_arena_array(&c->scratch, (size_t)k, sizeof *order);
-    diagonal *sorted = pith_arena_array(&c->scratch, (size_t)k, sizeof *sorted);
+    float mean = 0.0f, *u = pith__arena_alloc64(&c->scratch, floats * sizeof *u);
+    float *column = pith__arena_array(&c->scratch, (size_t)k, sizeof *column);
+    int32_t *order = pith__arena_array(&c->scratch, (size_t)k, sizeof *order);
+    diagonal *sorted = pith__arena_array(&c->scratch, (size_t)k, sizeof *sorted);
     if (!u || !column || !order || !sorted) return grams_out_of_memory(c, floats * sizeof *u);
     for (int64_t i = 0; i < k; i++) {
         sorted[i] = (diagonal){ p->gram[i * stride + i], (int32_t)i };
         mean += sorted[i].value / (float)k;
     }
-    *factor = (pith_factor){ mean == 0.0f ? NULL : u, order };
+    *factor = (pith__factor){ mean == 0.0f ? NULL : u, order };
     if (!(mean <= FLT_MAX))
-        return pith_fail(c->err, PITH_ERR_RUN,
-                         "calibration: the texts give activations that are not finite; use other texts");
+        return pith__fail(c->err, PITH_ERR_RUN,
+                          "calibration: the texts give activations that are not finite; use other texts");
     qsort(sorted, (size_t)k, sizeof *sorted, grams_by_value);
     memset(u, 0, floats * sizeof *u);
     for (int64_t s = 0; s < k; s++) {
@@ -198,20 +198,20 @@ static pith_status grams_make_factor(pith_factor *factor, gram_run *c, const pro
     }
     return mean == 0.0f || c->factor(u, k, column)
                ? PITH_OK
-               : pith_fail(c->err, PITH_ERR_RUN,
-                           "calibration: the texts give activations of too wide a range; use other texts");
+               : pith__fail(c->err, PITH_ERR_RUN,
+                            "calibration: the texts give activations of too wide a range; use other texts");
 }
 
 static pith_status grams_round_weights(gram_run *c, size_t at) {
-    pith_factor factor;
-    pith_arena_reset(&c->scratch);
+    pith__factor factor;
+    pith__arena_reset(&c->scratch);
     PITH_TRY(grams_make_factor(&factor, c, &c->products[at]));
     return factor.u ? c->job->round(c->job->user, at, &factor, &c->scratch, c->err) : PITH_OK;
 }
 
 /* ---- all of it ---- */
 
-static size_t grams_gram_bytes(const product *p) { return (size_t)(p->k * pith_factor_stride(p->k)) * sizeof(float); }
+static size_t grams_gram_bytes(const product *p) { return (size_t)(p->k * pith__factor_stride(p->k)) * sizeof(float); }
 
 /* The end of the group that begins with matmul `first`: as many as fit, at least one. */
 static size_t grams_end_of_group(const gram_run *c, size_t first) {
@@ -225,7 +225,7 @@ static size_t grams_end_of_group(const gram_run *c, size_t first) {
 static pith_status grams_group(gram_run *c, size_t first, size_t end) {
     for (size_t i = first; i < end; i++) {
         product *p = &c->products[i];
-        p->gram = pith_arena_array(&c->arena, grams_gram_bytes(p) / sizeof(float), sizeof(float));
+        p->gram = pith__arena_array(&c->arena, grams_gram_bytes(p) / sizeof(float), sizeof(float));
         if (!p->gram) return grams_out_of_memory(c, grams_gram_bytes(p));
     }
     PITH_TRY(grams_run_texts(c));
@@ -237,50 +237,50 @@ static pith_status grams_group(gram_run *c, size_t first, size_t end) {
 }
 
 static pith_status grams_all(gram_run *c) {
-    c->products = pith_arena_array(&c->arena, c->job->count, sizeof *c->products);
+    c->products = pith__arena_array(&c->arena, c->job->count, sizeof *c->products);
     if (!c->products) return grams_out_of_memory(c, c->job->count * sizeof *c->products);
     for (size_t i = 0; i < c->job->count; i++) c->products[i].k = c->job->k[i];
-    const size_t texts = pith_text_runs_count(&c->options);
+    const size_t texts = pith__text_runs_count(&c->options);
     for (size_t i = 0; i < c->job->count; i = grams_end_of_group(c, i)) c->total += texts;
     for (size_t i = 0, end; i < c->job->count; i = end) {
-        pith_arena_mark mark = pith_arena_get_mark(&c->arena);
+        pith__arena_mark mark = pith__arena_get_mark(&c->arena);
         end = grams_end_of_group(c, i);
         PITH_TRY(grams_group(c, i, end));
-        pith_arena_rewind(&c->arena, mark);
+        pith__arena_rewind(&c->arena, mark);
     }
     return PITH_OK;
 }
 
 static pith_status grams_begin(gram_run *c) {
-    const pith_isa isa = c->job->isa;
-    pith_lacks lacks = { .count = 0 };
-    c->gemm = PITH_KERNEL_NEED(pith_gemm_f32_fn, "gemm", PITH_F32, isa, &lacks);
-    c->pack = PITH_KERNEL_NEED(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa, &lacks);
-    c->factor = PITH_KERNEL_NEED(pith_unit_factor_fn, "unit_factor", PITH_F32, isa, &lacks);
-    c->add = PITH_KERNEL_NEED(pith_binary_fn, "add", PITH_F32, isa, &lacks);
-    PITH_TRY(pith_lacks_check(&lacks, c->err));
+    const pith__isa isa = c->job->isa;
+    pith__lacks lacks = { .count = 0 };
+    c->gemm = PITH_KERNEL_NEED(pith__gemm_f32_fn, "gemm", PITH_F32, isa, &lacks);
+    c->pack = PITH_KERNEL_NEED(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, isa, &lacks);
+    c->factor = PITH_KERNEL_NEED(pith__unit_factor_fn, "unit_factor", PITH_F32, isa, &lacks);
+    c->add = PITH_KERNEL_NEED(pith__binary_fn, "add", PITH_F32, isa, &lacks);
+    PITH_TRY(pith__lacks_check(&lacks, c->err));
     if (c->options.texts) return PITH_OK;
     pith_str *made;
-    PITH_TRY(pith_made_texts(&made, &c->options.text_count, c->job->tokenizer, &c->arena, c->err));
+    PITH_TRY(pith__made_texts(&made, &c->options.text_count, c->job->tokenizer, &c->arena, c->err));
     c->options.texts = made;
     return PITH_OK;
 }
 
-pith_status pith_grams_run(const pith_grams *job, pith_error *err) {
+pith_status pith__grams_run(const pith__grams *job, pith_error *err) {
     gram_run c = { .job = job, .options = *job->options, .err = err };
-    pith_arena_init(&c.arena, job->allocator);
-    pith_arena_init(&c.blocks, job->allocator);
-    pith_arena_init(&c.scratch, job->allocator);
+    pith__arena_init(&c.arena, job->allocator);
+    pith__arena_init(&c.blocks, job->allocator);
+    pith__arena_init(&c.scratch, job->allocator);
     pith_status status = grams_begin(&c);
     if (!status) {
-        pith_encoder_trim(job->encoder);
-        pith_encoder_trace(job->encoder, grams_listen, &c);
+        pith__encoder_trim(job->encoder);
+        pith__encoder_trace(job->encoder, grams_listen, &c);
         status = grams_all(&c);
-        pith_encoder_trace(job->encoder, NULL, NULL);
-        pith_encoder_trim(job->encoder); /* its executors still have the trace */
+        pith__encoder_trace(job->encoder, NULL, NULL);
+        pith__encoder_trim(job->encoder); /* its executors still have the trace */
     }
-    pith_arena_free(&c.scratch);
-    pith_arena_free(&c.blocks);
-    pith_arena_free(&c.arena);
+    pith__arena_free(&c.scratch);
+    pith__arena_free(&c.blocks);
+    pith__arena_free(&c.arena);
     return status;
 }

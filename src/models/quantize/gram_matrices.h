@@ -7,25 +7,25 @@
 
 #include "models/encode/encoder.h"
 
-struct pith_factor; /* engine/kernels/quantize.h */
+struct pith__factor; /* engine/kernels/quantize.h */
 
-typedef struct pith_grams {
-    pith_encoder *encoder;           /* runs the texts; no other call may use it meanwhile */
+typedef struct pith__grams {
+    pith__encoder *encoder;          /* runs the texts; no other call may use it meanwhile */
     const pith_tokenizer *tokenizer; /* makes texts up, if there are none */
     const pith_allocator *allocator;
     const pith_calibrate_options *options;
-    pith_isa isa;
+    pith__isa isa;
     const int64_t *k; /* [count] the length of a row of each matmul */
     size_t count;
     void *user;
     /* The matmul that a step is; count or more: none that counts. Input 0 of the step has its rows, in f32. */
-    size_t (*find)(void *user, const pith_step *step);
+    size_t (*find)(void *user, const pith__step *step);
     /* Gets the factor of a matmul, which lives until it returns. Matmuls without a row are left out. Texts that run
      * later see what it changed. scratch is reset after it. */
-    pith_status (*round)(void *user, size_t product, const struct pith_factor *factor, pith_arena *scratch,
+    pith_status (*round)(void *user, size_t product, const struct pith__factor *factor, pith__arena *scratch,
                          pith_error *err);
-} pith_grams;
+} pith__grams;
 
-pith_status pith_grams_run(const pith_grams *job, pith_error *err);
+pith_status pith__grams_run(const pith__grams *job, pith_error *err);
 
 #endif

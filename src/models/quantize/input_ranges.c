@@ -22,13 +22,13 @@ enum { BINS = 4096, HALF = BINS / 2, LEVELS = 128, ENTROPY_STEP = 8, ROWS_AT_ONC
 typedef struct watched {
     float low, high, reach;
     uint64_t *bins; /* [BINS] */
-    pith_range *range;
+    pith__range *range;
 } watched;
 
 typedef struct range_run {
-    const pith_ranges *job;
+    const pith__ranges *job;
     watched *all;
-    pith_arena *arena;
+    pith__arena *arena;
     pith_error *err;
     pith_status status; /* of what is met while steps run */
 } range_run;
@@ -69,10 +69,10 @@ static bool range_is_finite(watched *w, const float *x, int64_t count) {
 
 /* Rows evenly from those of a step, up to the limit. */
 static void range_keep(range_run *c, watched *w, const float *x, int64_t rows, int64_t k) {
-    pith_range *r = w->range;
-    if (!r->rows) r->rows = pith_arena_alloc64(c->arena, (size_t)(PITH_RANGE_ROWS * k) * sizeof *r->rows);
+    pith__range *r = w->range;
+    if (!r->rows) r->rows = pith__arena_alloc64(c->arena, (size_t)(PITH_RANGE_ROWS * k) * sizeof *r->rows);
     if (!r->rows) {
-        c->status = pith_fail_memory(c->err, (size_t)(PITH_RANGE_ROWS * k) * sizeof *r->rows);
+        c->status = pith__fail_memory(c->err, (size_t)(PITH_RANGE_ROWS * k) * sizeof *r->rows);
         return;
     }
     const int64_t take = rows < ROWS_AT_ONCE ? rows : ROWS_AT_ONCE;
@@ -80,16 +80,16 @@ static void range_keep(range_run *c, watched *w, const float *x, int64_t rows, i
         memcpy(r->rows + r->row_count++ * k, x + i * rows / take * k, (size_t)k * sizeof *r->rows);
 }
 
-static void range_listen(void *context, const pith_trace_event *event) {
+static void range_listen(void *context, const pith__trace_event *event) {
     range_run *c = context;
     const size_t at = event->step && !event->step->memory ? c->job->find(c->job->user, event->step) : SIZE_MAX;
     if (at >= c->job->count || c->status) return;
     const pith_tensor *x = event->run->in[0];
     const int64_t count = (int64_t)(x->bytes / sizeof(float));
     if (!(c->job->rows_only ? range_is_finite : range_count)(&c->all[at], x->data, count))
-        c->status = pith_fail(c->err, PITH_ERR_RUN,
-                              "calibration: a matmul gets a number that is not finite; use other "
-                              "texts or tensors");
+        c->status = pith__fail(c->err, PITH_ERR_RUN,
+                               "calibration: a matmul gets a number that is not finite; use other "
+                               "texts or tensors");
     else
         range_keep(c, &c->all[at], x->data, count / c->job->k[at], c->job->k[at]);
 }
@@ -153,7 +153,7 @@ static void range_entropy(watched *w) {
     w->high = fminf(w->high, reach);
 }
 
-static void range_settle(watched *w, const pith_ranges *job) {
+static void range_settle(watched *w, const pith__ranges *job) {
     if (job->method == PITH_RANGE_PERCENTILE) range_percentile(w, (double)job->percentile);
     if (job->method == PITH_RANGE_ENTROPY) range_entropy(w);
     w->range->low = fminf(w->low, 0.0f);
@@ -175,64 +175,64 @@ static bool range_enough(void *user) {
     return some && enough;
 }
 
-static pith_status range_texts(range_run *c, pith_arena *scratch) {
+static pith_status range_texts(range_run *c, pith__arena *scratch) {
     pith_calibrate_options o = *c->job->options;
     if (!o.texts) {
         pith_str *made;
-        PITH_TRY(pith_made_texts(&made, &o.text_count, c->job->tokenizer, scratch, c->err));
+        PITH_TRY(pith__made_texts(&made, &o.text_count, c->job->tokenizer, scratch, c->err));
         o.texts = made;
     }
-    const pith_text_runs runs = { .encoder = c->job->encoder,
-                                  .options = &o,
-                                  .user = c,
-                                  .after = range_after,
-                                  .enough = c->job->rows_only ? range_enough : NULL,
-                                  .err = c->err };
-    pith_encoder_trim(c->job->encoder);
-    pith_encoder_trace(c->job->encoder, range_listen, c);
-    pith_status status = pith_text_runs_all(&runs);
-    pith_encoder_trace(c->job->encoder, NULL, NULL);
-    pith_encoder_trim(c->job->encoder); /* its executors still have the trace */
+    const pith__text_runs runs = { .encoder = c->job->encoder,
+                                   .options = &o,
+                                   .user = c,
+                                   .after = range_after,
+                                   .enough = c->job->rows_only ? range_enough : NULL,
+                                   .err = c->err };
+    pith__encoder_trim(c->job->encoder);
+    pith__encoder_trace(c->job->encoder, range_listen, c);
+    pith_status status = pith__text_runs_all(&runs);
+    pith__encoder_trace(c->job->encoder, NULL, NULL);
+    pith__encoder_trim(c->job->encoder); /* its executors still have the trace */
     return status;
 }
 
-static pith_status range_tensors(range_run *c, pith_arena *scratch) {
-    const pith_graph *graph = c->job->program->graph;
-    const pith_executor_options how = { .allocator = c->job->allocator };
-    pith_tensor *outputs = pith_arena_array(scratch, graph->output_count + 1, sizeof *outputs);
-    pith_runner runner;
-    if (!outputs) return pith_fail_memory(c->err, graph->output_count * sizeof *outputs);
-    PITH_TRY(pith_runner_create(&runner, c->job->program, &how, c->err));
-    pith_runner_trace(&runner, range_listen, c);
+static pith_status range_tensors(range_run *c, pith__arena *scratch) {
+    const pith__graph *graph = c->job->program->graph;
+    const pith__executor_options how = { .allocator = c->job->allocator };
+    pith_tensor *outputs = pith__arena_array(scratch, graph->output_count + 1, sizeof *outputs);
+    pith__runner runner;
+    if (!outputs) return pith__fail_memory(c->err, graph->output_count * sizeof *outputs);
+    PITH_TRY(pith__runner_create(&runner, c->job->program, &how, c->err));
+    pith__runner_trace(&runner, range_listen, c);
     pith_status status = PITH_OK;
     for (size_t i = 0; i < c->job->sets && !status; i++) {
-        status = pith_runner_run(&runner, outputs, c->job->inputs + i * graph->input_count, 1, NULL, c->err);
-        if (status) pith_fail_at(c->err, status, "calibration, set %zu: ", i);
+        status = pith__runner_run(&runner, outputs, c->job->inputs + i * graph->input_count, 1, NULL, c->err);
+        if (status) pith__fail_at(c->err, status, "calibration, set %zu: ", i);
         if (!status) status = c->status;
     }
-    pith_runner_destroy(&runner);
+    pith__runner_destroy(&runner);
     return status;
 }
 
-static pith_status range_begin(range_run *c, pith_range *ranges, pith_arena *scratch) {
-    c->all = pith_arena_array(scratch, c->job->count + 1, sizeof *c->all);
-    if (!c->all) return pith_fail_memory(c->err, c->job->count * sizeof *c->all);
+static pith_status range_begin(range_run *c, pith__range *ranges, pith__arena *scratch) {
+    c->all = pith__arena_array(scratch, c->job->count + 1, sizeof *c->all);
+    if (!c->all) return pith__fail_memory(c->err, c->job->count * sizeof *c->all);
     for (size_t i = 0; i < c->job->count; i++) {
         c->all[i] = (watched){ .reach = FIRST_REACH, .range = &ranges[i] };
-        ranges[i] = (pith_range){ 0 };
-        c->all[i].bins = pith_arena_array(scratch, BINS, sizeof *c->all[i].bins);
-        if (!c->all[i].bins) return pith_fail_memory(c->err, BINS * sizeof *c->all[i].bins);
+        ranges[i] = (pith__range){ 0 };
+        c->all[i].bins = pith__arena_array(scratch, BINS, sizeof *c->all[i].bins);
+        if (!c->all[i].bins) return pith__fail_memory(c->err, BINS * sizeof *c->all[i].bins);
     }
     return PITH_OK;
 }
 
-pith_status pith_ranges_run(pith_range *ranges, const pith_ranges *job, pith_arena *arena, pith_error *err) {
+pith_status pith__ranges_run(pith__range *ranges, const pith__ranges *job, pith__arena *arena, pith_error *err) {
     range_run c = { .job = job, .arena = arena, .err = err };
-    pith_arena scratch;
-    pith_arena_init(&scratch, job->allocator);
+    pith__arena scratch;
+    pith__arena_init(&scratch, job->allocator);
     pith_status status = range_begin(&c, ranges, &scratch);
     if (!status) status = job->encoder ? range_texts(&c, &scratch) : range_tensors(&c, &scratch);
     for (size_t i = 0; i < job->count && !status; i++) range_settle(&c.all[i], job);
-    pith_arena_free(&scratch);
+    pith__arena_free(&scratch);
     return status;
 }

@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "base/unicode/tokenizer_characters.h"
 #include "base/unicode/utf8.h"
 #include "text/byte_spelling.h"
-#include "base/unicode/tokenizer_characters.h"
 
 /* A script gets texts only if the vocabulary has at least this many pieces of it that begin a word. With fewer, the
  * texts would repeat the same words. */
@@ -40,7 +40,7 @@ typedef struct script {
 static int script_of(pith_str text) {
     int found = 0;
     for (const char *p = text.data, *end = p + text.size; p < end;) {
-        int s = pith_char_script(pith_utf8_next(&p));
+        int s = pith__char_script(pith__utf8_next(&p));
         if (!s || (found && s != found)) return 0;
         found = s;
     }
@@ -61,11 +61,11 @@ typedef struct marks {
 } marks;
 
 /* The token as text, in arena where it is not the vocabulary's; false: it is none. */
-static bool made_texts_read_piece(piece *p, pith_str token, marks m, pith_arena *arena) {
+static bool made_texts_read_piece(piece *p, pith_str token, marks m, pith__arena *arena) {
     p->text = token;
     if (m.bytes) {
-        char *plain = pith_arena_alloc(arena, token.size + 1);
-        size_t size = plain ? pith_bytes_of_token(plain, token) : 0;
+        char *plain = pith__arena_alloc(arena, token.size + 1);
+        size_t size = plain ? pith__bytes_of_token(plain, token) : 0;
         p->text = (pith_str){ plain, size };
         p->goes_on = !takes_off(&p->text, " ");
     } else if (m.space) {
@@ -73,7 +73,7 @@ static bool made_texts_read_piece(piece *p, pith_str token, marks m, pith_arena 
     } else {
         p->goes_on = takes_off(&p->text, "##");
     }
-    if (!p->text.size || pith_utf8_valid_prefix(p->text.data, p->text.size) < p->text.size) return false;
+    if (!p->text.size || pith__utf8_valid_prefix(p->text.data, p->text.size) < p->text.size) return false;
     p->script = script_of(p->text);
     return p->script != 0;
 }
@@ -85,17 +85,17 @@ static int by_script(const void *x, const void *y) {
     return a->id < b->id ? -1 : 1;
 }
 
-static pith_status read_pieces(piece **pieces, size_t *count, const pith_tokenizer *t, pith_arena *arena,
+static pith_status read_pieces(piece **pieces, size_t *count, const pith_tokenizer *t, pith__arena *arena,
                                pith_error *err) {
-    const int32_t size = pith_tokenizer_vocab_size(t);
-    const marks m = { .bytes = pith_tokenizer_id(t, PITH_STR("\xC4\xA0")) >= 0,
-                      .space = pith_tokenizer_id(t, PITH_STR("\xE2\x96\x81")) >= 0 };
-    *pieces = pith_arena_array(arena, (size_t)size, sizeof **pieces);
+    const int32_t size = pith__tokenizer_vocab_size(t);
+    const marks m = { .bytes = pith__tokenizer_id(t, PITH_STR("\xC4\xA0")) >= 0,
+                      .space = pith__tokenizer_id(t, PITH_STR("\xE2\x96\x81")) >= 0 };
+    *pieces = pith__arena_array(arena, (size_t)size, sizeof **pieces);
     *count = 0;
-    if (!*pieces) return pith_fail_memory(err, (size_t)size * sizeof **pieces);
+    if (!*pieces) return pith__fail_memory(err, (size_t)size * sizeof **pieces);
     for (int32_t id = 0; id < size; id++) {
         piece p = { .id = id };
-        pith_str token = pith_tokenizer_token(t, id);
+        pith_str token = pith__tokenizer_token(t, id);
         if (token.data && made_texts_read_piece(&p, token, m, arena)) (*pieces)[(*count)++] = p;
     }
     qsort(*pieces, *count, sizeof **pieces, by_script);
@@ -104,7 +104,7 @@ static pith_status read_pieces(piece **pieces, size_t *count, const pith_tokeniz
 
 /* The scripts that have enough of them, the largest first. */
 static pith_status find_scripts(script **scripts, size_t *count, const piece *pieces, size_t piece_count,
-                                pith_arena *arena, pith_error *err) {
+                                pith__arena *arena, pith_error *err) {
     size_t capacity = 0, largest = 0;
     void *grown = NULL;
     *scripts = NULL;
@@ -119,12 +119,12 @@ static pith_status find_scripts(script **scripts, size_t *count, const piece *pi
         s.count = end - i;
         s.long_pieces = letters > LONG_PIECES * s.count;
         if (s.starts < STARTS_MIN) continue;
-        if (!pith_arena_grow(arena, &grown, *count, &capacity, sizeof s)) return pith_fail_memory(err, sizeof s);
+        if (!pith__arena_grow(arena, &grown, *count, &capacity, sizeof s)) return pith__fail_memory(err, sizeof s);
         *scripts = grown;
         (*scripts)[(*count)++] = s;
         if (s.count > (*scripts)[largest].count) largest = *count - 1;
     }
-    if (!*count) return pith_fail(err, PITH_ERR_UNSUPPORTED, "the vocabulary has no legible words to make texts of");
+    if (!*count) return pith__fail(err, PITH_ERR_UNSUPPORTED, "the vocabulary has no legible words to make texts of");
     script first = (*scripts)[0];
     (*scripts)[0] = (*scripts)[largest];
     (*scripts)[largest] = first;
@@ -172,20 +172,20 @@ static int write_word(writer *w, const script *s, manner how, uint64_t *state) {
 }
 
 static pith_status made_texts_write_text(pith_str *text, const script *s, int length, uint64_t *state,
-                                         pith_arena *arena, pith_error *err) {
+                                         pith__arena *arena, pith_error *err) {
     size_t longest = 0;
     for (size_t i = 0; i < s->count; i++)
         if (s->pieces[i].text.size > longest) longest = s->pieces[i].text.size;
     writer w = { .capacity = ((size_t)length + 10) * (longest + 3) };
-    w.text = pith_arena_alloc(arena, w.capacity + 1);
-    if (!w.text) return pith_fail_memory(err, w.capacity);
+    w.text = pith__arena_alloc(arena, w.capacity + 1);
+    if (!w.text) return pith__fail_memory(err, w.capacity);
     static const char *const signs[] = { ",", ".", "-", "'", "?", "!", ":", "(" };
     const manner how = (manner)made_texts_draw(state, 3);
     for (int pieces = 0; pieces < length;) {
         if (w.size) made_texts_put(&w, PITH_STR(" "));
         pieces += write_word(&w, s, how, state);
         if (made_texts_draw(state, 12)) continue;
-        made_texts_put(&w, pith_str_of(signs[made_texts_draw(state, sizeof signs / sizeof *signs)]));
+        made_texts_put(&w, pith__str_of(signs[made_texts_draw(state, sizeof signs / sizeof *signs)]));
         pieces++;
     }
     if (made_texts_draw(state, 3)) made_texts_put(&w, PITH_STR("."));
@@ -193,8 +193,8 @@ static pith_status made_texts_write_text(pith_str *text, const script *s, int le
     return PITH_OK;
 }
 
-pith_status pith_made_texts(pith_str **texts, size_t *count, const pith_tokenizer *tokenizer, pith_arena *arena,
-                            pith_error *err) {
+pith_status pith__made_texts(pith_str **texts, size_t *count, const pith_tokenizer *tokenizer, pith__arena *arena,
+                             pith_error *err) {
     piece *pieces;
     script *scripts;
     size_t piece_count, script_count;
@@ -203,8 +203,8 @@ pith_status pith_made_texts(pith_str **texts, size_t *count, const pith_tokenize
     PITH_TRY(find_scripts(&scripts, &script_count, pieces, piece_count, arena, err));
     size_t total = (TEXTS_LARGEST + (script_count - 1) * TEXTS) * LENGTHS;
     *count = 0;
-    *texts = pith_arena_array(arena, total, sizeof **texts);
-    if (!*texts) return pith_fail_memory(err, total * sizeof **texts);
+    *texts = pith__arena_array(arena, total, sizeof **texts);
+    if (!*texts) return pith__fail_memory(err, total * sizeof **texts);
     /* Turn by turn, so that a part of them is as mixed as all. */
     for (size_t turn = 0; turn < TEXTS_LARGEST; turn++)
         for (size_t i = 0; i < script_count && (i == 0 || turn < TEXTS); i++)

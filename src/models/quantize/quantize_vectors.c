@@ -1,4 +1,5 @@
-/* quantize_vectors.c - see pith/quantize.h. Each row is written on its own, so a row's bytes depend on its vector alone.
+/* quantize_vectors.c - see pith/quantize.h. Each row is written on its own, so a row's bytes depend on its vector
+ * alone.
  *
  * Formulas: sentence_transformers.quantize_embeddings of version 5.7, whose steps are computed in f32 in the same
  * order. */
@@ -19,11 +20,11 @@ typedef struct smaller_scale {
     size_t dim;
 } smaller_scale;
 
-size_t pith_smaller_row_bytes(int32_t type, size_t dim) {
+size_t pith__smaller_row_bytes(int32_t type, size_t dim) {
     size_t bytes;
     switch (type) {
-    case PITH_VECTOR_F32: return pith_mul_overflows(dim, sizeof(float), &bytes) ? 0 : bytes;
-    case PITH_VECTOR_F16: return pith_mul_overflows(dim, sizeof(uint16_t), &bytes) ? 0 : bytes;
+    case PITH_VECTOR_F32: return pith__mul_overflows(dim, sizeof(float), &bytes) ? 0 : bytes;
+    case PITH_VECTOR_F16: return pith__mul_overflows(dim, sizeof(uint16_t), &bytes) ? 0 : bytes;
     case PITH_VECTOR_INT8:
     case PITH_VECTOR_UINT8: return dim;
     case PITH_VECTOR_BINARY:
@@ -33,7 +34,7 @@ size_t pith_smaller_row_bytes(int32_t type, size_t dim) {
 }
 
 static void smaller_row_f16(uint16_t *row, const float *x, size_t dim) {
-    for (size_t i = 0; i < dim; i++) row[i] = pith_f16_of_f32(x[i]);
+    for (size_t i = 0; i < dim; i++) row[i] = pith__f16_of_f32(x[i]);
 }
 
 static void smaller_row_bits(uint8_t *row, const float *x, size_t dim, uint8_t flip) {
@@ -60,9 +61,9 @@ static pith_status smaller_check_ranges(const float *ranges, size_t dim, pith_er
     for (size_t i = 0; i < dim; i++) {
         const float min = ranges[i], max = ranges[dim + i];
         if (!isfinite(min) || !isfinite(max) || min > max || !isfinite(max - min))
-            return pith_fail(err, PITH_ERR_ARGUMENT,
-                             "the range of component %zu is %g to %g; give two finite numbers, the smaller one first",
-                             i, (double)min, (double)max);
+            return pith__fail(err, PITH_ERR_ARGUMENT,
+                              "the range of component %zu is %g to %g; give two finite numbers, the smaller one first",
+                              i, (double)min, (double)max);
     }
     return PITH_OK;
 }
@@ -73,22 +74,22 @@ static pith_status smaller_quantize_bytes8(uint8_t *rows, const float *vectors, 
     for (size_t r = 0; r < count; r++) {
         const size_t bad = smaller_row_bytes8(rows + r * s->dim, vectors + r * s->dim, s);
         if (bad < s->dim)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "component %zu of vector %zu is not a number", bad, r);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "component %zu of vector %zu is not a number", bad, r);
     }
     return PITH_OK;
 }
 
-pith_status pith_smaller_quantize(void *rows, const float *vectors, size_t count, size_t dim,
-                                  const pith_quantize_options *options, pith_error *err) {
+pith_status pith__smaller_quantize(void *rows, const float *vectors, size_t count, size_t dim,
+                                   const pith_quantize_options *options, pith_error *err) {
     pith_quantize_options o = PITH_QUANTIZE_OPTIONS_INIT;
     size_t bytes, all;
     PITH_TAKE_OPTIONS(o, options, err);
     if (o.type < PITH_VECTOR_F32 || o.type > PITH_VECTOR_UBINARY)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "type is %d, which is not a PITH_VECTOR_* value", (int)o.type);
-    bytes = pith_smaller_row_bytes(o.type, dim);
-    if (!dim || !bytes || pith_mul_overflows(dim, 2 * sizeof(float), &all) || pith_mul_overflows(all, count, &all))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "%zu vectors of %zu components: %s", count, dim,
-                         dim ? "they are more than memory can hold" : "there must be one or more");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "type is %d, which is not a PITH_VECTOR_* value", (int)o.type);
+    bytes = pith__smaller_row_bytes(o.type, dim);
+    if (!dim || !bytes || pith__mul_overflows(dim, 2 * sizeof(float), &all) || pith__mul_overflows(all, count, &all))
+        return pith__fail(err, PITH_ERR_ARGUMENT, "%zu vectors of %zu components: %s", count, dim,
+                          dim ? "they are more than memory can hold" : "there must be one or more");
     const smaller_scale scale = { o.type == PITH_VECTOR_INT8 ? 0x80 : 0, o.ranges, dim };
     if (o.type == PITH_VECTOR_INT8 || o.type == PITH_VECTOR_UINT8)
         return smaller_quantize_bytes8(rows, vectors, count, &scale, err);
@@ -105,11 +106,11 @@ pith_status pith_smaller_quantize(void *rows, const float *vectors, size_t count
     return PITH_OK;
 }
 
-pith_status pith_smaller_ranges(float *ranges, const float *vectors, size_t count, size_t dim, pith_error *err) {
-    if (!count || !dim) return pith_fail(err, PITH_ERR_ARGUMENT, "ranges need one vector of one component or more");
+pith_status pith__smaller_ranges(float *ranges, const float *vectors, size_t count, size_t dim, pith_error *err) {
+    if (!count || !dim) return pith__fail(err, PITH_ERR_ARGUMENT, "ranges need one vector of one component or more");
     for (size_t i = 0; i < count * dim; i++)
         if (!isfinite(vectors[i]))
-            return pith_fail(err, PITH_ERR_ARGUMENT, "component %zu of vector %zu is not finite", i % dim, i / dim);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "component %zu of vector %zu is not finite", i % dim, i / dim);
     for (size_t i = 0; i < dim; i++) ranges[i] = ranges[dim + i] = vectors[i];
     for (size_t r = 1; r < count; r++)
         for (size_t i = 0; i < dim; i++) {

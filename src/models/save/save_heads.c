@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "engine/ragged/ragged.h"
 #include "formats/compiled/graph_bytes.h"
 #include "models/texts/encode_texts.h"
 #include "models/texts/score_pairs.h"
-#include "engine/ragged/ragged.h"
 
 enum { HEADS_OUTPUTS = PITH_ENCODE_KINDS + 1 };
 
@@ -21,19 +21,19 @@ static size_t heads_place(const uint32_t *list, size_t count, int output) {
 }
 
 /* What callers are told of an output is of the model's own graph; rows of another width would not fit. */
-static pith_status heads_check_width(const pith_graph *graph, size_t place, const pith_model *m, int output,
+static pith_status heads_check_width(const pith__graph *graph, size_t place, const pith_model *m, int output,
                                      pith_error *err) {
-    const pith_type *wanted = &m->graph->outputs[output]->type, *type = &graph->outputs[place]->type;
-    const pith_dim width = wanted->rank > 0 ? wanted->dims[wanted->rank - 1] : PITH_DIM_UNKNOWN;
-    if (!pith_dim_known(width) || (type->rank > 0 && type->dims[type->rank - 1] == width)) return PITH_OK;
-    return pith_fail(err, PITH_ERR_FORMAT, "heads: output %d has another width than in the model's graph", output);
+    const pith__type *wanted = &m->graph->outputs[output]->type, *type = &graph->outputs[place]->type;
+    const pith__dim width = wanted->rank > 0 ? wanted->dims[wanted->rank - 1] : PITH_DIM_UNKNOWN;
+    if (!pith__dim_known(width) || (type->rank > 0 && type->dims[type->rank - 1] == width)) return PITH_OK;
+    return pith__fail(err, PITH_ERR_FORMAT, "heads: output %d has another width than in the model's graph", output);
 }
 
-static pith_status heads_choose(pith_graph *graph, const uint32_t *list, size_t listed, const int *outputs,
+static pith_status heads_choose(pith__graph *graph, const uint32_t *list, size_t listed, const int *outputs,
                                 size_t count, pith_error *err) {
-    pith_value **chosen = pith_arena_array(graph->arena, count, sizeof *chosen);
-    pith_str *names = pith_arena_array(graph->arena, count, sizeof *names);
-    if (!chosen || !names) return pith_fail_memory(err, count * sizeof *names);
+    pith__value **chosen = pith__arena_array(graph->arena, count, sizeof *chosen);
+    pith_str *names = pith__arena_array(graph->arena, count, sizeof *names);
+    if (!chosen || !names) return pith__fail_memory(err, count * sizeof *names);
     for (size_t i = 0; i < count; i++) {
         const size_t place = heads_place(list, listed, outputs[i]);
         chosen[i] = graph->outputs[place];
@@ -44,43 +44,43 @@ static pith_status heads_choose(pith_graph *graph, const uint32_t *list, size_t 
     graph->outputs = chosen;
     graph->output_names = names;
     graph->output_count = count;
-    pith_graph_sweep(graph);
+    pith__graph_sweep(graph);
     return PITH_OK;
 }
 
-pith_status pith_saved_read_heads(pith_graph **graph, const pith_model *m, const int *outputs, size_t count,
-                                  pith_arena *arena, pith_error *err) {
-    pith_bytes_in in = { .bytes = m->compiled.sections[PITH_SECTION_HEADS], .what = "heads", .err = err };
+pith_status pith__saved_read_heads(pith__graph **graph, const pith_model *m, const int *outputs, size_t count,
+                                   pith__arena *arena, pith_error *err) {
+    pith__bytes_in in = { .bytes = m->compiled.sections[PITH_SECTION_HEADS], .what = "heads", .err = err };
     uint32_t list[HEADS_OUTPUTS];
-    pith_weights_in weights;
+    pith__weights_in weights;
     *graph = NULL;
     if (!in.bytes.data) return PITH_OK;
-    const size_t listed = pith_get_count(&in, 4);
-    if (listed > HEADS_OUTPUTS) return pith_bytes_fail(&in, "more outputs than heads read");
-    for (size_t i = 0; i < listed; i++) list[i] = pith_get_u32(&in);
+    const size_t listed = pith__get_count(&in, 4);
+    if (listed > HEADS_OUTPUTS) return pith__bytes_fail(&in, "more outputs than heads read");
+    for (size_t i = 0; i < listed; i++) list[i] = pith__get_u32(&in);
     if (in.status) return in.status;
     for (size_t i = 0; i < count; i++)
         if (heads_place(list, listed, outputs[i]) == listed) return PITH_OK;
-    PITH_TRY(pith_weights_open(&weights, m->compiled.sections[PITH_SECTION_WEIGHTS], err));
-    PITH_TRY(pith_graph_read(graph, &in, &weights, arena, m->options.log));
-    if ((*graph)->output_count != listed) return pith_fail(err, PITH_ERR_FORMAT, "heads: another number of outputs");
+    PITH_TRY(pith__weights_open(&weights, m->compiled.sections[PITH_SECTION_WEIGHTS], err));
+    PITH_TRY(pith__graph_read(graph, &in, &weights, arena, m->options.log));
+    if ((*graph)->output_count != listed) return pith__fail(err, PITH_ERR_FORMAT, "heads: another number of outputs");
     PITH_TRY(heads_choose(*graph, list, listed, outputs, count, err));
-    pith_status status = pith_ops_bind(*graph, err);
-    if (!status) status = pith_ops_infer(*graph, false, err);
+    pith_status status = pith__ops_bind(*graph, err);
+    if (!status) status = pith__ops_infer(*graph, false, err);
     for (size_t i = 0; !status && i < count; i++) status = heads_check_width(*graph, i, m, outputs[i], err);
-    return status == PITH_ERR_FORMAT || !status ? status : pith_fail_at(err, status, "heads: ");
+    return status == PITH_ERR_FORMAT || !status ? status : pith__fail_at(err, status, "heads: ");
 }
 
 /* ---- writing ---- */
 
 /* The graph of these outputs; NULL if there is none. */
-static pith_status heads_make(pith_graph **graph, const pith_model *m, const int *outputs, size_t count,
-                              pith_arena *arena, pith_error *err) {
+static pith_status heads_make(pith__graph **graph, const pith_model *m, const int *outputs, size_t count,
+                              pith__arena *arena, pith_error *err) {
     pith_str reason;
-    if (m->compiled.writer) return pith_saved_read_heads(graph, m, outputs, count, arena, err);
-    pith_opt o = pith_model_optimizer(m, m->graph, err);
+    if (m->compiled.writer) return pith__saved_read_heads(graph, m, outputs, count, arena, err);
+    pith__opt o = pith__model_optimizer(m, m->graph, err);
     o.allocator = arena->allocator;
-    return pith_ragged_make(graph, &reason, outputs, count, &o, arena);
+    return pith__ragged_make(graph, &reason, outputs, count, &o, arena);
 }
 
 static size_t heads_add(int *outputs, size_t count, int output) {
@@ -98,33 +98,33 @@ static pith_status heads_list(int *outputs, size_t *count, const pith_model *m, 
     int read[HEADS_OUTPUTS];
     size_t found = 0;
     for (int kind = 0; kind < PITH_ENCODE_KINDS; kind++)
-        found = heads_add(read, found, pith_model_encode_output(m, kind));
-    found = heads_add(read, found, pith_model_score_output(m));
+        found = heads_add(read, found, pith__model_encode_output(m, kind));
+    found = heads_add(read, found, pith__model_score_output(m));
     *count = 0;
     for (size_t i = 0; i < found; i++) {
-        pith_arena arena;
-        pith_graph *graph;
-        pith_arena_init(&arena, allocator);
+        pith__arena arena;
+        pith__graph *graph;
+        pith__arena_init(&arena, allocator);
         pith_status status = heads_make(&graph, m, &read[i], 1, &arena, err);
         if (!status && graph) outputs[(*count)++] = read[i];
-        pith_arena_free(&arena);
+        pith__arena_free(&arena);
         PITH_TRY(status);
     }
     return PITH_OK;
 }
 
-pith_status pith_saved_write_heads(pith_bytes_out *out, pith_program *program, pith_weights_out *weights,
-                                   const pith_model *m, pith_error *err) {
+pith_status pith__saved_write_heads(pith__bytes_out *out, pith__program *program, pith__weights_out *weights,
+                                    const pith_model *m, pith_error *err) {
     int outputs[HEADS_OUTPUTS];
     size_t count;
-    pith_graph *graph;
+    pith__graph *graph;
     if (!m->text.encoder || !m->options.optimization || m->no_ragged) return PITH_OK;
     PITH_TRY(heads_list(outputs, &count, m, out->arena->allocator, err));
     if (!count || (count == 1 && m->text.ragged && outputs[0] == m->text.outputs[0])) return PITH_OK;
     PITH_TRY(heads_make(&graph, m, outputs, count, out->arena, err));
     if (!graph) return PITH_OK;
-    PITH_TRY(pith_model_open_program(program, m, graph, out->arena, err));
-    pith_put_u32(out, (uint32_t)count);
-    for (size_t i = 0; i < count; i++) pith_put_u32(out, (uint32_t)outputs[i]);
-    return pith_graph_write(out, weights, graph, pith_program_plan(program), err);
+    PITH_TRY(pith__model_open_program(program, m, graph, out->arena, err));
+    pith__put_u32(out, (uint32_t)count);
+    for (size_t i = 0; i < count; i++) pith__put_u32(out, (uint32_t)outputs[i]);
+    return pith__graph_write(out, weights, graph, pith__program_plan(program), err);
 }

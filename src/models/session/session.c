@@ -1,29 +1,29 @@
 /* session.c - runs a model: inputs by name are checked and put in the graph's order, and a runner of the model's
  * runtime runs.
  *
- * A session runs the model's program. If the inputs contradict what that program assumes (second_plan.h), the session makes a
- * program of its own and keeps it. */
+ * A session runs the model's program. If the inputs contradict what that program assumes (second_plan.h), the session
+ * makes a program of its own and keeps it. */
 #include "models/session/session.h"
 
 #include <string.h>
 
-#include "base/os/clock.h"
-#include "base/os/cpu.h"
+#include "base/caller_options.h"
 #include "base/dtype.h"
 #include "base/error.h"
-#include "base/caller_options.h"
-#include "base/text_out.h"
+#include "base/os/clock.h"
+#include "base/os/cpu.h"
 #include "base/os/threads.h"
-#include "engine/exec/profile.h"
+#include "base/text_out.h"
 #include "engine/exec/output_target.h"
-#include "models/open/second_plan.h"
+#include "engine/exec/profile.h"
 #include "models/open/reader.h"
+#include "models/open/second_plan.h"
 
 struct pith_session {
     const pith_model *model;
-    pith_runner runner;
-    pith_fed *fed; /* for inputs with a default that are fed another value; made when first wanted */
-    pith_named_sizes sizes;
+    pith__runner runner;
+    pith__fed *fed; /* for inputs with a default that are fed another value; made when first wanted */
+    pith__named_sizes sizes;
     pith_tensor *inputs;       /* in the graph's order */
     pith_tensor *bound_inputs; /* the same; dtype 0: not bound */
     pith_tensor *targets;      /* of outputs, in the graph's order; data NULL: not bound */
@@ -33,48 +33,48 @@ struct pith_session {
     bool apart;                /* axes that share a symbol have been given different sizes */
 };
 
-pith_status pith_model_create_session(pith_session **session, const pith_model *model, pith_error *err) {
-    const pith_program *program;
-    pith_status status = pith_model_program(&program, model, err);
-    if (status) return pith_account_explain(&model->account, status, err);
+pith_status pith__model_create_session(pith_session **session, const pith_model *model, pith_error *err) {
+    const pith__program *program;
+    pith_status status = pith__model_program(&program, model, err);
+    if (status) return pith__account_explain(&model->account, status, err);
     size_t count = model->graph->input_count; /* the graph holds as many pointers already */
     size_t outputs = model->graph->output_count;
-    size_t symbols = pith_dims_symbol_count(model->graph->dims);
+    size_t symbols = pith__dims_symbol_count(model->graph->dims);
     size_t bytes = sizeof(pith_session) + (2 * count + outputs) * sizeof(pith_tensor) + 2 * count * sizeof(bool) +
-                   symbols * sizeof(pith_named_size);
-    pith_session *s = pith_memory_alloc(&model->account.allocator, bytes, 64);
-    if (!s) return pith_account_explain(&model->account, pith_fail_memory(err, bytes), err);
+                   symbols * sizeof(pith__named_size);
+    pith_session *s = pith__memory_alloc(&model->account.allocator, bytes, 64);
+    if (!s) return pith__account_explain(&model->account, pith__fail_memory(err, bytes), err);
     *s = (pith_session){ .model = model, .inputs = (pith_tensor *)(s + 1) };
     s->bound_inputs = s->inputs + count;
     s->targets = s->bound_inputs + count;
-    s->sizes.items = (pith_named_size *)(s->targets + outputs);
+    s->sizes.items = (pith__named_size *)(s->targets + outputs);
     s->warned = (bool *)(s->sizes.items + symbols);
     s->open = s->warned + count;
     memset(s->inputs, 0, bytes - sizeof *s);
-    pith_executor_options options = pith_model_executor_options(model);
-    status = pith_runner_create(&s->runner, program, &options, err);
+    pith__executor_options options = pith__model_executor_options(model);
+    status = pith__runner_create(&s->runner, program, &options, err);
     if (status)
-        pith_memory_free(&model->account.allocator, s);
+        pith__memory_free(&model->account.allocator, s);
     else
         *session = s;
-    return pith_account_explain(&model->account, status, err);
+    return pith__account_explain(&model->account, status, err);
 }
 
-void pith_model_destroy_session(pith_session *session) {
+void pith__model_destroy_session(pith_session *session) {
     if (!session) return;
     if (session->fed) session->model->reader->stages->fed->destroy(session->fed);
-    pith_runner_destroy(&session->runner);
-    pith_memory_free(&session->model->account.allocator, session);
+    pith__runner_destroy(&session->runner);
+    pith__memory_free(&session->model->account.allocator, session);
 }
 
 /* "name float32 [batch, 3], …" of ports, into buffer. */
 static const char *list_ports(char *buffer, size_t size, const pith_port *ports, size_t count,
                               const pith_tensor *given) {
-    pith_text_out out = pith_text_begin(buffer, size);
+    pith__text_out out = pith__text_begin(buffer, size);
     for (size_t i = 0; i < count; i++) {
         if (given && (given[i].dtype != PITH_UNDEFINED || ports[i].optional)) continue;
-        pith_text_put(&out, "%s'%s' %s %s", out.used ? ", " : "", ports[i].name, pith_dtype_name(ports[i].dtype),
-                      ports[i].shape);
+        pith__text_put(&out, "%s'%s' %s %s", out.used ? ", " : "", ports[i].name, pith__dtype_name(ports[i].dtype),
+                       ports[i].shape);
     }
     return buffer;
 }
@@ -86,8 +86,8 @@ static pith_status find_input(size_t *p, const pith_model *m, const char *name, 
     for (; tried < wanted && strcmp(m->inputs[*p % wanted].name, name); tried++) ++*p;
     *p = wanted ? *p % wanted : 0;
     if (tried < wanted) return PITH_OK;
-    return pith_fail(err, PITH_ERR_ARGUMENT, "the model has no input '%s'; it has %s", name,
-                     list_ports(list, sizeof list, m->inputs, wanted, NULL));
+    return pith__fail(err, PITH_ERR_ARGUMENT, "the model has no input '%s'; it has %s", name,
+                      list_ports(list, sizeof list, m->inputs, wanted, NULL));
 }
 
 static pith_status check_input(pith_session *s, size_t p, const pith_tensor *t, pith_error *err) {
@@ -95,17 +95,17 @@ static pith_status check_input(pith_session *s, size_t p, const pith_tensor *t, 
     char list[700];
     size_t bytes;
     if (port->dtype != PITH_UNDEFINED && port->dtype != PITH_NONE && t->dtype != port->dtype)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' is %s; the model needs %s %s", port->name,
-                         pith_dtype_name(t->dtype), pith_dtype_name(port->dtype), port->shape);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "input '%s' is %s; the model needs %s %s", port->name,
+                          pith__dtype_name(t->dtype), pith__dtype_name(port->dtype), port->shape);
     if (t->dtype != PITH_SEQUENCE && t->dtype != PITH_NONE) {
         if (t->rank < 0 || t->rank > PITH_MAX_RANK)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' has rank %d", port->name, t->rank);
-        if (!pith_dtype_bytes(t->dtype, pith_dims_count(t->dims, t->rank), &bytes) || t->bytes < bytes ||
+            return pith__fail(err, PITH_ERR_ARGUMENT, "input '%s' has rank %d", port->name, t->rank);
+        if (!pith__dtype_bytes(t->dtype, pith__dims_count(t->dims, t->rank), &bytes) || t->bytes < bytes ||
             (bytes && !t->data))
-            return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s': %zu bytes of data do not hold the shape %s",
-                             port->name, t->bytes, pith_dims_text(t->dims, t->rank, list, sizeof list));
+            return pith__fail(err, PITH_ERR_ARGUMENT, "input '%s': %zu bytes of data do not hold the shape %s",
+                              port->name, t->bytes, pith__dims_text(t->dims, t->rank, list, sizeof list));
     }
-    return pith_model_check_input(s->model, p, t, &s->warned[p], err);
+    return pith__model_check_input(s->model, p, t, &s->warned[p], err);
 }
 
 static pith_status take_inputs(pith_session *s, const char *const *names, const pith_tensor *inputs, size_t count,
@@ -118,7 +118,7 @@ static pith_status take_inputs(pith_session *s, const char *const *names, const 
     for (size_t i = 0; i < count; i++) {
         PITH_TRY(find_input(&p, m, names[i], err));
         if (s->inputs[p].dtype != PITH_UNDEFINED)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "input '%s' is given twice", names[i]);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "input '%s' is given twice", names[i]);
         PITH_TRY(check_input(s, p, &inputs[i], err));
         s->inputs[p] = inputs[i];
     }
@@ -126,8 +126,8 @@ static pith_status take_inputs(pith_session *s, const char *const *names, const 
         if (s->inputs[p].dtype == PITH_UNDEFINED) s->inputs[p] = s->bound_inputs[p];
     for (p = 0; p < wanted; p++)
         if (s->inputs[p].dtype == PITH_UNDEFINED && !m->inputs[p].optional)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "missing inputs: %s",
-                             list_ports(list, sizeof list, m->inputs, wanted, s->inputs));
+            return pith__fail(err, PITH_ERR_ARGUMENT, "missing inputs: %s",
+                              list_ports(list, sizeof list, m->inputs, wanted, s->inputs));
     return PITH_OK;
 }
 
@@ -152,11 +152,11 @@ static bool note_needs(pith_session *s, bool *apart) {
         else
             s->inputs[p].dtype = PITH_UNDEFINED; /* what it is anyway */
     }
-    const pith_fed_functions *f = m->reader->stages->fed;
+    const pith__fed_functions *f = m->reader->stages->fed;
     *apart = f && f->apart(m, s->inputs, &s->sizes);
     if (*apart && !s->apart)
-        pith_log_write(m->options.log, PITH_LOG_WARNING, "%s; the name is ignored, and the model is planned again",
-                       f->sizes_text(&s->sizes, m, text, sizeof text));
+        pith__log_write(m->options.log, PITH_LOG_WARNING, "%s; the name is ignored, and the model is planned again",
+                        f->sizes_text(&s->sizes, m, text, sizeof text));
     s->apart |= *apart;
     return fed || *apart;
 }
@@ -164,50 +164,51 @@ static bool note_needs(pith_session *s, bool *apart) {
 /* On the model's plan, or on the session's own where that one takes something for granted that the inputs contradict.
  */
 static pith_status run_taken(pith_session *s, pith_tensor *outputs, int threads, const pith_run_options *o,
-                             pith_lane *lane, pith_error *err) {
+                             pith__lane *lane, pith_error *err) {
     const pith_model *m = s->model;
     bool apart = false, own = !m->runtime->as_written && note_needs(s, &apart);
-    const pith_fed_functions *f = m->reader->stages->fed;
+    const pith__fed_functions *f = m->reader->stages->fed;
     char text[300];
     if (own && (!f || !m->reader->again))
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "a compiled model has the defaults of its inputs built in; feed other values to the ONNX file "
-                         "it was compiled from");
+        return pith__fail(
+            err, PITH_ERR_UNSUPPORTED,
+            "a compiled model has the defaults of its inputs built in; feed other values to the ONNX file "
+            "it was compiled from");
     if (own && (!s->fed || !f->has(s->fed, s->open, s->apart))) {
-        pith_executor_options options = pith_model_executor_options(m);
+        pith__executor_options options = pith__model_executor_options(m);
         f->destroy(s->fed);
         s->fed = NULL;
         PITH_TRY(f->create(&s->fed, m, s->open, s->apart, &options, err));
     }
-    pith_runner runner = own ? f->ready(s->fed, s->inputs) : s->runner;
-    pith_runner_trace(&runner, pith_lane_trace(lane), lane);
+    pith__runner runner = own ? f->ready(s->fed, s->inputs) : s->runner;
+    pith__runner_trace(&runner, pith__lane_trace(lane), lane);
     const pith_tensor *targets = s->target_count ? s->targets : NULL;
-    pith_status status = pith_runner_run_into(&runner, outputs, targets, m->graph, s->inputs, threads, o->cancel, err);
+    pith_status status = pith__runner_run_into(&runner, outputs, targets, m->graph, s->inputs, threads, o->cancel, err);
     bool may_be_sizes = apart && (status == PITH_ERR_ARGUMENT || status == PITH_ERR_RUN);
     if (!may_be_sizes) return status;
-    return pith_fail_at(err, status, "%s: ", f->sizes_text(&s->sizes, m, text, sizeof text));
+    return pith__fail_at(err, status, "%s: ", f->sizes_text(&s->sizes, m, text, sizeof text));
 }
 
-pith_status pith_model_run_session(pith_session *session, pith_tensor *outputs, const char *const *names,
-                                   const pith_tensor *inputs, size_t input_count, const pith_run_options *options,
-                                   pith_error *err) {
+pith_status pith__model_run_session(pith_session *session, pith_tensor *outputs, const char *const *names,
+                                    const pith_tensor *inputs, size_t input_count, const pith_run_options *options,
+                                    pith_error *err) {
     pith_run_options o = PITH_RUN_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
-    PITH_TRY(pith_threads_check(o.threads, err));
+    PITH_TRY(pith__threads_check(o.threads, err));
     PITH_TRY(take_inputs(session, names, inputs, input_count, err));
-    int threads = o.threads ? o.threads : pith_cpu_get()->threads;
-    pith_lane *lane = pith_profile_lane(o.profile);
-    uint64_t begin = pith_lane_now(lane), began = pith_clock_ns();
+    int threads = o.threads ? o.threads : pith__cpu_get()->threads;
+    pith__lane *lane = pith__profile_lane(o.profile);
+    uint64_t begin = pith__lane_now(lane), began = pith__clock_ns();
     pith_status status = run_taken(session, outputs, threads, &o, lane, err);
-    pith_count((pith_counters *)&session->model->account.counters, PITH_COUNT_run_ns, pith_clock_ns() - began);
-    pith_lane_phase(lane, "run", begin, -1);
-    return pith_account_explain(&session->model->account, status, err);
+    pith__count((pith__counters *)&session->model->account.counters, PITH_COUNT_run_ns, pith__clock_ns() - began);
+    pith__lane_phase(lane, "run", begin, -1);
+    return pith__account_explain(&session->model->account, status, err);
 }
 
 /* ---- bound tensors ---- */
 
-pith_status pith_model_bind_session_input(pith_session *s, const char *name, const pith_tensor *tensor,
-                                          pith_error *err) {
+pith_status pith__model_bind_session_input(pith_session *s, const char *name, const pith_tensor *tensor,
+                                           pith_error *err) {
     size_t p = 0;
     PITH_TRY(find_input(&p, s->model, name, err));
     if (tensor) PITH_TRY(check_input(s, p, tensor, err));
@@ -220,41 +221,41 @@ static pith_status check_target(const pith_session *s, size_t output, const pith
     char text[256];
     size_t bytes = 0;
     if (t->dtype <= PITH_UNDEFINED || t->dtype >= PITH_DTYPE_COUNT || t->dtype == PITH_STRING)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "output '%s': memory can be bound for tensors of numbers, not for %s",
-                         port->name, pith_dtype_name(t->dtype));
+        return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s': memory can be bound for tensors of numbers, not for %s",
+                          port->name, pith__dtype_name(t->dtype));
     if (port->dtype != PITH_UNDEFINED && t->dtype != port->dtype)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "output '%s' is %s; the memory bound to it is for %s", port->name,
-                         pith_dtype_name(port->dtype), pith_dtype_name(t->dtype));
+        return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s' is %s; the memory bound to it is for %s", port->name,
+                          pith__dtype_name(port->dtype), pith__dtype_name(t->dtype));
     if (t->rank < -1 || t->rank > PITH_MAX_RANK)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "output '%s': the tensor bound to it has rank %d", port->name,
-                         t->rank);
-    if (!t->data) return pith_fail(err, PITH_ERR_ARGUMENT, "output '%s': there is no memory to bind", port->name);
-    if (t->rank >= 0 && (!pith_dtype_bytes(t->dtype, pith_dims_count(t->dims, t->rank), &bytes) || bytes > t->bytes))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "output '%s': %zu bytes do not hold the shape %s", port->name,
-                         t->bytes, pith_dims_text(t->dims, t->rank, text, sizeof text));
+        return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s': the tensor bound to it has rank %d", port->name,
+                          t->rank);
+    if (!t->data) return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s': there is no memory to bind", port->name);
+    if (t->rank >= 0 && (!pith__dtype_bytes(t->dtype, pith__dims_count(t->dims, t->rank), &bytes) || bytes > t->bytes))
+        return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s': %zu bytes do not hold the shape %s", port->name,
+                          t->bytes, pith__dims_text(t->dims, t->rank, text, sizeof text));
     for (size_t i = 0; i < s->model->graph->output_count; i++)
-        if (i != output && s->targets[i].data && pith_target_touches(&s->targets[i], t))
-            return pith_fail(err, PITH_ERR_ARGUMENT, "output '%s' shares memory with output '%s'", port->name,
-                             s->model->outputs[i].name);
+        if (i != output && s->targets[i].data && pith__target_touches(&s->targets[i], t))
+            return pith__fail(err, PITH_ERR_ARGUMENT, "output '%s' shares memory with output '%s'", port->name,
+                              s->model->outputs[i].name);
     return PITH_OK;
 }
 
-pith_status pith_model_bind_session_output(pith_session *s, const char *name, const pith_tensor *tensor,
-                                           pith_error *err) {
+pith_status pith__model_bind_session_output(pith_session *s, const char *name, const pith_tensor *tensor,
+                                            pith_error *err) {
     const pith_model *m = s->model;
     size_t count = m->graph->output_count, i = 0;
     char list[700];
     while (i < count && strcmp(m->outputs[i].name, name)) i++;
     if (i == count)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the model has no output '%s'; it has %s", name,
-                         list_ports(list, sizeof list, m->outputs, count, NULL));
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the model has no output '%s'; it has %s", name,
+                          list_ports(list, sizeof list, m->outputs, count, NULL));
     if (tensor) PITH_TRY(check_target(s, i, tensor, err));
     s->target_count = s->target_count - (s->targets[i].data != NULL) + (tensor != NULL);
     s->targets[i] = tensor ? *tensor : (pith_tensor){ .data = NULL };
     return PITH_OK;
 }
 
-void pith_model_unbind_session(pith_session *s) {
+void pith__model_unbind_session(pith_session *s) {
     memset(s->bound_inputs, 0, s->model->graph->input_count * sizeof *s->bound_inputs);
     memset(s->targets, 0, s->model->graph->output_count * sizeof *s->targets);
     s->target_count = 0;

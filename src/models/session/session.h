@@ -5,15 +5,15 @@
 
 #include "models/model.h"
 
-pith_status pith_model_create_session(pith_session **session, const pith_model *model, pith_error *err);
-void pith_model_destroy_session(pith_session *session);
-pith_status pith_model_run_session(pith_session *session, pith_tensor *outputs, const char *const *names,
-                                   const pith_tensor *inputs, size_t input_count, const pith_run_options *options,
-                                   pith_error *err);
-pith_status pith_model_bind_session_input(pith_session *session, const char *name, const pith_tensor *tensor,
-                                          pith_error *err);
-pith_status pith_model_bind_session_output(pith_session *session, const char *name, const pith_tensor *tensor,
+pith_status pith__model_create_session(pith_session **session, const pith_model *model, pith_error *err);
+void pith__model_destroy_session(pith_session *session);
+pith_status pith__model_run_session(pith_session *session, pith_tensor *outputs, const char *const *names,
+                                    const pith_tensor *inputs, size_t input_count, const pith_run_options *options,
+                                    pith_error *err);
+pith_status pith__model_bind_session_input(pith_session *session, const char *name, const pith_tensor *tensor,
                                            pith_error *err);
-void pith_model_unbind_session(pith_session *session);
+pith_status pith__model_bind_session_output(pith_session *session, const char *name, const pith_tensor *tensor,
+                                            pith_error *err);
+void pith__model_unbind_session(pith_session *session);
 
 #endif

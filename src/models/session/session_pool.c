@@ -10,15 +10,15 @@
 #include <time.h>
 
 #include "base/caller_options.h"
+#include "base/error.h"
 #include "base/os/clock.h"
 #include "base/os/cpu.h"
-#include "base/error.h"
 
 enum { POOL_SESSIONS_MOST = 4096 };
 
 typedef struct idle_session {
     pith_session *session;
-    uint64_t since; /* pith_clock_ns */
+    uint64_t since; /* pith__clock_ns */
 } idle_session;
 
 /* On the stack of the thread that waits. */
@@ -45,30 +45,30 @@ struct pith_session_pool {
 
 static pith_status pool_check(const char *name, int32_t value, int32_t most, pith_error *err) {
     if (value >= 0 && value <= most) return PITH_OK;
-    return pith_fail(err, PITH_ERR_ARGUMENT, "%s is %d; it must be from 0 to %d", name, value, most);
+    return pith__fail(err, PITH_ERR_ARGUMENT, "%s is %d; it must be from 0 to %d", name, value, most);
 }
 
 static pith_status pool_make_lock(pith_session_pool *p, pith_error *err) {
-    if (pthread_mutex_init(&p->lock, NULL)) return pith_fail_memory(err, sizeof p->lock);
+    if (pthread_mutex_init(&p->lock, NULL)) return pith__fail_memory(err, sizeof p->lock);
     if (pthread_condattr_init(&p->monotonic)) {
         pthread_mutex_destroy(&p->lock);
-        return pith_fail_memory(err, sizeof p->monotonic);
+        return pith__fail_memory(err, sizeof p->monotonic);
     }
     pthread_condattr_setclock(&p->monotonic, CLOCK_MONOTONIC);
     return PITH_OK;
 }
 
-pith_status pith_model_create_pool(pith_session_pool **pool, const pith_model *model,
-                                   const pith_session_pool_options *options, pith_error *err) {
+pith_status pith__model_create_pool(pith_session_pool **pool, const pith_model *model,
+                                    const pith_session_pool_options *options, pith_error *err) {
     pith_session_pool_options o = PITH_SESSION_POOL_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
     PITH_TRY(pool_check("sessions", o.sessions, POOL_SESSIONS_MOST, err));
     PITH_TRY(pool_check("idle", o.idle, POOL_SESSIONS_MOST, err));
     PITH_TRY(pool_check("idle_ms", o.idle_ms, INT32_MAX, err));
-    size_t most = o.sessions ? (size_t)o.sessions : (size_t)pith_cpu_get()->threads;
+    size_t most = o.sessions ? (size_t)o.sessions : (size_t)pith__cpu_get()->threads;
     size_t bytes = sizeof(pith_session_pool) + most * sizeof(idle_session);
-    pith_session_pool *p = pith_memory_alloc(&model->account.allocator, bytes, 64);
-    if (!p) return pith_account_explain(&model->account, pith_fail_memory(err, bytes), err);
+    pith_session_pool *p = pith__memory_alloc(&model->account.allocator, bytes, 64);
+    if (!p) return pith__account_explain(&model->account, pith__fail_memory(err, bytes), err);
     *p = (pith_session_pool){ .model = (pith_model *)(uintptr_t)model,
                               .most = most,
                               .most_idle = o.idle && (size_t)o.idle < most ? (size_t)o.idle : most,
@@ -77,23 +77,25 @@ pith_status pith_model_create_pool(pith_session_pool **pool, const pith_model *m
     p->end = &p->first;
     pith_status status = pool_make_lock(p, err);
     if (status)
-        pith_memory_free(&model->account.allocator, p);
+        pith__memory_free(&model->account.allocator, p);
     else
         *pool = p;
     return status;
 }
 
-void pith_model_destroy_pool(pith_session_pool *p) {
+void pith__model_destroy_pool(pith_session_pool *p) {
     if (!p) return;
-    pith_model_trim_pool(p);
+    pith__model_trim_pool(p);
     pthread_condattr_destroy(&p->monotonic);
     pthread_mutex_destroy(&p->lock);
-    pith_memory_free(&p->model->account.allocator, p);
+    pith__memory_free(&p->model->account.allocator, p);
 }
 
 /* ---- with the lock held ---- */
 
-static void pool_count(pith_session_pool *p, pith_counter which) { pith_count(&p->model->account.counters, which, 1); }
+static void pool_count(pith_session_pool *p, pith__counter which) {
+    pith__count(&p->model->account.counters, which, 1);
+}
 
 static void pool_set_idle(pith_session_pool *p, size_t count) {
     if (count > p->idle_count)
@@ -145,14 +147,14 @@ static pith_session *pool_take_old(pith_session_pool *p, uint64_t now) {
 static void pool_end_old(pith_session_pool *p) {
     for (;;) {
         pthread_mutex_lock(&p->lock);
-        pith_session *old = pool_take_old(p, pith_clock_ns());
+        pith_session *old = pool_take_old(p, pith__clock_ns());
         pthread_mutex_unlock(&p->lock);
         if (!old) return;
-        pith_model_destroy_session(old);
+        pith__model_destroy_session(old);
     }
 }
 
-void pith_model_trim_pool(pith_session_pool *p) {
+void pith__model_trim_pool(pith_session_pool *p) {
     for (;;) {
         pith_session *session = NULL;
         pthread_mutex_lock(&p->lock);
@@ -163,7 +165,7 @@ void pith_model_trim_pool(pith_session_pool *p) {
         }
         pthread_mutex_unlock(&p->lock);
         if (!session) return;
-        pith_model_destroy_session(session);
+        pith__model_destroy_session(session);
     }
 }
 
@@ -185,8 +187,8 @@ static pith_status pool_wait(pith_session **session, bool *may_make, pith_sessio
                              pith_error *err) {
     waiter w = { .served = false };
     struct timespec deadline = pool_deadline(timeout_ms > 0 ? timeout_ms : 0);
-    if (timeout_ms == 0) return pith_fail(err, PITH_ERR_BUSY, "all %zu sessions of the pool are borrowed", p->most);
-    if (pthread_cond_init(&w.wake, &p->monotonic)) return pith_fail_memory(err, sizeof w.wake);
+    if (timeout_ms == 0) return pith__fail(err, PITH_ERR_BUSY, "all %zu sessions of the pool are borrowed", p->most);
+    if (pthread_cond_init(&w.wake, &p->monotonic)) return pith__fail_memory(err, sizeof w.wake);
     *p->end = &w;
     p->end = &w.next;
     pool_count(p, PITH_COUNT_sessions_waited);
@@ -199,8 +201,8 @@ static pith_status pool_wait(pith_session **session, bool *may_make, pith_sessio
     *session = w.session;
     *may_make = w.served && !w.session;
     return w.served ? PITH_OK
-                    : pith_fail(err, PITH_ERR_BUSY, "none of the %zu sessions of the pool was returned in %lld ms",
-                                p->most, (long long)timeout_ms);
+                    : pith__fail(err, PITH_ERR_BUSY, "none of the %zu sessions of the pool was returned in %lld ms",
+                                 p->most, (long long)timeout_ms);
 }
 
 /* A session that exists already, or the right to make one. */
@@ -222,15 +224,15 @@ static pith_status pool_take(pith_session **session, bool *may_make, pith_sessio
     return status;
 }
 
-pith_status pith_model_borrow_session(pith_session **session, pith_session_pool *p, int64_t timeout_ms,
-                                      pith_error *err) {
+pith_status pith__model_borrow_session(pith_session **session, pith_session_pool *p, int64_t timeout_ms,
+                                       pith_error *err) {
     pith_session *taken = NULL;
     bool may_make = false;
-    if (timeout_ms < -1) return pith_fail(err, PITH_ERR_ARGUMENT, "timeout_ms must not be below -1");
+    if (timeout_ms < -1) return pith__fail(err, PITH_ERR_ARGUMENT, "timeout_ms must not be below -1");
     pool_end_old(p);
     PITH_TRY(pool_take(&taken, &may_make, p, timeout_ms, err));
     if (may_make) {
-        pith_status status = pith_model_create_session(&taken, p->model, err);
+        pith_status status = pith__model_create_session(&taken, p->model, err);
         if (status) {
             pthread_mutex_lock(&p->lock);
             pool_forget(p);
@@ -243,12 +245,12 @@ pith_status pith_model_borrow_session(pith_session **session, pith_session_pool 
     return PITH_OK;
 }
 
-void pith_model_return_session(pith_session_pool *p, pith_session *session) {
+void pith__model_return_session(pith_session_pool *p, pith_session *session) {
     if (!session) return;
-    pith_model_unbind_session(session);
+    pith__model_unbind_session(session);
     pthread_mutex_lock(&p->lock);
     if (!pool_serve(p, session)) {
-        p->idle[p->idle_count] = (idle_session){ session, pith_clock_ns() };
+        p->idle[p->idle_count] = (idle_session){ session, pith__clock_ns() };
         pool_set_idle(p, p->idle_count + 1);
     }
     pthread_mutex_unlock(&p->lock);

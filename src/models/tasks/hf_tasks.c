@@ -1,10 +1,10 @@
 /* hf_tasks.c - finds the tasks of a checkpoint, and builds what they share. */
 #include <string.h>
 
-#include "base/left_out_pieces.h"
 #include "base/error.h"
-#include "base/str.h"
+#include "base/left_out_pieces.h"
 #include "base/piece_listener.h"
+#include "base/str.h"
 #include "models/tasks/task.h"
 
 /* More architectures than any config.json names. */
@@ -17,7 +17,7 @@ static bool hf_tasks_ends_in(pith_str name, const char *suffix) {
 
 /* A checkpoint whose config.json names no class, or that of the network alone, has every task whose weights are there.
  */
-static bool hf_tasks_names(const pith_hf_task *task, const pith_str *classes, int64_t count) {
+static bool hf_tasks_names(const pith__hf_task *task, const pith_str *classes, int64_t count) {
     bool plain = task->unnamed;
     for (int64_t i = 0; i < count; i++) {
         if (hf_tasks_ends_in(classes[i], task->suffix)) return true;
@@ -50,141 +50,143 @@ static const struct hf_left_out {
 };
 
 /* Whether one of the words is the name, or, with a builder, has a matrix in the file. */
-static bool hf_tasks_any(const char *words, pith_str name, pith_hf_builder *b) {
+static bool hf_tasks_any(const char *words, pith_str name, pith__hf_builder *b) {
     for (const char *at = words; at && *at;) {
         const pith_str word = { at, strcspn(at, " ") };
-        if (!b && pith_str_eq(word, name)) return true;
-        const pith_str full = b ? pith_arena_printf(b->graph->arena, PITH_STR_FMT ".weight", PITH_STR_ARG(word)) : word;
-        if (b && full.data && pith_weights_find(b->weights, full)) return true;
+        if (!b && pith__str_eq(word, name)) return true;
+        const pith_str full =
+            b ? pith__arena_printf(b->graph->arena, PITH_STR_FMT ".weight", PITH_STR_ARG(word)) : word;
+        if (b && full.data && pith__weights_find(b->weights, full)) return true;
         at += word.size + (at[word.size] != 0);
     }
     return !words;
 }
 
-static void hf_tasks_refuse(pith_hf_builder *b, const char *task, const char *output) {
+static void hf_tasks_refuse(pith__hf_builder *b, const char *task, const char *output) {
     pith_error lacks = PITH_ERROR_INIT;
-    if (pith_piece_check_for("tasks", pith_str_of(task), output, &lacks))
-        pith_hf_fail(b, lacks.code, "%s", lacks.message);
+    if (pith__piece_check_for("tasks", pith__str_of(task), output, &lacks))
+        pith__hf_fail(b, lacks.code, "%s", lacks.message);
 }
 
 /* An output that is missing would be taken for a model that has none, or its readers would take another one. */
-static void hf_tasks_check_left_out(pith_hf_builder *b, const pith_str *classes, int64_t count) {
-    for (size_t i = 0; pith_dropped_names[0] && i < sizeof hf_left_out / sizeof *hf_left_out && !b->status; i++) {
+static void hf_tasks_check_left_out(pith__hf_builder *b, const pith_str *classes, int64_t count) {
+    for (size_t i = 0; pith__dropped_names[0] && i < sizeof hf_left_out / sizeof *hf_left_out && !b->status; i++) {
         const struct hf_left_out *l = &hf_left_out[i];
-        const pith_hf_task task = { .suffix = l->suffix, .unnamed = l->unnamed };
+        const pith__hf_task task = { .suffix = l->suffix, .unnamed = l->unnamed };
         if (hf_tasks_names(&task, classes, count) && hf_tasks_any(l->model_types, b->config->model_type, NULL) &&
             hf_tasks_any(l->tensors, PITH_STR(""), b))
             hf_tasks_refuse(b, l->task, l->output);
     }
-    static const pith_hf_task causal = { .suffix = "ForCausalLM" };
-    if (pith_dropped_names[0] && b->config->judge && hf_tasks_names(&causal, classes, count) &&
+    static const pith__hf_task causal = { .suffix = "ForCausalLM" };
+    if (pith__dropped_names[0] && b->config->judge && hf_tasks_names(&causal, classes, count) &&
         hf_tasks_any("gemma3_text qwen2 qwen3", b->config->model_type, NULL))
         hf_tasks_refuse(b, "causal_answer", "logits");
 }
 
-void pith_hf_add_tasks(pith_hf_builder *b, pith_value *x) {
+void pith__hf_add_tasks(pith__hf_builder *b, pith__value *x) {
     int64_t count;
-    const pith_str *classes = pith_hf_strings(b, "architectures", ARCHITECTURES_MAX, &count);
-    pith_value **outputs =
+    const pith_str *classes = pith__hf_strings(b, "architectures", ARCHITECTURES_MAX, &count);
+    pith__value **outputs =
         b->status ? NULL
-                  : pith_arena_array(b->graph->arena, b->graph->output_count + pith_hf_task_count, sizeof *outputs);
+                  : pith__arena_array(b->graph->arena, b->graph->output_count + pith__hf_task_count, sizeof *outputs);
     if (!outputs) {
-        pith_hf_made(b, NULL);
+        pith__hf_made(b, NULL);
         return;
     }
     hf_tasks_check_left_out(b, classes, count);
     memcpy(outputs, b->graph->outputs, b->graph->output_count * sizeof *outputs);
     b->graph->outputs = outputs;
     b->adapter = 0;
-    pith_hf_set_layer(b, PITH_STR(""));
-    for (size_t i = 0; i < pith_hf_task_count && !b->status; i++) {
-        const pith_hf_task *task = pith_hf_task_table[i];
+    pith__hf_set_layer(b, PITH_STR(""));
+    for (size_t i = 0; i < pith__hf_task_count && !b->status; i++) {
+        const pith__hf_task *task = pith__hf_task_table[i];
         if (!hf_tasks_names(task, classes, count)) continue;
-        pith_value *y = task->build(b, x);
+        pith__value *y = task->build(b, x);
         if (b->status || !y) continue;
-        pith_piece_used(task);
-        y->name = pith_str_of(task->output);
+        pith__piece_used(task);
+        y->name = pith__str_of(task->output);
         y->output_uses = 1;
         outputs[b->graph->output_count++] = y;
     }
 }
 
-bool pith_hf_task_has(pith_hf_builder *b, const char *name, const char *suffix) {
-    pith_str full = pith_arena_printf(b->graph->arena, "%s%s", name, suffix);
-    if (!full.data) pith_hf_made(b, NULL);
-    return !b->status && pith_weights_find(b->weights, full);
+bool pith__hf_task_has(pith__hf_builder *b, const char *name, const char *suffix) {
+    pith_str full = pith__arena_printf(b->graph->arena, "%s%s", name, suffix);
+    if (!full.data) pith__hf_made(b, NULL);
+    return !b->status && pith__weights_find(b->weights, full);
 }
 
-const pith_hf_task_layers *pith_hf_task_find(pith_hf_builder *b, const pith_hf_task_layers *list, size_t count) {
+const pith__hf_task_layers *pith__hf_task_find(pith__hf_builder *b, const pith__hf_task_layers *list, size_t count) {
     for (size_t i = 0; i < count; i++)
-        if (pith_str_is(b->config->model_type, list[i].model_type))
-            return pith_hf_task_has(b, list[i].out ? list[i].out : list[i].dense, ".weight") ? &list[i] : NULL;
+        if (pith__str_is(b->config->model_type, list[i].model_type))
+            return pith__hf_task_has(b, list[i].out ? list[i].out : list[i].dense, ".weight") ? &list[i] : NULL;
     return NULL;
 }
 
 /* Goes to a tensor by its name in the file, or, inside, behind the architecture's prefix. Returns the prefix to be set
  * again. */
-static pith_str hf_tasks_go_to(pith_hf_builder *b, const char *name, bool inside) {
+static pith_str hf_tasks_go_to(pith__hf_builder *b, const char *name, bool inside) {
     pith_str prefix = b->prefix;
     if (!inside) b->prefix = PITH_STR("");
-    pith_hf_go_to(b, name);
+    pith__hf_go_to(b, name);
     return prefix;
 }
 
-static pith_value *hf_tasks_activate(pith_hf_builder *b, const pith_hf_task_layers *t, pith_value *x) {
-    const pith_hf_config *config = b->config;
-    pith_hf_config c = *config;
-    if (t->act) c.hidden_act = pith_str_of(t->act);
-    if (t->act_setting) c.hidden_act = pith_hf_string(b, t->act_setting, t->act);
+static pith__value *hf_tasks_activate(pith__hf_builder *b, const pith__hf_task_layers *t, pith__value *x) {
+    const pith__hf_config *config = b->config;
+    pith__hf_config c = *config;
+    if (t->act) c.hidden_act = pith__str_of(t->act);
+    if (t->act_setting) c.hidden_act = pith__hf_string(b, t->act_setting, t->act);
     b->config = &c;
-    x = pith_hf_activate(b, x);
+    x = pith__hf_activate(b, x);
     b->config = config;
     return x;
 }
 
-pith_value *pith_hf_task_transform(pith_hf_builder *b, const pith_hf_task_layers *t, pith_value *x, int64_t width) {
-    const pith_hf_config *c = b->config;
+pith__value *pith__hf_task_transform(pith__hf_builder *b, const pith__hf_task_layers *t, pith__value *x,
+                                     int64_t width) {
+    const pith__hf_config *c = b->config;
     if (t->dense) {
-        bool biased = !t->bias_setting || pith_hf_bool(b, t->bias_setting, false);
+        bool biased = !t->bias_setting || pith__hf_bool(b, t->bias_setting, false);
         pith_str prefix = hf_tasks_go_to(b, t->dense, t->inside);
-        x = pith_hf_linear(b, x, c->hidden_size, width, biased);
+        x = pith__hf_linear(b, x, c->hidden_size, width, biased);
         b->prefix = prefix;
         x = hf_tasks_activate(b, t, x);
     }
     if (!t->norm) return x;
     /* ModernBERT says norm_eps, and whether norms have biases. */
-    double eps = pith_hf_real(b, "norm_eps", c->layer_norm_eps);
-    bool biased = !t->bias_setting || pith_hf_bool(b, "norm_bias", false);
+    double eps = pith__hf_real(b, "norm_eps", c->layer_norm_eps);
+    bool biased = !t->bias_setting || pith__hf_bool(b, "norm_bias", false);
     pith_str prefix = hf_tasks_go_to(b, t->norm, false);
-    x = pith_hf_norm(b, x, width, eps, biased);
+    x = pith__hf_norm(b, x, width, eps, biased);
     b->prefix = prefix;
     return x;
 }
 
-pith_value *pith_hf_task_classify(pith_hf_builder *b, const pith_hf_task_layers *t, pith_value *x) {
+pith__value *pith__hf_task_classify(pith__hf_builder *b, const pith__hf_task_layers *t, pith__value *x) {
     pith_str name, prefix = hf_tasks_go_to(b, t->out, false);
-    const pith_tensor *weight = pith_hf_find(b, ".weight", &name);
+    const pith_tensor *weight = pith__hf_find(b, ".weight", &name);
     if (weight && (weight->rank != 2 || weight->dims[0] < 1))
-        pith_hf_fail(b, PITH_ERR_FORMAT, "%s: tensor '" PITH_STR_FMT "' must have a row for each label",
-                     b->weights_name, PITH_STR_ARG(name));
-    pith_value *y =
-        b->status || !weight ? NULL : pith_hf_linear(b, x, b->config->hidden_size, weight->dims[0], !t->out_no_bias);
+        pith__hf_fail(b, PITH_ERR_FORMAT, "%s: tensor '" PITH_STR_FMT "' must have a row for each label",
+                      b->weights_name, PITH_STR_ARG(name));
+    pith__value *y =
+        b->status || !weight ? NULL : pith__hf_linear(b, x, b->config->hidden_size, weight->dims[0], !t->out_no_bias);
     b->prefix = prefix;
     return y;
 }
 
-pith_value *pith_hf_task_last(pith_hf_builder *b, pith_value *x, bool skips_pad) {
-    pith_value *ids = b->graph->inputs[0], *mask = b->graph->inputs[1];
-    pith_hf_go_to(b, "pooling");
-    pith_value *real = mask;
+pith__value *pith__hf_task_last(pith__hf_builder *b, pith__value *x, bool skips_pad) {
+    pith__value *ids = b->graph->inputs[0], *mask = b->graph->inputs[1];
+    pith__hf_go_to(b, "pooling");
+    pith__value *real = mask;
     if (skips_pad && b->config->pad_token_id >= 0) {
-        pith_value *is_pad = PITH_HF_PUT(b, "Equal", ids, pith_hf_i64_scalar(b, b->config->pad_token_id));
-        real = pith_hf_cast(b, PITH_HF_PUT(b, "Not", is_pad), PITH_I64);
+        pith__value *is_pad = PITH_HF_PUT(b, "Equal", ids, pith__hf_i64_scalar(b, b->config->pad_token_id));
+        real = pith__hf_cast(b, PITH_HF_PUT(b, "Not", is_pad), PITH_I64);
     }
-    pith_value *at = pith_hf_put_axis(b, "ArgMax", PITH_HF_PUT(b, "Mul", pith_hf_range(b, ids), real), 1);
-    pith_hf_set_int(b, at, "keepdims", 0);
-    pith_value *texts = PITH_HF_PUT(b, "Gather", PITH_HF_PUT(b, "Shape", ids), pith_hf_i64_scalar(b, 0));
-    pith_value *text = PITH_HF_PUT(b, "Range", pith_hf_i64_scalar(b, 0), texts, pith_hf_i64_scalar(b, 1));
-    pith_value *pairs = pith_hf_join(b, pith_hf_unsqueeze(b, text, 1), pith_hf_unsqueeze(b, at, 1), 1);
+    pith__value *at = pith__hf_put_axis(b, "ArgMax", PITH_HF_PUT(b, "Mul", pith__hf_range(b, ids), real), 1);
+    pith__hf_set_int(b, at, "keepdims", 0);
+    pith__value *texts = PITH_HF_PUT(b, "Gather", PITH_HF_PUT(b, "Shape", ids), pith__hf_i64_scalar(b, 0));
+    pith__value *text = PITH_HF_PUT(b, "Range", pith__hf_i64_scalar(b, 0), texts, pith__hf_i64_scalar(b, 1));
+    pith__value *pairs = pith__hf_join(b, pith__hf_unsqueeze(b, text, 1), pith__hf_unsqueeze(b, at, 1), 1);
     return PITH_HF_PUT(b, "GatherND", x, pairs);
 }

@@ -8,46 +8,46 @@
 
 #include "models/architectures/hf_builder.h"
 
-typedef struct pith_hf_task {
+typedef struct pith__hf_task {
     const char *suffix; /* what the class in "architectures" of config.json ends in: "ForMaskedLM" */
     const char *output; /* name of the graph's output */
     bool unnamed;       /* it is also made where "architectures" names no class with a task */
     /* Returns the output, made from x, which is last_hidden_state [batch, sequence, hidden]. NULL without a fault: the
      * weights, or the architecture's form of the task, are not there. */
-    pith_value *(*build)(pith_hf_builder *b, pith_value *x);
-} pith_hf_task;
+    pith__value *(*build)(pith__hf_builder *b, pith__value *x);
+} pith__hf_task;
 
 /* Made from select/tasks.def by select/tables.c. */
-extern const pith_hf_task *const pith_hf_task_table[];
-extern const size_t pith_hf_task_count;
+extern const pith__hf_task *const pith__hf_task_table[];
+extern const size_t pith__hf_task_count;
 
 /* Adds the outputs of the tasks that config.json names. */
-void pith_hf_add_tasks(pith_hf_builder *b, pith_value *x);
+void pith__hf_add_tasks(pith__hf_builder *b, pith__value *x);
 
 /* ---- what tasks share; see hf_tasks.c ---- */
 
 /* The row of each text's last token, [batch, hidden]; if config.json names a padding token and skips_pad is set, of the
  * last one that is another. The first two inputs of the graph are ids and mask. */
-pith_value *pith_hf_task_last(pith_hf_builder *b, pith_value *x, bool skips_pad);
+pith__value *pith__hf_task_last(pith__hf_builder *b, pith__value *x, bool skips_pad);
 
 /* A network on top of the rows: norm(act(dense(x))), then `out`. NULL where there is no such part. The names of tensors
  * are those of the file, unless `inside` says that the first stands beside the architecture's own ("bert."). */
-typedef struct pith_hf_task_layers {
+typedef struct pith__hf_task_layers {
     const char *model_type; /* of config.json */
     const char *dense, *act, *norm, *out;
     const char *act_setting;  /* of config.json, instead of `act`; what it falls back to is `act` */
     const char *bias_setting; /* dense has a bias if this is true; NULL: it has one */
     bool inside;
     bool out_no_bias;
-} pith_hf_task_layers;
+} pith__hf_task_layers;
 
 /* The layers of this model_type, if the tensor "<out>.weight", or else "<dense>.weight", is there. */
-const pith_hf_task_layers *pith_hf_task_find(pith_hf_builder *b, const pith_hf_task_layers *list, size_t count);
+const pith__hf_task_layers *pith__hf_task_find(pith__hf_builder *b, const pith__hf_task_layers *list, size_t count);
 /* x [.., hidden] through dense, act and norm: [.., width]. */
-pith_value *pith_hf_task_transform(pith_hf_builder *b, const pith_hf_task_layers *t, pith_value *x, int64_t width);
+pith__value *pith__hf_task_transform(pith__hf_builder *b, const pith__hf_task_layers *t, pith__value *x, int64_t width);
 /* x [.., hidden] through `out`, which has as many rows as the file says. */
-pith_value *pith_hf_task_classify(pith_hf_builder *b, const pith_hf_task_layers *t, pith_value *x);
+pith__value *pith__hf_task_classify(pith__hf_builder *b, const pith__hf_task_layers *t, pith__value *x);
 /* True if the file has the tensor of this full name. */
-bool pith_hf_task_has(pith_hf_builder *b, const char *name, const char *suffix);
+bool pith__hf_task_has(pith__hf_builder *b, const char *name, const char *suffix);
 
 #endif

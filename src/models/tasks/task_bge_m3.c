@@ -5,20 +5,20 @@
  * without the first token, which the head leaves out. */
 #include "models/tasks/task.h"
 
-static pith_value *task_bge_m3_sparse(pith_hf_builder *b, pith_value *x) {
-    static const pith_hf_task_layers form = { .out = "sparse_linear" };
-    if (!pith_hf_task_has(b, form.out, ".weight")) return NULL;
-    return PITH_HF_PUT(b, "Relu", pith_hf_task_classify(b, &form, x));
+static pith__value *task_bge_m3_sparse(pith__hf_builder *b, pith__value *x) {
+    static const pith__hf_task_layers form = { .out = "sparse_linear" };
+    if (!pith__hf_task_has(b, form.out, ".weight")) return NULL;
+    return PITH_HF_PUT(b, "Relu", pith__hf_task_classify(b, &form, x));
 }
 
-static pith_value *task_bge_m3_colbert(pith_hf_builder *b, pith_value *x) {
-    static const pith_hf_task_layers form = { .out = "colbert_linear" };
-    return pith_hf_task_has(b, form.out, ".weight") ? pith_hf_task_classify(b, &form, x) : NULL;
+static pith__value *task_bge_m3_colbert(pith__hf_builder *b, pith__value *x) {
+    static const pith__hf_task_layers form = { .out = "colbert_linear" };
+    return pith__hf_task_has(b, form.out, ".weight") ? pith__hf_task_classify(b, &form, x) : NULL;
 }
 
-const pith_hf_task pith_hf_task_bge_m3_sparse = { .suffix = "Model",
-                                                  .output = "sparse_vecs",
-                                                  .build = task_bge_m3_sparse };
-const pith_hf_task pith_hf_task_bge_m3_colbert = { .suffix = "Model",
-                                                   .output = "pith.colbert_vecs",
-                                                   .build = task_bge_m3_colbert };
+const pith__hf_task pith__hf_task_bge_m3_sparse = { .suffix = "Model",
+                                                    .output = "sparse_vecs",
+                                                    .build = task_bge_m3_sparse };
+const pith__hf_task pith__hf_task_bge_m3_colbert = { .suffix = "Model",
+                                                     .output = "pith.colbert_vecs",
+                                                     .build = task_bge_m3_colbert };

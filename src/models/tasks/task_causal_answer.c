@@ -8,53 +8,54 @@
 #include "models/tasks/task.h"
 
 /* Row `id` of the table [vocab, hidden], [hidden, 1]. */
-static pith_value *answer_column(pith_hf_builder *b, pith_value *table, int64_t id) {
-    pith_value *row = PITH_HF_PUT(b, "Gather", table, pith_hf_i64(b, id));
-    return pith_hf_transpose(b, pith_hf_widen(b, table, row), (int64_t[]){ 1, 0 }, 2);
+static pith__value *answer_column(pith__hf_builder *b, pith__value *table, int64_t id) {
+    pith__value *row = PITH_HF_PUT(b, "Gather", table, pith__hf_i64(b, id));
+    return pith__hf_transpose(b, pith__hf_widen(b, table, row), (int64_t[]){ 1, 0 }, 2);
 }
 
 /* Architectures whose logits are lm_head of the last layer and nothing else. */
 static bool answer_knows(pith_str model_type) {
     static const char *const known[] = { "gemma3_text", "qwen2", "qwen3" };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (pith_str_is(model_type, known[i])) return true;
+        if (pith__str_is(model_type, known[i])) return true;
     return false;
 }
 
 /* Whether the answers are in the vocabulary. Ids of a file are an error if they are not. */
-static bool answer_fits(pith_hf_builder *b, const pith_judge *judge) {
+static bool answer_fits(pith__hf_builder *b, const pith__judge *judge) {
     const int64_t size = b->config->vocab_size, most = judge->yes > judge->no ? judge->yes : judge->no;
     if (most >= size && judge->only)
-        pith_hf_fail(b, PITH_ERR_FORMAT, "module LogitScore names token %lld, but config.json has a vocab_size of %lld",
-                     (long long)most, (long long)size);
+        pith__hf_fail(b, PITH_ERR_FORMAT,
+                      "module LogitScore names token %lld, but config.json has a vocab_size of %lld", (long long)most,
+                      (long long)size);
     return most < size;
 }
 
 /* The matrix of lm_head, which stands beside the network; with tied weights, the table of embeddings. */
-static pith_value *answer_table(pith_hf_builder *b) {
-    const pith_hf_config *c = b->config;
+static pith__value *answer_table(pith__hf_builder *b) {
+    const pith__hf_config *c = b->config;
     pith_str name, prefix = b->prefix;
     b->prefix = PITH_STR("");
-    pith_hf_go_to(b, "lm_head");
-    if (!pith_hf_find(b, ".weight", &name)) {
+    pith__hf_go_to(b, "lm_head");
+    if (!pith__hf_find(b, ".weight", &name)) {
         b->prefix = prefix;
-        pith_hf_go_to(b, "embed_tokens");
+        pith__hf_go_to(b, "embed_tokens");
     }
-    pith_value *table = pith_hf_tensor(b, ".weight", NULL, 2, (int64_t[]){ c->vocab_size, c->hidden_size });
+    pith__value *table = pith__hf_tensor(b, ".weight", NULL, 2, (int64_t[]){ c->vocab_size, c->hidden_size });
     b->prefix = prefix;
     return table;
 }
 
-static pith_value *task_causal_answer(pith_hf_builder *b, pith_value *x) {
-    const pith_judge *judge = b->config->judge;
+static pith__value *task_causal_answer(pith__hf_builder *b, pith__value *x) {
+    const pith__judge *judge = b->config->judge;
     if (!judge || !answer_knows(b->config->model_type) || !answer_fits(b, judge)) return NULL;
-    pith_hf_want_absent(b, "final_logit_softcapping");
-    pith_value *last = pith_hf_task_last(b, x, false);
-    pith_value *table = answer_table(b), *weight = answer_column(b, table, judge->yes);
+    pith__hf_want_absent(b, "final_logit_softcapping");
+    pith__value *last = pith__hf_task_last(b, x, false);
+    pith__value *table = answer_table(b), *weight = answer_column(b, table, judge->yes);
     if (judge->no >= 0) weight = PITH_HF_PUT(b, "Sub", weight, answer_column(b, table, judge->no));
     return PITH_HF_PUT(b, "MatMul", last, weight);
 }
 
-const pith_hf_task pith_hf_task_causal_answer = { .suffix = "ForCausalLM",
-                                                  .output = "logits",
-                                                  .build = task_causal_answer };
+const pith__hf_task pith__hf_task_causal_answer = { .suffix = "ForCausalLM",
+                                                    .output = "logits",
+                                                    .build = task_causal_answer };

@@ -4,11 +4,11 @@
  * head, not from here. */
 #include "models/tasks/task.h"
 
-static pith_value *task_colbert(pith_hf_builder *b, pith_value *x) {
-    static const pith_hf_task_layers form = { .out = "linear", .out_no_bias = true };
-    return pith_hf_task_has(b, form.out, ".weight") ? pith_hf_task_classify(b, &form, x) : NULL;
+static pith__value *task_colbert(pith__hf_builder *b, pith__value *x) {
+    static const pith__hf_task_layers form = { .out = "linear", .out_no_bias = true };
+    return pith__hf_task_has(b, form.out, ".weight") ? pith__hf_task_classify(b, &form, x) : NULL;
 }
 
-const pith_hf_task pith_hf_task_colbert = { .suffix = "HF_ColBERT",
-                                            .output = "token_embeddings",
-                                            .build = task_colbert };
+const pith__hf_task pith__hf_task_colbert = { .suffix = "HF_ColBERT",
+                                              .output = "token_embeddings",
+                                              .build = task_colbert };

@@ -5,10 +5,10 @@
 #include "models/tasks/task.h"
 
 static const struct masked_form {
-    pith_hf_task_layers layers; /* without `out` */
-    const char *decoder, *bias; /* the matrix, and the full name of its bias; NULL: the decoder's own */
-    const char *table;          /* of word embeddings, behind the architecture's prefix */
-    bool narrow;                /* rows have embedding_size columns */
+    pith__hf_task_layers layers; /* without `out` */
+    const char *decoder, *bias;  /* the matrix, and the full name of its bias; NULL: the decoder's own */
+    const char *table;           /* of word embeddings, behind the architecture's prefix */
+    bool narrow;                 /* rows have embedding_size columns */
 } forms[] = {
     { { "albert", .dense = "predictions.dense", .norm = "predictions.LayerNorm" },
       "predictions.decoder",
@@ -68,42 +68,42 @@ static const struct masked_form {
       false },
 };
 
-static const struct masked_form *masked_find(pith_hf_builder *b) {
+static const struct masked_form *masked_find(pith__hf_builder *b) {
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        if (pith_str_is(b->config->model_type, forms[i].layers.model_type))
-            return pith_hf_task_find(b, &forms[i].layers, 1) ? &forms[i] : NULL;
+        if (pith__str_is(b->config->model_type, forms[i].layers.model_type))
+            return pith__hf_task_find(b, &forms[i].layers, 1) ? &forms[i] : NULL;
     return NULL;
 }
 
 /* The bias, wherever it stands; ModernBERT may have none. */
-static pith_value *masked_bias(pith_hf_builder *b, const struct masked_form *f, pith_value *x) {
+static pith__value *masked_bias(pith__hf_builder *b, const struct masked_form *f, pith__value *x) {
     pith_str prefix = b->prefix;
     b->prefix = PITH_STR("");
-    if (f->bias && pith_hf_task_has(b, f->bias, "")) {
-        pith_hf_go_to(b, f->bias);
-        x = PITH_HF_PUT(b, "Add", x, pith_hf_vector(b, "", NULL, b->config->vocab_size));
-    } else if (!f->layers.bias_setting || pith_hf_bool(b, "decoder_bias", true)) {
-        pith_hf_go_to(b, f->decoder);
-        x = PITH_HF_PUT(b, "Add", x, pith_hf_vector(b, ".bias", NULL, b->config->vocab_size));
+    if (f->bias && pith__hf_task_has(b, f->bias, "")) {
+        pith__hf_go_to(b, f->bias);
+        x = PITH_HF_PUT(b, "Add", x, pith__hf_vector(b, "", NULL, b->config->vocab_size));
+    } else if (!f->layers.bias_setting || pith__hf_bool(b, "decoder_bias", true)) {
+        pith__hf_go_to(b, f->decoder);
+        x = PITH_HF_PUT(b, "Add", x, pith__hf_vector(b, ".bias", NULL, b->config->vocab_size));
     }
     b->prefix = prefix;
     return x;
 }
 
-static pith_value *task_masked_lm(pith_hf_builder *b, pith_value *x) {
+static pith__value *task_masked_lm(pith__hf_builder *b, pith__value *x) {
     const struct masked_form *f = masked_find(b);
     if (!f) return NULL;
     int64_t width = b->config->hidden_size;
-    if (f->narrow) width = pith_hf_int(b, "embedding_size", width, 1, 1 << 20);
-    x = pith_hf_task_transform(b, &f->layers, x, width);
+    if (f->narrow) width = pith__hf_int(b, "embedding_size", width, 1, 1 << 20);
+    x = pith__hf_task_transform(b, &f->layers, x, width);
     pith_str prefix = b->prefix;
-    bool own = pith_hf_task_has(b, f->decoder, ".weight");
-    if (!own) pith_hf_want_bool(b, "tie_word_embeddings", true);
+    bool own = pith__hf_task_has(b, f->decoder, ".weight");
+    if (!own) pith__hf_want_bool(b, "tie_word_embeddings", true);
     if (own) b->prefix = PITH_STR("");
-    pith_hf_go_to(b, own ? f->decoder : f->table);
-    x = pith_hf_linear(b, x, width, b->config->vocab_size, false);
+    pith__hf_go_to(b, own ? f->decoder : f->table);
+    x = pith__hf_linear(b, x, width, b->config->vocab_size, false);
     b->prefix = prefix;
     return masked_bias(b, f, x);
 }
 
-const pith_hf_task pith_hf_task_masked_lm = { .suffix = "ForMaskedLM", .output = "logits", .build = task_masked_lm };
+const pith__hf_task pith__hf_task_masked_lm = { .suffix = "ForMaskedLM", .output = "logits", .build = task_masked_lm };

@@ -4,7 +4,7 @@
  * modeling_layers; for code beside weights, the files that families name. */
 #include "models/tasks/task.h"
 
-static const pith_hf_task_layers forms[] = {
+static const pith__hf_task_layers forms[] = {
     { "albert", .dense = "pooler", .act = "tanh", .out = "classifier", .inside = true },
     { "bert", .dense = "pooler.dense", .act = "tanh", .out = "classifier", .inside = true },
     { "camembert", .dense = "classifier.dense", .act = "tanh", .out = "classifier.out_proj" },
@@ -30,45 +30,45 @@ static const pith_hf_task_layers forms[] = {
     { "xlm-roberta", .dense = "classifier.dense", .act = "tanh", .out = "classifier.out_proj" },
 };
 
-static pith_value *task_first(pith_hf_builder *b, pith_value *x) {
-    pith_value *y = PITH_HF_PUT(b, "Gather", x, pith_hf_i64_scalar(b, 0));
-    pith_hf_set_int(b, y, "axis", 1);
+static pith__value *task_first(pith__hf_builder *b, pith__value *x) {
+    pith__value *y = PITH_HF_PUT(b, "Gather", x, pith__hf_i64_scalar(b, 0));
+    pith__hf_set_int(b, y, "axis", 1);
     return y;
 }
 
-static pith_value *task_sum(pith_hf_builder *b, pith_value *x, bool keep) {
-    pith_value *y = PITH_HF_PUT(b, "ReduceSum", x, pith_hf_i64(b, 1));
-    pith_hf_set_int(b, y, "keepdims", keep);
+static pith__value *task_sum(pith__hf_builder *b, pith__value *x, bool keep) {
+    pith__value *y = PITH_HF_PUT(b, "ReduceSum", x, pith__hf_i64(b, 1));
+    pith__hf_set_int(b, y, "keepdims", keep);
     return y;
 }
 
-static pith_value *task_mean(pith_hf_builder *b, pith_value *x, pith_value *mask) {
-    pith_value *real = pith_hf_cast(b, mask, PITH_F32);
-    pith_value *sum = task_sum(b, PITH_HF_PUT(b, "Mul", x, pith_hf_unsqueeze(b, real, 2)), false);
+static pith__value *task_mean(pith__hf_builder *b, pith__value *x, pith__value *mask) {
+    pith__value *real = pith__hf_cast(b, mask, PITH_F32);
+    pith__value *sum = task_sum(b, PITH_HF_PUT(b, "Mul", x, pith__hf_unsqueeze(b, real, 2)), false);
     return PITH_HF_PUT(b, "Div", sum, task_sum(b, real, true));
 }
 
-static pith_value *task_pool(pith_hf_builder *b, const pith_hf_task_layers *form, pith_value *x) {
-    pith_value *mask = b->graph->inputs[1];
-    pith_hf_go_to(b, "pooling");
-    if (!form->dense) return pith_hf_task_last(b, x, true);
+static pith__value *task_pool(pith__hf_builder *b, const pith__hf_task_layers *form, pith__value *x) {
+    pith__value *mask = b->graph->inputs[1];
+    pith__hf_go_to(b, "pooling");
+    if (!form->dense) return pith__hf_task_last(b, x, true);
     if (!form->norm) return task_first(b, x);
-    pith_str pooling = pith_hf_string(b, "classifier_pooling", "cls");
-    if (pith_str_is(pooling, "mean")) return task_mean(b, x, mask);
-    if (!pith_str_is(pooling, "cls"))
-        pith_hf_fail(b, PITH_ERR_UNSUPPORTED,
-                     "config.json: classifier_pooling \"" PITH_STR_FMT "\" is not supported; supported are cls, mean",
-                     PITH_STR_ARG(pooling));
+    pith_str pooling = pith__hf_string(b, "classifier_pooling", "cls");
+    if (pith__str_is(pooling, "mean")) return task_mean(b, x, mask);
+    if (!pith__str_is(pooling, "cls"))
+        pith__hf_fail(b, PITH_ERR_UNSUPPORTED,
+                      "config.json: classifier_pooling \"" PITH_STR_FMT "\" is not supported; supported are cls, mean",
+                      PITH_STR_ARG(pooling));
     return task_first(b, x);
 }
 
-static pith_value *task_sequence_classification(pith_hf_builder *b, pith_value *x) {
-    const pith_hf_task_layers *form = pith_hf_task_find(b, forms, sizeof forms / sizeof *forms);
+static pith__value *task_sequence_classification(pith__hf_builder *b, pith__value *x) {
+    const pith__hf_task_layers *form = pith__hf_task_find(b, forms, sizeof forms / sizeof *forms);
     if (!form) return NULL;
-    x = pith_hf_task_transform(b, form, task_pool(b, form, x), b->config->hidden_size);
-    return pith_hf_task_classify(b, form, x);
+    x = pith__hf_task_transform(b, form, task_pool(b, form, x), b->config->hidden_size);
+    return pith__hf_task_classify(b, form, x);
 }
 
-const pith_hf_task pith_hf_task_sequence_classification = {
+const pith__hf_task pith__hf_task_sequence_classification = {
     .suffix = "ForSequenceClassification", .output = "logits", .unnamed = true, .build = task_sequence_classification
 };

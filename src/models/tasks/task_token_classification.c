@@ -3,7 +3,7 @@
  * Source: …ForTokenClassification of transformers' modeling files. */
 #include "models/tasks/task.h"
 
-static const pith_hf_task_layers forms[] = {
+static const pith__hf_task_layers forms[] = {
     { "albert", .out = "classifier" },
     { "bert", .out = "classifier" },
     { "camembert", .out = "classifier" },
@@ -20,12 +20,12 @@ static const pith_hf_task_layers forms[] = {
     { "xlm-roberta", .out = "classifier" },
 };
 
-static pith_value *task_token_classification(pith_hf_builder *b, pith_value *x) {
-    const pith_hf_task_layers *form = pith_hf_task_find(b, forms, sizeof forms / sizeof *forms);
+static pith__value *task_token_classification(pith__hf_builder *b, pith__value *x) {
+    const pith__hf_task_layers *form = pith__hf_task_find(b, forms, sizeof forms / sizeof *forms);
     if (!form) return NULL;
-    return pith_hf_task_classify(b, form, pith_hf_task_transform(b, form, x, b->config->hidden_size));
+    return pith__hf_task_classify(b, form, pith__hf_task_transform(b, form, x, b->config->hidden_size));
 }
 
-const pith_hf_task pith_hf_task_token_classification = { .suffix = "ForTokenClassification",
-                                                         .output = "logits",
-                                                         .build = task_token_classification };
+const pith__hf_task pith__hf_task_token_classification = { .suffix = "ForTokenClassification",
+                                                           .output = "logits",
+                                                           .build = task_token_classification };

@@ -2,27 +2,27 @@
  * head. */
 #include "models/texts/embed_texts.h"
 
-#include "base/error.h"
 #include "base/caller_options.h"
+#include "base/error.h"
 #include "base/str.h"
 #include "models/heads/dense.h"
 #include "models/heads/word_request.h"
 #include "models/modules/answer_logit.h"
 #include "models/quantize/calibrate.h"
 
-pith_status pith_model_check_dense(const pith_model *m, pith_error *err) {
+pith_status pith__model_check_dense(const pith_model *m, pith_error *err) {
     if (!m->text.encoder)
-        return pith_fail(err, m->no_text.code ? m->no_text.code : PITH_ERR_UNSUPPORTED,
-                         "this model cannot embed text: %s", m->no_text.message);
-    const pith_str name = pith_graph_output_name(m->graph, (size_t)m->text.outputs[0]);
-    if (pith_str_is(name, PITH_ANSWER_OUTPUT))
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "the model has no dense vectors: its graph gives logits of a vocabulary only, for scores of "
-                         "pairs of texts (rerank)");
-    if (!pith_str_is(name, PITH_BM42_OUTPUT)) return PITH_OK;
-    return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                     "the model has no dense vectors: its graph gives attention only, for the sparse vectors of BM42 "
-                     "(--sparse, PITH_ENCODE_SPARSE)");
+        return pith__fail(err, m->no_text.code ? m->no_text.code : PITH_ERR_UNSUPPORTED,
+                          "this model cannot embed text: %s", m->no_text.message);
+    const pith_str name = pith__graph_output_name(m->graph, (size_t)m->text.outputs[0]);
+    if (pith__str_is(name, PITH_ANSWER_OUTPUT))
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "the model has no dense vectors: its graph gives logits of a vocabulary only, for scores of "
+                          "pairs of texts (rerank)");
+    if (!pith__str_is(name, PITH_BM42_OUTPUT)) return PITH_OK;
+    return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                      "the model has no dense vectors: its graph gives attention only, for the sparse vectors of BM42 "
+                      "(--sparse, PITH_ENCODE_SPARSE)");
 }
 
 static pith_status embed_complete(pith_embed_options *o, const pith_embed_options *given, const pith_model *m,
@@ -30,113 +30,113 @@ static pith_status embed_complete(pith_embed_options *o, const pith_embed_option
     *o = (pith_embed_options)PITH_EMBED_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(*o, given, err);
     return m->text.encoder ? PITH_OK
-                           : pith_fail(err, m->no_text.code, "this model cannot embed text: %s", m->no_text.message);
+                           : pith__fail(err, m->no_text.code, "this model cannot embed text: %s", m->no_text.message);
 }
 
 /* The same, for what makes or counts dense vectors. */
 static pith_status embed_complete_dense(pith_embed_options *o, const pith_embed_options *given, const pith_model *m,
                                         pith_error *err) {
     PITH_TRY(embed_complete(o, given, m, err));
-    return pith_model_check_dense(m, err);
+    return pith__model_check_dense(m, err);
 }
 
-static pith_dense dense_request(const pith_embed_options *o, float *vectors) {
-    return (pith_dense){ .pooling = o->pooling, .normalize = o->normalize, .dim = o->dim, .vectors = vectors };
+static pith__dense dense_request(const pith_embed_options *o, float *vectors) {
+    return (pith__dense){ .pooling = o->pooling, .normalize = o->normalize, .dim = o->dim, .vectors = vectors };
 }
 
-static pith_encode_job encode_job(const pith_embed_options *o, const pith_str *texts, size_t count) {
-    return (pith_encode_job){ .texts = texts,
-                              .count = count,
-                              .prompt_name = o->prompt_name,
-                              .threads = o->threads,
-                              .max_length = o->max_length,
-                              .batch_tokens = o->batch_tokens,
-                              .cancel = o->cancel,
-                              .profile = o->profile,
-                              .stats = o->stats,
-                              .batching = o->batching };
+static pith__encode_job encode_job(const pith_embed_options *o, const pith_str *texts, size_t count) {
+    return (pith__encode_job){ .texts = texts,
+                               .count = count,
+                               .prompt_name = o->prompt_name,
+                               .threads = o->threads,
+                               .max_length = o->max_length,
+                               .batch_tokens = o->batch_tokens,
+                               .cancel = o->cancel,
+                               .profile = o->profile,
+                               .stats = o->stats,
+                               .batching = o->batching };
 }
 
-size_t pith_model_embed_dim(const pith_model *model, const pith_embed_options *options) {
+size_t pith__model_embed_dim(const pith_model *model, const pith_embed_options *options) {
     pith_embed_options o;
-    pith_dense dense;
+    pith__dense dense;
     if (embed_complete_dense(&o, options, model, NULL)) return 0;
     dense = dense_request(&o, NULL);
-    return pith_dense_dim(pith_encoder_model(model->text.encoder, 0), &dense);
+    return pith__dense_dim(pith__encoder_model(model->text.encoder, 0), &dense);
 }
 
-size_t pith_model_embed_max_length(const pith_model *model, const pith_embed_options *options) {
+size_t pith__model_embed_max_length(const pith_model *model, const pith_embed_options *options) {
     pith_embed_options o;
     return embed_complete(&o, options, model, NULL)
                ? 0
-               : (size_t)pith_encoder_max_length(model->text.encoder, o.max_length);
+               : (size_t)pith__encoder_max_length(model->text.encoder, o.max_length);
 }
 
-pith_status pith_model_predict(pith_memory_need *need, const pith_model *model, size_t count, size_t tokens,
-                               const pith_embed_options *options, pith_error *err) {
+pith_status pith__model_predict(pith_memory_need *need, const pith_model *model, size_t count, size_t tokens,
+                                const pith_embed_options *options, pith_error *err) {
     pith_embed_options o;
     PITH_TRY(embed_complete(&o, options, model, err));
-    pith_encode_job job = encode_job(&o, NULL, count);
-    return pith_account_explain(&model->account, pith_encoder_predict(need, model->text.encoder, &job, tokens, err),
-                                err);
+    pith__encode_job job = encode_job(&o, NULL, count);
+    return pith__account_explain(&model->account, pith__encoder_predict(need, model->text.encoder, &job, tokens, err),
+                                 err);
 }
 
-pith_status pith_model_embed(float *vectors, const pith_model *model, const pith_str *texts, size_t count,
-                             const pith_embed_options *options, pith_error *err) {
+pith_status pith__model_embed(float *vectors, const pith_model *model, const pith_str *texts, size_t count,
+                              const pith_embed_options *options, pith_error *err) {
     pith_embed_options o;
     PITH_TRY(embed_complete_dense(&o, options, model, err));
-    pith_dense dense = dense_request(&o, vectors);
-    pith_encode_job job = encode_job(&o, texts, count);
-    pith_head_use use = { .request = &dense };
-    pith_status status = pith_head_find(&use.head, "dense", err);
-    if (!status) status = pith_encoder_run(model->text.encoder, &job, &use, 1, err);
-    return pith_account_explain(&model->account, status, err);
+    pith__dense dense = dense_request(&o, vectors);
+    pith__encode_job job = encode_job(&o, texts, count);
+    pith__head_use use = { .request = &dense };
+    pith_status status = pith__head_find(&use.head, "dense", err);
+    if (!status) status = pith__encoder_run(model->text.encoder, &job, &use, 1, err);
+    return pith__account_explain(&model->account, status, err);
 }
 
-pith_status pith_model_next_chunk(pith_chunk *chunk, const pith_model *model, pith_str text,
-                                  const pith_chunk_options *options, pith_error *err) {
+pith_status pith__model_next_chunk(pith_chunk *chunk, const pith_model *model, pith_str text,
+                                   const pith_chunk_options *options, pith_error *err) {
     pith_chunk_options o = PITH_CHUNK_OPTIONS_INIT;
     pith_embed_options embed;
     PITH_TAKE_OPTIONS(o, options, err);
     PITH_TRY(embed_complete(&embed, o.embed, model, err));
-    if (embed.max_length < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "max_length must not be negative");
+    if (embed.max_length < 0) return pith__fail(err, PITH_ERR_ARGUMENT, "max_length must not be negative");
     pith_status status =
-        pith_encoder_next_chunk(chunk, model->text.encoder, text, embed.max_length, o.overlap, embed.prompt_name, err);
-    return pith_account_explain(&model->account, status, err);
+        pith__encoder_next_chunk(chunk, model->text.encoder, text, embed.max_length, o.overlap, embed.prompt_name, err);
+    return pith__account_explain(&model->account, status, err);
 }
 
-pith_status pith_model_mean_chunks(float *mean, const pith_model *model, const double *sums, uint64_t tokens,
-                                   const pith_embed_options *options, pith_error *err) {
+pith_status pith__model_mean_chunks(float *mean, const pith_model *model, const double *sums, uint64_t tokens,
+                                    const pith_embed_options *options, pith_error *err) {
     pith_embed_options o;
     PITH_TRY(embed_complete_dense(&o, options, model, err));
-    if (!tokens) return pith_fail(err, PITH_ERR_ARGUMENT, "chunks without tokens have no mean");
-    const pith_dense dense = dense_request(&o, NULL);
-    return pith_dense_mean(mean, pith_encoder_model(model->text.encoder, 0), &dense, sums, (double)tokens, err);
+    if (!tokens) return pith__fail(err, PITH_ERR_ARGUMENT, "chunks without tokens have no mean");
+    const pith__dense dense = dense_request(&o, NULL);
+    return pith__dense_mean(mean, pith__encoder_model(model->text.encoder, 0), &dense, sums, (double)tokens, err);
 }
 
 static pith_status check_calibrate(const pith_model *m, pith_error *err) {
     if (m->compiled.writer)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the model is compiled: calibrate before saving it");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the model is compiled: calibrate before saving it");
     if (m->options.precision != PITH_PRECISION_INT8)
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "only int8 weights are calibrated: open the model with precision int8");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "only int8 weights are calibrated: open the model with precision int8");
     if (!m->text.encoder)
-        return pith_fail(err, m->no_text.code, "this model cannot embed text: %s", m->no_text.message);
+        return pith__fail(err, m->no_text.code, "this model cannot embed text: %s", m->no_text.message);
     return PITH_OK;
 }
 
-pith_status pith_model_round(pith_model *model, const pith_calibrate_options *options, pith_error *err) {
+pith_status pith__model_round(pith_model *model, const pith_calibrate_options *options, pith_error *err) {
     pith_calibrate_options o = PITH_CALIBRATE_OPTIONS_INIT;
     PITH_TAKE_OPTIONS(o, options, err);
-    const pith_plan *whole;
+    const pith__plan *whole;
     pith_status status = check_calibrate(model, err);
-    if (!status) status = pith_model_plan(&whole, model, err);
+    if (!status) status = pith__model_plan(&whole, model, err);
     if (!status) {
-        pith_calibrate_parts parts = {
+        pith__calibrate_parts parts = {
             model->text.encoder, { whole, NULL }, model->tokenizer, model->options.allocator
         };
-        if (model->text.ragged) parts.plans[0] = pith_program_plan(&model->text.program), parts.plans[1] = whole;
-        status = pith_calibrate(&parts, &o, err);
+        if (model->text.ragged) parts.plans[0] = pith__program_plan(&model->text.program), parts.plans[1] = whole;
+        status = pith__calibrate(&parts, &o, err);
     }
-    return pith_account_explain(&model->account, status, err);
+    return pith__account_explain(&model->account, status, err);
 }

@@ -11,15 +11,15 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "models/heads/dense.h"
-#include "models/heads/word_request.h"
 #include "models/heads/sparse.h"
 #include "models/heads/token_vectors.h"
+#include "models/heads/word_request.h"
 #include "models/texts/embed_texts.h"
 
 enum { KINDS = PITH_ENCODE_KINDS, DENSE = 0, SPARSE = 1, MULTI_VECTOR = 2, TOKENS = 3, BLOCKS = 3 * KINDS };
 
 static const char *const head_names[KINDS] = { "dense", "sparse", "multi_vector", "tokens" };
-/* The heads of sparse vectors, by pith_hybrid_kind. */
+/* The heads of sparse vectors, by pith__hybrid_kind. */
 static const char *const sparse_names[] = { "sparse", "bm42", "minicoil" };
 
 /* What the caller gets begins with this. */
@@ -38,45 +38,45 @@ typedef struct encoding {
     const pith_str *texts;
     size_t count;
     const pith_encode_memory *memory; /* of the caller; NULL: the box gets memory of its own */
-    pith_arena arena;
+    pith__arena arena;
     encoded_box *box;
-    const pith_head *heads[KINDS]; /* NULL: not asked for */
-    int outputs[KINDS];            /* of the model's graph */
-    pith_collected collected[KINDS];
-    pith_dense dense;
-    pith_sparse sparse;
-    pith_hybrid_request hybrid; /* instead of it, */
-    pith_dense code;            /* or this */
-    pith_vectors multi_vector, tokens;
+    const pith__head *heads[KINDS]; /* NULL: not asked for */
+    int outputs[KINDS];             /* of the model's graph */
+    pith__collected collected[KINDS];
+    pith__dense dense;
+    pith__sparse sparse;
+    pith__hybrid_request hybrid; /* instead of it, */
+    pith__dense code;            /* or this */
+    pith__vectors multi_vector, tokens;
     bool framed;
-    pith_encode_frame frame;
+    pith__encode_frame frame;
 } encoding;
 
 /* ---- what a model can do ---- */
 
 static int64_t encoding_width(const pith_model *m, int output) {
-    const pith_type *type = &m->graph->outputs[output]->type;
-    pith_dim width = type->rank ? type->dims[type->rank - 1] : PITH_DIM_UNKNOWN;
-    return pith_dim_known(width) ? width : 0;
+    const pith__type *type = &m->graph->outputs[output]->type;
+    pith__dim width = type->rank ? type->dims[type->rank - 1] : PITH_DIM_UNKNOWN;
+    return pith__dim_known(width) ? width : 0;
 }
 
 /* What head bm42 alone reads. */
 static bool encoding_is_attention(const pith_model *m, int output) {
-    return pith_str_is(m->graph->output_names[output], PITH_BM42_OUTPUT);
+    return pith__str_is(m->graph->output_names[output], PITH_BM42_OUTPUT);
 }
 
 /* Rows of vocabulary entries, or one weight per token. */
-static bool encoding_is_sparse(const pith_model *m, const pith_head *head, int output) {
-    const pith_type *type = &m->graph->outputs[output]->type;
+static bool encoding_is_sparse(const pith_model *m, const pith__head *head, int output) {
+    const pith__type *type = &m->graph->outputs[output]->type;
     int64_t width = encoding_width(m, output);
     if (encoding_is_attention(m, output)) return false;
     if (type->dtype != PITH_F32 && type->dtype != PITH_F16 && type->dtype != PITH_BF16) return false;
     if (type->rank == 3 && head->takes & PITH_HEAD_TOKENS && width == 1) return true;
-    return (type->rank == 2 || type->rank == 3) && width > 1 && width >= pith_tokenizer_vocab_size(m->tokenizer);
+    return (type->rank == 2 || type->rank == 3) && width > 1 && width >= pith__tokenizer_vocab_size(m->tokenizer);
 }
 
-static int encoding_find_sparse(const pith_model *m, const pith_head *head) {
-    int output = pith_head_output(head, m->graph);
+static int encoding_find_sparse(const pith_model *m, const pith__head *head) {
+    int output = pith__head_output(head, m->graph);
     if (m->hybrid.kind) return output;
     if (output >= 0 && encoding_is_sparse(m, head, output)) return output;
     for (size_t i = 0; i < m->graph->output_count; i++)
@@ -85,54 +85,54 @@ static int encoding_find_sparse(const pith_model *m, const pith_head *head) {
 }
 
 /* Vectors of tokens: not the rows that are read as sparse weights, unless their name says otherwise. */
-static int encoding_find_vectors(const pith_model *m, const pith_head *head) {
-    const pith_graph *graph = m->graph;
-    int output = pith_head_output(head, graph);
-    if (output < 0 || pith_head_is_named(head, graph, output) || !encoding_is_sparse(m, head, output)) return output;
+static int encoding_find_vectors(const pith_model *m, const pith__head *head) {
+    const pith__graph *graph = m->graph;
+    int output = pith__head_output(head, graph);
+    if (output < 0 || pith__head_is_named(head, graph, output) || !encoding_is_sparse(m, head, output)) return output;
     for (size_t i = 0; i < graph->output_count; i++) {
-        const pith_type *type = &graph->outputs[i]->type;
-        if (pith_dtype_is_float(type->dtype) && type->rank == 3 && !encoding_is_sparse(m, head, (int)i)) return (int)i;
+        const pith__type *type = &graph->outputs[i]->type;
+        if (pith__dtype_is_float(type->dtype) && type->rank == 3 && !encoding_is_sparse(m, head, (int)i)) return (int)i;
     }
     return -1;
 }
 
 /* Sets the head of a kind, and the output that it reads. */
-static pith_status encoding_find(const pith_head **head, int *output, const pith_model *m, int kind, pith_error *err) {
+static pith_status encoding_find(const pith__head **head, int *output, const pith_model *m, int kind, pith_error *err) {
     const bool code = kind == SPARSE && m->modules.sparse.code;
-    PITH_TRY(pith_head_find(head,
-                            code             ? "sparse_code"
-                            : kind == SPARSE ? sparse_names[m->hybrid.kind]
-                                             : head_names[kind],
-                            err));
+    PITH_TRY(pith__head_find(head,
+                             code             ? "sparse_code"
+                             : kind == SPARSE ? sparse_names[m->hybrid.kind]
+                                              : head_names[kind],
+                             err));
     if (!m->text.encoder)
-        return pith_fail(err, m->no_text.code ? m->no_text.code : PITH_ERR_UNSUPPORTED,
-                         "this model cannot embed text: %s", m->no_text.message);
+        return pith__fail(err, m->no_text.code ? m->no_text.code : PITH_ERR_UNSUPPORTED,
+                          "this model cannot embed text: %s", m->no_text.message);
     *output = kind == DENSE || code ? m->text.outputs[0]
               : kind == SPARSE      ? encoding_find_sparse(m, *head)
                                     : encoding_find_vectors(m, *head);
-    if (kind == DENSE || code) return pith_model_check_dense(m, err);
+    if (kind == DENSE || code) return pith__model_check_dense(m, err);
     if (*output >= 0 && kind != SPARSE && encoding_is_attention(m, *output)) *output = -1;
     if (*output >= 0) return PITH_OK;
     return kind == SPARSE
-               ? pith_fail(err, PITH_ERR_UNSUPPORTED,
-                           "the model has no sparse output: neither rows as long as the vocabulary (SPLADE) nor one "
-                           "weight per token (BGE-M3), nor the files of BM42 or miniCOIL")
-               : pith_fail(
+               ? pith__fail(err, PITH_ERR_UNSUPPORTED,
+                            "the model has no sparse output: neither rows as long as the vocabulary (SPLADE) nor one "
+                            "weight per token (BGE-M3), nor the files of BM42 or miniCOIL")
+               : pith__fail(
                      err, PITH_ERR_UNSUPPORTED,
                      "the model has no output with one vector per token: its graph pools already, or gives attention "
                      "only");
 }
 
-int pith_model_encode_output(const pith_model *m, int kind) {
-    const pith_head *head;
+int pith__model_encode_output(const pith_model *m, int kind) {
+    const pith__head *head;
     int output;
     return encoding_find(&head, &output, m, kind, NULL) ? -1 : output;
 }
 
-uint32_t pith_model_encode_can(const pith_model *m) {
+uint32_t pith__model_encode_can(const pith_model *m) {
     uint32_t can = 0;
     for (int kind = 0; kind < KINDS; kind++)
-        if (pith_model_encode_output(m, kind) >= 0) can |= 1u << kind;
+        if (pith__model_encode_output(m, kind) >= 0) can |= 1u << kind;
     return can;
 }
 
@@ -146,11 +146,11 @@ static int encoding_compare_ids(const void *a, const void *b) {
 /* The ids of words, ascending. A word that the vocabulary does not have has the id `unknown`; -1: none. */
 static pith_status encoding_ids(const int32_t **ids, size_t *count, encoding *c, const pith_str *words, size_t n,
                                 int32_t unknown, pith_error *err) {
-    int32_t *found = pith_arena_array(&c->arena, n, sizeof *found);
-    if (!found) return pith_fail_memory(err, n * sizeof *found);
+    int32_t *found = pith__arena_array(&c->arena, n, sizeof *found);
+    if (!found) return pith__fail_memory(err, n * sizeof *found);
     *count = 0;
     for (size_t i = 0; i < n; i++) {
-        int32_t id = pith_tokenizer_id(c->m->tokenizer, words[i]);
+        int32_t id = pith__tokenizer_id(c->m->tokenizer, words[i]);
         if (id < 0) id = unknown;
         if (id >= 0) found[(*count)++] = id;
     }
@@ -160,39 +160,39 @@ static pith_status encoding_ids(const int32_t **ids, size_t *count, encoding *c,
 }
 
 static pith_str encoding_token(const void *tokenizer, int32_t id, bool *special) {
-    *special = pith_tokenizer_is_special(tokenizer, id);
-    return pith_tokenizer_token(tokenizer, id);
+    *special = pith__tokenizer_is_special(tokenizer, id);
+    return pith__tokenizer_token(tokenizer, id);
 }
 
 static pith_status encoding_prepare_sparse(encoding *c, pith_error *err) {
     static const pith_str frames[] = { { "<s>", 3 },   { "</s>", 4 },  { "<pad>", 5 }, { "<unk>", 5 },
                                        { "[CLS]", 5 }, { "[SEP]", 5 }, { "[PAD]", 5 }, { "[UNK]", 5 } };
-    c->sparse = (pith_sparse){ .weights = &c->collected[SPARSE] };
-    c->code = (pith_dense){ .normalize = -1, .weights = &c->collected[SPARSE] };
-    c->hybrid = (pith_hybrid_request){ .hybrid = &c->m->hybrid,
-                                       .tokens = { encoding_token, c->m->tokenizer },
-                                       .query = c->options.role == PITH_ROLE_QUERY,
-                                       .alpha = c->options.alpha,
-                                       .k = c->options.k,
-                                       .b = c->options.b,
-                                       .avg_len = c->options.avg_len,
-                                       .weights = &c->collected[SPARSE] };
+    c->sparse = (pith__sparse){ .weights = &c->collected[SPARSE] };
+    c->code = (pith__dense){ .normalize = -1, .weights = &c->collected[SPARSE] };
+    c->hybrid = (pith__hybrid_request){ .hybrid = &c->m->hybrid,
+                                        .tokens = { encoding_token, c->m->tokenizer },
+                                        .query = c->options.role == PITH_ROLE_QUERY,
+                                        .alpha = c->options.alpha,
+                                        .k = c->options.k,
+                                        .b = c->options.b,
+                                        .avg_len = c->options.avg_len,
+                                        .weights = &c->collected[SPARSE] };
     if (c->m->hybrid.kind) return PITH_OK;
     return encoding_ids(&c->sparse.skip, &c->sparse.skip_count, c, frames, sizeof frames / sizeof frames[0], -1, err);
 }
 
 /* The id of a token that the files name. */
 static pith_status encoding_named(int32_t *id, const encoding *c, pith_str token, const char *what, pith_error *err) {
-    *id = pith_tokenizer_id(c->m->tokenizer, token);
+    *id = pith__tokenizer_id(c->m->tokenizer, token);
     if (*id >= 0) return PITH_OK;
-    return pith_fail(err, PITH_ERR_FORMAT, "the vocabulary does not have '" PITH_STR_FMT "', which is the %s",
-                     PITH_STR_ARG(token), what);
+    return pith__fail(err, PITH_ERR_FORMAT, "the vocabulary does not have '" PITH_STR_FMT "', which is the %s",
+                      PITH_STR_ARG(token), what);
 }
 
 /* The token that queries are filled up with. */
 static pith_status encoding_find_filler(encoding *c, pith_str token, pith_error *err) {
     if (token.size) return encoding_named(&c->frame.filler, c, token, "token that queries are filled up with", err);
-    c->frame.filler = pith_tokenizer_id(c->m->tokenizer, PITH_STR("[MASK]"));
+    c->frame.filler = pith__tokenizer_id(c->m->tokenizer, PITH_STR("[MASK]"));
     return c->frame.filler >= 0 ? PITH_OK : encoding_named(&c->frame.filler, c, PITH_STR("<mask>"), "mask token", err);
 }
 
@@ -202,10 +202,10 @@ static void encoding_choose_prompt(encoding *c, int names_used) {
     static const char *const names[2][3] = {
         [PITH_ROLE_QUERY] = { "query" }, [PITH_ROLE_DOCUMENT] = { "document", "passage", "corpus" }
     };
-    const pith_modules *m = &c->m->modules;
+    const pith__modules *m = &c->m->modules;
     for (int n = 0; n < names_used && names[c->options.role][n]; n++)
         for (size_t i = 0; i < m->prompt_count && !c->embed.prompt_name; i++)
-            if (pith_str_is(m->prompts[i].name, names[c->options.role][n]))
+            if (pith__str_is(m->prompts[i].name, names[c->options.role][n]))
                 c->embed.prompt_name = names[c->options.role][n];
 }
 
@@ -217,13 +217,13 @@ static bool encoding_begins(pith_str text, pith_str with) {
 static pith_status encoding_join_prompt(encoding *c, pith_str marker, pith_str before, pith_error *err) {
     pith_str prompt;
     encoding_choose_prompt(c, 1);
-    PITH_TRY(pith_encode_prompt(&prompt, &c->m->modules, c->embed.prompt_name, err));
+    PITH_TRY(pith__encode_prompt(&prompt, &c->m->modules, c->embed.prompt_name, err));
     if (encoding_begins(prompt, marker)) {
         prompt.data += marker.size;
         prompt.size -= marker.size;
     }
-    char *both = pith_arena_alloc(&c->arena, before.size + prompt.size + 1);
-    if (!both) return pith_fail_memory(err, before.size + prompt.size + 1);
+    char *both = pith__arena_alloc(&c->arena, before.size + prompt.size + 1);
+    if (!both) return pith__fail_memory(err, before.size + prompt.size + 1);
     if (before.size) memcpy(both, before.data, before.size);
     if (prompt.size) memcpy(both + before.size, prompt.data, prompt.size);
     c->frame.prompt = (pith_str){ both, before.size + prompt.size };
@@ -237,45 +237,47 @@ static pith_status encoding_marker_text(encoding *c, pith_str marker, pith_error
     size_t n = 0;
     while (n < marker.size && !strchr(" \t\n\v\f\r", marker.data[n])) n++;
     const pith_str word = { marker.data, n }, rest = { marker.data + n, marker.size - n };
-    if (n) c->frame.marker = pith_tokenizer_id(c->m->tokenizer, word);
+    if (n) c->frame.marker = pith__tokenizer_id(c->m->tokenizer, word);
     return encoding_join_prompt(c, marker, c->frame.marker >= 0 ? rest : marker, err);
 }
 
 static pith_status encoding_find_marker(encoding *c, pith_error *err) {
-    const pith_hf_late *late = &c->m->late;
+    const pith__hf_late *late = &c->m->late;
     const pith_str marker = late->markers[c->options.role];
     if (!marker.size) return PITH_OK;
-    c->frame.marker = pith_tokenizer_id(c->m->tokenizer, marker);
+    c->frame.marker = pith__tokenizer_id(c->m->tokenizer, marker);
     if (c->frame.marker >= 0) return PITH_OK;
     if (late->texts) return encoding_marker_text(c, marker, err);
     return encoding_named(&c->frame.marker, c, marker, "marker of its role", err);
 }
 
 static pith_status encoding_prepare_frame(encoding *c, pith_error *err) {
-    const pith_hf_late *late = &c->m->late;
+    const pith__hf_late *late = &c->m->late;
     const int role = c->options.role;
-    c->frame = (pith_encode_frame){ .marker = -1 };
+    c->frame = (pith__encode_frame){ .marker = -1 };
     PITH_TRY(encoding_find_marker(c, err));
     if (!c->embed.max_length) c->embed.max_length = late->lengths[role];
     if (role == PITH_ROLE_QUERY && late->expands && (late->filled || late->lengths[role])) {
         if (late->in_front)
-            return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                             "tokenizer_config.json says padding_side left: queries would be filled up at their front, "
-                             "which is not supported");
+            return pith__fail(
+                err, PITH_ERR_UNSUPPORTED,
+                "tokenizer_config.json says padding_side left: queries would be filled up at their front, "
+                "which is not supported");
         PITH_TRY(encoding_find_filler(c, late->filler, err));
         c->frame.length = late->filled ? late->filled : c->embed.max_length;
         c->frame.hidden = !late->attends;
     }
     c->framed = c->frame.marker >= 0 || c->frame.length || c->frame.prompt.data;
     if (!c->framed || c->options.what == PITH_ENCODE_MULTI_VECTOR) return PITH_OK;
-    return pith_fail(err, PITH_ERR_ARGUMENT,
-                     "the model marks texts for late interaction: ask for vectors of tokens (PITH_ENCODE_MULTI_VECTOR) "
-                     "in a call of their own");
+    return pith__fail(
+        err, PITH_ERR_ARGUMENT,
+        "the model marks texts for late interaction: ask for vectors of tokens (PITH_ENCODE_MULTI_VECTOR) "
+        "in a call of their own");
 }
 
-static pith_status encoding_keep_ids(encoding *c, const pith_hf_late *late, pith_error *err) {
-    int32_t *ids = pith_arena_array(&c->arena, late->kept_count, sizeof *ids);
-    if (!ids) return pith_fail_memory(err, late->kept_count * sizeof *ids);
+static pith_status encoding_keep_ids(encoding *c, const pith__hf_late *late, pith_error *err) {
+    int32_t *ids = pith__arena_array(&c->arena, late->kept_count, sizeof *ids);
+    if (!ids) return pith__fail_memory(err, late->kept_count * sizeof *ids);
     if (late->kept_count) memcpy(ids, late->kept, late->kept_count * sizeof *ids);
     qsort(ids, late->kept_count, sizeof *ids, encoding_compare_ids);
     c->multi_vector.keep = ids;
@@ -284,18 +286,18 @@ static pith_status encoding_keep_ids(encoding *c, const pith_hf_late *late, pith
 }
 
 static pith_status encoding_prepare_multi_vector(encoding *c, pith_error *err) {
-    const pith_hf_late *late = &c->m->late;
-    c->multi_vector = (pith_vectors){ .normalize = !late->masked, .tokens = &c->collected[MULTI_VECTOR] };
+    const pith__hf_late *late = &c->m->late;
+    c->multi_vector = (pith__vectors){ .normalize = !late->masked, .tokens = &c->collected[MULTI_VECTOR] };
     pith_str output = c->m->graph->output_names[c->outputs[MULTI_VECTOR]];
-    c->multi_vector.skip_first = pith_str_is(output, "pith.colbert_vecs"); /* see models/tasks/task_bge_m3.c */
+    c->multi_vector.skip_first = pith__str_is(output, "pith.colbert_vecs"); /* see models/tasks/task_bge_m3.c */
     PITH_TRY(encoding_prepare_frame(c, err));
     if (late->masked) encoding_choose_prompt(c, 3);
     if (c->options.role == PITH_ROLE_DOCUMENT) PITH_TRY(encoding_keep_ids(c, late, err));
     if (late->pool.roles & 1u << c->options.role) c->multi_vector.pool = &late->pool;
     if (!(late->skips & 1u << c->options.role)) return PITH_OK;
     /* As in ColBERT and in PyLate, which look words up as they look up texts. */
-    int32_t unknown = pith_tokenizer_id(c->m->tokenizer, PITH_STR("[UNK]"));
-    if (unknown < 0) unknown = pith_tokenizer_id(c->m->tokenizer, PITH_STR("<unk>"));
+    int32_t unknown = pith__tokenizer_id(c->m->tokenizer, PITH_STR("[UNK]"));
+    if (unknown < 0) unknown = pith__tokenizer_id(c->m->tokenizer, PITH_STR("<unk>"));
     return encoding_ids(&c->multi_vector.skip, &c->multi_vector.skip_count, c, late->skipped, late->skipped_count,
                         late->masked ? -1 : unknown, err);
 }
@@ -303,8 +305,8 @@ static pith_status encoding_prepare_multi_vector(encoding *c, pith_error *err) {
 static pith_status encoding_check_number(double x, double least, double most, bool open, const char *name,
                                          pith_error *err) {
     if (x >= least && x <= most && !(open && x <= least)) return PITH_OK;
-    return pith_fail(err, PITH_ERR_ARGUMENT, "%s is %g; it must be %s %g%s", name, x, open ? "above" : "at least",
-                     least, most <= 1 ? " and at most 1" : " and a number");
+    return pith__fail(err, PITH_ERR_ARGUMENT, "%s is %g; it must be %s %g%s", name, x, open ? "above" : "at least",
+                      least, most <= 1 ? " and at most 1" : " and a number");
 }
 
 /* Of BM42 and miniCOIL. */
@@ -320,9 +322,9 @@ static pith_status encoding_check_hybrid(const encoding *c, pith_error *err) {
     static const pith_encode_options none = PITH_ENCODE_OPTIONS_INIT;
     const pith_encode_options *o = &c->options;
     if (o->alpha != none.alpha && c->m->hybrid.kind != PITH_HYBRID_BM42)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "alpha (--bm42-alpha) is of BM42, which the model is not");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "alpha (--bm42-alpha) is of BM42, which the model is not");
     if ((o->k != none.k || o->b != none.b || o->avg_len != none.avg_len) && c->m->hybrid.kind != PITH_HYBRID_MINICOIL)
-        return pith_fail(
+        return pith__fail(
             err, PITH_ERR_ARGUMENT,
             "k, b and avg_len (--bm25-k, --bm25-b, --bm25-avg-len) are of miniCOIL, which the model is not");
     return PITH_OK;
@@ -334,19 +336,19 @@ static pith_status encoding_options(encoding *c, const pith_encode_options *give
     PITH_TAKE_OPTIONS(c->options, given, err);
     PITH_TAKE_OPTIONS(c->embed, c->options.embed, err);
     if (!c->options.what || c->options.what >> KINDS)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "what is %u, which is not a sum of PITH_ENCODE_* values",
-                         c->options.what);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "what is %u, which is not a sum of PITH_ENCODE_* values",
+                          c->options.what);
     if (c->options.role != PITH_ROLE_DOCUMENT && c->options.role != PITH_ROLE_QUERY)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "role is %d, which is not a PITH_ROLE_* value", c->options.role);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "role is %d, which is not a PITH_ROLE_* value", c->options.role);
     PITH_TRY(encoding_check_numbers(&c->options, err));
     PITH_TRY(encoding_check_hybrid(c, err));
     for (int kind = 0; kind < KINDS; kind++) {
         if (!(c->options.what & 1u << kind)) continue;
         PITH_TRY(encoding_find(&c->heads[kind], &c->outputs[kind], c->m, kind, err));
         if (kind == DENSE) continue;
-        c->collected[kind] = (pith_collected){ .allocator = c->m->options.allocator, .count = c->count };
-        c->collected[kind].pieces = pith_arena_array(&c->arena, c->count, sizeof *c->collected[kind].pieces);
-        if (!c->collected[kind].pieces) return pith_fail_memory(err, c->count * sizeof *c->collected[kind].pieces);
+        c->collected[kind] = (pith__collected){ .allocator = c->m->options.allocator, .count = c->count };
+        c->collected[kind].pieces = pith__arena_array(&c->arena, c->count, sizeof *c->collected[kind].pieces);
+        if (!c->collected[kind].pieces) return pith__fail_memory(err, c->count * sizeof *c->collected[kind].pieces);
     }
     return PITH_OK;
 }
@@ -362,9 +364,9 @@ typedef struct encoding_array {
 
 static pith_status encoding_check_room(const encoding *c, const encoding_array *a, size_t count, pith_error *err) {
     if (!c->memory || (a->room >= count && (a->memory || !count))) return PITH_OK;
-    return pith_fail(err, PITH_ERR_ARGUMENT,
-                     "%s of the results needs room for %zu elements; the caller's memory has %zu", a->name, count,
-                     a->memory ? a->room : 0);
+    return pith__fail(err, PITH_ERR_ARGUMENT,
+                      "%s of the results needs room for %zu elements; the caller's memory has %zu", a->name, count,
+                      a->memory ? a->room : 0);
 }
 
 static pith_status encoding_block(void **block, encoding *c, const encoding_array *a, size_t count, size_t item_bytes,
@@ -375,9 +377,9 @@ static pith_status encoding_block(void **block, encoding *c, const encoding_arra
         *block = a->memory;
         return PITH_OK;
     }
-    if (pith_mul_overflows(count, item_bytes, &bytes)) return pith_fail_memory(err, SIZE_MAX);
-    *block = pith_memory_alloc(c->box->allocator, bytes, 64);
-    if (!*block) return pith_fail_memory(err, bytes);
+    if (pith__mul_overflows(count, item_bytes, &bytes)) return pith__fail_memory(err, SIZE_MAX);
+    *block = pith__memory_alloc(c->box->allocator, bytes, 64);
+    if (!*block) return pith__fail_memory(err, bytes);
     c->box->blocks[c->box->block_count++] = *block;
     return PITH_OK;
 }
@@ -428,7 +430,7 @@ static pith_status encoding_offsets(int64_t **offsets, encoding *c, int kind, co
 
 static pith_status encoding_gather_sparse(encoding *c, pith_error *err) {
     pith_sparse_rows *rows = &c->box->encoded.sparse;
-    const size_t items = pith_collected_items(&c->collected[SPARSE]);
+    const size_t items = pith__collected_items(&c->collected[SPARSE]);
     void *indices, *values;
     int64_t *offsets;
     encoding_array arrays[3];
@@ -438,8 +440,8 @@ static pith_status encoding_gather_sparse(encoding *c, pith_error *err) {
     PITH_TRY(encoding_block(&values, c, &arrays[2], items, sizeof(float), err));
     *rows = (pith_sparse_rows){ offsets, indices, values };
     for (size_t i = 0, at = 0; i < c->count; i++) {
-        const pith_collected_piece *piece = &c->collected[SPARSE].pieces[i];
-        const pith_sparse_weight *weights = piece->data;
+        const pith__collected_piece *piece = &c->collected[SPARSE].pieces[i];
+        const pith__sparse_weight *weights = piece->data;
         for (size_t k = 0; k < piece->items; k++, at++) {
             ((int32_t *)indices)[at] = weights[k].index;
             ((float *)values)[at] = weights[k].value;
@@ -449,7 +451,7 @@ static pith_status encoding_gather_sparse(encoding *c, pith_error *err) {
 }
 
 static pith_status encoding_gather_vectors(encoding *c, int kind, pith_token_rows *rows, pith_error *err) {
-    const size_t items = pith_collected_items(&c->collected[kind]);
+    const size_t items = pith__collected_items(&c->collected[kind]);
     const size_t dim = (size_t)encoding_width(c->m, c->outputs[kind]);
     void *ids, *vectors;
     int64_t *offsets;
@@ -460,7 +462,7 @@ static pith_status encoding_gather_vectors(encoding *c, int kind, pith_token_row
     PITH_TRY(encoding_block(&vectors, c, &arrays[2], items * dim, sizeof(float), err));
     *rows = (pith_token_rows){ offsets, ids, vectors, dim };
     for (size_t i = 0; i < c->count; i++) {
-        const pith_collected_piece *piece = &c->collected[kind].pieces[i];
+        const pith__collected_piece *piece = &c->collected[kind].pieces[i];
         if (!piece->items) continue;
         memcpy((int32_t *)ids + offsets[i], piece->data, piece->items * sizeof(int32_t));
         memcpy((float *)vectors + (size_t)offsets[i] * dim, (const int32_t *)piece->data + piece->items,
@@ -481,11 +483,11 @@ static pith_status encoding_gather(encoding *c, pith_error *err) {
 
 static pith_status encoding_prepare_dense(encoding *c, pith_error *err) {
     void *block;
-    c->dense = (pith_dense){ .pooling = c->embed.pooling, .normalize = c->embed.normalize, .dim = c->embed.dim };
-    size_t dim = pith_dense_dim(pith_encoder_model(c->m->text.encoder, 0), &c->dense);
+    c->dense = (pith__dense){ .pooling = c->embed.pooling, .normalize = c->embed.normalize, .dim = c->embed.dim };
+    size_t dim = pith__dense_dim(pith__encoder_model(c->m->text.encoder, 0), &c->dense);
     encoding_array array = { "dense", c->memory ? c->memory->dense : NULL, c->memory ? c->memory->dense_room : 0 };
     size_t floats;
-    if (pith_mul_overflows(c->count, dim, &floats)) return pith_fail_memory(err, SIZE_MAX);
+    if (pith__mul_overflows(c->count, dim, &floats)) return pith__fail_memory(err, SIZE_MAX);
     PITH_TRY(encoding_block(&block, c, &array, floats, sizeof(float), err));
     c->dense.vectors = block;
     c->box->encoded.dense = block;
@@ -498,7 +500,7 @@ static pith_status encoding_prepare(encoding *c, pith_error *err) {
     if (c->heads[DENSE]) PITH_TRY(encoding_prepare_dense(c, err));
     if (c->heads[SPARSE]) PITH_TRY(encoding_prepare_sparse(c, err));
     if (c->heads[MULTI_VECTOR]) PITH_TRY(encoding_prepare_multi_vector(c, err));
-    c->tokens = (pith_vectors){ .tokens = &c->collected[TOKENS] };
+    c->tokens = (pith__vectors){ .tokens = &c->collected[TOKENS] };
     return PITH_OK;
 }
 
@@ -524,36 +526,36 @@ static pith_status encoding_run(encoding *c, pith_error *err) {
                                                      : &c->sparse;
     const void *const requests[KINDS] = { &c->dense, sparse, &c->multi_vector, &c->tokens };
     int outputs[PITH_ENCODER_OUTPUTS], count = encoding_outputs(outputs, c);
-    pith_head_use uses[KINDS];
+    pith__head_use uses[KINDS];
     size_t use_count = 0;
-    const pith_text_view *view;
+    const pith__text_view *view;
     for (int kind = 0; kind < KINDS; kind++) {
         if (!c->heads[kind]) continue;
-        pith_head_use *use = &uses[use_count++];
-        *use = (pith_head_use){ .head = c->heads[kind], .request = requests[kind] };
+        pith__head_use *use = &uses[use_count++];
+        *use = (pith__head_use){ .head = c->heads[kind], .request = requests[kind] };
         while (outputs[use->output] != c->outputs[kind]) use->output++;
     }
-    pith_encode_job job = { .texts = c->texts,
-                            .count = c->count,
-                            .prompt_name = c->embed.prompt_name,
-                            .frame = c->framed ? &c->frame : NULL,
-                            .tokens_only = encoding_is_words(c),
-                            .threads = c->embed.threads,
-                            .max_length = c->embed.max_length,
-                            .batch_tokens = c->embed.batch_tokens,
-                            .cancel = c->embed.cancel,
-                            .profile = c->embed.profile,
-                            .stats = c->embed.stats,
-                            .batching = c->embed.batching };
-    PITH_TRY(pith_text_view_get(&view, c->m, outputs, count, !c->frame.hidden, err));
-    return pith_encoder_run(view->encoder, &job, uses, use_count, err);
+    pith__encode_job job = { .texts = c->texts,
+                             .count = c->count,
+                             .prompt_name = c->embed.prompt_name,
+                             .frame = c->framed ? &c->frame : NULL,
+                             .tokens_only = encoding_is_words(c),
+                             .threads = c->embed.threads,
+                             .max_length = c->embed.max_length,
+                             .batch_tokens = c->embed.batch_tokens,
+                             .cancel = c->embed.cancel,
+                             .profile = c->embed.profile,
+                             .stats = c->embed.stats,
+                             .batching = c->embed.batching };
+    PITH_TRY(pith__text_view_get(&view, c->m, outputs, count, !c->frame.hidden, err));
+    return pith__encoder_run(view->encoder, &job, uses, use_count, err);
 }
 
 static pith_status encoding_all(encoding *c, const pith_encode_options *options, pith_error *err) {
     const pith_allocator *allocator = c->m->options.allocator;
     PITH_TRY(encoding_options(c, options, err));
-    c->box = pith_memory_alloc(allocator, sizeof *c->box, 16);
-    if (!c->box) return pith_fail_memory(err, sizeof *c->box);
+    c->box = pith__memory_alloc(allocator, sizeof *c->box, 16);
+    if (!c->box) return pith__fail_memory(err, sizeof *c->box);
     *c->box = (encoded_box){ .encoded.texts = c->count, .allocator = allocator };
     PITH_TRY(encoding_prepare(c, err));
     PITH_TRY(encoding_run(c, err));
@@ -562,38 +564,38 @@ static pith_status encoding_all(encoding *c, const pith_encode_options *options,
 
 /* On success the results are in c->box, which the caller frees. */
 static pith_status encoding_call(encoding *c, const pith_encode_options *options, pith_error *err) {
-    pith_arena_init(&c->arena, c->m->options.allocator);
+    pith__arena_init(&c->arena, c->m->options.allocator);
     pith_status status = encoding_all(c, options, err);
     for (int kind = 0; kind < KINDS; kind++)
-        if (c->collected[kind].pieces) pith_collected_free(&c->collected[kind]);
-    pith_arena_free(&c->arena);
-    if (status && c->box) pith_model_free_encoded(&c->box->encoded);
-    return pith_account_explain(&c->m->account, status, err);
+        if (c->collected[kind].pieces) pith__collected_free(&c->collected[kind]);
+    pith__arena_free(&c->arena);
+    if (status && c->box) pith__model_free_encoded(&c->box->encoded);
+    return pith__account_explain(&c->m->account, status, err);
 }
 
-pith_status pith_model_encode(pith_encoded **encoded, const pith_model *model, const pith_str *texts, size_t count,
-                              const pith_encode_options *options, pith_error *err) {
+pith_status pith__model_encode(pith_encoded **encoded, const pith_model *model, const pith_str *texts, size_t count,
+                               const pith_encode_options *options, pith_error *err) {
     encoding c = { .m = model, .texts = texts, .count = count };
     PITH_TRY(encoding_call(&c, options, err));
     *encoded = &c.box->encoded;
     return PITH_OK;
 }
 
-pith_status pith_model_encode_into(pith_encoded *encoded, const pith_encode_memory *memory, const pith_model *model,
-                                   const pith_str *texts, size_t count, const pith_encode_options *options,
-                                   pith_error *err) {
+pith_status pith__model_encode_into(pith_encoded *encoded, const pith_encode_memory *memory, const pith_model *model,
+                                    const pith_str *texts, size_t count, const pith_encode_options *options,
+                                    pith_error *err) {
     pith_encode_memory theirs = PITH_ENCODE_MEMORY_INIT;
     PITH_TAKE_OPTIONS(theirs, memory, err);
     encoding c = { .m = model, .texts = texts, .count = count, .memory = &theirs };
     PITH_TRY(encoding_call(&c, options, err));
     *encoded = c.box->encoded;
-    pith_model_free_encoded(&c.box->encoded);
+    pith__model_free_encoded(&c.box->encoded);
     return PITH_OK;
 }
 
-void pith_model_free_encoded(pith_encoded *encoded) {
+void pith__model_free_encoded(pith_encoded *encoded) {
     encoded_box *box = (encoded_box *)encoded;
     if (!box) return;
-    for (size_t i = 0; i < box->block_count; i++) pith_memory_free(box->allocator, box->blocks[i]);
-    pith_memory_free(box->allocator, box);
+    for (size_t i = 0; i < box->block_count; i++) pith__memory_free(box->allocator, box->blocks[i]);
+    pith__memory_free(box->allocator, box);
 }

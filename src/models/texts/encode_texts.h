@@ -8,14 +8,14 @@
 /* Kinds of results: bit i of PITH_ENCODE_*. */
 enum { PITH_ENCODE_KINDS = 4 };
 
-uint32_t pith_model_encode_can(const pith_model *model);
+uint32_t pith__model_encode_can(const pith_model *model);
 /* Returns the output of the model's graph that a kind is made of; -1: the model cannot make it. */
-int pith_model_encode_output(const pith_model *model, int kind);
-pith_status pith_model_encode(pith_encoded **encoded, const pith_model *model, const pith_str *texts, size_t count,
-                              const pith_encode_options *options, pith_error *err);
-pith_status pith_model_encode_into(pith_encoded *encoded, const pith_encode_memory *memory, const pith_model *model,
-                                   const pith_str *texts, size_t count, const pith_encode_options *options,
-                                   pith_error *err);
-void pith_model_free_encoded(pith_encoded *encoded);
+int pith__model_encode_output(const pith_model *model, int kind);
+pith_status pith__model_encode(pith_encoded **encoded, const pith_model *model, const pith_str *texts, size_t count,
+                               const pith_encode_options *options, pith_error *err);
+pith_status pith__model_encode_into(pith_encoded *encoded, const pith_encode_memory *memory, const pith_model *model,
+                                    const pith_str *texts, size_t count, const pith_encode_options *options,
+                                    pith_error *err);
+void pith__model_free_encoded(pith_encoded *encoded);
 
 #endif

@@ -4,13 +4,13 @@
 
 #include "models/model.h"
 
-size_t pith_model_label_count(const pith_model *model);
+size_t pith__model_label_count(const pith_model *model);
 /* Returns the output of the model's graph that scores are made of; -1: the model is no classifier. */
-int pith_model_score_output(const pith_model *model);
-const char *pith_model_label_name(const pith_model *model, size_t label);
-pith_status pith_model_classify(float *scores, const pith_model *model, const pith_str *texts, const pith_str *pairs,
-                                size_t count, const pith_score_options *options, pith_error *err);
-pith_status pith_model_rerank(float *scores, const pith_model *model, pith_str query, const pith_str *documents,
-                              size_t count, const pith_score_options *options, pith_error *err);
+int pith__model_score_output(const pith_model *model);
+const char *pith__model_label_name(const pith_model *model, size_t label);
+pith_status pith__model_classify(float *scores, const pith_model *model, const pith_str *texts, const pith_str *pairs,
+                                 size_t count, const pith_score_options *options, pith_error *err);
+pith_status pith__model_rerank(float *scores, const pith_model *model, pith_str query, const pith_str *documents,
+                               size_t count, const pith_score_options *options, pith_error *err);
 
 #endif

@@ -10,8 +10,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "base/unicode/utf8.h"
 #include "base/unicode/tokenizer_characters.h"
+#include "base/unicode/utf8.h"
 
 static const char qwen3_before[] =
     "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct "
@@ -35,11 +35,11 @@ enum { JUDGING_LENGTH = 8192 };
 /* ---- pieces ---- */
 
 /* The strings one behind the other; data is NULL if memory is out. */
-static pith_str judging_join(pith_arena *arena, const pith_str *parts, size_t count) {
+static pith_str judging_join(pith__arena *arena, const pith_str *parts, size_t count) {
     size_t size = 0, used = 0;
     for (size_t i = 0; i < count; i++)
-        if (pith_add_overflows(size, parts[i].size, &size)) return (pith_str){ NULL, 0 };
-    char *text = pith_arena_alloc(arena, size);
+        if (pith__add_overflows(size, parts[i].size, &size)) return (pith_str){ NULL, 0 };
+    char *text = pith__arena_alloc(arena, size);
     if (!text) return (pith_str){ NULL, 0 };
     for (size_t i = 0; i < count; used += parts[i++].size)
         if (parts[i].size) memcpy(text + used, parts[i].data, parts[i].size);
@@ -51,17 +51,17 @@ static pith_status judging_tokens(pith_tokens *tokens, const pith_model *m, pith
     pith_tokenize_options options = PITH_TOKENIZE_OPTIONS_INIT;
     options.no_specials = options.no_offsets = 1;
     options.max_length = max_length;
-    return pith_tokenizer_encode(tokens, m->tokenizer, text, NULL, &options, err);
+    return pith__tokenizer_encode(tokens, m->tokenizer, text, NULL, &options, err);
 }
 
 /* The ids of several token rows one behind the other. */
-static pith_status judging_join_ids(const int32_t **ids, size_t *count, pith_arena *arena,
+static pith_status judging_join_ids(const int32_t **ids, size_t *count, pith__arena *arena,
                                     const pith_tokens *const *rows, size_t n, pith_error *err) {
     size_t used = 0;
     *count = 0;
     for (size_t i = 0; i < n; i++) *count += rows[i]->count;
-    int32_t *all = pith_arena_array(arena, *count, sizeof *all);
-    if (!all) return pith_fail_memory(err, *count * sizeof *all);
+    int32_t *all = pith__arena_array(arena, *count, sizeof *all);
+    if (!all) return pith__fail_memory(err, *count * sizeof *all);
     for (size_t i = 0; i < n; used += rows[i++]->count)
         if (rows[i]->count) memcpy(all + used, rows[i]->ids, rows[i]->count * sizeof *all);
     *ids = all;
@@ -69,10 +69,10 @@ static pith_status judging_join_ids(const int32_t **ids, size_t *count, pith_are
 }
 
 /* Before and behind each text stand the tokens of these words. */
-static pith_status judging_frame(pith_judging *j, const pith_model *m, const char *before, const char *after,
+static pith_status judging_frame(pith__judging *j, const pith_model *m, const char *before, const char *after,
                                  pith_error *err) {
-    PITH_TRY(judging_tokens(&j->words[0], m, pith_str_of(before), 0, err));
-    PITH_TRY(judging_tokens(&j->words[1], m, pith_str_of(after), 0, err));
+    PITH_TRY(judging_tokens(&j->words[0], m, pith__str_of(before), 0, err));
+    PITH_TRY(judging_tokens(&j->words[1], m, pith__str_of(after), 0, err));
     j->frame.before = j->words[0].ids;
     j->frame.before_count = j->words[0].count;
     j->frame.after = j->words[1].ids;
@@ -82,15 +82,15 @@ static pith_status judging_frame(pith_judging *j, const pith_model *m, const cha
 
 /* ---- Qwen3-Reranker ---- */
 
-static pith_status judging_qwen3(pith_judging *j, const pith_model *m, pith_str query, const pith_str *documents,
+static pith_status judging_qwen3(pith__judging *j, const pith_model *m, pith_str query, const pith_str *documents,
                                  size_t count, pith_str instruction, pith_str *texts, pith_error *err) {
     PITH_TRY(judging_frame(j, m, qwen3_before, qwen3_after, err));
-    if (!instruction.size) instruction = pith_str_of(qwen3_instruction);
+    if (!instruction.size) instruction = pith__str_of(qwen3_instruction);
     for (size_t i = 0; i < count; i++) {
         const pith_str parts[] = { PITH_STR("<Instruct>: "),   instruction, PITH_STR("\n<Query>: "), query,
                                    PITH_STR("\n<Document>: "), documents[i] };
         texts[i] = judging_join(&j->arena, parts, sizeof parts / sizeof *parts);
-        if (!texts[i].data) return pith_fail_memory(err, documents[i].size);
+        if (!texts[i].data) return pith__fail_memory(err, documents[i].size);
     }
     if (!j->max_length) j->max_length = JUDGING_LENGTH;
     return PITH_OK;
@@ -100,36 +100,36 @@ static pith_status judging_qwen3(pith_judging *j, const pith_model *m, pith_str 
 
 /* The tokens of the query stand before the document; it may take three quarters of the limit. Document and query are
  * tokenised apart, and the document alone is cut. */
-static pith_status judging_mxbai(pith_judging *j, const pith_model *m, pith_str query, const pith_str *documents,
+static pith_status judging_mxbai(pith__judging *j, const pith_model *m, pith_str query, const pith_str *documents,
                                  size_t count, pith_str instruction, pith_str *texts, pith_error *err) {
     const int32_t positions = m->modules.positions;
     pith_tokens *line = &j->words[2], own = PITH_TOKENS_INIT;
     int64_t limit = j->max_length ? j->max_length : JUDGING_LENGTH;
     PITH_TRY(judging_frame(j, m, mxbai_before, mxbai_after, err));
     PITH_TRY(judging_tokens(line, m, PITH_STR("\n"), 0, err));
-    pith_status status = judging_tokens(&own, m, pith_str_of(mxbai_task), 0, err);
+    pith_status status = judging_tokens(&own, m, pith__str_of(mxbai_task), 0, err);
     if (!status)
         status = judging_join_ids(&j->frame.after, &j->frame.after_count, &j->arena,
                                   (const pith_tokens *[]){ line, &own, &j->words[1] }, 3, err);
     const int64_t words = (int64_t)(j->words[0].count + j->frame.after_count);
     if (positions && limit + words > positions) limit = positions - words;
     if (!status && limit < 4)
-        status = pith_fail(err, PITH_ERR_ARGUMENT,
-                           "max_length: %lld tokens are left for a query and a document; the model needs 4",
-                           (long long)limit);
+        status = pith__fail(err, PITH_ERR_ARGUMENT,
+                            "max_length: %lld tokens are left for a query and a document; the model needs 4",
+                            (long long)limit);
     const pith_str parts[] = { instruction.size ? PITH_STR("instruction: ") : PITH_STR(""), instruction,
                                instruction.size ? PITH_STR("\nquery: ") : PITH_STR("query: "), query };
     pith_str asked = judging_join(&j->arena, parts, sizeof parts / sizeof *parts);
-    if (!status && !asked.data) status = pith_fail_memory(err, query.size);
+    if (!status && !asked.data) status = pith__fail_memory(err, query.size);
     if (!status) status = judging_tokens(&own, m, asked, (int32_t)(limit * 3 / 4), err);
     if (!status)
         status = judging_join_ids(&j->frame.before, &j->frame.before_count, &j->arena,
                                   (const pith_tokens *[]){ &j->words[0], &own, line }, 3, err);
-    pith_token_rows_free(&own);
+    pith__token_rows_free(&own);
     PITH_TRY(status);
     for (size_t i = 0; i < count; i++) {
         texts[i] = judging_join(&j->arena, (pith_str[]){ PITH_STR("document: "), documents[i] }, 2);
-        if (!texts[i].data) return pith_fail_memory(err, documents[i].size);
+        if (!texts[i].data) return pith__fail_memory(err, documents[i].size);
     }
     j->frame.bare = true;
     j->max_length = (int32_t)(limit + words < INT32_MAX ? limit + words : INT32_MAX);
@@ -139,40 +139,40 @@ static pith_status judging_mxbai(pith_judging *j, const pith_model *m, pith_str 
 /* ---- chat templates ---- */
 
 /* What str.isspace of Python takes for white space. */
-static bool judging_is_space(uint32_t c) { return pith_char_is_space(c) || (c >= 0x1c && c <= 0x1f); }
+static bool judging_is_space(uint32_t c) { return pith__char_is_space(c) || (c >= 0x1c && c <= 0x1f); }
 
 static pith_str judging_trim(pith_str s) {
     const char *p = s.data, *end = p + s.size, *last = p;
     while (p < end) {
         const char *next = p;
-        if (!judging_is_space(pith_utf8_next(&next))) break;
+        if (!judging_is_space(pith__utf8_next(&next))) break;
         p = next;
     }
     last = p;
     for (const char *q = p; q < end;)
-        if (!judging_is_space(pith_utf8_next(&q))) last = q;
+        if (!judging_is_space(pith__utf8_next(&q))) last = q;
     return (pith_str){ p, (size_t)(last - p) };
 }
 
 /* The template's words with these texts in their places. */
-static pith_status judging_write(pith_str *text, const pith_chat_form *form, pith_str query, pith_str document,
-                                 pith_str instruction, pith_arena *arena, pith_error *err) {
+static pith_status judging_write(pith_str *text, const pith__chat_form *form, pith_str query, pith_str document,
+                                 pith_str instruction, pith__arena *arena, pith_error *err) {
     const pith_str given[PITH_CHAT_KINDS] = {
         [PITH_CHAT_QUERY] = query, [PITH_CHAT_DOCUMENT] = document, [PITH_CHAT_INSTRUCTION] = instruction
     };
-    pith_str *parts = pith_arena_array(arena, form->count, sizeof *parts);
-    if (!parts) return pith_fail_memory(err, form->count * sizeof *parts);
+    pith_str *parts = pith__arena_array(arena, form->count, sizeof *parts);
+    if (!parts) return pith__fail_memory(err, form->count * sizeof *parts);
     for (size_t i = 0; i < form->count; i++) {
-        const pith_chat_part *p = &form->parts[i];
+        const pith__chat_part *p = &form->parts[i];
         parts[i] = p->kind == PITH_CHAT_WORDS ? p->words : given[p->kind];
         if (p->trimmed) parts[i] = judging_trim(parts[i]);
     }
     *text = judging_join(arena, parts, form->count);
-    return text->data ? PITH_OK : pith_fail_memory(err, document.size);
+    return text->data ? PITH_OK : pith__fail_memory(err, document.size);
 }
 
 /* The tokens that end every text: those that two unlike pairs have in common. */
-static pith_status judging_find_end(pith_judging *j, const pith_model *m, const pith_chat_form *form,
+static pith_status judging_find_end(pith__judging *j, const pith_model *m, const pith__chat_form *form,
                                     pith_str instruction, pith_error *err) {
     static const pith_str fillers[] = { { "0", 1 }, { "1 2 3 4", 7 } };
     for (int i = 0; i < 2; i++) {
@@ -189,14 +189,14 @@ static pith_status judging_find_end(pith_judging *j, const pith_model *m, const 
     return PITH_OK;
 }
 
-static pith_status judging_chat(pith_judging *j, const pith_model *m, pith_str query, const pith_str *documents,
+static pith_status judging_chat(pith__judging *j, const pith_model *m, pith_str query, const pith_str *documents,
                                 size_t count, pith_str instruction, pith_str *texts, pith_error *err) {
-    const pith_judge *judge = &m->modules.judge;
-    const pith_chat_form *form = &judge->chat[instruction.size > 0];
+    const pith__judge *judge = &m->modules.judge;
+    const pith__chat_form *form = &judge->chat[instruction.size > 0];
     if (!form->count)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "instruction: the model's chat template cannot be run with one (a message of the role "
-                         "'system')");
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "instruction: the model's chat template cannot be run with one (a message of the role "
+                          "'system')");
     if (judge->keeps_end) PITH_TRY(judging_find_end(j, m, form, instruction, err));
     for (size_t i = 0; i < count; i++)
         PITH_TRY(judging_write(&texts[i], form, query, documents[i], instruction, &j->arena, err));
@@ -206,46 +206,46 @@ static pith_status judging_chat(pith_judging *j, const pith_model *m, pith_str q
 
 /* ---- all of them ---- */
 
-static pith_status judging_pairs(pith_judging *j, pith_str query, const pith_str *documents, size_t count,
+static pith_status judging_pairs(pith__judging *j, pith_str query, const pith_str *documents, size_t count,
                                  pith_str instruction, pith_str *texts, pith_error *err) {
     pith_str both = query;
     if (instruction.size) both = judging_join(&j->arena, (pith_str[]){ instruction, query }, 2);
-    if (instruction.size && !both.data) return pith_fail_memory(err, query.size);
+    if (instruction.size && !both.data) return pith__fail_memory(err, query.size);
     for (size_t i = 0; i < count; i++) texts[i] = both;
     j->pairs = documents;
     return PITH_OK;
 }
 
-bool pith_judging_takes_instruction(const pith_model *m) {
+bool pith__judging_takes_instruction(const pith_model *m) {
     return m->modules.judge.answers || m->modules.judge.form == PITH_JUDGE_CHAT;
 }
 
 /* The caller's instruction, or the prompt that the model's files take for granted. */
 static pith_status judging_instruction(pith_str *instruction, const pith_model *m, const pith_score_options *o,
                                        pith_error *err) {
-    const pith_modules *s = &m->modules;
+    const pith__modules *s = &m->modules;
     *instruction = PITH_STR("");
     for (size_t i = 0; i < s->prompt_count; i++)
-        if (s->default_prompt.data && pith_str_eq(s->prompts[i].name, s->default_prompt))
+        if (s->default_prompt.data && pith__str_eq(s->prompts[i].name, s->default_prompt))
             *instruction = s->prompts[i].text;
     if (!o->instruction) return PITH_OK;
-    *instruction = pith_str_of(o->instruction);
-    if (pith_utf8_valid_prefix(instruction->data, instruction->size) < instruction->size)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "instruction: is not UTF-8");
-    const pith_chat_form *form = &s->judge.chat[1];
+    *instruction = pith__str_of(o->instruction);
+    if (pith__utf8_valid_prefix(instruction->data, instruction->size) < instruction->size)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "instruction: is not UTF-8");
+    const pith__chat_form *form = &s->judge.chat[1];
     if (s->judge.form == PITH_JUDGE_CHAT && instruction->size && form->count &&
-        !pith_chat_form_has(form, PITH_CHAT_INSTRUCTION))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "instruction: the model's chat template has no place for one");
+        !pith__chat_form_has(form, PITH_CHAT_INSTRUCTION))
+        return pith__fail(err, PITH_ERR_ARGUMENT, "instruction: the model's chat template has no place for one");
     return PITH_OK;
 }
 
-pith_status pith_judging_begin(pith_judging *j, const pith_model *m, pith_str query, const pith_str *documents,
-                               size_t count, const pith_score_options *o, pith_error *err) {
-    *j = (pith_judging){ .frame = { .marker = -1 }, .max_length = o->max_length };
+pith_status pith__judging_begin(pith__judging *j, const pith_model *m, pith_str query, const pith_str *documents,
+                                size_t count, const pith_score_options *o, pith_error *err) {
+    *j = (pith__judging){ .frame = { .marker = -1 }, .max_length = o->max_length };
     for (size_t i = 0; i < sizeof j->words / sizeof *j->words; i++) j->words[i] = (pith_tokens)PITH_TOKENS_INIT;
-    pith_arena_init(&j->arena, m->options.allocator);
-    pith_str instruction, *texts = pith_arena_array(&j->arena, count, sizeof *texts);
-    if (!texts) return pith_fail_memory(err, count * sizeof *texts);
+    pith__arena_init(&j->arena, m->options.allocator);
+    pith_str instruction, *texts = pith__arena_array(&j->arena, count, sizeof *texts);
+    if (!texts) return pith__fail_memory(err, count * sizeof *texts);
     j->texts = texts;
     PITH_TRY(judging_instruction(&instruction, m, o, err));
     switch (m->modules.judge.form) {
@@ -256,7 +256,7 @@ pith_status pith_judging_begin(pith_judging *j, const pith_model *m, pith_str qu
     }
 }
 
-void pith_judging_end(pith_judging *j) {
-    for (size_t i = 0; i < sizeof j->words / sizeof *j->words; i++) pith_token_rows_free(&j->words[i]);
-    pith_arena_free(&j->arena);
+void pith__judging_end(pith__judging *j) {
+    for (size_t i = 0; i < sizeof j->words / sizeof *j->words; i++) pith__token_rows_free(&j->words[i]);
+    pith__arena_free(&j->arena);
 }

@@ -1,4 +1,5 @@
-/* score_prompts.h - what the encoder gets for a query and its documents: as pairs, or with the model's own words around them.
+/* score_prompts.h - what the encoder gets for a query and its documents: as pairs, or with the model's own words around
+ * them.
  */
 #ifndef PITH_MODELS_TEXTS_SCORE_PROMPTS_H
 #define PITH_MODELS_TEXTS_SCORE_PROMPTS_H
@@ -7,22 +8,22 @@
 #include "models/model.h"
 #include "text/token_rows.h"
 
-typedef struct pith_judging {
-    pith_arena arena;
+typedef struct pith__judging {
+    pith__arena arena;
     const pith_str *texts; /* one for each document */
     const pith_str *pairs; /* the same; NULL: each text is query and document */
-    pith_encode_frame frame;
+    pith__encode_frame frame;
     int32_t max_length;   /* of the job; 0: the model's own limit */
     pith_tokens words[3]; /* of the model, and of the query */
-} pith_judging;
+} pith__judging;
 
 /* Prepares a call. The query is UTF-8. The options' instruction, or else the model's default prompt, says what makes a
  * document a good one. An instruction that is no UTF-8 or that the model has no place for gives PITH_ERR_ARGUMENT.
- * Call pith_judging_end in any case. The documents must live until then. */
-pith_status pith_judging_begin(pith_judging *j, const pith_model *model, pith_str query, const pith_str *documents,
-                               size_t count, const pith_score_options *options, pith_error *err);
-void pith_judging_end(pith_judging *j);
+ * Call pith__judging_end in any case. The documents must live until then. */
+pith_status pith__judging_begin(pith__judging *j, const pith_model *model, pith_str query, const pith_str *documents,
+                                size_t count, const pith_score_options *options, pith_error *err);
+void pith__judging_end(pith__judging *j);
 /* Whether the model is one that takes an instruction at all. */
-bool pith_judging_takes_instruction(const pith_model *model);
+bool pith__judging_takes_instruction(const pith_model *model);
 
 #endif

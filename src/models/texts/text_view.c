@@ -4,26 +4,26 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "engine/ragged/ragged.h"
 #include "models/open/model_runtime.h"
 #include "models/pictures/picture_view.h"
 #include "models/save/save_heads.h"
-#include "engine/ragged/ragged.h"
 
 /* A model of texts and pictures: texts run through their part of the graph only. */
-static bool text_view_needs_part(const pith_text_view *view, const pith_model *m) {
+static bool text_view_needs_part(const pith__text_view *view, const pith_model *m) {
     bool pixels = false;
-    for (size_t i = 0; i < m->graph->input_count; i++) pixels = pixels || pith_model_is_pixels(m->graph->inputs[i]);
+    for (size_t i = 0; i < m->graph->input_count; i++) pixels = pixels || pith__model_is_pixels(m->graph->inputs[i]);
     return pixels && view->output_count == 1 && m->graph->input_count > 1;
 }
 
-pith_status pith_text_view_make_ragged(pith_text_view *view, const pith_model *m, pith_report *report,
-                                       pith_error *err) {
+pith_status pith__text_view_make_ragged(pith__text_view *view, const pith_model *m, pith__report *report,
+                                        pith_error *err) {
     static const int first[] = { 0 };
     const int *outputs = view->output_count ? view->outputs : NULL;
-    pith_graph *graph = m->graph;
+    pith__graph *graph = m->graph;
     if (m->compiled.writer) {
         view->ragged_reason = PITH_STR("the compiled file has no graph of packed texts for these outputs");
-        return pith_saved_read_heads(&view->ragged, m, view->outputs, (size_t)view->output_count, &view->arena, err);
+        return pith__saved_read_heads(&view->ragged, m, view->outputs, (size_t)view->output_count, &view->arena, err);
     }
     if (m->no_ragged) {
         view->ragged_reason = PITH_STR("the graph for packed texts gave other results when it was checked");
@@ -38,87 +38,88 @@ pith_status pith_text_view_make_ragged(pith_text_view *view, const pith_model *m
         return PITH_OK;
     }
     if (text_view_needs_part(view, m)) {
-        PITH_TRY(pith_model_extract(&graph, m, (size_t)view->outputs[0], &view->arena, err));
+        PITH_TRY(pith__model_extract(&graph, m, (size_t)view->outputs[0], &view->arena, err));
         outputs = first;
     }
-    pith_opt o = pith_model_optimizer(m, graph, err);
+    pith__opt o = pith__model_optimizer(m, graph, err);
     o.report = report;
-    return pith_ragged_make(&view->ragged, &view->ragged_reason, outputs, (size_t)view->output_count, &o, &view->arena);
+    return pith__ragged_make(&view->ragged, &view->ragged_reason, outputs, (size_t)view->output_count, &o,
+                             &view->arena);
 }
 
-pith_status pith_text_view_make_program(pith_text_view *view, const pith_model *m, pith_error *err) {
+pith_status pith__text_view_make_program(pith__text_view *view, const pith_model *m, pith_error *err) {
     if (!view->ragged) return PITH_OK;
-    return pith_model_open_program(&view->program, m, view->ragged, &view->arena, err);
+    return pith__model_open_program(&view->program, m, view->ragged, &view->arena, err);
 }
 
-static pith_status text_view_make_part(pith_text_view *view, const pith_model *m, pith_error *err) {
-    pith_graph *part;
-    PITH_TRY(pith_model_extract(&part, m, (size_t)view->outputs[0], &view->arena, err));
-    return pith_model_open_program(&view->program, m, part, &view->arena, err);
+static pith_status text_view_make_part(pith__text_view *view, const pith_model *m, pith_error *err) {
+    pith__graph *part;
+    PITH_TRY(pith__model_extract(&part, m, (size_t)view->outputs[0], &view->arena, err));
+    return pith__model_open_program(&view->program, m, part, &view->arena, err);
 }
 
-pith_status pith_text_view_make_encoder(pith_text_view *view, const pith_model *m, pith_error *err) {
+pith_status pith__text_view_make_encoder(pith__text_view *view, const pith_model *m, pith_error *err) {
     static const int places[PITH_ENCODER_OUTPUTS] = { 0, 1, 2, 3 }; /* a ragged graph has no other outputs */
-    PITH_TRY(pith_text_view_make_program(view, m, err));
-    const pith_program *program = &view->program;
+    PITH_TRY(pith__text_view_make_program(view, m, err));
+    const pith__program *program = &view->program;
     bool part = !view->ragged && text_view_needs_part(view, m);
     if (part) PITH_TRY(text_view_make_part(view, m, err));
-    if (!view->ragged && !part) PITH_TRY(pith_model_program(&program, m, err));
-    pith_encoder_parts parts = { .program = *program,
-                                 .ragged = view->ragged != NULL,
-                                 .outputs = view->ragged || part ? places : view->outputs,
-                                 .output_count = view->output_count,
-                                 .tokenizer = m->tokenizer,
-                                 .modules = &m->modules,
-                                 .executor = pith_model_executor_options(m),
-                                 .predicts = m->options.memory_limit && !(m->options.flags & PITH_OPEN_NO_PREDICTION),
-                                 .sessions = (size_t)m->options.sessions,
-                                 .session_patience = (uint64_t)m->options.session_idle_ms * 1000000,
-                                 .gauge = (pith_memory_gauge *)&m->gauge,
-                                 .busy = (pith_busy *)&m->busy };
-    return pith_encoder_create(&view->encoder, &parts, err);
+    if (!view->ragged && !part) PITH_TRY(pith__model_program(&program, m, err));
+    pith__encoder_parts parts = { .program = *program,
+                                  .ragged = view->ragged != NULL,
+                                  .outputs = view->ragged || part ? places : view->outputs,
+                                  .output_count = view->output_count,
+                                  .tokenizer = m->tokenizer,
+                                  .modules = &m->modules,
+                                  .executor = pith__model_executor_options(m),
+                                  .predicts = m->options.memory_limit && !(m->options.flags & PITH_OPEN_NO_PREDICTION),
+                                  .sessions = (size_t)m->options.sessions,
+                                  .session_patience = (uint64_t)m->options.session_idle_ms * 1000000,
+                                  .gauge = (pith__memory_gauge *)&m->gauge,
+                                  .busy = (pith__busy *)&m->busy };
+    return pith__encoder_create(&view->encoder, &parts, err);
 }
 
-void pith_text_view_free(pith_text_view *view) {
-    pith_encoder_destroy(view->encoder);
-    pith_program_close(&view->program);
-    pith_arena_free(&view->arena);
+void pith__text_view_free(pith__text_view *view) {
+    pith__encoder_destroy(view->encoder);
+    pith__program_close(&view->program);
+    pith__arena_free(&view->arena);
 }
 
-static bool text_view_has(const pith_text_view *view, const int *outputs, int count, bool packed) {
+static bool text_view_has(const pith__text_view *view, const int *outputs, int count, bool packed) {
     return view->encoder && view->output_count == count && (packed ? !view->padded : !view->ragged) &&
            !memcmp(view->outputs, outputs, (size_t)count * sizeof *outputs);
 }
 
-static pith_status text_view_create(pith_text_view **view, const pith_model *m, const int *outputs, int count,
+static pith_status text_view_create(pith__text_view **view, const pith_model *m, const int *outputs, int count,
                                     bool packed, pith_error *err) {
-    pith_text_view *v = pith_memory_alloc(m->options.allocator, sizeof *v, 64);
-    if (!v) return pith_fail_memory(err, sizeof *v);
-    *v = (pith_text_view){ .output_count = count, .padded = !packed };
+    pith__text_view *v = pith__memory_alloc(m->options.allocator, sizeof *v, 64);
+    if (!v) return pith__fail_memory(err, sizeof *v);
+    *v = (pith__text_view){ .output_count = count, .padded = !packed };
     memcpy(v->outputs, outputs, (size_t)count * sizeof *outputs);
-    pith_arena_init(&v->arena, m->options.allocator);
-    pith_status status = packed ? pith_text_view_make_ragged(v, m, NULL, err) : PITH_OK;
-    if (!status) status = pith_text_view_make_encoder(v, m, err);
+    pith__arena_init(&v->arena, m->options.allocator);
+    pith_status status = packed ? pith__text_view_make_ragged(v, m, NULL, err) : PITH_OK;
+    if (!status) status = pith__text_view_make_encoder(v, m, err);
     if (!status) {
         *view = v;
         return PITH_OK;
     }
-    pith_text_view_free(v);
-    pith_memory_free(m->options.allocator, v);
+    pith__text_view_free(v);
+    pith__memory_free(m->options.allocator, v);
     return status;
 }
 
-pith_status pith_text_view_get(const pith_text_view **view, const pith_model *model, const int *outputs, int count,
-                               bool packed, pith_error *err) {
+pith_status pith__text_view_get(const pith__text_view **view, const pith_model *model, const int *outputs, int count,
+                                bool packed, pith_error *err) {
     pith_model *m = (pith_model *)(uintptr_t)model; /* the list is behind the lock */
     pith_status status = PITH_OK;
     *view = &m->text;
     if (text_view_has(*view, outputs, count, packed)) return PITH_OK;
     pthread_mutex_lock(&m->view_lock);
-    const pith_text_view *found = m->views;
+    const pith__text_view *found = m->views;
     while (found && !text_view_has(found, outputs, count, packed)) found = found->next;
     if (!found) {
-        pith_text_view *made = NULL;
+        pith__text_view *made = NULL;
         status = text_view_create(&made, m, outputs, count, packed, err);
         if (!status) {
             made->next = m->views;
@@ -131,19 +132,19 @@ pith_status pith_text_view_get(const pith_text_view **view, const pith_model *mo
     return status;
 }
 
-size_t pith_text_views_idle(const pith_model *model) {
+size_t pith__text_views_idle(const pith_model *model) {
     pith_model *m = (pith_model *)(uintptr_t)model;
-    size_t idle = m->text.encoder ? pith_encoder_idle(m->text.encoder) : 0;
+    size_t idle = m->text.encoder ? pith__encoder_idle(m->text.encoder) : 0;
     pthread_mutex_lock(&m->view_lock);
-    for (pith_text_view *v = m->views; v; v = v->next) idle += pith_encoder_idle(v->encoder);
+    for (pith__text_view *v = m->views; v; v = v->next) idle += pith__encoder_idle(v->encoder);
     pthread_mutex_unlock(&m->view_lock);
     return idle;
 }
 
-void pith_text_views_trim(const pith_model *model) {
+void pith__text_views_trim(const pith_model *model) {
     pith_model *m = (pith_model *)(uintptr_t)model;
-    if (m->text.encoder) pith_encoder_trim(m->text.encoder);
+    if (m->text.encoder) pith__encoder_trim(m->text.encoder);
     pthread_mutex_lock(&m->view_lock);
-    for (pith_text_view *v = m->views; v; v = v->next) pith_encoder_trim(v->encoder);
+    for (pith__text_view *v = m->views; v; v = v->next) pith__encoder_trim(v->encoder);
     pthread_mutex_unlock(&m->view_lock);
 }

@@ -5,25 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/os/cpu.h"
 #include "base/error.h"
+#include "base/os/cpu.h"
 #include "base/os/threads.h"
 #include "tables/network/answer_quality.h"
 
-const char *const pith_baseline_names[PITH_BASELINE_COUNT] = { "constant", "entity mean", "trees: row",
-                                                               "trees: row, parents", "trees: row, parents, children" };
+const char *const pith__baseline_names[PITH_BASELINE_COUNT] = { "constant", "entity mean", "trees: row",
+                                                                "trees: row, parents",
+                                                                "trees: row, parents, children" };
 
-static pith_status baseline_memory(const pith_baseline *b, pith_error *err) {
-    return pith_fail_memory(err, b->arena.total);
+static pith_status baseline_memory(const pith__baseline *b, pith_error *err) {
+    return pith__fail_memory(err, b->arena.total);
 }
 
 /* The rows of a part, in the arena. */
-static uint32_t *baseline_rows(size_t *count, pith_baseline *b, int part) {
+static uint32_t *baseline_rows(size_t *count, pith__baseline *b, int part) {
     const uint32_t all = b->rdb->tables[b->task->table].rows;
-    uint32_t *rows = pith_arena_array(&b->arena, (size_t)all + 1, sizeof *rows);
+    uint32_t *rows = pith__arena_array(&b->arena, (size_t)all + 1, sizeof *rows);
     *count = 0;
     for (uint32_t i = 0; rows && i < all; i++)
-        if (pith_rdb_split(b->rdb, b->task, i) == part) rows[(*count)++] = i;
+        if (pith__rdb_split(b->rdb, b->task, i) == part) rows[(*count)++] = i;
     return rows;
 }
 
@@ -35,12 +36,12 @@ static int baseline_compare(const void *a, const void *b) {
 }
 
 /* The shares of the classes; or the median, and the mean distance from it. */
-static bool baseline_constant(pith_baseline *b) {
-    const pith_arena_mark mark = pith_arena_get_mark(&b->arena);
-    double *x = pith_arena_array(&b->arena, b->train_count + 1, sizeof *x), sum = 0;
+static bool baseline_constant(pith__baseline *b) {
+    const pith__arena_mark mark = pith__arena_get_mark(&b->arena);
+    double *x = pith__arena_array(&b->arena, b->train_count + 1, sizeof *x), sum = 0;
     if (!x) return false;
     for (size_t i = 0; i < b->train_count; i++) {
-        x[i] = pith_target_truth(b->target, b->train[i]);
+        x[i] = pith__target_truth(b->target, b->train[i]);
         sum += x[i];
     }
     b->spread = 1;
@@ -56,19 +57,19 @@ static bool baseline_constant(pith_baseline *b) {
         for (size_t i = 0; i < b->train_count; i++) sum += fabs(x[i] - b->middle);
         if (sum > 0) b->spread = sum / (double)b->train_count;
     }
-    pith_arena_rewind(&b->arena, mark);
+    pith__arena_rewind(&b->arena, mark);
     return true;
 }
 
-static double baseline_truth(const pith_baseline *b, uint32_t row) {
-    const double x = pith_target_truth(b->target, row);
+static double baseline_truth(const pith__baseline *b, uint32_t row) {
+    const double x = pith__target_truth(b->target, row);
     return b->loss == PITH_FOREST_NUMBER ? (x - b->middle) / b->spread : x;
 }
 
 /* ---- the mean of earlier labels of the same parent ---- */
 
 /* The answer from the labels' means and number: mean[output] of row i is means[output * stride + i]. */
-static void entity_answer(double *answer, const pith_baseline *b, double weight, const double *means, size_t stride,
+static void entity_answer(double *answer, const pith__baseline *b, double weight, const double *means, size_t stride,
                           double count) {
     const int outputs = b->target->outputs;
     for (int k = 0; k < outputs; k++) {
@@ -87,28 +88,28 @@ static void entity_answer(double *answer, const pith_baseline *b, double weight,
 }
 
 /* Means and numbers of the labels: values[outputs][count], then counts[count]. False if memory is out. */
-static bool entity_values(double **values, pith_baseline *b, const pith_feature_list *list,
-                          const pith_feature_group *first, const pith_feature_seeds *seeds) {
+static bool entity_values(double **values, pith__baseline *b, const pith__feature_list *list,
+                          const pith__feature_group *first, const pith__feature_seeds *seeds) {
     const size_t n = seeds->count, outputs = (size_t)b->target->outputs;
-    *values = pith_arena_array(&b->arena, n + 1, (outputs + 1) * sizeof **values);
-    double *group = pith_arena_array(&b->arena, n + 1, (size_t)first->count * sizeof *group);
+    *values = pith__arena_array(&b->arena, n + 1, (outputs + 1) * sizeof **values);
+    double *group = pith__arena_array(&b->arena, n + 1, (size_t)first->count * sizeof *group);
     if (!*values || !group) return false;
     for (size_t k = 0; k < outputs; k++) {
-        const pith_arena_mark mark = pith_arena_get_mark(&b->arena);
-        if (!pith_feature_values(group, list, first + k, seeds, &b->arena)) return false;
+        const pith__arena_mark mark = pith__arena_get_mark(&b->arena);
+        if (!pith__feature_values(group, list, first + k, seeds, &b->arena)) return false;
         memcpy(*values + k * n, group, n * sizeof *group);
-        pith_arena_rewind(&b->arena, mark);
+        pith__arena_rewind(&b->arena, mark);
     }
     memcpy(*values + outputs * n, group + n, n * sizeof *group);
     return true;
 }
 
-pith_status pith_baseline_entity_take(pith_baseline *b, const pith_feature_list *list, size_t group, double weight,
-                                      pith_error *err) {
+pith_status pith__baseline_entity_take(pith__baseline *b, const pith__feature_list *list, size_t group, double weight,
+                                       pith_error *err) {
     const size_t outputs = (size_t)b->target->outputs;
     b->features = *list;
     b->features.group_count = outputs;
-    b->features.groups = pith_arena_array(&b->arena, outputs, sizeof *list->groups);
+    b->features.groups = pith__arena_array(&b->arena, outputs, sizeof *list->groups);
     if (!b->features.groups) return baseline_memory(b, err);
     memcpy(b->features.groups, list->groups + group, outputs * sizeof *list->groups);
     b->entity = group;
@@ -117,40 +118,40 @@ pith_status pith_baseline_entity_take(pith_baseline *b, const pith_feature_list 
 }
 
 /* Tries one group of labels with several weights; keeps what has the least loss. */
-static bool entity_try(pith_baseline *b, double *least, const pith_feature_list *list, const pith_feature_group *g,
+static bool entity_try(pith__baseline *b, double *least, const pith__feature_list *list, const pith__feature_group *g,
                        const uint32_t *rows, size_t count) {
-    const pith_arena_mark mark = pith_arena_get_mark(&b->arena);
+    const pith__arena_mark mark = pith__arena_get_mark(&b->arena);
     const size_t outputs = (size_t)b->target->outputs;
     double *values, answer[PITH_TARGET_CLASSES], kept = 0;
-    pith_feature_seeds seeds;
-    if (!pith_feature_seeds_make(&seeds, b->rdb, b->task, rows, count, &b->arena) ||
+    pith__feature_seeds seeds;
+    if (!pith__feature_seeds_make(&seeds, b->rdb, b->task, rows, count, &b->arena) ||
         !entity_values(&values, b, list, g, &seeds))
         return false;
     for (double weight = 0.5; weight < 300; weight *= 2) {
         double loss = 0;
         for (size_t i = 0; i < count; i++) {
             entity_answer(answer, b, weight, values + i, count, values[outputs * count + i]);
-            loss += pith_forest_loss_of(b->loss, b->target->outputs, answer, baseline_truth(b, rows[i]));
+            loss += pith__forest_loss_of(b->loss, b->target->outputs, answer, baseline_truth(b, rows[i]));
         }
         if (!(loss < *least)) continue;
         *least = loss;
         kept = weight;
     }
-    pith_arena_rewind(&b->arena, mark);
+    pith__arena_rewind(&b->arena, mark);
     if (kept <= 0) return true;
-    return !pith_baseline_entity_take(b, list, (size_t)(g - list->groups), kept, NULL);
+    return !pith__baseline_entity_take(b, list, (size_t)(g - list->groups), kept, NULL);
 }
 
-static pith_status entity_fit(pith_baseline *b, pith_error *err) {
+static pith_status entity_fit(pith__baseline *b, pith_error *err) {
     const uint32_t *rows = b->validation_count ? b->validation : b->train;
     const size_t count = b->validation_count ? b->validation_count : b->train_count;
     double least = 0;
-    pith_feature_list list;
-    PITH_TRY(pith_features_list(&list, b->target, PITH_FEATURE_AGGREGATES, &b->arena, err));
+    pith__feature_list list;
+    PITH_TRY(pith__features_list(&list, b->target, PITH_FEATURE_AGGREGATES, &b->arena, err));
     for (size_t i = 0; i < count; i++)
-        least += pith_forest_loss_of(b->loss, b->target->outputs, b->start, baseline_truth(b, rows[i]));
+        least += pith__forest_loss_of(b->loss, b->target->outputs, b->start, baseline_truth(b, rows[i]));
     for (size_t i = 0; i < list.group_count; i++) {
-        const pith_feature_group *g = &list.groups[i];
+        const pith__feature_group *g = &list.groups[i];
         if (!g->target || g->label || g->ups != 1 || g->down != g->up[0]) continue;
         if (!entity_try(b, &least, &list, g, rows, count)) return baseline_memory(b, err);
     }
@@ -161,133 +162,135 @@ static pith_status entity_fit(pith_baseline *b, pith_error *err) {
 
 /* Features of rows as bytes, group by group on all threads. */
 typedef struct baseline_matrix {
-    pith_baseline *b;
-    const pith_feature_seeds *seeds;
-    size_t learn;       /* the first rows, from whose values bins are made; 0: bins are there */
-    uint8_t **columns;  /* [features.count] of [seeds->count] */
-    pith_arena *arenas; /* [threads] */
-    bool *failed;       /* [groups] */
+    pith__baseline *b;
+    const pith__feature_seeds *seeds;
+    size_t learn;        /* the first rows, from whose values bins are made; 0: bins are there */
+    uint8_t **columns;   /* [features.count] of [seeds->count] */
+    pith__arena *arenas; /* [threads] */
+    bool *failed;        /* [groups] */
 } baseline_matrix;
 
-static bool matrix_group(baseline_matrix *m, const pith_feature_group *g, pith_arena *arena) {
+static bool matrix_group(baseline_matrix *m, const pith__feature_group *g, pith__arena *arena) {
     const size_t n = m->seeds->count;
-    double *values = pith_arena_array(arena, n + 1, (size_t)g->count * sizeof *values);
-    double *copy = pith_arena_array(arena, n + 1, sizeof *copy);
-    if (!values || !copy || !pith_feature_values(values, &m->b->features, g, m->seeds, arena)) return false;
+    double *values = pith__arena_array(arena, n + 1, (size_t)g->count * sizeof *values);
+    double *copy = pith__arena_array(arena, n + 1, sizeof *copy);
+    if (!values || !copy || !pith__feature_values(values, &m->b->features, g, m->seeds, arena)) return false;
     for (int k = 0; k < g->count; k++) {
         const double *x = values + (size_t)k * n;
-        pith_bins *bins = &m->b->bins[g->first + k];
+        pith__bins *bins = &m->b->bins[g->first + k];
         if (m->learn) {
             memcpy(copy, x, m->learn * sizeof *copy);
-            if (!pith_bins_make(bins, copy, m->learn, g->category[k], arena)) return false;
+            if (!pith__bins_make(bins, copy, m->learn, g->category[k], arena)) return false;
         }
-        for (size_t i = 0; i < n; i++) m->columns[g->first + k][i] = pith_bin_of(bins, x[i]);
+        for (size_t i = 0; i < n; i++) m->columns[g->first + k][i] = pith__bin_of(bins, x[i]);
     }
     return true;
 }
 
 static void matrix_part(void *context, size_t part, int worker) {
     baseline_matrix *m = context;
-    pith_arena_reset(&m->arenas[worker]);
+    pith__arena_reset(&m->arenas[worker]);
     m->failed[part] = !matrix_group(m, &m->b->features.groups[part], &m->arenas[worker]);
 }
 
 /* Fills the matrix; its columns are in the arena of the baseline. */
-static bool matrix_make(baseline_matrix *m, pith_baseline *b, const pith_feature_seeds *seeds, size_t learn) {
+static bool matrix_make(baseline_matrix *m, pith__baseline *b, const pith__feature_seeds *seeds, size_t learn) {
     const size_t features = (size_t)b->features.count, groups = b->features.group_count;
     bool failed = false;
     *m = (baseline_matrix){ .b = b, .seeds = seeds, .learn = learn };
-    m->columns = pith_arena_array(&b->arena, features + 1, sizeof *m->columns);
-    m->arenas = pith_arena_array(&b->arena, (size_t)b->threads, sizeof *m->arenas);
-    m->failed = pith_arena_array(&b->arena, groups + 1, sizeof *m->failed);
+    m->columns = pith__arena_array(&b->arena, features + 1, sizeof *m->columns);
+    m->arenas = pith__arena_array(&b->arena, (size_t)b->threads, sizeof *m->arenas);
+    m->failed = pith__arena_array(&b->arena, groups + 1, sizeof *m->failed);
     if (!m->columns || !m->arenas || !m->failed) return false;
     for (size_t f = 0; f < features; f++)
-        if (!(m->columns[f] = pith_arena_alloc(&b->arena, seeds->count + 1))) return false;
-    for (int i = 0; i < b->threads; i++) pith_arena_init(&m->arenas[i], b->allocator);
-    pith_threads_run(matrix_part, m, groups, seeds->count < 100 ? 1 : b->threads);
-    for (int i = 0; i < b->threads; i++) pith_arena_free(&m->arenas[i]);
+        if (!(m->columns[f] = pith__arena_alloc(&b->arena, seeds->count + 1))) return false;
+    for (int i = 0; i < b->threads; i++) pith__arena_init(&m->arenas[i], b->allocator);
+    pith__threads_run(matrix_part, m, groups, seeds->count < 100 ? 1 : b->threads);
+    for (int i = 0; i < b->threads; i++) pith__arena_free(&m->arenas[i]);
     for (size_t g = 0; g < groups; g++) failed |= m->failed[g];
     return !failed;
 }
 
-static int baseline_level(pith_baseline_kind kind) {
+static int baseline_level(pith__baseline_kind kind) {
     return kind == PITH_BASELINE_ROW       ? PITH_FEATURE_ROW
            : kind == PITH_BASELINE_PARENTS ? PITH_FEATURE_PARENTS
                                            : PITH_FEATURE_AGGREGATES;
 }
 
-pith_status pith_baseline_trees_begin(pith_baseline *b, pith_error *err) {
-    PITH_TRY(pith_features_list(&b->features, b->target, baseline_level(b->kind), &b->arena, err));
+pith_status pith__baseline_trees_begin(pith__baseline *b, pith_error *err) {
+    PITH_TRY(pith__features_list(&b->features, b->target, baseline_level(b->kind), &b->arena, err));
     const size_t features = (size_t)b->features.count;
-    b->bins = pith_arena_array(&b->arena, features + 1, sizeof *b->bins);
-    b->category = pith_arena_array(&b->arena, features + 1, sizeof *b->category);
+    b->bins = pith__arena_array(&b->arena, features + 1, sizeof *b->bins);
+    b->category = pith__arena_array(&b->arena, features + 1, sizeof *b->category);
     if (!b->bins || !b->category) return baseline_memory(b, err);
     for (size_t f = 0; f < features; f++)
-        if (!(b->bins[f].cuts = pith_arena_array(&b->arena, PITH_BINS, sizeof(double)))) return baseline_memory(b, err);
+        if (!(b->bins[f].cuts = pith__arena_array(&b->arena, PITH_BINS, sizeof(double))))
+            return baseline_memory(b, err);
     for (size_t i = 0; i < b->features.group_count; i++) {
-        const pith_feature_group *g = &b->features.groups[i];
+        const pith__feature_group *g = &b->features.groups[i];
         for (int k = 0; k < g->count; k++) b->category[g->first + k] = g->category[k];
     }
     return PITH_OK;
 }
 
-static pith_status trees_fit(pith_baseline *b, pith_error *err) {
+static pith_status trees_fit(pith__baseline *b, pith_error *err) {
     const size_t n = b->train_count + b->validation_count;
     baseline_matrix matrix;
-    pith_feature_seeds seeds;
-    PITH_TRY(pith_baseline_trees_begin(b, err));
-    uint32_t *rows = pith_arena_array(&b->arena, n + 1, sizeof *rows);
-    double *truths = pith_arena_array(&b->arena, n + 1, sizeof *truths);
+    pith__feature_seeds seeds;
+    PITH_TRY(pith__baseline_trees_begin(b, err));
+    uint32_t *rows = pith__arena_array(&b->arena, n + 1, sizeof *rows);
+    double *truths = pith__arena_array(&b->arena, n + 1, sizeof *truths);
     if (!rows || !truths) return baseline_memory(b, err);
     memcpy(rows, b->train, b->train_count * sizeof *rows);
     memcpy(rows + b->train_count, b->validation, b->validation_count * sizeof *rows);
     for (size_t i = 0; i < n; i++) truths[i] = baseline_truth(b, rows[i]);
-    if (!pith_feature_seeds_make(&seeds, b->rdb, b->task, rows, n, &b->arena) ||
+    if (!pith__feature_seeds_make(&seeds, b->rdb, b->task, rows, n, &b->arena) ||
         !matrix_make(&matrix, b, &seeds, b->train_count))
         return baseline_memory(b, err);
-    const pith_forest_data data = { .bins = matrix.columns,
-                                    .category = b->category,
-                                    .features = b->features.count,
-                                    .outputs = b->target->outputs,
-                                    .loss = b->loss,
-                                    .train = b->train_count,
-                                    .validation = b->validation_count,
-                                    .truths = truths,
-                                    .start = b->start };
-    return pith_forest_grow(&b->forest, &data, b->threads, &b->arena) ? PITH_OK : baseline_memory(b, err);
+    const pith__forest_data data = { .bins = matrix.columns,
+                                     .category = b->category,
+                                     .features = b->features.count,
+                                     .outputs = b->target->outputs,
+                                     .loss = b->loss,
+                                     .train = b->train_count,
+                                     .validation = b->validation_count,
+                                     .truths = truths,
+                                     .start = b->start };
+    return pith__forest_grow(&b->forest, &data, b->threads, &b->arena) ? PITH_OK : baseline_memory(b, err);
 }
 
 /* ---- all of them ---- */
 
-pith_status pith_baseline_begin(pith_baseline *b, const pith_rdb *rdb, const pith_rdb_task *task,
-                                pith_baseline_kind kind, int32_t threads, const pith_allocator *allocator,
-                                pith_error *err) {
-    *b = (pith_baseline){ .kind = kind, .rdb = rdb, .task = task, .allocator = allocator };
-    pith_arena_init(&b->arena, allocator);
-    b->threads = threads > 0 ? threads : pith_cpu_get()->threads;
-    b->target = pith_arena_array(&b->arena, 1, sizeof *b->target);
+pith_status pith__baseline_begin(pith__baseline *b, const pith__rdb *rdb, const pith__rdb_task *task,
+                                 pith__baseline_kind kind, int32_t threads, const pith_allocator *allocator,
+                                 pith_error *err) {
+    *b = (pith__baseline){ .kind = kind, .rdb = rdb, .task = task, .allocator = allocator };
+    pith__arena_init(&b->arena, allocator);
+    b->threads = threads > 0 ? threads : pith__cpu_get()->threads;
+    b->target = pith__arena_array(&b->arena, 1, sizeof *b->target);
     if (!b->target) return baseline_memory(b, err);
-    PITH_TRY(pith_target_make(b->target, rdb, task, &b->arena, err));
+    PITH_TRY(pith__target_make(b->target, rdb, task, &b->arena, err));
     b->loss = b->target->kind == PITH_TARGET_BOOLEAN ? PITH_FOREST_BOOLEAN
               : b->target->kind == PITH_TARGET_CLASS ? PITH_FOREST_CLASSES
                                                      : PITH_FOREST_NUMBER;
     return PITH_OK;
 }
 
-pith_status pith_baseline_fit(pith_baseline *b, const pith_rdb *rdb, const pith_rdb_task *task, pith_baseline_kind kind,
-                              int32_t threads, const pith_allocator *allocator, pith_error *err) {
-    PITH_TRY(pith_baseline_begin(b, rdb, task, kind, threads, allocator, err));
+pith_status pith__baseline_fit(pith__baseline *b, const pith__rdb *rdb, const pith__rdb_task *task,
+                               pith__baseline_kind kind, int32_t threads, const pith_allocator *allocator,
+                               pith_error *err) {
+    PITH_TRY(pith__baseline_begin(b, rdb, task, kind, threads, allocator, err));
     b->train = baseline_rows(&b->train_count, b, PITH_TRAIN);
     b->validation = baseline_rows(&b->validation_count, b, PITH_VALIDATION);
     if (!b->train || !b->validation || !baseline_constant(b)) return baseline_memory(b, err);
-    if (!b->train_count) return pith_fail(err, PITH_ERR_ARGUMENT, "the task has no rows to train on");
+    if (!b->train_count) return pith__fail(err, PITH_ERR_ARGUMENT, "the task has no rows to train on");
     if (kind == PITH_BASELINE_CONSTANT) return PITH_OK;
     return kind == PITH_BASELINE_ENTITY ? entity_fit(b, err) : trees_fit(b, err);
 }
 
-void pith_baseline_free(pith_baseline *b) { pith_arena_free(&b->arena); }
+void pith__baseline_free(pith__baseline *b) { pith__arena_free(&b->arena); }
 
-static bool baseline_entities(double *answers, pith_baseline *b, const pith_feature_seeds *seeds) {
+static bool baseline_entities(double *answers, pith__baseline *b, const pith__feature_seeds *seeds) {
     const size_t n = seeds->count, outputs = (size_t)b->target->outputs;
     double *values;
     if (!b->features.group_count) return true;
@@ -297,50 +300,50 @@ static bool baseline_entities(double *answers, pith_baseline *b, const pith_feat
     return true;
 }
 
-static bool baseline_trees(double *answers, pith_baseline *b, const pith_feature_seeds *seeds) {
+static bool baseline_trees(double *answers, pith__baseline *b, const pith__feature_seeds *seeds) {
     baseline_matrix matrix;
-    uint8_t *bins = pith_arena_alloc(&b->arena, (size_t)b->features.count + 1);
+    uint8_t *bins = pith__arena_alloc(&b->arena, (size_t)b->features.count + 1);
     if (!bins || !matrix_make(&matrix, b, seeds, 0)) return false;
     for (size_t i = 0; i < seeds->count; i++) {
         for (int f = 0; f < b->features.count; f++) bins[f] = matrix.columns[f][i];
-        pith_forest_answer(answers + i * (size_t)b->target->outputs, &b->forest, bins);
+        pith__forest_answer(answers + i * (size_t)b->target->outputs, &b->forest, bins);
     }
     return true;
 }
 
-pith_status pith_baseline_answer(double *answers, pith_baseline *b, const uint32_t *rows, size_t count,
-                                 pith_error *err) {
-    const pith_arena_mark mark = pith_arena_get_mark(&b->arena);
+pith_status pith__baseline_answer(double *answers, pith__baseline *b, const uint32_t *rows, size_t count,
+                                  pith_error *err) {
+    const pith__arena_mark mark = pith__arena_get_mark(&b->arena);
     const size_t outputs = (size_t)b->target->outputs;
-    pith_feature_seeds seeds;
-    bool done = pith_feature_seeds_make(&seeds, b->rdb, b->task, rows, count, &b->arena);
+    pith__feature_seeds seeds;
+    bool done = pith__feature_seeds_make(&seeds, b->rdb, b->task, rows, count, &b->arena);
     for (size_t i = 0; i < count; i++) memcpy(answers + i * outputs, b->start, outputs * sizeof *answers);
     if (done && b->kind == PITH_BASELINE_ENTITY) done = baseline_entities(answers, b, &seeds);
     if (done && b->kind > PITH_BASELINE_ENTITY) done = baseline_trees(answers, b, &seeds);
-    pith_arena_rewind(&b->arena, mark);
+    pith__arena_rewind(&b->arena, mark);
     if (!done) return baseline_memory(b, err);
     for (size_t i = 0; i < count && b->loss == PITH_FOREST_NUMBER; i++) answers[i] = answers[i] * b->spread + b->middle;
     return PITH_OK;
 }
 
-static pith_status baseline_metrics(pith_relational_metrics *metrics, pith_baseline *b, int32_t split,
+static pith_status baseline_metrics(pith_relational_metrics *metrics, pith__baseline *b, int32_t split,
                                     pith_error *err) {
     size_t n;
     const uint32_t *rows = baseline_rows(&n, b, split);
-    double *answers = pith_arena_array(&b->arena, n + 1, (size_t)b->target->outputs * sizeof *answers);
+    double *answers = pith__arena_array(&b->arena, n + 1, (size_t)b->target->outputs * sizeof *answers);
     if (!rows || !answers) return baseline_memory(b, err);
-    PITH_TRY(pith_baseline_answer(answers, b, rows, n, err));
-    return pith_measure_run(metrics, b->target, answers, rows, n, &b->arena, err);
+    PITH_TRY(pith__baseline_answer(answers, b, rows, n, err));
+    return pith__measure_run(metrics, b->target, answers, rows, n, &b->arena, err);
 }
 
-pith_status pith_baseline_measure(pith_relational_metrics *metrics, const pith_rdb *rdb, const pith_rdb_task *task,
-                                  int32_t kind, int32_t split, int32_t threads, const pith_allocator *allocator,
-                                  pith_error *err) {
-    pith_baseline b;
+pith_status pith__baseline_measure(pith_relational_metrics *metrics, const pith__rdb *rdb, const pith__rdb_task *task,
+                                   int32_t kind, int32_t split, int32_t threads, const pith_allocator *allocator,
+                                   pith_error *err) {
+    pith__baseline b;
     if (kind < 0 || kind >= PITH_BASELINE_COUNT)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "there is no baseline %d", (int)kind);
-    pith_status status = pith_baseline_fit(&b, rdb, task, (pith_baseline_kind)kind, threads, allocator, err);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "there is no baseline %d", (int)kind);
+    pith_status status = pith__baseline_fit(&b, rdb, task, (pith__baseline_kind)kind, threads, allocator, err);
     if (!status) status = baseline_metrics(metrics, &b, split, err);
-    pith_baseline_free(&b);
+    pith__baseline_free(&b);
     return status;
 }

@@ -6,71 +6,71 @@
 #ifndef PITH_TABLES_BASELINE_BASELINE_H
 #define PITH_TABLES_BASELINE_BASELINE_H
 
+#include "pith/relational.h"
 #include "tables/baseline/features.h"
 #include "tables/baseline/trees.h"
-#include "pith/relational.h"
 
-typedef enum pith_baseline_kind {
+typedef enum pith__baseline_kind {
     PITH_BASELINE_CONSTANT,
     PITH_BASELINE_ENTITY,
     PITH_BASELINE_ROW,
     PITH_BASELINE_PARENTS,
     PITH_BASELINE_AGGREGATES,
     PITH_BASELINE_COUNT
-} pith_baseline_kind;
-extern const char *const pith_baseline_names[PITH_BASELINE_COUNT];
+} pith__baseline_kind;
+extern const char *const pith__baseline_names[PITH_BASELINE_COUNT];
 
-typedef struct pith_baseline {
-    pith_baseline_kind kind;
-    const pith_rdb *rdb;
-    const pith_rdb_task *task;
+typedef struct pith__baseline {
+    pith__baseline_kind kind;
+    const pith__rdb *rdb;
+    const pith__rdb_task *task;
     const pith_allocator *allocator; /* must outlive the baseline */
-    pith_arena arena;
+    pith__arena arena;
     int threads;
-    pith_target *target;
-    pith_forest_loss loss;
+    pith__target *target;
+    pith__forest_loss loss;
     double middle, spread;             /* of numbers: trees see the distance from the middle in spreads */
     double start[PITH_TARGET_CLASSES]; /* the answer without anything else: logits, or 0 */
     const uint32_t *train, *validation;
     size_t train_count, validation_count;
-    pith_feature_list features; /* of the entity: the groups that are read, one for each output */
-    size_t entity;              /* of the entity: the first of these among all groups of aggregates */
-    double weight;              /* of the entity: earlier labels that the constant counts as much as */
-    pith_bins *bins;            /* [features.count] */
-    bool *category;             /* [features.count] */
-    pith_forest forest;
-} pith_baseline;
+    pith__feature_list features; /* of the entity: the groups that are read, one for each output */
+    size_t entity;               /* of the entity: the first of these among all groups of aggregates */
+    double weight;               /* of the entity: earlier labels that the constant counts as much as */
+    pith__bins *bins;            /* [features.count] */
+    bool *category;              /* [features.count] */
+    pith__forest forest;
+} pith__baseline;
 
 /* Learns from the rows of training, and chooses sizes by those of validation. The database must stay open. threads: 0
  * is all CPUs the process may use; their number changes no bit. *baseline is the caller's, who frees it whatever
  * comes. */
-pith_status pith_baseline_fit(pith_baseline *baseline, const pith_rdb *rdb, const pith_rdb_task *task,
-                              pith_baseline_kind kind, int32_t threads, const pith_allocator *allocator,
-                              pith_error *err);
-void pith_baseline_free(pith_baseline *baseline);
+pith_status pith__baseline_fit(pith__baseline *baseline, const pith__rdb *rdb, const pith__rdb_task *task,
+                               pith__baseline_kind kind, int32_t threads, const pith_allocator *allocator,
+                               pith_error *err);
+void pith__baseline_free(pith__baseline *baseline);
 /* answers[count][outputs] of the target: logits, or numbers in the target's units, or shares. Features are computed
  * anew from the database. */
-pith_status pith_baseline_answer(double *answers, pith_baseline *baseline, const uint32_t *rows, size_t count,
-                                 pith_error *err);
+pith_status pith__baseline_answer(double *answers, pith__baseline *baseline, const uint32_t *rows, size_t count,
+                                  pith_error *err);
 /* What a baseline has learned, as bytes. */
-pith_status pith_baseline_save(const pith_baseline *baseline, int (*write)(void *user, const void *data, size_t size),
-                               void *user, pith_error *err);
+pith_status pith__baseline_save(const pith__baseline *baseline, int (*write)(void *user, const void *data, size_t size),
+                                void *user, pith_error *err);
 /* Opens them for a task of the same database, or of one that follows it (tables/database/rdb_keep.h). *baseline is the
  * caller's, who frees it whatever comes. */
-pith_status pith_baseline_load(pith_baseline *baseline, const pith_rdb *rdb, const pith_rdb_task *task,
-                               const void *bytes, size_t size, int32_t threads, const pith_allocator *allocator,
-                               pith_error *err);
-/* For the two that make a baseline: an empty one with its target, and for trees its features and places for bins. */
-pith_status pith_baseline_begin(pith_baseline *baseline, const pith_rdb *rdb, const pith_rdb_task *task,
-                                pith_baseline_kind kind, int32_t threads, const pith_allocator *allocator,
+pith_status pith__baseline_load(pith__baseline *baseline, const pith__rdb *rdb, const pith__rdb_task *task,
+                                const void *bytes, size_t size, int32_t threads, const pith_allocator *allocator,
                                 pith_error *err);
-pith_status pith_baseline_trees_begin(pith_baseline *baseline, pith_error *err);
+/* For the two that make a baseline: an empty one with its target, and for trees its features and places for bins. */
+pith_status pith__baseline_begin(pith__baseline *baseline, const pith__rdb *rdb, const pith__rdb_task *task,
+                                 pith__baseline_kind kind, int32_t threads, const pith_allocator *allocator,
+                                 pith_error *err);
+pith_status pith__baseline_trees_begin(pith__baseline *baseline, pith_error *err);
 /* Reads the labels of the group with this number, and of those behind it one for each other output. */
-pith_status pith_baseline_entity_take(pith_baseline *baseline, const pith_feature_list *list, size_t group,
-                                      double weight, pith_error *err);
+pith_status pith__baseline_entity_take(pith__baseline *baseline, const pith__feature_list *list, size_t group,
+                                       double weight, pith_error *err);
 /* Learns, answers the rows of a part and measures the answers. */
-pith_status pith_baseline_measure(pith_relational_metrics *metrics, const pith_rdb *rdb, const pith_rdb_task *task,
-                                  int32_t kind, int32_t split, int32_t threads, const pith_allocator *allocator,
-                                  pith_error *err);
+pith_status pith__baseline_measure(pith_relational_metrics *metrics, const pith__rdb *rdb, const pith__rdb_task *task,
+                                   int32_t kind, int32_t split, int32_t threads, const pith_allocator *allocator,
+                                   pith_error *err);
 
 #endif

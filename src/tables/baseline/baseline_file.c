@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "base/checksum.h"
+#include "base/error.h"
 #include "base/memory/span_map.h"
 #include "base/str.h"
 #include "tables/baseline/baseline.h"
@@ -37,16 +37,16 @@ static int baseline_nodes(int depth) { return (1 << (depth + 1)) - 1; }
 typedef struct baseline_out {
     int (*write)(void *user, const void *data, size_t size);
     void *user;
-    pith_hash hash;
+    pith__hash hash;
     bool failed;
 } baseline_out;
 
 static void baseline_put(baseline_out *o, const void *data, size_t size) {
-    pith_hash_add(&o->hash, data, size);
+    pith__hash_add(&o->hash, data, size);
     if (size && !o->failed) o->failed = o->write(o->user, data, size) != 0;
 }
 
-static void baseline_put_bins(baseline_out *o, const pith_baseline *b, const pith_bins *bins) {
+static void baseline_put_bins(baseline_out *o, const pith__baseline *b, const pith__bins *bins) {
     const uint32_t about[2] = { bins->category, (uint32_t)bins->count };
     baseline_put(o, about, sizeof about);
     for (int i = 0; i + 1 < bins->count; i++) {
@@ -61,20 +61,20 @@ static void baseline_put_bins(baseline_out *o, const pith_baseline *b, const pit
     }
 }
 
-static void baseline_put_trees(baseline_out *o, const pith_baseline *b) {
+static void baseline_put_trees(baseline_out *o, const pith__baseline *b) {
     const size_t trees = (size_t)b->forest.rounds * (size_t)b->forest.outputs;
     for (int f = 0; f < b->features.count; f++) baseline_put_bins(o, b, &b->bins[f]);
     for (size_t t = 0; t < trees; t++)
         for (int i = 0; i < baseline_nodes(b->forest.depth); i++) {
-            const pith_tree_node *n = &b->forest.trees[t][i];
+            const pith__tree_node *n = &b->forest.trees[t][i];
             baseline_node node = { .feature = n->feature, .value = n->value };
             memcpy(node.left, n->left, sizeof node.left);
             baseline_put(o, &node, sizeof node);
         }
 }
 
-pith_status pith_baseline_save(const pith_baseline *b, int (*write)(void *user, const void *data, size_t size),
-                               void *user, pith_error *err) {
+pith_status pith__baseline_save(const pith__baseline *b, int (*write)(void *user, const void *data, size_t size),
+                                void *user, pith_error *err) {
     const bool trees = b->kind > PITH_BASELINE_ENTITY;
     baseline_out o = { .write = write, .user = user };
     baseline_header h;
@@ -93,13 +93,13 @@ pith_status pith_baseline_save(const pith_baseline *b, int (*write)(void *user, 
     h.middle = b->middle;
     h.spread = b->spread;
     h.weight = b->weight;
-    pith_hash_init(&o.hash);
+    pith__hash_init(&o.hash);
     baseline_put(&o, &h, sizeof h);
     baseline_put(&o, b->start, h.outputs * sizeof *b->start);
     if (trees) baseline_put_trees(&o, b);
-    const uint64_t hash = pith_hash_end(&o.hash);
+    const uint64_t hash = pith__hash_end(&o.hash);
     baseline_put(&o, &hash, sizeof hash);
-    return o.failed ? pith_fail(err, PITH_ERR_IO, "the baseline could not be written") : PITH_OK;
+    return o.failed ? pith__fail(err, PITH_ERR_IO, "the baseline could not be written") : PITH_OK;
 }
 
 /* ---- reading ---- */
@@ -123,18 +123,18 @@ static void baseline_get(baseline_in *in, void *data, size_t size) {
 }
 
 /* The number of the next text in this database, -1 for one that it does not have. */
-static double baseline_get_category(baseline_in *in, const pith_map *strings) {
+static double baseline_get_category(baseline_in *in, const pith__map *strings) {
     uint64_t bytes;
     baseline_get(in, &bytes, sizeof bytes);
     in->failed |= in->left < bytes;
     if (in->failed) return -1;
-    const uint32_t number = pith_map_get(strings, (pith_str){ (const char *)in->at, (size_t)bytes });
+    const uint32_t number = pith__map_get(strings, (pith_str){ (const char *)in->at, (size_t)bytes });
     in->at += bytes;
     in->left -= (size_t)bytes;
     return number == UINT32_MAX ? -1.0 : (double)number;
 }
 
-static void baseline_get_bins(baseline_in *in, pith_bins *bins, bool category, const pith_map *strings) {
+static void baseline_get_bins(baseline_in *in, pith__bins *bins, bool category, const pith__map *strings) {
     uint32_t about[2];
     baseline_get(in, about, sizeof about);
     in->failed |= about[0] != category || about[1] < 1 || about[1] >= PITH_BINS;
@@ -150,7 +150,7 @@ static void baseline_get_bins(baseline_in *in, pith_bins *bins, bool category, c
 }
 
 /* Nodes that no row reaches may hold anything; those of the last level have no children, whatever they say. */
-static void baseline_get_tree(baseline_in *in, pith_tree_node *tree, int depth, int features) {
+static void baseline_get_tree(baseline_in *in, pith__tree_node *tree, int depth, int features) {
     const int all = baseline_nodes(depth);
     for (int i = 0; i < all; i++) {
         baseline_node node;
@@ -162,69 +162,69 @@ static void baseline_get_tree(baseline_in *in, pith_tree_node *tree, int depth, 
     }
 }
 
-static pith_status baseline_get_strings(pith_map *map, pith_baseline *b, pith_error *err) {
-    PITH_TRY(pith_map_init(map, &b->arena, b->rdb->string_count));
+static pith_status baseline_get_strings(pith__map *map, pith__baseline *b, pith_error *err) {
+    PITH_TRY(pith__map_init(map, &b->arena, b->rdb->string_count));
     for (uint32_t i = 0; i < b->rdb->string_count; i++) {
         const uint64_t begin = b->rdb->string_begin[i];
         const pith_str text = { b->rdb->string_bytes + begin, (size_t)(b->rdb->string_begin[i + 1] - begin) };
-        if (!pith_map_put(map, text, i, NULL)) return pith_fail_memory(err, text.size);
+        if (!pith__map_put(map, text, i, NULL)) return pith__fail_memory(err, text.size);
     }
     return PITH_OK;
 }
 
-static pith_status baseline_get_trees(pith_baseline *b, baseline_in *in, const baseline_header *h, pith_error *err) {
+static pith_status baseline_get_trees(pith__baseline *b, baseline_in *in, const baseline_header *h, pith_error *err) {
     const size_t trees = (size_t)h->rounds * h->outputs;
-    pith_map strings;
-    PITH_TRY(pith_baseline_trees_begin(b, err));
+    pith__map strings;
+    PITH_TRY(pith__baseline_trees_begin(b, err));
     PITH_TRY(baseline_get_strings(&strings, b, err));
     in->failed |= (uint32_t)b->features.count != h->features || h->depth > PITH_TREE_DEPTH ||
                   h->rounds > in->left / sizeof(baseline_node);
     for (int f = 0; f < b->features.count && !in->failed; f++)
         baseline_get_bins(in, &b->bins[f], b->category[f], &strings);
     if (in->failed) return PITH_OK;
-    b->forest = (pith_forest){ .rounds = (int)h->rounds, .outputs = (int)h->outputs, .depth = (int)h->depth };
-    b->forest.trees = pith_arena_array(&b->arena, trees + 1, sizeof *b->forest.trees);
-    if (!b->forest.trees) return pith_fail_memory(err, trees * sizeof *b->forest.trees);
+    b->forest = (pith__forest){ .rounds = (int)h->rounds, .outputs = (int)h->outputs, .depth = (int)h->depth };
+    b->forest.trees = pith__arena_array(&b->arena, trees + 1, sizeof *b->forest.trees);
+    if (!b->forest.trees) return pith__fail_memory(err, trees * sizeof *b->forest.trees);
     for (size_t t = 0; t < trees && !in->failed; t++)
         baseline_get_tree(in, b->forest.trees[t], b->forest.depth, b->features.count);
     return PITH_OK;
 }
 
-static pith_status baseline_get_entity(pith_baseline *b, baseline_in *in, const baseline_header *h, pith_error *err) {
-    pith_feature_list list;
+static pith_status baseline_get_entity(pith__baseline *b, baseline_in *in, const baseline_header *h, pith_error *err) {
+    pith__feature_list list;
     if (h->entity == UINT64_MAX) return PITH_OK;
-    PITH_TRY(pith_features_list(&list, b->target, PITH_FEATURE_AGGREGATES, &b->arena, err));
+    PITH_TRY(pith__features_list(&list, b->target, PITH_FEATURE_AGGREGATES, &b->arena, err));
     in->failed |= h->entity >= list.group_count || list.group_count - h->entity < h->outputs || !(h->weight > 0);
     for (uint32_t k = 0; k < h->outputs && !in->failed; k++)
         in->failed |= !list.groups[h->entity + k].target || list.groups[h->entity + k].label != (int)k;
-    return in->failed ? PITH_OK : pith_baseline_entity_take(b, &list, (size_t)h->entity, h->weight, err);
+    return in->failed ? PITH_OK : pith__baseline_entity_take(b, &list, (size_t)h->entity, h->weight, err);
 }
 
 static pith_status baseline_header_check(const baseline_header *h, const void *bytes, size_t size, pith_error *err) {
     uint64_t hash;
     if (size < sizeof *h + sizeof hash || memcmp(h->magic, BASELINE_MAGIC, sizeof h->magic) != 0)
-        return pith_fail(err, PITH_ERR_FORMAT, "this is no baseline that pith train has saved");
+        return pith__fail(err, PITH_ERR_FORMAT, "this is no baseline that pith train has saved");
     if (h->version != BASELINE_VERSION || h->order != 0x01020304 || h->kind >= PITH_BASELINE_COUNT)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "the baseline was written by another version; train it anew");
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "the baseline was written by another version; train it anew");
     memcpy(&hash, (const uint8_t *)bytes + size - sizeof hash, sizeof hash);
-    if (hash != pith_hash_of(bytes, size - sizeof hash))
-        return pith_fail(err, PITH_ERR_FORMAT, "the baseline is damaged: its checksum is wrong");
+    if (hash != pith__hash_of(bytes, size - sizeof hash))
+        return pith__fail(err, PITH_ERR_FORMAT, "the baseline is damaged: its checksum is wrong");
     return PITH_OK;
 }
 
-pith_status pith_baseline_load(pith_baseline *b, const pith_rdb *rdb, const pith_rdb_task *task, const void *bytes,
-                               size_t size, int32_t threads, const pith_allocator *allocator, pith_error *err) {
+pith_status pith__baseline_load(pith__baseline *b, const pith__rdb *rdb, const pith__rdb_task *task, const void *bytes,
+                                size_t size, int32_t threads, const pith_allocator *allocator, pith_error *err) {
     baseline_in in = { bytes, size, false };
     baseline_header h;
     baseline_get(&in, &h, sizeof h);
-    *b = (pith_baseline){ .rdb = rdb };
-    pith_arena_init(&b->arena, allocator);
+    *b = (pith__baseline){ .rdb = rdb };
+    pith__arena_init(&b->arena, allocator);
     PITH_TRY(baseline_header_check(&h, bytes, size, err));
-    PITH_TRY(pith_baseline_begin(b, rdb, task, (pith_baseline_kind)h.kind, threads, allocator, err));
+    PITH_TRY(pith__baseline_begin(b, rdb, task, (pith__baseline_kind)h.kind, threads, allocator, err));
     if ((h.database != rdb->checksum && !rdb->followed) || h.loss != (uint32_t)b->loss ||
         h.outputs != (uint32_t)b->target->outputs)
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "the baseline was trained on another database, or on this one before it was made anew");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the baseline was trained on another database, or on this one before it was made anew");
     in.left -= sizeof(uint64_t);
     b->middle = h.middle;
     b->spread = h.spread;
@@ -233,6 +233,6 @@ pith_status pith_baseline_load(pith_baseline *b, const pith_rdb *rdb, const pith
     if (b->kind > PITH_BASELINE_ENTITY) status = baseline_get_trees(b, &in, &h, err);
     if (b->kind == PITH_BASELINE_ENTITY) status = baseline_get_entity(b, &in, &h, err);
     if (!status && (in.failed || in.left))
-        return pith_fail(err, PITH_ERR_FORMAT, "the baseline is damaged: its parts do not fit together");
+        return pith__fail(err, PITH_ERR_FORMAT, "the baseline is damaged: its parts do not fit together");
     return status;
 }

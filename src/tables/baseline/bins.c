@@ -13,7 +13,7 @@ static int bin_compare(const void *a, const void *b) {
 }
 
 /* A cut after each quantile's value, between it and the next larger one. */
-static void bins_numbers(pith_bins *b, const double *x, size_t n) {
+static void bins_numbers(pith__bins *b, const double *x, size_t n) {
     size_t distinct = n > 0;
     for (size_t i = 1; i < n; i++) distinct += x[i] != x[i - 1];
     const size_t wanted = distinct < BIN_QUANTILES ? distinct : BIN_QUANTILES;
@@ -37,8 +37,8 @@ static int bin_category_compare(const void *a, const void *b) {
     return x->times != y->times ? (x->times < y->times ? 1 : -1) : (x->value > y->value) - (x->value < y->value);
 }
 
-static bool bins_categories(pith_bins *b, const double *x, size_t n, pith_arena *arena) {
-    bin_category *all = pith_arena_array(arena, n + 1, sizeof *all);
+static bool bins_categories(pith__bins *b, const double *x, size_t n, pith__arena *arena) {
+    bin_category *all = pith__arena_array(arena, n + 1, sizeof *all);
     size_t count = 0;
     if (!all) return false;
     for (size_t i = 0; i < n; i++) {
@@ -52,7 +52,7 @@ static bool bins_categories(pith_bins *b, const double *x, size_t n, pith_arena 
     return true;
 }
 
-bool pith_bins_make(pith_bins *bins, double *values, size_t count, bool category, pith_arena *arena) {
+bool pith__bins_make(pith__bins *bins, double *values, size_t count, bool category, pith__arena *arena) {
     size_t n = 0;
     bins->category = category;
     for (size_t i = 0; i < count; i++)
@@ -63,7 +63,7 @@ bool pith_bins_make(pith_bins *bins, double *values, size_t count, bool category
     return true;
 }
 
-uint8_t pith_bin_of(const pith_bins *bins, double value) {
+uint8_t pith__bin_of(const pith__bins *bins, double value) {
     if (isnan(value)) return 0;
     if (bins->category) {
         int i = 0;

@@ -9,16 +9,16 @@
 
 enum { PITH_BINS = 256, PITH_BIN_CATEGORIES = 62 };
 
-typedef struct pith_bins {
+typedef struct pith__bins {
     bool category;
     int count;    /* bins are 0 to count; of categories the last holds all others */
     double *cuts; /* [PITH_BINS] upper bounds of numbers but for the last bin's, ascending; or the categories, the most
                      frequent first */
-} pith_bins;
+} pith__bins;
 
 /* Bins for the values of training, which are reordered, in bins->cuts, which is there. NaN is missing. False if memory
  * is out. */
-bool pith_bins_make(pith_bins *bins, double *values, size_t count, bool category, pith_arena *arena);
-uint8_t pith_bin_of(const pith_bins *bins, double value);
+bool pith__bins_make(pith__bins *bins, double *values, size_t count, bool category, pith__arena *arena);
+uint8_t pith__bin_of(const pith__bins *bins, double value);
 
 #endif

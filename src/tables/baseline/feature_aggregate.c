@@ -26,10 +26,10 @@ typedef struct aggregate_state {
 } aggregate_state;
 
 typedef struct aggregate_sweep {
-    const pith_feature_list *list;
-    const pith_feature_group *group;
-    const pith_feature_seeds *seeds;
-    pith_arena *arena;
+    const pith__feature_list *list;
+    const pith__feature_group *group;
+    const pith__feature_seeds *seeds;
+    pith__arena *arena;
     uint32_t *slots;  /* [seeds] number of the parent among those wanted, or PITH_RDB_NONE */
     uint32_t *wanted; /* [slot_count] rows of parents */
     uint32_t slot_count, folds;
@@ -37,7 +37,7 @@ typedef struct aggregate_sweep {
     aggregate_event *events;
     size_t event_count;
     aggregate_state *states; /* [slot_count][folds] */
-    pith_map counts;
+    pith__map counts;
 } aggregate_sweep;
 
 static int aggregate_compare(const void *a, const void *b) {
@@ -46,14 +46,14 @@ static int aggregate_compare(const void *a, const void *b) {
 }
 
 static bool aggregate_slots(aggregate_sweep *s) {
-    const pith_rdb_link *down = &s->list->rdb->links[s->group->down];
+    const pith__rdb_link *down = &s->list->rdb->links[s->group->down];
     const uint32_t parents = s->list->rdb->tables[down->parent].rows;
-    uint32_t *of_row = pith_arena_array(s->arena, (size_t)parents + 1, sizeof *of_row);
-    s->slots = pith_arena_array(s->arena, s->seeds->count + 1, sizeof *s->slots);
-    s->wanted = pith_arena_array(s->arena, (size_t)parents + 1, sizeof *s->wanted);
+    uint32_t *of_row = pith__arena_array(s->arena, (size_t)parents + 1, sizeof *of_row);
+    s->slots = pith__arena_array(s->arena, s->seeds->count + 1, sizeof *s->slots);
+    s->wanted = pith__arena_array(s->arena, (size_t)parents + 1, sizeof *s->wanted);
     if (!of_row || !s->slots || !s->wanted) return false;
     for (size_t i = 0; i < s->seeds->count; i++) {
-        const uint32_t row = pith_feature_climb(s->list, s->group, s->seeds->rows[i], s->seeds->asked[i]);
+        const uint32_t row = pith__feature_climb(s->list, s->group, s->seeds->rows[i], s->seeds->asked[i]);
         s->slots[i] = PITH_RDB_NONE;
         if (row == PITH_RDB_NONE) continue;
         if (!of_row[row]) {
@@ -68,39 +68,39 @@ static bool aggregate_slots(aggregate_sweep *s) {
 static int64_t aggregate_later(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static double aggregate_label(const aggregate_sweep *s, uint32_t row) {
-    const pith_target *t = s->list->target;
-    const double truth = pith_target_truth(t, row);
+    const pith__target *t = s->list->target;
+    const double truth = pith__target_truth(t, row);
     return t->kind == PITH_TARGET_CLASS ? (int)truth == s->group->label : truth;
 }
 
 /* The event of a child, or false if it has none. */
 static bool aggregate_child(aggregate_event *e, const aggregate_sweep *s, uint32_t child, uint32_t slot) {
-    const pith_rdb *rdb = s->list->rdb;
-    const pith_feature_group *g = s->group;
-    const pith_rdb_link *down = &rdb->links[g->down];
+    const pith__rdb *rdb = s->list->rdb;
+    const pith__feature_group *g = s->group;
+    const pith__rdb_link *down = &rdb->links[g->down];
     uint32_t row = child;
-    *e = (aggregate_event){ .time = pith_feature_seen_from(rdb, down->child, PITH_RDB_NONE, child), .slot = slot };
+    *e = (aggregate_event){ .time = pith__feature_seen_from(rdb, down->child, PITH_RDB_NONE, child), .slot = slot };
     if (g->over != PITH_RDB_NONE) row = rdb->links[g->over].up[child];
     if (row == PITH_RDB_NONE) return false;
     e->row = child;
     if (g->column == PITH_RDB_NONE) return e->time != INT64_MAX;
     if (g->target && g->table == s->list->task->table && s->list->task->split == PITH_SPLIT_HASH &&
-        pith_rdb_split(rdb, s->list->task, row) != PITH_TRAIN)
+        pith__rdb_split(rdb, s->list->task, row) != PITH_TRAIN)
         return false;
-    e->time = aggregate_later(e->time, pith_feature_seen_from(rdb, g->table, g->column, row));
-    const pith_rdb_column *c = &rdb->tables[g->table].columns[g->column];
-    if (e->time == INT64_MAX || pith_rdb_is_null(c, row)) return false;
-    e->value = g->target ? aggregate_label(s, row) : pith_feature_cell(c, row);
+    e->time = aggregate_later(e->time, pith__feature_seen_from(rdb, g->table, g->column, row));
+    const pith__rdb_column *c = &rdb->tables[g->table].columns[g->column];
+    if (e->time == INT64_MAX || pith__rdb_is_null(c, row)) return false;
+    e->value = g->target ? aggregate_label(s, row) : pith__feature_cell(c, row);
     if (g->category[0]) e->category = (uint32_t)e->value;
     return true;
 }
 
 static bool aggregate_list(aggregate_sweep *s) {
-    const pith_rdb_link *down = &s->list->rdb->links[s->group->down];
+    const pith__rdb_link *down = &s->list->rdb->links[s->group->down];
     size_t most = 0;
     for (uint32_t i = 0; i < s->slot_count; i++) most += down->begin[s->wanted[i] + 1] - down->begin[s->wanted[i]];
-    s->events = pith_arena_array(s->arena, most + 1, sizeof *s->events);
-    s->states = pith_arena_array(s->arena, (size_t)s->slot_count * s->folds + 1, sizeof *s->states);
+    s->events = pith__arena_array(s->arena, most + 1, sizeof *s->events);
+    s->states = pith__arena_array(s->arena, (size_t)s->slot_count * s->folds + 1, sizeof *s->states);
     if (!s->events || !s->states) return false;
     for (uint32_t i = 0; i < s->slot_count; i++)
         for (uint32_t k = down->begin[s->wanted[i]]; k < down->begin[s->wanted[i] + 1]; k++)
@@ -115,7 +115,7 @@ static int64_t aggregate_units(const aggregate_sweep *s, double label) {
 }
 
 static bool aggregate_take(aggregate_sweep *s, const aggregate_event *e) {
-    const uint32_t fold = s->folds > 1 ? pith_feature_fold(e->row) : 0;
+    const uint32_t fold = s->folds > 1 ? pith__feature_fold(e->row) : 0;
     aggregate_state *a = &s->states[(size_t)e->slot * s->folds + fold];
     const double away = e->value - a->mean;
     a->least = a->count > 0 && a->least < e->value ? a->least : e->value;
@@ -130,9 +130,9 @@ static bool aggregate_take(aggregate_sweep *s, const aggregate_event *e) {
     a->latest = e->time;
     if (!s->group->category[0]) return true;
     const pith_str key = { (const char *)&e->slot, 2 * sizeof e->slot };
-    uint32_t count = pith_map_get(&s->counts, key);
+    uint32_t count = pith__map_get(&s->counts, key);
     count = count == UINT32_MAX ? 1 : count + 1;
-    if (!pith_map_put(&s->counts, key, count, NULL)) return false;
+    if (!pith__map_put(&s->counts, key, count, NULL)) return false;
     a->distinct += count == 1;
     if (count > a->most_count) {
         a->most_count = count;
@@ -143,13 +143,13 @@ static bool aggregate_take(aggregate_sweep *s, const aggregate_event *e) {
 
 /* Labels: mean, number and last one, without the label of the row that is asked. */
 static void aggregate_labels(double *v, size_t stride, const aggregate_sweep *s, const aggregate_state *a, size_t at) {
-    const pith_feature_list *l = s->list;
+    const pith__feature_list *l = s->list;
     const uint32_t seed = s->seeds->rows[at];
-    const bool train = s->folds > 1 && pith_rdb_split(l->rdb, l->task, seed) == PITH_TRAIN;
+    const bool train = s->folds > 1 && pith__rdb_split(l->rdb, l->task, seed) == PITH_TRAIN;
     double count = 0;
     int64_t sum = 0;
     for (uint32_t f = 0; f < s->folds; f++) {
-        if (train && f == pith_feature_fold(seed)) continue;
+        if (train && f == pith__feature_fold(seed)) continue;
         count += a[f].count;
         sum += a[f].labels;
     }
@@ -174,7 +174,7 @@ static void aggregate_labels(double *v, size_t stride, const aggregate_sweep *s,
 }
 
 static void aggregate_give(double *v, size_t stride, const aggregate_sweep *s, size_t at) {
-    const pith_feature_group *g = s->group;
+    const pith__feature_group *g = s->group;
     for (int k = 0; k < g->count; k++) v[(size_t)k * stride] = NAN;
     if (s->slots[at] == PITH_RDB_NONE) return;
     const aggregate_state *a = &s->states[(size_t)s->slots[at] * s->folds];
@@ -205,20 +205,20 @@ static void aggregate_give(double *v, size_t stride, const aggregate_sweep *s, s
 }
 
 /* A millionth of the spread of training, as a power of two. */
-static double aggregate_unit(const pith_feature_list *list) {
-    const pith_target *t = list->target;
+static double aggregate_unit(const pith__feature_list *list) {
+    const pith__target *t = list->target;
     return t->kind == PITH_TARGET_NUMBER && !t->column->log ? ldexp(1, ilogb(t->column->sd) - 20) : 0x1p-20;
 }
 
-bool pith_feature_aggregate(double *values, const pith_feature_list *list, const pith_feature_group *group,
-                            const pith_feature_seeds *seeds, pith_arena *arena) {
+bool pith__feature_aggregate(double *values, const pith__feature_list *list, const pith__feature_group *group,
+                             const pith__feature_seeds *seeds, pith__arena *arena) {
     aggregate_sweep s = { .list = list, .group = group, .seeds = seeds, .arena = arena, .folds = 1 };
     if (group->target) s.unit = aggregate_unit(list);
     size_t next = 0;
     if (group->target && list->task->split == PITH_SPLIT_HASH && list->task->time_column < 0)
         s.folds = PITH_FEATURE_FOLDS;
     if (!aggregate_slots(&s) || !aggregate_list(&s)) return false;
-    if (group->category[0] && pith_map_init(&s.counts, arena, s.event_count)) return false;
+    if (group->category[0] && pith__map_init(&s.counts, arena, s.event_count)) return false;
     for (size_t i = 0; i < seeds->count; i++) {
         const size_t at = seeds->order[i];
         while (next < s.event_count && s.events[next].time < seeds->asked[at])

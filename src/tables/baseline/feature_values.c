@@ -6,36 +6,36 @@
 
 #include "tables/baseline/features.h"
 
-int64_t pith_feature_seen_from(const pith_rdb *rdb, uint32_t table, uint32_t column, uint32_t row) {
-    const int64_t time = pith_rdb_row_time(rdb, table, row);
+int64_t pith__feature_seen_from(const pith__rdb *rdb, uint32_t table, uint32_t column, uint32_t row) {
+    const int64_t time = pith__rdb_row_time(rdb, table, row);
     if (time == PITH_TIME_NULL) return INT64_MAX;
     if (column == PITH_RDB_NONE) return time;
-    const int64_t known = pith_rdb_known_at(rdb, table, column, row);
+    const int64_t known = pith__rdb_known_at(rdb, table, column, row);
     return known > time ? known : time;
 }
 
-uint32_t pith_feature_fold(uint32_t row) { return (row * 2654435761u >> 16) % PITH_FEATURE_FOLDS; }
+uint32_t pith__feature_fold(uint32_t row) { return (row * 2654435761u >> 16) % PITH_FEATURE_FOLDS; }
 
-bool pith_feature_label(const pith_feature_list *l, uint32_t seed, uint32_t row) {
+bool pith__feature_label(const pith__feature_list *l, uint32_t seed, uint32_t row) {
     if (row == seed) return false;
     if (l->task->split != PITH_SPLIT_HASH) return true;
-    if (pith_rdb_split(l->rdb, l->task, row) != PITH_TRAIN) return false;
-    return l->task->time_column >= 0 || pith_rdb_split(l->rdb, l->task, seed) != PITH_TRAIN ||
-           pith_feature_fold(row) != pith_feature_fold(seed);
+    if (pith__rdb_split(l->rdb, l->task, row) != PITH_TRAIN) return false;
+    return l->task->time_column >= 0 || pith__rdb_split(l->rdb, l->task, seed) != PITH_TRAIN ||
+           pith__feature_fold(row) != pith__feature_fold(seed);
 }
 
-uint32_t pith_feature_climb(const pith_feature_list *l, const pith_feature_group *g, uint32_t row, int64_t asked) {
+uint32_t pith__feature_climb(const pith__feature_list *l, const pith__feature_group *g, uint32_t row, int64_t asked) {
     for (int i = 0; i < g->ups && row != PITH_RDB_NONE; i++) {
-        const pith_rdb_link *link = &l->rdb->links[g->up[i]];
+        const pith__rdb_link *link = &l->rdb->links[g->up[i]];
         row = link->up[row];
-        if (row != PITH_RDB_NONE && pith_feature_seen_from(l->rdb, link->parent, PITH_RDB_NONE, row) >= asked)
+        if (row != PITH_RDB_NONE && pith__feature_seen_from(l->rdb, link->parent, PITH_RDB_NONE, row) >= asked)
             row = PITH_RDB_NONE;
     }
     return row;
 }
 
-double pith_feature_cell(const pith_rdb_column *c, uint32_t row) {
-    if (pith_rdb_is_null(c, row)) return NAN;
+double pith__feature_cell(const pith__rdb_column *c, uint32_t row) {
+    if (pith__rdb_is_null(c, row)) return NAN;
     switch (c->stype) {
     case PITH_STYPE_NUMERICAL: return ((const double *)c->data)[row];
     case PITH_STYPE_TIMESTAMP: return (double)((const int64_t *)c->data)[row];
@@ -45,12 +45,12 @@ double pith_feature_cell(const pith_rdb_column *c, uint32_t row) {
 }
 
 /* Whether the asked row sees the cell of a row at the end of the way up. Its own cells need no earlier time. */
-static bool value_sees(const pith_feature_list *l, const pith_feature_group *g, uint32_t seed, uint32_t row,
+static bool value_sees(const pith__feature_list *l, const pith__feature_group *g, uint32_t seed, uint32_t row,
                        int64_t asked) {
-    if (g->target && !pith_feature_label(l, seed, row)) return false;
-    if (g->ups) return pith_feature_seen_from(l->rdb, g->table, g->column, row) < asked;
+    if (g->target && !pith__feature_label(l, seed, row)) return false;
+    if (g->ups) return pith__feature_seen_from(l->rdb, g->table, g->column, row) < asked;
     return l->rdb->tables[g->table].columns[g->column].known_column == PITH_KNOWN_WITH_ROW ||
-           pith_rdb_known_at(l->rdb, g->table, g->column, row) < asked;
+           pith__rdb_known_at(l->rdb, g->table, g->column, row) < asked;
 }
 
 static void value_time(double *values, size_t stride, int64_t time, int64_t asked) {
@@ -61,18 +61,19 @@ static void value_time(double *values, size_t stride, int64_t time, int64_t aske
     values[3 * stride] = fmod((double)day, 365.2425);
 }
 
-bool pith_feature_values(double *values, const pith_feature_list *l, const pith_feature_group *g,
-                         const pith_feature_seeds *seeds, pith_arena *arena) {
-    if (g->down != PITH_RDB_NONE) return pith_feature_aggregate(values, l, g, seeds, arena);
-    const pith_rdb_column *c = &l->rdb->tables[g->table].columns[g->column];
+bool pith__feature_values(double *values, const pith__feature_list *l, const pith__feature_group *g,
+                          const pith__feature_seeds *seeds, pith__arena *arena) {
+    if (g->down != PITH_RDB_NONE) return pith__feature_aggregate(values, l, g, seeds, arena);
+    const pith__rdb_column *c = &l->rdb->tables[g->table].columns[g->column];
     for (size_t i = 0; i < seeds->count; i++) {
-        const uint32_t seed = seeds->rows[i], row = pith_feature_climb(l, g, seed, seeds->asked[i]);
+        const uint32_t seed = seeds->rows[i], row = pith__feature_climb(l, g, seed, seeds->asked[i]);
         for (int k = 0; k < g->count; k++) values[(size_t)k * seeds->count + i] = NAN;
-        if (row == PITH_RDB_NONE || !value_sees(l, g, seed, row, seeds->asked[i]) || pith_rdb_is_null(c, row)) continue;
+        if (row == PITH_RDB_NONE || !value_sees(l, g, seed, row, seeds->asked[i]) || pith__rdb_is_null(c, row))
+            continue;
         if (c->stype == PITH_STYPE_TIMESTAMP) {
             value_time(values + i, seeds->count, ((const int64_t *)c->data)[row], seeds->asked[i]);
         } else {
-            values[i] = pith_feature_cell(c, row);
+            values[i] = pith__feature_cell(c, row);
             if (c->stype != PITH_STYPE_TEXT) continue;
             const uint32_t text = ((const uint32_t *)c->data)[row];
             values[i] = (double)(l->rdb->string_begin[text + 1] - l->rdb->string_begin[text]);
@@ -91,20 +92,20 @@ static int seed_compare(const void *a, const void *b) {
     return x->asked != y->asked ? (x->asked < y->asked ? -1 : 1) : (x->at > y->at) - (x->at < y->at);
 }
 
-bool pith_feature_seeds_make(pith_feature_seeds *s, const pith_rdb *rdb, const pith_rdb_task *task,
-                             const uint32_t *rows, size_t count, pith_arena *arena) {
-    *s = (pith_feature_seeds){ .rows = rows, .count = count };
-    s->asked = pith_arena_array(arena, count + 1, sizeof *s->asked);
-    s->order = pith_arena_array(arena, count + 1, sizeof *s->order);
-    const pith_arena_mark mark = pith_arena_get_mark(arena);
-    seed_time *times = pith_arena_array(arena, count + 1, sizeof *times);
+bool pith__feature_seeds_make(pith__feature_seeds *s, const pith__rdb *rdb, const pith__rdb_task *task,
+                              const uint32_t *rows, size_t count, pith__arena *arena) {
+    *s = (pith__feature_seeds){ .rows = rows, .count = count };
+    s->asked = pith__arena_array(arena, count + 1, sizeof *s->asked);
+    s->order = pith__arena_array(arena, count + 1, sizeof *s->order);
+    const pith__arena_mark mark = pith__arena_get_mark(arena);
+    seed_time *times = pith__arena_array(arena, count + 1, sizeof *times);
     if (!s->asked || !s->order || !times) return false;
     for (size_t i = 0; i < count; i++) {
-        s->asked[i] = pith_rdb_asked_at(rdb, task, rows[i]);
+        s->asked[i] = pith__rdb_asked_at(rdb, task, rows[i]);
         times[i] = (seed_time){ s->asked[i], (uint32_t)i };
     }
     qsort(times, count, sizeof *times, seed_compare);
     for (size_t i = 0; i < count; i++) s->order[i] = times[i].at;
-    pith_arena_rewind(arena, mark);
+    pith__arena_rewind(arena, mark);
     return true;
 }

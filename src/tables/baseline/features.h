@@ -17,7 +17,7 @@ enum { PITH_FEATURE_UPS = 3, PITH_FEATURE_MOST = 6 /* columns of a group */ };
 /* Which features a predictor reads: those of its level and of the lower ones. */
 enum { PITH_FEATURE_ROW, PITH_FEATURE_PARENTS, PITH_FEATURE_AGGREGATES };
 
-typedef struct pith_feature_group {
+typedef struct pith__feature_group {
     uint32_t up[PITH_FEATURE_UPS];
     int ups;
     uint32_t down, over;    /* links, or PITH_RDB_NONE */
@@ -26,51 +26,51 @@ typedef struct pith_feature_group {
     int label;              /* of classes: whether they are this one */
     int first, count;       /* its columns are first to first + count - 1 of the list */
     bool category[PITH_FEATURE_MOST];
-} pith_feature_group;
+} pith__feature_group;
 
-typedef struct pith_feature_list {
-    const pith_target *target;
-    const pith_rdb *rdb;
-    const pith_rdb_task *task;
-    pith_feature_group *groups;
+typedef struct pith__feature_list {
+    const pith__target *target;
+    const pith__rdb *rdb;
+    const pith__rdb_task *task;
+    pith__feature_group *groups;
     size_t group_count;
     int count; /* columns of all groups */
-} pith_feature_list;
+} pith__feature_list;
 
 /* Rows that are asked, with their times and their order by time. */
-typedef struct pith_feature_seeds {
+typedef struct pith__feature_seeds {
     const uint32_t *rows;
     int64_t *asked;
     uint32_t *order;
     size_t count;
-} pith_feature_seeds;
+} pith__feature_seeds;
 
 /* Lists the groups up to a level, in the arena. Fails if memory is out or there are more than 4096 columns. */
-pith_status pith_features_list(pith_feature_list *list, const pith_target *target, int level, pith_arena *arena,
-                               pith_error *err);
-bool pith_feature_seeds_make(pith_feature_seeds *seeds, const pith_rdb *rdb, const pith_rdb_task *task,
-                             const uint32_t *rows, size_t count, pith_arena *arena);
+pith_status pith__features_list(pith__feature_list *list, const pith__target *target, int level, pith__arena *arena,
+                                pith_error *err);
+bool pith__feature_seeds_make(pith__feature_seeds *seeds, const pith__rdb *rdb, const pith__rdb_task *task,
+                              const uint32_t *rows, size_t count, pith__arena *arena);
 /* values[group.count][seeds.count]; NaN where there is nothing to see. False if memory is out. What lies in the arena
  * afterwards is scratch. */
-bool pith_feature_values(double *values, const pith_feature_list *list, const pith_feature_group *group,
-                         const pith_feature_seeds *seeds, pith_arena *arena);
+bool pith__feature_values(double *values, const pith__feature_list *list, const pith__feature_group *group,
+                          const pith__feature_seeds *seeds, pith__arena *arena);
 
 /* ---- shared by the two files that compute values ---- */
 
 /* The parent's row at the end of the way up, or PITH_RDB_NONE. */
-uint32_t pith_feature_climb(const pith_feature_list *list, const pith_feature_group *group, uint32_t row,
-                            int64_t asked);
+uint32_t pith__feature_climb(const pith__feature_list *list, const pith__feature_group *group, uint32_t row,
+                             int64_t asked);
 /* From when on a cell, or with column PITH_RDB_NONE a row, may be seen; INT64_MAX: never. */
-int64_t pith_feature_seen_from(const pith_rdb *rdb, uint32_t table, uint32_t column, uint32_t row);
+int64_t pith__feature_seen_from(const pith__rdb *rdb, uint32_t table, uint32_t column, uint32_t row);
 /* Whether the label of `row` may be seen by the row that is asked, if its time allows it. Tasks without times and split
  * by hash show training labels alone, and to rows of training those of other folds: where a row sees the labels of all
  * others, what is missing tells its own. */
-bool pith_feature_label(const pith_feature_list *list, uint32_t seed, uint32_t row);
+bool pith__feature_label(const pith__feature_list *list, uint32_t seed, uint32_t row);
 enum { PITH_FEATURE_FOLDS = 5 };
-uint32_t pith_feature_fold(uint32_t row);
+uint32_t pith__feature_fold(uint32_t row);
 /* A cell as a number: that of a category is the number of its text, NaN is a null. */
-double pith_feature_cell(const pith_rdb_column *column, uint32_t row);
-bool pith_feature_aggregate(double *values, const pith_feature_list *list, const pith_feature_group *group,
-                            const pith_feature_seeds *seeds, pith_arena *arena);
+double pith__feature_cell(const pith__rdb_column *column, uint32_t row);
+bool pith__feature_aggregate(double *values, const pith__feature_list *list, const pith__feature_group *group,
+                             const pith__feature_seeds *seeds, pith__arena *arena);
 
 #endif

@@ -29,8 +29,8 @@ typedef struct tree_split {
 } tree_split;
 
 typedef struct tree_grow {
-    const pith_forest_data *data;
-    pith_arena *arena;
+    const pith__forest_data *data;
+    pith__arena *arena;
     int threads, depth;
     size_t all;
     double *scores, *slopes, *curves; /* [outputs][all]; [train]; [train]: of the output whose tree grows */
@@ -50,19 +50,19 @@ static double tree_log_sum(const double *x, size_t stride, int n) {
     return most + log(sum);
 }
 
-static double tree_loss(pith_forest_loss loss, int outputs, const double *x, size_t stride, double truth) {
+static double tree_loss(pith__forest_loss loss, int outputs, const double *x, size_t stride, double truth) {
     if (loss == PITH_FOREST_BOOLEAN) return softplus(x[0]) - x[0] * truth;
     if (loss == PITH_FOREST_NUMBER) return fabs(x[0] - truth);
     return tree_log_sum(x, stride, outputs) - x[(size_t)truth * stride];
 }
 
-double pith_forest_loss_of(pith_forest_loss loss, int outputs, const double *answers, double truth) {
+double pith__forest_loss_of(pith__forest_loss loss, int outputs, const double *answers, double truth) {
     return tree_loss(loss, outputs, answers, 1, truth);
 }
 
 /* First and second derivatives of the loss of the training rows. */
 static void tree_slopes(tree_grow *g, int output) {
-    const pith_forest_data *d = g->data;
+    const pith__forest_data *d = g->data;
     for (size_t i = 0; i < d->train; i++) {
         const double *x = g->scores + i;
         const double y = d->truths[i];
@@ -142,10 +142,10 @@ static void tree_search(void *context, size_t feature, int worker) {
     tree_cut(&g->splits[feature], bins, count);
 }
 
-static bool tree_goes_left(const pith_tree_node *n, uint8_t bin) { return n->left[bin >> 6] >> (bin & 63) & 1; }
+static bool tree_goes_left(const pith__tree_node *n, uint8_t bin) { return n->left[bin >> 6] >> (bin & 63) & 1; }
 
 /* Splits the rows of a node, which stay in order. Returns the first row of the second child. */
-static size_t tree_part(tree_grow *g, const pith_tree_node *n, size_t begin, size_t end) {
+static size_t tree_part(tree_grow *g, const pith__tree_node *n, size_t begin, size_t end) {
     const uint8_t *bin = g->data->bins[n->feature];
     size_t left = begin, right = 0;
     for (size_t i = begin; i < end; i++) {
@@ -159,7 +159,7 @@ static size_t tree_part(tree_grow *g, const pith_tree_node *n, size_t begin, siz
     return left;
 }
 
-static void tree_leaf(tree_grow *g, pith_tree_node *n, double *scores) {
+static void tree_leaf(tree_grow *g, pith__tree_node *n, double *scores) {
     double slope = 0, curve = 0;
     for (size_t i = g->begin; i < g->end; i++) {
         slope += g->slopes[g->list[i]];
@@ -170,7 +170,7 @@ static void tree_leaf(tree_grow *g, pith_tree_node *n, double *scores) {
     for (size_t i = g->begin; i < g->end; i++) scores[g->list[i]] += n->value;
 }
 
-static void tree_node_grow(tree_grow *g, pith_tree_node *tree, double *scores, int node, int level, size_t begin,
+static void tree_node_grow(tree_grow *g, pith__tree_node *tree, double *scores, int node, int level, size_t begin,
                            size_t end) {
     int best = 0;
     g->begin = begin;
@@ -179,7 +179,7 @@ static void tree_node_grow(tree_grow *g, pith_tree_node *tree, double *scores, i
         tree_leaf(g, &tree[node], scores);
         return;
     }
-    pith_threads_run(tree_search, g, (size_t)g->data->features, end - begin < 500 ? 1 : g->threads);
+    pith__threads_run(tree_search, g, (size_t)g->data->features, end - begin < 500 ? 1 : g->threads);
     for (int f = 1; f < g->data->features; f++)
         if (g->splits[f].gain > g->splits[best].gain) best = f;
     if (g->splits[best].gain <= 0) {
@@ -195,7 +195,7 @@ static void tree_node_grow(tree_grow *g, pith_tree_node *tree, double *scores, i
 
 /* ---- the forest ---- */
 
-static double tree_answer(const pith_tree_node *tree, uint8_t *const *columns, const uint8_t *bins, size_t row) {
+static double tree_answer(const pith__tree_node *tree, uint8_t *const *columns, const uint8_t *bins, size_t row) {
     int node = 0;
     while (tree[node].feature >= 0) {
         const int f = tree[node].feature;
@@ -207,17 +207,17 @@ static double tree_answer(const pith_tree_node *tree, uint8_t *const *columns, c
 /* Lists the rows that the trees of a round see. Returns how many. */
 static size_t forest_draw(tree_grow *g, int round) {
     const size_t all = g->data->train;
-    uint64_t state = pith_random_state(4, (uint64_t)round, 0, 0);
+    uint64_t state = pith__random_state(4, (uint64_t)round, 0, 0);
     size_t count = 0;
     for (size_t i = 0; i < all; i++) {
-        g->seen[i] = all <= TREES_ROWS || pith_random_next(&state) % (all - i) < TREES_ROWS - count;
+        g->seen[i] = all <= TREES_ROWS || pith__random_next(&state) % (all - i) < TREES_ROWS - count;
         if (g->seen[i]) g->list[count++] = (uint32_t)i;
     }
     return count;
 }
 
-static void forest_round(tree_grow *g, pith_tree_node (*trees)[PITH_TREE_NODES], int round) {
-    const pith_forest_data *d = g->data;
+static void forest_round(tree_grow *g, pith__tree_node (*trees)[PITH_TREE_NODES], int round) {
+    const pith__forest_data *d = g->data;
     double *before = g->scores;
     for (int o = 0; o < d->outputs; o++) {
         double *scores = before + (size_t)o * g->all;
@@ -229,15 +229,15 @@ static void forest_round(tree_grow *g, pith_tree_node (*trees)[PITH_TREE_NODES],
 }
 
 static double forest_validation(const tree_grow *g) {
-    const pith_forest_data *d = g->data;
+    const pith__forest_data *d = g->data;
     double sum = 0;
     for (size_t i = d->train; i < g->all; i++)
         sum += tree_loss(d->loss, d->outputs, g->scores + i, g->all, d->truths[i]);
     return d->validation ? sum / (double)d->validation : INFINITY;
 }
 
-static void forest_depth(pith_forest *forest, tree_grow *g) {
-    const pith_forest_data *d = g->data;
+static void forest_depth(pith__forest *forest, tree_grow *g) {
+    const pith__forest_data *d = g->data;
     const int most = d->validation ? (d->outputs > 1 ? TREES_CLASSES : TREES_MOST) : TREES_ALONE;
     for (int o = 0; o < d->outputs; o++)
         for (size_t i = 0; i < g->all; i++) g->scores[(size_t)o * g->all + i] = d->start[o];
@@ -254,20 +254,20 @@ static void forest_depth(pith_forest *forest, tree_grow *g) {
     }
 }
 
-bool pith_forest_grow(pith_forest *forest, const pith_forest_data *d, int threads, pith_arena *arena) {
+bool pith__forest_grow(pith__forest *forest, const pith__forest_data *d, int threads, pith__arena *arena) {
     tree_grow g = { .data = d, .arena = arena, .threads = threads, .all = d->train + d->validation };
-    pith_forest now = { .loss = INFINITY }, best = { .loss = INFINITY };
+    pith__forest now = { .loss = INFINITY }, best = { .loss = INFINITY };
     const size_t trees = (size_t)TREES_MOST * (size_t)d->outputs;
-    best.trees = pith_arena_array(arena, trees, sizeof *best.trees);
-    const pith_arena_mark mark = pith_arena_get_mark(arena);
-    now.trees = pith_arena_array(arena, trees, sizeof *now.trees);
-    g.scores = pith_arena_array(arena, g.all * (size_t)d->outputs + 1, sizeof *g.scores);
-    g.slopes = pith_arena_array(arena, d->train + 1, sizeof *g.slopes);
-    g.curves = pith_arena_array(arena, d->train + 1, sizeof *g.curves);
-    g.list = pith_arena_array(arena, d->train + 1, sizeof *g.list);
-    g.spare = pith_arena_array(arena, d->train + 1, sizeof *g.spare);
-    g.seen = pith_arena_array(arena, d->train + 1, sizeof *g.seen);
-    g.splits = pith_arena_array(arena, (size_t)d->features + 1, sizeof *g.splits);
+    best.trees = pith__arena_array(arena, trees, sizeof *best.trees);
+    const pith__arena_mark mark = pith__arena_get_mark(arena);
+    now.trees = pith__arena_array(arena, trees, sizeof *now.trees);
+    g.scores = pith__arena_array(arena, g.all * (size_t)d->outputs + 1, sizeof *g.scores);
+    g.slopes = pith__arena_array(arena, d->train + 1, sizeof *g.slopes);
+    g.curves = pith__arena_array(arena, d->train + 1, sizeof *g.curves);
+    g.list = pith__arena_array(arena, d->train + 1, sizeof *g.list);
+    g.spare = pith__arena_array(arena, d->train + 1, sizeof *g.spare);
+    g.seen = pith__arena_array(arena, d->train + 1, sizeof *g.seen);
+    g.splits = pith__arena_array(arena, (size_t)d->features + 1, sizeof *g.splits);
     if (!best.trees || !now.trees || !g.scores || !g.slopes || !g.curves || !g.list || !g.spare || !g.seen || !g.splits)
         return false;
     for (size_t i = 0; i < sizeof tree_depths / sizeof *tree_depths; i++) {
@@ -275,17 +275,17 @@ bool pith_forest_grow(pith_forest *forest, const pith_forest_data *d, int thread
         if (i && d->outputs > 1) break;
         forest_depth(&now, &g);
         if (i && !(now.loss < best.loss)) continue;
-        pith_tree_node(*keep)[PITH_TREE_NODES] = best.trees;
+        pith__tree_node(*keep)[PITH_TREE_NODES] = best.trees;
         memcpy(keep, now.trees, (size_t)now.rounds * (size_t)d->outputs * sizeof *keep);
         best = now;
         best.trees = keep;
     }
-    pith_arena_rewind(arena, mark);
+    pith__arena_rewind(arena, mark);
     *forest = best;
     return true;
 }
 
-void pith_forest_answer(double *answers, const pith_forest *f, const uint8_t *bins) {
+void pith__forest_answer(double *answers, const pith__forest *f, const uint8_t *bins) {
     for (int r = 0; r < f->rounds; r++)
         for (int o = 0; o < f->outputs; o++)
             answers[o] += tree_answer(f->trees[(size_t)r * (size_t)f->outputs + (size_t)o], NULL, bins, 0);

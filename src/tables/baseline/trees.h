@@ -12,36 +12,36 @@
 enum { PITH_TREE_DEPTH = 5, PITH_TREE_NODES = (1 << (PITH_TREE_DEPTH + 1)) - 1 };
 
 /* The children of node i are 2 i + 1 and 2 i + 2. */
-typedef struct pith_tree_node {
+typedef struct pith__tree_node {
     int32_t feature;  /* -1: a leaf */
     uint64_t left[4]; /* the bins that go to the first child */
     double value;     /* of a leaf */
-} pith_tree_node;
+} pith__tree_node;
 
 /* What a loss is: of yes or no, of numbers (Huber's with 1 as bound), of one class among several. */
-typedef enum pith_forest_loss { PITH_FOREST_BOOLEAN, PITH_FOREST_NUMBER, PITH_FOREST_CLASSES } pith_forest_loss;
+typedef enum pith__forest_loss { PITH_FOREST_BOOLEAN, PITH_FOREST_NUMBER, PITH_FOREST_CLASSES } pith__forest_loss;
 
-typedef struct pith_forest_data {
+typedef struct pith__forest_data {
     uint8_t *const *bins;  /* [features][rows] */
     const bool *category;  /* [features] */
     int features, outputs; /* outputs: 1, or the number of classes */
-    pith_forest_loss loss;
+    pith__forest_loss loss;
     size_t train, validation; /* rows of training come first, then those of validation */
     const double *truths;     /* [train + validation]: 0 or 1, a number, a class */
     const double *start;      /* [outputs] answers before the first tree */
-} pith_forest_data;
+} pith__forest_data;
 
-typedef struct pith_forest {
-    pith_tree_node (*trees)[PITH_TREE_NODES]; /* [rounds][outputs] */
+typedef struct pith__forest {
+    pith__tree_node (*trees)[PITH_TREE_NODES]; /* [rounds][outputs] */
     int rounds, outputs, depth;
     double loss; /* mean on the validation rows */
-} pith_forest;
+} pith__forest;
 
 /* Grows a forest in the arena; what it needs meanwhile is given back. False if memory is out. */
-bool pith_forest_grow(pith_forest *forest, const pith_forest_data *data, int threads, pith_arena *arena);
+bool pith__forest_grow(pith__forest *forest, const pith__forest_data *data, int threads, pith__arena *arena);
 /* Adds to answers[outputs] what the trees say of a row. bins[feature] is its bin. */
-void pith_forest_answer(double *answers, const pith_forest *forest, const uint8_t *bins);
+void pith__forest_answer(double *answers, const pith__forest *forest, const uint8_t *bins);
 /* The loss of one row's answers [outputs]. */
-double pith_forest_loss_of(pith_forest_loss loss, int outputs, const double *answers, double truth);
+double pith__forest_loss_of(pith__forest_loss loss, int outputs, const double *answers, double truth);
 
 #endif

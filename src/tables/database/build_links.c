@@ -6,8 +6,8 @@
 #include "base/text_out.h"
 #include "tables/database/build.h"
 
-pith_str pith_build_key(pith_arena *arena, const pith_text_table *t, const size_t *columns, size_t count, size_t row,
-                        bool *null) {
+pith_str pith__build_key(pith__arena *arena, const pith__text_table *t, const size_t *columns, size_t count, size_t row,
+                         bool *null) {
     const pith_str *cells = t->cells + row * t->columns;
     size_t size = 0;
     *null = false;
@@ -16,7 +16,7 @@ pith_str pith_build_key(pith_arena *arena, const pith_text_table *t, const size_
         *null |= !cells[columns[i]].size;
     }
     if (count == 1) return cells[columns[0]];
-    char *text = pith_arena_alloc(arena, size), *p = text;
+    char *text = pith__arena_alloc(arena, size), *p = text;
     for (size_t i = 0; text && i < count; i++) {
         memcpy(p, cells[columns[i]].data, cells[columns[i]].size);
         p += cells[columns[i]].size;
@@ -25,103 +25,105 @@ pith_str pith_build_key(pith_arena *arena, const pith_text_table *t, const size_
     return (pith_str){ text, size - 1 };
 }
 
-/* Where the named columns are in a file; pith_build_columns has found all of them. */
-static size_t *link_places(pith_arena *arena, const pith_text_table *t, const pith_name_list *names) {
-    size_t *places = pith_arena_array(arena, names->count, sizeof *places);
+/* Where the named columns are in a file; pith__build_columns has found all of them. */
+static size_t *link_places(pith__arena *arena, const pith__text_table *t, const pith__name_list *names) {
+    size_t *places = pith__arena_array(arena, names->count, sizeof *places);
     for (size_t i = 0; places && i < names->count; i++)
-        while (places[i] + 1 < t->columns && !pith_str_eq(t->names[places[i]], names->items[i])) places[i]++;
+        while (places[i] + 1 < t->columns && !pith__str_eq(t->names[places[i]], names->items[i])) places[i]++;
     return places;
 }
 
 /* Maps the keys of the rows of a table to their numbers. A key must be there and must be the only one of its kind. */
-static pith_status link_keys(pith_map *map, pith_build *b, size_t table, const pith_name_list *names, pith_error *err) {
-    const pith_text_table *t = &b->texts[table];
+static pith_status link_keys(pith__map *map, pith__build *b, size_t table, const pith__name_list *names,
+                             pith_error *err) {
+    const pith__text_table *t = &b->texts[table];
     const size_t *places = link_places(PITH_BUILD_ARENA(b), t, names);
-    PITH_TRY(pith_map_init(map, PITH_BUILD_ARENA(b), t->rows));
-    if (!places) return pith_fail_memory(err, names->count * sizeof *places);
+    PITH_TRY(pith__map_init(map, PITH_BUILD_ARENA(b), t->rows));
+    if (!places) return pith__fail_memory(err, names->count * sizeof *places);
     for (size_t r = 0; r < t->rows; r++) {
         bool null;
         uint32_t old;
-        const pith_str key = pith_build_key(PITH_BUILD_ARENA(b), t, places, names->count, r, &null);
-        if (!key.data || (!null && !pith_map_put(map, key, (uint32_t)r, &old))) return pith_fail_memory(err, key.size);
+        const pith_str key = pith__build_key(PITH_BUILD_ARENA(b), t, places, names->count, r, &null);
+        if (!key.data || (!null && !pith__map_put(map, key, (uint32_t)r, &old)))
+            return pith__fail_memory(err, key.size);
         if (null)
-            return pith_fail(err, PITH_ERR_FORMAT, "%s: row %zu, column '" PITH_STR_FMT "': the key is empty", t->path,
-                             r + 1, PITH_STR_ARG(names->items[0]));
+            return pith__fail(err, PITH_ERR_FORMAT, "%s: row %zu, column '" PITH_STR_FMT "': the key is empty", t->path,
+                              r + 1, PITH_STR_ARG(names->items[0]));
         if (old != UINT32_MAX)
-            return pith_fail(err, PITH_ERR_FORMAT,
-                             "%s: row %zu, column '" PITH_STR_FMT "': the key '" PITH_STR_FMT
-                             "' is also that of row %u",
-                             t->path, r + 1, PITH_STR_ARG(names->items[0]), PITH_STR_ARG(key), old + 1);
+            return pith__fail(err, PITH_ERR_FORMAT,
+                              "%s: row %zu, column '" PITH_STR_FMT "': the key '" PITH_STR_FMT
+                              "' is also that of row %u",
+                              t->path, r + 1, PITH_STR_ARG(names->items[0]), PITH_STR_ARG(key), old + 1);
     }
     return PITH_OK;
 }
 
 /* The keys of a table one after the other, for looking rows up later. */
-static pith_status link_key_text(pith_build *b, size_t table, const pith_name_list *names, pith_error *err) {
-    const pith_text_table *t = &b->texts[table];
-    pith_arena *arena = PITH_BUILD_ARENA(b);
+static pith_status link_key_text(pith__build *b, size_t table, const pith__name_list *names, pith_error *err) {
+    const pith__text_table *t = &b->texts[table];
+    pith__arena *arena = PITH_BUILD_ARENA(b);
     const size_t *places = link_places(arena, t, names);
-    uint64_t *begin = pith_arena_array(arena, t->rows + 1, sizeof *begin);
-    pith_str *keys = pith_arena_array(arena, t->rows + 1, sizeof *keys);
-    if (!places || !begin || !keys) return pith_fail_memory(err, t->rows * sizeof *keys);
+    uint64_t *begin = pith__arena_array(arena, t->rows + 1, sizeof *begin);
+    pith_str *keys = pith__arena_array(arena, t->rows + 1, sizeof *keys);
+    if (!places || !begin || !keys) return pith__fail_memory(err, t->rows * sizeof *keys);
     for (size_t r = 0; r < t->rows; r++) {
         bool null;
-        keys[r] = pith_build_key(arena, t, places, names->count, r, &null);
-        if (!keys[r].data) return pith_fail_memory(err, keys[r].size);
+        keys[r] = pith__build_key(arena, t, places, names->count, r, &null);
+        if (!keys[r].data) return pith__fail_memory(err, keys[r].size);
         begin[r + 1] = begin[r] + keys[r].size;
     }
-    char *bytes = pith_arena_alloc(arena, (size_t)begin[t->rows] + 1);
-    if (!bytes) return pith_fail_memory(err, (size_t)begin[t->rows]);
+    char *bytes = pith__arena_alloc(arena, (size_t)begin[t->rows] + 1);
+    if (!bytes) return pith__fail_memory(err, (size_t)begin[t->rows]);
     for (size_t r = 0; r < t->rows; r++) memcpy(bytes + begin[r], keys[r].data, keys[r].size);
     b->rdb->tables[table].key_begin = begin;
     b->rdb->tables[table].key_bytes = bytes;
     return PITH_OK;
 }
 
-static bool link_same(const pith_name_list *a, const pith_name_list *b) {
+static bool link_same(const pith__name_list *a, const pith__name_list *b) {
     bool same = a->count == b->count;
-    for (size_t i = 0; same && i < a->count; i++) same = pith_str_eq(a->items[i], b->items[i]);
+    for (size_t i = 0; same && i < a->count; i++) same = pith__str_eq(a->items[i], b->items[i]);
     return same;
 }
 
 /* A foreign key of which no value names a row joins nothing. */
-static pith_status link_all_lost(pith_build *b, const pith_rdb_link *link, const pith_link_schema *from, pith_str cell,
-                                 pith_error *err) {
-    const pith_rdb_table *child = &b->rdb->tables[link->child], *parent = &b->rdb->tables[link->parent];
-    return pith_build_tell(b, err,
-                           PITH_STR_FMT " (" PITH_STR_FMT "): column '" PITH_STR_FMT
-                                        "': none of the %llu keys, as '" PITH_CUT_FMT "', names a row of '" PITH_STR_FMT
-                                        "', so the tables are not joined; compare how both files "
-                                        "write their keys",
-                           PITH_STR_ARG(child->name), PITH_STR_ARG(b->schema->tables[link->child].file),
-                           PITH_STR_ARG(from->columns.items[0]), (unsigned long long)link->dangling, PITH_CUT(cell, 60),
-                           PITH_STR_ARG(parent->name));
+static pith_status link_all_lost(pith__build *b, const pith__rdb_link *link, const pith__link_schema *from,
+                                 pith_str cell, pith_error *err) {
+    const pith__rdb_table *child = &b->rdb->tables[link->child], *parent = &b->rdb->tables[link->parent];
+    return pith__build_tell(
+        b, err,
+        PITH_STR_FMT " (" PITH_STR_FMT "): column '" PITH_STR_FMT "': none of the %llu keys, as '" PITH_CUT_FMT
+                     "', names a row of '" PITH_STR_FMT "', so the tables are not joined; compare how both files "
+                     "write their keys",
+        PITH_STR_ARG(child->name), PITH_STR_ARG(b->schema->tables[link->child].file),
+        PITH_STR_ARG(from->columns.items[0]), (unsigned long long)link->dangling, PITH_CUT(cell, 60),
+        PITH_STR_ARG(parent->name));
 }
 
-static pith_status link_up(pith_build *b, pith_rdb_link *link, const pith_link_schema *from, const pith_map *keys,
+static pith_status link_up(pith__build *b, pith__rdb_link *link, const pith__link_schema *from, const pith__map *keys,
                            pith_error *err) {
-    const pith_text_table *t = &b->texts[link->child];
-    pith_arena *arena = PITH_BUILD_ARENA(b);
+    const pith__text_table *t = &b->texts[link->child];
+    pith__arena *arena = PITH_BUILD_ARENA(b);
     const size_t *places = link_places(arena, t, &from->columns);
-    uint32_t *up = pith_arena_array(arena, t->rows + 1, sizeof *up);
+    uint32_t *up = pith__arena_array(arena, t->rows + 1, sizeof *up);
     size_t lost_row = 0;
-    if (!places || !up) return pith_fail_memory(err, t->rows * sizeof *up);
+    if (!places || !up) return pith__fail_memory(err, t->rows * sizeof *up);
     for (size_t r = 0; r < t->rows; r++) {
         bool null;
-        const pith_arena_mark mark = pith_arena_get_mark(arena);
-        const pith_str key = pith_build_key(arena, t, places, from->columns.count, r, &null);
-        if (!key.data) return pith_fail_memory(err, key.size);
-        up[r] = null ? PITH_RDB_NONE : pith_key_find(keys, key);
+        const pith__arena_mark mark = pith__arena_get_mark(arena);
+        const pith_str key = pith__build_key(arena, t, places, from->columns.count, r, &null);
+        if (!key.data) return pith__fail_memory(err, key.size);
+        up[r] = null ? PITH_RDB_NONE : pith__key_find(keys, key);
         if (!null && up[r] == PITH_RDB_NONE && !link->dangling) lost_row = r;
         link->nulls += null;
         link->dangling += !null && up[r] == PITH_RDB_NONE;
-        pith_arena_rewind(arena, mark);
+        pith__arena_rewind(arena, mark);
     }
     link->up = up;
     if (!link->dangling) return PITH_OK;
     if (link->dangling + link->nulls == t->rows)
         return link_all_lost(b, link, from, t->cells[lost_row * t->columns + places[0]], err);
-    return pith_build_warn(
+    return pith__build_warn(
         b, err, PITH_STR_FMT ": column '" PITH_STR_FMT "': %llu of %zu keys name no row of '" PITH_STR_FMT "'",
         PITH_STR_ARG(b->rdb->tables[link->child].name), PITH_STR_ARG(from->columns.items[0]),
         (unsigned long long)link->dangling, t->rows, PITH_STR_ARG(from->parent));
@@ -138,19 +140,19 @@ static size_t key_fraction(pith_str key) {
     return i - 1;
 }
 
-uint32_t pith_key_find(const pith_map *keys, pith_str key) {
+uint32_t pith__key_find(const pith__map *keys, pith_str key) {
     char text[40];
-    uint32_t row = pith_map_get(keys, key);
+    uint32_t row = pith__map_get(keys, key);
     const size_t whole = key_fraction(key);
     if (row != PITH_RDB_NONE) return row;
     if (whole) key.size = whole;
-    if (whole) row = pith_map_get(keys, key);
+    if (whole) row = pith__map_get(keys, key);
     if (row != PITH_RDB_NONE) return row;
     if (!key.size || key.size > sizeof text - 3) return PITH_RDB_NONE;
     memcpy(text, key.data, key.size);
     memcpy(text + key.size, ".0", 2);
     const pith_str decimal = { text, key.size + 2 };
-    return key_fraction(decimal) ? pith_map_get(keys, decimal) : PITH_RDB_NONE;
+    return key_fraction(decimal) ? pith__map_get(keys, decimal) : PITH_RDB_NONE;
 }
 
 typedef struct link_row {
@@ -164,16 +166,16 @@ static int link_compare(const void *a, const void *b) {
 }
 
 /* Lists the children of each parent: rows in order of time, dealt out to their parents. */
-pith_status pith_build_down(pith_build *b, pith_rdb_link *link, pith_error *err) {
+pith_status pith__build_down(pith__build *b, pith__rdb_link *link, pith_error *err) {
     const uint32_t children = b->rdb->tables[link->child].rows, parents = b->rdb->tables[link->parent].rows;
-    pith_arena *arena = PITH_BUILD_ARENA(b);
-    uint32_t *begin = pith_arena_array(arena, (size_t)parents + 2, sizeof *begin);
-    uint32_t *down = pith_arena_array(arena, (size_t)children + 1, sizeof *down);
-    const pith_arena_mark mark = pith_arena_get_mark(arena);
-    link_row *rows = pith_arena_array(arena, (size_t)children + 1, sizeof *rows);
-    if (!begin || !down || !rows) return pith_fail_memory(err, children * sizeof *rows);
+    pith__arena *arena = PITH_BUILD_ARENA(b);
+    uint32_t *begin = pith__arena_array(arena, (size_t)parents + 2, sizeof *begin);
+    uint32_t *down = pith__arena_array(arena, (size_t)children + 1, sizeof *down);
+    const pith__arena_mark mark = pith__arena_get_mark(arena);
+    link_row *rows = pith__arena_array(arena, (size_t)children + 1, sizeof *rows);
+    if (!begin || !down || !rows) return pith__fail_memory(err, children * sizeof *rows);
     for (uint32_t r = 0; r < children; r++) {
-        rows[r] = (link_row){ pith_rdb_row_time(b->rdb, link->child, r), r };
+        rows[r] = (link_row){ pith__rdb_row_time(b->rdb, link->child, r), r };
         if (link->up[r] != PITH_RDB_NONE) begin[link->up[r] + 2]++;
     }
     qsort(rows, children, sizeof *rows, link_compare);
@@ -184,18 +186,18 @@ pith_status pith_build_down(pith_build *b, pith_rdb_link *link, pith_error *err)
     }
     link->begin = begin;
     link->down = down;
-    pith_arena_rewind(arena, mark);
+    pith__arena_rewind(arena, mark);
     return PITH_OK;
 }
 
-static pith_status link_make(pith_build *b, size_t child, const pith_link_schema *from, pith_error *err) {
-    const size_t parent = pith_schema_table(b->schema, from->parent);
-    pith_rdb_link *link = &b->rdb->links[b->rdb->link_count];
-    pith_map own, *keys = &b->keys[parent];
-    *link = (pith_rdb_link){ .child = (uint32_t)child, .parent = (uint32_t)parent };
-    link->name = pith_arena_printf(PITH_BUILD_ARENA(b), PITH_STR_FMT "." PITH_STR_FMT,
-                                   PITH_STR_ALL(b->rdb->tables[child].name), PITH_STR_ALL(from->columns.items[0]));
-    if (!link->name.data) return pith_fail_memory(err, 64);
+static pith_status link_make(pith__build *b, size_t child, const pith__link_schema *from, pith_error *err) {
+    const size_t parent = pith__schema_table(b->schema, from->parent);
+    pith__rdb_link *link = &b->rdb->links[b->rdb->link_count];
+    pith__map own, *keys = &b->keys[parent];
+    *link = (pith__rdb_link){ .child = (uint32_t)child, .parent = (uint32_t)parent };
+    link->name = pith__arena_printf(PITH_BUILD_ARENA(b), PITH_STR_FMT "." PITH_STR_FMT,
+                                    PITH_STR_ALL(b->rdb->tables[child].name), PITH_STR_ALL(from->columns.items[0]));
+    if (!link->name.data) return pith__fail_memory(err, 64);
     if (!link_same(&from->parent_columns, &b->schema->tables[parent].primary_key)) {
         keys = &own;
         PITH_TRY(link_keys(keys, b, parent, &from->parent_columns, err));
@@ -205,13 +207,13 @@ static pith_status link_make(pith_build *b, size_t child, const pith_link_schema
     return PITH_OK;
 }
 
-pith_status pith_build_links(pith_build *b, pith_error *err) {
-    const pith_schema *schema = b->schema;
+pith_status pith__build_links(pith__build *b, pith_error *err) {
+    const pith__schema *schema = b->schema;
     size_t count = schema->task_count; /* a window's table has a link of its own */
     for (size_t i = 0; i < schema->table_count; i++) count += schema->tables[i].link_count;
-    b->keys = pith_arena_array(PITH_BUILD_ARENA(b), schema->table_count, sizeof *b->keys);
-    b->rdb->links = pith_arena_array(PITH_BUILD_ARENA(b), count, sizeof *b->rdb->links);
-    if (!b->keys || !b->rdb->links) return pith_fail_memory(err, count * sizeof *b->rdb->links);
+    b->keys = pith__arena_array(PITH_BUILD_ARENA(b), schema->table_count, sizeof *b->keys);
+    b->rdb->links = pith__arena_array(PITH_BUILD_ARENA(b), count, sizeof *b->rdb->links);
+    if (!b->keys || !b->rdb->links) return pith__fail_memory(err, count * sizeof *b->rdb->links);
     for (size_t i = 0; i < schema->table_count; i++) {
         if (!schema->tables[i].primary_key.count) continue;
         PITH_TRY(link_keys(&b->keys[i], b, i, &schema->tables[i].primary_key, err));
@@ -220,7 +222,7 @@ pith_status pith_build_links(pith_build *b, pith_error *err) {
     for (size_t i = 0; i < schema->table_count; i++)
         for (size_t k = 0; k < schema->tables[i].link_count; k++)
             PITH_TRY(link_make(b, i, &schema->tables[i].links[k], err));
-    PITH_TRY(pith_build_times(b, err));
-    for (uint32_t i = 0; i < b->rdb->link_count; i++) PITH_TRY(pith_build_down(b, &b->rdb->links[i], err));
+    PITH_TRY(pith__build_times(b, err));
+    for (uint32_t i = 0; i < b->rdb->link_count; i++) PITH_TRY(pith__build_down(b, &b->rdb->links[i], err));
     return PITH_OK;
 }

@@ -11,27 +11,27 @@
  * exponential distribution is 2. */
 #define SKEWED 2.0
 
-static bool statistics_sees(const pith_build *b, uint32_t table, uint32_t column, uint32_t row) {
-    const pith_rdb *rdb = b->rdb;
-    const int64_t time = pith_rdb_row_time(rdb, table, row);
-    const int64_t known = pith_rdb_known_at(rdb, table, column, row);
+static bool statistics_sees(const pith__build *b, uint32_t table, uint32_t column, uint32_t row) {
+    const pith__rdb *rdb = b->rdb;
+    const int64_t time = pith__rdb_row_time(rdb, table, row);
+    const int64_t known = pith__rdb_known_at(rdb, table, column, row);
     /* A cell that is never known is seen by nobody, also where training sees all times. */
     if (time == PITH_TIME_NULL || time >= b->train_until || known >= b->train_until) return false;
     for (uint32_t i = 0; i < rdb->task_count; i++)
         if (rdb->tasks[i].split == PITH_SPLIT_HASH && rdb->tasks[i].table == table &&
-            pith_rdb_split(rdb, &rdb->tasks[i], row) != PITH_TRAIN)
+            pith__rdb_split(rdb, &rdb->tasks[i], row) != PITH_TRAIN)
             return false;
     return true;
 }
 
-static double statistics_value(const pith_rdb_column *c, uint32_t row) {
+static double statistics_value(const pith__rdb_column *c, uint32_t row) {
     return c->stype == PITH_STYPE_NUMERICAL   ? ((const double *)c->data)[row]
            : c->stype == PITH_STYPE_TIMESTAMP ? (double)((const int64_t *)c->data)[row]
                                               : (double)((const uint8_t *)c->data)[row];
 }
 
 /* Mean and standard deviation of x, or of its logarithm. Returns the skewness. */
-static double statistics_moments(pith_rdb_column *c, const double *x, size_t n, bool logarithm) {
+static double statistics_moments(pith__rdb_column *c, const double *x, size_t n, bool logarithm) {
     double sum = 0, squares = 0, cubes = 0;
     for (size_t i = 0; i < n; i++) sum += logarithm ? log(x[i]) : x[i];
     c->mean = n ? sum / (double)n : 0;
@@ -46,28 +46,28 @@ static double statistics_moments(pith_rdb_column *c, const double *x, size_t n, 
     return spread ? cubes / (double)n / (sd * sd * sd) : 0;
 }
 
-static pith_status statistics_column(pith_build *b, uint32_t table, uint32_t column, double *x, pith_error *err) {
-    const pith_rdb_table *t = &b->rdb->tables[table];
-    pith_rdb_column *c = &t->columns[column];
+static pith_status statistics_column(pith__build *b, uint32_t table, uint32_t column, double *x, pith_error *err) {
+    const pith__rdb_table *t = &b->rdb->tables[table];
+    pith__rdb_column *c = &t->columns[column];
     const bool asked = c->log;
     bool automatic = c->stype == PITH_STYPE_NUMERICAL;
     double low = INFINITY;
     size_t n = 0;
     if (c->stype == PITH_STYPE_TEXT || c->stype == PITH_STYPE_CATEGORICAL) return PITH_OK;
     for (uint32_t r = 0; r < t->rows; r++) {
-        if (pith_rdb_is_null(c, r) || !statistics_sees(b, table, column, r)) continue;
+        if (pith__rdb_is_null(c, r) || !statistics_sees(b, table, column, r)) continue;
         x[n++] = statistics_value(c, r);
         if (x[n - 1] < low) low = x[n - 1];
     }
     if (table < b->schema->table_count) {
-        const pith_table_schema *from = &b->schema->tables[table];
-        automatic &= from->columns[pith_schema_column(from, c->name)].transform == PITH_TRANSFORM_AUTO;
+        const pith__table_schema *from = &b->schema->tables[table];
+        automatic &= from->columns[pith__schema_column(from, c->name)].transform == PITH_TRANSFORM_AUTO;
     }
     for (uint32_t i = 0; i < b->rdb->task_count; i++) /* targets stay as they are asked for */
         automatic &= b->rdb->tasks[i].table != table || b->rdb->tasks[i].column != column;
     if (asked && n && low <= 0)
-        return pith_fail(err, PITH_ERR_FORMAT, "%s: column '" PITH_STR_FMT "' has the transform log, but holds %g",
-                         b->schema_path, PITH_STR_ARG(c->name), low);
+        return pith__fail(err, PITH_ERR_FORMAT, "%s: column '" PITH_STR_FMT "' has the transform log, but holds %g",
+                          b->schema_path, PITH_STR_ARG(c->name), low);
     c->log = false;
     const double skewness = statistics_moments(c, x, n, false);
     c->low = n ? low : 1;
@@ -76,20 +76,20 @@ static pith_status statistics_column(pith_build *b, uint32_t table, uint32_t col
         statistics_moments(c, x, n, true);
     }
     if (t->rows && n && c->sd == 1 && !c->log && low == x[0] && c->mean == x[0])
-        return pith_build_warn(b, err, PITH_STR_FMT ": column '" PITH_STR_FMT "' is constant", PITH_STR_ARG(t->name),
-                               PITH_STR_ARG(c->name));
+        return pith__build_warn(b, err, PITH_STR_FMT ": column '" PITH_STR_FMT "' is constant", PITH_STR_ARG(t->name),
+                                PITH_STR_ARG(c->name));
     return PITH_OK;
 }
 
-pith_status pith_build_statistics(pith_build *b, pith_error *err) {
-    const pith_rdb *rdb = b->rdb;
+pith_status pith__build_statistics(pith__build *b, pith_error *err) {
+    const pith__rdb *rdb = b->rdb;
     uint32_t rows = 0;
     for (uint32_t i = 0; i < rdb->task_count; i++)
         if (rdb->tasks[i].split == PITH_SPLIT_TIME && rdb->tasks[i].train_until < b->train_until)
             b->train_until = rdb->tasks[i].train_until;
     for (uint32_t t = 0; t < rdb->table_count; t++) rows = rdb->tables[t].rows > rows ? rdb->tables[t].rows : rows;
-    double *x = pith_arena_array(PITH_BUILD_ARENA(b), (size_t)rows + 1, sizeof *x);
-    if (!x) return pith_fail_memory(err, rows * sizeof *x);
+    double *x = pith__arena_array(PITH_BUILD_ARENA(b), (size_t)rows + 1, sizeof *x);
+    if (!x) return pith__fail_memory(err, rows * sizeof *x);
     for (uint32_t t = 0; t < rdb->table_count; t++)
         for (uint32_t c = 0; c < rdb->tables[t].column_count; c++) PITH_TRY(statistics_column(b, t, c, x, err));
     return PITH_OK;

@@ -11,72 +11,72 @@
 /* Rows a window may make, so that a wrong number of seconds does not fill the memory. */
 enum { WINDOW_ROWS = 100000000 };
 
-pith_status pith_build_made_column(pith_build *b, pith_rdb_table *t, uint32_t index, const char *name, pith_stype stype,
-                                   pith_error *err) {
-    pith_rdb_column *c = &t->columns[index];
-    *c = (pith_rdb_column){ .name = pith_str_of(name), .stype = stype, .sd = 1, .known_column = PITH_KNOWN_WITH_ROW };
-    c->data = pith_arena_array(PITH_BUILD_ARENA(b), (size_t)t->rows + 1, pith_rdb_value_bytes(stype));
-    const pith_str text = pith_arena_printf(PITH_BUILD_ARENA(b), "%s of " PITH_STR_FMT, name, PITH_STR_ALL(t->name));
-    if (!c->data || !text.data) return pith_fail_memory(err, t->rows * pith_rdb_value_bytes(stype));
-    return pith_build_string(&c->name_string, b, text, err);
+pith_status pith__build_made_column(pith__build *b, pith__rdb_table *t, uint32_t index, const char *name,
+                                    pith__stype stype, pith_error *err) {
+    pith__rdb_column *c = &t->columns[index];
+    *c = (pith__rdb_column){ .name = pith__str_of(name), .stype = stype, .sd = 1, .known_column = PITH_KNOWN_WITH_ROW };
+    c->data = pith__arena_array(PITH_BUILD_ARENA(b), (size_t)t->rows + 1, pith__rdb_value_bytes(stype));
+    const pith_str text = pith__arena_printf(PITH_BUILD_ARENA(b), "%s of " PITH_STR_FMT, name, PITH_STR_ALL(t->name));
+    if (!c->data || !text.data) return pith__fail_memory(err, t->rows * pith__rdb_value_bytes(stype));
+    return pith__build_string(&c->name_string, b, text, err);
 }
 
-pith_status pith_build_made_known(pith_build *b, pith_rdb_table *t, pith_error *err) {
-    PITH_TRY(pith_build_made_column(b, t, 2, "known_at", PITH_STYPE_TIMESTAMP, err));
+pith_status pith__build_made_known(pith__build *b, pith__rdb_table *t, pith_error *err) {
+    PITH_TRY(pith__build_made_column(b, t, 2, "known_at", PITH_STYPE_TIMESTAMP, err));
     t->columns[1].known_column = t->columns[2].known_column = 2;
     t->columns[1].known_delay = 0;
     return PITH_OK;
 }
 
 /* Keys of the rows of a table that a task has made. */
-static pith_status task_keys(pith_build *b, pith_rdb_table *t, uint32_t anchor, const uint32_t *up, pith_error *err) {
-    const pith_rdb_table *a = &b->rdb->tables[anchor];
-    pith_arena *arena = PITH_BUILD_ARENA(b);
+static pith_status task_keys(pith__build *b, pith__rdb_table *t, uint32_t anchor, const uint32_t *up, pith_error *err) {
+    const pith__rdb_table *a = &b->rdb->tables[anchor];
+    pith__arena *arena = PITH_BUILD_ARENA(b);
     const int64_t *times = t->columns[0].data;
-    uint64_t *begin = pith_arena_array(arena, (size_t)t->rows + 1, sizeof *begin);
+    uint64_t *begin = pith__arena_array(arena, (size_t)t->rows + 1, sizeof *begin);
     char text[PITH_TIME_CHARS], *bytes = NULL;
     for (int pass = 0; begin && pass < 2; pass++) {
         for (uint32_t r = 0; r < t->rows; r++) {
             const size_t own = a->key_begin ? (size_t)(a->key_begin[up[r] + 1] - a->key_begin[up[r]])
                                             : (size_t)snprintf(text, sizeof text, "%u", up[r]);
             if (bytes) memcpy(bytes + begin[r], a->key_begin ? a->key_bytes + a->key_begin[up[r]] : text, own);
-            const size_t size = pith_time_print(text, times[r], 'T');
+            const size_t size = pith__time_print(text, times[r], 'T');
             if (bytes) bytes[begin[r] + own] = '\x1F';
             if (bytes) memcpy(bytes + begin[r] + own + 1, text, size);
             begin[r + 1] = begin[r] + own + 1 + size;
         }
-        if (!pass && !(bytes = pith_arena_alloc(arena, (size_t)begin[t->rows] + 1))) return pith_fail_memory(err, 64);
+        if (!pass && !(bytes = pith__arena_alloc(arena, (size_t)begin[t->rows] + 1))) return pith__fail_memory(err, 64);
     }
-    if (!begin) return pith_fail_memory(err, t->rows * sizeof *begin);
+    if (!begin) return pith__fail_memory(err, t->rows * sizeof *begin);
     t->key_begin = begin;
     t->key_bytes = bytes;
     return PITH_OK;
 }
 
-pith_status pith_build_made_table(pith_build *b, pith_rdb_task *task, pith_str name, uint32_t anchor,
-                                  const uint32_t *up, pith_error *err) {
+pith_status pith__build_made_table(pith__build *b, pith__rdb_task *task, pith_str name, uint32_t anchor,
+                                   const uint32_t *up, pith_error *err) {
     const uint32_t index = b->rdb->table_count;
-    pith_rdb_link *link = &b->rdb->links[b->rdb->link_count];
+    pith__rdb_link *link = &b->rdb->links[b->rdb->link_count];
     PITH_TRY(task_keys(b, &b->rdb->tables[index], anchor, up, err));
-    *link = (pith_rdb_link){ .name = name, .child = index, .parent = anchor, .up = up };
+    *link = (pith__rdb_link){ .name = name, .child = index, .parent = anchor, .up = up };
     b->rdb->table_count++;
     b->rdb->link_count++;
     task->table = index;
     task->column = 1;
     task->time_column = 0;
     task->made = true;
-    return pith_build_down(b, link, err);
+    return pith__build_down(b, link, err);
 }
 
 /* The column whose numbers a window takes, or PITH_RDB_NONE. */
-static uint32_t window_column(const pith_rdb_table *child, const pith_window_schema *w) {
+static uint32_t window_column(const pith__rdb_table *child, const pith__window_schema *w) {
     for (uint32_t c = 0; c < child->column_count; c++)
-        if (pith_str_eq(child->columns[c].name, w->column)) return c;
+        if (pith__str_eq(child->columns[c].name, w->column)) return c;
     return PITH_RDB_NONE;
 }
 
 /* Whether these numbers are known later than their rows, so that a window may have ended before its answer is known. */
-static bool window_waits(const pith_rdb_table *child, uint32_t column) {
+static bool window_waits(const pith__rdb_table *child, uint32_t column) {
     return column != PITH_RDB_NONE &&
            (child->columns[column].known_column >= 0 || child->columns[column].known_delay > 0);
 }
@@ -84,9 +84,9 @@ static bool window_waits(const pith_rdb_table *child, uint32_t column) {
 /* What the children of a row hold in (from, until]. *known: when the window has ended and all of it is known. That a
  * number is null is known no earlier than a number would be: else the answer would tell it before its time. A number
  * that is never known is none. */
-static double window_value(int64_t *known, const pith_build *b, const pith_rdb_link *link, const pith_window_schema *w,
-                           uint32_t parent, int64_t from, int64_t until) {
-    const pith_rdb_table *child = &b->rdb->tables[link->child];
+static double window_value(int64_t *known, const pith__build *b, const pith__rdb_link *link,
+                           const pith__window_schema *w, uint32_t parent, int64_t from, int64_t until) {
+    const pith__rdb_table *child = &b->rdb->tables[link->child];
     const uint32_t column = window_column(child, w);
     const double *numbers = column == PITH_RDB_NONE ? NULL : child->columns[column].data;
     const bool waits = window_waits(child, column);
@@ -94,61 +94,61 @@ static double window_value(int64_t *known, const pith_build *b, const pith_rdb_l
     *known = until;
     for (uint32_t i = link->begin[parent]; i < link->begin[parent + 1]; i++) {
         const uint32_t row = link->down[i];
-        const int64_t time = pith_rdb_row_time(b->rdb, link->child, row);
+        const int64_t time = pith__rdb_row_time(b->rdb, link->child, row);
         if (time <= from || time > until) continue;
         const double x = numbers ? numbers[row] : 1;
-        const int64_t at = waits ? pith_rdb_known_at(b->rdb, link->child, column, row) : time;
+        const int64_t at = waits ? pith__rdb_known_at(b->rdb, link->child, column, row) : time;
         if (at == INT64_MAX) continue;
         if (at > *known) *known = at;
         if (x != x) continue;
-        sum += pith_str_is(w->aggregate, "sum") ? x : 1;
+        sum += pith__str_is(w->aggregate, "sum") ? x : 1;
     }
-    return pith_str_is(w->aggregate, "any") ? sum > 0 : sum;
+    return pith__str_is(w->aggregate, "any") ? sum > 0 : sum;
 }
 
-static const pith_rdb_link *window_link(const pith_build *b, uint32_t anchor, const pith_window_schema *w) {
-    const size_t child = pith_schema_table(b->schema, w->table);
+static const pith__rdb_link *window_link(const pith__build *b, uint32_t anchor, const pith__window_schema *w) {
+    const size_t child = pith__schema_table(b->schema, w->table);
     for (uint32_t i = 0; i < b->rdb->link_count; i++)
         if (b->rdb->links[i].child == child && b->rdb->links[i].parent == anchor) return &b->rdb->links[i];
     return NULL;
 }
 
 /* The last time of a table; PITH_TIME_NULL if it has no rows. */
-static int64_t window_last(const pith_rdb *rdb, uint32_t table) {
+static int64_t window_last(const pith__rdb *rdb, uint32_t table) {
     int64_t last = PITH_TIME_NULL;
     for (uint32_t r = 0; r < rdb->tables[table].rows; r++) {
-        const int64_t time = pith_rdb_row_time(rdb, table, r);
+        const int64_t time = pith__rdb_row_time(rdb, table, r);
         if (time > last) last = time;
     }
     return last;
 }
 
 /* Says how many windows end after the table's last row: what they hold is not known yet. */
-static pith_status window_tell(pith_build *b, pith_rdb_task *task, const pith_rdb_table *t, uint32_t child,
+static pith_status window_tell(pith__build *b, pith__rdb_task *task, const pith__rdb_table *t, uint32_t child,
                                pith_error *err) {
     char last[PITH_TIME_CHARS];
     task->left_out = t->columns[1].nulls;
     if (!task->left_out) return PITH_OK;
-    pith_time_print(last, window_last(b->rdb, child), 'T');
-    return pith_build_tell(b, err,
-                           "task '" PITH_STR_FMT "': %llu of %u questions are left out, since their windows end after "
-                           "%s, the last time in '" PITH_STR_FMT "'",
-                           PITH_STR_ARG(task->name), (unsigned long long)task->left_out, t->rows, last,
-                           PITH_STR_ARG(b->rdb->tables[child].name));
+    pith__time_print(last, window_last(b->rdb, child), 'T');
+    return pith__build_tell(b, err,
+                            "task '" PITH_STR_FMT "': %llu of %u questions are left out, since their windows end after "
+                            "%s, the last time in '" PITH_STR_FMT "'",
+                            PITH_STR_ARG(task->name), (unsigned long long)task->left_out, t->rows, last,
+                            PITH_STR_ARG(b->rdb->tables[child].name));
 }
 
 /* Fills the rows: for each time all anchor rows that are there by then. A window that ends after the last row of its
  * table has no target: more rows may come. */
-static void window_fill(pith_build *b, pith_rdb_table *t, uint32_t *up, uint32_t anchor, const pith_rdb_link *link,
-                        const pith_window_schema *w) {
+static void window_fill(pith__build *b, pith__rdb_table *t, uint32_t *up, uint32_t anchor, const pith__rdb_link *link,
+                        const pith__window_schema *w) {
     int64_t *times = (int64_t *)t->columns[0].data,
             *knowns = t->column_count > 2 ? (int64_t *)t->columns[2].data : NULL;
-    const bool any = pith_str_is(w->aggregate, "any");
+    const bool any = pith__str_is(w->aggregate, "any");
     const int64_t last = window_last(b->rdb, link->child);
     uint32_t row = 0;
     for (int64_t time = w->from; time < w->until; time += w->every) {
         for (uint32_t a = 0; a < b->rdb->tables[anchor].rows; a++) {
-            const int64_t begins = pith_rdb_row_time(b->rdb, anchor, a);
+            const int64_t begins = pith__rdb_row_time(b->rdb, anchor, a);
             if (begins == PITH_TIME_NULL || begins >= time) continue;
             const bool ended = time + w->seconds <= last;
             int64_t known = time + w->seconds;
@@ -167,65 +167,66 @@ static void window_fill(pith_build *b, pith_rdb_table *t, uint32_t *up, uint32_t
     t->rows = row;
 }
 
-static pith_status task_window(pith_build *b, pith_rdb_task *task, const pith_task_schema *from, pith_error *err) {
-    const pith_window_schema *w = &from->window;
-    const uint32_t anchor = (uint32_t)pith_schema_table(b->schema, from->anchor_table), index = b->rdb->table_count;
-    pith_rdb_table *t = &b->rdb->tables[index];
+static pith_status task_window(pith__build *b, pith__rdb_task *task, const pith__task_schema *from, pith_error *err) {
+    const pith__window_schema *w = &from->window;
+    const uint32_t anchor = (uint32_t)pith__schema_table(b->schema, from->anchor_table), index = b->rdb->table_count;
+    pith__rdb_table *t = &b->rdb->tables[index];
     const uint64_t times = (uint64_t)((w->until - w->from + w->every - 1) / w->every);
     const uint64_t rows = times * b->rdb->tables[anchor].rows;
     if (times > WINDOW_ROWS || rows > WINDOW_ROWS)
-        return pith_fail(err, PITH_ERR_FORMAT,
-                         "%s: the window of task '" PITH_STR_FMT "' makes more than %d rows; ask less often",
-                         b->schema_path, PITH_STR_ARG(from->name), WINDOW_ROWS);
-    const pith_rdb_link *link = window_link(b, anchor, w);
-    const pith_rdb_table *child = &b->rdb->tables[link->child];
+        return pith__fail(err, PITH_ERR_FORMAT,
+                          "%s: the window of task '" PITH_STR_FMT "' makes more than %d rows; ask less often",
+                          b->schema_path, PITH_STR_ARG(from->name), WINDOW_ROWS);
+    const pith__rdb_link *link = window_link(b, anchor, w);
+    const pith__rdb_table *child = &b->rdb->tables[link->child];
     const bool waits = window_waits(child, window_column(child, w));
-    *t =
-        (pith_rdb_table){ .name = from->name, .rows = (uint32_t)rows, .time_column = 0, .column_count = waits ? 3 : 2 };
-    t->columns = pith_arena_array(PITH_BUILD_ARENA(b), 3, sizeof *t->columns);
-    uint32_t *up = pith_arena_array(PITH_BUILD_ARENA(b), (size_t)rows + 1, sizeof *up);
-    if (!t->columns || !up) return pith_fail_memory(err, (size_t)rows * sizeof *up);
-    const bool any = pith_str_is(w->aggregate, "any");
-    PITH_TRY(pith_build_made_column(b, t, 0, "asked_at", PITH_STYPE_TIMESTAMP, err));
-    PITH_TRY(pith_build_made_column(b, t, 1, "target", any ? PITH_STYPE_BOOLEAN : PITH_STYPE_NUMERICAL, err));
+    *t = (pith__rdb_table){
+        .name = from->name, .rows = (uint32_t)rows, .time_column = 0, .column_count = waits ? 3 : 2
+    };
+    t->columns = pith__arena_array(PITH_BUILD_ARENA(b), 3, sizeof *t->columns);
+    uint32_t *up = pith__arena_array(PITH_BUILD_ARENA(b), (size_t)rows + 1, sizeof *up);
+    if (!t->columns || !up) return pith__fail_memory(err, (size_t)rows * sizeof *up);
+    const bool any = pith__str_is(w->aggregate, "any");
+    PITH_TRY(pith__build_made_column(b, t, 0, "asked_at", PITH_STYPE_TIMESTAMP, err));
+    PITH_TRY(pith__build_made_column(b, t, 1, "target", any ? PITH_STYPE_BOOLEAN : PITH_STYPE_NUMERICAL, err));
     t->columns[1].known_column = 0;
     t->columns[1].known_delay = w->seconds;
-    if (waits) PITH_TRY(pith_build_made_known(b, t, err));
+    if (waits) PITH_TRY(pith__build_made_known(b, t, err));
     window_fill(b, t, up, anchor, link, w);
     PITH_TRY(window_tell(b, task, t, link->child, err));
-    return pith_build_made_table(b, task, from->name, anchor, up, err);
+    return pith__build_made_table(b, task, from->name, anchor, up, err);
 }
 
-static int32_t task_find(const pith_rdb_table *t, pith_str name) {
+static int32_t task_find(const pith__rdb_table *t, pith_str name) {
     for (uint32_t i = 0; name.size && i < t->column_count; i++)
-        if (pith_str_eq(t->columns[i].name, name)) return (int32_t)i;
+        if (pith__str_eq(t->columns[i].name, name)) return (int32_t)i;
     return -1;
 }
 
-static pith_status task_make(pith_build *b, pith_rdb_task *task, const pith_task_schema *from, pith_error *err) {
-    *task = (pith_rdb_task){ .name = from->name,
-                             .split = from->split,
-                             .train_until = from->train_until,
-                             .validation_until = from->validation_until,
-                             .train_percent = from->train_percent,
-                             .validation_percent = from->validation_percent,
-                             .rank = from->rank };
+static pith_status task_make(pith__build *b, pith__rdb_task *task, const pith__task_schema *from, pith_error *err) {
+    *task = (pith__rdb_task){ .name = from->name,
+                              .split = from->split,
+                              .train_until = from->train_until,
+                              .validation_until = from->validation_until,
+                              .train_percent = from->train_percent,
+                              .validation_percent = from->validation_percent,
+                              .rank = from->rank };
     if (from->window.set) return task_window(b, task, from, err);
-    if (from->query.size) return pith_build_query(b, task, from, err);
-    task->table = (uint32_t)pith_schema_table(b->schema, from->anchor_table);
-    pith_rdb_table *t = &b->rdb->tables[task->table];
+    if (from->query.size) return pith__build_query(b, task, from, err);
+    task->table = (uint32_t)pith__schema_table(b->schema, from->anchor_table);
+    pith__rdb_table *t = &b->rdb->tables[task->table];
     task->column = (uint32_t)task_find(t, from->target_column);
     task->time_column = from->time_column.size ? task_find(t, from->time_column) : t->time_column;
     /* Where nothing is said, a target is known from the time of its row. */
-    pith_rdb_column *c = &t->columns[task->column];
+    pith__rdb_column *c = &t->columns[task->column];
     if (c->known_column == PITH_KNOWN_WITH_ROW && t->time_column >= 0) c->known_column = PITH_KNOWN_ROW_TIME;
     return PITH_OK;
 }
 
-pith_status pith_build_tasks(pith_build *b, pith_error *err) {
-    pith_rdb *rdb = b->rdb;
-    rdb->tasks = pith_arena_array(PITH_BUILD_ARENA(b), b->schema->task_count, sizeof *rdb->tasks);
-    if (!rdb->tasks) return pith_fail_memory(err, b->schema->task_count * sizeof *rdb->tasks);
+pith_status pith__build_tasks(pith__build *b, pith_error *err) {
+    pith__rdb *rdb = b->rdb;
+    rdb->tasks = pith__arena_array(PITH_BUILD_ARENA(b), b->schema->task_count, sizeof *rdb->tasks);
+    if (!rdb->tasks) return pith__fail_memory(err, b->schema->task_count * sizeof *rdb->tasks);
     for (size_t i = 0; i < b->schema->task_count; i++) {
         PITH_TRY(task_make(b, &rdb->tasks[i], &b->schema->tasks[i], err));
         rdb->task_count++;

@@ -24,13 +24,13 @@ static int times_compare(const void *a, const void *b) {
 #define TIMES_NEVER INT64_MAX
 
 /* The newest of the rows with times of their own that a row names, or PITH_TIME_ALWAYS. */
-static int64_t times_direct(const pith_rdb *rdb, uint32_t table, uint32_t row) {
+static int64_t times_direct(const pith__rdb *rdb, uint32_t table, uint32_t row) {
     int64_t newest = PITH_TIME_ALWAYS;
     for (uint32_t k = 0; k < rdb->link_count; k++) {
-        const pith_rdb_link *link = &rdb->links[k];
+        const pith__rdb_link *link = &rdb->links[k];
         if (link->child != table || rdb->tables[link->parent].time_column < 0 || link->up[row] == PITH_RDB_NONE)
             continue;
-        const int64_t own = pith_rdb_row_time(rdb, link->parent, link->up[row]);
+        const int64_t own = pith__rdb_row_time(rdb, link->parent, link->up[row]);
         const int64_t time = own == PITH_TIME_NULL ? TIMES_NEVER : own;
         if (time > newest) newest = time;
     }
@@ -39,13 +39,13 @@ static int64_t times_direct(const pith_rdb *rdb, uint32_t table, uint32_t row) {
 
 /* Marks the tables whose rows get times: those without, unless they are always there, that name a table with times or a
  * marked one. Returns the number of their rows. */
-static size_t times_mark(bool *marked, const pith_build *b) {
-    const pith_rdb *rdb = b->rdb;
+static size_t times_mark(bool *marked, const pith__build *b) {
+    const pith__rdb *rdb = b->rdb;
     size_t rows = 0;
     for (bool more = true; more;) {
         more = false;
         for (uint32_t k = 0; k < rdb->link_count; k++) {
-            const pith_rdb_link *link = &rdb->links[k];
+            const pith__rdb_link *link = &rdb->links[k];
             if (marked[link->child] || rdb->tables[link->child].time_column >= 0 ||
                 b->schema->tables[link->child].always ||
                 (rdb->tables[link->parent].time_column < 0 && !marked[link->parent]))
@@ -59,7 +59,7 @@ static size_t times_mark(bool *marked, const pith_build *b) {
 
 /* What is at hand while times go from row to row. */
 typedef struct times_work {
-    pith_rdb *rdb;
+    pith__rdb *rdb;
     const bool *marked;
     int64_t **times; /* [tables][rows], of the marked ones */
     times_row *waiting;
@@ -79,7 +79,7 @@ static void times_spread(times_work *w, const times_row *from) {
     while (w->count) {
         const times_row at = w->waiting[--w->count];
         for (uint32_t k = 0; k < w->rdb->link_count; k++) {
-            const pith_rdb_link *link = &w->rdb->links[k];
+            const pith__rdb_link *link = &w->rdb->links[k];
             if (link->parent != at.table || !w->marked[link->child]) continue;
             for (uint32_t i = link->begin[at.row]; i < link->begin[at.row + 1]; i++)
                 times_set(w, link->child, link->down[i], at.time);
@@ -87,13 +87,13 @@ static void times_spread(times_work *w, const times_row *from) {
     }
 }
 
-static pith_status times_tell(pith_build *b, const bool *marked, pith_error *err) {
+static pith_status times_tell(pith__build *b, const bool *marked, pith_error *err) {
     for (uint32_t k = 0; k < b->rdb->link_count; k++) {
-        const pith_rdb_link *link = &b->rdb->links[k];
+        const pith__rdb_link *link = &b->rdb->links[k];
         bool first = marked[link->child];
         for (uint32_t i = 0; i < k; i++) first &= b->rdb->links[i].child != link->child;
         if (!first) continue;
-        PITH_TRY(pith_build_tell(
+        PITH_TRY(pith__build_tell(
             b, err,
             PITH_STR_FMT ": its rows have no time of their own; each is known when the newest row "
                          "that it names is. If they are known before, write \"known\": \"always\" for the table",
@@ -103,16 +103,16 @@ static pith_status times_tell(pith_build *b, const bool *marked, pith_error *err
 }
 
 /* Lists the rows that name rows with times, and lists the children of marked tables, for the way down. */
-static pith_status times_run(pith_build *b, times_work *w, size_t rows, pith_error *err) {
-    pith_rdb *rdb = b->rdb;
-    times_row *first = pith_arena_array(PITH_BUILD_ARENA(b), rows + 1, sizeof *first);
+static pith_status times_run(pith__build *b, times_work *w, size_t rows, pith_error *err) {
+    pith__rdb *rdb = b->rdb;
+    times_row *first = pith__arena_array(PITH_BUILD_ARENA(b), rows + 1, sizeof *first);
     size_t count = 0;
-    w->waiting = pith_arena_array(PITH_BUILD_ARENA(b), rows + 1, sizeof *w->waiting);
-    if (!first || !w->waiting) return pith_fail_memory(err, rows * sizeof *first);
+    w->waiting = pith__arena_array(PITH_BUILD_ARENA(b), rows + 1, sizeof *w->waiting);
+    if (!first || !w->waiting) return pith__fail_memory(err, rows * sizeof *first);
     for (uint32_t t = 0; t < rdb->table_count; t++) {
         if (!w->marked[t]) continue;
-        w->times[t] = pith_arena_array(PITH_BUILD_ARENA(b), (size_t)rdb->tables[t].rows + 1, sizeof **w->times);
-        if (!w->times[t]) return pith_fail_memory(err, rows * sizeof **w->times);
+        w->times[t] = pith__arena_array(PITH_BUILD_ARENA(b), (size_t)rdb->tables[t].rows + 1, sizeof **w->times);
+        if (!w->times[t]) return pith__fail_memory(err, rows * sizeof **w->times);
         for (uint32_t r = 0; r < rdb->tables[t].rows; r++) {
             const int64_t time = times_direct(rdb, t, r);
             w->times[t][r] = PITH_TIME_ALWAYS;
@@ -121,18 +121,18 @@ static pith_status times_run(pith_build *b, times_work *w, size_t rows, pith_err
     }
     for (uint32_t k = 0; k < rdb->link_count; k++)
         if (w->marked[rdb->links[k].child] && w->marked[rdb->links[k].parent])
-            PITH_TRY(pith_build_down(b, &rdb->links[k], err));
+            PITH_TRY(pith__build_down(b, &rdb->links[k], err));
     qsort(first, count, sizeof *first, times_compare);
     for (size_t i = 0; i < count; i++) times_spread(w, &first[i]);
     return PITH_OK;
 }
 
-pith_status pith_build_times(pith_build *b, pith_error *err) {
-    pith_rdb *rdb = b->rdb;
-    bool *marked = pith_arena_array(PITH_BUILD_ARENA(b), (size_t)rdb->table_count + 1, sizeof *marked);
+pith_status pith__build_times(pith__build *b, pith_error *err) {
+    pith__rdb *rdb = b->rdb;
+    bool *marked = pith__arena_array(PITH_BUILD_ARENA(b), (size_t)rdb->table_count + 1, sizeof *marked);
     times_work w = { .rdb = rdb, .marked = marked };
-    w.times = pith_arena_array(PITH_BUILD_ARENA(b), (size_t)rdb->table_count + 1, sizeof *w.times);
-    if (!marked || !w.times) return pith_fail_memory(err, rdb->table_count * sizeof *w.times);
+    w.times = pith__arena_array(PITH_BUILD_ARENA(b), (size_t)rdb->table_count + 1, sizeof *w.times);
+    if (!marked || !w.times) return pith__fail_memory(err, rdb->table_count * sizeof *w.times);
     const size_t rows = times_mark(marked, b);
     if (!rows) return PITH_OK;
     PITH_TRY(times_run(b, &w, rows, err));

@@ -5,52 +5,52 @@
 #include "base/error.h"
 #include "tables/database/build.h"
 
-pith_status pith_database_draft_run(const char *source, void (*write)(void *user, const char *text, size_t size),
-                                    void *user, pith_error *err) {
-    pith_arena arena;
-    pith_table_source s;
-    pith_schema schema;
-    pith_arena_init(&arena, &pith_allocator_default);
-    pith_status status = pith_table_source_open(&s, source, &arena, err);
+pith_status pith__database_draft_run(const char *source, void (*write)(void *user, const char *text, size_t size),
+                                     void *user, pith_error *err) {
+    pith__arena arena;
+    pith__table_source s;
+    pith__schema schema;
+    pith__arena_init(&arena, &pith__allocator_default);
+    pith_status status = pith__table_source_open(&s, source, &arena, err);
     if (!status) {
-        status = pith_schema_draft(&schema, &s, err);
-        if (!status) pith_schema_write(&schema, write, user);
-        pith_table_source_close(&s);
+        status = pith__schema_draft(&schema, &s, err);
+        if (!status) pith__schema_write(&schema, write, user);
+        pith__table_source_close(&s);
     }
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     return status;
 }
 
-pith_status pith_database_make_run(const char *source, const pith_database_options *options,
-                                   int (*write)(void *user, const void *data, size_t size), void *user,
-                                   pith_error *err) {
+pith_status pith__database_make_run(const char *source, const pith_database_options *options,
+                                    int (*write)(void *user, const void *data, size_t size), void *user,
+                                    pith_error *err) {
     pith_database_options o = PITH_DATABASE_OPTIONS_INIT;
-    pith_rdb rdb = { .table_count = 0 };
+    pith__rdb rdb = { .table_count = 0 };
     PITH_TAKE_OPTIONS(o, options, err);
-    pith_arena_init(&rdb.arena, o.allocator ? o.allocator : &pith_allocator_default);
-    const pith_status status = pith_build_run(&rdb, source, &o, write, user, err);
-    pith_rdb_close(&rdb);
+    pith__arena_init(&rdb.arena, o.allocator ? o.allocator : &pith__allocator_default);
+    const pith_status status = pith__build_run(&rdb, source, &o, write, user, err);
+    pith__rdb_close(&rdb);
     return status;
 }
 
-pith_status pith_database_open_run(pith_database **database, const char *path, const pith_allocator *allocator,
-                                   pith_error *err) {
-    if (!allocator) allocator = &pith_allocator_default;
-    pith_database *d = pith_memory_alloc(allocator, sizeof *d, 64);
-    if (!d) return pith_fail_memory(err, sizeof *d);
+pith_status pith__database_open_run(pith_database **database, const char *path, const pith_allocator *allocator,
+                                    pith_error *err) {
+    if (!allocator) allocator = &pith__allocator_default;
+    pith_database *d = pith__memory_alloc(allocator, sizeof *d, 64);
+    if (!d) return pith__fail_memory(err, sizeof *d);
     d->allocator = *allocator;
-    const pith_status status = pith_rdb_open(&d->rdb, path, &d->allocator, err);
+    const pith_status status = pith__rdb_open(&d->rdb, path, &d->allocator, err);
     if (status) {
-        pith_memory_free(allocator, d);
+        pith__memory_free(allocator, d);
         return status;
     }
     *database = d;
     return PITH_OK;
 }
 
-void pith_database_free(pith_database *database) {
+void pith__database_free(pith_database *database) {
     if (!database) return;
     const pith_allocator allocator = database->allocator;
-    pith_rdb_close(&database->rdb);
-    pith_memory_free(&allocator, database);
+    pith__rdb_close(&database->rdb);
+    pith__memory_free(&allocator, database);
 }

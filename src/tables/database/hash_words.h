@@ -8,6 +8,6 @@ enum { PITH_HASH_WORDS_DIM = 384 };
 
 /* Fills vector[PITH_HASH_WORDS_DIM], of length 1, or zeros for a text without words. Words are runs of ASCII letters,
  * digits and bytes above 127; the case of ASCII letters does not count. */
-void pith_hash_words(float *vector, pith_str text);
+void pith__hash_words(float *vector, pith_str text);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "base/checksum.h"
 
-size_t pith_rdb_value_bytes(pith_stype stype) {
+size_t pith__rdb_value_bytes(pith__stype stype) {
     switch (stype) {
     case PITH_STYPE_NUMERICAL:
     case PITH_STYPE_TIMESTAMP: return 8;
@@ -17,24 +17,24 @@ size_t pith_rdb_value_bytes(pith_stype stype) {
     }
 }
 
-int64_t pith_rdb_row_time(const pith_rdb *rdb, uint32_t table, uint32_t row) {
-    const pith_rdb_table *t = &rdb->tables[table];
+int64_t pith__rdb_row_time(const pith__rdb *rdb, uint32_t table, uint32_t row) {
+    const pith__rdb_table *t = &rdb->tables[table];
     if (t->time_column >= 0) return ((const int64_t *)t->columns[t->time_column].data)[row];
     return t->times ? t->times[row] : PITH_TIME_ALWAYS;
 }
 
-int64_t pith_rdb_known_at(const pith_rdb *rdb, uint32_t table, uint32_t column, uint32_t row) {
-    const pith_rdb_table *t = &rdb->tables[table];
-    const pith_rdb_column *c = &t->columns[column];
+int64_t pith__rdb_known_at(const pith__rdb *rdb, uint32_t table, uint32_t column, uint32_t row) {
+    const pith__rdb_table *t = &rdb->tables[table];
+    const pith__rdb_column *c = &t->columns[column];
     int64_t time, known;
-    if (c->known_column == PITH_KNOWN_WITH_ROW) return pith_rdb_row_time(rdb, table, row);
-    time = c->known_column < 0 ? pith_rdb_row_time(rdb, table, row)
+    if (c->known_column == PITH_KNOWN_WITH_ROW) return pith__rdb_row_time(rdb, table, row);
+    time = c->known_column < 0 ? pith__rdb_row_time(rdb, table, row)
                                : ((const int64_t *)t->columns[c->known_column].data)[row];
     if (time == PITH_TIME_NULL || __builtin_add_overflow(time, c->known_delay, &known)) return INT64_MAX;
     return known;
 }
 
-bool pith_rdb_is_null(const pith_rdb_column *c, uint32_t row) {
+bool pith__rdb_is_null(const pith__rdb_column *c, uint32_t row) {
     switch (c->stype) {
     case PITH_STYPE_NUMERICAL: return isnan(((const double *)c->data)[row]);
     case PITH_STYPE_TIMESTAMP: return ((const int64_t *)c->data)[row] == PITH_TIME_NULL;
@@ -43,7 +43,7 @@ bool pith_rdb_is_null(const pith_rdb_column *c, uint32_t row) {
     }
 }
 
-float pith_rdb_scaled(const pith_rdb_column *c, uint32_t row) {
+float pith__rdb_scaled(const pith__rdb_column *c, uint32_t row) {
     double x = c->stype == PITH_STYPE_NUMERICAL   ? ((const double *)c->data)[row]
                : c->stype == PITH_STYPE_TIMESTAMP ? (double)((const int64_t *)c->data)[row]
                                                   : (double)((const uint8_t *)c->data)[row];
@@ -60,11 +60,11 @@ static float *rdb_turn(float *features, double x, double period) {
     return features + 2;
 }
 
-void pith_rdb_time_features(float *features, const pith_rdb_column *column, uint32_t row, int64_t asked,
-                            bool ages_alone) {
+void pith__rdb_time_features(float *features, const pith__rdb_column *column, uint32_t row, int64_t asked,
+                             bool ages_alone) {
     static const double periods[] = { 86400, 7 * 86400, 31556952 }; /* seconds: the last is the mean Gregorian year */
     const int64_t time = ((const int64_t *)column->data)[row];
-    *features++ = ages_alone && asked != INT64_MAX ? 0 : pith_rdb_scaled(column, row);
+    *features++ = ages_alone && asked != INT64_MAX ? 0 : pith__rdb_scaled(column, row);
     for (int i = 0; i < 3; i++) features = rdb_turn(features, (double)time, periods[i]);
     memset(features, 0, 9 * sizeof *features);
     if (asked == INT64_MAX) return;
@@ -73,34 +73,34 @@ void pith_rdb_time_features(float *features, const pith_rdb_column *column, uint
     for (double period = 8; period >= 1; period /= 2) features = rdb_turn(features, l, period);
 }
 
-int64_t pith_rdb_asked_at(const pith_rdb *rdb, const pith_rdb_task *task, uint32_t row) {
+int64_t pith__rdb_asked_at(const pith__rdb *rdb, const pith__rdb_task *task, uint32_t row) {
     if (task->time_column < 0) return INT64_MAX;
     return ((const int64_t *)rdb->tables[task->table].columns[task->time_column].data)[row];
 }
 
 /* A number from 0 to 99 that the row's key decides, or without keys its number. */
-static int rdb_percentile(const pith_rdb_table *t, uint32_t row) {
-    const uint64_t hash = t->key_begin ? pith_hash_of(t->key_bytes + t->key_begin[row],
-                                                      (size_t)(t->key_begin[row + 1] - t->key_begin[row]))
-                                       : pith_hash_of(&row, sizeof row);
+static int rdb_percentile(const pith__rdb_table *t, uint32_t row) {
+    const uint64_t hash = t->key_begin ? pith__hash_of(t->key_bytes + t->key_begin[row],
+                                                       (size_t)(t->key_begin[row + 1] - t->key_begin[row]))
+                                       : pith__hash_of(&row, sizeof row);
     return (int)(hash % 100);
 }
 
 /* Whether a label is a class that the model of a followed database does not know: it belongs to no part then. */
-static bool rdb_unknown_class(const pith_rdb_task *task, const pith_rdb_column *c, uint32_t row) {
+static bool rdb_unknown_class(const pith__rdb_task *task, const pith__rdb_column *c, uint32_t row) {
     bool unknown = task->classes != NULL;
     for (uint32_t i = 0; unknown && i < task->class_count; i++)
         unknown = task->classes[i] != ((const uint32_t *)c->data)[row];
     return unknown;
 }
 
-int pith_rdb_split(const pith_rdb *rdb, const pith_rdb_task *task, uint32_t row) {
-    const pith_rdb_table *t = &rdb->tables[task->table];
-    const int64_t asked = pith_rdb_asked_at(rdb, task, row);
-    if (asked == PITH_TIME_NULL || pith_rdb_is_null(&t->columns[task->column], row)) return PITH_NO_SPLIT;
+int pith__rdb_split(const pith__rdb *rdb, const pith__rdb_task *task, uint32_t row) {
+    const pith__rdb_table *t = &rdb->tables[task->table];
+    const int64_t asked = pith__rdb_asked_at(rdb, task, row);
+    if (asked == PITH_TIME_NULL || pith__rdb_is_null(&t->columns[task->column], row)) return PITH_NO_SPLIT;
     if (rdb_unknown_class(task, &t->columns[task->column], row)) return PITH_NO_SPLIT;
     if (task->split == PITH_SPLIT_TIME) {
-        const int64_t known = pith_rdb_known_at(rdb, task->table, task->column, row);
+        const int64_t known = pith__rdb_known_at(rdb, task->table, task->column, row);
         if (asked >= task->validation_until) return PITH_TEST;
         if (asked >= task->train_until) return known < task->validation_until ? PITH_VALIDATION : PITH_NO_SPLIT;
         return known < task->train_until ? PITH_TRAIN : PITH_NO_SPLIT;

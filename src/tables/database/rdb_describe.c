@@ -1,141 +1,141 @@
 /* rdb_describe.c - what is in a database, as JSON for people and programs. */
 #include <stdio.h>
 
+#include "base/formats/json_number.h"
 #include "base/formats/json_write.h"
 #include "base/str.h"
-#include "base/formats/json_number.h"
 #include "tables/database/rdb.h"
 #include "tables/database/rdb_figures.h"
 
-void pith_json_key_double(pith_json_out *out, const char *name, double x) {
+void pith__json_key_double(pith__json_out *out, const char *name, double x) {
     char text[40];
-    pith_json_key(out, name);
+    pith__json_key(out, name);
     snprintf(text, sizeof text, "%.9g", x);
     for (char *p = text; *p; p++) /* the host's locale may have another decimal point */
         if (!strchr("0123456789+-e", *p)) *p = *p >= 'a' && *p <= 'z' ? '0' : '.';
-    pith_json_put(out, x - x == 0 ? text : "null");
+    pith__json_put(out, x - x == 0 ? text : "null");
 }
 
 /* The least and the greatest value, of columns that have an order. */
-static void describe_range(pith_json_out *j, const pith_rdb_column *c, const pith_rdb_figures *f) {
+static void describe_range(pith__json_out *j, const pith__rdb_column *c, const pith__rdb_figures *f) {
     if (!f->distinct) return;
     if (c->stype == PITH_STYPE_NUMERICAL) {
-        pith_json_key_double(j, "least", f->least);
-        pith_json_key_double(j, "greatest", f->greatest);
+        pith__json_key_double(j, "least", f->least);
+        pith__json_key_double(j, "greatest", f->greatest);
     } else if (c->stype == PITH_STYPE_TIMESTAMP) {
-        pith_json_key_int(j, "least", f->first);
-        pith_json_key_int(j, "greatest", f->last);
+        pith__json_key_int(j, "least", f->first);
+        pith__json_key_int(j, "greatest", f->last);
     }
 }
 
-static void describe_column(pith_json_out *j, const pith_rdb_table *t, const pith_rdb_column *c,
-                            const pith_rdb_figures *f) {
-    pith_json_separate(j);
-    pith_json_open(j, "{");
-    pith_json_key_string(j, "name", c->name);
-    pith_json_key_string(j, "stype", pith_str_of(pith_stype_names[c->stype]));
-    pith_json_key_int(j, "nulls", (int64_t)c->nulls);
-    pith_json_key_int(j, "distinct", (int64_t)f->distinct);
+static void describe_column(pith__json_out *j, const pith__rdb_table *t, const pith__rdb_column *c,
+                            const pith__rdb_figures *f) {
+    pith__json_separate(j);
+    pith__json_open(j, "{");
+    pith__json_key_string(j, "name", c->name);
+    pith__json_key_string(j, "stype", pith__str_of(pith__stype_names[c->stype]));
+    pith__json_key_int(j, "nulls", (int64_t)c->nulls);
+    pith__json_key_int(j, "distinct", (int64_t)f->distinct);
     describe_range(j, c, f);
     if (c->stype != PITH_STYPE_TEXT && c->stype != PITH_STYPE_CATEGORICAL) {
-        pith_json_key_double(j, "mean", c->mean);
-        pith_json_key_double(j, "deviation", c->sd);
-        pith_json_key_bool(j, "logarithm", c->log);
+        pith__json_key_double(j, "mean", c->mean);
+        pith__json_key_double(j, "deviation", c->sd);
+        pith__json_key_bool(j, "logarithm", c->log);
     }
-    if (c->known_column >= 0) pith_json_key_string(j, "known_at", t->columns[c->known_column].name);
-    if (c->known_column == PITH_KNOWN_ROW_TIME) pith_json_key_string(j, "known_at", PITH_STR("time of the row"));
-    if (c->known_delay) pith_json_key_int(j, "known_delay_seconds", c->known_delay);
-    pith_json_close(j, "}");
+    if (c->known_column >= 0) pith__json_key_string(j, "known_at", t->columns[c->known_column].name);
+    if (c->known_column == PITH_KNOWN_ROW_TIME) pith__json_key_string(j, "known_at", PITH_STR("time of the row"));
+    if (c->known_delay) pith__json_key_int(j, "known_delay_seconds", c->known_delay);
+    pith__json_close(j, "}");
 }
 
-static void describe_table(pith_json_out *j, const pith_rdb_table *t, const pith_rdb_figures *figures) {
-    pith_json_separate(j);
-    pith_json_open(j, "{");
-    pith_json_key_string(j, "name", t->name);
-    pith_json_key_int(j, "rows", t->rows);
-    if (t->time_column >= 0) pith_json_key_string(j, "time", t->columns[t->time_column].name);
-    if (t->times) pith_json_key_string(j, "time", PITH_STR("newest row that it names"));
-    pith_json_key(j, "columns");
-    pith_json_open(j, "[");
+static void describe_table(pith__json_out *j, const pith__rdb_table *t, const pith__rdb_figures *figures) {
+    pith__json_separate(j);
+    pith__json_open(j, "{");
+    pith__json_key_string(j, "name", t->name);
+    pith__json_key_int(j, "rows", t->rows);
+    if (t->time_column >= 0) pith__json_key_string(j, "time", t->columns[t->time_column].name);
+    if (t->times) pith__json_key_string(j, "time", PITH_STR("newest row that it names"));
+    pith__json_key(j, "columns");
+    pith__json_open(j, "[");
     for (uint32_t c = 0; c < t->column_count; c++) describe_column(j, t, &t->columns[c], &figures[c]);
-    pith_json_close(j, "]");
-    pith_json_close(j, "}");
+    pith__json_close(j, "]");
+    pith__json_close(j, "}");
 }
 
-static void describe_task(pith_json_out *j, const pith_rdb *rdb, const pith_rdb_task *task) {
+static void describe_task(pith__json_out *j, const pith__rdb *rdb, const pith__rdb_task *task) {
     static const char *const parts[] = { "train", "validation", "test", "none" };
     int64_t counts[4] = { 0 };
-    for (uint32_t r = 0; r < rdb->tables[task->table].rows; r++) counts[pith_rdb_split(rdb, task, r)]++;
-    pith_json_separate(j);
-    pith_json_open(j, "{");
-    pith_json_key_string(j, "name", task->name);
-    pith_json_key_string(j, "table", rdb->tables[task->table].name);
-    pith_json_key_string(j, "target", rdb->tables[task->table].columns[task->column].name);
-    for (int i = 0; i < 4; i++) pith_json_key_int(j, parts[i], counts[i]);
-    if (task->left_out) pith_json_key_int(j, "left_out", (int64_t)task->left_out);
-    pith_json_close(j, "}");
+    for (uint32_t r = 0; r < rdb->tables[task->table].rows; r++) counts[pith__rdb_split(rdb, task, r)]++;
+    pith__json_separate(j);
+    pith__json_open(j, "{");
+    pith__json_key_string(j, "name", task->name);
+    pith__json_key_string(j, "table", rdb->tables[task->table].name);
+    pith__json_key_string(j, "target", rdb->tables[task->table].columns[task->column].name);
+    for (int i = 0; i < 4; i++) pith__json_key_int(j, parts[i], counts[i]);
+    if (task->left_out) pith__json_key_int(j, "left_out", (int64_t)task->left_out);
+    pith__json_close(j, "}");
 }
 
-static void describe_link(pith_json_out *j, const pith_rdb *rdb, const pith_rdb_link *link) {
-    pith_json_separate(j);
-    pith_json_open(j, "{");
-    pith_json_key_string(j, "name", link->name);
-    pith_json_key_string(j, "child", rdb->tables[link->child].name);
-    pith_json_key_string(j, "parent", rdb->tables[link->parent].name);
-    pith_json_key_int(j, "nulls", (int64_t)link->nulls);
-    pith_json_key_int(j, "dangling", (int64_t)link->dangling);
-    pith_json_close(j, "}");
+static void describe_link(pith__json_out *j, const pith__rdb *rdb, const pith__rdb_link *link) {
+    pith__json_separate(j);
+    pith__json_open(j, "{");
+    pith__json_key_string(j, "name", link->name);
+    pith__json_key_string(j, "child", rdb->tables[link->child].name);
+    pith__json_key_string(j, "parent", rdb->tables[link->parent].name);
+    pith__json_key_int(j, "nulls", (int64_t)link->nulls);
+    pith__json_key_int(j, "dangling", (int64_t)link->dangling);
+    pith__json_close(j, "}");
 }
 
 /* What preprocessing warned of, and columns of one value that it did not name: it looks at numbers in training rows. */
-static void describe_warnings(pith_json_out *j, const pith_rdb *rdb, const pith_rdb_figures *figures) {
+static void describe_warnings(pith__json_out *j, const pith__rdb *rdb, const pith__rdb_figures *figures) {
     for (uint32_t i = 0; i < rdb->warning_count; i++) {
-        pith_json_separate(j);
-        pith_json_put_string(j, rdb->warnings[i]);
+        pith__json_separate(j);
+        pith__json_put_string(j, rdb->warnings[i]);
     }
     for (uint32_t t = 0; t < rdb->table_count; t++) {
-        const pith_rdb_table *table = &rdb->tables[t];
+        const pith__rdb_table *table = &rdb->tables[t];
         for (uint32_t c = 0; c < table->column_count; c++) {
-            const pith_rdb_figures *f = &figures[table->first_cell + c];
-            if (f->warning.size) pith_json_separate(j), pith_json_put_string(j, f->warning);
+            const pith__rdb_figures *f = &figures[table->first_cell + c];
+            if (f->warning.size) pith__json_separate(j), pith__json_put_string(j, f->warning);
         }
     }
 }
 
-static void describe_database(pith_json_out *j, const pith_rdb *rdb, const pith_rdb_figures *figures) {
-    pith_json_open(j, "{");
-    pith_json_key_string(j, "name", rdb->name);
-    pith_json_key_string(j, "embedder", rdb->embedder);
-    pith_json_key_int(j, "dim", rdb->dim);
-    pith_json_key_int(j, "texts", rdb->string_count);
-    pith_json_key(j, "tables");
-    pith_json_open(j, "[");
+static void describe_database(pith__json_out *j, const pith__rdb *rdb, const pith__rdb_figures *figures) {
+    pith__json_open(j, "{");
+    pith__json_key_string(j, "name", rdb->name);
+    pith__json_key_string(j, "embedder", rdb->embedder);
+    pith__json_key_int(j, "dim", rdb->dim);
+    pith__json_key_int(j, "texts", rdb->string_count);
+    pith__json_key(j, "tables");
+    pith__json_open(j, "[");
     for (uint32_t i = 0; i < rdb->table_count; i++)
         describe_table(j, &rdb->tables[i], figures + rdb->tables[i].first_cell);
-    pith_json_close(j, "]");
-    pith_json_key(j, "links");
-    pith_json_open(j, "[");
+    pith__json_close(j, "]");
+    pith__json_key(j, "links");
+    pith__json_open(j, "[");
     for (uint32_t i = 0; i < rdb->link_count; i++) describe_link(j, rdb, &rdb->links[i]);
-    pith_json_close(j, "]");
-    pith_json_key(j, "tasks");
-    pith_json_open(j, "[");
+    pith__json_close(j, "]");
+    pith__json_key(j, "tasks");
+    pith__json_open(j, "[");
     for (uint32_t i = 0; i < rdb->task_count; i++) describe_task(j, rdb, &rdb->tasks[i]);
-    pith_json_close(j, "]");
-    pith_json_key(j, "warnings");
-    pith_json_open(j, "[");
+    pith__json_close(j, "]");
+    pith__json_key(j, "warnings");
+    pith__json_open(j, "[");
     describe_warnings(j, rdb, figures);
-    pith_json_close(j, "]");
-    pith_json_close(j, "}");
+    pith__json_close(j, "]");
+    pith__json_close(j, "}");
 }
 
-pith_status pith_rdb_describe(const pith_rdb *rdb, const pith_allocator *allocator,
-                              void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err) {
-    pith_json_out out = { write, user, false };
-    pith_rdb_figures *figures;
-    pith_arena arena;
-    pith_arena_init(&arena, allocator);
-    const pith_status status = pith_rdb_figures_of(&figures, rdb, &arena, err);
+pith_status pith__rdb_describe(const pith__rdb *rdb, const pith_allocator *allocator,
+                               void (*write)(void *user, const char *text, size_t size), void *user, pith_error *err) {
+    pith__json_out out = { write, user, false };
+    pith__rdb_figures *figures;
+    pith__arena arena;
+    pith__arena_init(&arena, allocator);
+    const pith_status status = pith__rdb_figures_of(&figures, rdb, &arena, err);
     if (!status) describe_database(&out, rdb, figures);
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     return status;
 }

@@ -8,10 +8,10 @@
 #include "base/str.h"
 
 typedef struct figures_work {
-    const pith_rdb *rdb;
+    const pith__rdb *rdb;
     double *numbers; /* [most rows of a table], shared with times */
     uint8_t *seen;   /* a bit for each string */
-    pith_arena *arena;
+    pith__arena *arena;
 } figures_work;
 
 static int figures_by_number(const void *a, const void *b) {
@@ -24,10 +24,10 @@ static int figures_by_time(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void figures_numbers(pith_rdb_figures *f, const pith_rdb_column *c, uint32_t rows, double *x) {
+static void figures_numbers(pith__rdb_figures *f, const pith__rdb_column *c, uint32_t rows, double *x) {
     size_t n = 0;
     for (uint32_t r = 0; r < rows; r++)
-        if (!pith_rdb_is_null(c, r)) x[n++] = ((const double *)c->data)[r];
+        if (!pith__rdb_is_null(c, r)) x[n++] = ((const double *)c->data)[r];
     if (!n) return;
     qsort(x, n, sizeof *x, figures_by_number);
     for (size_t i = 0; i < n; i++) f->distinct += !i || x[i] > x[i - 1];
@@ -35,10 +35,10 @@ static void figures_numbers(pith_rdb_figures *f, const pith_rdb_column *c, uint3
     f->greatest = x[n - 1];
 }
 
-static void figures_times(pith_rdb_figures *f, const pith_rdb_column *c, uint32_t rows, int64_t *x) {
+static void figures_times(pith__rdb_figures *f, const pith__rdb_column *c, uint32_t rows, int64_t *x) {
     size_t n = 0;
     for (uint32_t r = 0; r < rows; r++)
-        if (!pith_rdb_is_null(c, r)) x[n++] = ((const int64_t *)c->data)[r];
+        if (!pith__rdb_is_null(c, r)) x[n++] = ((const int64_t *)c->data)[r];
     if (!n) return;
     qsort(x, n, sizeof *x, figures_by_time);
     for (size_t i = 0; i < n; i++) f->distinct += !i || x[i] > x[i - 1];
@@ -46,18 +46,18 @@ static void figures_times(pith_rdb_figures *f, const pith_rdb_column *c, uint32_
     f->last = x[n - 1];
 }
 
-static void figures_booleans(pith_rdb_figures *f, const pith_rdb_column *c, uint32_t rows) {
+static void figures_booleans(pith__rdb_figures *f, const pith__rdb_column *c, uint32_t rows) {
     bool seen[2] = { false, false };
     for (uint32_t r = 0; r < rows; r++)
-        if (!pith_rdb_is_null(c, r)) seen[((const uint8_t *)c->data)[r]] = true;
+        if (!pith__rdb_is_null(c, r)) seen[((const uint8_t *)c->data)[r]] = true;
     f->distinct = (uint64_t)seen[0] + seen[1];
 }
 
 /* Equal texts are one string of the database. */
-static void figures_strings(pith_rdb_figures *f, const figures_work *w, const pith_rdb_column *c, uint32_t rows) {
+static void figures_strings(pith__rdb_figures *f, const figures_work *w, const pith__rdb_column *c, uint32_t rows) {
     memset(w->seen, 0, w->rdb->string_count / 8 + 1);
     for (uint32_t r = 0; r < rows; r++) {
-        if (pith_rdb_is_null(c, r)) continue;
+        if (pith__rdb_is_null(c, r)) continue;
         const uint32_t string = ((const uint32_t *)c->data)[r];
         const uint8_t bit = (uint8_t)(1u << (string & 7));
         f->distinct += !(w->seen[string >> 3] & bit);
@@ -65,28 +65,28 @@ static void figures_strings(pith_rdb_figures *f, const figures_work *w, const pi
     }
 }
 
-static bool figures_warned(const pith_rdb *rdb, pith_str warning) {
+static bool figures_warned(const pith__rdb *rdb, pith_str warning) {
     for (uint32_t i = 0; i < rdb->warning_count; i++)
-        if (pith_str_eq(rdb->warnings[i], warning)) return true;
+        if (pith__str_eq(rdb->warnings[i], warning)) return true;
     return false;
 }
 
-static pith_status figures_warn(pith_rdb_figures *f, const figures_work *w, const pith_rdb_table *t,
-                                const pith_rdb_column *c, pith_error *err) {
+static pith_status figures_warn(pith__rdb_figures *f, const figures_work *w, const pith__rdb_table *t,
+                                const pith__rdb_column *c, pith_error *err) {
     if (t->rows < 2 || f->distinct != 1 || c->nulls) return PITH_OK;
-    const pith_str text = pith_arena_printf(w->arena, PITH_STR_FMT ": column '" PITH_STR_FMT "' is constant",
-                                            PITH_STR_ARG(t->name), PITH_STR_ARG(c->name));
-    if (!text.data) return pith_fail_memory(err, t->name.size + c->name.size);
+    const pith_str text = pith__arena_printf(w->arena, PITH_STR_FMT ": column '" PITH_STR_FMT "' is constant",
+                                             PITH_STR_ARG(t->name), PITH_STR_ARG(c->name));
+    if (!text.data) return pith__fail_memory(err, t->name.size + c->name.size);
     if (!figures_warned(w->rdb, text)) f->warning = text;
     return PITH_OK;
 }
 
-static pith_status figures_table(pith_rdb_figures *figures, const figures_work *w, const pith_rdb_table *t,
+static pith_status figures_table(pith__rdb_figures *figures, const figures_work *w, const pith__rdb_table *t,
                                  pith_error *err) {
     for (uint32_t i = 0; i < t->column_count; i++) {
-        const pith_rdb_column *c = &t->columns[i];
-        pith_rdb_figures *f = &figures[t->first_cell + i];
-        *f = (pith_rdb_figures){ .distinct = 0 };
+        const pith__rdb_column *c = &t->columns[i];
+        pith__rdb_figures *f = &figures[t->first_cell + i];
+        *f = (pith__rdb_figures){ .distinct = 0 };
         switch (c->stype) {
         case PITH_STYPE_NUMERICAL: figures_numbers(f, c, t->rows, w->numbers); break;
         case PITH_STYPE_TIMESTAMP: figures_times(f, c, t->rows, (int64_t *)(void *)w->numbers); break;
@@ -98,14 +98,15 @@ static pith_status figures_table(pith_rdb_figures *figures, const figures_work *
     return PITH_OK;
 }
 
-pith_status pith_rdb_figures_of(pith_rdb_figures **figures, const pith_rdb *rdb, pith_arena *arena, pith_error *err) {
+pith_status pith__rdb_figures_of(pith__rdb_figures **figures, const pith__rdb *rdb, pith__arena *arena,
+                                 pith_error *err) {
     figures_work w = { .rdb = rdb, .arena = arena };
     uint32_t rows = 0;
     for (uint32_t t = 0; t < rdb->table_count; t++) rows = rdb->tables[t].rows > rows ? rdb->tables[t].rows : rows;
-    *figures = pith_arena_array(arena, (size_t)rdb->column_count + 1, sizeof **figures);
-    w.numbers = pith_arena_array(arena, (size_t)rows + 1, sizeof *w.numbers);
-    w.seen = pith_arena_array(arena, (size_t)rdb->string_count / 8 + 1, 1);
-    if (!*figures || !w.numbers || !w.seen) return pith_fail_memory(err, rows * sizeof *w.numbers);
+    *figures = pith__arena_array(arena, (size_t)rdb->column_count + 1, sizeof **figures);
+    w.numbers = pith__arena_array(arena, (size_t)rows + 1, sizeof *w.numbers);
+    w.seen = pith__arena_array(arena, (size_t)rdb->string_count / 8 + 1, 1);
+    if (!*figures || !w.numbers || !w.seen) return pith__fail_memory(err, rows * sizeof *w.numbers);
     for (uint32_t t = 0; t < rdb->table_count; t++) PITH_TRY(figures_table(*figures, &w, &rdb->tables[t], err));
     return PITH_OK;
 }

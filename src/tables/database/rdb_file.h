@@ -7,12 +7,12 @@
 #define PITH_RDB_MAGIC "PITHRDB"
 #define PITH_RDB_ORDER 0x01020304u
 
-typedef struct pith_rdb_header {
+typedef struct pith__rdb_header {
     char magic[8];
     uint32_t version, order;
     uint64_t bytes, checksum; /* of all that follows the header */
     uint32_t sections, unused;
     uint64_t reserved[3];
-} pith_rdb_header;
+} pith__rdb_header;
 
 #endif

@@ -11,45 +11,45 @@
 /* Vectors of the same text by the same model differ by rounding; those of two models have nothing in common. */
 #define FOLLOW_NEAR 0.01
 
-static pith_str follow_text(const pith_rdb *rdb, uint32_t string) {
+static pith_str follow_text(const pith__rdb *rdb, uint32_t string) {
     return (pith_str){ rdb->string_bytes + rdb->string_begin[string],
                        (size_t)(rdb->string_begin[string + 1] - rdb->string_begin[string]) };
 }
 
 /* Says how the databases differ. What is named: a table, and a column of it or nothing. */
-static pith_status follow_differs(const pith_rdb_table *t, pith_str column, const char *how, pith_error *err) {
-    return pith_fail(
+static pith_status follow_differs(const pith__rdb_table *t, pith_str column, const char *how, pith_error *err) {
+    return pith__fail(
         err, PITH_ERR_ARGUMENT,
         "the schema is not the one that the model was trained with: table '" PITH_STR_FMT "'%s" PITH_STR_FMT "%s %s",
         PITH_STR_ARG(t->name), column.size ? ", column '" : "", PITH_STR_ARG(column), column.size ? "'" : "", how);
 }
 
-static const pith_rdb_column *follow_find(const pith_rdb_table *t, pith_str name) {
+static const pith__rdb_column *follow_find(const pith__rdb_table *t, pith_str name) {
     for (uint32_t c = 0; c < t->column_count; c++)
-        if (pith_str_eq(t->columns[c].name, name)) return &t->columns[c];
+        if (pith__str_eq(t->columns[c].name, name)) return &t->columns[c];
     return NULL;
 }
 
-static pith_status follow_column(const pith_rdb *rdb, const pith_rdb *kept, uint32_t table, uint32_t column,
+static pith_status follow_column(const pith__rdb *rdb, const pith__rdb *kept, uint32_t table, uint32_t column,
                                  pith_error *err) {
-    const pith_rdb_table *t = &rdb->tables[table];
-    const pith_rdb_column *mine = &t->columns[column], *its = &kept->tables[table].columns[column];
+    const pith__rdb_table *t = &rdb->tables[table];
+    const pith__rdb_column *mine = &t->columns[column], *its = &kept->tables[table].columns[column];
     char how[160];
-    if (!pith_str_eq(mine->name, its->name))
+    if (!pith__str_eq(mine->name, its->name))
         return follow_differs(t, its->name, "stands in another place; keep the order of the columns in the schema",
                               err);
     if (mine->stype != its->stype) {
-        snprintf(how, sizeof how, "has the stype %s and had %s", pith_stype_names[mine->stype],
-                 pith_stype_names[its->stype]);
+        snprintf(how, sizeof how, "has the stype %s and had %s", pith__stype_names[mine->stype],
+                 pith__stype_names[its->stype]);
         return follow_differs(t, its->name, how, err);
     }
-    if (!pith_str_eq(follow_text(rdb, mine->name_string), follow_text(kept, its->name_string)))
+    if (!pith__str_eq(follow_text(rdb, mine->name_string), follow_text(kept, its->name_string)))
         return follow_differs(t, its->name, "has another description", err);
     return PITH_OK;
 }
 
-static pith_status follow_table(const pith_rdb *rdb, const pith_rdb *kept, uint32_t table, pith_error *err) {
-    const pith_rdb_table *mine = &rdb->tables[table], *its = &kept->tables[table];
+static pith_status follow_table(const pith__rdb *rdb, const pith__rdb *kept, uint32_t table, pith_error *err) {
+    const pith__rdb_table *mine = &rdb->tables[table], *its = &kept->tables[table];
     const pith_str none = { NULL, 0 };
     for (uint32_t c = 0; c < its->column_count; c++)
         if (!follow_find(mine, its->columns[c].name))
@@ -67,40 +67,40 @@ static pith_status follow_table(const pith_rdb *rdb, const pith_rdb *kept, uint3
     return PITH_OK;
 }
 
-static pith_status follow_tables(const pith_rdb *rdb, const pith_rdb *kept, pith_error *err) {
+static pith_status follow_tables(const pith__rdb *rdb, const pith__rdb *kept, pith_error *err) {
     const uint32_t most = rdb->table_count > kept->table_count ? rdb->table_count : kept->table_count;
     for (uint32_t i = 0; i < most; i++) {
         const pith_str mine = i < rdb->table_count ? rdb->tables[i].name : PITH_STR("nothing"),
                        its = i < kept->table_count ? kept->tables[i].name : PITH_STR("nothing");
-        if (i >= rdb->table_count || i >= kept->table_count || !pith_str_eq(mine, its))
-            return pith_fail(err, PITH_ERR_ARGUMENT,
-                             "the schema is not the one that the model was trained with: table %u is '" PITH_STR_FMT
-                             "' and was '" PITH_STR_FMT "'",
-                             i + 1, PITH_STR_ARG(mine), PITH_STR_ARG(its));
+        if (i >= rdb->table_count || i >= kept->table_count || !pith__str_eq(mine, its))
+            return pith__fail(err, PITH_ERR_ARGUMENT,
+                              "the schema is not the one that the model was trained with: table %u is '" PITH_STR_FMT
+                              "' and was '" PITH_STR_FMT "'",
+                              i + 1, PITH_STR_ARG(mine), PITH_STR_ARG(its));
     }
     for (uint32_t i = 0; i < kept->table_count; i++) PITH_TRY(follow_table(rdb, kept, i, err));
     return PITH_OK;
 }
 
-static pith_status follow_links(const pith_rdb *rdb, const pith_rdb *kept, pith_error *err) {
+static pith_status follow_links(const pith__rdb *rdb, const pith__rdb *kept, pith_error *err) {
     const uint32_t most = rdb->link_count > kept->link_count ? rdb->link_count : kept->link_count;
     for (uint32_t i = 0; i < most; i++) {
-        const pith_rdb_link *mine = i < rdb->link_count ? &rdb->links[i] : NULL,
-                            *its = i < kept->link_count ? &kept->links[i] : NULL;
-        if (mine && its && pith_str_eq(mine->name, its->name) && mine->child == its->child &&
+        const pith__rdb_link *mine = i < rdb->link_count ? &rdb->links[i] : NULL,
+                             *its = i < kept->link_count ? &kept->links[i] : NULL;
+        if (mine && its && pith__str_eq(mine->name, its->name) && mine->child == its->child &&
             mine->parent == its->parent)
             continue;
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "the schema is not the one that the model was trained with: foreign key %u is '" PITH_STR_FMT
-                         "' and was '" PITH_STR_FMT "'",
-                         i + 1, PITH_STR_ARG(mine ? mine->name : PITH_STR("none")),
-                         PITH_STR_ARG(its ? its->name : PITH_STR("none")));
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the schema is not the one that the model was trained with: foreign key %u is '" PITH_STR_FMT
+                          "' and was '" PITH_STR_FMT "'",
+                          i + 1, PITH_STR_ARG(mine ? mine->name : PITH_STR("none")),
+                          PITH_STR_ARG(its ? its->name : PITH_STR("none")));
     }
     return PITH_OK;
 }
 
 /* The names of the columns have the same vectors, so both databases have the same embedder. */
-static pith_status follow_vectors(const pith_rdb *rdb, const pith_rdb *kept, pith_error *err) {
+static pith_status follow_vectors(const pith__rdb *rdb, const pith__rdb *kept, pith_error *err) {
     double apart = rdb->dim == kept->dim ? 0 : INFINITY;
     for (uint32_t t = 0; t < kept->table_count; t++)
         for (uint32_t c = 0; c < kept->tables[t].column_count && isfinite(apart); c++) {
@@ -114,25 +114,25 @@ static pith_status follow_vectors(const pith_rdb *rdb, const pith_rdb *kept, pit
             if (!(squares <= FOLLOW_NEAR * FOLLOW_NEAR * length)) apart = INFINITY;
         }
     if (isfinite(apart)) return PITH_OK;
-    return pith_fail(err, PITH_ERR_ARGUMENT,
-                     "texts have other vectors than those the model was trained with: the embedder was '" PITH_STR_FMT
-                     "' and is '" PITH_STR_FMT "'; give the former one",
-                     PITH_STR_ARG(kept->embedder), PITH_STR_ARG(rdb->embedder));
+    return pith__fail(err, PITH_ERR_ARGUMENT,
+                      "texts have other vectors than those the model was trained with: the embedder was '" PITH_STR_FMT
+                      "' and is '" PITH_STR_FMT "'; give the former one",
+                      PITH_STR_ARG(kept->embedder), PITH_STR_ARG(rdb->embedder));
 }
 
 /* The classes as strings of this database. */
-static pith_status follow_classes(pith_rdb *rdb, pith_rdb_task *task, const pith_rdb *kept, pith_error *err) {
-    const pith_rdb_task *its = &kept->tasks[0];
-    uint32_t *classes = pith_arena_array(&rdb->arena, (size_t)its->class_count + 1, sizeof *classes);
-    pith_str *texts = pith_arena_array(&rdb->arena, (size_t)its->class_count + 1, sizeof *texts);
-    double *labels = pith_arena_array(&rdb->arena, (size_t)its->label_count + 1, sizeof *labels);
-    if (!classes || !texts || !labels) return pith_fail_memory(err, its->label_count * sizeof *labels);
+static pith_status follow_classes(pith__rdb *rdb, pith__rdb_task *task, const pith__rdb *kept, pith_error *err) {
+    const pith__rdb_task *its = &kept->tasks[0];
+    uint32_t *classes = pith__arena_array(&rdb->arena, (size_t)its->class_count + 1, sizeof *classes);
+    pith_str *texts = pith__arena_array(&rdb->arena, (size_t)its->class_count + 1, sizeof *texts);
+    double *labels = pith__arena_array(&rdb->arena, (size_t)its->label_count + 1, sizeof *labels);
+    if (!classes || !texts || !labels) return pith__fail_memory(err, its->label_count * sizeof *labels);
     for (uint32_t i = 0; i < its->class_count; i++) {
-        texts[i] = pith_arena_str(&rdb->arena, follow_text(kept, its->classes[i]));
-        if (!texts[i].data) return pith_fail_memory(err, 64);
+        texts[i] = pith__arena_str(&rdb->arena, follow_text(kept, its->classes[i]));
+        if (!texts[i].data) return pith__fail_memory(err, 64);
         classes[i] = PITH_RDB_UNKNOWN;
         for (uint32_t s = 0; s < rdb->string_count && classes[i] == PITH_RDB_UNKNOWN; s++)
-            if (pith_str_eq(follow_text(rdb, s), texts[i])) classes[i] = s;
+            if (pith__str_eq(follow_text(rdb, s), texts[i])) classes[i] = s;
     }
     memcpy(labels, its->labels ? its->labels : labels, its->label_count * sizeof *labels);
     task->classes = its->classes ? classes : NULL;
@@ -143,16 +143,16 @@ static pith_status follow_classes(pith_rdb *rdb, pith_rdb_task *task, const pith
     return PITH_OK;
 }
 
-static pith_status follow_task(pith_rdb *rdb, const pith_rdb *kept, pith_error *err) {
-    const pith_rdb_task *its = &kept->tasks[0];
-    pith_rdb_task *mine = NULL;
+static pith_status follow_task(pith__rdb *rdb, const pith__rdb *kept, pith_error *err) {
+    const pith__rdb_task *its = &kept->tasks[0];
+    pith__rdb_task *mine = NULL;
     for (uint32_t i = 0; i < rdb->task_count; i++)
-        if (pith_str_eq(rdb->tasks[i].name, its->name)) mine = &rdb->tasks[i];
+        if (pith__str_eq(rdb->tasks[i].name, its->name)) mine = &rdb->tasks[i];
     if (!mine || mine->table != its->table || mine->column != its->column || mine->time_column != its->time_column ||
         mine->rank != its->rank || mine->made != its->made)
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "the schema is not the one that the model was trained with: task '" PITH_STR_FMT "' %s",
-                         PITH_STR_ARG(its->name), mine ? "asks something else" : "is missing");
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "the schema is not the one that the model was trained with: task '" PITH_STR_FMT "' %s",
+                          PITH_STR_ARG(its->name), mine ? "asks something else" : "is missing");
     mine->split = its->split;
     mine->train_until = its->train_until;
     mine->validation_until = its->validation_until;
@@ -162,19 +162,19 @@ static pith_status follow_task(pith_rdb *rdb, const pith_rdb *kept, pith_error *
 }
 
 /* After the task, since a target is known from the time of its row where the schema says nothing. */
-static pith_status follow_known(const pith_rdb *rdb, const pith_rdb *kept, pith_error *err) {
+static pith_status follow_known(const pith__rdb *rdb, const pith__rdb *kept, pith_error *err) {
     for (uint32_t t = 0; t < rdb->table_count; t++)
         for (uint32_t c = 0; c < rdb->tables[t].column_count; c++) {
-            const pith_rdb_column *mine = &rdb->tables[t].columns[c], *its = &kept->tables[t].columns[c];
+            const pith__rdb_column *mine = &rdb->tables[t].columns[c], *its = &kept->tables[t].columns[c];
             if (mine->known_column != its->known_column || mine->known_delay != its->known_delay)
                 return follow_differs(&rdb->tables[t], its->name, "has another known_at", err);
         }
     return PITH_OK;
 }
 
-pith_status pith_rdb_follow(pith_rdb *rdb, const pith_rdb *kept, pith_error *err) {
+pith_status pith__rdb_follow(pith__rdb *rdb, const pith__rdb *kept, pith_error *err) {
     if (!kept->kept || kept->task_count != 1)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "this is not what a model keeps of its database");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "this is not what a model keeps of its database");
     PITH_TRY(follow_tables(rdb, kept, err));
     PITH_TRY(follow_links(rdb, kept, err));
     PITH_TRY(follow_vectors(rdb, kept, err));
@@ -182,8 +182,8 @@ pith_status pith_rdb_follow(pith_rdb *rdb, const pith_rdb *kept, pith_error *err
     PITH_TRY(follow_known(rdb, kept, err));
     for (uint32_t t = 0; t < rdb->table_count; t++)
         for (uint32_t c = 0; c < rdb->tables[t].column_count; c++) {
-            const pith_rdb_column *its = &kept->tables[t].columns[c];
-            pith_rdb_column *mine = &rdb->tables[t].columns[c];
+            const pith__rdb_column *its = &kept->tables[t].columns[c];
+            pith__rdb_column *mine = &rdb->tables[t].columns[c];
             mine->mean = its->mean;
             mine->sd = its->sd;
             mine->low = its->low;

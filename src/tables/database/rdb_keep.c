@@ -8,8 +8,8 @@
 
 /* The database without rows that grows. */
 typedef struct keep_work {
-    const pith_rdb *from;
-    pith_rdb to;
+    const pith__rdb *from;
+    pith__rdb to;
     uint32_t *numbers; /* [to.string_count] of the strings in `from` */
 } keep_work;
 
@@ -24,17 +24,17 @@ static uint32_t keep_string(keep_work *w, uint32_t number) {
 }
 
 static pith_status keep_tables(keep_work *w, pith_error *err) {
-    const pith_rdb *from = w->from;
-    pith_arena *arena = &w->to.arena;
-    w->to.tables = pith_arena_array(arena, (size_t)from->table_count + 1, sizeof *w->to.tables);
-    w->to.links = pith_arena_array(arena, (size_t)from->link_count + 1, sizeof *w->to.links);
-    w->numbers = pith_arena_array(arena, (size_t)from->column_count + PITH_TARGET_CLASSES, sizeof *w->numbers);
-    if (!w->to.tables || !w->to.links || !w->numbers) return pith_fail_memory(err, from->column_count * 4u);
+    const pith__rdb *from = w->from;
+    pith__arena *arena = &w->to.arena;
+    w->to.tables = pith__arena_array(arena, (size_t)from->table_count + 1, sizeof *w->to.tables);
+    w->to.links = pith__arena_array(arena, (size_t)from->link_count + 1, sizeof *w->to.links);
+    w->numbers = pith__arena_array(arena, (size_t)from->column_count + PITH_TARGET_CLASSES, sizeof *w->numbers);
+    if (!w->to.tables || !w->to.links || !w->numbers) return pith__fail_memory(err, from->column_count * 4u);
     for (uint32_t i = 0; i < from->table_count; i++) {
-        pith_rdb_table *t = &w->to.tables[i];
+        pith__rdb_table *t = &w->to.tables[i];
         *t = from->tables[i];
-        t->columns = pith_arena_array(arena, (size_t)t->column_count + 1, sizeof *t->columns);
-        if (!t->columns) return pith_fail_memory(err, t->column_count * sizeof *t->columns);
+        t->columns = pith__arena_array(arena, (size_t)t->column_count + 1, sizeof *t->columns);
+        if (!t->columns) return pith__fail_memory(err, t->column_count * sizeof *t->columns);
         t->rows = 0;
         t->times = t->times ? (const int64_t *)keep_nothing : NULL;
         t->key_begin = t->key_begin ? keep_nothing : NULL;
@@ -47,19 +47,19 @@ static pith_status keep_tables(keep_work *w, pith_error *err) {
         }
     }
     for (uint32_t i = 0; i < from->link_count; i++)
-        w->to.links[i] = (pith_rdb_link){ .name = from->links[i].name,
-                                          .child = from->links[i].child,
-                                          .parent = from->links[i].parent,
-                                          .up = (const uint32_t *)keep_nothing,
-                                          .begin = (const uint32_t *)keep_nothing,
-                                          .down = (const uint32_t *)keep_nothing };
+        w->to.links[i] = (pith__rdb_link){ .name = from->links[i].name,
+                                           .child = from->links[i].child,
+                                           .parent = from->links[i].parent,
+                                           .up = (const uint32_t *)keep_nothing,
+                                           .begin = (const uint32_t *)keep_nothing,
+                                           .down = (const uint32_t *)keep_nothing };
     return PITH_OK;
 }
 
-static pith_status keep_task(keep_work *w, const pith_target *target, pith_error *err) {
-    pith_rdb_task *task = pith_arena_array(&w->to.arena, 1, sizeof *task);
-    uint32_t *classes = pith_arena_array(&w->to.arena, PITH_TARGET_CLASSES, sizeof *classes);
-    if (!task || !classes) return pith_fail_memory(err, sizeof *task);
+static pith_status keep_task(keep_work *w, const pith__target *target, pith_error *err) {
+    pith__rdb_task *task = pith__arena_array(&w->to.arena, 1, sizeof *task);
+    uint32_t *classes = pith__arena_array(&w->to.arena, PITH_TARGET_CLASSES, sizeof *classes);
+    if (!task || !classes) return pith__fail_memory(err, sizeof *task);
     *task = *target->task;
     task->left_out = 0;
     if (target->kind == PITH_TARGET_CLASS) {
@@ -77,19 +77,19 @@ static pith_status keep_task(keep_work *w, const pith_target *target, pith_error
 }
 
 static pith_status keep_strings(keep_work *w, pith_error *err) {
-    const pith_rdb *from = w->from;
+    const pith__rdb *from = w->from;
     const uint32_t n = w->to.string_count;
     const size_t dim = from->dim;
-    uint64_t *begin = pith_arena_array(&w->to.arena, (size_t)n + 1, sizeof *begin);
-    float *vectors = pith_arena_array(&w->to.arena, (size_t)n + 1, dim * sizeof *vectors);
-    if (!begin || !vectors) return pith_fail_memory(err, n * dim * sizeof *vectors);
+    uint64_t *begin = pith__arena_array(&w->to.arena, (size_t)n + 1, sizeof *begin);
+    float *vectors = pith__arena_array(&w->to.arena, (size_t)n + 1, dim * sizeof *vectors);
+    if (!begin || !vectors) return pith__fail_memory(err, n * dim * sizeof *vectors);
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t k = w->numbers[i];
         begin[i + 1] = begin[i] + from->string_begin[k + 1] - from->string_begin[k];
         memcpy(vectors + i * dim, from->vectors + k * dim, dim * sizeof *vectors);
     }
-    char *bytes = pith_arena_alloc(&w->to.arena, (size_t)begin[n] + 1);
-    if (!bytes) return pith_fail_memory(err, (size_t)begin[n]);
+    char *bytes = pith__arena_alloc(&w->to.arena, (size_t)begin[n] + 1);
+    if (!bytes) return pith__fail_memory(err, (size_t)begin[n]);
     for (uint32_t i = 0; i < n; i++)
         memcpy(bytes + begin[i], from->string_bytes + from->string_begin[w->numbers[i]],
                (size_t)(begin[i + 1] - begin[i]));
@@ -99,11 +99,11 @@ static pith_status keep_strings(keep_work *w, pith_error *err) {
     return PITH_OK;
 }
 
-pith_status pith_rdb_keep(const pith_target *target, uint64_t origin,
-                          int (*write)(void *user, const void *data, size_t size), void *user,
-                          const pith_allocator *allocator, pith_error *err) {
+pith_status pith__rdb_keep(const pith__target *target, uint64_t origin,
+                           int (*write)(void *user, const void *data, size_t size), void *user,
+                           const pith_allocator *allocator, pith_error *err) {
     keep_work w = { .from = target->rdb };
-    pith_arena_init(&w.to.arena, allocator);
+    pith__arena_init(&w.to.arena, allocator);
     pith_status status = keep_tables(&w, err);
     if (!status) status = keep_task(&w, target, err);
     if (!status) status = keep_strings(&w, err);
@@ -116,7 +116,7 @@ pith_status pith_rdb_keep(const pith_target *target, uint64_t origin,
     w.to.column_count = w.from->column_count;
     w.to.origin = origin;
     w.to.kept = true;
-    if (!status) status = pith_rdb_write(&w.to, write, user, &w.to.arena, err);
-    pith_arena_free(&w.to.arena);
+    if (!status) status = pith__rdb_write(&w.to, write, user, &w.to.arena, err);
+    pith__arena_free(&w.to.arena);
     return status;
 }

@@ -9,12 +9,12 @@
 #include "tables/database/task_target.h"
 
 /* Hands such a file of the target's database to write. origin: the checksum that the model's file names. */
-pith_status pith_rdb_keep(const pith_target *target, uint64_t origin,
-                          int (*write)(void *user, const void *data, size_t size), void *user,
-                          const pith_allocator *allocator, pith_error *err);
+pith_status pith__rdb_keep(const pith__target *target, uint64_t origin,
+                           int (*write)(void *user, const void *data, size_t size), void *user,
+                           const pith_allocator *allocator, pith_error *err);
 /* Gives an open database the statistics, the split and the target of what a model keeps, so that the model can be
  * loaded over it. PITH_ERR_ARGUMENT names the first difference if the schemas differ, or if texts have other vectors.
  * `kept` may be closed afterwards. */
-pith_status pith_rdb_follow(pith_rdb *rdb, const pith_rdb *kept, pith_error *err);
+pith_status pith__rdb_follow(pith__rdb *rdb, const pith__rdb *kept, pith_error *err);
 
 #endif

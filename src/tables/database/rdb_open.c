@@ -2,28 +2,28 @@
  * every index is checked once, so that the code behind need not. */
 #include <math.h>
 
-#include "base/error.h"
 #include "base/checksum.h"
+#include "base/error.h"
 #include "base/formats/json.h"
 #include "base/str.h"
 #include "tables/database/rdb_file.h"
 
 typedef struct rdb_reading {
-    pith_rdb *rdb;
+    pith__rdb *rdb;
     const char *path;
-    const pith_rdb_section *sections;
+    const pith__rdb_section *sections;
     uint32_t count, next;
     pith_error *err;
 } rdb_reading;
 
 static pith_status rdb_damaged(const rdb_reading *r, const char *what) {
-    return pith_fail(r->err, PITH_ERR_FORMAT, "%s is damaged: %s; make it anew with pith preprocess", r->path, what);
+    return pith__fail(r->err, PITH_ERR_FORMAT, "%s is damaged: %s; make it anew with pith preprocess", r->path, what);
 }
 
 /* The next section, which must be of this kind and size. Sections are in the order in which they are written. */
 static pith_status rdb_take(const void **data, rdb_reading *r, uint32_t kind, uint64_t bytes) {
     if (r->next >= r->count) return rdb_damaged(r, "sections are missing");
-    const pith_rdb_section *s = &r->sections[r->next++];
+    const pith__rdb_section *s = &r->sections[r->next++];
     if (s->kind != kind || s->bytes != bytes) return rdb_damaged(r, "a section has the wrong kind or size");
     if (s->offset % 64 || s->offset > r->rdb->file.size || bytes > r->rdb->file.size - s->offset)
         return rdb_damaged(r, "a section is outside the file");
@@ -33,15 +33,15 @@ static pith_status rdb_take(const void **data, rdb_reading *r, uint32_t kind, ui
 
 /* ---- the JSON ---- */
 
-static int64_t meta_int(pith_json *j, int64_t low, int64_t high) {
-    const int64_t x = pith_json_int(j);
-    if (!j->failed && (x < low || x > high)) pith_json_fail(j, PITH_ERR_FORMAT, "the number is out of range");
+static int64_t meta_int(pith__json *j, int64_t low, int64_t high) {
+    const int64_t x = pith__json_int(j);
+    if (!j->failed && (x < low || x > high)) pith__json_fail(j, PITH_ERR_FORMAT, "the number is out of range");
     return j->failed ? low : x;
 }
 
-static void *meta_item(pith_json *j, void **items, uint32_t *count, size_t *room, size_t size) {
-    if (!pith_arena_grow(j->arena, items, *count, room, size)) {
-        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+static void *meta_item(pith__json *j, void **items, uint32_t *count, size_t *room, size_t size) {
+    if (!pith__arena_grow(j->arena, items, *count, room, size)) {
+        pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
         return NULL;
     }
     void *item = (char *)*items + (size_t)(*count)++ * size;
@@ -49,180 +49,180 @@ static void *meta_item(pith_json *j, void **items, uint32_t *count, size_t *room
     return item;
 }
 
-static pith_stype meta_stype(pith_json *j) {
-    const pith_str name = pith_json_string(j);
+static pith__stype meta_stype(pith__json *j) {
+    const pith_str name = pith__json_string(j);
     for (int i = 0; i < PITH_STYPE_COUNT; i++)
-        if (pith_str_is(name, pith_stype_names[i]) && pith_rdb_value_bytes((pith_stype)i)) return (pith_stype)i;
-    pith_json_fail(j, PITH_ERR_FORMAT, "it is no stype of a stored column");
+        if (pith__str_is(name, pith__stype_names[i]) && pith__rdb_value_bytes((pith__stype)i)) return (pith__stype)i;
+    pith__json_fail(j, PITH_ERR_FORMAT, "it is no stype of a stored column");
     return PITH_STYPE_NUMERICAL;
 }
 
-static void meta_column(pith_json *j, pith_rdb_column *c) {
+static void meta_column(pith__json *j, pith__rdb_column *c) {
     pith_str key;
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "name"))
-            c->name = pith_json_string(j);
-        else if (pith_str_is(key, "description"))
-            c->description = pith_json_string(j);
-        else if (pith_str_is(key, "stype"))
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
+        if (pith__str_is(key, "name"))
+            c->name = pith__json_string(j);
+        else if (pith__str_is(key, "description"))
+            c->description = pith__json_string(j);
+        else if (pith__str_is(key, "stype"))
             c->stype = meta_stype(j);
-        else if (pith_str_is(key, "log"))
-            c->log = pith_json_bool(j);
-        else if (pith_str_is(key, "name_string"))
+        else if (pith__str_is(key, "log"))
+            c->log = pith__json_bool(j);
+        else if (pith__str_is(key, "name_string"))
             c->name_string = (uint32_t)meta_int(j, 0, UINT32_MAX - 1);
-        else if (pith_str_is(key, "known_column"))
+        else if (pith__str_is(key, "known_column"))
             c->known_column = (int32_t)meta_int(j, PITH_KNOWN_WITH_ROW, INT32_MAX);
-        else if (pith_str_is(key, "known_delay"))
+        else if (pith__str_is(key, "known_delay"))
             c->known_delay = meta_int(j, 0, INT64_MAX);
-        else if (pith_str_is(key, "nulls"))
+        else if (pith__str_is(key, "nulls"))
             c->nulls = (uint64_t)meta_int(j, 0, INT64_MAX);
         else
-            pith_json_skip(j);
+            pith__json_skip(j);
     }
 }
 
-static void meta_table(pith_json *j, pith_rdb_table *t) {
+static void meta_table(pith__json *j, pith__rdb_table *t) {
     size_t room = 0;
     pith_str key;
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "name")) {
-            t->name = pith_json_string(j);
-        } else if (pith_str_is(key, "rows")) {
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
+        if (pith__str_is(key, "name")) {
+            t->name = pith__json_string(j);
+        } else if (pith__str_is(key, "rows")) {
             t->rows = (uint32_t)meta_int(j, 0, UINT32_MAX - 1);
-        } else if (pith_str_is(key, "time_column")) {
+        } else if (pith__str_is(key, "time_column")) {
             t->time_column = (int32_t)meta_int(j, -1, INT32_MAX);
-        } else if (pith_str_is(key, "times")) {
+        } else if (pith__str_is(key, "times")) {
             static const int64_t later;
-            t->times = pith_json_bool(j) ? &later : NULL;
-        } else if (pith_str_is(key, "keys")) {
+            t->times = pith__json_bool(j) ? &later : NULL;
+        } else if (pith__str_is(key, "keys")) {
             static const uint64_t later;
-            t->key_begin = pith_json_bool(j) ? &later : NULL;
-        } else if (pith_str_is(key, "columns")) {
-            pith_json_array(j);
-            while (pith_json_next_item(j)) {
-                pith_rdb_column *c = meta_item(j, (void **)&t->columns, &t->column_count, &room, sizeof *c);
+            t->key_begin = pith__json_bool(j) ? &later : NULL;
+        } else if (pith__str_is(key, "columns")) {
+            pith__json_array(j);
+            while (pith__json_next_item(j)) {
+                pith__rdb_column *c = meta_item(j, (void **)&t->columns, &t->column_count, &room, sizeof *c);
                 if (!c) return;
                 meta_column(j, c);
             }
         } else {
-            pith_json_skip(j);
+            pith__json_skip(j);
         }
     }
 }
 
-static void meta_link(pith_json *j, pith_rdb_link *link) {
+static void meta_link(pith__json *j, pith__rdb_link *link) {
     pith_str key;
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "name"))
-            link->name = pith_json_string(j);
-        else if (pith_str_is(key, "child"))
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
+        if (pith__str_is(key, "name"))
+            link->name = pith__json_string(j);
+        else if (pith__str_is(key, "child"))
             link->child = (uint32_t)meta_int(j, 0, UINT32_MAX);
-        else if (pith_str_is(key, "parent"))
+        else if (pith__str_is(key, "parent"))
             link->parent = (uint32_t)meta_int(j, 0, UINT32_MAX);
-        else if (pith_str_is(key, "nulls"))
+        else if (pith__str_is(key, "nulls"))
             link->nulls = (uint64_t)meta_int(j, 0, INT64_MAX);
-        else if (pith_str_is(key, "dangling"))
+        else if (pith__str_is(key, "dangling"))
             link->dangling = (uint64_t)meta_int(j, 0, INT64_MAX);
         else
-            pith_json_skip(j);
+            pith__json_skip(j);
     }
 }
 
-static void meta_task(pith_json *j, pith_rdb_task *t) {
+static void meta_task(pith__json *j, pith__rdb_task *t) {
     pith_str key;
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "name"))
-            t->name = pith_json_string(j);
-        else if (pith_str_is(key, "table"))
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
+        if (pith__str_is(key, "name"))
+            t->name = pith__json_string(j);
+        else if (pith__str_is(key, "table"))
             t->table = (uint32_t)meta_int(j, 0, UINT32_MAX);
-        else if (pith_str_is(key, "column"))
+        else if (pith__str_is(key, "column"))
             t->column = (uint32_t)meta_int(j, 0, UINT32_MAX);
-        else if (pith_str_is(key, "time_column"))
+        else if (pith__str_is(key, "time_column"))
             t->time_column = (int32_t)meta_int(j, -1, INT32_MAX);
-        else if (pith_str_is(key, "split"))
-            t->split = (pith_split_kind)meta_int(j, PITH_SPLIT_TIME, PITH_SPLIT_HASH);
-        else if (pith_str_is(key, "train_until"))
-            t->train_until = pith_json_int(j);
-        else if (pith_str_is(key, "validation_until"))
-            t->validation_until = pith_json_int(j);
-        else if (pith_str_is(key, "train_percent"))
+        else if (pith__str_is(key, "split"))
+            t->split = (pith__split_kind)meta_int(j, PITH_SPLIT_TIME, PITH_SPLIT_HASH);
+        else if (pith__str_is(key, "train_until"))
+            t->train_until = pith__json_int(j);
+        else if (pith__str_is(key, "validation_until"))
+            t->validation_until = pith__json_int(j);
+        else if (pith__str_is(key, "train_percent"))
             t->train_percent = (int32_t)meta_int(j, 0, 100);
-        else if (pith_str_is(key, "validation_percent"))
+        else if (pith__str_is(key, "validation_percent"))
             t->validation_percent = (int32_t)meta_int(j, 0, 100);
-        else if (pith_str_is(key, "rank"))
-            t->rank = pith_json_bool(j);
-        else if (pith_str_is(key, "made"))
-            t->made = pith_json_bool(j);
-        else if (pith_str_is(key, "left_out"))
+        else if (pith__str_is(key, "rank"))
+            t->rank = pith__json_bool(j);
+        else if (pith__str_is(key, "made"))
+            t->made = pith__json_bool(j);
+        else if (pith__str_is(key, "left_out"))
             t->left_out = (uint64_t)meta_int(j, 0, UINT32_MAX);
-        else if (pith_str_is(key, "classes"))
+        else if (pith__str_is(key, "classes"))
             t->class_count = (uint32_t)meta_int(j, 2, PITH_RDB_CLASSES_MOST);
-        else if (pith_str_is(key, "labels"))
+        else if (pith__str_is(key, "labels"))
             t->label_count = (uint32_t)meta_int(j, 1, UINT32_MAX - 1);
         else
-            pith_json_skip(j);
+            pith__json_skip(j);
     }
 }
 
-static void meta_lists(pith_json *j, pith_rdb *rdb, pith_str key) {
+static void meta_lists(pith__json *j, pith__rdb *rdb, pith_str key) {
     size_t room = 0;
-    pith_json_array(j);
-    while (pith_json_next_item(j)) {
+    pith__json_array(j);
+    while (pith__json_next_item(j)) {
         void *item;
-        if (pith_str_is(key, "tables")) {
+        if (pith__str_is(key, "tables")) {
             item = meta_item(j, (void **)&rdb->tables, &rdb->table_count, &room, sizeof *rdb->tables);
             if (item) meta_table(j, item);
-        } else if (pith_str_is(key, "links")) {
+        } else if (pith__str_is(key, "links")) {
             item = meta_item(j, (void **)&rdb->links, &rdb->link_count, &room, sizeof *rdb->links);
             if (item) meta_link(j, item);
-        } else if (pith_str_is(key, "tasks")) {
+        } else if (pith__str_is(key, "tasks")) {
             item = meta_item(j, (void **)&rdb->tasks, &rdb->task_count, &room, sizeof *rdb->tasks);
             if (item) meta_task(j, item);
         } else {
             item = meta_item(j, (void **)&rdb->warnings, &rdb->warning_count, &room, sizeof *rdb->warnings);
-            if (item) *(pith_str *)item = pith_json_string(j);
+            if (item) *(pith_str *)item = pith__json_string(j);
         }
         if (!item) return;
     }
 }
 
-static uint64_t meta_origin(pith_json *j, pith_rdb *rdb) {
+static uint64_t meta_origin(pith__json *j, pith__rdb *rdb) {
     rdb->kept = true;
-    return (uint64_t)pith_json_int(j);
+    return (uint64_t)pith__json_int(j);
 }
 
 static pith_status meta_read(rdb_reading *r, pith_str text) {
-    pith_rdb *rdb = r->rdb;
+    pith__rdb *rdb = r->rdb;
     pith_error own = PITH_ERROR_INIT, *err = r->err ? r->err : &own;
-    pith_json *j = pith_arena_alloc(&rdb->arena, sizeof *j);
+    pith__json *j = pith__arena_alloc(&rdb->arena, sizeof *j);
     pith_str key;
-    if (!j) return pith_fail_memory(r->err, sizeof *j);
-    pith_json_init(j, text, r->path, &rdb->arena, err);
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "name"))
-            rdb->name = pith_json_string(j);
-        else if (pith_str_is(key, "embedder"))
-            rdb->embedder = pith_json_string(j);
-        else if (pith_str_is(key, "dim"))
+    if (!j) return pith__fail_memory(r->err, sizeof *j);
+    pith__json_init(j, text, r->path, &rdb->arena, err);
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
+        if (pith__str_is(key, "name"))
+            rdb->name = pith__json_string(j);
+        else if (pith__str_is(key, "embedder"))
+            rdb->embedder = pith__json_string(j);
+        else if (pith__str_is(key, "dim"))
             rdb->dim = (uint32_t)meta_int(j, 1, 16384);
-        else if (pith_str_is(key, "strings"))
+        else if (pith__str_is(key, "strings"))
             rdb->string_count = (uint32_t)meta_int(j, 0, UINT32_MAX - 1);
-        else if (pith_str_is(key, "schema"))
+        else if (pith__str_is(key, "schema"))
             rdb->schema.size = (size_t)meta_int(j, 1, UINT32_MAX);
-        else if (pith_str_is(key, "origin"))
+        else if (pith__str_is(key, "origin"))
             rdb->origin = meta_origin(j, rdb);
-        else if (pith_str_is(key, "tables") || pith_str_is(key, "links") || pith_str_is(key, "tasks") ||
-                 pith_str_is(key, "warnings"))
+        else if (pith__str_is(key, "tables") || pith__str_is(key, "links") || pith__str_is(key, "tasks") ||
+                 pith__str_is(key, "warnings"))
             meta_lists(j, rdb, key);
         else
-            pith_json_skip(j);
+            pith__json_skip(j);
     }
-    if (!j->failed) pith_json_finish(j);
+    if (!j->failed) pith__json_finish(j);
     return j->failed ? err->code : PITH_OK;
 }
 
@@ -245,10 +245,10 @@ static pith_status rdb_indices(const rdb_reading *r, const uint32_t *x, uint64_t
 }
 
 static pith_status rdb_column(rdb_reading *r, uint32_t table, uint32_t column, const double *stats) {
-    const pith_rdb_table *t = &r->rdb->tables[table];
-    pith_rdb_column *c = &t->columns[column];
+    const pith__rdb_table *t = &r->rdb->tables[table];
+    pith__rdb_column *c = &t->columns[column];
     const double *own = stats + (size_t)(t->first_cell + column) * 3;
-    PITH_TRY(rdb_take(&c->data, r, PITH_RDB_COLUMN, (uint64_t)t->rows * pith_rdb_value_bytes(c->stype)));
+    PITH_TRY(rdb_take(&c->data, r, PITH_RDB_COLUMN, (uint64_t)t->rows * pith__rdb_value_bytes(c->stype)));
     if (!isfinite(own[0]) || !(own[1] > 0) || !isfinite(own[1]) || (c->log && !(own[2] > 0)))
         return rdb_damaged(r, "statistics are out of range");
     c->mean = own[0];
@@ -264,7 +264,7 @@ static pith_status rdb_column(rdb_reading *r, uint32_t table, uint32_t column, c
 }
 
 static pith_status rdb_table(rdb_reading *r, uint32_t table, const double *stats) {
-    pith_rdb_table *t = &r->rdb->tables[table];
+    pith__rdb_table *t = &r->rdb->tables[table];
     uint64_t end;
     if (t->time_column >= (int32_t)t->column_count ||
         (t->time_column >= 0 && t->columns[t->time_column].stype != PITH_STYPE_TIMESTAMP))
@@ -279,7 +279,7 @@ static pith_status rdb_table(rdb_reading *r, uint32_t table, const double *stats
 }
 
 static pith_status rdb_link(rdb_reading *r, uint32_t index) {
-    pith_rdb_link *link = &r->rdb->links[index];
+    pith__rdb_link *link = &r->rdb->links[index];
     if (link->child >= r->rdb->table_count || link->parent >= r->rdb->table_count)
         return rdb_damaged(r, "a link joins a table that is not there");
     const uint32_t children = r->rdb->tables[link->child].rows, parents = r->rdb->tables[link->parent].rows;
@@ -293,9 +293,9 @@ static pith_status rdb_link(rdb_reading *r, uint32_t index) {
     return rdb_indices(r, link->down, link->begin[parents], children, false);
 }
 
-static pith_status rdb_task(const rdb_reading *r, const pith_rdb_task *task) {
+static pith_status rdb_task(const rdb_reading *r, const pith__rdb_task *task) {
     if (task->table >= r->rdb->table_count) return rdb_damaged(r, "a task asks a table that is not there");
-    const pith_rdb_table *t = &r->rdb->tables[task->table];
+    const pith__rdb_table *t = &r->rdb->tables[task->table];
     static const bool asked[PITH_STYPE_COUNT] = {
         [PITH_STYPE_BOOLEAN] = true, [PITH_STYPE_NUMERICAL] = true, [PITH_STYPE_CATEGORICAL] = true
     };
@@ -309,8 +309,8 @@ static pith_status rdb_task(const rdb_reading *r, const pith_rdb_task *task) {
 
 /* The classes and labels of what a model keeps. */
 static pith_status rdb_labels(rdb_reading *r, uint32_t index) {
-    pith_rdb_task *task = &r->rdb->tasks[index];
-    const pith_stype stype = r->rdb->tables[task->table].columns[task->column].stype;
+    pith__rdb_task *task = &r->rdb->tasks[index];
+    const pith__stype stype = r->rdb->tables[task->table].columns[task->column].stype;
     const uint32_t classes = task->class_count, labels = task->label_count;
     if (labels && (!r->rdb->kept || r->rdb->tables[task->table].rows))
         return rdb_damaged(r, "a database with rows keeps labels");
@@ -329,7 +329,7 @@ static pith_status rdb_labels(rdb_reading *r, uint32_t index) {
 }
 
 static pith_status rdb_content(rdb_reading *r) {
-    pith_rdb *rdb = r->rdb;
+    pith__rdb *rdb = r->rdb;
     const void *text, *stats;
     uint64_t end;
     if (!r->count) return rdb_damaged(r, "it has no sections");
@@ -358,42 +358,42 @@ static pith_status rdb_content(rdb_reading *r) {
 }
 
 static pith_status rdb_read(rdb_reading *r) {
-    const pith_file *file = &r->rdb->file;
-    pith_rdb_header h;
+    const pith__file *file = &r->rdb->file;
+    pith__rdb_header h;
     if (file->size < sizeof h || memcmp(file->data, PITH_RDB_MAGIC, sizeof h.magic) != 0)
-        return pith_fail(r->err, PITH_ERR_FORMAT, "%s is no database file; pith preprocess makes one", r->path);
+        return pith__fail(r->err, PITH_ERR_FORMAT, "%s is no database file; pith preprocess makes one", r->path);
     memcpy(&h, file->data, sizeof h);
     if (h.version != PITH_RDB_VERSION || h.order != PITH_RDB_ORDER)
-        return pith_fail(r->err, PITH_ERR_UNSUPPORTED,
-                         "%s was made by another version of Pith or on a machine of another byte order; make it anew",
-                         r->path);
+        return pith__fail(r->err, PITH_ERR_UNSUPPORTED,
+                          "%s was made by another version of Pith or on a machine of another byte order; make it anew",
+                          r->path);
     if (h.bytes != file->size) return rdb_damaged(r, "it is not complete");
-    if (h.checksum != pith_hash_of(file->data + sizeof h, file->size - sizeof h))
+    if (h.checksum != pith__hash_of(file->data + sizeof h, file->size - sizeof h))
         return rdb_damaged(r, "its checksum is wrong");
     if (h.sections > (file->size - sizeof h) / sizeof *r->sections)
         return rdb_damaged(r, "it lists more than it holds");
-    r->sections = (const pith_rdb_section *)(file->data + sizeof h);
+    r->sections = (const pith__rdb_section *)(file->data + sizeof h);
     r->count = h.sections;
     r->rdb->checksum = h.checksum;
     return rdb_content(r);
 }
 
-pith_status pith_rdb_open(pith_rdb *rdb, const char *path, const pith_allocator *allocator, pith_error *err) {
+pith_status pith__rdb_open(pith__rdb *rdb, const char *path, const pith_allocator *allocator, pith_error *err) {
     rdb_reading r = { .rdb = rdb, .path = path, .err = err };
-    *rdb = (pith_rdb){ .name = { NULL, 0 } };
-    pith_arena_init(&rdb->arena, allocator);
-    pith_status status = pith_file_open(&rdb->file, path, false, allocator, err);
+    *rdb = (pith__rdb){ .name = { NULL, 0 } };
+    pith__arena_init(&rdb->arena, allocator);
+    pith_status status = pith__file_open(&rdb->file, path, false, allocator, err);
     if (status) {
         rdb->file.data = NULL;
         return status;
     }
     status = rdb_read(&r);
-    if (status) pith_rdb_close(rdb);
+    if (status) pith__rdb_close(rdb);
     return status;
 }
 
-void pith_rdb_close(pith_rdb *rdb) {
-    pith_arena_free(&rdb->arena);
-    if (rdb->file.data) pith_file_close(&rdb->file);
+void pith__rdb_close(pith__rdb *rdb) {
+    pith__arena_free(&rdb->arena);
+    if (rdb->file.data) pith__file_close(&rdb->file);
     rdb->file.data = NULL;
 }

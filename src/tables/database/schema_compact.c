@@ -14,15 +14,15 @@ static size_t compact_string(pith_str text, size_t at) {
 
 /* The bytes of the name of a file, in its quotation marks, without its ending and the last mark. */
 static size_t compact_plain(pith_str string) {
-    return 1 + pith_source_plain((pith_str){ string.data + 1, string.size - 2 }).size;
+    return 1 + pith__source_plain((pith_str){ string.data + 1, string.size - 2 }).size;
 }
 
-pith_status pith_schema_compact(pith_str *compact, pith_str text, pith_arena *arena, pith_error *err) {
-    char *out = pith_arena_alloc(arena, text.size + 1);
+pith_status pith__schema_compact(pith_str *compact, pith_str text, pith__arena *arena, pith_error *err) {
+    char *out = pith__arena_alloc(arena, text.size + 1);
     pith_str before = { NULL, 0 };
     size_t n = 0;
     bool value = false; /* a colon came after the string before */
-    if (!out) return pith_fail_memory(err, text.size);
+    if (!out) return pith__fail_memory(err, text.size);
     for (size_t i = 0; i < text.size;) {
         const char c = text.data[i];
         if (c != '"') {
@@ -33,7 +33,7 @@ pith_status pith_schema_compact(pith_str *compact, pith_str text, pith_arena *ar
             continue;
         }
         const pith_str string = { text.data + i, compact_string(text, i) };
-        const bool file = value && pith_str_is(before, "\"file\"");
+        const bool file = value && pith__str_is(before, "\"file\"");
         const size_t size = file ? compact_plain(string) : string.size;
         memcpy(out + n, string.data, size);
         n += size;

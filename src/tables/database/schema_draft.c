@@ -19,20 +19,20 @@ typedef struct draft_column {
     bool number, whole, time, boolean, named_boolean, words; /* words: some cell holds a space */
     unsigned formats;                                        /* of times, that read all cells */
     size_t filled, distinct;
-    pith_map values;
+    pith__map values;
 } draft_column;
 
 typedef struct draft_table {
-    const pith_source_table *source;
-    pith_text_table text;
+    const pith__source_table *source;
+    pith__text_table text;
     draft_column *columns;
     size_t key; /* SIZE_MAX: none */
 } draft_table;
 
-static pith_status draft_look(draft_column *c, const pith_text_table *t, size_t at, pith_arena *arena,
+static pith_status draft_look(draft_column *c, const pith__text_table *t, size_t at, pith__arena *arena,
                               pith_error *err) {
     *c = (draft_column){ .number = true, .whole = true, .boolean = true, .formats = PITH_TIME_ANY };
-    PITH_TRY(pith_map_init(&c->values, arena, 64));
+    PITH_TRY(pith__map_init(&c->values, arena, 64));
     for (size_t r = 0; r < t->rows; r++) {
         const pith_str cell = t->cells[r * t->columns + at];
         uint32_t old;
@@ -40,16 +40,16 @@ static pith_status draft_look(draft_column *c, const pith_text_table *t, size_t 
         bool yes;
         if (!cell.size) continue;
         c->filled++;
-        if (!pith_map_put(&c->values, cell, (uint32_t)r, &old)) return pith_fail_memory(err, cell.size);
+        if (!pith__map_put(&c->values, cell, (uint32_t)r, &old)) return pith__fail_memory(err, cell.size);
         if (old != UINT32_MAX) continue;
         c->distinct++;
         c->words |= memchr(cell.data, ' ', cell.size) != NULL;
-        if (pith_cell_is_null(cell)) continue;
-        c->number = c->number && pith_cell_number(&number, cell);
+        if (pith__cell_is_null(cell)) continue;
+        c->number = c->number && pith__cell_number(&number, cell);
         c->whole = c->whole && c->number && !memchr(cell.data, '.', cell.size) && !memchr(cell.data, 'e', cell.size);
-        c->formats = c->formats ? pith_time_formats(c->formats, cell) : 0;
+        c->formats = c->formats ? pith__time_formats(c->formats, cell) : 0;
         c->time = c->formats;
-        c->boolean = c->boolean && c->distinct <= 2 && pith_cell_boolean(&yes, cell);
+        c->boolean = c->boolean && c->distinct <= 2 && pith__cell_boolean(&yes, cell);
         c->named_boolean = c->boolean && !c->number;
     }
     return PITH_OK;
@@ -70,7 +70,7 @@ static bool draft_names_time(pith_str name, size_t at) {
     return at > 0;
 }
 
-static pith_stype draft_stype(const draft_column *c, pith_declared declared) {
+static pith__stype draft_stype(const draft_column *c, pith__declared declared) {
     if (!c->filled) return PITH_STYPE_IGNORED;
     if (c->boolean && (c->distinct == 2 || declared == PITH_DECLARED_BOOLEAN)) return PITH_STYPE_BOOLEAN;
     if (c->named_boolean) return PITH_STYPE_BOOLEAN;
@@ -103,8 +103,8 @@ static void draft_key(draft_table *t, pith_str name) {
     for (size_t c = t->text.columns; c-- > 0;)
         if (draft_unique(t, c) && draft_names_key(t->text.names[c], name)) t->key = c;
     const draft_column *first = &t->columns[0];
-    if (t->key == SIZE_MAX && draft_unique(t, 0) && !pith_str_is(t->text.names[0], PITH_CSV_UNNAMED) && !first->words &&
-        !first->time && (first->whole || !first->number))
+    if (t->key == SIZE_MAX && draft_unique(t, 0) && !pith__str_is(t->text.names[0], PITH_CSV_UNNAMED) &&
+        !first->words && !first->time && (first->whole || !first->number))
         t->key = 0;
 }
 
@@ -121,40 +121,40 @@ static bool draft_refers(const draft_table *t, size_t c, const draft_table *pare
     if (!named && (from->number || to->number || from->distinct < 2)) return false;
     for (size_t r = 0; r < t->text.rows; r++) {
         const pith_str cell = t->text.cells[r * t->text.columns + c];
-        found += cell.size && pith_key_find(&to->values, cell) != UINT32_MAX;
+        found += cell.size && pith__key_find(&to->values, cell) != UINT32_MAX;
     }
     return named ? found * 2 >= from->filled : found == from->filled;
 }
 
-static pith_status draft_link(pith_table_schema *s, const draft_table *t, size_t c, pith_str parent, pith_str key,
-                              pith_arena *arena, size_t *room, pith_error *err) {
-    pith_str *names = pith_arena_array(arena, 2, sizeof *names);
-    if (!names || !pith_arena_grow(arena, (void **)&s->links, s->link_count, room, sizeof *s->links))
-        return pith_fail_memory(err, 2 * sizeof *names);
+static pith_status draft_link(pith__table_schema *s, const draft_table *t, size_t c, pith_str parent, pith_str key,
+                              pith__arena *arena, size_t *room, pith_error *err) {
+    pith_str *names = pith__arena_array(arena, 2, sizeof *names);
+    if (!names || !pith__arena_grow(arena, (void **)&s->links, s->link_count, room, sizeof *s->links))
+        return pith__fail_memory(err, 2 * sizeof *names);
     names[0] = t->text.names[c];
     names[1] = key;
-    s->links[s->link_count++] = (pith_link_schema){ { names, 1 }, { names + 1, 1 }, parent };
+    s->links[s->link_count++] = (pith__link_schema){ { names, 1 }, { names + 1, 1 }, parent };
     s->columns[c].stype = PITH_STYPE_IDENTIFIER;
     return PITH_OK;
 }
 
-static size_t draft_place(const pith_text_table *t, pith_str name) {
+static size_t draft_place(const pith__text_table *t, pith_str name) {
     size_t c = 0;
-    while (c < t->columns && !pith_str_eq(t->names[c], name)) c++;
+    while (c < t->columns && !pith__str_eq(t->names[c], name)) c++;
     return c;
 }
 
 /* The foreign keys that the source declares, but for those whose parent is not there. A column that is one alone is an
  * identifier. */
-static pith_status draft_declared_links(pith_schema *schema, const draft_table *tables, size_t at, pith_arena *arena,
+static pith_status draft_declared_links(pith__schema *schema, const draft_table *tables, size_t at, pith__arena *arena,
                                         pith_error *err) {
-    pith_table_schema *s = &schema->tables[at];
-    const pith_source_table *from = tables[at].source;
-    s->links = pith_arena_array(arena, from->link_count, sizeof *s->links);
-    if (!s->links) return pith_fail_memory(err, from->link_count * sizeof *s->links);
+    pith__table_schema *s = &schema->tables[at];
+    const pith__source_table *from = tables[at].source;
+    s->links = pith__arena_array(arena, from->link_count, sizeof *s->links);
+    if (!s->links) return pith__fail_memory(err, from->link_count * sizeof *s->links);
     for (size_t i = 0; i < from->link_count; i++) {
-        const pith_link_schema *link = &from->links[i];
-        const size_t parent = pith_schema_table(schema, link->parent);
+        const pith__link_schema *link = &from->links[i];
+        const size_t parent = pith__schema_table(schema, link->parent);
         bool whole = parent != SIZE_MAX && link->columns.count == link->parent_columns.count;
         for (size_t k = 0; whole && k < link->columns.count; k++)
             whole = draft_place(&tables[at].text, link->columns.items[k]) < tables[at].text.columns &&
@@ -167,9 +167,9 @@ static pith_status draft_declared_links(pith_schema *schema, const draft_table *
     return PITH_OK;
 }
 
-static pith_status draft_links(pith_schema *schema, const draft_table *tables, size_t at, pith_arena *arena,
+static pith_status draft_links(pith__schema *schema, const draft_table *tables, size_t at, pith__arena *arena,
                                pith_error *err) {
-    pith_table_schema *s = &schema->tables[at];
+    pith__table_schema *s = &schema->tables[at];
     const draft_table *t = &tables[at];
     size_t room = 0;
     for (size_t c = 0; c < t->text.columns; c++) {
@@ -183,20 +183,20 @@ static pith_status draft_links(pith_schema *schema, const draft_table *tables, s
     return PITH_OK;
 }
 
-static pith_status draft_table_schema(pith_table_schema *s, draft_table *t, pith_arena *arena, pith_error *err) {
-    const pith_source_table *from = t->source;
-    t->columns = pith_arena_array(arena, t->text.columns, sizeof *t->columns);
-    s->columns = pith_arena_array(arena, t->text.columns, sizeof *s->columns);
-    if (!t->columns || !s->columns) return pith_fail_memory(err, t->text.columns * sizeof *t->columns);
+static pith_status draft_table_schema(pith__table_schema *s, draft_table *t, pith__arena *arena, pith_error *err) {
+    const pith__source_table *from = t->source;
+    t->columns = pith__arena_array(arena, t->text.columns, sizeof *t->columns);
+    s->columns = pith__arena_array(arena, t->text.columns, sizeof *s->columns);
+    if (!t->columns || !s->columns) return pith__fail_memory(err, t->text.columns * sizeof *t->columns);
     for (size_t c = 0; c < t->text.columns; c++) {
         PITH_TRY(draft_look(&t->columns[c], &t->text, c, arena, err));
         if (t->columns[c].number && !draft_names_time(t->text.names[c], c)) t->columns[c].time = false;
-        s->columns[c] = (pith_column_schema){ .name = t->text.names[c],
-                                              .stype = draft_stype(&t->columns[c], from->types ? from->types[c] : 0) };
-        if (!c && pith_str_is(t->text.names[c], PITH_CSV_UNNAMED)) s->columns[c].stype = PITH_STYPE_IGNORED;
+        s->columns[c] = (pith__column_schema){ .name = t->text.names[c],
+                                               .stype = draft_stype(&t->columns[c], from->types ? from->types[c] : 0) };
+        if (!c && pith__str_is(t->text.names[c], PITH_CSV_UNNAMED)) s->columns[c].stype = PITH_STYPE_IGNORED;
         if (t->text.blobs && t->text.blobs[c]) s->columns[c].stype = PITH_STYPE_IGNORED;
         if (s->columns[c].stype != PITH_STYPE_TIMESTAMP) continue;
-        const pith_time_format format = pith_time_format_of(t->columns[c].formats);
+        const pith__time_format format = pith__time_format_of(t->columns[c].formats);
         if (format != PITH_TIME_ISO) s->columns[c].format = format;
         if (!s->temporal_column.size) s->temporal_column = t->text.names[c];
     }
@@ -209,41 +209,41 @@ static pith_status draft_table_schema(pith_table_schema *s, draft_table *t, pith
         return PITH_OK;
     }
     if (t->key == SIZE_MAX) return PITH_OK;
-    s->primary_key = (pith_name_list){ &t->text.names[t->key], 1 };
+    s->primary_key = (pith__name_list){ &t->text.names[t->key], 1 };
     s->columns[t->key].stype = PITH_STYPE_IDENTIFIER;
     return PITH_OK;
 }
 
 /* The last name of the path; that of a directory whose path ends with a dot is the real one. */
-static pith_status draft_name(pith_str *name, pith_table_source *source, pith_error *err) {
-    pith_str path = pith_str_of(source->path);
-    const bool folder = pith_dir_exists(source->path);
+static pith_status draft_name(pith_str *name, pith__table_source *source, pith_error *err) {
+    pith_str path = pith__str_of(source->path);
+    const bool folder = pith__dir_exists(source->path);
     while (folder && path.size > 1 && path.data[path.size - 1] == '/') path.size--;
-    *name = pith_path_name(path);
+    *name = pith__path_name(path);
     if (!folder) return PITH_OK;
-    if (name->size && !pith_str_is(*name, ".") && !pith_str_is(*name, "..")) return PITH_OK;
+    if (name->size && !pith__str_is(*name, ".") && !pith__str_is(*name, "..")) return PITH_OK;
     char *real = realpath(source->path, NULL);
-    *name = pith_arena_str(source->arena, pith_path_name(pith_str_of(real ? real : "")));
+    *name = pith__arena_str(source->arena, pith__path_name(pith__str_of(real ? real : "")));
     free(real);
-    return name->data ? PITH_OK : pith_fail_memory(err, 64);
+    return name->data ? PITH_OK : pith__fail_memory(err, 64);
 }
 
-pith_status pith_schema_draft(pith_schema *schema, pith_table_source *source, pith_error *err) {
-    pith_arena *arena = source->arena;
-    pith_source_table *list;
+pith_status pith__schema_draft(pith__schema *schema, pith__table_source *source, pith_error *err) {
+    pith__arena *arena = source->arena;
+    pith__source_table *list;
     size_t count, declared = 0;
     PITH_TRY(source->kind->list(&list, &count, source, err));
-    draft_table *tables = pith_arena_array(arena, count, sizeof *tables);
-    *schema = (pith_schema){ .name = { "", 0 } };
+    draft_table *tables = pith__arena_array(arena, count, sizeof *tables);
+    *schema = (pith__schema){ .name = { "", 0 } };
     PITH_TRY(draft_name(&schema->name, source, err));
-    schema->tables = pith_arena_array(arena, count, sizeof *schema->tables);
-    if (!tables || !schema->tables) return pith_fail_memory(err, count * sizeof *tables);
+    schema->tables = pith__arena_array(arena, count, sizeof *schema->tables);
+    if (!tables || !schema->tables) return pith__fail_memory(err, count * sizeof *tables);
     for (size_t i = 0; i < count; i++) {
         schema->tables[i].name = list[i].name;
         schema->tables[i].file = list[i].file;
-        if (pith_schema_table(schema, list[i].name) != SIZE_MAX)
-            return pith_fail(err, PITH_ERR_FORMAT, "%s holds two tables '" PITH_STR_FMT "'", source->path,
-                             PITH_STR_ARG(list[i].name));
+        if (pith__schema_table(schema, list[i].name) != SIZE_MAX)
+            return pith__fail(err, PITH_ERR_FORMAT, "%s holds two tables '" PITH_STR_FMT "'", source->path,
+                              PITH_STR_ARG(list[i].name));
         schema->table_count++;
         tables[i].source = &list[i];
         declared += list[i].link_count;

@@ -10,37 +10,37 @@
 
 #define TARGET_UNIFORM 3.4641016151377544 /* the root of 12: a uniform distribution has the deviation 1 / root 12 */
 
-static pith_str target_text(const pith_rdb *rdb, uint32_t string) {
+static pith_str target_text(const pith__rdb *rdb, uint32_t string) {
     return (pith_str){ rdb->string_bytes + rdb->string_begin[string],
                        (size_t)(rdb->string_begin[string + 1] - rdb->string_begin[string]) };
 }
 
-static bool target_before(const pith_rdb *rdb, uint32_t a, uint32_t b) {
+static bool target_before(const pith__rdb *rdb, uint32_t a, uint32_t b) {
     const pith_str x = target_text(rdb, a), y = target_text(rdb, b);
     const int order = memcmp(x.data, y.data, x.size < y.size ? x.size : y.size);
     return order ? order < 0 : x.size < y.size;
 }
 
 /* The place of a string among the classes, or where it belongs. */
-static int target_place(const pith_target *t, uint32_t string) {
+static int target_place(const pith__target *t, uint32_t string) {
     int i = 0;
     while (i < t->outputs && t->classes[i] != string && target_before(t->rdb, t->classes[i], string)) i++;
     return i;
 }
 
-static double target_class(const pith_target *t, uint32_t string) {
+static double target_class(const pith__target *t, uint32_t string) {
     int i = 0;
     while (i < t->outputs && t->classes[i] != string) i++;
     return i < t->outputs ? i : -1;
 }
 
-static pith_status target_classes(pith_target *t, uint32_t rows, pith_arena *arena, pith_error *err) {
+static pith_status target_classes(pith__target *t, uint32_t rows, pith__arena *arena, pith_error *err) {
     const uint32_t *cells = t->column->data;
     double all = 0;
     t->outputs = 0;
-    t->classes = pith_arena_array(arena, PITH_TARGET_CLASSES + 1, sizeof *t->classes);
-    t->shares = pith_arena_array(arena, PITH_TARGET_CLASSES + 1, sizeof *t->shares);
-    if (!t->classes || !t->shares) return pith_fail_memory(err, PITH_TARGET_CLASSES * sizeof *t->shares);
+    t->classes = pith__arena_array(arena, PITH_TARGET_CLASSES + 1, sizeof *t->classes);
+    t->shares = pith__arena_array(arena, PITH_TARGET_CLASSES + 1, sizeof *t->shares);
+    if (!t->classes || !t->shares) return pith__fail_memory(err, PITH_TARGET_CLASSES * sizeof *t->shares);
     if (t->task->classes) {
         t->outputs = (int)t->task->class_count;
         memcpy(t->classes, t->task->classes, t->task->class_count * sizeof *t->classes);
@@ -56,12 +56,12 @@ static pith_status target_classes(pith_target *t, uint32_t rows, pith_arena *are
         t->outputs++;
     }
     if (t->outputs < 2 || t->outputs > PITH_TARGET_CLASSES)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED,
-                         "the target of task '" PITH_STR_FMT "' has %s %d categories; it must have 2 to %d",
-                         PITH_STR_ARG(t->task->name), t->outputs < 2 ? "only" : "more than",
-                         t->outputs < 2 ? t->outputs : PITH_TARGET_CLASSES, PITH_TARGET_CLASSES);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED,
+                          "the target of task '" PITH_STR_FMT "' has %s %d categories; it must have 2 to %d",
+                          PITH_STR_ARG(t->task->name), t->outputs < 2 ? "only" : "more than",
+                          t->outputs < 2 ? t->outputs : PITH_TARGET_CLASSES, PITH_TARGET_CLASSES);
     for (uint32_t r = 0; r < rows; r++)
-        if (pith_rdb_split(t->rdb, t->task, r) == PITH_TRAIN) t->shares[target_place(t, cells[r])]++, all++;
+        if (pith__rdb_split(t->rdb, t->task, r) == PITH_TRAIN) t->shares[target_place(t, cells[r])]++, all++;
     for (int i = 0; i < t->outputs; i++) t->shares[i] = (t->shares[i] + 1e-3) / (all + 1e-3 * t->outputs);
     return PITH_OK;
 }
@@ -71,26 +71,26 @@ static int target_compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static pith_status target_ranks(pith_target *t, uint32_t rows, pith_arena *arena, pith_error *err) {
+static pith_status target_ranks(pith__target *t, uint32_t rows, pith__arena *arena, pith_error *err) {
     if (t->task->labels) rows = t->task->label_count;
-    t->ranks = pith_arena_array(arena, (size_t)rows + 1, sizeof *t->ranks);
-    if (!t->ranks) return pith_fail_memory(err, rows * sizeof *t->ranks);
+    t->ranks = pith__arena_array(arena, (size_t)rows + 1, sizeof *t->ranks);
+    if (!t->ranks) return pith__fail_memory(err, rows * sizeof *t->ranks);
     if (t->task->labels) {
         memcpy(t->ranks, t->task->labels, t->task->label_count * sizeof *t->ranks);
         t->rank_count = t->task->label_count;
         return PITH_OK;
     }
     for (uint32_t r = 0; r < rows; r++)
-        if (pith_rdb_split(t->rdb, t->task, r) == PITH_TRAIN)
+        if (pith__rdb_split(t->rdb, t->task, r) == PITH_TRAIN)
             t->ranks[t->rank_count++] = ((const double *)t->column->data)[r];
     qsort(t->ranks, t->rank_count, sizeof *t->ranks, target_compare);
     return PITH_OK;
 }
 
-pith_status pith_target_make(pith_target *t, const pith_rdb *rdb, const pith_rdb_task *task, pith_arena *arena,
-                             pith_error *err) {
+pith_status pith__target_make(pith__target *t, const pith__rdb *rdb, const pith__rdb_task *task, pith__arena *arena,
+                              pith_error *err) {
     const uint32_t rows = rdb->tables[task->table].rows;
-    *t = (pith_target){ .rdb = rdb, .task = task, .column = &rdb->tables[task->table].columns[task->column] };
+    *t = (pith__target){ .rdb = rdb, .task = task, .column = &rdb->tables[task->table].columns[task->column] };
     t->outputs = 1;
     if (t->column->stype == PITH_STYPE_CATEGORICAL) {
         t->kind = PITH_TARGET_CLASS;
@@ -103,7 +103,7 @@ pith_status pith_target_make(pith_target *t, const pith_rdb *rdb, const pith_rdb
 }
 
 /* The number of training labels below x; with `equal`, also those equal to it. */
-static uint32_t target_below(const pith_target *t, double x, bool equal) {
+static uint32_t target_below(const pith__target *t, double x, bool equal) {
     uint32_t low = 0, high = t->rank_count;
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
@@ -115,7 +115,7 @@ static uint32_t target_below(const pith_target *t, double x, bool equal) {
     return low;
 }
 
-double pith_target_truth(const pith_target *t, uint32_t row) {
+double pith__target_truth(const pith__target *t, uint32_t row) {
     switch (t->kind) {
     case PITH_TARGET_BOOLEAN: return ((const uint8_t *)t->column->data)[row];
     case PITH_TARGET_CLASS: return target_class(t, ((const uint32_t *)t->column->data)[row]);
@@ -126,46 +126,46 @@ double pith_target_truth(const pith_target *t, uint32_t row) {
     return ((double)target_below(t, x, false) + target_below(t, x, true)) / 2 / t->rank_count;
 }
 
-double pith_target_scaled(const pith_target *t, uint32_t row) {
-    if (t->kind == PITH_TARGET_RANK) return (pith_target_truth(t, row) - 0.5) * TARGET_UNIFORM;
-    return pith_rdb_scaled(t->column, row);
+double pith__target_scaled(const pith__target *t, uint32_t row) {
+    if (t->kind == PITH_TARGET_RANK) return (pith__target_truth(t, row) - 0.5) * TARGET_UNIFORM;
+    return pith__rdb_scaled(t->column, row);
 }
 
-void pith_target_units(double *factor, double *shift, const pith_target *t) {
+void pith__target_units(double *factor, double *shift, const pith__target *t) {
     const bool rank = t->kind == PITH_TARGET_RANK;
     *factor = rank ? 1 / TARGET_UNIFORM : t->column->sd;
     *shift = rank ? 0.5 : t->column->mean;
 }
 
-double pith_target_answer(const pith_target *t, double answer) {
+double pith__target_answer(const pith__target *t, double answer) {
     double factor, shift;
     if (t->kind != PITH_TARGET_RANK && t->kind != PITH_TARGET_NUMBER) return answer;
-    pith_target_units(&factor, &shift, t);
+    pith__target_units(&factor, &shift, t);
     const double x = answer * factor + shift;
     if (t->kind == PITH_TARGET_RANK) return x < 0 ? 0 : x > 1 ? 1 : x;
     return t->column->log ? exp(x) : x;
 }
 
-double pith_target_loss(float *d, const pith_target *t, uint32_t row, const float *answer) {
+double pith__target_loss(float *d, const pith__target *t, uint32_t row, const float *answer) {
     if (t->kind == PITH_TARGET_BOOLEAN) {
-        const double z = answer[0], y = pith_target_truth(t, row), e = exp(-fabs(z));
+        const double z = answer[0], y = pith__target_truth(t, row), e = exp(-fabs(z));
         d[0] = (float)((z >= 0 ? 1 / (1 + e) : e / (1 + e)) - y);
         return (z > 0 ? z : 0) - z * y + log1p(e);
     }
     if (t->kind == PITH_TARGET_CLASS) {
-        const int truth = (int)pith_target_truth(t, row);
+        const int truth = (int)pith__target_truth(t, row);
         double most = answer[0], sum = 0;
         for (int i = 1; i < t->outputs; i++) most = answer[i] > most ? answer[i] : most;
         for (int i = 0; i < t->outputs; i++) sum += exp(answer[i] - most);
         for (int i = 0; i < t->outputs; i++) d[i] = (float)(exp(answer[i] - most) / sum - (i == truth));
         return log(sum) + most - answer[truth];
     }
-    const double away = (double)answer[0] - pith_target_scaled(t, row);
+    const double away = (double)answer[0] - pith__target_scaled(t, row);
     d[0] = (float)(away > 1 ? 1 : away < -1 ? -1 : away);
     return fabs(away) <= 1 ? away * away / 2 : fabs(away) - 0.5;
 }
 
-void pith_target_probabilities(const pith_target *t, double *answer) {
+void pith__target_probabilities(const pith__target *t, double *answer) {
     if (t->kind == PITH_TARGET_BOOLEAN) answer[0] = 1 / (1 + exp(-answer[0]));
     if (t->kind != PITH_TARGET_CLASS) return;
     double most = answer[0], sum = 0;
@@ -174,7 +174,7 @@ void pith_target_probabilities(const pith_target *t, double *answer) {
     for (int i = 0; i < t->outputs; i++) answer[i] /= sum;
 }
 
-pith_str pith_target_class_name(const pith_target *t, int index) {
+pith_str pith__target_class_name(const pith__target *t, int index) {
     pith_str text = t->task->class_texts ? t->task->class_texts[index] : target_text(t->rdb, t->classes[index]);
     const size_t before = t->column->name.size + 4; /* "colour is red" */
     if (text.size >= before) text = (pith_str){ text.data + before, text.size - before };

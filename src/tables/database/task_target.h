@@ -14,10 +14,10 @@
 
 enum { PITH_TARGET_CLASSES = PITH_RDB_CLASSES_MOST };
 
-typedef struct pith_target {
-    const pith_rdb *rdb;
-    const pith_rdb_task *task;
-    const pith_rdb_column *column;
+typedef struct pith__target {
+    const pith__rdb *rdb;
+    const pith__rdb_task *task;
+    const pith__rdb_column *column;
     pith_relational_target kind;
     int outputs;       /* 1, or the number of classes */
     uint32_t *classes; /* [outputs] strings of the column, in the order of their texts; or
@@ -25,25 +25,25 @@ typedef struct pith_target {
     double *shares;    /* [outputs] of the training labels */
     double *ranks;     /* [rank_count] the training labels, ascending */
     uint32_t rank_count;
-} pith_target;
+} pith__target;
 
 /* Reads what the training rows say. Fails for a category with less than 2 or more than 64 values. */
-pith_status pith_target_make(pith_target *target, const pith_rdb *rdb, const pith_rdb_task *task, pith_arena *arena,
-                             pith_error *err);
+pith_status pith__target_make(pith__target *target, const pith__rdb *rdb, const pith__rdb_task *task,
+                              pith__arena *arena, pith_error *err);
 /* The label of a row that has one: 0 or 1, a number, a share from 0 to 1, the number of a class; -1 is a class that the
  * model does not know. */
-double pith_target_truth(const pith_target *target, uint32_t row);
+double pith__target_truth(const pith__target *target, uint32_t row);
 /* What the network is to say of a number or a rank. */
-double pith_target_scaled(const pith_target *target, uint32_t row);
+double pith__target_scaled(const pith__target *target, uint32_t row);
 /* A number or share that the network's answer means; a logit stays what it is. */
-double pith_target_answer(const pith_target *target, double answer);
+double pith__target_answer(const pith__target *target, double answer);
 /* Of numbers and ranks: an answer times factor plus shift is what it means; of a logarithm, the logarithm of that. */
-void pith_target_units(double *factor, double *shift, const pith_target *target);
+void pith__target_units(double *factor, double *shift, const pith__target *target);
 /* The loss of an answer [outputs], and its derivatives d[outputs]: cross-entropy, or Huber's with 1 as bound. */
-double pith_target_loss(float *d, const pith_target *target, uint32_t row, const float *answer);
+double pith__target_loss(float *d, const pith__target *target, uint32_t row, const float *answer);
 /* Logits become probabilities, in place: answer[outputs]. */
-void pith_target_probabilities(const pith_target *target, double *answer);
+void pith__target_probabilities(const pith__target *target, double *answer);
 /* The text of a class, without the name of its column. */
-pith_str pith_target_class_name(const pith_target *target, int index);
+pith_str pith__target_class_name(const pith__target *target, int index);
 
 #endif

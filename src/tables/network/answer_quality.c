@@ -1,4 +1,5 @@
-/* answer_quality.c - see answer_quality.h. Intervals are those of bootstrap samples of the rows, drawn from a fixed seed. */
+/* answer_quality.c - see answer_quality.h. Intervals are those of bootstrap samples of the rows, drawn from a fixed
+ * seed. */
 #include "tables/network/answer_quality.h"
 
 #include <math.h>
@@ -56,14 +57,14 @@ static void measure_bounds(double *bounds, double *drawn) {
 /* Values and bounds of the area and of the loss. `times` is [n]. */
 static void measure_bootstrap(double *area, double *loss, measure_row *rows, uint32_t *times, size_t n) {
     double areas[BOOTSTRAP], losses[BOOTSTRAP];
-    uint64_t state = pith_random_state(3, n, 0, 0);
+    uint64_t state = pith__random_state(3, n, 0, 0);
     qsort(rows, n, sizeof *rows, measure_compare);
     for (size_t i = 0; i < n; i++) times[i] = 1;
     area[0] = measure_auroc(rows, times, n);
     loss[0] = measure_loss(rows, times, n);
     for (int b = 0; b < BOOTSTRAP; b++) {
         memset(times, 0, n * sizeof *times);
-        for (size_t i = 0; i < n; i++) times[((pith_random_next(&state) >> 32) * n) >> 32]++;
+        for (size_t i = 0; i < n; i++) times[((pith__random_next(&state) >> 32) * n) >> 32]++;
         areas[b] = measure_auroc(rows, times, n);
         losses[b] = measure_loss(rows, times, n);
     }
@@ -71,7 +72,7 @@ static void measure_bootstrap(double *area, double *loss, measure_row *rows, uin
     measure_bounds(loss + 1, losses);
 }
 
-static void measure_booleans(pith_relational_metrics *m, const pith_target *target, measure_row *rows, uint32_t *times,
+static void measure_booleans(pith_relational_metrics *m, const pith__target *target, measure_row *rows, uint32_t *times,
                              size_t n) {
     const double rate = target->column->mean;
     double yes = 0, right = 0;
@@ -88,7 +89,7 @@ static void measure_booleans(pith_relational_metrics *m, const pith_target *targ
 }
 
 /* answers[n][outputs]; rows[i].truth is a class. */
-static void measure_classes(pith_relational_metrics *m, const pith_target *target, const double *answers,
+static void measure_classes(pith_relational_metrics *m, const pith__target *target, const double *answers,
                             measure_row *rows, uint32_t *times, size_t n) {
     const int k = target->outputs;
     double right = 0, constant = 0, unused[3], f1 = 0;
@@ -119,9 +120,9 @@ static void measure_classes(pith_relational_metrics *m, const pith_target *targe
     m->constant_logloss = constant;
 }
 
-static void measure_numbers(pith_relational_metrics *m, const pith_target *target, measure_row *rows, uint32_t *times,
+static void measure_numbers(pith_relational_metrics *m, const pith__target *target, measure_row *rows, uint32_t *times,
                             size_t n) {
-    const double usual = target->kind == PITH_TARGET_RANK ? 0.5 : pith_target_answer(target, 0);
+    const double usual = target->kind == PITH_TARGET_RANK ? 0.5 : pith__target_answer(target, 0);
     double mean = 0, total = 0, left = 0, constant = 0, unused[3];
     for (size_t i = 0; i < n; i++) mean += rows[i].truth / (double)n;
     for (size_t i = 0; i < n; i++) {
@@ -170,7 +171,7 @@ static double measure_correlation(const measure_row *rows, const uint32_t *times
 /* Spearman's correlation. Its samples keep the ranks of all rows. */
 static void measure_spearman(double *result, measure_row *rows, uint32_t *times, size_t n) {
     double drawn[BOOTSTRAP];
-    uint64_t state = pith_random_state(3, n, 0, 0);
+    uint64_t state = pith__random_state(3, n, 0, 0);
     qsort(rows, n, sizeof *rows, measure_compare_truth);
     measure_rank(rows, n, offsetof(measure_row, truth));
     qsort(rows, n, sizeof *rows, measure_compare);
@@ -179,23 +180,23 @@ static void measure_spearman(double *result, measure_row *rows, uint32_t *times,
     result[0] = measure_correlation(rows, times, n);
     for (int b = 0; b < BOOTSTRAP; b++) {
         memset(times, 0, n * sizeof *times);
-        for (size_t i = 0; i < n; i++) times[((pith_random_next(&state) >> 32) * n) >> 32]++;
+        for (size_t i = 0; i < n; i++) times[((pith__random_next(&state) >> 32) * n) >> 32]++;
         drawn[b] = measure_correlation(rows, times, n);
     }
     measure_bounds(result + 1, drawn);
 }
 
-pith_status pith_measure_run(pith_relational_metrics *metrics, const pith_target *target, const double *answers,
-                             const uint32_t *asked, size_t n, pith_arena *arena, pith_error *err) {
+pith_status pith__measure_run(pith_relational_metrics *metrics, const pith__target *target, const double *answers,
+                              const uint32_t *asked, size_t n, pith__arena *arena, pith_error *err) {
     pith_relational_metrics m = {
         0, { NAN, NAN, NAN }, { NAN, NAN, NAN }, NAN, { NAN, NAN, NAN }, NAN, NAN, NAN, NAN, { NAN, NAN, NAN }, NAN
     };
-    const pith_arena_mark mark = pith_arena_get_mark(arena);
-    measure_row *rows = pith_arena_array(arena, n + 1, sizeof *rows);
-    uint32_t *times = pith_arena_array(arena, n + 1, sizeof *times);
-    if (!rows || !times) return pith_fail_memory(err, n * sizeof *rows);
+    const pith__arena_mark mark = pith__arena_get_mark(arena);
+    measure_row *rows = pith__arena_array(arena, n + 1, sizeof *rows);
+    uint32_t *times = pith__arena_array(arena, n + 1, sizeof *times);
+    if (!rows || !times) return pith__fail_memory(err, n * sizeof *rows);
     for (size_t i = 0; i < n; i++)
-        rows[i] = (measure_row){ answers[i * (size_t)target->outputs], pith_target_truth(target, asked[i]), 0 };
+        rows[i] = (measure_row){ answers[i * (size_t)target->outputs], pith__target_truth(target, asked[i]), 0 };
     m.rows = (int64_t)n;
     if (n && target->kind == PITH_TARGET_BOOLEAN) {
         measure_booleans(&m, target, rows, times, n);
@@ -205,7 +206,7 @@ pith_status pith_measure_run(pith_relational_metrics *metrics, const pith_target
         measure_numbers(&m, target, rows, times, n);
         measure_spearman(m.spearman, rows, times, n);
     }
-    pith_arena_rewind(arena, mark);
+    pith__arena_rewind(arena, mark);
     *metrics = m;
     return PITH_OK;
 }

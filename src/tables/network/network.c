@@ -14,23 +14,23 @@ typedef struct network_cells {
     float *name_in, *text_in, *scalar_in[3]; /* vectors of names and texts; numbers, booleans, times */
     size_t name_count, text_count, scalar_count[3], value_count;
     float *values_raw; /* texts first, then the three kinds of scalars */
-    pith_normed names, values;
+    pith__normed names, values;
 } network_cells;
 
 static const size_t scalar_width[3] = { 1, 1, PITH_TIME_FEATURES };
 
-static int scalar_kind(pith_stype stype) {
+static int scalar_kind(pith__stype stype) {
     return stype == PITH_STYPE_NUMERICAL ? 0 : stype == PITH_STYPE_BOOLEAN ? 1 : stype == PITH_STYPE_TIMESTAMP ? 2 : -1;
 }
 
-static uint32_t *network_numbers(pith_network_work *w, size_t count) {
-    uint32_t *x = pith_arena_alloc(w->arena, (count + 1) * sizeof *x);
+static uint32_t *network_numbers(pith__network_work *w, size_t count) {
+    uint32_t *x = pith__arena_alloc(w->arena, (count + 1) * sizeof *x);
     if (!x) w->failed = true;
     return x;
 }
 
 /* The row of a string in `in`, which is added if it is new. `used` lists what is in slots. */
-static uint32_t network_string(float *in, size_t *count, uint32_t *used, uint32_t *slots, const pith_rdb *rdb,
+static uint32_t network_string(float *in, size_t *count, uint32_t *used, uint32_t *slots, const pith__rdb *rdb,
                                uint32_t string, bool hidden) {
     if (slots[string] != PITH_RDB_NONE) return slots[string];
     if (!hidden) memcpy(in + *count * rdb->dim, rdb->vectors + (size_t)string * rdb->dim, rdb->dim * sizeof *in);
@@ -44,25 +44,25 @@ static void network_forget(uint32_t *slots, const uint32_t *used, size_t count) 
 }
 
 /* Collects names, texts and scalars. Places of scalars count within their kind first. */
-static void network_collect(pith_network_work *w, network_cells *c, const pith_rdb *rdb,
-                            const pith_sample_options *options, uint32_t *slots) {
+static void network_collect(pith__network_work *w, network_cells *c, const pith__rdb *rdb,
+                            const pith__sample_options *options, uint32_t *slots) {
     const size_t cells = w->pack->cell_count;
     uint32_t *used = network_numbers(w, cells);
     c->name_of = network_numbers(w, cells);
     c->value_of = network_numbers(w, cells);
-    c->name_in = pith_work_floats(w, (cells < rdb->column_count ? cells : rdb->column_count) * rdb->dim);
-    c->text_in = pith_work_floats(w, cells * rdb->dim);
-    for (int k = 0; k < 3; k++) c->scalar_in[k] = pith_work_floats(w, cells * scalar_width[k]);
+    c->name_in = pith__work_floats(w, (cells < rdb->column_count ? cells : rdb->column_count) * rdb->dim);
+    c->text_in = pith__work_floats(w, cells * rdb->dim);
+    for (int k = 0; k < 3; k++) c->scalar_in[k] = pith__work_floats(w, cells * scalar_width[k]);
     if (w->failed) return;
     for (size_t i = 0; i < cells; i++) {
-        const pith_cell *cell = &w->pack->cells[i];
-        const pith_rdb_column *column = &rdb->tables[cell->table].columns[cell->column];
+        const pith__cell *cell = &w->pack->cells[i];
+        const pith__rdb_column *column = &rdb->tables[cell->table].columns[cell->column];
         c->name_of[i] = network_string(c->name_in, &c->name_count, used, slots, rdb, column->name_string, false);
     }
     network_forget(slots, used, c->name_count);
     for (size_t i = 0; i < cells; i++) {
-        const pith_cell *cell = &w->pack->cells[i];
-        const pith_rdb_column *column = &rdb->tables[cell->table].columns[cell->column];
+        const pith__cell *cell = &w->pack->cells[i];
+        const pith__rdb_column *column = &rdb->tables[cell->table].columns[cell->column];
         const int kind = scalar_kind(column->stype);
         c->value_of[i] = PITH_RDB_NONE;
         if (cell->state != PITH_CELL_VALUE) continue;
@@ -74,50 +74,50 @@ static void network_collect(pith_network_work *w, network_cells *c, const pith_r
         c->value_of[i] = (uint32_t)c->scalar_count[kind];
         float *in = c->scalar_in[kind] + c->scalar_count[kind]++ * scalar_width[kind];
         if (kind == 2)
-            pith_rdb_time_features(in, column, cell->row, w->pack->asked[cell->sequence], options->ages_alone);
+            pith__rdb_time_features(in, column, cell->row, w->pack->asked[cell->sequence], options->ages_alone);
         else
-            *in = pith_rdb_scaled(column, cell->row);
+            *in = pith__rdb_scaled(column, cell->row);
     }
     network_forget(slots, used, c->text_count);
 }
 
 /* Projects the values and numbers their rows through all kinds. */
-static void network_values(pith_network_work *w, network_cells *c, const pith_rdb *rdb) {
-    const pith_network *n = w->network;
+static void network_values(pith__network_work *w, network_cells *c, const pith__rdb *rdb) {
+    const pith__network *n = w->network;
     const int layers[3] = { n->number, n->boolean, n->time };
     const size_t dim = (size_t)n->shape.dim;
     c->value_count = c->text_count + c->scalar_count[0] + c->scalar_count[1] + c->scalar_count[2];
-    c->values_raw = pith_work_floats(w, c->value_count * dim);
-    const float *text = pith_linear(w, n->text, true, c->text_in, c->text_count);
+    c->values_raw = pith__work_floats(w, c->value_count * dim);
+    const float *text = pith__linear(w, n->text, true, c->text_in, c->text_count);
     if (w->failed) return;
     memcpy(c->values_raw, text, c->text_count * dim * sizeof *text);
     size_t at = c->text_count, begins[3];
     for (int k = 0; k < 3; k++) {
         begins[k] = at;
-        const float *y = pith_linear(w, layers[k], true, c->scalar_in[k], c->scalar_count[k]);
+        const float *y = pith__linear(w, layers[k], true, c->scalar_in[k], c->scalar_count[k]);
         if (w->failed) return;
         memcpy(c->values_raw + at * dim, y, c->scalar_count[k] * dim * sizeof *y);
         at += c->scalar_count[k];
     }
     for (size_t i = 0; i < w->pack->cell_count; i++) {
-        const pith_cell *cell = &w->pack->cells[i];
+        const pith__cell *cell = &w->pack->cells[i];
         const int kind = scalar_kind(rdb->tables[cell->table].columns[cell->column].stype);
         if (c->value_of[i] != PITH_RDB_NONE && kind >= 0) c->value_of[i] += (uint32_t)begins[kind];
     }
 }
 
 /* The cells as vectors. */
-static float *network_encode(pith_network_work *w, network_cells *c, const pith_rdb *rdb,
-                             const pith_sample_options *options, uint32_t *slots) {
-    const pith_network *n = w->network;
+static float *network_encode(pith__network_work *w, network_cells *c, const pith__rdb *rdb,
+                             const pith__sample_options *options, uint32_t *slots) {
+    const pith__network *n = w->network;
     const size_t cells = w->pack->cell_count, dim = (size_t)n->shape.dim;
-    float *h = pith_work_floats(w, cells * dim);
+    float *h = pith__work_floats(w, cells * dim);
     network_collect(w, c, rdb, options, slots);
     if (w->failed) return h;
-    c->names = pith_norm(w, n->name_norm, pith_linear(w, n->name, true, c->name_in, c->name_count), c->name_count);
+    c->names = pith__norm(w, n->name_norm, pith__linear(w, n->name, true, c->name_in, c->name_count), c->name_count);
     network_values(w, c, rdb);
     if (w->failed) return h;
-    c->values = pith_norm(w, n->value_norm, c->values_raw, c->value_count);
+    c->values = pith__norm(w, n->value_norm, c->values_raw, c->value_count);
     if (w->failed) return h;
     for (size_t i = 0; i < cells; i++) {
         const float *name = c->names.y + c->name_of[i] * dim;
@@ -129,12 +129,12 @@ static float *network_encode(pith_network_work *w, network_cells *c, const pith_
     return h;
 }
 
-static void network_encode_back(pith_network_work *w, const network_cells *c, const float *d_h) {
-    const pith_network *n = w->network;
+static void network_encode_back(pith__network_work *w, const network_cells *c, const float *d_h) {
+    const pith__network *n = w->network;
     const int layers[3] = { n->number, n->boolean, n->time };
     const size_t cells = w->pack->cell_count, dim = (size_t)n->shape.dim;
-    float *d_names = pith_work_floats(w, c->name_count * dim), *d_values = pith_work_floats(w, c->value_count * dim);
-    float *d_name_raw = pith_work_floats(w, c->name_count * dim), *d_raw = pith_work_floats(w, c->value_count * dim);
+    float *d_names = pith__work_floats(w, c->name_count * dim), *d_values = pith__work_floats(w, c->value_count * dim);
+    float *d_name_raw = pith__work_floats(w, c->name_count * dim), *d_raw = pith__work_floats(w, c->value_count * dim);
     if (w->failed) return;
     for (size_t i = 0; i < cells; i++) {
         float *name = d_names + c->name_of[i] * dim;
@@ -146,57 +146,57 @@ static void network_encode_back(pith_network_work *w, const network_cells *c, co
             value[d] += d_h[i * dim + d];
         }
     }
-    pith_norm_back(w, &c->names, d_names, d_name_raw);
-    pith_linear_back(w, n->name, true, c->name_in, d_name_raw, c->name_count, false);
-    pith_norm_back(w, &c->values, d_values, d_raw);
-    pith_linear_back(w, n->text, true, c->text_in, d_raw, c->text_count, false);
+    pith__norm_back(w, &c->names, d_names, d_name_raw);
+    pith__linear_back(w, n->name, true, c->name_in, d_name_raw, c->name_count, false);
+    pith__norm_back(w, &c->values, d_values, d_raw);
+    pith__linear_back(w, n->text, true, c->text_in, d_raw, c->text_count, false);
     size_t at = c->text_count;
     for (int k = 0; k < 3; k++) {
-        pith_linear_back(w, layers[k], true, c->scalar_in[k], d_raw + at * dim, c->scalar_count[k], false);
+        pith__linear_back(w, layers[k], true, c->scalar_in[k], d_raw + at * dim, c->scalar_count[k], false);
         at += c->scalar_count[k];
     }
 }
 
 /* The answers, from the asked cells alone. */
-static void network_head(pith_network_work *w, float *answers, double *losses, float *d_h, const float *h,
-                         const pith_target *target) {
-    const pith_network *n = w->network;
+static void network_head(pith__network_work *w, float *answers, double *losses, float *d_h, const float *h,
+                         const pith__target *target) {
+    const pith__network *n = w->network;
     const size_t count = w->pack->sequences, dim = (size_t)n->shape.dim, outputs = (size_t)n->shape.outputs;
-    float *asked = pith_work_floats(w, count * dim), *d = pith_work_floats(w, count * outputs),
-          *d_asked = pith_work_floats(w, count * dim);
+    float *asked = pith__work_floats(w, count * dim), *d = pith__work_floats(w, count * outputs),
+          *d_asked = pith__work_floats(w, count * dim);
     if (w->failed) return;
     for (size_t i = 0; i < count; i++) memcpy(asked + i * dim, h + w->pack->seeds[i] * dim, dim * sizeof *h);
-    const pith_normed normed = pith_norm(w, n->last_norm, asked, count);
-    const float *y = pith_linear(w, n->head, true, normed.y, count);
+    const pith__normed normed = pith__norm(w, n->last_norm, asked, count);
+    const float *y = pith__linear(w, n->head, true, normed.y, count);
     if (w->failed) return;
     memcpy(answers, y, count * outputs * sizeof *y);
     if (!w->d) return;
     for (size_t i = 0; i < count; i++)
-        losses[i] = pith_target_loss(d + i * outputs, target, w->pack->cells[w->pack->seeds[i]].row, y + i * outputs);
-    const float *d_y = pith_linear_back(w, n->head, true, normed.y, d, count, true);
-    pith_norm_back(w, &normed, d_y, d_asked);
+        losses[i] = pith__target_loss(d + i * outputs, target, w->pack->cells[w->pack->seeds[i]].row, y + i * outputs);
+    const float *d_y = pith__linear_back(w, n->head, true, normed.y, d, count, true);
+    pith__norm_back(w, &normed, d_y, d_asked);
     for (size_t i = 0; i < count; i++) memcpy(d_h + w->pack->seeds[i] * dim, d_asked + i * dim, dim * sizeof *d_h);
 }
 
-bool pith_network_run(float *answers, float *d, double *losses, const pith_network *n, const pith_rdb *rdb,
-                      const pith_target *target, const pith_pack *pack, const pith_sample_options *options,
-                      uint32_t *slots, pith_arena *arena) {
-    pith_network_work w = { n, pack, d, arena, false };
+bool pith__network_run(float *answers, float *d, double *losses, const pith__network *n, const pith__rdb *rdb,
+                       const pith__target *target, const pith__pack *pack, const pith__sample_options *options,
+                       uint32_t *slots, pith__arena *arena) {
+    pith__network_work w = { n, pack, d, arena, false };
     network_cells cells = { .name_count = 0 };
-    pith_residual kept[PITH_NETWORK_BLOCKS * (PITH_ATTEND_KINDS + 1)];
+    pith__residual kept[PITH_NETWORK_BLOCKS * (PITH_ATTEND_KINDS + 1)];
     int at = 0;
     float *h = network_encode(&w, &cells, rdb, options, slots);
     for (int b = 0; b < n->shape.blocks; b++) {
         for (int k = 0; k < PITH_ATTEND_KINDS; k++)
-            if (n->shape.attend & 1u << k) pith_attend(&w, &kept[at++], &n->blocks[b].attend[k], k, h);
-        pith_feed(&w, &kept[at++], &n->blocks[b].ff, h);
+            if (n->shape.attend & 1u << k) pith__attend(&w, &kept[at++], &n->blocks[b].attend[k], k, h);
+        pith__feed(&w, &kept[at++], &n->blocks[b].ff, h);
     }
-    float *d_h = d ? pith_work_floats(&w, (size_t)pack->cell_count * (size_t)n->shape.dim) : NULL;
+    float *d_h = d ? pith__work_floats(&w, (size_t)pack->cell_count * (size_t)n->shape.dim) : NULL;
     network_head(&w, answers, losses, d_h, h, target);
     for (int b = n->shape.blocks; d && b-- > 0;) {
-        pith_feed_back(&w, &kept[--at], &n->blocks[b].ff, d_h);
+        pith__feed_back(&w, &kept[--at], &n->blocks[b].ff, d_h);
         for (int k = PITH_ATTEND_KINDS; k-- > 0;)
-            if (n->shape.attend & 1u << k) pith_attend_back(&w, &kept[--at], &n->blocks[b].attend[k], d_h);
+            if (n->shape.attend & 1u << k) pith__attend_back(&w, &kept[--at], &n->blocks[b].attend[k], d_h);
     }
     if (d && !w.failed) network_encode_back(&w, &cells, d_h);
     return !w.failed;

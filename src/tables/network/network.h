@@ -11,58 +11,58 @@
 #ifndef PITH_TABLES_NETWORK_NETWORK_H
 #define PITH_TABLES_NETWORK_NETWORK_H
 
-#include "tables/network/sample.h"
 #include "tables/database/task_target.h"
+#include "tables/network/sample.h"
 
 enum { PITH_NETWORK_PACK = 4, PITH_NETWORK_BLOCKS = 12 };
 #define PITH_NORM_EPSILON 1e-6f
 
-typedef struct pith_network_shape {
+typedef struct pith__network_shape {
     int32_t dim, heads, ff, blocks, text, outputs; /* text: components of a text's vector; outputs: of an answer */
     unsigned attend;                               /* set of PITH_ATTEND_* */
-} pith_network_shape;
+} pith__network_shape;
 
 /* One parameter: a matrix [out, in], of which the products read packed copies, or a vector (out is 1). */
-typedef struct pith_parameter {
+typedef struct pith__parameter {
     size_t offset;
     int32_t out, in;
     enum { PITH_PARAMETER_MATRIX, PITH_PARAMETER_BIAS, PITH_PARAMETER_ONES, PITH_PARAMETER_SMALL } kind;
     int32_t fan;               /* inputs of the layer, which bound its first values */
     float *forward, *backward; /* packed for x W^T and for dy W */
-} pith_parameter;
+} pith__parameter;
 
-typedef struct pith_network_layer {
+typedef struct pith__network_layer {
     int norm, in, out; /* numbers of parameters */
-} pith_network_layer;
+} pith__network_layer;
 
-typedef struct pith_network_block {
-    pith_network_layer attend[PITH_ATTEND_KINDS], ff;
-} pith_network_block;
+typedef struct pith__network_block {
+    pith__network_layer attend[PITH_ATTEND_KINDS], ff;
+} pith__network_block;
 
-typedef struct pith_network {
-    pith_network_shape shape;
-    pith_parameter parameters[30 + PITH_NETWORK_BLOCKS * 15];
+typedef struct pith__network {
+    pith__network_shape shape;
+    pith__parameter parameters[30 + PITH_NETWORK_BLOCKS * 15];
     int parameter_count;
     size_t size;                           /* floats of all parameters */
     float *w;                              /* [size] */
     int name, text, number, boolean, time; /* each a matrix, then its bias */
     int mask, null, name_norm, value_norm, last_norm, head;
-    pith_network_block blocks[PITH_NETWORK_BLOCKS];
-    const struct pith_network_kernels *kernels;
-    pith_arena *arena;
-} pith_network;
+    pith__network_block blocks[PITH_NETWORK_BLOCKS];
+    const struct pith__network_kernels *kernels;
+    pith__arena *arena;
+} pith__network;
 
 /* Lays out a network and draws its first values from the seed: uniform within 1 / sqrt(inputs). */
-pith_status pith_network_make(pith_network *network, const pith_network_shape *shape, uint64_t seed, pith_arena *arena,
-                              pith_error *err);
+pith_status pith__network_make(pith__network *network, const pith__network_shape *shape, uint64_t seed,
+                               pith__arena *arena, pith_error *err);
 /* Packs the matrices anew, after w has changed. */
-void pith_network_pack(pith_network *network);
+void pith__network_pack(pith__network *network);
 
 /* Answers the questions of a pack: answers[sequences][outputs]. If d is not NULL, targets are known and it gets the
  * gradient of the sum of all losses [size], and losses[sequences] the losses. `slots` is [strings of the database], all
  * PITH_RDB_NONE before and after. False if memory is out. */
-bool pith_network_run(float *answers, float *d, double *losses, const pith_network *network, const pith_rdb *rdb,
-                      const pith_target *target, const pith_pack *pack, const pith_sample_options *options,
-                      uint32_t *slots, pith_arena *arena);
+bool pith__network_run(float *answers, float *d, double *losses, const pith__network *network, const pith__rdb *rdb,
+                       const pith__target *target, const pith__pack *pack, const pith__sample_options *options,
+                       uint32_t *slots, pith__arena *arena);
 
 #endif

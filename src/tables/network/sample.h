@@ -20,9 +20,9 @@ enum {
 };
 
 /* "column", "feature", "neighbour", "full". */
-extern const char *const pith_attend_names[PITH_ATTEND_KINDS];
+extern const char *const pith__attend_names[PITH_ATTEND_KINDS];
 
-typedef struct pith_sample_options {
+typedef struct pith__sample_options {
     uint32_t width, cells; /* children of a parent, cells of a sequence: the most */
     uint32_t latest;       /* of width: the children with the latest times */
     bool lone_children;    /* children come without those of their parents that are not there yet */
@@ -30,54 +30,54 @@ typedef struct pith_sample_options {
     bool ages_alone;                 /* of a time its age is seen and not the year */
     bool hide_children, no_text;     /* for ablations */
     uint32_t hidden_from, hidden_to; /* columns of the database, by number, that are left out; the asked cell stays */
-} pith_sample_options;
+} pith__sample_options;
 
-enum pith_cell_state { PITH_CELL_VALUE, PITH_CELL_NULL, PITH_CELL_MASKED };
+enum pith__cell_state { PITH_CELL_VALUE, PITH_CELL_NULL, PITH_CELL_MASKED };
 
-typedef struct pith_cell {
+typedef struct pith__cell {
     uint32_t table, column, row, place; /* place: number of the row in the pack */
     uint32_t number;                    /* of the column in the database */
     uint8_t state, sequence;
-} pith_cell;
+} pith__cell;
 
-typedef struct pith_row_place {
+typedef struct pith__row_place {
     uint32_t table, row, first, count; /* its cells */
-} pith_row_place;
+} pith__row_place;
 
-typedef struct pith_edge {
+typedef struct pith__edge {
     uint32_t child, parent; /* numbers of rows in the pack */
-} pith_edge;
+} pith__edge;
 
 /* Lists of keys for each cell of the pack, one for each kind of attention. */
-typedef struct pith_key_list {
+typedef struct pith__key_list {
     uint32_t *begin, *keys; /* begin: [cells + 1] */
-} pith_key_list;
+} pith__key_list;
 
 /* Sequences one after the other, without padding. */
-typedef struct pith_pack {
-    pith_cell *cells;
-    pith_row_place *rows;
-    pith_edge *edges;
+typedef struct pith__pack {
+    pith__cell *cells;
+    pith__row_place *rows;
+    pith__edge *edges;
     uint32_t cell_count, row_count, edge_count, cell_room, edge_room;
     uint32_t first_row, first_cell; /* of the sequence that grows */
     uint32_t *seeds;                /* cell of each sequence that is asked */
     int64_t *asked;                 /* when each is asked; INT64_MAX: after everything */
     uint32_t *drawn;                /* children that wait for their turn */
     uint32_t sequences, columns;    /* columns: of the database */
-    pith_key_list lists[PITH_ATTEND_KINDS];
-} pith_pack;
+    pith__key_list lists[PITH_ATTEND_KINDS];
+} pith__pack;
 
 /* An empty pack for so many sequences, in the arena. False if memory is out. */
-bool pith_pack_begin(pith_pack *pack, pith_arena *arena, uint32_t sequences, const pith_sample_options *options);
+bool pith__pack_begin(pith__pack *pack, pith__arena *arena, uint32_t sequences, const pith__sample_options *options);
 /* Adds the sequence of a row of the task's table. */
-void pith_pack_add(pith_pack *pack, const pith_rdb *rdb, const pith_rdb_task *task, uint32_t row,
-                   const pith_sample_options *options);
+void pith__pack_add(pith__pack *pack, const pith__rdb *rdb, const pith__rdb_task *task, uint32_t row,
+                    const pith__sample_options *options);
 /* Lists the keys of all cells: kinds is a set of PITH_ATTEND_*. False if memory is out. */
-bool pith_pack_list(pith_pack *pack, pith_arena *arena, unsigned kinds);
+bool pith__pack_list(pith__pack *pack, pith__arena *arena, unsigned kinds);
 
 /* A number drawn from a state that goes on. Source: SplitMix64, Steele, Lea and Flood, OOPSLA 2014. */
-uint64_t pith_random_next(uint64_t *state);
+uint64_t pith__random_next(uint64_t *state);
 /* A state that the numbers decide. */
-uint64_t pith_random_state(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
+uint64_t pith__random_state(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 
 #endif

@@ -10,7 +10,7 @@ typedef struct key_rows {
 } key_rows;
 
 typedef struct key_index {
-    const pith_pack *pack;
+    const pith__pack *pack;
     /* Of each cell: the first cell of its sequence that has its column, and the next one or 0. */
     uint32_t *first, *next;
     uint32_t *count; /* [cells] of the first one: how many there are */
@@ -19,7 +19,7 @@ typedef struct key_index {
 } key_index;
 
 static void key_columns(key_index *x, uint32_t *last) {
-    const pith_pack *p = x->pack;
+    const pith__pack *p = x->pack;
     uint32_t begin = 0;
     for (uint32_t i = 0; i < p->cell_count; i++) {
         const uint32_t number = p->cells[i].number, before = last[number];
@@ -36,12 +36,12 @@ static void key_columns(key_index *x, uint32_t *last) {
     }
 }
 
-static uint32_t key_end(const pith_edge *e, bool up) { return up ? e->parent : e->child; }
+static uint32_t key_end(const pith__edge *e, bool up) { return up ? e->parent : e->child; }
 
 /* up: the parents of each row; else the children. */
-static bool key_edges(key_rows *list, const pith_pack *p, pith_arena *arena, bool up) {
-    list->begin = pith_arena_array(arena, (size_t)p->row_count + 2, sizeof *list->begin);
-    list->rows = pith_arena_alloc(arena, ((size_t)p->edge_count + 1) * sizeof *list->rows);
+static bool key_edges(key_rows *list, const pith__pack *p, pith__arena *arena, bool up) {
+    list->begin = pith__arena_array(arena, (size_t)p->row_count + 2, sizeof *list->begin);
+    list->rows = pith__arena_alloc(arena, ((size_t)p->edge_count + 1) * sizeof *list->rows);
     if (!list->begin || !list->rows) return false;
     for (uint32_t e = 0; e < p->edge_count; e++) list->begin[key_end(&p->edges[e], !up) + 2]++;
     for (uint32_t r = 2; r < p->row_count + 2; r++) list->begin[r] += list->begin[r - 1];
@@ -50,32 +50,32 @@ static bool key_edges(key_rows *list, const pith_pack *p, pith_arena *arena, boo
     return true;
 }
 
-static bool key_index_make(key_index *x, const pith_pack *p, pith_arena *arena) {
+static bool key_index_make(key_index *x, const pith__pack *p, pith__arena *arena) {
     const size_t bytes = ((size_t)p->cell_count + 1) * sizeof *x->first;
-    uint32_t *last = pith_arena_array(arena, (size_t)p->columns + 1, sizeof *last);
+    uint32_t *last = pith__arena_array(arena, (size_t)p->columns + 1, sizeof *last);
     x->pack = p;
-    x->first = pith_arena_alloc(arena, bytes);
-    x->next = pith_arena_alloc(arena, bytes);
-    x->count = pith_arena_alloc(arena, bytes);
-    x->end = pith_arena_alloc(arena, bytes);
+    x->first = pith__arena_alloc(arena, bytes);
+    x->next = pith__arena_alloc(arena, bytes);
+    x->count = pith__arena_alloc(arena, bytes);
+    x->end = pith__arena_alloc(arena, bytes);
     if (!last || !x->first || !x->next || !x->count || !x->end) return false;
     key_columns(x, last);
     return key_edges(&x->parents, p, arena, true) && key_edges(&x->children, p, arena, false);
 }
 
-static uint32_t *key_put_row(uint32_t *keys, const pith_row_place *row) {
+static uint32_t *key_put_row(uint32_t *keys, const pith__row_place *row) {
     for (uint32_t i = 0; i < row->count; i++) *keys++ = row->first + i;
     return keys;
 }
 
-static uint32_t *key_put_rows(uint32_t *keys, const pith_pack *p, const key_rows *rows, uint32_t of) {
+static uint32_t *key_put_rows(uint32_t *keys, const pith__pack *p, const key_rows *rows, uint32_t of) {
     for (uint32_t i = rows->begin[of]; i < rows->begin[of + 1]; i++) keys = key_put_row(keys, &p->rows[rows->rows[i]]);
     return keys;
 }
 
 /* Writes the keys of a cell and returns where the next ones go. */
 static uint32_t *key_put(uint32_t *keys, const key_index *x, unsigned kind, uint32_t cell, uint32_t begin) {
-    const pith_pack *p = x->pack;
+    const pith__pack *p = x->pack;
     const uint32_t place = p->cells[cell].place;
     switch (kind) {
     case PITH_ATTEND_COLUMN: {
@@ -96,7 +96,7 @@ static uint32_t *key_put(uint32_t *keys, const key_index *x, unsigned kind, uint
     }
 }
 
-static size_t key_rows_cells(const pith_pack *p, const key_rows *rows, uint32_t of) {
+static size_t key_rows_cells(const pith__pack *p, const key_rows *rows, uint32_t of) {
     size_t count = 0;
     for (uint32_t i = rows->begin[of]; i < rows->begin[of + 1]; i++) count += p->rows[rows->rows[i]].count;
     return count;
@@ -104,7 +104,7 @@ static size_t key_rows_cells(const pith_pack *p, const key_rows *rows, uint32_t 
 
 /* The number of keys of all cells. */
 static size_t key_total(const key_index *x, unsigned kind) {
-    const pith_pack *p = x->pack;
+    const pith__pack *p = x->pack;
     size_t total = kind == PITH_ATTEND_NEIGHBOUR ? p->cell_count : 0;
     for (uint32_t i = 0; kind == PITH_ATTEND_COLUMN && i < p->cell_count; i++) total += x->count[x->first[i]];
     for (uint32_t r = 0; kind == PITH_ATTEND_FEATURE && r < p->row_count; r++)
@@ -116,11 +116,11 @@ static size_t key_total(const key_index *x, unsigned kind) {
     return total;
 }
 
-static bool key_list_make(pith_key_list *list, const key_index *x, unsigned kind, pith_arena *arena) {
-    const pith_pack *p = x->pack;
+static bool key_list_make(pith__key_list *list, const key_index *x, unsigned kind, pith__arena *arena) {
+    const pith__pack *p = x->pack;
     const size_t total = key_total(x, kind);
-    list->begin = pith_arena_alloc(arena, ((size_t)p->cell_count + 1) * sizeof *list->begin);
-    list->keys = total < UINT32_MAX ? pith_arena_alloc(arena, (total + 1) * sizeof *list->keys) : NULL;
+    list->begin = pith__arena_alloc(arena, ((size_t)p->cell_count + 1) * sizeof *list->begin);
+    list->keys = total < UINT32_MAX ? pith__arena_alloc(arena, (total + 1) * sizeof *list->keys) : NULL;
     if (!list->begin || !list->keys) return false;
     uint32_t *keys = list->keys, begin = 0;
     for (uint32_t cell = 0; cell < p->cell_count; cell++) {
@@ -132,7 +132,7 @@ static bool key_list_make(pith_key_list *list, const key_index *x, unsigned kind
     return true;
 }
 
-bool pith_pack_list(pith_pack *pack, pith_arena *arena, unsigned kinds) {
+bool pith__pack_list(pith__pack *pack, pith__arena *arena, unsigned kinds) {
     key_index x;
     if (!key_index_make(&x, pack, arena)) return false;
     for (unsigned k = 0; k < PITH_ATTEND_KINDS; k++)

@@ -8,8 +8,8 @@ enum { INPUT_ROWS = 255, INPUT_CELLS = 1 << 14 };
 
 typedef struct inputs {
     pith_relational *r;
-    const pith_pack *pack;
-    pith_arena *arena;
+    const pith__pack *pack;
+    pith__arena *arena;
     void (*each)(void *user, const char *name, const pith_tensor *value);
     void *user;
     float *texts, *number, *boolean, *time;
@@ -21,7 +21,7 @@ typedef struct inputs {
 /* The place of a string's vector in texts. */
 static int64_t inputs_string(inputs *in, uint32_t string, bool hidden) {
     uint32_t *slots = in->r->workers[0].slots;
-    const pith_rdb *rdb = in->r->rdb;
+    const pith__rdb *rdb = in->r->rdb;
     if (hidden) return 0; /* the first vector is zero */
     if (slots[string] == PITH_RDB_NONE) {
         memcpy(in->texts + in->text_count * rdb->dim, rdb->vectors + (size_t)string * rdb->dim,
@@ -33,24 +33,24 @@ static int64_t inputs_string(inputs *in, uint32_t string, bool hidden) {
 }
 
 static void inputs_cell(inputs *in, size_t i) {
-    const pith_cell *cell = &in->pack->cells[i];
-    const pith_rdb_column *c = &in->r->rdb->tables[cell->table].columns[cell->column];
+    const pith__cell *cell = &in->pack->cells[i];
+    const pith__rdb_column *c = &in->r->rdb->tables[cell->table].columns[cell->column];
     in->name[i] = inputs_string(in, c->name_string, false);
     in->state[i] = cell->state == PITH_CELL_MASKED ? PITH_CELL_OF_MASK : PITH_CELL_OF_NULL;
     if (cell->state != PITH_CELL_VALUE) return;
     switch (c->stype) {
     case PITH_STYPE_NUMERICAL:
         in->state[i] = PITH_CELL_OF_NUMBER;
-        in->number[i] = pith_rdb_scaled(c, cell->row);
+        in->number[i] = pith__rdb_scaled(c, cell->row);
         break;
     case PITH_STYPE_BOOLEAN:
         in->state[i] = PITH_CELL_OF_BOOLEAN;
-        in->boolean[i] = pith_rdb_scaled(c, cell->row);
+        in->boolean[i] = pith__rdb_scaled(c, cell->row);
         break;
     case PITH_STYPE_TIMESTAMP:
         in->state[i] = PITH_CELL_OF_TIME;
-        pith_rdb_time_features(in->time + i * PITH_TIME_FEATURES, c, cell->row, in->pack->asked[cell->sequence],
-                               in->r->config.sample.ages_alone);
+        pith__rdb_time_features(in->time + i * PITH_TIME_FEATURES, c, cell->row, in->pack->asked[cell->sequence],
+                                in->r->config.sample.ages_alone);
         break;
     default:
         in->state[i] = PITH_CELL_OF_TEXT;
@@ -71,29 +71,29 @@ static void inputs_tell(const inputs *in, const char *name, void *data, int dtyp
 /* Which pairs of cells see each other. */
 static bool inputs_masks(const inputs *in) {
     const size_t cells = in->pack->cell_count;
-    uint8_t *mask = pith_arena_alloc(in->arena, cells * cells + 1);
+    uint8_t *mask = pith__arena_alloc(in->arena, cells * cells + 1);
     for (int k = 0; mask && k < PITH_ATTEND_KINDS; k++) {
-        const pith_key_list *list = &in->pack->lists[k];
+        const pith__key_list *list = &in->pack->lists[k];
         if (!(in->r->network.shape.attend & 1u << k)) continue;
         memset(mask, 0, cells * cells);
         for (size_t i = 0; i < cells; i++)
             for (uint32_t j = list->begin[i]; j < list->begin[i + 1]; j++) mask[i * cells + list->keys[j]] = 1;
-        inputs_tell(in, pith_attend_names[k], mask, PITH_BOOL, 1, cells, cells);
+        inputs_tell(in, pith__attend_names[k], mask, PITH_BOOL, 1, cells, cells);
     }
     return mask != NULL;
 }
 
 static bool inputs_make(inputs *in) {
     const size_t cells = in->pack->cell_count, dim = in->r->rdb->dim;
-    int64_t *asked = pith_arena_array(in->arena, in->pack->sequences, sizeof *asked);
-    in->texts = pith_arena_array(in->arena, 2 * cells + 1, dim * sizeof *in->texts);
-    in->used = pith_arena_array(in->arena, 2 * cells + 1, sizeof *in->used);
-    in->number = pith_arena_array(in->arena, cells, sizeof *in->number);
-    in->boolean = pith_arena_array(in->arena, cells, sizeof *in->boolean);
-    in->time = pith_arena_array(in->arena, cells, PITH_TIME_FEATURES * sizeof *in->time);
-    in->name = pith_arena_array(in->arena, cells, sizeof *in->name);
-    in->text = pith_arena_array(in->arena, cells, sizeof *in->text);
-    in->state = pith_arena_array(in->arena, cells, sizeof *in->state);
+    int64_t *asked = pith__arena_array(in->arena, in->pack->sequences, sizeof *asked);
+    in->texts = pith__arena_array(in->arena, 2 * cells + 1, dim * sizeof *in->texts);
+    in->used = pith__arena_array(in->arena, 2 * cells + 1, sizeof *in->used);
+    in->number = pith__arena_array(in->arena, cells, sizeof *in->number);
+    in->boolean = pith__arena_array(in->arena, cells, sizeof *in->boolean);
+    in->time = pith__arena_array(in->arena, cells, PITH_TIME_FEATURES * sizeof *in->time);
+    in->name = pith__arena_array(in->arena, cells, sizeof *in->name);
+    in->text = pith__arena_array(in->arena, cells, sizeof *in->text);
+    in->state = pith__arena_array(in->arena, cells, sizeof *in->state);
     if (!asked || !in->texts || !in->used || !in->number || !in->boolean || !in->time || !in->name || !in->text ||
         !in->state)
         return false;
@@ -113,33 +113,34 @@ static bool inputs_make(inputs *in) {
 }
 
 static pith_status inputs_run(inputs *in, const uint32_t *rows, size_t count, pith_error *err) {
-    pith_sample_options sample = in->r->config.sample;
-    pith_pack pack;
+    pith__sample_options sample = in->r->config.sample;
+    pith__pack pack;
     sample.seed = in->r->seed;
     sample.epoch = PITH_TRAINER_ANSWERS;
-    if (!pith_pack_begin(&pack, in->arena, (uint32_t)count, &sample)) return pith_fail_memory(err, 0);
-    for (size_t i = 0; i < count; i++) pith_pack_add(&pack, in->r->rdb, in->r->task, rows[i], &sample);
+    if (!pith__pack_begin(&pack, in->arena, (uint32_t)count, &sample)) return pith__fail_memory(err, 0);
+    for (size_t i = 0; i < count; i++) pith__pack_add(&pack, in->r->rdb, in->r->task, rows[i], &sample);
     if (pack.cell_count > INPUT_CELLS)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the rows have %u cells, and %d are the most; ask for fewer rows",
-                         pack.cell_count, INPUT_CELLS);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the rows have %u cells, and %d are the most; ask for fewer rows",
+                          pack.cell_count, INPUT_CELLS);
     in->pack = &pack;
-    return pith_pack_list(&pack, in->arena, in->r->network.shape.attend) && inputs_make(in) ? PITH_OK
-                                                                                            : pith_fail_memory(err, 0);
+    return pith__pack_list(&pack, in->arena, in->r->network.shape.attend) && inputs_make(in)
+               ? PITH_OK
+               : pith__fail_memory(err, 0);
 }
 
-pith_status pith_trainer_inputs(pith_relational *r, const uint32_t *rows, size_t count,
-                                void (*each)(void *user, const char *name, const pith_tensor *value), void *user,
-                                pith_error *err) {
-    pith_arena arena;
+pith_status pith__trainer_inputs(pith_relational *r, const uint32_t *rows, size_t count,
+                                 void (*each)(void *user, const char *name, const pith_tensor *value), void *user,
+                                 pith_error *err) {
+    pith__arena arena;
     inputs in = { .r = r, .arena = &arena, .each = each, .user = user };
     if (!count || count > INPUT_ROWS)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "give 1 to %d rows, and not %zu", INPUT_ROWS, count);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "give 1 to %d rows, and not %zu", INPUT_ROWS, count);
     for (size_t i = 0; i < count; i++)
         if (rows[i] >= r->rdb->tables[r->task->table].rows)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "there is no row %u", rows[i]);
-    if (!pith_trainer_workers(r, 1)) return pith_fail_memory(err, r->rdb->string_count * 4u);
-    pith_arena_init(&arena, &r->allocator);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "there is no row %u", rows[i]);
+    if (!pith__trainer_workers(r, 1)) return pith__fail_memory(err, r->rdb->string_count * 4u);
+    pith__arena_init(&arena, &r->allocator);
     const pith_status status = inputs_run(&in, rows, count, err);
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     return status;
 }

@@ -17,7 +17,7 @@ static bool cell_among(pith_str cell, const char *const *words, size_t count) {
 }
 #define AMONG(cell, words) cell_among(cell, words, sizeof words / sizeof *words)
 
-bool pith_cell_is_null(pith_str cell) {
+bool pith__cell_is_null(pith_str cell) {
     static const char *const words[] = { "NA", "N/A", "NaN", "NULL", "None", "\\N" };
     return !cell.size || AMONG(cell, words);
 }
@@ -48,7 +48,7 @@ static bool cell_short_number(double *number, pith_str cell) {
     return true;
 }
 
-bool pith_cell_number(double *number, pith_str cell) {
+bool pith__cell_number(double *number, pith_str cell) {
     char text[64], *end;
     double x;
     if (cell_short_number(number, cell)) return true;
@@ -66,7 +66,7 @@ bool pith_cell_number(double *number, pith_str cell) {
     return true;
 }
 
-bool pith_cell_boolean(bool *yes, pith_str cell) {
+bool pith__cell_boolean(bool *yes, pith_str cell) {
     static const char *const trues[] = { "true", "t", "yes", "y", "1" }, *const falses[] = { "false", "f", "no", "n",
                                                                                              "0" };
     *yes = AMONG(cell, trues);
@@ -79,7 +79,7 @@ static int64_t time_days(int year, int month, int day) {
     return (int64_t)era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
 
-bool pith_date_days(int64_t *days, int year, int month, int day) {
+bool pith__date_days(int64_t *days, int year, int month, int day) {
     static const int lengths[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
     if (year < 1 || month < 1 || month > 12 || day < 1) return false;
     const bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
@@ -88,10 +88,10 @@ bool pith_date_days(int64_t *days, int year, int month, int day) {
     return true;
 }
 
-bool pith_cell_time(int64_t *seconds, pith_str cell) { return pith_time_parse(seconds, cell, PITH_TIME_ISO); }
+bool pith__cell_time(int64_t *seconds, pith_str cell) { return pith__time_parse(seconds, cell, PITH_TIME_ISO); }
 
 /* Source of the calendar: Hinnant, chrono-compatible low-level date algorithms. */
-size_t pith_time_print(char *text, int64_t seconds, char middle) {
+size_t pith__time_print(char *text, int64_t seconds, char middle) {
     const int64_t first = -62135596800, last = 253402300799;
     const int64_t s = seconds < first ? first : seconds > last ? last : seconds;
     const int64_t day = (s - first) / 86400, z = day + 306; /* days from the first of March of the year 0 */

@@ -6,6 +6,6 @@
 
 /* Fails at the first name that does not exist and at the first column whose kind does not fit its use. path is for the
  * message. */
-pith_status pith_schema_check(const pith_schema *schema, const char *path, pith_error *err);
+pith_status pith__schema_check(const pith__schema *schema, const char *path, pith_error *err);
 
 #endif

@@ -15,8 +15,8 @@ typedef struct schema_out {
 static void out_text(const schema_out *o, const char *text) { o->write(o->user, text, strlen(text)); }
 
 static void out_string(const schema_out *o, pith_str s) {
-    pith_json_out json = { o->write, o->user, false };
-    pith_json_put_string(&json, s);
+    pith__json_out json = { o->write, o->user, false };
+    pith__json_put_string(&json, s);
 }
 
 /* `, "name": "value"`, unless the value is empty. */
@@ -29,7 +29,7 @@ static void out_member(const schema_out *o, const char *before, const char *name
     out_string(o, value);
 }
 
-static void out_names(const schema_out *o, const pith_name_list *names) {
+static void out_names(const schema_out *o, const pith__name_list *names) {
     if (names->count == 1) {
         out_string(o, names->items[0]);
         return;
@@ -49,20 +49,20 @@ static bool link_is_plain(pith_str name) {
 }
 
 /* The first link that this column alone makes and that "table.column" can name, or NULL. */
-static const pith_link_schema *single_link(const pith_table_schema *t, pith_str column) {
+static const pith__link_schema *single_link(const pith__table_schema *t, pith_str column) {
     for (size_t i = 0; i < t->link_count; i++)
-        if (t->links[i].columns.count == 1 && pith_str_eq(t->links[i].columns.items[0], column) &&
+        if (t->links[i].columns.count == 1 && pith__str_eq(t->links[i].columns.items[0], column) &&
             link_is_plain(t->links[i].parent) && link_is_plain(t->links[i].parent_columns.items[0]))
             return &t->links[i];
     return NULL;
 }
 
-static void out_column(const schema_out *o, const pith_table_schema *t, const pith_column_schema *c) {
-    const pith_link_schema *link = single_link(t, c->name);
+static void out_column(const schema_out *o, const pith__table_schema *t, const pith__column_schema *c) {
+    const pith__link_schema *link = single_link(t, c->name);
     char number[40];
     out_string(o, c->name);
     out_text(o, ": { \"stype\": \"");
-    out_text(o, pith_stype_names[c->stype]);
+    out_text(o, pith__stype_names[c->stype]);
     out_text(o, "\"");
     if (link) {
         out_text(o, ", \"foreign_key\": \"");
@@ -71,8 +71,8 @@ static void out_column(const schema_out *o, const pith_table_schema *t, const pi
         o->write(o->user, link->parent_columns.items[0].data, link->parent_columns.items[0].size);
         out_text(o, "\"");
     }
-    if (c->transform) out_member(o, ", ", "transform", pith_str_of(pith_transform_names[c->transform]));
-    if (c->format) out_member(o, ", ", "format", pith_str_of(pith_time_format_names[c->format]));
+    if (c->transform) out_member(o, ", ", "transform", pith__str_of(pith__transform_names[c->transform]));
+    if (c->format) out_member(o, ", ", "format", pith__str_of(pith__time_format_names[c->format]));
     if (c->known_at.set) {
         out_text(o, ", \"known_at\": { ");
         out_member(o, "", "column", c->known_at.column);
@@ -85,10 +85,10 @@ static void out_column(const schema_out *o, const pith_table_schema *t, const pi
     out_text(o, " }");
 }
 
-static void out_links(const schema_out *o, const pith_table_schema *t) {
+static void out_links(const schema_out *o, const pith__table_schema *t) {
     bool any = false;
     for (size_t i = 0; i < t->link_count; i++) {
-        const pith_link_schema *link = &t->links[i];
+        const pith__link_schema *link = &t->links[i];
         if (link == single_link(t, link->columns.items[0])) continue;
         out_text(o, any ? ",\n        { \"columns\": " : ",\n      \"foreign_keys\": [\n        { \"columns\": ");
         any = true;
@@ -101,7 +101,7 @@ static void out_links(const schema_out *o, const pith_table_schema *t) {
     if (any) out_text(o, "\n      ]");
 }
 
-static void out_table(const schema_out *o, const pith_table_schema *t) {
+static void out_table(const schema_out *o, const pith__table_schema *t) {
     out_string(o, t->name);
     out_text(o, ": {\n      \"file\": ");
     out_string(o, t->file);
@@ -122,8 +122,8 @@ static void out_table(const schema_out *o, const pith_table_schema *t) {
     out_text(o, "\n    }");
 }
 
-void pith_schema_write(const pith_schema *schema, void (*write)(void *user, const char *text, size_t size),
-                       void *user) {
+void pith__schema_write(const pith__schema *schema, void (*write)(void *user, const char *text, size_t size),
+                        void *user) {
     const schema_out o = { write, user };
     out_text(&o, "{\n  \"name\": ");
     out_string(&o, schema->name);

@@ -8,16 +8,16 @@
 
 #include "tables/schema/cell_value.h"
 
-const char *const pith_time_format_names[PITH_TIME_FORMATS] = { "auto",
-                                                                "iso",
-                                                                "compact",
-                                                                "month/day/year",
-                                                                "day/month/year",
-                                                                "month name",
-                                                                "epoch_seconds",
-                                                                "epoch_milliseconds",
-                                                                "epoch_microseconds",
-                                                                "epoch_nanoseconds" };
+const char *const pith__time_format_names[PITH_TIME_FORMATS] = { "auto",
+                                                                 "iso",
+                                                                 "compact",
+                                                                 "month/day/year",
+                                                                 "day/month/year",
+                                                                 "month name",
+                                                                 "epoch_seconds",
+                                                                 "epoch_milliseconds",
+                                                                 "epoch_microseconds",
+                                                                 "epoch_nanoseconds" };
 
 typedef struct time_scan {
     const char *p, *end;
@@ -145,7 +145,7 @@ static bool scan_divided(time_scan *s, bool year_first, int parts[3]) {
     return scan_year(s, &parts[2]);
 }
 
-static bool scan_date(time_scan *s, pith_time_format format, int *year, int *month, int *day) {
+static bool scan_date(time_scan *s, pith__time_format format, int *year, int *month, int *day) {
     int x[3];
     switch (format) {
     case PITH_TIME_COMPACT:
@@ -171,7 +171,7 @@ static bool time_since(int64_t *seconds, pith_str cell, int64_t units) {
     int64_t whole = 0;
     size_t i = cell.size && cell.data[0] == '-';
     const bool minus = i;
-    if (!pith_cell_number(&number, cell)) return false;
+    if (!pith__cell_number(&number, cell)) return false;
     for (; i < cell.size && cell.data[i] >= '0' && cell.data[i] <= '9' && whole < INT64_MAX / 10 - 9; i++)
         whole = whole * 10 + (cell.data[i] - '0');
     if (i < cell.size) { /* a fraction or an exponent */
@@ -184,24 +184,24 @@ static bool time_since(int64_t *seconds, pith_str cell, int64_t units) {
     return *seconds >= -62135596800 && *seconds <= 253402300799;
 }
 
-bool pith_time_parse(int64_t *seconds, pith_str cell, pith_time_format format) {
+bool pith__time_parse(int64_t *seconds, pith_str cell, pith__time_format format) {
     static const int64_t units[] = { 1, 1000, 1000000, 1000000000 };
     time_scan s = { cell.data, cell.data + cell.size };
     int year = 0, month = 0, day = 0;
     int64_t days, clock;
     if (format >= PITH_TIME_SECONDS) return time_since(seconds, cell, units[format - PITH_TIME_SECONDS]);
-    if (!scan_date(&s, format, &year, &month, &day) || !pith_date_days(&days, year, month, day)) return false;
+    if (!scan_date(&s, format, &year, &month, &day) || !pith__date_days(&days, year, month, day)) return false;
     if (!scan_clock(&s, format == PITH_TIME_COMPACT, &clock)) return false;
     *seconds = days * 86400 + clock;
     return true;
 }
 
-unsigned pith_time_formats(unsigned possible, pith_str cell) {
+unsigned pith__time_formats(unsigned possible, pith_str cell) {
     const int64_t y1900 = -2208988800, y2000 = 946684800, y2100 = 4102444800;
     for (int f = PITH_TIME_ISO; f < PITH_TIME_FORMATS; f++) {
         int64_t seconds;
         if (!(possible & 1u << f)) continue;
-        bool fits = pith_time_parse(&seconds, cell, (pith_time_format)f);
+        bool fits = pith__time_parse(&seconds, cell, (pith__time_format)f);
         if (fits && f == PITH_TIME_COMPACT) fits = seconds >= y1900 && seconds < y2100;
         if (fits && f >= PITH_TIME_SECONDS) fits = seconds >= y2000 && seconds < y2100;
         if (!fits) possible &= ~(1u << f);
@@ -209,9 +209,9 @@ unsigned pith_time_formats(unsigned possible, pith_str cell) {
     return possible;
 }
 
-pith_time_format pith_time_format_of(unsigned possible) {
+pith__time_format pith__time_format_of(unsigned possible) {
     int found = PITH_TIME_AUTO, count = 0;
     for (int f = PITH_TIME_ISO; f < PITH_TIME_FORMATS; f++)
         if (possible & 1u << f) found = f, count++;
-    return count == 1 ? (pith_time_format)found : PITH_TIME_AUTO;
+    return count == 1 ? (pith__time_format)found : PITH_TIME_AUTO;
 }

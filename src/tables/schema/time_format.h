@@ -10,7 +10,7 @@
 
 #include "base/memory/memory.h"
 
-typedef enum pith_time_format {
+typedef enum pith__time_format {
     PITH_TIME_AUTO,    /* what reads all cells */
     PITH_TIME_ISO,     /* 2024-01-31, 2024/01/31 15:13:52 UTC */
     PITH_TIME_COMPACT, /* 20240131, 20240131T151352Z, 202401311513 */
@@ -22,18 +22,18 @@ typedef enum pith_time_format {
     PITH_TIME_MICROSECONDS,
     PITH_TIME_NANOSECONDS,
     PITH_TIME_FORMATS
-} pith_time_format;
-extern const char *const pith_time_format_names[PITH_TIME_FORMATS];
+} pith__time_format;
+extern const char *const pith__time_format_names[PITH_TIME_FORMATS];
 
 /* Reads a time that is written in this form; AUTO is ISO. False if the cell is none, or not from the years 1 to 9999.
  */
-bool pith_time_parse(int64_t *seconds, pith_str cell, pith_time_format format);
+bool pith__time_parse(int64_t *seconds, pith_str cell, pith__time_format format);
 
 /* The forms, a bit each, that a column may have; begin with PITH_TIME_ANY and take each cell that is no null. Numbers
  * since 1970 count if they are of the years 2000 to 2100: smaller ones are as likely to be amounts. */
 #define PITH_TIME_ANY ((1u << PITH_TIME_FORMATS) - 2)
-unsigned pith_time_formats(unsigned possible, pith_str cell);
+unsigned pith__time_formats(unsigned possible, pith_str cell);
 /* The form that a set leaves: the only one; AUTO if there is none or if they contradict each other. */
-pith_time_format pith_time_format_of(unsigned possible);
+pith__time_format pith__time_format_of(unsigned possible);
 
 #endif

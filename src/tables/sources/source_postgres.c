@@ -53,8 +53,8 @@ static pthread_mutex_t pg_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static pith_status pg_find(pith_error *err) {
     static const char *const names[] = { "libpq.so.5", "libpq.so" };
-    PITH_TRY(pith_library_safe(err));
-    void *library = pith_library_load(names, sizeof names / sizeof *names);
+    PITH_TRY(pith__library_safe(err));
+    void *library = pith__library_load(names, sizeof names / sizeof *names);
     pg_library l;
     const struct {
         void *function;
@@ -81,12 +81,13 @@ static pith_status pg_find(pith_error *err) {
         { &l.on_notice, "PQsetNoticeProcessor" },
     };
     if (!library)
-        return pith_fail(err, PITH_ERR_NOT_FOUND,
-                         "a PostgreSQL source needs libpq, which is not installed; install it (Debian: apt-get install "
-                         "libpq5)");
+        return pith__fail(
+            err, PITH_ERR_NOT_FOUND,
+            "a PostgreSQL source needs libpq, which is not installed; install it (Debian: apt-get install "
+            "libpq5)");
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
-        if (!pith_library_find(wanted[i].function, library, wanted[i].name))
-            return pith_fail(err, PITH_ERR_UNSUPPORTED, "libpq is here, but lacks %s", wanted[i].name);
+        if (!pith__library_find(wanted[i].function, library, wanted[i].name))
+            return pith__fail(err, PITH_ERR_UNSUPPORTED, "libpq is here, but lacks %s", wanted[i].name);
     pg = l;
     return PITH_OK;
 }
@@ -117,10 +118,10 @@ static void postgres_hide(char *text, const char *secret) {
 }
 
 /* The last message of the server in one line, without passwords. */
-static pith_status postgres_fail(pith_table_source *source, const char *path, pith_error *err) {
+static pith_status postgres_fail(pith__table_source *source, const char *path, pith_error *err) {
     const pg_source *p = source->state;
-    const pith_str text = pith_arena_str(source->arena, pith_str_of(pg.error(p->connection)));
-    if (!text.data) return pith_fail_memory(err, 64);
+    const pith_str text = pith__arena_str(source->arena, pith__str_of(pg.error(p->connection)));
+    if (!text.data) return pith__fail_memory(err, 64);
     char *message = (char *)(uintptr_t)text.data;
     for (const pg_option *o = p->options; o->keyword; o++)
         if (postgres_secret(o)) postgres_hide(message, o->value);
@@ -129,10 +130,10 @@ static pith_status postgres_fail(pith_table_source *source, const char *path, pi
         if (*m == '\n') *m = ' ';
     while (n && message[n - 1] == ' ') n--;
     message[n] = 0;
-    return pith_fail(err, PITH_ERR_FORMAT, "%s: %s", path, message);
+    return pith__fail(err, PITH_ERR_FORMAT, "%s: %s", path, message);
 }
 
-static pith_status postgres_run(pith_table_source *source, const char *sql, const char *path, pith_error *err) {
+static pith_status postgres_run(pith__table_source *source, const char *sql, const char *path, pith_error *err) {
     const pg_source *p = source->state;
     void *result = pg.exec(p->connection, sql, 0, NULL, NULL, NULL, NULL, 0);
     const int status = result ? pg.result_status(result) : -1;
@@ -148,7 +149,7 @@ static const char *const postgres_settings[] = { "BEGIN TRANSACTION ISOLATION LE
                                                  "SET LOCAL extra_float_digits = 3",
                                                  "SET LOCAL statement_timeout = '10min'" };
 
-static void postgres_close(pith_table_source *source) {
+static void postgres_close(pith__table_source *source) {
     const pg_source *p = source->state;
     pg.finish(p->connection);
     pg.options_free(p->options);
@@ -169,18 +170,19 @@ static pith_status postgres_parse(pg_source *p, const char *address, const char 
             right = !o->value[strspn(o->value, "0123456789,")];
     if (right) return PITH_OK;
     pg.options_free(p->options);
-    return pith_fail(err, PITH_ERR_FORMAT,
-                     "%s: the address cannot be read; in a user's name or a password write %% as %%25, / as %%2F, @ as "
-                     "%%40, : as %%3A and ? as %%3F",
-                     shown);
+    return pith__fail(
+        err, PITH_ERR_FORMAT,
+        "%s: the address cannot be read; in a user's name or a password write %% as %%25, / as %%2F, @ as "
+        "%%40, : as %%3A and ? as %%3F",
+        shown);
 }
 
-static pith_status postgres_open(pith_table_source *source, pith_error *err) {
-    pg_source *p = pith_arena_array(source->arena, 1, sizeof *p);
-    const pith_str shown = pith_source_shown(source->arena, source->path);
-    const pith_str address = pith_arena_str(source->arena, pith_str_of(source->path));
+static pith_status postgres_open(pith__table_source *source, pith_error *err) {
+    pg_source *p = pith__arena_array(source->arena, 1, sizeof *p);
+    const pith_str shown = pith__source_shown(source->arena, source->path);
+    const pith_str address = pith__arena_str(source->arena, pith__str_of(source->path));
     pith_status status = PITH_OK;
-    if (!p || !shown.data || !address.data) return pith_fail_memory(err, sizeof *p);
+    if (!p || !shown.data || !address.data) return pith__fail_memory(err, sizeof *p);
     for (char *c = (char *)(uintptr_t)address.data; *c != ':'; c++)
         *c |= 32; /* libpq knows the scheme in small letters */
     PITH_TRY(pg_load(err));
@@ -188,7 +190,7 @@ static pith_status postgres_open(pith_table_source *source, pith_error *err) {
     p->connection = pg.connect(address.data);
     if (!p->connection) {
         pg.options_free(p->options);
-        return pith_fail_memory(err, 0);
+        return pith__fail_memory(err, 0);
     }
     source->state = p;
     source->path = p->path = shown.data;
@@ -202,30 +204,30 @@ static pith_status postgres_open(pith_table_source *source, pith_error *err) {
 
 /* ---- rows as text ---- */
 
-static pith_status postgres_names(pith_text_table *t, void *result, pith_arena *arena, pith_error *err) {
+static pith_status postgres_names(pith__text_table *t, void *result, pith__arena *arena, pith_error *err) {
     t->columns = (size_t)pg.columns(result);
-    if (!t->columns) return pith_fail(err, PITH_ERR_FORMAT, "%s gives no columns", t->path);
-    t->names = pith_arena_array(arena, t->columns, sizeof *t->names);
-    t->blobs = pith_arena_array(arena, t->columns, sizeof *t->blobs);
-    if (!t->names || !t->blobs) return pith_fail_memory(err, t->columns * sizeof *t->names);
+    if (!t->columns) return pith__fail(err, PITH_ERR_FORMAT, "%s gives no columns", t->path);
+    t->names = pith__arena_array(arena, t->columns, sizeof *t->names);
+    t->blobs = pith__arena_array(arena, t->columns, sizeof *t->blobs);
+    if (!t->names || !t->blobs) return pith__fail_memory(err, t->columns * sizeof *t->names);
     for (size_t c = 0; c < t->columns; c++) {
-        t->names[c] = pith_arena_str(arena, pith_str_of(pg.name(result, (int)c)));
-        if (!t->names[c].data) return pith_fail_memory(err, 64);
+        t->names[c] = pith__arena_str(arena, pith__str_of(pg.name(result, (int)c)));
+        if (!t->names[c].data) return pith__fail_memory(err, 64);
         for (size_t k = 0; k < c; k++)
-            if (pith_str_eq(t->names[k], t->names[c]))
-                return pith_fail(err, PITH_ERR_FORMAT, "%s: columns %zu and %zu are both named '" PITH_STR_FMT "'",
-                                 t->path, k + 1, c + 1, PITH_STR_ARG(t->names[c]));
+            if (pith__str_eq(t->names[k], t->names[c]))
+                return pith__fail(err, PITH_ERR_FORMAT, "%s: columns %zu and %zu are both named '" PITH_STR_FMT "'",
+                                  t->path, k + 1, c + 1, PITH_STR_ARG(t->names[c]));
     }
     return PITH_OK;
 }
 
 /* Appends the rows of a result. */
-static pith_status postgres_rows(pith_text_table *t, size_t *room, void *result, pith_arena *arena, pith_error *err) {
+static pith_status postgres_rows(pith__text_table *t, size_t *room, void *result, pith__arena *arena, pith_error *err) {
     const int rows = pg.rows(result);
     for (int r = 0; r < rows; r++) {
-        if (!pith_text_table_room(t, room, arena)) return pith_fail_memory(err, *room * sizeof *t->cells);
+        if (!pith__text_table_room(t, room, arena)) return pith__fail_memory(err, *room * sizeof *t->cells);
         if (t->rows >= PITH_TEXT_ROWS)
-            return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s has more than %u rows", t->path, PITH_TEXT_ROWS);
+            return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s has more than %u rows", t->path, PITH_TEXT_ROWS);
         for (size_t c = 0; c < t->columns; c++) {
             pith_str *cell = &t->cells[t->rows * t->columns + c];
             const pith_str value = { pg.value(result, r, (int)c), (size_t)pg.length(result, r, (int)c) };
@@ -234,8 +236,8 @@ static pith_status postgres_rows(pith_text_table *t, size_t *room, void *result,
             if (pg.type(result, (int)c) == PG_BYTES) {
                 if (!t->blobs[c]) t->blobs[c] = t->rows + 1;
             } else if (value.size) {
-                *cell = pith_arena_str(arena, value);
-                if (!cell->data) return pith_fail_memory(err, value.size);
+                *cell = pith__arena_str(arena, value);
+                if (!cell->data) return pith__fail_memory(err, value.size);
             }
         }
         t->rows++;
@@ -243,7 +245,7 @@ static pith_status postgres_rows(pith_text_table *t, size_t *room, void *result,
     return PITH_OK;
 }
 
-static pith_status postgres_fetch(pith_text_table *t, pith_table_source *source, pith_error *err) {
+static pith_status postgres_fetch(pith__text_table *t, pith__table_source *source, pith_error *err) {
     const pg_source *p = source->state;
     size_t room = 0;
     for (bool more = true; more;) {
@@ -256,17 +258,17 @@ static pith_status postgres_fetch(pith_text_table *t, pith_table_source *source,
         pg.clear(result);
         if (status) return status;
     }
-    if (!t->cells && !pith_text_table_room(t, &room, source->arena)) return pith_fail_memory(err, 64);
+    if (!t->cells && !pith__text_table_room(t, &room, source->arena)) return pith__fail_memory(err, 64);
     return PITH_OK;
 }
 
 /* Reads all rows of a query; $1 is `name`, if there is one. */
-static pith_status postgres_read_rows(pith_text_table *table, pith_table_source *source, const char *sql,
+static pith_status postgres_read_rows(pith__text_table *table, pith__table_source *source, const char *sql,
                                       const char *name, const char *path, pith_error *err) {
     const pg_source *p = source->state;
-    pith_text_table t = { .path = path };
-    const pith_str declare = pith_arena_printf(source->arena, "DECLARE pith_rows NO SCROLL CURSOR FOR %s", sql);
-    if (!declare.data) return pith_fail_memory(err, strlen(sql));
+    pith__text_table t = { .path = path };
+    const pith_str declare = pith__arena_printf(source->arena, "DECLARE pith_rows NO SCROLL CURSOR FOR %s", sql);
+    if (!declare.data) return pith__fail_memory(err, strlen(sql));
     void *result = pg.exec(p->connection, declare.data, name ? 1 : 0, NULL, &name, NULL, NULL, 0);
     const bool done = result && pg.result_status(result) == PG_COMMAND_OK;
     pg.clear(result);
@@ -283,28 +285,28 @@ static pith_status postgres_read_rows(pith_text_table *table, pith_table_source 
     "(SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() "  \
     "AND c.relname = $1 AND c.relkind IN ('r', 'p'))"
 
-static pith_declared postgres_declared(pith_str category) {
-    if (pith_str_is(category, "B")) return PITH_DECLARED_BOOLEAN;
-    return pith_str_is(category, "N") || pith_str_is(category, "D") ? PITH_DECLARED_NOTHING : PITH_DECLARED_TEXT;
+static pith__declared postgres_declared(pith_str category) {
+    if (pith__str_is(category, "B")) return PITH_DECLARED_BOOLEAN;
+    return pith__str_is(category, "N") || pith__str_is(category, "D") ? PITH_DECLARED_NOTHING : PITH_DECLARED_TEXT;
 }
 
-static pith_status postgres_columns(pith_source_table *to, pith_table_source *source, pith_error *err) {
-    pith_text_table t;
-    const pith_str name = pith_arena_str(source->arena, to->name);
-    if (!name.data) return pith_fail_memory(err, to->name.size);
+static pith_status postgres_columns(pith__source_table *to, pith__table_source *source, pith_error *err) {
+    pith__text_table t;
+    const pith_str name = pith__arena_str(source->arena, to->name);
+    if (!name.data) return pith__fail_memory(err, to->name.size);
     PITH_TRY(postgres_read_rows(&t, source,
                                 "SELECT a.attname, y.typcategory::text AS category, coalesce(array_position(k.conkey, "
                                 "a.attnum), 0) AS key FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid LEFT "
                                 "JOIN pg_constraint k ON k.conrelid = a.attrelid AND k.contype = 'p' WHERE a.attrelid "
                                 "= " POSTGRES_TABLE " AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
                                 name.data, source->path, err));
-    return pith_source_take_columns(to, &t, postgres_declared, source->arena, err);
+    return pith__source_take_columns(to, &t, postgres_declared, source->arena, err);
 }
 
-static pith_status postgres_links(pith_source_table *to, pith_table_source *source, pith_error *err) {
-    pith_text_table t;
-    const pith_str name = pith_arena_str(source->arena, to->name);
-    if (!name.data) return pith_fail_memory(err, to->name.size);
+static pith_status postgres_links(pith__source_table *to, pith__table_source *source, pith_error *err) {
+    pith__text_table t;
+    const pith_str name = pith__arena_str(source->arena, to->name);
+    if (!name.data) return pith__fail_memory(err, to->name.size);
     PITH_TRY(
         postgres_read_rows(&t, source,
                            "SELECT k.conname, p.relname, a.attname, b.attname AS other FROM pg_constraint k JOIN "
@@ -316,27 +318,27 @@ static pith_status postgres_links(pith_source_table *to, pith_table_source *sour
                            name.data, source->path, err));
     for (size_t r = 0; r < t.rows; r++) {
         const pith_str *row = &t.cells[r * 4];
-        pith_link_schema *link;
-        PITH_TRY(pith_source_take_link(&link, to, &t, r, source->arena, err));
+        pith__link_schema *link;
+        PITH_TRY(pith__source_take_link(&link, to, &t, r, source->arena, err));
         link->columns.items[link->columns.count++] = row[2];
         link->parent_columns.items[link->parent_columns.count++] = row[3];
     }
     return PITH_OK;
 }
 
-static pith_status postgres_list(pith_source_table **tables, size_t *count, pith_table_source *source,
+static pith_status postgres_list(pith__source_table **tables, size_t *count, pith__table_source *source,
                                  pith_error *err) {
-    pith_text_table t;
+    pith__text_table t;
     PITH_TRY(postgres_read_rows(&t, source,
                                 "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE "
                                 "n.nspname = current_schema() AND c.relkind IN ('r', 'p') AND NOT c.relispartition "
                                 "ORDER BY c.relname COLLATE \"C\"",
                                 NULL, source->path, err));
-    pith_source_table *list = pith_arena_array(source->arena, t.rows + 1, sizeof *list);
-    if (!list) return pith_fail_memory(err, t.rows * sizeof *list);
+    pith__source_table *list = pith__arena_array(source->arena, t.rows + 1, sizeof *list);
+    if (!list) return pith__fail_memory(err, t.rows * sizeof *list);
     if (!t.rows)
-        return pith_fail(err, PITH_ERR_NOT_FOUND, "%s: the current schema holds no table; search_path names it",
-                         source->path);
+        return pith__fail(err, PITH_ERR_NOT_FOUND, "%s: the current schema holds no table; search_path names it",
+                          source->path);
     for (size_t i = 0; i < t.rows; i++) {
         list[i].name = list[i].file = t.cells[i];
         PITH_TRY(postgres_columns(&list[i], source, err));
@@ -348,35 +350,36 @@ static pith_status postgres_list(pith_source_table **tables, size_t *count, pith
 }
 
 /* Rows come in the order of their primary key, or without one as they lie on the disk. */
-static pith_status postgres_read(pith_text_table *table, pith_table_source *source, pith_str file, pith_error *err) {
-    pith_source_table about = { .name = file };
-    const pith_str quoted = pith_source_quoted(source->arena, file);
-    const pith_str path = pith_arena_printf(source->arena, "%s, table " PITH_STR_FMT, source->path, PITH_STR_ARG(file));
+static pith_status postgres_read(pith__text_table *table, pith__table_source *source, pith_str file, pith_error *err) {
+    pith__source_table about = { .name = file };
+    const pith_str quoted = pith__source_quoted(source->arena, file);
+    const pith_str path =
+        pith__arena_printf(source->arena, "%s, table " PITH_STR_FMT, source->path, PITH_STR_ARG(file));
     pith_str order = PITH_STR("tableoid, ctid");
     PITH_TRY(postgres_columns(&about, source, err));
     if (!about.columns.count)
-        return pith_fail(err, PITH_ERR_NOT_FOUND, "%s has no table '" PITH_STR_FMT "'", source->path,
-                         PITH_STR_ARG(file));
+        return pith__fail(err, PITH_ERR_NOT_FOUND, "%s has no table '" PITH_STR_FMT "'", source->path,
+                          PITH_STR_ARG(file));
     for (size_t i = 0; order.data && i < about.primary_key.count; i++) {
-        const pith_str name = pith_source_quoted(source->arena, about.primary_key.items[i]);
-        if (!name.data) return pith_fail_memory(err, 64);
-        order = i ? pith_arena_printf(source->arena, "%s, %s", order.data, name.data) : name;
+        const pith_str name = pith__source_quoted(source->arena, about.primary_key.items[i]);
+        if (!name.data) return pith__fail_memory(err, 64);
+        order = i ? pith__arena_printf(source->arena, "%s, %s", order.data, name.data) : name;
     }
-    if (!quoted.data || !path.data || !order.data) return pith_fail_memory(err, file.size);
-    const pith_str sql = pith_arena_printf(source->arena, "SELECT * FROM %s ORDER BY %s", quoted.data, order.data);
-    if (!sql.data) return pith_fail_memory(err, file.size);
+    if (!quoted.data || !path.data || !order.data) return pith__fail_memory(err, file.size);
+    const pith_str sql = pith__arena_printf(source->arena, "SELECT * FROM %s ORDER BY %s", quoted.data, order.data);
+    if (!sql.data) return pith__fail_memory(err, file.size);
     return postgres_read_rows(table, source, sql.data, NULL, path.data, err);
 }
 
 /* The protocol takes one statement alone, and the transaction cannot write. */
-static pith_status postgres_select(pith_text_table *result, pith_table_source *source, const char *sql,
+static pith_status postgres_select(pith__text_table *result, pith__table_source *source, const char *sql,
                                    const char *path, pith_error *err) {
     return postgres_read_rows(result, source, sql, NULL, path, err);
 }
 
-const pith_source_kind pith_source_kind_postgres = { .takes = postgres_takes,
-                                                     .open = postgres_open,
-                                                     .list = postgres_list,
-                                                     .read = postgres_read,
-                                                     .query = postgres_select,
-                                                     .close = postgres_close };
+const pith__source_kind pith__source_kind_postgres = { .takes = postgres_takes,
+                                                       .open = postgres_open,
+                                                       .list = postgres_list,
+                                                       .read = postgres_read,
+                                                       .query = postgres_select,
+                                                       .close = postgres_close };

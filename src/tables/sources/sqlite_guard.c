@@ -128,17 +128,17 @@ static int guard_function(void *user, int action, const char *a, const char *b, 
 }
 
 /* A name in small letters, as the maps have them. */
-static bool guard_known(const pith_map *names, const char *name) {
+static bool guard_known(const pith__map *names, const char *name) {
     char small[256];
     size_t n = 0;
     for (; name[n] && n < sizeof small; n++)
         small[n] = (char)(name[n] >= 'A' && name[n] <= 'Z' ? name[n] + 32 : name[n]);
-    return n < sizeof small && pith_map_get(names, (pith_str){ small, n }) != UINT32_MAX;
+    return n < sizeof small && pith__map_get(names, (pith_str){ small, n }) != UINT32_MAX;
 }
 
 /* A table of which no column is read may also be the name of a WITH; then it is no virtual table's. */
 static int guard_query(void *user, int action, const char *a, const char *b, const char *database, const char *inner) {
-    const pith_sqlite_guard *g = user;
+    const pith__sqlite_guard *g = user;
     (void)database, (void)inner;
     if (action == ACTION_SELECT || action == ACTION_RECURSIVE) return GUARD_OK;
     if (action == ACTION_FUNCTION) return guard_harmless(b) ? GUARD_OK : GUARD_DENY;
@@ -154,11 +154,11 @@ static double guard_now(void) {
 }
 
 static int guard_late(void *user) {
-    const pith_sqlite_guard *g = user;
+    const pith__sqlite_guard *g = user;
     return guard_now() > g->deadline;
 }
 
-void pith_sqlite_protect(const pith_sqlite *s, void *db) {
+void pith__sqlite_protect(const pith__sqlite *s, void *db) {
     static const int settings[][2] = { { 1002, 0 }, /* foreign keys */ { 1003, 0 },   /* triggers */
                                        { 1004, 0 }, /* fts3_tokenizer */ { 1005, 0 }, /* extensions */
                                        { 1010, 1 }, /* defensive */ { 1017, 0 } /* trusted schema */ };
@@ -174,39 +174,39 @@ void pith_sqlite_protect(const pith_sqlite *s, void *db) {
 }
 
 /* The first column of a query of ours as a set. */
-static pith_status guard_names(pith_map *names, const pith_sqlite_guard *g, const char *sql, const char *path,
-                               pith_arena *arena, pith_error *err) {
-    pith_text_table t;
-    PITH_TRY(pith_map_init(names, arena, 16));
-    PITH_TRY(pith_sqlite_table(&t, g->sqlite, g->db, sql, NULL, 0, SIZE_MAX, path, arena, err));
+static pith_status guard_names(pith__map *names, const pith__sqlite_guard *g, const char *sql, const char *path,
+                               pith__arena *arena, pith_error *err) {
+    pith__text_table t;
+    PITH_TRY(pith__map_init(names, arena, 16));
+    PITH_TRY(pith__sqlite_table(&t, g->sqlite, g->db, sql, NULL, 0, SIZE_MAX, path, arena, err));
     for (size_t r = 0; r < t.rows; r++)
-        if (!pith_map_put(names, t.cells[r], (uint32_t)r, NULL)) return pith_fail_memory(err, 64);
+        if (!pith__map_put(names, t.cells[r], (uint32_t)r, NULL)) return pith__fail_memory(err, 64);
     return PITH_OK;
 }
 
-static pith_status guard_bytes(uint64_t *bytes, const pith_sqlite *s, void *db, const char *path, pith_arena *arena,
+static pith_status guard_bytes(uint64_t *bytes, const pith__sqlite *s, void *db, const char *path, pith__arena *arena,
                                pith_error *err) {
-    pith_text_table size;
+    pith__text_table size;
     *bytes = 0;
-    PITH_TRY(pith_sqlite_table(&size, s, db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
-                               NULL, 0, SIZE_MAX, path, arena, err));
+    PITH_TRY(pith__sqlite_table(&size, s, db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+                                NULL, 0, SIZE_MAX, path, arena, err));
     for (size_t i = 0; size.rows && i < size.cells[0].size; i++)
         *bytes = *bytes * 10 + (uint64_t)(size.cells[0].data[i] - '0');
     return PITH_OK;
 }
 
-pith_status pith_sqlite_most(size_t *most, const pith_sqlite *s, void *db, const char *path, pith_arena *arena,
-                             pith_error *err) {
+pith_status pith__sqlite_most(size_t *most, const pith__sqlite *s, void *db, const char *path, pith__arena *arena,
+                              pith_error *err) {
     uint64_t bytes;
     PITH_TRY(guard_bytes(&bytes, s, db, path, arena, err));
     *most = ((size_t)1 << 30) + 64 * (size_t)(bytes < SIZE_MAX / 128 ? bytes : SIZE_MAX / 128);
     return PITH_OK;
 }
 
-pith_status pith_sqlite_guard_begin(pith_sqlite_guard *g, const pith_sqlite *s, void *db, const char *path,
-                                    pith_arena *arena, pith_error *err) {
+pith_status pith__sqlite_guard_begin(pith__sqlite_guard *g, const pith__sqlite *s, void *db, const char *path,
+                                     pith__arena *arena, pith_error *err) {
     uint64_t bytes;
-    *g = (pith_sqlite_guard){ .sqlite = s, .db = db };
+    *g = (pith__sqlite_guard){ .sqlite = s, .db = db };
     PITH_TRY(
         guard_names(&g->tables, g,
                     "SELECT lower(name) FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'view') "
@@ -224,7 +224,7 @@ pith_status pith_sqlite_guard_begin(pith_sqlite_guard *g, const pith_sqlite *s, 
     return PITH_OK;
 }
 
-void pith_sqlite_guard_end(pith_sqlite_guard *g) {
+void pith__sqlite_guard_end(pith__sqlite_guard *g) {
     g->sqlite->progress_handler(g->db, 0, NULL, NULL);
     g->sqlite->set_authorizer(g->db, guard_function, NULL);
     g->sqlite->hard_heap_limit64(g->heap);

@@ -5,27 +5,27 @@
 #include "base/memory/span_map.h"
 #include "tables/sources/sqlite_library.h"
 
-typedef struct pith_sqlite_guard {
-    const pith_sqlite *sqlite;
+typedef struct pith__sqlite_guard {
+    const pith__sqlite *sqlite;
     void *db;
-    pith_map tables, modules; /* that may be read; of virtual tables */
-    int64_t heap;             /* the limit of SQLite's memory before */
-    double deadline;          /* seconds */
-} pith_sqlite_guard;
+    pith__map tables, modules; /* that may be read; of virtual tables */
+    int64_t heap;              /* the limit of SQLite's memory before */
+    double deadline;           /* seconds */
+} pith__sqlite_guard;
 
 /* For a database that was just opened: defensive, without extensions, triggers and the argument of fts3_tokenizer, with
  * limits; functions outside a list of harmless ones are refused, also in generated columns. */
-void pith_sqlite_protect(const pith_sqlite *sqlite, void *db);
+void pith__sqlite_protect(const pith__sqlite *sqlite, void *db);
 
 /* The bytes that rows of a database may take as text: 64 times its size, and 1 GiB. */
-pith_status pith_sqlite_most(size_t *most, const pith_sqlite *sqlite, void *db, const char *path, pith_arena *arena,
-                             pith_error *err);
+pith_status pith__sqlite_most(size_t *most, const pith__sqlite *sqlite, void *db, const char *path, pith__arena *arena,
+                              pith_error *err);
 
-/* From here to pith_sqlite_guard_end a statement may read the tables of the database and call harmless functions; it is
- * interrupted 60 seconds from now, and one more for each MB of the database. SQLite takes 2 GiB of memory at most.
+/* From here to pith__sqlite_guard_end a statement may read the tables of the database and call harmless functions; it
+ * is interrupted 60 seconds from now, and one more for each MB of the database. SQLite takes 2 GiB of memory at most.
  * The guard stays where it is until the end. */
-pith_status pith_sqlite_guard_begin(pith_sqlite_guard *guard, const pith_sqlite *sqlite, void *db, const char *path,
-                                    pith_arena *arena, pith_error *err);
-void pith_sqlite_guard_end(pith_sqlite_guard *guard);
+pith_status pith__sqlite_guard_begin(pith__sqlite_guard *guard, const pith__sqlite *sqlite, void *db, const char *path,
+                                     pith__arena *arena, pith_error *err);
+void pith__sqlite_guard_end(pith__sqlite_guard *guard);
 
 #endif

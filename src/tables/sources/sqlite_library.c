@@ -14,14 +14,14 @@
 #include "base/unicode/utf8.h"
 #include "tables/sources/sqlite_guard.h"
 
-static pith_sqlite sqlite;
+static pith__sqlite sqlite;
 static pthread_mutex_t sqlite_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static pith_status sqlite_find(const char *what, pith_error *err) {
     static const char *const names[] = { "libsqlite3.so.0", "libsqlite3.so" };
-    PITH_TRY(pith_library_safe(err));
-    void *library = pith_library_load(names, sizeof names / sizeof *names);
-    pith_sqlite s;
+    PITH_TRY(pith__library_safe(err));
+    void *library = pith__library_load(names, sizeof names / sizeof *names);
+    pith__sqlite s;
     const struct {
         void *function;
         const char *name;
@@ -53,18 +53,18 @@ static pith_status sqlite_find(const char *what, pith_error *err) {
         { &s.hard_heap_limit64, "sqlite3_hard_heap_limit64" },
     };
     if (!library)
-        return pith_fail(err, PITH_ERR_NOT_FOUND,
-                         "%s needs SQLite, which is not installed; install it (Debian: apt-get install libsqlite3-0)",
-                         what);
+        return pith__fail(err, PITH_ERR_NOT_FOUND,
+                          "%s needs SQLite, which is not installed; install it (Debian: apt-get install libsqlite3-0)",
+                          what);
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
-        if (!pith_library_find(wanted[i].function, library, wanted[i].name))
-            return pith_fail(err, PITH_ERR_UNSUPPORTED, "SQLite is here, but lacks %s; install version 3.37 or newer",
-                             wanted[i].name);
+        if (!pith__library_find(wanted[i].function, library, wanted[i].name))
+            return pith__fail(err, PITH_ERR_UNSUPPORTED, "SQLite is here, but lacks %s; install version 3.37 or newer",
+                              wanted[i].name);
     sqlite = s;
     return PITH_OK;
 }
 
-pith_status pith_sqlite_load(const pith_sqlite **out, const char *what, pith_error *err) {
+pith_status pith__sqlite_load(const pith__sqlite **out, const char *what, pith_error *err) {
     pthread_mutex_lock(&sqlite_lock);
     const pith_status status = sqlite.open_v2 ? PITH_OK : sqlite_find(what, err);
     pthread_mutex_unlock(&sqlite_lock);
@@ -72,15 +72,15 @@ pith_status pith_sqlite_load(const pith_sqlite **out, const char *what, pith_err
     return status;
 }
 
-static pith_status sqlite_fail(const pith_sqlite *s, void *db, const char *path, pith_error *err) {
-    return pith_fail(err, PITH_ERR_FORMAT, "%s: %s", path, s->errmsg(db));
+static pith_status sqlite_fail(const pith__sqlite *s, void *db, const char *path, pith_error *err) {
+    return pith__fail(err, PITH_ERR_FORMAT, "%s: %s", path, s->errmsg(db));
 }
 
-pith_status pith_sqlite_prepare(void **statement, const pith_sqlite *s, void *db, const char *sql,
-                                const pith_str *parameters, int count, const char *path, pith_error *err) {
+pith_status pith__sqlite_prepare(void **statement, const pith__sqlite *s, void *db, const char *sql,
+                                 const pith_str *parameters, int count, const char *path, pith_error *err) {
     *statement = NULL;
     if (s->prepare_v2(db, sql, -1, statement, NULL)) return sqlite_fail(s, db, path, err);
-    if (!*statement) return pith_fail(err, PITH_ERR_FORMAT, "%s: the query is empty", path);
+    if (!*statement) return pith__fail(err, PITH_ERR_FORMAT, "%s: the query is empty", path);
     for (int i = 0; i < count; i++) {
         if (parameters[i].size > INT_MAX ||
             s->bind_text(*statement, i + 1, parameters[i].data, (int)parameters[i].size, NULL)) {
@@ -94,10 +94,10 @@ pith_status pith_sqlite_prepare(void **statement, const pith_sqlite *s, void *db
 /* ---- rows as text ---- */
 
 typedef struct sqlite_rows {
-    const pith_sqlite *s;
+    const pith__sqlite *s;
     void *db, *statement;
-    pith_text_table *t;
-    pith_arena *arena;
+    pith__text_table *t;
+    pith__arena *arena;
     size_t room; /* cells */
     size_t most; /* bytes of cells and texts */
     size_t bytes;
@@ -117,33 +117,33 @@ static int sqlite_number(char *text, size_t size, double x) {
 }
 
 static pith_status sqlite_names(sqlite_rows *r, pith_error *err) {
-    pith_text_table *t = r->t;
-    pith_map seen;
+    pith__text_table *t = r->t;
+    pith__map seen;
     t->columns = (size_t)r->s->column_count(r->statement);
-    if (!t->columns) return pith_fail(err, PITH_ERR_FORMAT, "%s: the statement gives no columns", t->path);
-    t->names = pith_arena_array(r->arena, t->columns, sizeof *t->names);
-    t->blobs = pith_arena_array(r->arena, t->columns, sizeof *t->blobs);
-    if (!t->names || !t->blobs) return pith_fail_memory(err, t->columns * sizeof *t->names);
-    PITH_TRY(pith_map_init(&seen, r->arena, t->columns));
+    if (!t->columns) return pith__fail(err, PITH_ERR_FORMAT, "%s: the statement gives no columns", t->path);
+    t->names = pith__arena_array(r->arena, t->columns, sizeof *t->names);
+    t->blobs = pith__arena_array(r->arena, t->columns, sizeof *t->blobs);
+    if (!t->names || !t->blobs) return pith__fail_memory(err, t->columns * sizeof *t->names);
+    PITH_TRY(pith__map_init(&seen, r->arena, t->columns));
     for (size_t c = 0; c < t->columns; c++) {
         const char *name = r->s->column_name(r->statement, (int)c);
         uint32_t old;
-        t->names[c] = pith_arena_str(r->arena, pith_str_of(name ? name : ""));
-        if (!name || !t->names[c].data || !pith_map_put(&seen, t->names[c], (uint32_t)c, &old))
-            return pith_fail_memory(err, 64);
-        if (pith_utf8_valid_prefix(name, t->names[c].size) != t->names[c].size)
-            return pith_fail(err, PITH_ERR_FORMAT, "%s: the name of column %zu is not UTF-8", t->path, c + 1);
+        t->names[c] = pith__arena_str(r->arena, pith__str_of(name ? name : ""));
+        if (!name || !t->names[c].data || !pith__map_put(&seen, t->names[c], (uint32_t)c, &old))
+            return pith__fail_memory(err, 64);
+        if (pith__utf8_valid_prefix(name, t->names[c].size) != t->names[c].size)
+            return pith__fail(err, PITH_ERR_FORMAT, "%s: the name of column %zu is not UTF-8", t->path, c + 1);
         if (old != UINT32_MAX)
-            return pith_fail(err, PITH_ERR_FORMAT, "%s: columns %u and %zu are both named '" PITH_STR_FMT "'", t->path,
-                             old + 1, c + 1, PITH_STR_ARG(t->names[c]));
-        if (!t->names[c].size) return pith_fail(err, PITH_ERR_FORMAT, "%s: column %zu has no name", t->path, c + 1);
+            return pith__fail(err, PITH_ERR_FORMAT, "%s: columns %u and %zu are both named '" PITH_STR_FMT "'", t->path,
+                              old + 1, c + 1, PITH_STR_ARG(t->names[c]));
+        if (!t->names[c].size) return pith__fail(err, PITH_ERR_FORMAT, "%s: column %zu has no name", t->path, c + 1);
     }
     return PITH_OK;
 }
 
 static pith_status sqlite_cell(pith_str *cell, sqlite_rows *r, size_t c, pith_error *err) {
     char number[40];
-    pith_text_table *t = r->t;
+    pith__text_table *t = r->t;
     const int type = r->s->column_type(r->statement, (int)c);
     pith_str text = { number, 0 };
     *cell = (pith_str){ "", 0 };
@@ -160,29 +160,29 @@ static pith_status sqlite_cell(pith_str *cell, sqlite_rows *r, size_t c, pith_er
     } else {
         text.data = (const char *)r->s->column_text(r->statement, (int)c);
         text.size = (size_t)r->s->column_bytes(r->statement, (int)c);
-        if (!text.data) return pith_fail_memory(err, text.size);
-        if (pith_utf8_valid_prefix(text.data, text.size) != text.size)
-            return pith_fail(err, PITH_ERR_FORMAT, "%s: row %zu, column '" PITH_STR_FMT "': the text is not UTF-8",
-                             t->path, t->rows + 1, PITH_STR_ARG(t->names[c]));
+        if (!text.data) return pith__fail_memory(err, text.size);
+        if (pith__utf8_valid_prefix(text.data, text.size) != text.size)
+            return pith__fail(err, PITH_ERR_FORMAT, "%s: row %zu, column '" PITH_STR_FMT "': the text is not UTF-8",
+                              t->path, t->rows + 1, PITH_STR_ARG(t->names[c]));
     }
     if (!text.size) return PITH_OK;
-    *cell = pith_arena_str(r->arena, text);
+    *cell = pith__arena_str(r->arena, text);
     r->bytes += text.size;
-    return cell->data ? PITH_OK : pith_fail_memory(err, text.size);
+    return cell->data ? PITH_OK : pith__fail_memory(err, text.size);
 }
 
 static pith_status sqlite_row(sqlite_rows *r, pith_error *err) {
-    pith_text_table *t = r->t;
+    pith__text_table *t = r->t;
     const size_t used = t->rows * t->columns;
     if (t->rows >= PITH_TEXT_ROWS)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s has more than %u rows", t->path, PITH_TEXT_ROWS);
-    if (!pith_text_table_room(t, &r->room, r->arena)) return pith_fail_memory(err, r->room * sizeof *t->cells);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s has more than %u rows", t->path, PITH_TEXT_ROWS);
+    if (!pith__text_table_room(t, &r->room, r->arena)) return pith__fail_memory(err, r->room * sizeof *t->cells);
     for (size_t c = 0; c < t->columns; c++) PITH_TRY(sqlite_cell(&t->cells[used + c], r, c, err));
     t->rows++;
     r->bytes += t->columns * sizeof *t->cells;
     if (r->bytes > r->most)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: its first %zu rows take more than %zu MiB", t->path, t->rows,
-                         r->most >> 20);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: its first %zu rows take more than %zu MiB", t->path, t->rows,
+                          r->most >> 20);
     return PITH_OK;
 }
 
@@ -191,19 +191,19 @@ static pith_status sqlite_all(sqlite_rows *r, pith_error *err) {
     PITH_TRY(sqlite_names(r, err));
     while ((code = r->s->step(r->statement)) == PITH_SQLITE_ROW) PITH_TRY(sqlite_row(r, err));
     if (code == PITH_SQLITE_DONE) return PITH_OK;
-    return pith_fail(err, PITH_ERR_FORMAT, "%s: after row %zu: %s", r->t->path, r->t->rows, r->s->errmsg(r->db));
+    return pith__fail(err, PITH_ERR_FORMAT, "%s: after row %zu: %s", r->t->path, r->t->rows, r->s->errmsg(r->db));
 }
 
-pith_status pith_sqlite_table(pith_text_table *table, const pith_sqlite *s, void *db, const char *sql,
-                              const pith_str *parameters, int count, size_t most, const char *path, pith_arena *arena,
-                              pith_error *err) {
-    pith_text_table t = { .path = path };
+pith_status pith__sqlite_table(pith__text_table *table, const pith__sqlite *s, void *db, const char *sql,
+                               const pith_str *parameters, int count, size_t most, const char *path, pith__arena *arena,
+                               pith_error *err) {
+    pith__text_table t = { .path = path };
     sqlite_rows r = { .s = s, .db = db, .t = &t, .arena = arena, .most = most };
-    PITH_TRY(pith_sqlite_prepare(&r.statement, s, db, sql, parameters, count, path, err));
+    PITH_TRY(pith__sqlite_prepare(&r.statement, s, db, sql, parameters, count, path, err));
     const pith_status status = sqlite_all(&r, err);
     s->finalize(r.statement);
     if (status) return status;
-    if (!t.cells && !(t.cells = pith_arena_array(arena, 1, sizeof *t.cells))) return pith_fail_memory(err, 16);
+    if (!t.cells && !(t.cells = pith__arena_array(arena, 1, sizeof *t.cells))) return pith__fail_memory(err, 16);
     *table = t;
     return PITH_OK;
 }
@@ -214,7 +214,7 @@ static bool sqlite_begins(const char *sql, const char *word) {
 }
 
 /* What stands behind a statement: nothing but spaces and semicolons. */
-static bool sqlite_alone(const pith_sqlite *s, void *db, const char *sql) {
+static bool sqlite_alone(const pith__sqlite *s, void *db, const char *sql) {
     const char *rest = sql;
     void *statement = NULL;
     const bool right = !s->prepare_v2(db, sql, -1, &statement, &rest) && statement && s->stmt_readonly(statement);
@@ -222,25 +222,25 @@ static bool sqlite_alone(const pith_sqlite *s, void *db, const char *sql) {
     return right && !rest[strspn(rest, " \t\r\n;")];
 }
 
-static pith_status sqlite_guarded(pith_text_table *table, size_t most, const pith_sqlite *s, void *db, const char *sql,
-                                  const char *path, pith_arena *arena, pith_error *err) {
+static pith_status sqlite_guarded(pith__text_table *table, size_t most, const pith__sqlite *s, void *db,
+                                  const char *sql, const char *path, pith__arena *arena, pith_error *err) {
     void *statement;
-    PITH_TRY(pith_sqlite_prepare(&statement, s, db, sql, NULL, 0, path, err)); /* for the message */
+    PITH_TRY(pith__sqlite_prepare(&statement, s, db, sql, NULL, 0, path, err)); /* for the message */
     s->finalize(statement);
-    if (!sqlite_alone(s, db, sql)) return pith_fail(err, PITH_ERR_FORMAT, "%s is not one SELECT alone", path);
-    return pith_sqlite_table(table, s, db, sql, NULL, 0, most, path, arena, err);
+    if (!sqlite_alone(s, db, sql)) return pith__fail(err, PITH_ERR_FORMAT, "%s is not one SELECT alone", path);
+    return pith__sqlite_table(table, s, db, sql, NULL, 0, most, path, arena, err);
 }
 
-pith_status pith_sqlite_select(pith_text_table *table, const pith_sqlite *s, void *db, const char *sql,
-                               const char *path, pith_arena *arena, pith_error *err) {
-    pith_sqlite_guard guard;
+pith_status pith__sqlite_select(pith__text_table *table, const pith__sqlite *s, void *db, const char *sql,
+                                const char *path, pith__arena *arena, pith_error *err) {
+    pith__sqlite_guard guard;
     size_t most;
     sql += strspn(sql, " \t\r\n");
     if (!sqlite_begins(sql, "SELECT") && !sqlite_begins(sql, "WITH"))
-        return pith_fail(err, PITH_ERR_FORMAT, "%s begins neither with SELECT nor with WITH", path);
-    PITH_TRY(pith_sqlite_most(&most, s, db, path, arena, err));
-    PITH_TRY(pith_sqlite_guard_begin(&guard, s, db, path, arena, err));
+        return pith__fail(err, PITH_ERR_FORMAT, "%s begins neither with SELECT nor with WITH", path);
+    PITH_TRY(pith__sqlite_most(&most, s, db, path, arena, err));
+    PITH_TRY(pith__sqlite_guard_begin(&guard, s, db, path, arena, err));
     const pith_status status = sqlite_guarded(table, most, s, db, sql, path, arena, err);
-    pith_sqlite_guard_end(&guard);
+    pith__sqlite_guard_end(&guard);
     return status;
 }

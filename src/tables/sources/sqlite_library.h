@@ -19,7 +19,7 @@ enum {
 #define PITH_SQLITE_COPY ((void (*)(void *)) - 1)
 
 /* The functions of sqlite3.h without their prefix. Databases and statements are void pointers. */
-typedef struct pith_sqlite {
+typedef struct pith__sqlite {
     int (*open_v2)(const char *path, void **db, int flags, const char *vfs);
     int (*close)(void *db);
     int (*exec)(void *db, const char *sql, int (*each)(void *, int, char **, char **), void *user, char **message);
@@ -48,22 +48,22 @@ typedef struct pith_sqlite {
                           void *user);
     void (*progress_handler)(void *db, int steps, int (*stop)(void *user), void *user);
     int64_t (*hard_heap_limit64)(int64_t bytes);
-} pith_sqlite;
+} pith__sqlite;
 
 /* Loads SQLite. what: what needs it, for the message. PITH_ERR_NOT_FOUND names its package. */
-pith_status pith_sqlite_load(const pith_sqlite **sqlite, const char *what, pith_error *err);
+pith_status pith__sqlite_load(const pith__sqlite **sqlite, const char *what, pith_error *err);
 
 /* Prepares one statement; parameter i gets parameters[i]. path: the database, for messages. */
-pith_status pith_sqlite_prepare(void **statement, const pith_sqlite *sqlite, void *db, const char *sql,
-                                const pith_str *parameters, int count, const char *path, pith_error *err);
+pith_status pith__sqlite_prepare(void **statement, const pith__sqlite *sqlite, void *db, const char *sql,
+                                 const pith_str *parameters, int count, const char *path, pith_error *err);
 /* Reads all rows of a query as text in the arena, under the names of its columns. Numbers are written so that they are
  * read back as they are; nulls and empty texts are empty. A blob is empty, and its row is noted in table->blobs. Rows
  * of more than `most` bytes, each cell counted with its text, are an error. */
-pith_status pith_sqlite_table(pith_text_table *table, const pith_sqlite *sqlite, void *db, const char *sql,
-                              const pith_str *parameters, int count, size_t most, const char *path, pith_arena *arena,
-                              pith_error *err);
+pith_status pith__sqlite_table(pith__text_table *table, const pith__sqlite *sqlite, void *db, const char *sql,
+                               const pith_str *parameters, int count, size_t most, const char *path, pith__arena *arena,
+                               pith_error *err);
 /* The same for a query that a schema brings: it must be one SELECT, perhaps WITH something, and runs under a guard
  * (sqlite_guard.h). */
-pith_status pith_sqlite_select(pith_text_table *table, const pith_sqlite *sqlite, void *db, const char *sql,
-                               const char *path, pith_arena *arena, pith_error *err);
+pith_status pith__sqlite_select(pith__text_table *table, const pith__sqlite *sqlite, void *db, const char *sql,
+                                const char *path, pith__arena *arena, pith_error *err);
 #endif

@@ -16,7 +16,7 @@ static int byte_of(pith_str token) {
     return high < 0 || low < 0 ? -1 : high << 4 | low;
 }
 
-static pith_status dec_bytefallback_run(const void *self, pith_decoding *d) {
+static pith_status dec_bytefallback_run(const void *self, pith__decoding *d) {
     (void)self;
     size_t kept = 0;
     for (size_t i = 0; i < d->count;) {
@@ -26,10 +26,10 @@ static pith_status dec_bytefallback_run(const void *self, pith_decoding *d) {
             d->tokens[kept++] = d->tokens[i++];
             continue;
         }
-        char *bytes = pith_arena_alloc(d->arena, end - i);
-        if (!bytes) return pith_fail_memory(d->err, end - i);
+        char *bytes = pith__arena_alloc(d->arena, end - i);
+        if (!bytes) return pith__fail_memory(d->err, end - i);
         for (size_t k = i; k < end; k++) bytes[k - i] = (char)byte_of(d->tokens[k]);
-        if (pith_utf8_valid_prefix(bytes, end - i) == end - i) {
+        if (pith__utf8_valid_prefix(bytes, end - i) == end - i) {
             d->tokens[kept++] = (pith_str){ bytes, end - i };
             i = end;
         }
@@ -39,4 +39,4 @@ static pith_status dec_bytefallback_run(const void *self, pith_decoding *d) {
     return PITH_OK;
 }
 
-const pith_decoder_desc pith_decoder_ByteFallback = { .name = "ByteFallback", .run = dec_bytefallback_run };
+const pith__decoder_desc pith__decoder_ByteFallback = { .name = "ByteFallback", .run = dec_bytefallback_run };

@@ -17,13 +17,13 @@ static size_t character_size(const unsigned char *p, size_t size, bool *valid) {
     return n;
 }
 
-static pith_status dec_bytelevel_run(const void *self, pith_decoding *d) {
+static pith_status dec_bytelevel_run(const void *self, pith__decoding *d) {
     (void)self;
     size_t most = 0, size = 0, out_size = 0;
     for (size_t i = 0; i < d->count; i++) most += d->tokens[i].size;
-    char *bytes = pith_arena_alloc(d->arena, most), *out = pith_arena_alloc(d->arena, 3 * most);
-    if (!bytes || !out) return pith_fail_memory(d->err, 4 * most);
-    for (size_t i = 0; i < d->count; i++) size += pith_bytes_of_token(bytes + size, d->tokens[i]);
+    char *bytes = pith__arena_alloc(d->arena, most), *out = pith__arena_alloc(d->arena, 3 * most);
+    if (!bytes || !out) return pith__fail_memory(d->err, 4 * most);
+    for (size_t i = 0; i < d->count; i++) size += pith__bytes_of_token(bytes + size, d->tokens[i]);
     for (size_t i = 0; i < size;) {
         bool valid;
         size_t n = character_size((const unsigned char *)bytes + i, size - i, &valid);
@@ -36,4 +36,4 @@ static pith_status dec_bytelevel_run(const void *self, pith_decoding *d) {
     return PITH_OK;
 }
 
-const pith_decoder_desc pith_decoder_ByteLevel = { .name = "ByteLevel", .run = dec_bytelevel_run };
+const pith__decoder_desc pith__decoder_ByteLevel = { .name = "ByteLevel", .run = dec_bytelevel_run };

@@ -8,43 +8,43 @@ typedef struct metaspace {
     bool keep_first;
 } metaspace;
 
-static pith_status dec_metaspace_run(const void *self, pith_decoding *d) {
+static pith_status dec_metaspace_run(const void *self, pith__decoding *d) {
     const metaspace *step = self;
     for (size_t i = 0; i < d->count; i++) {
         pith_str with = i || step->keep_first ? PITH_STR(" ") : PITH_STR("");
-        if (!pith_decoding_replace(d, &d->tokens[i], step->mark, with)) return PITH_ERR_MEMORY;
+        if (!pith__decoding_replace(d, &d->tokens[i], step->mark, with)) return PITH_ERR_MEMORY;
     }
     return PITH_OK;
 }
 
-static void dec_metaspace_parse(const void **self, pith_json *j, pith_loader *loader) {
-    metaspace *step = pith_arena_array(loader->arena, 1, sizeof *step);
+static void dec_metaspace_parse(const void **self, pith__json *j, pith__loader *loader) {
+    metaspace *step = pith__arena_array(loader->arena, 1, sizeof *step);
     pith_str key;
     if (!step) {
-        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
         return;
     }
     step->mark = PITH_STR("\xE2\x96\x81");
     bool has_scheme = false;
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_json_null(j)) continue;
-        if (pith_str_is(key, "replacement")) {
-            step->mark = pith_json_copy(j, loader->arena, pith_json_string(j));
-            if (!step->mark.size) pith_json_fail(j, PITH_ERR_FORMAT, "the replacement is empty");
-        } else if (pith_str_is(key, "prepend_scheme")) {
-            step->keep_first = pith_str_is(pith_json_string(j), "never");
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
+        if (pith__json_null(j)) continue;
+        if (pith__str_is(key, "replacement")) {
+            step->mark = pith__json_copy(j, loader->arena, pith__json_string(j));
+            if (!step->mark.size) pith__json_fail(j, PITH_ERR_FORMAT, "the replacement is empty");
+        } else if (pith__str_is(key, "prepend_scheme")) {
+            step->keep_first = pith__str_is(pith__json_string(j), "never");
             has_scheme = true;
-        } else if (pith_str_is(key, "add_prefix_space")) {
-            bool prefix = pith_json_bool(j);
+        } else if (pith__str_is(key, "add_prefix_space")) {
+            bool prefix = pith__json_bool(j);
             if (!has_scheme) step->keep_first = !prefix;
         } else {
-            pith_key_other(j, loader, key, "split str_rep");
+            pith__key_other(j, loader, key, "split str_rep");
         }
     }
     *self = step;
 }
 
-const pith_decoder_desc pith_decoder_Metaspace = { .name = "Metaspace",
-                                                   .parse = dec_metaspace_parse,
-                                                   .run = dec_metaspace_run };
+const pith__decoder_desc pith__decoder_Metaspace = { .name = "Metaspace",
+                                                     .parse = dec_metaspace_parse,
+                                                     .run = dec_metaspace_run };

@@ -1,32 +1,32 @@
 /* dec_replace.c - the decoder Replace: matches of a pattern in a token become other text. */
 #include "text/decoders/decode.h"
-#include "text/sources/key_report.h"
 #include "text/regex/pattern.h"
+#include "text/sources/key_report.h"
 
 typedef struct replace {
-    const pith_pattern *pattern;
+    const pith__pattern *pattern;
     pith_str content;
 } replace;
 
-static pith_status replace_in(const replace *step, pith_decoding *d, pith_str *token) {
-    pith_encoding enc = { .allocator = d->arena->allocator, .err = d->err };
-    enc.text = (pith_text){ .data = (char *)(uintptr_t)token->data, .size = token->size };
-    pith_piece piece = { 0, (uint32_t)token->size, -1 };
-    pith_matches matches = pith_pattern_begin(step->pattern, &enc, piece);
+static pith_status replace_in(const replace *step, pith__decoding *d, pith_str *token) {
+    pith__encoding enc = { .allocator = d->arena->allocator, .err = d->err };
+    enc.text = (pith__text){ .data = (char *)(uintptr_t)token->data, .size = token->size };
+    pith__piece piece = { 0, (uint32_t)token->size, -1 };
+    pith__matches matches = pith__pattern_begin(step->pattern, &enc, piece);
     uint32_t begin, end, kept = 0;
     char *out = NULL;
     size_t size = 0, capacity = 0;
     int found = 1;
-    if (token->size >= PITH_TEXT_MAX) return pith_fail(d->err, PITH_ERR_ARGUMENT, "a token of %zu bytes", token->size);
+    if (token->size >= PITH_TEXT_MAX) return pith__fail(d->err, PITH_ERR_ARGUMENT, "a token of %zu bytes", token->size);
     while (found) {
-        found = pith_pattern_next(&matches, &begin, &end);
+        found = pith__pattern_next(&matches, &begin, &end);
         if (found < 0) return d->err ? d->err->code : PITH_ERR_ARGUMENT;
         if (!found && !out) return PITH_OK;
         size_t copied = (found ? begin : piece.end) - kept, added = found ? step->content.size : 0;
         if (size + copied + added > capacity || !out) {
             capacity = 2 * (size + copied + added) + 16;
-            char *grown = pith_arena_alloc(d->arena, capacity);
-            if (!grown) return pith_fail_memory(d->err, capacity);
+            char *grown = pith__arena_alloc(d->arena, capacity);
+            if (!grown) return pith__fail_memory(d->err, capacity);
             if (size) memcpy(grown, out, size);
             out = grown;
         }
@@ -39,32 +39,32 @@ static pith_status replace_in(const replace *step, pith_decoding *d, pith_str *t
     return PITH_OK;
 }
 
-static pith_status dec_replace_run(const void *self, pith_decoding *d) {
+static pith_status dec_replace_run(const void *self, pith__decoding *d) {
     for (size_t i = 0; i < d->count; i++) PITH_TRY(replace_in(self, d, &d->tokens[i]));
     return PITH_OK;
 }
 
-static void dec_replace_parse(const void **self, pith_json *j, pith_loader *loader) {
-    replace *step = pith_arena_array(loader->arena, 1, sizeof *step);
+static void dec_replace_parse(const void **self, pith__json *j, pith__loader *loader) {
+    replace *step = pith__arena_array(loader->arena, 1, sizeof *step);
     pith_str key;
     if (!step) {
-        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
         return;
     }
     step->content = PITH_STR("");
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "pattern"))
-            step->pattern = pith_pattern_parse(j, loader);
-        else if (pith_str_is(key, "content"))
-            step->content = pith_json_copy(j, loader->arena, pith_json_string(j));
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
+        if (pith__str_is(key, "pattern"))
+            step->pattern = pith__pattern_parse(j, loader);
+        else if (pith__str_is(key, "content"))
+            step->content = pith__json_copy(j, loader->arena, pith__json_string(j));
         else
-            pith_key_other(j, loader, key, "");
+            pith__key_other(j, loader, key, "");
     }
-    if (!j->failed && !step->pattern) pith_json_fail(j, PITH_ERR_FORMAT, "Replace has no pattern");
+    if (!j->failed && !step->pattern) pith__json_fail(j, PITH_ERR_FORMAT, "Replace has no pattern");
     *self = step;
 }
 
-const pith_decoder_desc pith_decoder_Replace = { .name = "Replace",
-                                                 .parse = dec_replace_parse,
-                                                 .run = dec_replace_run };
+const pith__decoder_desc pith__decoder_Replace = { .name = "Replace",
+                                                   .parse = dec_replace_parse,
+                                                   .run = dec_replace_run };

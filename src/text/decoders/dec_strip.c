@@ -7,7 +7,7 @@ typedef struct strip {
     int64_t start, stop;
 } strip;
 
-static pith_status dec_strip_run(const void *self, pith_decoding *d) {
+static pith_status dec_strip_run(const void *self, pith__decoding *d) {
     const strip *step = self;
     size_t size = step->character.size;
     for (size_t i = 0; i < d->count; i++) {
@@ -25,17 +25,17 @@ static pith_status dec_strip_run(const void *self, pith_decoding *d) {
     return PITH_OK;
 }
 
-static void dec_strip_parse(const void **self, pith_json *j, pith_loader *loader) {
+static void dec_strip_parse(const void **self, pith__json *j, pith__loader *loader) {
     static const strip usual = { { "", 0 }, 0, 0 };
-    static const pith_decoder_field fields[] = {
+    static const pith__decoder_field fields[] = {
         { "content", PITH_FIELD_STRING, offsetof(strip, character) },
         { "start", PITH_FIELD_INT, offsetof(strip, start) },
         { "stop", PITH_FIELD_INT, offsetof(strip, stop) },
         { NULL, 0, 0 },
     };
-    strip *step = pith_decoder_parse(j, loader, &usual, sizeof usual, fields);
-    if (step && !step->character.size) pith_json_fail(j, PITH_ERR_FORMAT, "Strip has no content");
+    strip *step = pith__decoder_parse(j, loader, &usual, sizeof usual, fields);
+    if (step && !step->character.size) pith__json_fail(j, PITH_ERR_FORMAT, "Strip has no content");
     *self = step;
 }
 
-const pith_decoder_desc pith_decoder_Strip = { .name = "Strip", .parse = dec_strip_parse, .run = dec_strip_run };
+const pith__decoder_desc pith__decoder_Strip = { .name = "Strip", .parse = dec_strip_parse, .run = dec_strip_run };

@@ -7,7 +7,7 @@ typedef struct wordpiece {
     bool clean_up;
 } wordpiece;
 
-static pith_status dec_wordpiece_run(const void *self, pith_decoding *d) {
+static pith_status dec_wordpiece_run(const void *self, pith__decoding *d) {
     const wordpiece *step = self;
     for (size_t i = 0; i < d->count; i++) {
         pith_str *token = &d->tokens[i];
@@ -15,27 +15,27 @@ static pith_status dec_wordpiece_run(const void *self, pith_decoding *d) {
             token->data += step->prefix.size;
             token->size -= step->prefix.size;
         } else if (i) {
-            char *spaced = pith_arena_alloc(d->arena, token->size + 1);
-            if (!spaced) return pith_fail_memory(d->err, token->size + 1);
+            char *spaced = pith__arena_alloc(d->arena, token->size + 1);
+            if (!spaced) return pith__fail_memory(d->err, token->size + 1);
             spaced[0] = ' ';
             memcpy(spaced + 1, token->data, token->size);
             *token = (pith_str){ spaced, token->size + 1 };
         }
-        if (step->clean_up && !pith_decoding_clean_up(d, token)) return PITH_ERR_MEMORY;
+        if (step->clean_up && !pith__decoding_clean_up(d, token)) return PITH_ERR_MEMORY;
     }
     return PITH_OK;
 }
 
-static void dec_wordpiece_parse(const void **self, pith_json *j, pith_loader *loader) {
+static void dec_wordpiece_parse(const void **self, pith__json *j, pith__loader *loader) {
     static const wordpiece usual = { { "##", 2 }, true };
-    static const pith_decoder_field fields[] = {
+    static const pith__decoder_field fields[] = {
         { "prefix", PITH_FIELD_STRING, offsetof(wordpiece, prefix) },
         { "cleanup", PITH_FIELD_BOOL, offsetof(wordpiece, clean_up) },
         { NULL, 0, 0 },
     };
-    *self = pith_decoder_parse(j, loader, &usual, sizeof usual, fields);
+    *self = pith__decoder_parse(j, loader, &usual, sizeof usual, fields);
 }
 
-const pith_decoder_desc pith_decoder_WordPiece = { .name = "WordPiece",
-                                                   .parse = dec_wordpiece_parse,
-                                                   .run = dec_wordpiece_run };
+const pith__decoder_desc pith__decoder_WordPiece = { .name = "WordPiece",
+                                                     .parse = dec_wordpiece_parse,
+                                                     .run = dec_wordpiece_run };

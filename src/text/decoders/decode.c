@@ -12,15 +12,15 @@
 
 static const char replacement_character[] = "\xEF\xBF\xBD";
 
-bool pith_decoding_replace(pith_decoding *decoding, pith_str *token, pith_str what, pith_str with) {
+bool pith__decoding_replace(pith__decoding *decoding, pith_str *token, pith_str what, pith_str with) {
     size_t found = 0;
     const char *end = token->data + token->size;
     for (const char *p = token->data; (p = memmem(p, (size_t)(end - p), what.data, what.size)); p += what.size) found++;
     if (!found) return true;
     size_t size = token->size - found * what.size + found * with.size;
-    char *out = pith_arena_alloc(decoding->arena, size), *at = out;
+    char *out = pith__arena_alloc(decoding->arena, size), *at = out;
     if (!out) {
-        pith_fail_memory(decoding->err, size);
+        pith__fail_memory(decoding->err, size);
         return false;
     }
     const char *p = token->data;
@@ -35,7 +35,7 @@ bool pith_decoding_replace(pith_decoding *decoding, pith_str *token, pith_str wh
     return true;
 }
 
-bool pith_decoding_clean_up(pith_decoding *decoding, pith_str *token) {
+bool pith__decoding_clean_up(pith__decoding *decoding, pith_str *token) {
     static const struct {
         pith_str what, with;
     } pairs[] = {
@@ -49,16 +49,16 @@ bool pith_decoding_clean_up(pith_decoding *decoding, pith_str *token) {
 #undef PAIR
     };
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
-        if (!pith_decoding_replace(decoding, token, pairs[i].what, pairs[i].with)) return false;
+        if (!pith__decoding_replace(decoding, token, pairs[i].what, pairs[i].with)) return false;
     return true;
 }
 
-bool pith_decoding_fuse(pith_decoding *decoding) {
+bool pith__decoding_fuse(pith__decoding *decoding) {
     size_t size = 0;
     for (size_t i = 0; i < decoding->count; i++) size += decoding->tokens[i].size;
-    char *text = pith_arena_alloc(decoding->arena, size + 1), *at = text;
+    char *text = pith__arena_alloc(decoding->arena, size + 1), *at = text;
     if (!text) {
-        pith_fail_memory(decoding->err, size);
+        pith__fail_memory(decoding->err, size);
         return false;
     }
     for (size_t i = 0; i < decoding->count; i++) {
@@ -71,48 +71,48 @@ bool pith_decoding_fuse(pith_decoding *decoding) {
     return true;
 }
 
-void *pith_decoder_parse(pith_json *j, pith_loader *loader, const void *usual, size_t size,
-                         const pith_decoder_field *fields) {
-    char *data = pith_arena_alloc(loader->arena, size);
+void *pith__decoder_parse(pith__json *j, pith__loader *loader, const void *usual, size_t size,
+                          const pith__decoder_field *fields) {
+    char *data = pith__arena_alloc(loader->arena, size);
     pith_str key;
     if (!data) {
-        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
         return NULL;
     }
     memcpy(data, usual, size);
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        const pith_decoder_field *f = fields;
-        while (f->key && !pith_str_is(key, f->key)) f++;
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
+        const pith__decoder_field *f = fields;
+        while (f->key && !pith__str_is(key, f->key)) f++;
         void *place = data + f->place;
         if (!f->key)
-            pith_key_other(j, loader, key, "add_prefix_space trim_offsets use_regex cleanup");
+            pith__key_other(j, loader, key, "add_prefix_space trim_offsets use_regex cleanup");
         else if (f->kind == PITH_FIELD_STRING)
-            *(pith_str *)place = pith_json_copy(j, loader->arena, pith_json_string(j));
+            *(pith_str *)place = pith__json_copy(j, loader->arena, pith__json_string(j));
         else if (f->kind == PITH_FIELD_BOOL)
-            *(bool *)place = pith_json_bool(j);
+            *(bool *)place = pith__json_bool(j);
         else
-            *(int64_t *)place = pith_json_int(j);
+            *(int64_t *)place = pith__json_int(j);
     }
     return j->failed ? NULL : data;
 }
 
 static pith_status decode_decode(pith_str *text, const pith_tokenizer *tokenizer, const int32_t *ids, size_t count,
-                                 bool skip_specials, pith_arena *arena, pith_error *err) {
-    pith_decoding d = { .arena = arena, .err = err, .tokens = pith_arena_array(arena, count, 2 * sizeof *d.tokens) };
-    if (!d.tokens) return pith_fail_memory(err, count * 2 * sizeof *d.tokens);
+                                 bool skip_specials, pith__arena *arena, pith_error *err) {
+    pith__decoding d = { .arena = arena, .err = err, .tokens = pith__arena_array(arena, count, 2 * sizeof *d.tokens) };
+    if (!d.tokens) return pith__fail_memory(err, count * 2 * sizeof *d.tokens);
     for (size_t i = 0; i < count; i++) {
-        const pith_added_token *added = pith_added_find(tokenizer->added, ids[i]);
-        pith_str token = pith_tokenizer_token(tokenizer, ids[i]);
+        const pith__added_token *added = pith__added_find(tokenizer->added, ids[i]);
+        pith_str token = pith__tokenizer_token(tokenizer, ids[i]);
         if (!token.data)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "id %d at index %zu is not in the vocabulary", ids[i], i);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "id %d at index %zu is not in the vocabulary", ids[i], i);
         if (!added || !skip_specials || !(added->flags & PITH_ADDED_SPECIAL)) d.tokens[d.count++] = token;
     }
     for (size_t i = 0; i < tokenizer->decoders.count; i++) {
-        const pith_decoder_desc *desc = tokenizer->decoders.steps[i].desc;
+        const pith__decoder_desc *desc = tokenizer->decoders.steps[i].desc;
         const char *name = tokenizer->decoders.steps[i].self;
-        if (!desc) PITH_TRY(pith_piece_check("decoders", pith_str_of(name), err));
-        if (!desc) return pith_fail(err, PITH_ERR_UNSUPPORTED, "unknown decoder '%s'", name);
+        if (!desc) PITH_TRY(pith__piece_check("decoders", pith__str_of(name), err));
+        if (!desc) return pith__fail(err, PITH_ERR_UNSUPPORTED, "unknown decoder '%s'", name);
         PITH_TRY(desc->run(tokenizer->decoders.steps[i].self, &d));
     }
     if (!tokenizer->decoders.count && d.count > 1) {
@@ -121,34 +121,34 @@ static pith_status decode_decode(pith_str *text, const pith_tokenizer *tokenizer
         for (size_t i = 0; i + 1 < d.count; i++) d.tokens[2 * i + 1] = PITH_STR(" ");
         d.count = 2 * d.count - 1;
     }
-    if (!pith_decoding_fuse(&d)) return err ? err->code : PITH_ERR_MEMORY;
+    if (!pith__decoding_fuse(&d)) return err ? err->code : PITH_ERR_MEMORY;
     *text = d.count ? d.tokens[0] : PITH_STR("");
     return PITH_OK;
 }
 
-pith_status pith_tokenizer_detokenize(char **text, size_t *size, const pith_tokenizer *tokenizer, const int32_t *ids,
-                                      size_t count, int32_t skip_specials, pith_error *err) {
-    pith_arena arena;
+pith_status pith__tokenizer_detokenize(char **text, size_t *size, const pith_tokenizer *tokenizer, const int32_t *ids,
+                                       size_t count, int32_t skip_specials, pith_error *err) {
+    pith__arena arena;
     pith_str result;
-    pith_arena_init(&arena, tokenizer->allocator);
+    pith__arena_init(&arena, tokenizer->allocator);
     pith_status status = decode_decode(&result, tokenizer, ids, count, skip_specials != 0, &arena, err);
     if (!status) {
-        char *copy = pith_memory_alloc(tokenizer->allocator, result.size + 1, 16);
+        char *copy = pith__memory_alloc(tokenizer->allocator, result.size + 1, 16);
         if (copy) {
             memcpy(copy, result.data, result.size);
             copy[result.size] = 0;
             *text = copy;
             *size = result.size;
         } else {
-            status = pith_fail_memory(err, result.size + 1);
+            status = pith__fail_memory(err, result.size + 1);
         }
     }
-    pith_arena_free(&arena);
+    pith__arena_free(&arena);
     return status;
 }
 
-void pith_tokenizer_free_text(const pith_tokenizer *tokenizer, char *text) {
-    if (text) pith_memory_free(tokenizer->allocator, text);
+void pith__tokenizer_free_text(const pith_tokenizer *tokenizer, char *text) {
+    if (text) pith__memory_free(tokenizer->allocator, text);
 }
 
 /* ---- streams ---- */
@@ -162,26 +162,26 @@ struct pith_text_stream {
     bool skip_specials;
     int32_t ids[PENDING_MAX];
     size_t count, known; /* ids[0, known) are those whose text, `prefix`, was given already */
-    pith_arena prefix_arena, arena;
+    pith__arena prefix_arena, arena;
     pith_str prefix;
 };
 
-pith_status pith_tokenizer_stream_create(pith_text_stream **stream, const pith_tokenizer *tokenizer,
-                                         int32_t skip_specials, pith_error *err) {
-    pith_text_stream *s = pith_memory_alloc(tokenizer->allocator, sizeof *s, 16);
-    if (!s) return pith_fail_memory(err, sizeof *s);
+pith_status pith__tokenizer_stream_create(pith_text_stream **stream, const pith_tokenizer *tokenizer,
+                                          int32_t skip_specials, pith_error *err) {
+    pith_text_stream *s = pith__memory_alloc(tokenizer->allocator, sizeof *s, 16);
+    if (!s) return pith__fail_memory(err, sizeof *s);
     *s = (pith_text_stream){ .tokenizer = tokenizer, .skip_specials = skip_specials != 0, .prefix = PITH_STR("") };
-    pith_arena_init(&s->prefix_arena, tokenizer->allocator);
-    pith_arena_init(&s->arena, tokenizer->allocator);
+    pith__arena_init(&s->prefix_arena, tokenizer->allocator);
+    pith__arena_init(&s->arena, tokenizer->allocator);
     *stream = s;
     return PITH_OK;
 }
 
-void pith_tokenizer_stream_destroy(pith_text_stream *stream) {
+void pith__tokenizer_stream_destroy(pith_text_stream *stream) {
     if (!stream) return;
-    pith_arena_free(&stream->prefix_arena);
-    pith_arena_free(&stream->arena);
-    pith_memory_free(stream->tokenizer->allocator, stream);
+    pith__arena_free(&stream->prefix_arena);
+    pith__arena_free(&stream->arena);
+    pith__memory_free(stream->tokenizer->allocator, stream);
 }
 
 static bool ends_open(pith_str text) {
@@ -193,20 +193,20 @@ static bool ends_open(pith_str text) {
 static pith_status decode_advance(pith_text_stream *s, pith_str *text, bool whole, pith_error *err) {
     pith_str all;
     *text = PITH_STR("");
-    pith_arena_reset(&s->arena);
+    pith__arena_reset(&s->arena);
     PITH_TRY(decode_decode(&all, s->tokenizer, s->ids, s->count, s->skip_specials, &s->arena, err));
     if (all.size <= s->prefix.size || (!whole && ends_open(all))) return PITH_OK;
     *text = (pith_str){ all.data + s->prefix.size, all.size - s->prefix.size };
     memmove(s->ids, s->ids + s->known, (s->count - s->known) * sizeof *s->ids);
     s->count -= s->known;
     s->known = s->count;
-    pith_arena_reset(&s->prefix_arena);
+    pith__arena_reset(&s->prefix_arena);
     return decode_decode(&s->prefix, s->tokenizer, s->ids, s->count, s->skip_specials, &s->prefix_arena, err);
 }
 
-pith_status pith_tokenizer_stream_push(pith_text_stream *stream, pith_str *text, int32_t id, pith_error *err) {
-    if (!pith_added_find(stream->tokenizer->added, id) && !pith_tokenizer_token(stream->tokenizer, id).data)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "id %d is not in the vocabulary", id);
+pith_status pith__tokenizer_stream_push(pith_text_stream *stream, pith_str *text, int32_t id, pith_error *err) {
+    if (!pith__added_find(stream->tokenizer->added, id) && !pith__tokenizer_token(stream->tokenizer, id).data)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "id %d is not in the vocabulary", id);
     if (stream->count == PENDING_MAX) {
         memmove(stream->ids, stream->ids + 1, (PENDING_MAX - 1) * sizeof *stream->ids);
         stream->count--;
@@ -216,7 +216,7 @@ pith_status pith_tokenizer_stream_push(pith_text_stream *stream, pith_str *text,
     return decode_advance(stream, text, stream->count == PENDING_MAX, err);
 }
 
-pith_status pith_tokenizer_stream_finish(pith_text_stream *stream, pith_str *text, pith_error *err) {
+pith_status pith__tokenizer_stream_finish(pith_text_stream *stream, pith_str *text, pith_error *err) {
     pith_status status = decode_advance(stream, text, true, err);
     if (status) return status;
     stream->count = stream->known = 0;

@@ -7,8 +7,8 @@
  * would be reordered: a text with one of those goes through the steps instead (enc->unfused). */
 #include <stdatomic.h>
 
-#include "text/models/bert.h"
 #include "base/unicode/tokenizer_characters.h"
+#include "text/models/bert.h"
 #include "text/models/wordpiece.h"
 
 enum { WORD, DROP, SPACE, ALONE, REORDERED };
@@ -35,8 +35,8 @@ typedef struct page {
 } page;
 
 typedef struct fused {
-    const pith_wordpiece *model;
-    pith_bert_options clean;
+    const pith__wordpiece *model;
+    pith__bert_options clean;
     bool strip, lowercase;
     uint8_t kind[128];
     uint8_t fold[256]; /* the byte a word gets, 0 where the character is no part of one or not ASCII */
@@ -47,7 +47,7 @@ typedef struct fused {
 /* ---- characters ---- */
 
 static int32_t lone_id(const fused *f, const char *bytes, size_t size) {
-    int32_t id = f->model->max_chars ? pith_vocab_id(&f->model->vocab, (pith_str){ bytes, size }) : -1;
+    int32_t id = f->model->max_chars ? pith__vocab_id(&f->model->vocab, (pith_str){ bytes, size }) : -1;
     return id >= 0 ? id : f->model->unk_id;
 }
 
@@ -57,33 +57,33 @@ static void classify(const fused *f, uint32_t c, entry *e) {
     *e = (entry){ .kind = DROP };
     if (f->clean.clean_text) {
         bool blank = c == '\t' || c == '\n' || c == '\r';
-        if (c == 0 || c == 0xFFFD || (!blank && pith_char_is_other(c))) return;
+        if (c == 0 || c == 0xFFFD || (!blank && pith__char_is_other(c))) return;
     }
-    if (pith_char_is_space(c)) {
+    if (pith__char_is_space(c)) {
         e->kind = SPACE;
         return;
     }
     d[0] = c;
-    if (f->strip) n = pith_char_decompose(c, d);
+    if (f->strip) n = pith__char_decompose(c, d);
     size_t words = 0, size = 0, chars = 0;
     for (size_t i = 0; i < n; i++) {
         uint32_t lower[2] = { d[i], 0 };
         size_t k = 1;
-        if (f->strip && pith_char_is_nonspacing(d[i])) continue;
-        if (f->strip && pith_char_combining_class(d[i])) e->kind = REORDERED;
-        if (f->lowercase) k = pith_char_lower(d[i], lower);
+        if (f->strip && pith__char_is_nonspacing(d[i])) continue;
+        if (f->strip && pith__char_combining_class(d[i])) e->kind = REORDERED;
+        if (f->lowercase) k = pith__char_lower(d[i], lower);
         for (size_t x = 0; x < k; x++) {
             if (size + 4 > sizeof e->bytes) {
                 e->kind = REORDERED;
                 return;
             }
-            words += !pith_char_is_space(lower[x]) && !pith_char_is_punctuation(lower[x]);
-            size += pith_utf8_put(e->bytes + size, lower[x]);
+            words += !pith__char_is_space(lower[x]) && !pith__char_is_punctuation(lower[x]);
+            size += pith__utf8_put(e->bytes + size, lower[x]);
             chars++;
         }
     }
     if (e->kind == REORDERED || chars == 0) return;
-    if (words == chars && !(f->clean.chinese_chars && pith_char_is_ideograph(c))) {
+    if (words == chars && !(f->clean.chinese_chars && pith__char_is_ideograph(c))) {
         e->kind = WORD;
         e->size = (uint8_t)size;
         e->chars = (uint8_t)chars;
@@ -94,17 +94,17 @@ static void classify(const fused *f, uint32_t c, entry *e) {
         e->kind = REORDERED;
 }
 
-static const entry *bert_fused_look_up(const fused *f, pith_encoding *enc, uint32_t c, entry *own) {
+static const entry *bert_fused_look_up(const fused *f, pith__encoding *enc, uint32_t c, entry *own) {
     if (c < PAGED) {
         _Atomic(page *) *place = &f->pages[c / 256];
         page *p = atomic_load_explicit(place, memory_order_acquire);
         if (p) return &p->entries[c % 256];
-        p = pith_memory_alloc(enc->tokenizer->allocator, sizeof *p, 64);
+        p = pith__memory_alloc(enc->tokenizer->allocator, sizeof *p, 64);
         if (p) {
             for (uint32_t i = 0; i < 256; i++) classify(f, c / 256 * 256 + i, &p->entries[i]);
             page *theirs = NULL;
             if (atomic_compare_exchange_strong(place, &theirs, p)) return &p->entries[c % 256];
-            pith_memory_free(enc->tokenizer->allocator, p);
+            pith__memory_free(enc->tokenizer->allocator, p);
             return &theirs->entries[c % 256];
         }
         enc->out_of_memory = true;
@@ -128,7 +128,7 @@ static uint32_t char_end(const char *text, uint32_t at) {
     return at + (b < 0x80 ? 1 : b < 0xE0 ? 2 : b < 0xF0 ? 3 : 4);
 }
 
-static pith_status put_pieces(const fused *f, pith_encoding *enc, const word *w) {
+static pith_status put_pieces(const fused *f, pith__encoding *enc, const word *w) {
     const char *text = enc->source.data;
     uint64_t hashes[WORD_BYTES + 1];
     int32_t ids[WORD_BYTES];
@@ -136,31 +136,31 @@ static pith_status put_pieces(const fused *f, pith_encoding *enc, const word *w)
     size_t n = 0;
     if (w->chars <= f->model->max_chars) {
         hashes[0] = 0;
-        for (uint32_t i = 0; i < w->size; i++) hashes[i + 1] = pith_vocab_step(hashes[i], (unsigned char)w->bytes[i]);
-        n = pith_wordpiece_split(f->model, w->bytes, w->size, hashes, ids, ends);
+        for (uint32_t i = 0; i < w->size; i++) hashes[i + 1] = pith__vocab_step(hashes[i], (unsigned char)w->bytes[i]);
+        n = pith__wordpiece_split(f->model, w->bytes, w->size, hashes, ids, ends);
     }
     for (size_t i = 0; i < n; i++) {
         if (enc->offsets)
-            pith_encoding_token(enc, ids[i], w->origin[i ? ends[i - 1] : 0], char_end(text, w->origin[ends[i] - 1]));
+            pith__encoding_token(enc, ids[i], w->origin[i ? ends[i - 1] : 0], char_end(text, w->origin[ends[i] - 1]));
         else
-            pith_encoding_token(enc, ids[i], 0, 0);
+            pith__encoding_token(enc, ids[i], 0, 0);
     }
     if (n) return PITH_OK;
-    if (f->model->unk_id < 0) return pith_wordpiece_no_unk(f->model, enc->err);
-    pith_encoding_token(enc, f->model->unk_id, w->first, char_end(text, w->last));
+    if (f->model->unk_id < 0) return pith__wordpiece_no_unk(f->model, enc->err);
+    pith__encoding_token(enc, f->model->unk_id, w->first, char_end(text, w->last));
     return PITH_OK;
 }
 
-static inline pith_status end_word(const fused *f, pith_encoding *enc, word *w) {
+static inline pith_status end_word(const fused *f, pith__encoding *enc, word *w) {
     pith_status status = PITH_OK;
     if (!w->chars) return PITH_OK;
-    if (enc->count + w->size + 1 > enc->capacity && !pith_encoding_room(enc, w->size + 1024))
-        return pith_fail_memory(enc->err, 1024);
+    if (enc->count + w->size + 1 > enc->capacity && !pith__encoding_room(enc, w->size + 1024))
+        return pith__fail_memory(enc->err, 1024);
     int32_t id = -1;
     if (w->chars <= f->model->max_chars)
-        id = pith_vocab_find(&f->model->vocab, w->hash, PITH_STR(""), w->bytes, w->size);
+        id = pith__vocab_find(&f->model->vocab, w->hash, PITH_STR(""), w->bytes, w->size);
     if (id >= 0)
-        pith_encoding_token(enc, id, w->first, char_end(enc->source.data, w->last));
+        pith__encoding_token(enc, id, w->first, char_end(enc->source.data, w->last));
     else
         status = put_pieces(f, enc, w);
     enc->word++;
@@ -169,10 +169,10 @@ static inline pith_status end_word(const fused *f, pith_encoding *enc, word *w) 
     return status;
 }
 
-static pith_status put_alone(const fused *f, pith_encoding *enc, int32_t id, uint32_t at) {
-    if (id < 0) return pith_wordpiece_no_unk(f->model, enc->err);
-    if (enc->count + 1 > enc->capacity && !pith_encoding_room(enc, 1024)) return pith_fail_memory(enc->err, 1024);
-    pith_encoding_token(enc, id, at, char_end(enc->source.data, at));
+static pith_status put_alone(const fused *f, pith__encoding *enc, int32_t id, uint32_t at) {
+    if (id < 0) return pith__wordpiece_no_unk(f->model, enc->err);
+    if (enc->count + 1 > enc->capacity && !pith__encoding_room(enc, 1024)) return pith__fail_memory(enc->err, 1024);
+    pith__encoding_token(enc, id, at, char_end(enc->source.data, at));
     enc->word++;
     return PITH_OK;
 }
@@ -183,7 +183,7 @@ static void bert_fused_add_bytes(word *w, const entry *e, uint32_t at, bool offs
     w->chars += e->chars;
     if (w->size + e->size > WORD_BYTES) return; /* too long a word, unknown already */
     for (uint32_t i = 0; i < e->size; i++) {
-        w->hash = pith_vocab_step(w->hash, (unsigned char)e->bytes[i]);
+        w->hash = pith__vocab_step(w->hash, (unsigned char)e->bytes[i]);
         if (offsets) w->origin[w->size] = at;
         w->bytes[w->size++] = e->bytes[i];
     }
@@ -198,7 +198,7 @@ static const char *add_ascii(const fused *f, word *w, const char *p, const char 
     uint64_t hash = w->hash;
     uint8_t b;
     for (; p < stop && (b = fold[(unsigned char)*p]); p++) {
-        hash = pith_vocab_step(hash, b);
+        hash = pith__vocab_step(hash, b);
         w->bytes[size++] = (char)b;
     }
     if (offsets)
@@ -213,7 +213,7 @@ static const char *add_ascii(const fused *f, word *w, const char *p, const char 
     return p;
 }
 
-pith_status pith_bert_encode_fused(const void *self, pith_encoding *enc, pith_piece piece) {
+pith_status pith__bert_encode_fused(const void *self, pith__encoding *enc, pith__piece piece) {
     const fused *f = self;
     const char *text = enc->source.data, *p = text + piece.begin, *end = text + piece.end;
     word w;
@@ -234,7 +234,7 @@ pith_status pith_bert_encode_fused(const void *self, pith_encoding *enc, pith_pi
             kind = f->kind[b];
             id = f->alone[b];
         } else {
-            const entry *e = bert_fused_look_up(f, enc, pith_utf8_next(&p), &own);
+            const entry *e = bert_fused_look_up(f, enc, pith__utf8_next(&p), &own);
             kind = e->kind;
             if (kind == WORD) {
                 bert_fused_add_bytes(&w, e, at, enc->offsets);
@@ -257,24 +257,24 @@ pith_status pith_bert_encode_fused(const void *self, pith_encoding *enc, pith_pi
 
 /* The steps must be those of BertNormalizer, as norm_bert.c leaves them, and BertPreTokenizer. */
 static bool read_steps(fused *f, const pith_tokenizer *t) {
-    const pith_text_step *s = t->normalizers.steps;
+    const pith__text_step *s = t->normalizers.steps;
     size_t n = t->normalizers.count, i = 0;
-    if (t->pretokenizers.count != 1 || t->pretokenizers.steps[0].desc != &pith_pretokenizer_BertPreTokenizer)
+    if (t->pretokenizers.count != 1 || t->pretokenizers.steps[0].desc != &pith__pretokenizer_BertPreTokenizer)
         return false;
-    if (i < n && s[i].desc == &pith_bert_clean) f->clean = *(const pith_bert_options *)s[i++].self;
-    if (i + 1 < n && s[i].desc == &pith_normalizer_NFD && s[i + 1].desc == &pith_bert_strip) {
+    if (i < n && s[i].desc == &pith__bert_clean) f->clean = *(const pith__bert_options *)s[i++].self;
+    if (i + 1 < n && s[i].desc == &pith__normalizer_NFD && s[i + 1].desc == &pith__bert_strip) {
         f->strip = true;
         i += 2;
     }
-    if (i < n && s[i].desc == &pith_normalizer_Lowercase) {
+    if (i < n && s[i].desc == &pith__normalizer_Lowercase) {
         f->lowercase = true;
         i++;
     }
     return i == n;
 }
 
-const void *pith_bert_fuse(const void *wordpiece, pith_loader *loader) {
-    const pith_wordpiece *model = wordpiece;
+const void *pith__bert_fuse(const void *wordpiece, pith__loader *loader) {
+    const pith__wordpiece *model = wordpiece;
     fused f = { .model = model };
     if (model->max_chars > CHARS_MAX || !read_steps(&f, loader->tokenizer)) return NULL;
     for (uint32_t c = 0; c < 128; c++) {
@@ -286,17 +286,17 @@ const void *pith_bert_fuse(const void *wordpiece, pith_loader *loader) {
     }
     f.fold[0] = 0;
     if (f.kind[0] == WORD) return NULL; /* NUL as a letter: only where text is not cleaned */
-    fused *made = pith_arena_alloc64(loader->arena, sizeof *made);
-    f.pages = pith_arena_array(loader->arena, PAGED / 256, sizeof *f.pages);
+    fused *made = pith__arena_alloc64(loader->arena, sizeof *made);
+    f.pages = pith__arena_array(loader->arena, PAGED / 256, sizeof *f.pages);
     if (!made || !f.pages) {
-        pith_fail_memory(loader->err, sizeof f);
+        pith__fail_memory(loader->err, sizeof f);
         return NULL;
     }
     *made = f;
     return made;
 }
 
-void pith_bert_unfuse(const void *self, const pith_allocator *allocator) {
+void pith__bert_unfuse(const void *self, const pith_allocator *allocator) {
     const fused *f = self;
-    for (uint32_t i = 0; i < PAGED / 256; i++) pith_memory_free(allocator, atomic_exchange(&f->pages[i], NULL));
+    for (uint32_t i = 0; i < PAGED / 256; i++) pith__memory_free(allocator, atomic_exchange(&f->pages[i], NULL));
 }

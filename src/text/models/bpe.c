@@ -25,50 +25,50 @@ static uint32_t buckets_for(size_t count) {
 }
 
 /* All but the slots' contents. */
-static pith_merges table_of(const pith_merge *merges, size_t count, const uint32_t *slots) {
+static pith__merges table_of(const pith__merge *merges, size_t count, const uint32_t *slots) {
     uint32_t ranks = 1;
     while (ranks < count) ranks = 2 * ranks + 1;
-    return (pith_merges){ merges, slots, (uint32_t)count, buckets_for(count) - 1, ranks };
+    return (pith__merges){ merges, slots, (uint32_t)count, buckets_for(count) - 1, ranks };
 }
 
-pith_status pith_merges_build(pith_merges *table, const pith_merge *merges, size_t count, pith_arena *arena,
-                              pith_error *err) {
-    if (count > MERGES_MAX) return pith_fail(err, PITH_ERR_UNSUPPORTED, "%zu merges", count);
+pith_status pith__merges_build(pith__merges *table, const pith__merge *merges, size_t count, pith__arena *arena,
+                               pith_error *err) {
+    if (count > MERGES_MAX) return pith__fail(err, PITH_ERR_UNSUPPORTED, "%zu merges", count);
     size_t slot_count = (size_t)buckets_for(count) * PITH_MERGE_BUCKET;
-    uint32_t *slots = pith_arena_alloc64(arena, slot_count * sizeof *slots);
-    if (!slots) return pith_fail_memory(err, slot_count * sizeof *slots);
+    uint32_t *slots = pith__arena_alloc64(arena, slot_count * sizeof *slots);
+    if (!slots) return pith__fail_memory(err, slot_count * sizeof *slots);
     memset(slots, 0xFF, slot_count * sizeof *slots);
     *table = table_of(merges, count, slots);
     for (uint32_t rank = 0; rank < count; rank++) {
-        const pith_merge *m = &merges[rank];
-        uint32_t other = pith_merges_find(table, m->left, m->right, rank), probes = 0, used = PITH_MERGE_BUCKET;
-        if (other != UINT32_MAX) return pith_fail(err, PITH_ERR_FORMAT, "merges[%u] repeats merges[%u]", rank, other);
-        uint64_t hash = pith_merges_hash(m->left, m->right);
+        const pith__merge *m = &merges[rank];
+        uint32_t other = pith__merges_find(table, m->left, m->right, rank), probes = 0, used = PITH_MERGE_BUCKET;
+        if (other != UINT32_MAX) return pith__fail(err, PITH_ERR_FORMAT, "merges[%u] repeats merges[%u]", rank, other);
+        uint64_t hash = pith__merges_hash(m->left, m->right);
         uint32_t *bucket = slots;
         for (; used == PITH_MERGE_BUCKET; probes++) {
             bucket = slots + (size_t)(((uint32_t)(hash >> 32) + probes) & table->last) * PITH_MERGE_BUCKET;
             for (used = 0; used < PITH_MERGE_BUCKET && bucket[used] != UINT32_MAX;) used++;
             if (probes == PROBE_LIMIT)
-                return pith_fail(err, PITH_ERR_FORMAT, "the merges collide (at merges[%u])", rank);
+                return pith__fail(err, PITH_ERR_FORMAT, "the merges collide (at merges[%u])", rank);
         }
         bucket[used] = ((uint32_t)hash & ~table->ranks) | rank;
     }
     return PITH_OK;
 }
 
-void pith_merges_save(const pith_merges *table, pith_frozen_writer *writer) {
+void pith__merges_save(const pith__merges *table, pith__frozen_writer *writer) {
     size_t slots = ((size_t)table->last + 1) * PITH_MERGE_BUCKET;
-    pith_frozen_put(writer, "merges", table->merges, table->count, sizeof *table->merges);
-    pith_frozen_put(writer, "merges.slots", table->slots, slots, sizeof *table->slots);
+    pith__frozen_put(writer, "merges", table->merges, table->count, sizeof *table->merges);
+    pith__frozen_put(writer, "merges.slots", table->slots, slots, sizeof *table->slots);
 }
 
-pith_status pith_merges_open(pith_merges *table, int32_t id_count, pith_loader *loader) {
+pith_status pith__merges_open(pith__merges *table, int32_t id_count, pith__loader *loader) {
     size_t count, slot_count;
-    const pith_merge *merges = pith_frozen_table(loader, "merges", sizeof *merges, &count);
-    const uint32_t *slots = pith_frozen_table(loader, "merges.slots", sizeof *slots, &slot_count);
+    const pith__merge *merges = pith__frozen_table(loader, "merges", sizeof *merges, &count);
+    const uint32_t *slots = pith__frozen_table(loader, "merges.slots", sizeof *slots, &slot_count);
     if (!merges || !slots) return loader->err->code;
     if (count > MERGES_MAX || slot_count != (size_t)buckets_for(count) * PITH_MERGE_BUCKET)
-        return pith_frozen_damaged(loader, "merges");
+        return pith__frozen_damaged(loader, "merges");
     *table = table_of(merges, count, slots);
     size_t full = 0, most = 0; /* full buckets in a row: what a search may have to pass */
     bool good = true;
@@ -80,17 +80,17 @@ pith_status pith_merges_open(pith_merges *table, int32_t id_count, pith_loader *
         most = full > most ? full : most;
     }
     good &= most < slot_count / PITH_MERGE_BUCKET && most <= 2 * PROBE_LIMIT;
-    return good ? PITH_OK : pith_frozen_damaged(loader, "merges");
+    return good ? PITH_OK : pith__frozen_damaged(loader, "merges");
 }
 
 /* The rank of a pair, and what it becomes; UINT32_MAX: it does not merge. */
-static inline uint32_t pair_rank(const pith_merges *table, int32_t left, int32_t right, int32_t *id) {
-    uint32_t rank = pith_merges_find(table, left, right, table->count);
+static inline uint32_t pair_rank(const pith__merges *table, int32_t left, int32_t right, int32_t *id) {
+    uint32_t rank = pith__merges_find(table, left, right, table->count);
     if (rank != UINT32_MAX) *id = table->merges[rank].id;
     return rank;
 }
 
-static size_t merge_short(const pith_merges *table, pith_symbol *symbols, size_t count) {
+static size_t merge_short(const pith__merges *table, pith__symbol *symbols, size_t count) {
     uint32_t ranks[SHORT_WORD];
     int32_t ids[SHORT_WORD];
     for (size_t i = 0; i + 1 < count; i++) ranks[i] = pair_rank(table, symbols[i].id, symbols[i + 1].id, &ids[i]);
@@ -145,11 +145,11 @@ static inline uint32_t next_least(const uint32_t *tree, size_t leaves, uint32_t 
     return (uint32_t)(i - leaves);
 }
 
-static size_t merge_long(const pith_merges *table, pith_encoding *enc, pith_symbol *symbols, size_t count) {
+static size_t merge_long(const pith__merges *table, pith__encoding *enc, pith__symbol *symbols, size_t count) {
     size_t leaves = 16;
     while (leaves < count) leaves *= 2;
-    link *links = pith_encoding_scratch(enc, 1, count * sizeof *links);
-    uint32_t *tree = pith_encoding_scratch(enc, 2, 2 * leaves * sizeof *tree);
+    link *links = pith__encoding_scratch(enc, 1, count * sizeof *links);
+    uint32_t *tree = pith__encoding_scratch(enc, 2, 2 * leaves * sizeof *tree);
     if (!links || !tree) return SIZE_MAX;
     for (uint32_t i = 0; i < count; i++) {
         bool last = i + 1 == count;
@@ -182,11 +182,11 @@ static size_t merge_long(const pith_merges *table, pith_encoding *enc, pith_symb
         uint32_t size = 0;
         next = links[i].next;
         for (uint32_t k = i; k < count && k != next; k++) size += symbols[k].size;
-        symbols[kept++] = (pith_symbol){ links[i].id, size };
+        symbols[kept++] = (pith__symbol){ links[i].id, size };
     }
     return kept;
 }
 
-size_t pith_bpe_merge(const pith_merges *table, pith_encoding *enc, pith_symbol *symbols, size_t count) {
+size_t pith__bpe_merge(const pith__merges *table, pith__encoding *enc, pith__symbol *symbols, size_t count) {
     return count <= SHORT_WORD ? merge_short(table, symbols, count) : merge_long(table, enc, symbols, count);
 }

@@ -5,9 +5,9 @@
 #include "text/vocab.h"
 
 /* Two symbols that become a third. */
-typedef struct pith_merge {
+typedef struct pith__merge {
     int32_t left, right, id;
-} pith_merge;
+} pith__merge;
 
 /* The merges by rank, and a hash table that finds the rank of a pair. A slot is 32 bits: the low bits hold the rank,
  * the high bits a fragment of the pair's hash; 0xFFFFFFFF means empty. Four-byte slots keep real vocabularies within
@@ -15,31 +15,31 @@ typedef struct pith_merge {
  * bucket shows whether it can hold a merge below some rank; mostly it cannot. */
 enum { PITH_MERGE_BUCKET = 8 };
 
-typedef struct pith_merges {
-    const pith_merge *merges; /* [count] */
-    const uint32_t *slots;    /* [buckets][PITH_MERGE_BUCKET], filled from the front */
+typedef struct pith__merges {
+    const pith__merge *merges; /* [count] */
+    const uint32_t *slots;     /* [buckets][PITH_MERGE_BUCKET], filled from the front */
     uint32_t count;
     uint32_t last;  /* the last bucket's index, 2^n - 1 */
     uint32_t ranks; /* mask of a slot's rank bits, 2^n - 1 >= count, so no used slot is 0xFFFFFFFF */
-} pith_merges;
+} pith__merges;
 
 /* Builds the table. merges[i] has rank i. Encoding merges the pair of lowest rank first, of equal ones the leftmost.
  * merges must live as long as the table. Two merges of one pair, and merges that were made to collide, give
  * PITH_ERR_FORMAT. */
-pith_status pith_merges_build(pith_merges *table, const pith_merge *merges, size_t count, pith_arena *arena,
-                              pith_error *err);
+pith_status pith__merges_build(pith__merges *table, const pith__merge *merges, size_t count, pith__arena *arena,
+                               pith_error *err);
 /* Write the table to a frozen tokenizer, and open it from one. Fails if an id is not below id_count. */
-void pith_merges_save(const pith_merges *table, pith_frozen_writer *writer);
-pith_status pith_merges_open(pith_merges *table, int32_t id_count, pith_loader *loader);
+void pith__merges_save(const pith__merges *table, pith__frozen_writer *writer);
+pith_status pith__merges_open(pith__merges *table, int32_t id_count, pith__loader *loader);
 
-static inline uint64_t pith_merges_hash(int32_t left, int32_t right) {
+static inline uint64_t pith__merges_hash(int32_t left, int32_t right) {
     uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-    return pith_vocab_mix(pair * 0x9E3779B97F4A7C15u);
+    return pith__vocab_mix(pair * 0x9E3779B97F4A7C15u);
 }
 
 /* Returns the rank of a pair if it is below limit, which is at most count; else UINT32_MAX. */
-static inline uint32_t pith_merges_find(const pith_merges *table, int32_t left, int32_t right, uint32_t limit) {
-    uint64_t hash = pith_merges_hash(left, right);
+static inline uint32_t pith__merges_find(const pith__merges *table, int32_t left, int32_t right, uint32_t limit) {
+    uint64_t hash = pith__merges_hash(left, right);
     uint32_t tag = (uint32_t)hash & ~table->ranks;
     for (uint32_t bucket = (uint32_t)(hash >> 32);; bucket++) {
         const uint32_t *slots = table->slots + (size_t)(bucket & table->last) * PITH_MERGE_BUCKET;
@@ -55,37 +55,37 @@ static inline uint32_t pith_merges_find(const pith_merges *table, int32_t left, 
 }
 
 /* A symbol; size is that of its text in bytes. */
-typedef struct pith_symbol {
+typedef struct pith__symbol {
     int32_t id;
     uint32_t size;
-} pith_symbol;
+} pith__symbol;
 
 /* Merges the symbols in place until no pair merges, and returns how many are left. Takes O(n log n) for any merges.
  * Uses scratch slots 1 and 2 for long words. Returns SIZE_MAX if memory is out, which is noted in the encoding. */
-size_t pith_bpe_merge(const pith_merges *table, pith_encoding *enc, pith_symbol *symbols, size_t count);
+size_t pith__bpe_merge(const pith__merges *table, pith__encoding *enc, pith__symbol *symbols, size_t count);
 
 /* ---- building a model ---- */
 
-typedef struct pith_bpe_pair {
+typedef struct pith__bpe_pair {
     pith_str left, right;
-} pith_bpe_pair;
+} pith__bpe_pair;
 
 /* The contents of a file. Strings are spans that must live until the model is built. */
-typedef struct pith_bpe_spec {
-    pith_vocab_builder vocab;
-    pith_bpe_pair *merges; /* by rank */
+typedef struct pith__bpe_spec {
+    pith__vocab_builder vocab;
+    pith__bpe_pair *merges; /* by rank */
     size_t merge_count, merge_capacity;
     pith_str unk_token, prefix, suffix; /* size 0: none */
     bool fuse_unk, byte_fallback, ignore_merges;
-} pith_bpe_spec;
+} pith__bpe_spec;
 
 /* Adds a merge, in spec->vocab.scratch. Returns false if memory is out. */
-bool pith_bpe_add_merge(pith_bpe_spec *spec, pith_str left, pith_str right);
+bool pith__bpe_add_merge(pith__bpe_spec *spec, pith_str left, pith_str right);
 /* Splits a line "left right" into its two tokens. Returns false if it has another form. */
-bool pith_bpe_split_merge(pith_str line, pith_str *left, pith_str *right);
+bool pith__bpe_split_merge(pith_str line, pith_str *left, pith_str *right);
 /* Builds the model. If loader->frozen is set, vocabulary and merges come from there. */
-pith_status pith_bpe_build(const void **model, const pith_bpe_spec *spec, pith_loader *loader);
+pith_status pith__bpe_build(const void **model, const pith__bpe_spec *spec, pith__loader *loader);
 
-extern const pith_model_desc pith_model_BPE;
+extern const pith__model_desc pith__model_BPE;
 
 #endif

@@ -9,22 +9,22 @@
 
 #include "text/models/bpe.h"
 
-typedef struct pith_junctions {
+typedef struct pith__junctions {
     const uint64_t *bits; /* 2^(64 - shift) of them; NULL: nothing may be cut */
     uint32_t shift;
-} pith_junctions;
+} pith__junctions;
 
 /* Builds the set from all merges. Their tokens must be spelled like the text. */
-pith_status pith_junctions_build(pith_junctions *junctions, const pith_merges *merges, const pith_vocab *vocab,
-                                 pith_arena *arena, pith_error *err);
+pith_status pith__junctions_build(pith__junctions *junctions, const pith__merges *merges, const pith__vocab *vocab,
+                                  pith__arena *arena, pith_error *err);
 /* Write the set to a frozen tokenizer, and open it from one, where it may be missing. */
-void pith_junctions_save(const pith_junctions *junctions, pith_frozen_writer *writer);
-pith_status pith_junctions_open(pith_junctions *junctions, pith_loader *loader);
+void pith__junctions_save(const pith__junctions *junctions, pith__frozen_writer *writer);
+pith_status pith__junctions_open(pith__junctions *junctions, pith__loader *loader);
 
 /* The same for two bytes of a text that is read by byte, where the merges are spelled in byte-level characters. */
-bool pith_junctions_join_bytes(const pith_junctions *junctions, unsigned char left, unsigned char right);
+bool pith__junctions_join_bytes(const pith__junctions *junctions, unsigned char left, unsigned char right);
 
 /* True if a merge may join the character that begins at `at` to the one before it. `at` is not the first character. */
-bool pith_junctions_join(const pith_junctions *junctions, const char *text, uint32_t at);
+bool pith__junctions_join(const pith__junctions *junctions, const char *text, uint32_t at);
 
 #endif

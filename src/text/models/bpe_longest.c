@@ -11,10 +11,10 @@ enum { STEPS_PER_BYTE = 8, STEPS_LEAST = 64 };
 /* Whether two tokens ever meet: whether no pair that stands between them while they are made merges at once. Goes back
  * in time: the later merge is undone first, of equal ones that on the right; only merges of a lower rank than the one
  * just undone count. Takes no more steps than the tokens have letters. */
-static inline bool backtrack_meet(const pith_bpe_split *splits, const pith_merges *merges, int32_t left, int32_t right,
-                                  int64_t *steps) {
+static inline bool backtrack_meet(const pith__bpe_split *splits, const pith__merges *merges, int32_t left,
+                                  int32_t right, int64_t *steps) {
     for (uint32_t limit;; --*steps) {
-        const pith_bpe_split *l = &splits[left], *r = &splits[right];
+        const pith__bpe_split *l = &splits[left], *r = &splits[right];
         if (l->rank > r->rank) {
             limit = l->rank - 1;
             left = l->right;
@@ -24,21 +24,21 @@ static inline bool backtrack_meet(const pith_bpe_split *splits, const pith_merge
         } else {
             return true;
         }
-        if (pith_merges_find(merges, left, right, limit) != UINT32_MAX) return false;
+        if (pith__merges_find(merges, left, right, limit) != UINT32_MAX) return false;
     }
 }
 
 /* The longest token at the beginning of the text; -1: there is none. */
-static inline int32_t backtrack_longest(const pith_trie *trie, const char *text, uint32_t size, int64_t *steps) {
-    pith_trie_slot slot = trie->slots[PITH_TRIE_ROOT];
+static inline int32_t backtrack_longest(const pith__trie *trie, const char *text, uint32_t size, int64_t *steps) {
+    pith__trie_slot slot = trie->slots[PITH_TRIE_ROOT];
     uint32_t i = 0;
     int32_t id = -1;
-    while (i < size && pith_trie_step(trie->slots, &slot, (unsigned char)text[i])) {
+    while (i < size && pith__trie_step(trie->slots, &slot, (unsigned char)text[i])) {
         i++;
         if (slot.value == PITH_TRIE_NONE) continue;
         if (slot.value & PITH_TRIE_TAIL) {
             slot.value ^= PITH_TRIE_TAIL;
-            pith_str key = pith_trie_key(trie, slot.value);
+            pith_str key = pith__trie_key(trie, slot.value);
             if (key.size > size) break;
             while (i < key.size && key.data[i] == text[i]) i++;
             if (i < key.size) break;
@@ -50,26 +50,26 @@ static inline int32_t backtrack_longest(const pith_trie *trie, const char *text,
 }
 
 /* Whether the token may come next: the text after it is not known to lead nowhere, and the one before stays apart. */
-static inline bool fits(const pith_backtrack *b, const pith_merges *merges, const pith_symbol *before, int32_t id,
+static inline bool fits(const pith__backtrack *b, const pith__merges *merges, const pith__symbol *before, int32_t id,
                         const uint64_t *dead, uint32_t end, int64_t *steps) {
     --*steps;
     if (dead[end / 64] >> end % 64 & 1) return false;
-    return !before || (pith_merges_find(merges, before->id, id, merges->count) == UINT32_MAX &&
+    return !before || (pith__merges_find(merges, before->id, id, merges->count) == UINT32_MAX &&
                        backtrack_meet(b->splits, merges, before->id, id, steps));
 }
 
-size_t pith_backtrack_encode(const pith_backtrack *b, const pith_merges *merges, pith_str text, pith_symbol *symbols,
-                             uint64_t *dead) {
+size_t pith__backtrack_encode(const pith__backtrack *b, const pith__merges *merges, pith_str text,
+                              pith__symbol *symbols, uint64_t *dead) {
     const uint32_t size = (uint32_t)text.size;
     int64_t steps = STEPS_PER_BYTE * (int64_t)size + STEPS_LEAST;
     uint32_t at = 0;
     size_t count = 0;
-    memset(dead, 0, pith_backtrack_words(size) * sizeof *dead);
+    memset(dead, 0, pith__backtrack_words(size) * sizeof *dead);
     for (int32_t id = backtrack_longest(&b->trie, text.data, size, &steps);;) {
-        const pith_symbol *before = count ? &symbols[count - 1] : NULL;
+        const pith__symbol *before = count ? &symbols[count - 1] : NULL;
         uint32_t bytes = 0;
         for (; id >= 0; id = b->splits[id].shorter) {
-            bytes = (uint32_t)pith_trie_key(&b->trie, (uint32_t)id).size;
+            bytes = (uint32_t)pith__trie_key(&b->trie, (uint32_t)id).size;
             if (bytes <= size - at && fits(b, merges, before, id, dead, at + bytes, &steps)) break;
         }
         if (steps < 0 || (id < 0 && !count)) return 0;
@@ -79,7 +79,7 @@ size_t pith_backtrack_encode(const pith_backtrack *b, const pith_merges *merges,
             at -= symbols[count].size;
             continue;
         }
-        symbols[count++] = (pith_symbol){ id, bytes };
+        symbols[count++] = (pith__symbol){ id, bytes };
         at += bytes;
         if (at == size) return count;
         id = backtrack_longest(&b->trie, text.data + at, size - at, &steps);
@@ -89,39 +89,40 @@ size_t pith_backtrack_encode(const pith_backtrack *b, const pith_merges *merges,
 /* ---- building ---- */
 
 typedef struct builder {
-    pith_bpe_split *splits;
+    pith__bpe_split *splits;
     pith_str *texts; /* by id; data NULL: encoding does not give the token */
 } builder;
 
 /* False: the token has another text already. */
-static bool add_token(builder *b, int32_t id, pith_bpe_split split, pith_str text) {
-    if (b->texts[id].data) return pith_str_eq(b->texts[id], text);
+static bool add_token(builder *b, int32_t id, pith__bpe_split split, pith_str text) {
+    if (b->texts[id].data) return pith__str_eq(b->texts[id], text);
     b->splits[id] = split;
     b->texts[id] = text;
     return true;
 }
 
 /* The tokens that merges make, in the order of rank. */
-static pith_status add_merged(builder *b, const pith_merges *merges, bool *good, pith_arena *scratch, pith_error *err) {
+static pith_status add_merged(builder *b, const pith__merges *merges, bool *good, pith__arena *scratch,
+                              pith_error *err) {
     int64_t steps = 0;
     for (uint32_t rank = 0; rank < merges->count && *good; rank++) {
-        pith_merge m = merges->merges[rank];
+        pith__merge m = merges->merges[rank];
         pith_str left = b->texts[m.left], right = b->texts[m.right];
         if (!left.data || !right.data || !backtrack_meet(b->splits, merges, m.left, m.right, &steps)) continue;
-        char *text = pith_arena_alloc(scratch, left.size + right.size);
-        if (!text) return pith_fail_memory(err, left.size + right.size);
+        char *text = pith__arena_alloc(scratch, left.size + right.size);
+        if (!text) return pith__fail_memory(err, left.size + right.size);
         memcpy(text, left.data, left.size);
         memcpy(text + left.size, right.data, right.size);
-        *good = add_token(b, m.id, (pith_bpe_split){ m.left, m.right, rank + 1, -1 },
+        *good = add_token(b, m.id, (pith__bpe_split){ m.left, m.right, rank + 1, -1 },
                           (pith_str){ text, left.size + right.size });
     }
     return PITH_OK;
 }
 
 /* Whether all parts that encoding gives are made before the merges that take them. */
-static bool in_order(const builder *b, const pith_merges *merges) {
+static bool in_order(const builder *b, const pith__merges *merges) {
     for (uint32_t rank = 0; rank < merges->count; rank++) {
-        pith_merge m = merges->merges[rank];
+        pith__merge m = merges->merges[rank];
         if (b->texts[m.left].data && b->texts[m.right].data &&
             (b->splits[m.left].rank > rank || b->splits[m.right].rank > rank))
             return false;
@@ -129,21 +130,21 @@ static bool in_order(const builder *b, const pith_merges *merges) {
     return true;
 }
 
-pith_status pith_backtrack_build(pith_backtrack *b, const pith_merges *merges, const pith_bpe_letter *letters,
-                                 size_t letter_count, int32_t id_count, pith_arena *arena, pith_arena *scratch,
-                                 pith_error *err) {
+pith_status pith__backtrack_build(pith__backtrack *b, const pith__merges *merges, const pith__bpe_letter *letters,
+                                  size_t letter_count, int32_t id_count, pith__arena *arena, pith__arena *scratch,
+                                  pith_error *err) {
     size_t count = (size_t)id_count;
-    builder built = { pith_arena_alloc64(arena, count * sizeof *built.splits),
-                      pith_arena_array(scratch, count, sizeof *built.texts) };
-    if (!built.splits || !built.texts) return pith_fail_memory(err, count * sizeof *built.splits);
-    for (size_t i = 0; i < count; i++) built.splits[i] = (pith_bpe_split){ -1, -1, UINT32_MAX, -1 };
+    builder built = { pith__arena_alloc64(arena, count * sizeof *built.splits),
+                      pith__arena_array(scratch, count, sizeof *built.texts) };
+    if (!built.splits || !built.texts) return pith__fail_memory(err, count * sizeof *built.splits);
+    for (size_t i = 0; i < count; i++) built.splits[i] = (pith__bpe_split){ -1, -1, UINT32_MAX, -1 };
     bool good = true;
     for (size_t i = 0; i < letter_count && good; i++)
         if (letters[i].id >= 0)
-            good = add_token(&built, letters[i].id, (pith_bpe_split){ -1, -1, 0, -1 }, letters[i].text);
+            good = add_token(&built, letters[i].id, (pith__bpe_split){ -1, -1, 0, -1 }, letters[i].text);
     PITH_TRY(add_merged(&built, merges, &good, scratch, err));
     if (!good || !in_order(&built, merges)) return PITH_OK;
-    PITH_TRY(pith_trie_build(&b->trie, built.texts, count, arena, scratch, err));
+    PITH_TRY(pith__trie_build(&b->trie, built.texts, count, arena, scratch, err));
     int64_t steps = 0;
     for (size_t i = 0; i < count; i++)
         if (built.texts[i].data)
@@ -153,18 +154,18 @@ pith_status pith_backtrack_build(pith_backtrack *b, const pith_merges *merges, c
     return PITH_OK;
 }
 
-void pith_backtrack_save(const pith_backtrack *b, pith_frozen_writer *writer) {
-    pith_frozen_put(writer, "splits", b->splits, b->splits ? b->trie.key_count : 0, sizeof *b->splits);
-    if (b->splits) pith_trie_save(&b->trie, writer);
+void pith__backtrack_save(const pith__backtrack *b, pith__frozen_writer *writer) {
+    pith__frozen_put(writer, "splits", b->splits, b->splits ? b->trie.key_count : 0, sizeof *b->splits);
+    if (b->splits) pith__trie_save(&b->trie, writer);
 }
 
 /* Whether a token has a text, and both ways from it end: to shorter ones and back through the merges. */
-static bool is_sound(const pith_bpe_split *splits, const pith_trie *trie, uint32_t id, uint32_t merge_count) {
-    const pith_bpe_split s = splits[id];
+static bool is_sound(const pith__bpe_split *splits, const pith__trie *trie, uint32_t id, uint32_t merge_count) {
+    const pith__bpe_split s = splits[id];
     const uint32_t count = trie->key_count, shorter = (uint32_t)s.shorter;
-    const size_t size = pith_trie_key(trie, id).size;
+    const size_t size = pith__trie_key(trie, id).size;
     if (s.rank == UINT32_MAX) return true;
-    if (!size || (s.shorter >= 0 && (shorter >= count || pith_trie_key(trie, shorter).size >= size ||
+    if (!size || (s.shorter >= 0 && (shorter >= count || pith__trie_key(trie, shorter).size >= size ||
                                      splits[shorter].rank == UINT32_MAX)))
         return false;
     if (s.rank == 0) return true;
@@ -172,19 +173,20 @@ static bool is_sound(const pith_bpe_split *splits, const pith_trie *trie, uint32
            splits[s.left].rank < s.rank && splits[s.right].rank < s.rank;
 }
 
-pith_status pith_backtrack_open(pith_backtrack *b, const pith_merges *merges, int32_t id_count, pith_loader *loader) {
+pith_status pith__backtrack_open(pith__backtrack *b, const pith__merges *merges, int32_t id_count,
+                                 pith__loader *loader) {
     size_t count;
-    const pith_bpe_split *splits = pith_frozen_table(loader, "splits", sizeof *splits, &count);
+    const pith__bpe_split *splits = pith__frozen_table(loader, "splits", sizeof *splits, &count);
     if (!splits) return loader->err->code;
     if (!count) return PITH_OK;
-    PITH_TRY(pith_trie_open(&b->trie, loader));
+    PITH_TRY(pith__trie_open(&b->trie, loader));
     bool good = count == (size_t)id_count && b->trie.key_count == count;
     for (uint32_t i = 0; i < count && good; i++) good = is_sound(splits, &b->trie, i, merges->count);
     for (size_t i = 0; i < b->trie.slot_count && good; i++) {
         uint32_t key = b->trie.slots[i].value;
         good = key == PITH_TRIE_NONE || splits[key & ~PITH_TRIE_TAIL].rank != UINT32_MAX;
     }
-    if (!good) return pith_frozen_damaged(loader, "splits");
+    if (!good) return pith__frozen_damaged(loader, "splits");
     b->splits = splits;
     return PITH_OK;
 }

@@ -9,15 +9,15 @@
  * A long piece goes through in windows. If no vocabulary piece lies across a place, every path leads through it, and
  * everything before it is settled: its tokens are emitted, and the next window begins there with the sum so far. So
  * memory does not grow with the piece, unless it has no such place. */
-#include "text/sources/key_report.h"
 #include "text/models/unigram.h"
+#include "text/sources/key_report.h"
 
 #include <math.h>
 
 #include "text/byte_spelling.h"
 #include "text/compiled_tokenizer.h"
-#include "text/trie.h"
 #include "text/models/word_cache.h"
+#include "text/trie.h"
 
 /* What a character outside of the vocabulary costs below the lowest score; SentencePiece's kUnkPenalty. */
 static const double unknown_penalty = 10.0;
@@ -26,8 +26,8 @@ enum { UNREACHED = -1 };
  * need more memory. */
 enum { WINDOW = 1 << 16 };
 
-struct pith_unigram {
-    pith_trie trie;
+struct pith__unigram {
+    pith__trie trie;
     const double *scores; /* of the trie's keys */
     int32_t unk_id;       /* -1: none */
     double unk_score;
@@ -43,7 +43,7 @@ typedef struct node {
 } node;
 
 /* What follows from the trie and the rest. */
-static void model_unigram_finish(pith_unigram *model, const double *scores, int32_t unk_id, bool byte_fallback) {
+static void model_unigram_finish(pith__unigram *model, const double *scores, int32_t unk_id, bool byte_fallback) {
     double lowest = INFINITY;
     for (uint32_t i = 0; i < model->trie.key_count; i++)
         if (scores[i] < lowest) lowest = scores[i];
@@ -52,35 +52,35 @@ static void model_unigram_finish(pith_unigram *model, const double *scores, int3
     model->unk_score = lowest - unknown_penalty;
     model->byte_fallback = byte_fallback;
     for (unsigned b = 0; b < 256; b++) {
-        pith_byte_token token = pith_byte_token_of(b);
-        model->byte_ids[b] = (int32_t)pith_trie_get(&model->trie, (pith_str){ token.text, sizeof token.text });
+        pith__byte_token token = pith__byte_token_of(b);
+        model->byte_ids[b] = (int32_t)pith__trie_get(&model->trie, (pith_str){ token.text, sizeof token.text });
     }
 }
 
-const pith_unigram *pith_unigram_build(const pith_str *pieces, const double *scores, size_t count, int32_t unk_id,
-                                       bool byte_fallback, pith_loader *loader) {
-    pith_unigram *model = pith_arena_array(loader->arena, 1, sizeof *model);
-    double *own_scores = pith_arena_alloc64(loader->arena, count * sizeof *own_scores);
+const pith__unigram *pith__unigram_build(const pith_str *pieces, const double *scores, size_t count, int32_t unk_id,
+                                         bool byte_fallback, pith__loader *loader) {
+    pith__unigram *model = pith__arena_array(loader->arena, 1, sizeof *model);
+    double *own_scores = pith__arena_alloc64(loader->arena, count * sizeof *own_scores);
     if (!model || !own_scores) {
-        pith_fail_memory(loader->err, count * sizeof *own_scores);
+        pith__fail_memory(loader->err, count * sizeof *own_scores);
         return NULL;
     }
     if (count) memcpy(own_scores, scores, count * sizeof *own_scores);
-    if (pith_trie_build(&model->trie, pieces, count, loader->arena, loader->scratch, loader->err)) return NULL;
+    if (pith__trie_build(&model->trie, pieces, count, loader->arena, loader->scratch, loader->err)) return NULL;
     loader->tokenizer->unknown_id = unk_id;
     model_unigram_finish(model, own_scores, unk_id, byte_fallback);
     return model;
 }
 
 /* The same out of a frozen tokenizer. */
-static const pith_unigram *open_tables(int64_t unk_id, bool byte_fallback, pith_loader *loader) {
+static const pith__unigram *open_tables(int64_t unk_id, bool byte_fallback, pith__loader *loader) {
     size_t count;
-    pith_unigram *model = pith_arena_array(loader->arena, 1, sizeof *model);
-    const double *scores = pith_frozen_table(loader, "scores", sizeof *scores, &count);
-    if (!model) pith_fail_memory(loader->err, sizeof *model);
-    if (!model || !scores || pith_trie_open(&model->trie, loader)) return NULL;
+    pith__unigram *model = pith__arena_array(loader->arena, 1, sizeof *model);
+    const double *scores = pith__frozen_table(loader, "scores", sizeof *scores, &count);
+    if (!model) pith__fail_memory(loader->err, sizeof *model);
+    if (!model || !scores || pith__trie_open(&model->trie, loader)) return NULL;
     if (count != model->trie.key_count || unk_id >= (int64_t)count) {
-        pith_frozen_damaged(loader, "scores");
+        pith__frozen_damaged(loader, "scores");
         return NULL;
     }
     loader->tokenizer->unknown_id = (int32_t)unk_id;
@@ -88,56 +88,56 @@ static const pith_unigram *open_tables(int64_t unk_id, bool byte_fallback, pith_
     return model;
 }
 
-static void model_unigram_save(const void *self, pith_frozen_writer *writer) {
-    const pith_unigram *model = self;
-    if (model->unk_id >= 0) pith_frozen_put_int(writer, "unk_id", model->unk_id);
-    pith_frozen_put_bool(writer, "byte_fallback", model->byte_fallback);
-    pith_frozen_put(writer, "scores", model->scores, model->trie.key_count, sizeof *model->scores);
-    pith_trie_save(&model->trie, writer);
+static void model_unigram_save(const void *self, pith__frozen_writer *writer) {
+    const pith__unigram *model = self;
+    if (model->unk_id >= 0) pith__frozen_put_int(writer, "unk_id", model->unk_id);
+    pith__frozen_put_bool(writer, "byte_fallback", model->byte_fallback);
+    pith__frozen_put(writer, "scores", model->scores, model->trie.key_count, sizeof *model->scores);
+    pith__trie_save(&model->trie, writer);
 }
 
 /* One token for a run of unknown characters: itself if the vocabulary has it, its bytes' tokens, or the unknown one. */
-static bool emit_unknown(const pith_unigram *model, pith_encoding *enc, const char *text, uint32_t begin,
+static bool emit_unknown(const pith__unigram *model, pith__encoding *enc, const char *text, uint32_t begin,
                          uint32_t end) {
-    int32_t id = (int32_t)pith_trie_get(&model->trie, (pith_str){ text + begin, end - begin });
+    int32_t id = (int32_t)pith__trie_get(&model->trie, (pith_str){ text + begin, end - begin });
     if (id < 0 && model->byte_fallback) {
         uint32_t known = begin;
         while (known < end && model->byte_ids[(unsigned char)text[known]] >= 0) known++;
         if (known == end) {
             for (uint32_t i = begin; i < end; i++)
-                pith_encoding_token(enc, model->byte_ids[(unsigned char)text[i]], begin, end);
+                pith__encoding_token(enc, model->byte_ids[(unsigned char)text[i]], begin, end);
             return true;
         }
     }
     if (id < 0) id = model->unk_id;
     if (id < 0) return false;
-    pith_encoding_token(enc, id, begin, end);
+    pith__encoding_token(enc, id, begin, end);
     return true;
 }
 
 /* The best ways through text[0, size), the first of which begins with the sum best[0].score. Returns how much of it is
  * settled: all of a whole piece, else up to the last place that no vocabulary piece crosses. */
-static uint32_t find_best_path(const pith_unigram *model, node *best, const char *text, uint32_t size, bool whole) {
-    const pith_trie_slot *slots = model->trie.slots, root = slots[PITH_TRIE_ROOT];
+static uint32_t find_best_path(const pith__unigram *model, node *best, const char *text, uint32_t size, bool whole) {
+    const pith__trie_slot *slots = model->trie.slots, root = slots[PITH_TRIE_ROOT];
     const double *scores = model->scores;
     uint32_t settled = 0, reach = 0; /* reach: where the longest way so far ends */
     for (uint32_t i = 1; i <= size; i++) best[i] = (node){ -INFINITY, UNREACHED, 0 };
     for (uint32_t at = 0; at < size;) {
         const char *after = text + at;
-        pith_utf8_next(&after);
+        pith__utf8_next(&after);
         uint32_t char_end = (uint32_t)(after - text), i = at;
         double score_here = best[at].score;
         bool has_char = false, short_of = false;
-        pith_trie_slot slot = root;
+        pith__trie_slot slot = root;
         /* Unknown characters go together: the place between two of them is none. */
         if (at == reach && at && best[at].id != model->unk_id) settled = at;
-        for (; i < size && pith_trie_step(slots, &slot, (unsigned char)text[i]); i++) {
+        for (; i < size && pith__trie_step(slots, &slot, (unsigned char)text[i]); i++) {
             if (slot.value == PITH_TRIE_NONE) continue;
             uint32_t id = slot.value, end = i + 1;
             if (id & PITH_TRIE_TAIL) {
                 id ^= PITH_TRIE_TAIL;
-                uint32_t key_size = pith_trie_tail(&model->trie, id, text + at, end - at, size - at);
-                short_of = pith_trie_key(&model->trie, id).size > size - at;
+                uint32_t key_size = pith__trie_tail(&model->trie, id, text + at, end - at, size - at);
+                short_of = pith__trie_key(&model->trie, id).size > size - at;
                 if (!key_size) break;
                 end = at + key_size;
             }
@@ -162,8 +162,9 @@ static uint32_t find_best_path(const pith_unigram *model, node *best, const char
 }
 
 /* The tokens of the best way to best[size]; text: where the way begins in enc->text. */
-static pith_status emit_path(const pith_unigram *model, pith_encoding *enc, node *best, uint32_t text, uint32_t size) {
-    if (!pith_encoding_room(enc, size)) return PITH_ERR_MEMORY;
+static pith_status emit_path(const pith__unigram *model, pith__encoding *enc, node *best, uint32_t text,
+                             uint32_t size) {
+    if (!pith__encoding_room(enc, size)) return PITH_ERR_MEMORY;
     node last = best[size];
     for (uint32_t end = size; end;) {
         uint32_t begin = (uint32_t)last.other;
@@ -176,27 +177,27 @@ static pith_status emit_path(const pith_unigram *model, pith_encoding *enc, node
         uint32_t end = (uint32_t)best[at].other;
         int32_t id = best[at].id;
         if (id != model->unk_id) {
-            pith_encoding_token(enc, id, text + at, text + end);
+            pith__encoding_token(enc, id, text + at, text + end);
         } else {
             while (end < size && best[end].id == id) end = (uint32_t)best[end].other;
             if (!emit_unknown(model, enc, enc->text.data, text + at, text + end))
-                return pith_fail(enc->err, PITH_ERR_ARGUMENT,
-                                 "the text has a character outside the vocabulary, and the model has no unk_id");
+                return pith__fail(enc->err, PITH_ERR_ARGUMENT,
+                                  "the text has a character outside the vocabulary, and the model has no unk_id");
         }
         at = end;
     }
     return PITH_OK;
 }
 
-static pith_status model_unigram_encode_word(const void *self, pith_encoding *enc, pith_piece piece) {
-    const pith_unigram *model = self;
+static pith_status model_unigram_encode_word(const void *self, pith__encoding *enc, pith__piece piece) {
+    const pith__unigram *model = self;
     uint32_t window = WINDOW;
     double score = 0;
     for (uint32_t begin = piece.begin; begin < piece.end && enc->count <= enc->limit;) {
         const char *text = enc->text.data + begin;
         uint32_t rest = piece.end - begin, size = rest < window ? rest : window;
         while (size < rest && (text[size] & 0xC0) == 0x80) size++; /* a character is not cut */
-        node *best = pith_encoding_scratch(enc, 0, (size + (size_t)1) * sizeof *best);
+        node *best = pith__encoding_scratch(enc, 0, (size + (size_t)1) * sizeof *best);
         if (!best) return PITH_ERR_MEMORY;
         best[0] = (node){ score, UNREACHED, 0 };
         uint32_t settled = find_best_path(model, best, text, size, size == rest);
@@ -210,29 +211,29 @@ static pith_status model_unigram_encode_word(const void *self, pith_encoding *en
     return PITH_OK;
 }
 
-static pith_status model_unigram_encode(const void *self, pith_encoding *enc, pith_piece piece) {
-    return pith_word_encode(self, enc, piece, model_unigram_encode_word);
+static pith_status model_unigram_encode(const void *self, pith__encoding *enc, pith__piece piece) {
+    return pith__word_encode(self, enc, piece, model_unigram_encode_word);
 }
 
 static int32_t token_id(const void *self, pith_str token) {
-    const pith_unigram *model = self;
-    return token.size ? (int32_t)pith_trie_get(&model->trie, token) : -1;
+    const pith__unigram *model = self;
+    return token.size ? (int32_t)pith__trie_get(&model->trie, token) : -1;
 }
 
 static pith_str token_text(const void *self, int32_t id) {
-    const pith_unigram *model = self;
+    const pith__unigram *model = self;
     if (id < 0 || (uint32_t)id >= model->trie.key_count) return (pith_str){ NULL, 0 };
-    return pith_trie_key(&model->trie, (uint32_t)id);
+    return pith__trie_key(&model->trie, (uint32_t)id);
 }
 
-static int32_t vocab_size(const void *self) { return (int32_t)((const pith_unigram *)self)->trie.key_count; }
+static int32_t vocab_size(const void *self) { return (int32_t)((const pith__unigram *)self)->trie.key_count; }
 
 /* As serde_json reads a number: digits into 64 bits as long as they fit, then one multiplication or division. This is
  * not always the nearest double, but it is the one Hugging Face tokenizers computes with. */
-static double read_score(pith_json *j) {
+static double read_score(pith__json *j) {
     static const double powers[23] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                        1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
-    if (pith_json_peek(j) != PITH_JSON_NUMBER) return pith_json_double(j);
+    if (pith__json_peek(j) != PITH_JSON_NUMBER) return pith__json_double(j);
     const char *p = j->p;
     bool negative = *p == '-', fraction = false, full = false;
     uint64_t digits = 0;
@@ -247,52 +248,52 @@ static double read_score(pith_json *j) {
         if (digits >= UINT64_MAX / 10) { /* room for a digit more, or just not */
             uint64_t more;
             full = full || __builtin_mul_overflow(digits, 10, &more) || __builtin_add_overflow(more, digit, &more);
-            if (full && !fraction) return pith_json_double(j);
+            if (full && !fraction) return pith__json_double(j);
             if (full) continue;
         }
         digits = digits * 10 + digit;
         places += fraction;
     }
-    if (p == j->end || *p == 'e' || *p == 'E' || places >= 23) return pith_json_double(j);
-    pith_json_skip(j);
+    if (p == j->end || *p == 'e' || *p == 'E' || places >= 23) return pith__json_double(j);
+    pith__json_skip(j);
     double value = (double)digits / powers[places];
     return negative ? -value : value;
 }
 
-static void model_unigram_parse(const void **self, pith_json *j, pith_loader *loader) {
+static void model_unigram_parse(const void **self, pith__json *j, pith__loader *loader) {
     pith_str *pieces = NULL, key;
     double *scores = NULL;
     size_t count = 0, piece_capacity = 0, score_capacity = 0;
     int64_t unk_id = -1;
     bool byte_fallback = false, has_vocab = false;
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "unk_id")) {
-            if (!pith_json_null(j)) {
-                unk_id = pith_json_int(j);
-                if (unk_id < 0) pith_json_fail(j, PITH_ERR_FORMAT, "unk_id is negative");
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
+        if (pith__str_is(key, "unk_id")) {
+            if (!pith__json_null(j)) {
+                unk_id = pith__json_int(j);
+                if (unk_id < 0) pith__json_fail(j, PITH_ERR_FORMAT, "unk_id is negative");
             }
-        } else if (pith_str_is(key, "byte_fallback")) {
-            byte_fallback = pith_json_bool(j);
-        } else if (pith_str_is(key, "vocab")) {
+        } else if (pith__str_is(key, "byte_fallback")) {
+            byte_fallback = pith__json_bool(j);
+        } else if (pith__str_is(key, "vocab")) {
             has_vocab = true;
             count = 0;
-            for (pith_json_array(j); pith_json_next_item(j); count++) {
-                if (!pith_arena_grow(loader->scratch, (void **)&pieces, count, &piece_capacity, sizeof *pieces) ||
-                    !pith_arena_grow(loader->scratch, (void **)&scores, count, &score_capacity, sizeof *scores)) {
-                    pith_json_fail(j, PITH_ERR_MEMORY, "out of memory after %zu pieces", count);
+            for (pith__json_array(j); pith__json_next_item(j); count++) {
+                if (!pith__arena_grow(loader->scratch, (void **)&pieces, count, &piece_capacity, sizeof *pieces) ||
+                    !pith__arena_grow(loader->scratch, (void **)&scores, count, &score_capacity, sizeof *scores)) {
+                    pith__json_fail(j, PITH_ERR_MEMORY, "out of memory after %zu pieces", count);
                     break;
                 }
-                pith_json_array(j);
-                bool complete = pith_json_next_item(j);
-                if (complete) pieces[count] = pith_json_string(j);
-                complete = complete && pith_json_next_item(j);
+                pith__json_array(j);
+                bool complete = pith__json_next_item(j);
+                if (complete) pieces[count] = pith__json_string(j);
+                complete = complete && pith__json_next_item(j);
                 if (complete) scores[count] = read_score(j);
-                if (!complete || pith_json_next_item(j))
-                    pith_json_fail(j, PITH_ERR_FORMAT, "not a piece and its score");
+                if (!complete || pith__json_next_item(j))
+                    pith__json_fail(j, PITH_ERR_FORMAT, "not a piece and its score");
             }
         } else {
-            pith_key_other(j, loader, key, "");
+            pith__key_other(j, loader, key, "");
         }
     }
     if (j->failed) return;
@@ -300,16 +301,16 @@ static void model_unigram_parse(const void **self, pith_json *j, pith_loader *lo
         *self = open_tables(unk_id, byte_fallback, loader);
         if (!*self) j->failed = true;
     } else if (!has_vocab) {
-        pith_json_fail(j, PITH_ERR_FORMAT, "no vocab");
+        pith__json_fail(j, PITH_ERR_FORMAT, "no vocab");
     } else if (unk_id >= (int64_t)count) {
-        pith_json_fail(j, PITH_ERR_FORMAT, "unk_id %lld is outside the vocabulary of %zu", (long long)unk_id, count);
+        pith__json_fail(j, PITH_ERR_FORMAT, "unk_id %lld is outside the vocabulary of %zu", (long long)unk_id, count);
     } else {
-        *self = pith_unigram_build(pieces, scores, count, (int32_t)unk_id, byte_fallback, loader);
+        *self = pith__unigram_build(pieces, scores, count, (int32_t)unk_id, byte_fallback, loader);
         if (!*self) j->failed = true;
     }
 }
 
-const pith_model_desc pith_model_Unigram = {
+const pith__model_desc pith__model_Unigram = {
     .name = "Unigram",
     .parse = model_unigram_parse,
     .save = model_unigram_save,

@@ -10,9 +10,9 @@
 /* Tokens of at least three bytes are told apart by a hash of these; shorter ones are always tried. */
 #define PITH_WORDPIECE_STARTS 4096
 
-typedef struct pith_wordpiece {
-    pith_vocab vocab; /* first: vocab.h */
-    int32_t unk_id;   /* -1: not in the vocabulary, and an unknown word is an error */
+typedef struct pith__wordpiece {
+    pith__vocab vocab; /* first: vocab.h */
+    int32_t unk_id;    /* -1: not in the vocabulary, and an unknown word is an error */
     pith_str unk_token;
     pith_str prefix; /* "##" */
     uint64_t prefix_hash;
@@ -21,25 +21,26 @@ typedef struct pith_wordpiece {
     uint64_t *powers; /* [longest + 1] of PITH_VOCAB_PRIME */
     /* Bit n: a token of n bytes begins so, as a word or behind "##"; bit 31: one of 31 or more. */
     const uint32_t (*lengths)[PITH_WORDPIECE_STARTS]; /* [2] */
-} pith_wordpiece;
+} pith__wordpiece;
 
 /* Builds it in the loader's arena; out of loader->frozen if there is one, and vocab is not looked at then. */
-pith_status pith_wordpiece_build(const pith_wordpiece **wordpiece, pith_loader *loader, const pith_vocab_builder *vocab,
-                                 pith_str unk_token, pith_str prefix, int64_t max_chars);
+pith_status pith__wordpiece_build(const pith__wordpiece **wordpiece, pith__loader *loader,
+                                  const pith__vocab_builder *vocab, pith_str unk_token, pith_str prefix,
+                                  int64_t max_chars);
 
 /* The greedy longest-first pieces of a word of `size` bytes, `chars` characters. hashes[i] is the hash of its first i
  * bytes. Writes ids and the end of each piece in the word, at most one per byte; returns their number, 0 if the word
  * is unknown. */
-size_t pith_wordpiece_split(const pith_wordpiece *wordpiece, const char *word, uint32_t size, const uint64_t *hashes,
-                            int32_t *ids, uint32_t *ends);
+size_t pith__wordpiece_split(const pith__wordpiece *wordpiece, const char *word, uint32_t size, const uint64_t *hashes,
+                             int32_t *ids, uint32_t *ends);
 
-pith_status pith_wordpiece_no_unk(const pith_wordpiece *wordpiece, pith_error *err);
+pith_status pith__wordpiece_no_unk(const pith__wordpiece *wordpiece, pith_error *err);
 
 /* BertNormalizer, BertPreTokenizer and WordPiece in one pass: bert_fused.c. NULL if the steps are others. */
-const void *pith_bert_fuse(const void *wordpiece, pith_loader *loader);
-pith_status pith_bert_encode_fused(const void *fused, pith_encoding *enc, pith_piece piece);
-void pith_bert_unfuse(const void *fused, const pith_allocator *allocator);
+const void *pith__bert_fuse(const void *wordpiece, pith__loader *loader);
+pith_status pith__bert_encode_fused(const void *fused, pith__encoding *enc, pith__piece piece);
+void pith__bert_unfuse(const void *fused, const pith_allocator *allocator);
 
-extern const pith_model_desc pith_model_WordPiece;
+extern const pith__model_desc pith__model_WordPiece;
 
 #endif

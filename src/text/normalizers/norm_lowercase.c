@@ -3,11 +3,11 @@
 
 #include "text/pipeline.h"
 
-static pith_status norm_lowercase_run(const void *self, pith_encoding *enc, pith_piece piece) {
+static pith_status norm_lowercase_run(const void *self, pith__encoding *enc, pith__piece piece) {
     const char *text = enc->text.data, *end = text + piece.end;
     (void)self;
     /* No character becomes twice as long. */
-    if (!pith_encoding_reserve(enc, 2 * (size_t)(piece.end - piece.begin))) return PITH_OK;
+    if (!pith__encoding_reserve(enc, 2 * (size_t)(piece.end - piece.begin))) return PITH_OK;
     for (const char *p = text + piece.begin; p < end;) {
         uint32_t from = (uint32_t)(p - text), lower[2];
         size_t begin = enc->out.size;
@@ -15,12 +15,13 @@ static pith_status norm_lowercase_run(const void *self, pith_encoding *enc, pith
         if (*p >= 0)
             *out++ = (char)(*p >= 'A' && *p <= 'Z' ? *p + 32 : *p), p++;
         else
-            for (size_t i = 0, n = pith_char_lower(pith_utf8_next(&p), lower); i < n; i++)
-                out += pith_utf8_put(out, lower[i]);
+            for (size_t i = 0, n = pith__char_lower(pith__utf8_next(&p), lower); i < n; i++)
+                out += pith__utf8_put(out, lower[i]);
         enc->out.size = (size_t)(out - enc->out.data);
-        if (enc->offsets) pith_encoding_origin(enc, begin, enc->out.size - begin, from);
+        if (enc->offsets) pith__encoding_origin(enc, begin, enc->out.size - begin, from);
     }
     return PITH_OK;
 }
 
-const pith_normalizer_desc pith_normalizer_Lowercase = { "Lowercase", PITH_STEP_LOCAL, NULL, norm_lowercase_run, NULL };
+const pith__normalizer_desc pith__normalizer_Lowercase = { "Lowercase", PITH_STEP_LOCAL, NULL, norm_lowercase_run,
+                                                           NULL };

@@ -10,14 +10,14 @@ static bool blank(uint32_t c) {
            c == 0x2029 || c == 0x2581 || c == 0xFEFF || c == 0xFFFD;
 }
 
-static pith_status norm_nmt_run(const void *self, pith_encoding *enc, pith_piece piece) {
+static pith_status norm_nmt_run(const void *self, pith__encoding *enc, pith__piece piece) {
     const char *text = enc->text.data, *end = text + piece.end;
     (void)self;
     for (const char *p = text + piece.begin; p < end;) {
-        uint32_t at = (uint32_t)(p - text), c = pith_utf8_next(&p);
-        if (!dropped(c)) pith_encoding_put_char(enc, blank(c) ? ' ' : c, at);
+        uint32_t at = (uint32_t)(p - text), c = pith__utf8_next(&p);
+        if (!dropped(c)) pith__encoding_put_char(enc, blank(c) ? ' ' : c, at);
     }
     return PITH_OK;
 }
 
-const pith_normalizer_desc pith_normalizer_Nmt = { "Nmt", PITH_STEP_LOCAL, NULL, norm_nmt_run, NULL };
+const pith__normalizer_desc pith__normalizer_Nmt = { "Nmt", PITH_STEP_LOCAL, NULL, norm_nmt_run, NULL };

@@ -8,9 +8,9 @@
  * follows are shifted. */
 
 #include "base/unicode/character.h"
-#include "text/sources/key_report.h"
-#include "text/pipeline.h"
 #include "base/unicode/tokenizer_characters.h"
+#include "text/pipeline.h"
+#include "text/sources/key_report.h"
 
 /* Bytes of the longest grapheme cluster that is looked up as a whole, as in spm_precompiled. */
 enum { CLUSTER_MAX = 5 };
@@ -55,7 +55,7 @@ static bool begins_key(const charsmap *map, unsigned char first, unsigned char s
 
 /* The last character written may still change what it consumes, so it waits. */
 typedef struct change {
-    pith_encoding *enc;
+    pith__encoding *enc;
     uint32_t cursor, end; /* the next character of the text to be consumed */
     char bytes[4];
     uint32_t size;  /* 0: nothing waits */
@@ -64,14 +64,14 @@ typedef struct change {
 
 static void norm_precompiled_flush(change *w) {
     if (!w->size) return;
-    pith_encoding *enc = w->enc;
+    pith__encoding *enc = w->enc;
     uint32_t begin = w->cursor;
     if (w->change > 0) {
-        pith_encoding_put(enc, w->bytes, w->size, begin ? begin - 1 : 0);
+        pith__encoding_put(enc, w->bytes, w->size, begin ? begin - 1 : 0);
     } else {
-        pith_encoding_put(enc, w->bytes, w->size, begin < w->end ? begin : w->end - 1);
+        pith__encoding_put(enc, w->bytes, w->size, begin < w->end ? begin : w->end - 1);
         const char *p = enc->text.data + begin, *end = enc->text.data + w->end;
-        for (int32_t i = w->change; i <= 0 && p < end; i++) pith_utf8_next(&p);
+        for (int32_t i = w->change; i <= 0 && p < end; i++) pith__utf8_next(&p);
         w->cursor = (uint32_t)(p - enc->text.data);
     }
     w->size = 0;
@@ -97,13 +97,13 @@ static void norm_precompiled_keep(change *w, uint32_t begin, uint32_t end) {
     norm_precompiled_flush(w);
     last = previous(text + end);
     if (w->cursor == begin) {
-        if (p < last) pith_encoding_copy(w->enc, begin, (uint32_t)(last - text));
+        if (p < last) pith__encoding_copy(w->enc, begin, (uint32_t)(last - text));
         w->cursor = (uint32_t)(last - text);
         p = last;
     }
     while (p < text + end) {
         const char *character = p;
-        pith_utf8_next(&p);
+        pith__utf8_next(&p);
         put_character(w, character, (size_t)(p - character), 0);
     }
 }
@@ -118,7 +118,7 @@ static void replace(change *w, int32_t old_count, pith_str with) {
     int32_t more = norm_precompiled_count_characters(with.data, with.size) - old_count, at = 0;
     for (const char *p = with.data, *end = p + with.size; p < end; at++) {
         const char *character = p;
-        pith_utf8_next(&p);
+        pith__utf8_next(&p);
         put_character(w, character, (size_t)(p - character), more > 0 && at >= old_count);
     }
     if (more < 0 && w->size) w->change += more;
@@ -132,21 +132,21 @@ static bool is_common(uint32_t c) {
 
 /* A character that Unicode 15 treats as the peer, of 17, treats c: a mark, a prepended one, another. */
 static uint32_t stand_in(uint32_t c) {
-    if (pith_char_is_newer_mark(c)) return 0x300;
+    if (pith__char_is_newer_mark(c)) return 0x300;
     return c == 0x113D1 ? 0x600 : c == 0x11A3A ? 0x4E00 : c;
 }
 
 /* The end of the grapheme cluster that begins at p. */
 static const char *cluster_end(const char *p, const char *end) {
     uint8_t state = 0;
-    uint32_t before = stand_in(pith_utf8_next(&p));
+    uint32_t before = stand_in(pith__utf8_next(&p));
     while (p < end) {
         const char *after = p;
-        uint32_t c = pith_utf8_next(&after);
+        uint32_t c = pith__utf8_next(&after);
         if (is_common(before) && is_common(c) && !(before == '\r' && c == '\n')) break;
         c = stand_in(c);
-        if (!state) pith_character_joins(&state, before);
-        if (!pith_character_joins(&state, c)) break;
+        if (!state) pith__character_joins(&state, before);
+        if (!pith__character_joins(&state, c)) break;
         before = c;
         p = after;
     }
@@ -167,7 +167,7 @@ static bool try_replace(const charsmap *map, change *w, uint32_t *kept, uint32_t
     return true;
 }
 
-static pith_status norm_precompiled_run(const void *self, pith_encoding *enc, pith_piece piece) {
+static pith_status norm_precompiled_run(const void *self, pith__encoding *enc, pith__piece piece) {
     const charsmap *map = self;
     const char *text = enc->text.data, *end = text + piece.end;
     uint32_t at = piece.begin, kept = at;
@@ -183,7 +183,7 @@ static pith_status norm_precompiled_run(const void *self, pith_encoding *enc, pi
         if (tried && try_replace(map, &w, &kept, at, stop)) at = stop;
         while (at < stop) {
             const char *p = text + at;
-            pith_utf8_next(&p);
+            pith__utf8_next(&p);
             uint32_t after = (uint32_t)(p - text);
             if (!(tried && after == stop)) try_replace(map, &w, &kept, at, after);
             tried = false;
@@ -230,7 +230,7 @@ static const char *read_map(charsmap *map, unsigned char *bytes, size_t size) {
     map->replacements = (const char *)bytes + 4 + trie_bytes;
     map->size = (uint32_t)(size - 4 - trie_bytes);
     bytes[size] = 0;
-    if (pith_utf8_valid_prefix(map->replacements, map->size) != map->size)
+    if (pith__utf8_valid_prefix(map->replacements, map->size) != map->size)
         return "the charsmap's replacements are not UTF-8";
     for (unsigned c = 0; c < 128; c++) {
         char key = (char)c;
@@ -242,30 +242,30 @@ static const char *read_map(charsmap *map, unsigned char *bytes, size_t size) {
     return NULL;
 }
 
-static void norm_precompiled_parse(const void **self, pith_json *j, pith_loader *loader) {
-    charsmap *map = pith_arena_array(loader->arena, 1, sizeof *map);
+static void norm_precompiled_parse(const void **self, pith__json *j, pith__loader *loader) {
+    charsmap *map = pith__arena_array(loader->arena, 1, sizeof *map);
     pith_str key, encoded = { NULL, 0 };
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "precompiled_charsmap"))
-            encoded = pith_json_string(j);
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
+        if (pith__str_is(key, "precompiled_charsmap"))
+            encoded = pith__json_string(j);
         else
-            pith_key_other(j, loader, key, "");
+            pith__key_other(j, loader, key, "");
     }
     if (j->failed) return;
-    unsigned char *bytes = pith_arena_alloc(loader->arena, encoded.size / 4 * 3 + 4);
+    unsigned char *bytes = pith__arena_alloc(loader->arena, encoded.size / 4 * 3 + 4);
     if (!map || !bytes) {
-        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory: %zu bytes are needed", encoded.size);
+        pith__json_fail(j, PITH_ERR_MEMORY, "out of memory: %zu bytes are needed", encoded.size);
         return;
     }
     size_t size = encoded.size < INT32_MAX ? decode_base64(bytes, encoded) : SIZE_MAX;
     const char *fault = size == SIZE_MAX ? "the charsmap is not base64" : read_map(map, bytes, size);
     if (fault)
-        pith_json_fail(j, PITH_ERR_FORMAT, "%s", fault);
+        pith__json_fail(j, PITH_ERR_FORMAT, "%s", fault);
     else
         *self = map;
 }
 
-const pith_normalizer_desc pith_normalizer_Precompiled = {
+const pith__normalizer_desc pith__normalizer_Precompiled = {
     .name = "Precompiled", .flags = PITH_STEP_LOCAL, .parse = norm_precompiled_parse, .run = norm_precompiled_run
 };

@@ -65,22 +65,22 @@ static size_t compose(const normal_form *form, mark *m, size_t n) {
 }
 
 /* A segment from begin, a character boundary, to end. */
-static pith_status norm_unicode_segment(pith_encoding *enc, const char *text, uint32_t begin, uint32_t end,
+static pith_status norm_unicode_segment(pith__encoding *enc, const char *text, uint32_t begin, uint32_t end,
                                         uint32_t piece_begin, const normal_form *form) {
     size_t most = (size_t)(end - begin) * PITH_DECOMPOSITION_MAX;
     if (end - begin > 64) { /* the usual expansion is small: count it where it matters */
         most = 0;
         uint32_t d[PITH_DECOMPOSITION_MAX];
-        for (const char *p = text + begin; p < text + end;) most += form->decompose(pith_utf8_next(&p), d);
+        for (const char *p = text + begin; p < text + end;) most += form->decompose(pith__utf8_next(&p), d);
     }
-    mark *m = pith_encoding_scratch(enc, SLOT, 2 * most * sizeof *m), *spare = m + most;
-    if (!m) return pith_fail_memory(enc->err, most * sizeof *m);
+    mark *m = pith__encoding_scratch(enc, SLOT, 2 * most * sizeof *m), *spare = m + most;
+    if (!m) return pith__fail_memory(enc->err, most * sizeof *m);
     size_t n = 0, run = 0;
     for (const char *p = text + begin; p < text + end;) {
         uint32_t d[PITH_DECOMPOSITION_MAX];
-        size_t k = form->decompose(pith_utf8_next(&p), d);
+        size_t k = form->decompose(pith__utf8_next(&p), d);
         for (size_t i = 0; i < k; i++) {
-            int ccc = pith_char_combining_class(d[i]);
+            int ccc = pith__char_combining_class(d[i]);
             if (ccc == 0) {
                 order(m + run, n - run, spare);
                 run = n + 1;
@@ -93,7 +93,7 @@ static pith_status norm_unicode_segment(pith_encoding *enc, const char *text, ui
     uint32_t at = begin;
     for (size_t i = 0; i < n; i++) {
         uint32_t from = m[i].change <= 0 && at < end ? at : at > piece_begin ? at - 1 : piece_begin;
-        pith_encoding_put_char(enc, m[i].c, from);
+        pith__encoding_put_char(enc, m[i].c, from);
         for (int32_t k = m[i].change; k <= 0 && at < end; k++) {
             do at++;
             while (at < end && (text[at] & 0xC0) == 0x80);
@@ -102,7 +102,7 @@ static pith_status norm_unicode_segment(pith_encoding *enc, const char *text, ui
     return PITH_OK;
 }
 
-static pith_status norm_unicode_normalise(const void *self, pith_encoding *enc, pith_piece piece,
+static pith_status norm_unicode_normalise(const void *self, pith__encoding *enc, pith__piece piece,
                                           const normal_form *form) {
     bool (*const settled)(uint32_t) = form->settled;
     (void)self;
@@ -113,42 +113,44 @@ static pith_status norm_unicode_normalise(const void *self, pith_encoding *enc, 
             last = p++;
             continue;
         }
-        if (settled(pith_utf8_next(&p))) {
+        if (settled(pith__utf8_next(&p))) {
             last = c;
             continue;
         }
         const char *stop = p;
         while (stop < end) {
             const char *next = stop;
-            if (settled(pith_utf8_next(&next))) break;
+            if (settled(pith__utf8_next(&next))) break;
             stop = next;
         }
-        pith_encoding_copy(enc, (uint32_t)(copied - text), (uint32_t)(last - text));
+        pith__encoding_copy(enc, (uint32_t)(copied - text), (uint32_t)(last - text));
         PITH_TRY(norm_unicode_segment(enc, text, (uint32_t)(last - text), (uint32_t)(stop - text), piece.begin, form));
         copied = last = p = stop;
     }
-    pith_encoding_copy(enc, (uint32_t)(copied - text), piece.end);
+    pith__encoding_copy(enc, (uint32_t)(copied - text), piece.end);
     return PITH_OK;
 }
 
-static pith_status nfc(const void *self, pith_encoding *enc, pith_piece piece) {
-    static const normal_form form = { pith_char_decompose, pith_char_is_settled, pith_char_compose };
+static pith_status nfc(const void *self, pith__encoding *enc, pith__piece piece) {
+    static const normal_form form = { pith__char_decompose, pith__char_is_settled, pith__char_compose };
     return norm_unicode_normalise(self, enc, piece, &form);
 }
-static pith_status nfd(const void *self, pith_encoding *enc, pith_piece piece) {
-    static const normal_form form = { pith_char_decompose, pith_char_is_decomposed, NULL };
+static pith_status nfd(const void *self, pith__encoding *enc, pith__piece piece) {
+    static const normal_form form = { pith__char_decompose, pith__char_is_decomposed, NULL };
     return norm_unicode_normalise(self, enc, piece, &form);
 }
-static pith_status nfkc(const void *self, pith_encoding *enc, pith_piece piece) {
-    static const normal_form form = { pith_char_decompose_compatible, pith_char_is_settled, pith_char_compose };
+static pith_status nfkc(const void *self, pith__encoding *enc, pith__piece piece) {
+    static const normal_form form = { pith__char_decompose_compatible, pith__char_is_settled, pith__char_compose };
     return norm_unicode_normalise(self, enc, piece, &form);
 }
-static pith_status nfkd(const void *self, pith_encoding *enc, pith_piece piece) {
-    static const normal_form form = { pith_char_decompose_compatible, pith_char_is_decomposed, NULL };
+static pith_status nfkd(const void *self, pith__encoding *enc, pith__piece piece) {
+    static const normal_form form = { pith__char_decompose_compatible, pith__char_is_decomposed, NULL };
     return norm_unicode_normalise(self, enc, piece, &form);
 }
 
-const pith_normalizer_desc pith_normalizer_NFC = { "NFC", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL, nfc, NULL };
-const pith_normalizer_desc pith_normalizer_NFD = { "NFD", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL, nfd, NULL };
-const pith_normalizer_desc pith_normalizer_NFKC = { "NFKC", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL, nfkc, NULL };
-const pith_normalizer_desc pith_normalizer_NFKD = { "NFKD", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL, nfkd, NULL };
+const pith__normalizer_desc pith__normalizer_NFC = { "NFC", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL, nfc, NULL };
+const pith__normalizer_desc pith__normalizer_NFD = { "NFD", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL, nfd, NULL };
+const pith__normalizer_desc pith__normalizer_NFKC = { "NFKC", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL, nfkc,
+                                                      NULL };
+const pith__normalizer_desc pith__normalizer_NFKD = { "NFKD", PITH_STEP_ASCII_NOOP | PITH_STEP_LOCAL, NULL, nfkd,
+                                                      NULL };

@@ -5,6 +5,6 @@
 #include "text/pipeline.h"
 
 /* The step that spells bytes as characters. Parsing it adds those for the space and the cuts before it. */
-extern const pith_pretokenizer_desc pith_pretokenizer_ByteLevel;
+extern const pith__pretokenizer_desc pith__pretokenizer_ByteLevel;
 
 #endif

@@ -3,66 +3,66 @@
  * Up to three steps: a space before each piece that does not begin with one (it belongs to the character it precedes),
  * the cuts, the spelling. A model that reads bytes drops the last step, and most texts are then not rewritten at all.
  */
-#include "text/pretokenizers/bytelevel.h"
 #include "text/byte_spelling.h"
-#include "text/sources/key_report.h"
+#include "text/pretokenizers/bytelevel.h"
 #include "text/regex/known_regex.h"
+#include "text/sources/key_report.h"
 
-static pith_status add_space(const void *self, pith_encoding *enc, pith_piece piece) {
+static pith_status add_space(const void *self, pith__encoding *enc, pith__piece piece) {
     (void)self;
     uint32_t begin = (uint32_t)enc->out.size;
-    if (piece.begin < piece.end && enc->text.data[piece.begin] != ' ') pith_encoding_put_char(enc, ' ', piece.begin);
-    pith_encoding_copy(enc, piece.begin, piece.end);
-    pith_encoding_emit(enc, begin, (uint32_t)enc->out.size);
+    if (piece.begin < piece.end && enc->text.data[piece.begin] != ' ') pith__encoding_put_char(enc, ' ', piece.begin);
+    pith__encoding_copy(enc, piece.begin, piece.end);
+    pith__encoding_emit(enc, begin, (uint32_t)enc->out.size);
     return PITH_OK;
 }
 
-static pith_status pre_bytelevel_cut(const void *self, pith_encoding *enc, pith_piece piece) {
+static pith_status pre_bytelevel_cut(const void *self, pith__encoding *enc, pith__piece piece) {
     (void)self;
     uint32_t begin = piece.begin, end;
-    for (; pith_scan_next(&pith_scan_gpt2, enc->text.data, begin, piece.end, &begin, &end); begin = end)
-        pith_encoding_emit(enc, begin, end);
+    for (; pith__scan_next(&pith__scan_gpt2, enc->text.data, begin, piece.end, &begin, &end); begin = end)
+        pith__encoding_emit(enc, begin, end);
     return PITH_OK;
 }
 
-static pith_status pre_bytelevel_spell(const void *self, pith_encoding *enc, pith_piece piece) {
+static pith_status pre_bytelevel_spell(const void *self, pith__encoding *enc, pith__piece piece) {
     (void)self;
     uint32_t begin = (uint32_t)enc->out.size;
     for (uint32_t i = piece.begin; i < piece.end; i++)
-        pith_encoding_put_char(enc, pith_byte_char((unsigned char)enc->text.data[i]), i);
-    pith_encoding_emit(enc, begin, (uint32_t)enc->out.size);
+        pith__encoding_put_char(enc, pith__byte_char((unsigned char)enc->text.data[i]), i);
+    pith__encoding_emit(enc, begin, (uint32_t)enc->out.size);
     return PITH_OK;
 }
 
-static const pith_pretokenizer_desc space_desc = { .flags = PITH_STEP_REWRITES | PITH_STEP_LOCAL, .run = add_space };
-static const pith_pretokenizer_desc cut_desc = { .flags = PITH_STEP_LOCAL | PITH_STEP_CUTS, .run = pre_bytelevel_cut };
+static const pith__pretokenizer_desc space_desc = { .flags = PITH_STEP_REWRITES | PITH_STEP_LOCAL, .run = add_space };
+static const pith__pretokenizer_desc cut_desc = { .flags = PITH_STEP_LOCAL | PITH_STEP_CUTS, .run = pre_bytelevel_cut };
 
-static void pre_bytelevel_add_step(pith_json *j, pith_loader *loader, const pith_pretokenizer_desc *desc) {
-    pith_step_list *list = &loader->tokenizer->pretokenizers;
-    if (pith_arena_grow(loader->arena, (void **)&list->steps, list->count, &list->capacity, sizeof *list->steps))
-        list->steps[list->count++] = (pith_text_step){ desc, NULL };
+static void pre_bytelevel_add_step(pith__json *j, pith__loader *loader, const pith__pretokenizer_desc *desc) {
+    pith__step_list *list = &loader->tokenizer->pretokenizers;
+    if (pith__arena_grow(loader->arena, (void **)&list->steps, list->count, &list->capacity, sizeof *list->steps))
+        list->steps[list->count++] = (pith__text_step){ desc, NULL };
     else
-        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
 }
 
-static void pre_bytelevel_parse(const void **self, pith_json *j, pith_loader *loader) {
+static void pre_bytelevel_parse(const void **self, pith__json *j, pith__loader *loader) {
     bool space = true, cuts = true;
     pith_str key;
     (void)self;
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "add_prefix_space"))
-            space = pith_json_bool(j);
-        else if (pith_str_is(key, "use_regex"))
-            cuts = pith_json_bool(j);
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
+        if (pith__str_is(key, "add_prefix_space"))
+            space = pith__json_bool(j);
+        else if (pith__str_is(key, "use_regex"))
+            cuts = pith__json_bool(j);
         else
-            pith_key_other(j, loader, key, "trim_offsets");
+            pith__key_other(j, loader, key, "trim_offsets");
     }
     if (space) pre_bytelevel_add_step(j, loader, &space_desc);
     if (cuts) pre_bytelevel_add_step(j, loader, &cut_desc);
 }
 
-const pith_pretokenizer_desc pith_pretokenizer_ByteLevel = {
+const pith__pretokenizer_desc pith__pretokenizer_ByteLevel = {
     .name = "ByteLevel",
     .flags = PITH_STEP_REWRITES,
     .parse = pre_bytelevel_parse,

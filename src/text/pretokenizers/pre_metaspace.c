@@ -3,8 +3,8 @@
  *
  * The space that is put before a text belongs to the character it precedes. "first" means a piece that begins where
  * the source begins: not one whose first characters a normalizer has removed. */
-#include "text/sources/key_report.h"
 #include "text/pipeline.h"
+#include "text/sources/key_report.h"
 
 typedef enum scheme { ALWAYS, FIRST, NEVER } scheme;
 
@@ -19,75 +19,75 @@ static bool has_mark(const metaspace *step, const char *p, const char *end) {
     return (size_t)(end - p) >= step->mark_size && memcmp(p, step->mark, step->mark_size) == 0;
 }
 
-static bool begins_source(const pith_encoding *enc, pith_piece piece) {
+static bool begins_source(const pith__encoding *enc, pith__piece piece) {
     uint32_t begin, end;
-    pith_encoding_range(enc, piece.begin, piece.begin + 1, &begin, &end);
+    pith__encoding_range(enc, piece.begin, piece.begin + 1, &begin, &end);
     return begin == 0;
 }
 
-static pith_status pre_metaspace_run(const void *self, pith_encoding *enc, pith_piece piece) {
+static pith_status pre_metaspace_run(const void *self, pith__encoding *enc, pith__piece piece) {
     const metaspace *step = self;
     const char *text = enc->text.data, *p = text + piece.begin, *end = text + piece.end;
     uint32_t begin = (uint32_t)enc->out.size;
     if (p == end) return PITH_OK;
     bool wanted = step->scheme == ALWAYS || (step->scheme == FIRST && begins_source(enc, piece));
     if (wanted && *p != ' ' && !has_mark(step, p, end))
-        pith_encoding_put(enc, step->mark, step->mark_size, piece.begin);
+        pith__encoding_put(enc, step->mark, step->mark_size, piece.begin);
     while (p < end) {
         if (step->split && (*p == ' ' || has_mark(step, p, end))) {
-            pith_encoding_emit(enc, begin, (uint32_t)enc->out.size);
+            pith__encoding_emit(enc, begin, (uint32_t)enc->out.size);
             begin = (uint32_t)enc->out.size;
         }
         const char *stop = p + 1;
-        if (*p == ' ') pith_encoding_put(enc, step->mark, step->mark_size, (uint32_t)(p++ - text));
+        if (*p == ' ') pith__encoding_put(enc, step->mark, step->mark_size, (uint32_t)(p++ - text));
         while (stop < end && *stop != ' ' && !has_mark(step, stop, end)) stop++;
-        pith_encoding_copy(enc, (uint32_t)(p - text), (uint32_t)(stop - text));
+        pith__encoding_copy(enc, (uint32_t)(p - text), (uint32_t)(stop - text));
         p = stop;
     }
-    pith_encoding_emit(enc, begin, (uint32_t)enc->out.size);
+    pith__encoding_emit(enc, begin, (uint32_t)enc->out.size);
     return PITH_OK;
 }
 
-static void pre_metaspace_parse(const void **self, pith_json *j, pith_loader *loader) {
-    metaspace *step = pith_arena_array(loader->arena, 1, sizeof *step);
+static void pre_metaspace_parse(const void **self, pith__json *j, pith__loader *loader) {
+    metaspace *step = pith__arena_array(loader->arena, 1, sizeof *step);
     pith_str key, mark = { NULL, 0 }, name;
     bool has_scheme = false, add_prefix_space = true;
     if (!step) {
-        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
         return;
     }
     step->split = true;
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_json_null(j)) continue;
-        if (pith_str_is(key, "replacement")) {
-            mark = pith_json_string(j);
-        } else if (pith_str_is(key, "prepend_scheme")) {
-            name = pith_json_string(j);
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
+        if (pith__json_null(j)) continue;
+        if (pith__str_is(key, "replacement")) {
+            mark = pith__json_string(j);
+        } else if (pith__str_is(key, "prepend_scheme")) {
+            name = pith__json_string(j);
             has_scheme = true;
-            if (pith_str_is(name, "always"))
+            if (pith__str_is(name, "always"))
                 step->scheme = ALWAYS;
-            else if (pith_str_is(name, "first"))
+            else if (pith__str_is(name, "first"))
                 step->scheme = FIRST;
-            else if (pith_str_is(name, "never"))
+            else if (pith__str_is(name, "never"))
                 step->scheme = NEVER;
             else
-                pith_json_fail(j, PITH_ERR_UNSUPPORTED, "'" PITH_STR_FMT "'", PITH_STR_ARG(name));
-        } else if (pith_str_is(key, "add_prefix_space")) {
-            add_prefix_space = pith_json_bool(j);
-        } else if (pith_str_is(key, "split")) {
-            step->split = pith_json_bool(j);
+                pith__json_fail(j, PITH_ERR_UNSUPPORTED, "'" PITH_STR_FMT "'", PITH_STR_ARG(name));
+        } else if (pith__str_is(key, "add_prefix_space")) {
+            add_prefix_space = pith__json_bool(j);
+        } else if (pith__str_is(key, "split")) {
+            step->split = pith__json_bool(j);
         } else {
-            pith_key_other(j, loader, key, "str_rep");
+            pith__key_other(j, loader, key, "str_rep");
         }
     }
     if (!has_scheme && !add_prefix_space) step->scheme = NEVER;
     if (!j->failed && has_scheme && !add_prefix_space && step->scheme != NEVER)
-        pith_json_fail(j, PITH_ERR_FORMAT, "add_prefix_space and prepend_scheme contradict each other");
+        pith__json_fail(j, PITH_ERR_FORMAT, "add_prefix_space and prepend_scheme contradict each other");
     const char *p = mark.data;
-    if (!j->failed && mark.size) pith_utf8_next(&p);
+    if (!j->failed && mark.size) pith__utf8_next(&p);
     if (!j->failed && (!mark.size || p != mark.data + mark.size))
-        pith_json_fail(j, PITH_ERR_FORMAT, "the replacement is not one character");
+        pith__json_fail(j, PITH_ERR_FORMAT, "the replacement is not one character");
     if (j->failed) return;
     if (step->scheme == FIRST) loader->tokenizer->needs_origins = true;
     step->mark_size = (uint32_t)mark.size;
@@ -97,7 +97,7 @@ static void pre_metaspace_parse(const void **self, pith_json *j, pith_loader *lo
 
 static uint32_t pre_metaspace_nature(const void *self) { return ((const metaspace *)self)->split ? PITH_STEP_CUTS : 0; }
 
-const pith_pretokenizer_desc pith_pretokenizer_Metaspace = {
+const pith__pretokenizer_desc pith__pretokenizer_Metaspace = {
     .name = "Metaspace",
     .flags = PITH_STEP_REWRITES,
     .parse = pre_metaspace_parse,

@@ -3,13 +3,14 @@
  * They are alternatives in a fixed order: contraction ('s, 'll …), word, number, run of other characters, white space.
  * A scanner says which form of each it has; a few only look for white space. Matching is leftmost-first as in a
  * backtracking engine, but every form looks at each character a bounded number of times. Character classes are those
- * of Oniguruma 6.9.10 (Unicode 16): those of base/unicode/character.h, and the characters that are new in Unicode 16. */
+ * of Oniguruma 6.9.10 (Unicode 16): those of base/unicode/character.h, and the characters that are new in Unicode 16.
+ */
 #include "text/regex/known_regex.h"
 
 #include <string.h>
 
-#include "base/unicode/character.h"
 #include "base/str.h"
+#include "base/unicode/character.h"
 #include "base/unicode/utf8.h"
 
 /* Every character has one of them. */
@@ -44,7 +45,7 @@ typedef enum word_form {
 } word_form;
 typedef enum run_form { NO_RUN, WHITE, BLANKS, NUMBERS, IDEOGRAPHS } run_form;
 
-struct pith_scan {
+struct pith__scan {
     const char *const *specials; /* literals that come before all else; ends with NULL */
     contraction contraction;
     word_form word;
@@ -122,7 +123,7 @@ static unsigned class_of(uint32_t c) {
     if ((c >= 0x4E00 && c < 0xA000) || (c >= 0xAC00 && c < 0xD7A4)) return LO;
     if ((c >= 0x3041 && c < 0x3097) || (c >= 0x30A1 && c < 0x30FB)) return LO;
     if (c >= 0x410 && c < 0x460) return c < 0x430 ? LU : LL;
-    const uint8_t category = pith_character_of(c)->category;
+    const uint8_t category = pith__character_of(c)->category;
     if (category == PITH_CATEGORY_CN) return class_of_newer(c);
     return c == 0x85 ? SPACE : by_category[category];
 }
@@ -151,7 +152,7 @@ static inline unsigned class_at(const char *p, const char **after) {
         return class_of_ascii(c);
     }
     *after = p;
-    return class_of(pith_utf8_next(after));
+    return class_of(pith__utf8_next(after));
 }
 
 /* The end of the longest run of at most `most` characters of the classes. */
@@ -196,7 +197,7 @@ static const char *match_cased(const char *p, const char *end, const char *after
 }
 
 /* `after` and `class` are of the character at p. */
-static const char *match_word(const pith_scan *scan, const char *p, const char *end, const char *after,
+static const char *match_word(const pith__scan *scan, const char *p, const char *end, const char *after,
                               unsigned class) {
     bool other = !(class & (LETTER | NUMBER)) && *p != '\r' && *p != '\n';
     const char *stop;
@@ -221,7 +222,7 @@ static const char *match_word(const pith_scan *scan, const char *p, const char *
 }
 
 /* NULL: nothing matches at p. */
-static const char *known_regex_match_at(const pith_scan *scan, const char *p, const char *end) {
+static const char *known_regex_match_at(const pith__scan *scan, const char *p, const char *end) {
     const char *after, *stop;
     for (const char *const *special = scan->specials; special && *special; special++) {
         if (*p != **special) continue;
@@ -268,7 +269,7 @@ static inline bool is_in_run(run_form form, const char *p, const char **after) {
     if (form == BLANKS) return *p == ' ';
     if (form != IDEOGRAPHS) return class_at(p, after) == (form == WHITE ? SPACE : NUMBER);
     *after = p;
-    return is_ideograph(pith_utf8_next(after));
+    return is_ideograph(pith__utf8_next(after));
 }
 
 /* Whether a character of the run may begin with the byte: a bit for each, in four words. */
@@ -288,7 +289,7 @@ static inline bool may_begin(run_form form, unsigned char c) {
     return bytes[form][c >> 6] >> (c & 63) & 1;
 }
 
-static bool next_run(const pith_scan *scan, const char *text, uint32_t at, uint32_t end, uint32_t *match_begin,
+static bool next_run(const pith__scan *scan, const char *text, uint32_t at, uint32_t end, uint32_t *match_begin,
                      uint32_t *match_end) {
     const char *p = text + at, *stop = text + end, *after = p;
     while (p < stop) {
@@ -306,11 +307,11 @@ static bool next_run(const pith_scan *scan, const char *text, uint32_t at, uint3
     return false;
 }
 
-bool pith_scan_next(const pith_scan *scan, const char *text, uint32_t at, uint32_t end, uint32_t *match_begin,
-                    uint32_t *match_end) {
+bool pith__scan_next(const pith__scan *scan, const char *text, uint32_t at, uint32_t end, uint32_t *match_begin,
+                     uint32_t *match_end) {
     const char *p = text + at, *stop = NULL;
     if (scan->run) return next_run(scan, text, at, end, match_begin, match_end);
-    while (p < text + end && !(stop = known_regex_match_at(scan, p, text + end))) pith_utf8_next(&p);
+    while (p < text + end && !(stop = known_regex_match_at(scan, p, text + end))) pith__utf8_next(&p);
     if (!stop) return false;
     *match_begin = (uint32_t)(p - text);
     *match_end = (uint32_t)(stop - text);
@@ -319,55 +320,55 @@ bool pith_scan_next(const pith_scan *scan, const char *text, uint32_t at, uint32
 
 static const char *const clip_specials[] = { "<|startoftext|>", "<|endoftext|>", NULL };
 
-const pith_scan pith_scan_gpt2 = { .contraction = EXACT,
-                                   .word = SPACE_LETTERS,
-                                   .digits = UINT32_MAX,
-                                   .space_number = true,
+const pith__scan pith__scan_gpt2 = { .contraction = EXACT,
+                                     .word = SPACE_LETTERS,
+                                     .digits = UINT32_MAX,
+                                     .space_number = true,
+                                     .other = OTHER,
+                                     .space_other = true,
+                                     .tail = "" };
+static const pith__scan cl100k = { .contraction = ANY_CASE,
+                                   .word = OTHER_LETTERS,
+                                   .digits = 3,
                                    .other = OTHER,
                                    .space_other = true,
-                                   .tail = "" };
-static const pith_scan cl100k = { .contraction = ANY_CASE,
+                                   .tail = "\r\n",
+                                   .newlines = true };
+static const pith__scan qwen2 = { .contraction = ANY_CASE,
                                   .word = OTHER_LETTERS,
-                                  .digits = 3,
+                                  .digits = 1,
                                   .other = OTHER,
                                   .space_other = true,
                                   .tail = "\r\n",
                                   .newlines = true };
-static const pith_scan qwen2 = { .contraction = ANY_CASE,
-                                 .word = OTHER_LETTERS,
-                                 .digits = 1,
-                                 .other = OTHER,
-                                 .space_other = true,
-                                 .tail = "\r\n",
-                                 .newlines = true };
-static const pith_scan o200k = { .contraction = ANY_CASE_AFTER_WORD,
-                                 .word = CASED,
-                                 .digits = 3,
-                                 .other = OTHER,
-                                 .space_other = true,
-                                 .tail = "\r\n/",
-                                 .newlines = true };
-static const pith_scan tekken = {
+static const pith__scan o200k = { .contraction = ANY_CASE_AFTER_WORD,
+                                  .word = CASED,
+                                  .digits = 3,
+                                  .other = OTHER,
+                                  .space_other = true,
+                                  .tail = "\r\n/",
+                                  .newlines = true };
+static const pith__scan tekken = {
     .word = CASED, .digits = 1, .other = OTHER, .space_other = true, .tail = "\r\n/", .newlines = true
 };
-static const pith_scan deepseek = {
+static const pith__scan deepseek = {
     .word = SIGN_LETTERS, .other = SIGN, .space_other = true, .tail = "\r\n", .newlines = true
 };
-static const pith_scan clip = {
+static const pith__scan clip = {
     .contraction = EXACT, .word = LETTERS, .digits = 1, .other = OTHER, .tail = "", .skips_spaces = true
 };
-static const pith_scan clip_special = { .specials = clip_specials,
-                                        .contraction = EXACT,
-                                        .word = LETTERS,
-                                        .digits = 1,
-                                        .other = OTHER,
-                                        .tail = "",
-                                        .skips_spaces = true };
-static const pith_scan spaces = { .run = WHITE, .least = 1, .most = UINT32_MAX };
-static const pith_scan many_blanks = { .run = BLANKS, .least = 2, .most = UINT32_MAX };
-static const pith_scan many_spaces = { .run = WHITE, .least = 2, .most = UINT32_MAX, .breaks = true };
-static const pith_scan three_digits = { .run = NUMBERS, .least = 1, .most = 3 };
-static const pith_scan ideographs = { .run = IDEOGRAPHS, .least = 1, .most = UINT32_MAX };
+static const pith__scan clip_special = { .specials = clip_specials,
+                                         .contraction = EXACT,
+                                         .word = LETTERS,
+                                         .digits = 1,
+                                         .other = OTHER,
+                                         .tail = "",
+                                         .skips_spaces = true };
+static const pith__scan spaces = { .run = WHITE, .least = 1, .most = UINT32_MAX };
+static const pith__scan many_blanks = { .run = BLANKS, .least = 2, .most = UINT32_MAX };
+static const pith__scan many_spaces = { .run = WHITE, .least = 2, .most = UINT32_MAX, .breaks = true };
+static const pith__scan three_digits = { .run = NUMBERS, .least = 1, .most = 3 };
+static const pith__scan ideographs = { .run = IDEOGRAPHS, .least = 1, .most = UINT32_MAX };
 
 #define START "[^\\r\\n\\p{L}\\p{N}]?"
 #define CAPITAL "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
@@ -390,13 +391,13 @@ static bool known_regex_is_known(pith_str regex, const char *known) {
     return i == regex.size && !*known;
 }
 
-const pith_scan *pith_scan_find(pith_str regex) {
+const pith__scan *pith__scan_find(pith_str regex) {
     static const struct {
         const char *regex;
-        const pith_scan *scan;
+        const pith__scan *scan;
     } known[] = {
-        { CONTRACTIONS "|" GPT2_END, &pith_scan_gpt2 },
-        { "'(?:[sdmt]|ll|ve|re)|" GPT2_END, &pith_scan_gpt2 },
+        { CONTRACTIONS "|" GPT2_END, &pith__scan_gpt2 },
+        { "'(?:[sdmt]|ll|ve|re)|" GPT2_END, &pith__scan_gpt2 },
         { FOLDED "|" START "\\p{L}+|\\p{N}{1,3}|" END("\\r\\n"), &cl100k },
         { "'(?i:[sdmt]|ll|ve|re)|" START "+\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|"
           "\\s+(?!\\S)|\\s+",
@@ -421,6 +422,6 @@ const pith_scan *pith_scan_find(pith_str regex) {
     return NULL;
 }
 
-bool pith_scan_cuts_words(const pith_scan *scan) {
+bool pith__scan_cuts_words(const pith__scan *scan) {
     return scan->run == NO_RUN || (scan->run == WHITE && scan->least == 1);
 }

@@ -3,62 +3,62 @@
 
 #include <stdio.h>
 
-#include "text/regex/regex.h"
-#include "text/regex/known_regex.h"
 #include "base/str.h"
 #include "base/text_out.h"
+#include "text/regex/known_regex.h"
+#include "text/regex/regex.h"
 
-struct pith_pattern {
-    pith_str string;       /* data NULL: an expression */
-    const pith_scan *scan; /* NULL: not a known one */
-    const pith_regex *regex;
-    const pith_regex_part *engine; /* of regex */
+struct pith__pattern {
+    pith_str string;        /* data NULL: an expression */
+    const pith__scan *scan; /* NULL: not a known one */
+    const pith__regex *regex;
+    const pith__regex_part *engine; /* of regex */
 };
 
 /* An expression that is not a known one. What loads the tokenizer names the part if this build lacks it. */
-static void pattern_compile(pith_pattern *pattern, pith_str regex, pith_json *j, pith_loader *loader) {
+static void pattern_compile(pith__pattern *pattern, pith_str regex, pith__json *j, pith__loader *loader) {
     char place[128];
     pith_error err = PITH_ERROR_INIT;
-    pattern->engine = pith_part_find("regex");
-    pith_part_used("regex");
+    pattern->engine = pith__part_find("regex");
+    pith__part_used("regex");
     if (!pattern->engine) {
         snprintf(place, sizeof place, "the expression '" PITH_CUT_FMT "'", PITH_CUT(regex, 80));
-        pith_lacks_note(&loader->lacks, "parts", PITH_STR("regex"), place);
+        pith__lacks_note(&loader->lacks, "parts", PITH_STR("regex"), place);
     } else if (pattern->engine->compile(&pattern->regex, regex, loader->arena, &err)) {
-        pith_json_fail(j, err.code, "%s", err.message);
+        pith__json_fail(j, err.code, "%s", err.message);
     }
 }
 
-const pith_pattern *pith_pattern_parse(pith_json *j, pith_loader *loader) {
-    pith_pattern *pattern = pith_arena_array(loader->arena, 1, sizeof *pattern);
+const pith__pattern *pith__pattern_parse(pith__json *j, pith__loader *loader) {
+    pith__pattern *pattern = pith__arena_array(loader->arena, 1, sizeof *pattern);
     pith_str key, none = { NULL, 0 }, string = none, regex = none;
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "String"))
-            string = pith_json_string(j);
-        else if (pith_str_is(key, "Regex"))
-            regex = pith_json_string(j);
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
+        if (pith__str_is(key, "String"))
+            string = pith__json_string(j);
+        else if (pith__str_is(key, "Regex"))
+            regex = pith__json_string(j);
         else
-            pith_json_fail(j, PITH_ERR_FORMAT, "a pattern is a String or a Regex");
+            pith__json_fail(j, PITH_ERR_FORMAT, "a pattern is a String or a Regex");
     }
     if (j->failed) return NULL;
     if (!pattern) {
-        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
     } else if (string.data) {
-        pattern->string = pith_json_copy(j, loader->arena, string);
+        pattern->string = pith__json_copy(j, loader->arena, string);
     } else if (!regex.data) {
-        pith_json_fail(j, PITH_ERR_FORMAT, "a pattern is a String or a Regex");
-    } else if (!(pattern->scan = pith_scan_find(regex))) {
+        pith__json_fail(j, PITH_ERR_FORMAT, "a pattern is a String or a Regex");
+    } else if (!(pattern->scan = pith__scan_find(regex))) {
         pattern_compile(pattern, regex, j, loader);
     }
     return j->failed ? NULL : pattern;
 }
 
 /* The first match that begins at or after `at`. */
-static int pattern_search(const pith_pattern *pattern, pith_encoding *enc, pith_piece piece, uint32_t at,
+static int pattern_search(const pith__pattern *pattern, pith__encoding *enc, pith__piece piece, uint32_t at,
                           uint32_t *begin, uint32_t *end) {
     const char *text = enc->text.data;
-    if (pattern->scan) return pith_scan_next(pattern->scan, text, at, piece.end, begin, end);
+    if (pattern->scan) return pith__scan_next(pattern->scan, text, at, piece.end, begin, end);
     if (pattern->string.data) {
         size_t size = pattern->string.size;
         const char *found = NULL;
@@ -79,7 +79,7 @@ static int pattern_search(const pith_pattern *pattern, pith_encoding *enc, pith_
     return found;
 }
 
-int pith_pattern_next(pith_matches *m, uint32_t *begin, uint32_t *end) {
+int pith__pattern_next(pith__matches *m, uint32_t *begin, uint32_t *end) {
     while (m->at <= m->piece.end) {
         int found = pattern_search(m->pattern, m->enc, m->piece, m->at, begin, end);
         if (found <= 0) return found;
@@ -87,7 +87,7 @@ int pith_pattern_next(pith_matches *m, uint32_t *begin, uint32_t *end) {
         m->at = m->last = *end;
         if (*begin == *end) {
             const char *text = m->enc->text.data, *p = text + m->at;
-            if (m->at < m->piece.end) pith_utf8_next(&p);
+            if (m->at < m->piece.end) pith__utf8_next(&p);
             m->at = m->at < m->piece.end ? (uint32_t)(p - text) : m->at + 1;
         }
         if (!repeated) return 1;
@@ -95,12 +95,12 @@ int pith_pattern_next(pith_matches *m, uint32_t *begin, uint32_t *end) {
     return 0;
 }
 
-bool pith_pattern_is_local(const pith_pattern *pattern) {
+bool pith__pattern_is_local(const pith__pattern *pattern) {
     pith_str string = pattern->string;
     return string.data ? string.size == 1 || !memchr(string.data, ' ', string.size) : pattern->scan != NULL;
 }
 
-bool pith_pattern_cuts_words(const pith_pattern *pattern) {
-    return pattern->string.data ? pith_str_is(pattern->string, " ")
-                                : pattern->scan && pith_scan_cuts_words(pattern->scan);
+bool pith__pattern_cuts_words(const pith__pattern *pattern) {
+    return pattern->string.data ? pith__str_is(pattern->string, " ")
+                                : pattern->scan && pith__scan_cuts_words(pattern->scan);
 }

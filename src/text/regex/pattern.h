@@ -7,32 +7,32 @@
 
 #include "text/pipeline.h"
 
-typedef struct pith_pattern pith_pattern;
+typedef struct pith__pattern pith__pattern;
 
 /* Consumes the value; NULL after a failure, which is noted in j. The pattern is in the loader's arena. */
-const pith_pattern *pith_pattern_parse(pith_json *j, pith_loader *loader);
+const pith__pattern *pith__pattern_parse(pith__json *j, pith__loader *loader);
 
 /* A walk over the matches of a pattern in a piece of enc->text. */
-typedef struct pith_matches {
-    const pith_pattern *pattern;
-    pith_encoding *enc;
-    pith_piece piece;
+typedef struct pith__matches {
+    const pith__pattern *pattern;
+    pith__encoding *enc;
+    pith__piece piece;
     uint32_t at;   /* where the next match is searched */
     uint32_t last; /* where the last one ended */
-} pith_matches;
+} pith__matches;
 
-static inline pith_matches pith_pattern_begin(const pith_pattern *pattern, pith_encoding *enc, pith_piece piece) {
+static inline pith__matches pith__pattern_begin(const pith__pattern *pattern, pith__encoding *enc, pith__piece piece) {
     uint32_t at = piece.begin < piece.end ? piece.begin : piece.end + 1; /* nothing matches in nothing */
-    return (pith_matches){ pattern, enc, piece, at, UINT32_MAX };
+    return (pith__matches){ pattern, enc, piece, at, UINT32_MAX };
 }
 
 /* The next match, as Hugging Face walks: empty matches count, but for one right behind another match. 1: *begin and
  * *end are set, 0: no more, -1: the step limit was exceeded or memory is out, enc->err says so. */
-int pith_pattern_next(pith_matches *m, uint32_t *begin, uint32_t *end);
+int pith__pattern_next(pith__matches *m, uint32_t *begin, uint32_t *end);
 
 /* Two properties of the place before a single space between two ASCII letters. is_local: no match spans the place, and
  * no match before it depends on the text after it. cuts_words: a match always begins or ends there. */
-bool pith_pattern_is_local(const pith_pattern *pattern);
-bool pith_pattern_cuts_words(const pith_pattern *pattern);
+bool pith__pattern_is_local(const pith__pattern *pattern);
+bool pith__pattern_cuts_words(const pith__pattern *pattern);
 
 #endif

@@ -12,22 +12,22 @@
  * error, so that an expression cannot hang or take all memory. */
 enum { STEP_LIMIT = 5000000, MEMORY_LIMIT_KIB = 64 * 1024 };
 
-struct pith_regex {
+struct pith__regex {
     pcre2_code *code;
     pith_str pattern;
 };
 
-static void *arena_alloc(size_t size, void *arena) { return pith_arena_alloc(arena, size); }
+static void *arena_alloc(size_t size, void *arena) { return pith__arena_alloc(arena, size); }
 static void arena_free(void *memory, void *arena) {
     (void)memory;
     (void)arena;
 }
 
 static void *call_alloc(size_t size, void *allocator) {
-    return pith_memory_alloc((const pith_allocator *)allocator, size, 16);
+    return pith__memory_alloc((const pith_allocator *)allocator, size, 16);
 }
 static void regex_call_free(void *memory, void *allocator) {
-    if (memory) pith_memory_free((const pith_allocator *)allocator, memory);
+    if (memory) pith__memory_free((const pith_allocator *)allocator, memory);
 }
 
 typedef struct writer {
@@ -59,7 +59,7 @@ static size_t write_property(writer *w, const char *p, const char *end) {
     size_t skip = p[2] == '{' && close > p + 3 && p[3] == '^' ? 4 : 3, size = (size_t)(close + 1 - p);
     for (size_t i = 0; i < sizeof scripts / sizeof scripts[0] && size > skip; i++) {
         pith_str name = { p + skip, size - skip - 1 };
-        if (!pith_str_is(name, scripts[i])) continue;
+        if (!pith__str_is(name, scripts[i])) continue;
         memcpy(w->out + w->size, p, skip);
         w->size += skip;
         regex_write_text(w, "sc:");
@@ -166,38 +166,39 @@ static const char *regex_translate(writer *w, pith_str pattern) {
     return refused;
 }
 
-pith_status pith_regex_compile(const pith_regex **regex, pith_str pattern, pith_arena *arena, pith_error *err) {
+pith_status pith__regex_compile(const pith__regex **regex, pith_str pattern, pith__arena *arena, pith_error *err) {
     size_t capacity = pattern.size * GROWTH + GROWTH;
-    if (pattern.size > 1 << 16) return pith_fail(err, PITH_ERR_UNSUPPORTED, "an expression of %zu bytes", pattern.size);
-    pith_regex *r = pith_arena_array(arena, 1, sizeof *r);
-    writer w = { pith_arena_alloc(arena, capacity), 0 };
-    if (!r || !w.out) return pith_fail_memory(err, capacity);
+    if (pattern.size > 1 << 16)
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "an expression of %zu bytes", pattern.size);
+    pith__regex *r = pith__arena_array(arena, 1, sizeof *r);
+    writer w = { pith__arena_alloc(arena, capacity), 0 };
+    if (!r || !w.out) return pith__fail_memory(err, capacity);
     const char *refused = regex_translate(&w, pattern);
     if (refused)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "the expression '" PITH_STR_FMT "' uses %s", PITH_STR_ARG(pattern),
-                         refused);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "the expression '" PITH_STR_FMT "' uses %s", PITH_STR_ARG(pattern),
+                          refused);
     pcre2_general_context *general = pcre2_general_context_create(arena_alloc, arena_free, arena);
     pcre2_compile_context *context = general ? pcre2_compile_context_create(general) : NULL;
-    if (!context) return pith_fail_memory(err, sizeof(void *));
+    if (!context) return pith__fail_memory(err, sizeof(void *));
     int code = 0;
     PCRE2_SIZE at = 0;
     r->code = pcre2_compile((PCRE2_SPTR)w.out, w.size,
                             PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &code, &at, context);
-    if (code == PCRE2_ERROR_HEAP_FAILED) return pith_fail_memory(err, w.size);
+    if (code == PCRE2_ERROR_HEAP_FAILED) return pith__fail_memory(err, w.size);
     if (!r->code) {
         PCRE2_UCHAR why[160] = { 0 };
         pcre2_get_error_message(code, why, sizeof why);
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "the expression '" PITH_STR_FMT "': %s", PITH_STR_ARG(pattern),
-                         (const char *)why);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "the expression '" PITH_STR_FMT "': %s", PITH_STR_ARG(pattern),
+                          (const char *)why);
     }
-    r->pattern = pith_arena_str(arena, pattern);
-    if (!r->pattern.data) return pith_fail_memory(err, pattern.size);
+    r->pattern = pith__arena_str(arena, pattern);
+    if (!r->pattern.data) return pith__fail_memory(err, pattern.size);
     *regex = r;
     return PITH_OK;
 }
 
-int pith_regex_next(const pith_regex *regex, const char *text, size_t size, size_t at, size_t *begin, size_t *end,
-                    const pith_allocator *allocator, pith_error *err) {
+int pith__regex_next(const pith__regex *regex, const char *text, size_t size, size_t at, size_t *begin, size_t *end,
+                     const pith_allocator *allocator, pith_error *err) {
     pcre2_general_context *general =
         pcre2_general_context_create(call_alloc, regex_call_free, (void *)(uintptr_t)allocator);
     pcre2_match_context *context = general ? pcre2_match_context_create(general) : NULL;
@@ -218,11 +219,11 @@ int pith_regex_next(const pith_regex *regex, const char *text, size_t size, size
     if (found == PCRE2_ERROR_NOMATCH) return 0;
     if (found >= 0) return 1;
     if (found == PCRE2_ERROR_NOMEMORY)
-        pith_fail_memory(err, MEMORY_LIMIT_KIB);
+        pith__fail_memory(err, MEMORY_LIMIT_KIB);
     else
-        pith_fail(err, PITH_ERR_ARGUMENT, "the expression '" PITH_STR_FMT "' takes too many steps on this text",
-                  PITH_STR_ARG(regex->pattern));
+        pith__fail(err, PITH_ERR_ARGUMENT, "the expression '" PITH_STR_FMT "' takes too many steps on this text",
+                   PITH_STR_ARG(regex->pattern));
     return -1;
 }
 
-const pith_part pith_part_regex = { "regex", &(const pith_regex_part){ pith_regex_compile, pith_regex_next } };
+const pith__part pith__part_regex = { "regex", &(const pith__regex_part){ pith__regex_compile, pith__regex_next } };

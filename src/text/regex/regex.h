@@ -9,23 +9,24 @@
 #include "base/memory/memory.h"
 #include "base/optional_part.h"
 
-typedef struct pith_regex pith_regex;
+typedef struct pith__regex pith__regex;
 
 /* Compiles an expression, in the arena. Returns PITH_ERR_UNSUPPORTED, with the reason, for one that is not supported.
  */
-pith_status pith_regex_compile(const pith_regex **regex, pith_str pattern, pith_arena *arena, pith_error *err);
+pith_status pith__regex_compile(const pith__regex **regex, pith_str pattern, pith__arena *arena, pith_error *err);
 
 /* The first match in text[0, size) that begins at or after `at`; the text before is seen by look-behind. 1: found,
  * 0: none, -1: the step limit was exceeded or memory is out, err says so. Memory comes from the allocator and is given
  * back. */
-int pith_regex_next(const pith_regex *regex, const char *text, size_t size, size_t at, size_t *begin, size_t *end,
-                    const pith_allocator *allocator, pith_error *err);
+int pith__regex_next(const pith__regex *regex, const char *text, size_t size, size_t at, size_t *begin, size_t *end,
+                     const pith_allocator *allocator, pith_error *err);
 
-/* The functions of the part "regex" (base/optional_part.h), without which only known expressions work (known_regex.h). */
-typedef struct pith_regex_part {
-    pith_status (*compile)(const pith_regex **regex, pith_str pattern, pith_arena *arena, pith_error *err);
-    int (*next)(const pith_regex *regex, const char *text, size_t size, size_t at, size_t *begin, size_t *end,
+/* The functions of the part "regex" (base/optional_part.h), without which only known expressions work (known_regex.h).
+ */
+typedef struct pith__regex_part {
+    pith_status (*compile)(const pith__regex **regex, pith_str pattern, pith__arena *arena, pith_error *err);
+    int (*next)(const pith__regex *regex, const char *text, size_t size, size_t at, size_t *begin, size_t *end,
                 const pith_allocator *allocator, pith_error *err);
-} pith_regex_part;
+} pith__regex_part;
 
 #endif

@@ -2,15 +2,15 @@
  * no id, or told to the log. */
 #include "text/sources/config_files.h"
 
-#include "base/os/file.h"
 #include "base/log.h"
+#include "base/os/file.h"
 #include "text/added_tokens.h"
 #include "text/post_processing.h"
 #include "text/sources/key_report.h"
 #include "text/sources/sources.h"
 
-pith_tokenizer_config *pith_tokenizer_config_create(pith_arena *arena) {
-    pith_tokenizer_config *c = pith_arena_array(arena, 1, sizeof *c);
+pith__tokenizer_config *pith__tokenizer_config_create(pith__arena *arena) {
+    pith__tokenizer_config *c = pith__arena_array(arena, 1, sizeof *c);
     if (!c) return NULL;
     c->do_lower_case = c->strip_accents = c->tokenize_chinese_chars = c->add_bos_token = c->add_eos_token = -1;
     c->keep_accents = c->add_prefix_space = c->legacy = c->clean_up_tokenization_spaces = -1;
@@ -18,35 +18,35 @@ pith_tokenizer_config *pith_tokenizer_config_create(pith_arena *arena) {
     return c;
 }
 
-const pith_named_token *pith_tokenizer_config_named(const pith_tokenizer_config *config, const char *key) {
+const pith__named_token *pith__tokenizer_config_named(const pith__tokenizer_config *config, const char *key) {
     for (size_t i = 0; i < config->named_count; i++)
-        if (pith_str_is(config->named[i].key, key)) return &config->named[i];
+        if (pith__str_is(config->named[i].key, key)) return &config->named[i];
     return NULL;
 }
 
 /* Flags that an object leaves out: a special token is looked for in the text as it is. */
-void pith_named_token_parse(pith_named_token *token, pith_json *j, pith_arena *arena) {
+void pith__named_token_parse(pith__named_token *token, pith__json *j, pith__arena *arena) {
     pith_str key;
     uint32_t said = 0;
     token->content = (pith_str){ NULL, 0 };
     token->flags = 0;
-    token->object = pith_json_peek(j) == PITH_JSON_OBJECT;
+    token->object = pith__json_peek(j) == PITH_JSON_OBJECT;
     if (!token->object) {
-        token->content = pith_json_copy(j, arena, pith_json_string(j));
+        token->content = pith__json_copy(j, arena, pith__json_string(j));
         token->flags = PITH_ADDED_SPECIAL;
         return;
     }
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
         size_t i = 0;
-        while (i < PITH_ADDED_FLAGS && !pith_str_is(key, pith_added_flags[i].key)) i++;
+        while (i < PITH_ADDED_FLAGS && !pith__str_is(key, pith__added_flags[i].key)) i++;
         if (i < PITH_ADDED_FLAGS) {
-            said |= pith_added_flags[i].flag;
-            token->flags |= pith_json_bool(j) ? pith_added_flags[i].flag : 0;
-        } else if (pith_str_is(key, "content"))
-            token->content = pith_json_copy(j, arena, pith_json_string(j));
+            said |= pith__added_flags[i].flag;
+            token->flags |= pith__json_bool(j) ? pith__added_flags[i].flag : 0;
+        } else if (pith__str_is(key, "content"))
+            token->content = pith__json_copy(j, arena, pith__json_string(j));
         else
-            pith_json_skip(j);
+            pith__json_skip(j);
     }
     if (!(said & PITH_ADDED_NORMALIZED) && said & PITH_ADDED_SPECIAL && !(token->flags & PITH_ADDED_SPECIAL))
         token->flags |= PITH_ADDED_NORMALIZED;
@@ -122,29 +122,29 @@ static const char *const harmless[] = {
 
 static bool is_harmless(pith_str key) {
     for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
-        if (pith_str_is(key, harmless[i])) return true;
+        if (pith__str_is(key, harmless[i])) return true;
     return false;
 }
 
 static bool ends_in_token(pith_str key) { return key.size > 6 && memcmp(key.data + key.size - 6, "_token", 6) == 0; }
 
-static void config_named(pith_json *j, pith_loader *loader, pith_str key) {
-    pith_tokenizer_config *c = loader->config;
-    pith_named_token token = { .key = pith_json_copy(j, loader->arena, key) };
+static void config_named(pith__json *j, pith__loader *loader, pith_str key) {
+    pith__tokenizer_config *c = loader->config;
+    pith__named_token token = { .key = pith__json_copy(j, loader->arena, key) };
     size_t i = 0;
-    if (!pith_json_null(j)) pith_named_token_parse(&token, j, loader->arena);
+    if (!pith__json_null(j)) pith__named_token_parse(&token, j, loader->arena);
     if (j->failed) return;
-    while (i < c->named_count && !pith_str_eq(c->named[i].key, key)) i++;
+    while (i < c->named_count && !pith__str_eq(c->named[i].key, key)) i++;
     if (i == c->named_count &&
-        !pith_arena_grow(loader->arena, (void **)&c->named, i, &c->named_capacity, sizeof *c->named)) {
-        pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        !pith__arena_grow(loader->arena, (void **)&c->named, i, &c->named_capacity, sizeof *c->named)) {
+        pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
         return;
     }
     c->named_count += i == c->named_count;
     c->named[i] = token;
 }
 
-static bool config_flag(pith_json *j, pith_tokenizer_config *c, pith_str key) {
+static bool config_flag(pith__json *j, pith__tokenizer_config *c, pith_str key) {
     const struct {
         const char *key;
         int *flag;
@@ -162,15 +162,15 @@ static bool config_flag(pith_json *j, pith_tokenizer_config *c, pith_str key) {
         { "split_by_punct", &c->split_by_punct },
     };
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
-        if (!pith_str_is(key, flags[i].key)) continue;
-        *flags[i].flag = pith_json_null(j) ? -1 : pith_json_bool(j);
+        if (!pith__str_is(key, flags[i].key)) continue;
+        *flags[i].flag = pith__json_null(j) ? -1 : pith__json_bool(j);
         return true;
     }
     return false;
 }
 
-static bool config_json(pith_json *j, pith_loader *loader, pith_str key, bool of_map) {
-    pith_tokenizer_config *c = loader->config;
+static bool config_json(pith__json *j, pith__loader *loader, pith_str key, bool of_map) {
+    pith__tokenizer_config *c = loader->config;
     const struct {
         const char *key;
         pith_str *json;
@@ -181,35 +181,35 @@ static bool config_json(pith_json *j, pith_loader *loader, pith_str key, bool of
         { "model_specific_special_tokens", &c->own },
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        if (!pith_str_is(key, parts[i].key)) continue;
-        if (!pith_json_null(j)) *parts[i].json = pith_json_copy(j, loader->arena, pith_json_raw(j));
+        if (!pith__str_is(key, parts[i].key)) continue;
+        if (!pith__json_null(j)) *parts[i].json = pith__json_copy(j, loader->arena, pith__json_raw(j));
         return true;
     }
     return false;
 }
 
 /* truncation_side, model_input_names, and names. */
-static bool config_other(pith_json *j, pith_loader *loader, pith_str key) {
-    pith_tokenizer_config *c = loader->config;
-    if (pith_str_is(key, "truncation_side")) {
-        pith_str side = pith_json_string(j);
-        c->left = pith_str_is(side, "left");
-        if (!c->left && !pith_str_is(side, "right"))
-            pith_json_fail(j, PITH_ERR_FORMAT, "\"" PITH_STR_FMT "\" is neither left nor right", PITH_STR_ARG(side));
-    } else if (pith_str_is(key, "model_input_names") && pith_json_peek(j) == PITH_JSON_ARRAY) {
+static bool config_other(pith__json *j, pith__loader *loader, pith_str key) {
+    pith__tokenizer_config *c = loader->config;
+    if (pith__str_is(key, "truncation_side")) {
+        pith_str side = pith__json_string(j);
+        c->left = pith__str_is(side, "left");
+        if (!c->left && !pith__str_is(side, "right"))
+            pith__json_fail(j, PITH_ERR_FORMAT, "\"" PITH_STR_FMT "\" is neither left nor right", PITH_STR_ARG(side));
+    } else if (pith__str_is(key, "model_input_names") && pith__json_peek(j) == PITH_JSON_ARRAY) {
         c->typed = 0;
-        pith_json_array(j);
-        while (pith_json_next_item(j)) c->typed |= pith_str_is(pith_json_string(j), "token_type_ids");
-    } else if (pith_str_is(key, "tokenizer_class") && pith_json_peek(j) == PITH_JSON_STRING)
-        c->tokenizer_class = pith_json_copy(j, loader->arena, pith_json_string(j));
-    else if (pith_str_is(key, "extra_ids"))
-        c->extra_ids = pith_json_null(j) ? -1 : pith_json_id(j);
-    else if (pith_str_is(key, "pith_truncates"))
-        c->truncates = pith_json_bool(j);
-    else if (pith_str_is(key, "src_lang") && pith_json_peek(j) == PITH_JSON_STRING)
-        c->src_lang = pith_json_copy(j, loader->arena, pith_json_string(j));
-    else if (pith_str_is(key, "model_max_length") || pith_str_is(key, "max_len"))
-        c->model_max_length = pith_json_limit(j, PITH_TEXT_MAX);
+        pith__json_array(j);
+        while (pith__json_next_item(j)) c->typed |= pith__str_is(pith__json_string(j), "token_type_ids");
+    } else if (pith__str_is(key, "tokenizer_class") && pith__json_peek(j) == PITH_JSON_STRING)
+        c->tokenizer_class = pith__json_copy(j, loader->arena, pith__json_string(j));
+    else if (pith__str_is(key, "extra_ids"))
+        c->extra_ids = pith__json_null(j) ? -1 : pith__json_id(j);
+    else if (pith__str_is(key, "pith_truncates"))
+        c->truncates = pith__json_bool(j);
+    else if (pith__str_is(key, "src_lang") && pith__json_peek(j) == PITH_JSON_STRING)
+        c->src_lang = pith__json_copy(j, loader->arena, pith__json_string(j));
+    else if (pith__str_is(key, "model_max_length") || pith__str_is(key, "max_len"))
+        c->model_max_length = pith__json_limit(j, PITH_TEXT_MAX);
     else
         return false;
     return true;
@@ -217,132 +217,133 @@ static bool config_other(pith_json *j, pith_loader *loader, pith_str key) {
 
 /* remove_space: white space is removed by all tokenizers, so true says nothing. sp_model_kwargs: an empty object says
  * nothing; what else may be in it samples tokens by chance. */
-static bool says_nothing(pith_json *j, pith_str key) {
-    pith_str raw = pith_json_raw(j);
-    if (pith_str_is(key, "remove_space")) return pith_str_is(raw, "true") || pith_str_is(raw, "null");
+static bool says_nothing(pith__json *j, pith_str key) {
+    pith_str raw = pith__json_raw(j);
+    if (pith__str_is(key, "remove_space")) return pith__str_is(raw, "true") || pith__str_is(raw, "null");
     for (size_t i = 0; i < raw.size; i++)
-        if (!memchr("{}[] \t\r\n", raw.data[i], 9)) return pith_str_is(raw, "null") || pith_str_is(raw, "false");
+        if (!memchr("{}[] \t\r\n", raw.data[i], 9)) return pith__str_is(raw, "null") || pith__str_is(raw, "false");
     return true;
 }
 
 /* Code beside the model that makes tokens, which is not run. */
-static void config_code(pith_json *j, const pith_loader *loader, const char *name) {
+static void config_code(pith__json *j, const pith__loader *loader, const char *name) {
     pith_str key, code = PITH_STR("");
-    for (pith_json_object(j); pith_json_next_key(j, &key);) {
-        if (!pith_str_is(key, "AutoTokenizer")) {
-            pith_json_skip(j);
+    for (pith__json_object(j); pith__json_next_key(j, &key);) {
+        if (!pith__str_is(key, "AutoTokenizer")) {
+            pith__json_skip(j);
             continue;
         }
-        if (pith_json_peek(j) == PITH_JSON_STRING) {
-            code = pith_json_string(j);
+        if (pith__json_peek(j) == PITH_JSON_STRING) {
+            code = pith__json_string(j);
             continue;
         }
-        for (pith_json_array(j); pith_json_next_item(j);)
-            if (pith_json_peek(j) == PITH_JSON_STRING)
-                code = pith_json_string(j);
+        for (pith__json_array(j); pith__json_next_item(j);)
+            if (pith__json_peek(j) == PITH_JSON_STRING)
+                code = pith__json_string(j);
             else
-                pith_json_skip(j);
+                pith__json_skip(j);
     }
     if (code.size)
-        pith_log_write(loader->log, PITH_LOG_WARNING,
-                       "%s: auto_map names '" PITH_STR_FMT
-                       "', code that comes with the tokenizer, which is not run; tokens are those of the tokenizer's "
-                       "other files, and differ if that code changes them",
-                       name, PITH_STR_ARG(code));
+        pith__log_write(loader->log, PITH_LOG_WARNING,
+                        "%s: auto_map names '" PITH_STR_FMT
+                        "', code that comes with the tokenizer, which is not run; tokens are those of the tokenizer's "
+                        "other files, and differ if that code changes them",
+                        name, PITH_STR_ARG(code));
 }
 
-static void config_warn(const pith_loader *loader, const char *name, pith_str key) {
-    pith_log_write(loader->log, PITH_LOG_WARNING,
-                   "%s: \"" PITH_STR_FMT "\" is not known and changes nothing; if it changes tokens in the model's own "
-                   "package, these differ",
-                   name, PITH_STR_ARG(key));
+static void config_warn(const pith__loader *loader, const char *name, pith_str key) {
+    pith__log_write(loader->log, PITH_LOG_WARNING,
+                    "%s: \"" PITH_STR_FMT
+                    "\" is not known and changes nothing; if it changes tokens in the model's own "
+                    "package, these differ",
+                    name, PITH_STR_ARG(key));
 }
 
-static pith_status config_parse(pith_loader *loader, const char *name, pith_str bytes, bool of_map) {
-    pith_tokenizer_config *c = loader->config;
-    pith_json *j = pith_arena_alloc(loader->scratch, sizeof *j);
+static pith_status config_parse(pith__loader *loader, const char *name, pith_str bytes, bool of_map) {
+    pith__tokenizer_config *c = loader->config;
+    pith__json *j = pith__arena_alloc(loader->scratch, sizeof *j);
     pith_str key;
-    if (!j) return pith_fail_memory(loader->err, sizeof *j);
-    pith_json_init(j, bytes, name, loader->scratch, loader->err);
+    if (!j) return pith__fail_memory(loader->err, sizeof *j);
+    pith__json_init(j, bytes, name, loader->scratch, loader->err);
     j->python = true;
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        pith_json_kind kind = pith_json_peek(j);
-        c->written_by_5 |= pith_str_is(key, "backend");
-        pith_key_fate fate = PITH_KEY_READ;
-        if (pith_str_is(key, "auto_map") && kind == PITH_JSON_OBJECT)
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
+        pith__json_kind kind = pith__json_peek(j);
+        c->written_by_5 |= pith__str_is(key, "backend");
+        pith__key_fate fate = PITH_KEY_READ;
+        if (pith__str_is(key, "auto_map") && kind == PITH_JSON_OBJECT)
             config_code(j, loader, name);
         else if (ends_in_token(key) && (kind == PITH_JSON_STRING || kind == PITH_JSON_OBJECT || kind == PITH_JSON_NULL))
             config_named(j, loader, key);
         else if (!config_flag(j, c, key) && !config_json(j, loader, key, of_map) && !config_other(j, loader, key)) {
             fate = is_harmless(key) ? PITH_KEY_IGNORED : PITH_KEY_UNKNOWN;
             if (fate == PITH_KEY_IGNORED)
-                pith_json_skip(j);
+                pith__json_skip(j);
             else if (says_nothing(j, key))
                 fate = PITH_KEY_IGNORED;
             else
                 config_warn(loader, name, key);
         }
-        if (pith_key_note(loader, name, key, fate)) pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        if (pith__key_note(loader, name, key, fate)) pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
     }
-    pith_json_finish(j);
+    pith__json_finish(j);
     return j->failed ? loader->err->code : PITH_OK;
 }
 
-pith_status pith_tokenizer_config_parse(pith_loader *loader, const char *name, pith_str bytes) {
+pith_status pith__tokenizer_config_parse(pith__loader *loader, const char *name, pith_str bytes) {
     return config_parse(loader, name, bytes, false);
 }
 
-static pith_status read_special_tokens_map(pith_loader *loader, const char *name, pith_str bytes) {
+static pith_status read_special_tokens_map(pith__loader *loader, const char *name, pith_str bytes) {
     return config_parse(loader, name, bytes, true);
 }
 
 /* config.json of the model, which may name the class. */
-static pith_status read_model_config(pith_loader *loader, const char *name, pith_str bytes) {
-    pith_tokenizer_config *c = loader->config;
-    pith_json *j = pith_arena_alloc(loader->scratch, sizeof *j);
+static pith_status read_model_config(pith__loader *loader, const char *name, pith_str bytes) {
+    pith__tokenizer_config *c = loader->config;
+    pith__json *j = pith__arena_alloc(loader->scratch, sizeof *j);
     pith_str key, class_name = { NULL, 0 };
-    if (!j) return pith_fail_memory(loader->err, sizeof *j);
-    pith_json_init(j, bytes, name, loader->scratch, loader->err);
+    if (!j) return pith__fail_memory(loader->err, sizeof *j);
+    pith__json_init(j, bytes, name, loader->scratch, loader->err);
     j->python = true;
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
-        if (pith_str_is(key, "tokenizer_class") && pith_json_peek(j) == PITH_JSON_STRING)
-            class_name = pith_json_copy(j, loader->arena, pith_json_string(j));
-        else if (pith_str_is(key, "model_type") && pith_json_peek(j) == PITH_JSON_STRING)
-            c->model_type = pith_json_copy(j, loader->arena, pith_json_string(j));
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
+        if (pith__str_is(key, "tokenizer_class") && pith__json_peek(j) == PITH_JSON_STRING)
+            class_name = pith__json_copy(j, loader->arena, pith__json_string(j));
+        else if (pith__str_is(key, "model_type") && pith__json_peek(j) == PITH_JSON_STRING)
+            c->model_type = pith__json_copy(j, loader->arena, pith__json_string(j));
         else
-            pith_json_skip(j);
+            pith__json_skip(j);
     }
-    pith_json_finish(j);
+    pith__json_finish(j);
     if (!c->tokenizer_class.data) c->tokenizer_class = class_name;
     return j->failed ? loader->err->code : PITH_OK;
 }
 
 /* added_tokens.json: what became added_tokens_decoder. */
-static pith_status read_added_tokens(pith_loader *loader, const char *name, pith_str bytes) {
+static pith_status read_added_tokens(pith__loader *loader, const char *name, pith_str bytes) {
     (void)name;
-    loader->config->old_added_tokens = pith_arena_str(loader->arena, bytes);
-    return loader->config->old_added_tokens.data ? PITH_OK : pith_fail_memory(loader->err, bytes.size);
+    loader->config->old_added_tokens = pith__arena_str(loader->arena, bytes);
+    return loader->config->old_added_tokens.data ? PITH_OK : pith__fail_memory(loader->err, bytes.size);
 }
 
-typedef pith_status read_config_fn(pith_loader *loader, const char *name, pith_str bytes);
+typedef pith_status read_config_fn(pith__loader *loader, const char *name, pith_str bytes);
 
 /* Reads a file of the directory, or nothing if it is not there. */
-static pith_status read_config_file(pith_loader *loader, const char *dir, const char *name, read_config_fn *fn,
+static pith_status read_config_file(pith__loader *loader, const char *dir, const char *name, read_config_fn *fn,
                                     bool copy) {
     pith_str path;
-    pith_file file;
+    pith__file file;
     bool there;
-    PITH_TRY(pith_file_find(&there, &path, loader->scratch, dir, name, loader->err));
+    PITH_TRY(pith__file_find(&there, &path, loader->scratch, dir, name, loader->err));
     if (!there) return PITH_OK;
-    PITH_TRY(pith_source_open(&file, loader, path.data, copy));
+    PITH_TRY(pith__source_open(&file, loader, path.data, copy));
     pith_status status = fn(loader, name, (pith_str){ (const char *)file.data, file.size });
-    pith_file_close(&file);
+    pith__file_close(&file);
     return status;
 }
 
-static void config_take_named(pith_tokenizer_config *c) {
+static void config_take_named(pith__tokenizer_config *c) {
     const struct {
         const char *key;
         pith_str *token;
@@ -352,14 +353,14 @@ static void config_take_named(pith_tokenizer_config *c) {
         { "mask_token", &c->mask_token },
     };
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
-        const pith_named_token *named = pith_tokenizer_config_named(c, tokens[i].key);
+        const pith__named_token *named = pith__tokenizer_config_named(c, tokens[i].key);
         if (named) *tokens[i].token = named->content;
     }
 }
 
-pith_status pith_tokenizer_config_read(pith_loader *loader, const char *dir, bool copy) {
-    pith_tokenizer_config *c = loader->config;
-    PITH_TRY(read_config_file(loader, dir, "tokenizer_config.json", pith_tokenizer_config_parse, copy));
+pith_status pith__tokenizer_config_read(pith__loader *loader, const char *dir, bool copy) {
+    pith__tokenizer_config *c = loader->config;
+    PITH_TRY(read_config_file(loader, dir, "tokenizer_config.json", pith__tokenizer_config_parse, copy));
     if (!c->added_tokens.data) {
         PITH_TRY(read_config_file(loader, dir, "special_tokens_map.json", read_special_tokens_map, copy));
         PITH_TRY(read_config_file(loader, dir, "added_tokens.json", read_added_tokens, copy));

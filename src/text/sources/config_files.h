@@ -8,17 +8,17 @@
 #include "text/pipeline.h"
 
 /* A special token with a name: "mask_token", or one of the model's own such as "image_token". */
-typedef struct pith_named_token {
+typedef struct pith__named_token {
     pith_str key, content; /* content.data NULL: the file says null, so there is none */
     uint32_t flags;        /* PITH_ADDED_* */
     bool object;           /* the file says what its flags are */
     bool special;          /* an object that says that it is special */
-} pith_named_token;
+} pith__named_token;
 
 /* What the files say. Absent strings have no data. */
-typedef struct pith_tokenizer_config {
+typedef struct pith__tokenizer_config {
     pith_str tokenizer_class, unk_token, bos_token, eos_token, cls_token, sep_token, pad_token, mask_token, src_lang;
-    pith_named_token *named; /* in the order of reading, each key once */
+    pith__named_token *named; /* in the order of reading, each key once */
     size_t named_count, named_capacity;
     pith_str added_tokens, old_added_tokens;       /* JSON: see listed_tokens.c */
     pith_str additional, extra, extra_of_map, own; /* JSON: special tokens without names, and the model's own */
@@ -32,19 +32,19 @@ typedef struct pith_tokenizer_config {
     bool written_by_5;        /* transformers 5 wrote the file */
     bool truncates;           /* of frozen tokenizers: see pith_tokenizer */
     int64_t model_max_length; /* 0: not said, or beyond 2^30 */
-} pith_tokenizer_config;
+} pith__tokenizer_config;
 
 /* An empty one, in the arena; NULL: out of memory. */
-pith_tokenizer_config *pith_tokenizer_config_create(pith_arena *arena);
+pith__tokenizer_config *pith__tokenizer_config_create(pith__arena *arena);
 /* Reads the text of a tokenizer_config.json into loader->config. Keys of which nothing is known are told to the log. */
-pith_status pith_tokenizer_config_parse(pith_loader *loader, const char *name, pith_str bytes);
+pith_status pith__tokenizer_config_parse(pith__loader *loader, const char *name, pith_str bytes);
 /* Reads tokenizer_config.json, special_tokens_map.json, added_tokens.json and config.json of a directory, those that
  * are there, into loader->config. */
-pith_status pith_tokenizer_config_read(pith_loader *loader, const char *dir, bool copy);
+pith_status pith__tokenizer_config_read(pith__loader *loader, const char *dir, bool copy);
 /* The named token with this key ("mask_token"); NULL: no file names it. */
-const pith_named_token *pith_tokenizer_config_named(const pith_tokenizer_config *config, const char *key);
+const pith__named_token *pith__tokenizer_config_named(const pith__tokenizer_config *config, const char *key);
 
 /* Reads a token, a string or an object, into token->content, which is in the arena, and its flags. */
-void pith_named_token_parse(pith_named_token *token, pith_json *j, pith_arena *arena);
+void pith__named_token_parse(pith__named_token *token, pith__json *j, pith__arena *arena);
 
 #endif

@@ -14,7 +14,7 @@
 
 /* JSON that is being written. */
 typedef struct gguf_json {
-    pith_arena *arena;
+    pith__arena *arena;
     char *text;
     size_t size, capacity;
     bool failed;
@@ -22,12 +22,12 @@ typedef struct gguf_json {
 
 static void gguf_json_put(gguf_json *j, pith_str part) {
     for (size_t i = 0; i < part.size && !j->failed; i++) {
-        j->failed = !pith_arena_grow(j->arena, (void **)&j->text, j->size, &j->capacity, 1);
+        j->failed = !pith__arena_grow(j->arena, (void **)&j->text, j->size, &j->capacity, 1);
         if (!j->failed) j->text[j->size++] = part.data[i];
     }
 }
 
-static void gguf_json_text(gguf_json *j, const char *text) { gguf_json_put(j, pith_str_of(text)); }
+static void gguf_json_text(gguf_json *j, const char *text) { gguf_json_put(j, pith__str_of(text)); }
 
 static void gguf_json_quoted(gguf_json *j, pith_str s) {
     gguf_json_text(j, "\"");
@@ -44,18 +44,18 @@ static void gguf_json_quoted(gguf_json *j, pith_str s) {
     gguf_json_text(j, "\"");
 }
 
-static pith_status gguf_json_load(gguf_json *j, pith_loader *loader) {
-    if (j->failed) return pith_fail_memory(loader->err, j->size);
-    return pith_loader_read_json(loader, "GGUF", (pith_str){ j->text, j->size });
+static pith_status gguf_json_load(gguf_json *j, pith__loader *loader) {
+    if (j->failed) return pith__fail_memory(loader->err, j->size);
+    return pith__loader_read_json(loader, "GGUF", (pith_str){ j->text, j->size });
 }
 
 /* ---- parts ---- */
 
-double pith_gguf_score(const pith_gguf_tokens *t, size_t i) {
-    return t->scores.kind == PITH_GGUF_NUMBERS ? pith_gguf_number(&t->scores, i) : 0;
+double pith__gguf_score(const pith__gguf_tokens *t, size_t i) {
+    return t->scores.kind == PITH_GGUF_NUMBERS ? pith__gguf_number(&t->scores, i) : 0;
 }
 
-pith_status pith_gguf_add_tokens(pith_loader *loader, const pith_gguf_tokens *t, bool mask_strips) {
+pith_status pith__gguf_add_tokens(pith__loader *loader, const pith__gguf_tokens *t, bool mask_strips) {
     for (size_t i = 0; i < t->count; i++) {
         const pith_str token = t->tokens[i];
         const bool special = t->types[i] == PITH_GGUF_CONTROL || t->types[i] == PITH_GGUF_UNKNOWN;
@@ -64,12 +64,12 @@ pith_status pith_gguf_add_tokens(pith_loader *loader, const pith_gguf_tokens *t,
         while (spaces < token.size && token.data[spaces] == ' ') spaces++;
         if (!token.size || spaces == token.size || (!own && t->types[i] != PITH_GGUF_USER_DEFINED)) continue;
         const uint32_t strips = mask_strips && (int64_t)i == t->mask ? PITH_ADDED_LSTRIP : 0;
-        PITH_TRY(pith_added_add_listed(loader, token, (int64_t)i, own ? PITH_ADDED_SPECIAL | strips : 0));
+        PITH_TRY(pith__added_add_listed(loader, token, (int64_t)i, own ? PITH_ADDED_SPECIAL | strips : 0));
     }
     return PITH_OK;
 }
 
-pith_status pith_gguf_add_frame(pith_loader *loader, const pith_gguf_tokens *t, bool bos, bool eos, bool sep) {
+pith_status pith__gguf_add_frame(pith__loader *loader, const pith__gguf_tokens *t, bool bos, bool eos, bool sep) {
     const struct {
         bool wanted;
         int64_t id;
@@ -84,15 +84,15 @@ pith_status pith_gguf_add_frame(pith_loader *loader, const pith_gguf_tokens *t, 
     for (int i = 0; i < 3; i++) {
         if (!ends[i].wanted) continue;
         if (ends[i].id < 0 || ends[i].id >= (int64_t)t->count)
-            return pith_fail(loader->err, PITH_ERR_FORMAT,
-                             "GGUF: texts are to have a token of the kind '%s', but "
-                             "'tokenizer.ggml.%s_token_id' is no token of the vocabulary",
-                             ends[i].name, ends[i].name);
+            return pith__fail(loader->err, PITH_ERR_FORMAT,
+                              "GGUF: texts are to have a token of the kind '%s', but "
+                              "'tokenizer.ggml.%s_token_id' is no token of the vocabulary",
+                              ends[i].name, ends[i].name);
         tokens[i] = t->tokens[ends[i].id];
     }
     snprintf(single, sizeof single, "%sA%s", bos ? "0" : "", eos ? "1" : "");
     snprintf(pair, sizeof pair, "%s%sB%s", single, sep ? "2" : "", eos ? "1" : "");
-    return pith_source_frame(loader, tokens, &(pith_source_template){ single, types, pair, types });
+    return pith__source_frame(loader, tokens, &(pith__source_template){ single, types, pair, types });
 }
 
 /* ---- Unigram ----
@@ -101,10 +101,10 @@ pith_status pith_gguf_add_frame(pith_loader *loader, const pith_gguf_tokens *t, 
  * say: for a file made from tokenizer.json they are attributes of the Python object that have no part in them. */
 
 /* The least score of a token that a text can become. */
-static double gguf_least_score(const pith_gguf_tokens *t) {
+static double gguf_least_score(const pith__gguf_tokens *t) {
     double least = 0;
     for (size_t i = 0; i < t->count; i++)
-        if (t->types[i] == PITH_GGUF_NORMAL && pith_gguf_score(t, i) < least) least = pith_gguf_score(t, i);
+        if (t->types[i] == PITH_GGUF_NORMAL && pith__gguf_score(t, i) < least) least = pith__gguf_score(t, i);
     return least;
 }
 
@@ -122,20 +122,21 @@ static void gguf_charsmap(gguf_json *j, pith_str bytes) {
 }
 
 /* XLM-RoBERTa's mask token is not in its SentencePiece model, so that files made from that only have room for it. */
-static pith_str gguf_unigram_token(const pith_gguf_tokens *t, size_t i) {
+static pith_str gguf_unigram_token(const pith__gguf_tokens *t, size_t i) {
     const bool room = (int64_t)i == t->mask && t->types[i] == PITH_GGUF_UNUSED && t->tokens[i].size > 4 &&
                       !memcmp(t->tokens[i].data, "[PAD", 4);
     return room ? PITH_STR("<mask>") : t->tokens[i];
 }
 
-pith_status pith_gguf_load_unigram(pith_loader *loader, const pith_gguf_tokens *t) {
+pith_status pith__gguf_load_unigram(pith__loader *loader, const pith__gguf_tokens *t) {
     gguf_json j = { .arena = loader->scratch };
     const double least = gguf_least_score(t);
     char number[64];
     if (t->add_space == 0)
-        pith_log_write(loader->log, PITH_LOG_WARNING,
-                       "GGUF: 'tokenizer.ggml.add_space_prefix' is false, but a word begins with a space nevertheless, "
-                       "as in XLM-RoBERTa's tokenizer, of which such files are made");
+        pith__log_write(
+            loader->log, PITH_LOG_WARNING,
+            "GGUF: 'tokenizer.ggml.add_space_prefix' is false, but a word begins with a space nevertheless, "
+            "as in XLM-RoBERTa's tokenizer, of which such files are made");
     gguf_json_text(&j, "{\"normalizer\":");
     if (t->charsmap.kind == PITH_GGUF_NUMBERS)
         gguf_charsmap(&j, t->charsmap.text);
@@ -151,7 +152,7 @@ pith_status pith_gguf_load_unigram(pith_loader *loader, const pith_gguf_tokens *
     gguf_json_text(&j, number);
     gguf_json_text(&j, ",\"byte_fallback\":false,\"vocab\":[");
     for (size_t i = 0; i < t->count; i++) {
-        const double score = pith_gguf_score(t, i);
+        const double score = pith__gguf_score(t, i);
         gguf_json_text(&j, i ? ",[" : "[");
         gguf_json_quoted(&j, gguf_unigram_token(t, i));
         /* Unused pieces must not lower the score of unknown characters, which follows from the least one. */
@@ -161,9 +162,9 @@ pith_status pith_gguf_load_unigram(pith_loader *loader, const pith_gguf_tokens *
     gguf_json_text(&j, "]}}");
     PITH_TRY(gguf_json_load(&j, loader));
     if (t->mask >= 0 && t->mask < (int64_t)t->count) t->tokens[t->mask] = gguf_unigram_token(t, (size_t)t->mask);
-    PITH_TRY(pith_gguf_add_tokens(loader, t, true));
-    return pith_gguf_add_frame(loader, t, pith_gguf_flag(t->add_bos, false), pith_gguf_flag(t->add_eos, true),
-                               pith_gguf_flag(t->add_sep, false));
+    PITH_TRY(pith__gguf_add_tokens(loader, t, true));
+    return pith__gguf_add_frame(loader, t, pith__gguf_flag(t->add_bos, false), pith__gguf_flag(t->add_eos, true),
+                                pith__gguf_flag(t->add_sep, false));
 }
 
 /* ---- BPE of bytes ---- */
@@ -197,39 +198,39 @@ static const gguf_pre pres[] = {
     { "jina-v5-nano", LLAMA3 },
 };
 
-static pith_status gguf_find_pre(const gguf_pre **pre, pith_loader *loader, const pith_gguf_tokens *t) {
+static pith_status gguf_find_pre(const gguf_pre **pre, pith__loader *loader, const pith__gguf_tokens *t) {
     pith_str known = PITH_STR("");
     for (size_t i = 0; i < sizeof pres / sizeof *pres; i++) {
         *pre = &pres[i];
-        if (pith_str_is(t->pre, pres[i].name)) return PITH_OK;
-        known = pith_arena_printf(loader->scratch, "%s%s%s", known.data, i ? ", " : "", pres[i].name);
-        if (!known.data) return pith_fail_memory(loader->err, 64);
+        if (pith__str_is(t->pre, pres[i].name)) return PITH_OK;
+        known = pith__arena_printf(loader->scratch, "%s%s%s", known.data, i ? ", " : "", pres[i].name);
+        if (!known.data) return pith__fail_memory(loader->err, 64);
     }
-    return pith_fail(loader->err, PITH_ERR_UNSUPPORTED,
-                     "GGUF: 'tokenizer.ggml.pre' is '" PITH_STR_FMT "'; known are %s; put the model's tokenizer.json "
-                     "and config.json beside the file and give the directory as the model",
-                     PITH_STR_ARG(t->pre), known.data);
+    return pith__fail(loader->err, PITH_ERR_UNSUPPORTED,
+                      "GGUF: 'tokenizer.ggml.pre' is '" PITH_STR_FMT "'; known are %s; put the model's tokenizer.json "
+                      "and config.json beside the file and give the directory as the model",
+                      PITH_STR_ARG(t->pre), known.data);
 }
 
-static pith_status gguf_put_merges(gguf_json *j, pith_loader *loader, const pith_gguf_tokens *t) {
-    pith_gguf at = t->merges.texts;
+static pith_status gguf_put_merges(gguf_json *j, pith__loader *loader, const pith__gguf_tokens *t) {
+    pith__gguf at = t->merges.texts;
     if (t->merges.kind != PITH_GGUF_TEXTS)
-        return pith_fail(loader->err, PITH_ERR_FORMAT,
-                         "GGUF: a tokenizer of the kind gpt2 without "
-                         "'tokenizer.ggml.merges'");
+        return pith__fail(loader->err, PITH_ERR_FORMAT,
+                          "GGUF: a tokenizer of the kind gpt2 without "
+                          "'tokenizer.ggml.merges'");
     gguf_json_text(j, "\"merges\":[");
     for (uint64_t i = 0; i < t->merges.count; i++) {
         pith_str merge;
-        PITH_TRY(pith_gguf_text(&at, &merge));
-        if (pith_utf8_valid_prefix(merge.data, merge.size) < merge.size)
-            return pith_fail(loader->err, PITH_ERR_FORMAT, "GGUF: merge %llu is no UTF-8", (unsigned long long)i);
+        PITH_TRY(pith__gguf_text(&at, &merge));
+        if (pith__utf8_valid_prefix(merge.data, merge.size) < merge.size)
+            return pith__fail(loader->err, PITH_ERR_FORMAT, "GGUF: merge %llu is no UTF-8", (unsigned long long)i);
         if (i) gguf_json_text(j, ",");
         gguf_json_quoted(j, merge);
     }
     return PITH_OK;
 }
 
-pith_status pith_gguf_load_bpe(pith_loader *loader, const pith_gguf_tokens *t) {
+pith_status pith__gguf_load_bpe(pith__loader *loader, const pith__gguf_tokens *t) {
     gguf_json j = { .arena = loader->scratch };
     const gguf_pre *pre;
     char number[32];
@@ -238,7 +239,7 @@ pith_status pith_gguf_load_bpe(pith_loader *loader, const pith_gguf_tokens *t) {
     gguf_json_text(&j, "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[");
     if (pre->split) gguf_json_text(&j, pre->split);
     gguf_json_text(&j, "{\"type\":\"ByteLevel\",\"add_prefix_space\":");
-    gguf_json_text(&j, pith_gguf_flag(t->add_space, false) ? "true" : "false");
+    gguf_json_text(&j, pith__gguf_flag(t->add_space, false) ? "true" : "false");
     gguf_json_text(&j, pre->split ? ",\"use_regex\":false}]}," : ",\"use_regex\":true}]},");
     gguf_json_text(&j, "\"decoder\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"ignore_merges\":");
     gguf_json_text(&j, pre->whole ? "true,\"vocab\":{" : "false,\"vocab\":{");
@@ -252,19 +253,19 @@ pith_status pith_gguf_load_bpe(pith_loader *loader, const pith_gguf_tokens *t) {
     PITH_TRY(gguf_put_merges(&j, loader, t));
     gguf_json_text(&j, "]}}");
     PITH_TRY(gguf_json_load(&j, loader));
-    PITH_TRY(pith_gguf_add_tokens(loader, t, pre->strips));
-    return pith_gguf_add_frame(loader, t, pith_gguf_flag(t->add_bos, pre->bos), pith_gguf_flag(t->add_eos, false),
-                               pith_gguf_flag(t->add_sep, pre->sep));
+    PITH_TRY(pith__gguf_add_tokens(loader, t, pre->strips));
+    return pith__gguf_add_frame(loader, t, pith__gguf_flag(t->add_bos, pre->bos), pith__gguf_flag(t->add_eos, false),
+                                pith__gguf_flag(t->add_sep, pre->sep));
 }
 
 /* ---- BPE of SentencePiece ---- */
 
 /* The piece as SentencePiece has it: the converter writes the marks of tokens that users have defined as spaces. */
-static pith_str gguf_piece(pith_arena *scratch, pith_str token, uint8_t type) {
+static pith_str gguf_piece(pith__arena *scratch, pith_str token, uint8_t type) {
     pith_str piece = token;
     size_t size = 0;
     if (type != PITH_GGUF_USER_DEFINED || !memchr(token.data, ' ', token.size)) return token;
-    char *text = pith_arena_alloc(scratch, 3 * token.size);
+    char *text = pith__arena_alloc(scratch, 3 * token.size);
     for (size_t i = 0; text && i < token.size; i++) {
         const bool space = token.data[i] == ' ';
         memcpy(text + size, space ? MARK : token.data + i, space ? 3 : 1);
@@ -274,41 +275,41 @@ static pith_str gguf_piece(pith_arena *scratch, pith_str token, uint8_t type) {
     return piece;
 }
 
-pith_status pith_gguf_load_pieces(pith_loader *loader, const pith_gguf_tokens *t) {
+pith_status pith__gguf_load_pieces(pith__loader *loader, const pith__gguf_tokens *t) {
     static const char *const decoders[] = { "{\"type\":\"Replace\",\"pattern\":{\"String\":\"" MARK
                                             "\"},\"content\":\" \"}",
                                             "{\"type\":\"ByteFallback\"}", "{\"type\":\"Fuse\"}" };
-    const bool prefix = pith_gguf_flag(t->add_space, true);
+    const bool prefix = pith__gguf_flag(t->add_space, true);
     const size_t unk = t->unk >= 0 ? (size_t)t->unk : 0;
-    pith_bpe_spec spec = { .vocab.scratch = loader->scratch, .fuse_unk = true, .byte_fallback = true };
+    pith__bpe_spec spec = { .vocab.scratch = loader->scratch, .fuse_unk = true, .byte_fallback = true };
     const void *model = NULL;
-    pith_str *pieces = pith_arena_array(loader->scratch, t->count, sizeof *pieces);
-    double *scores = pith_arena_array(loader->scratch, t->count, sizeof *scores);
-    bool *merges = pith_arena_array(loader->scratch, t->count, sizeof *merges);
-    if (!pieces || !scores || !merges) return pith_fail_memory(loader->err, t->count * sizeof *pieces);
-    if (unk >= t->count) return pith_fail(loader->err, PITH_ERR_FORMAT, "GGUF: the unknown token is no token");
+    pith_str *pieces = pith__arena_array(loader->scratch, t->count, sizeof *pieces);
+    double *scores = pith__arena_array(loader->scratch, t->count, sizeof *scores);
+    bool *merges = pith__arena_array(loader->scratch, t->count, sizeof *merges);
+    if (!pieces || !scores || !merges) return pith__fail_memory(loader->err, t->count * sizeof *pieces);
+    if (unk >= t->count) return pith__fail(loader->err, PITH_ERR_FORMAT, "GGUF: the unknown token is no token");
     for (size_t i = 0; i < t->count; i++) { /* pieces of users come first, as their scores of 0 say in the model */
         const bool own = t->types[i] == PITH_GGUF_USER_DEFINED;
         pieces[i] = gguf_piece(loader->scratch, t->tokens[i], t->types[i]);
-        if (!pieces[i].data) return pith_fail_memory(loader->err, t->tokens[i].size);
-        scores[i] = own ? 0 : pith_gguf_score(t, i);
+        if (!pieces[i].data) return pith__fail_memory(loader->err, t->tokens[i].size);
+        scores[i] = own ? 0 : pith__gguf_score(t, i);
         merges[i] = own || t->types[i] == PITH_GGUF_NORMAL;
     }
     spec.unk_token = pieces[unk];
-    PITH_TRY(pith_spm_pairs(&spec, loader, pieces, scores, merges, t->count));
-    PITH_TRY(pith_bpe_build(&model, &spec, loader));
-    pith_loader_set_model(loader, &pith_model_BPE, model);
+    PITH_TRY(pith__spm_pairs(&spec, loader, pieces, scores, merges, t->count));
+    PITH_TRY(pith__bpe_build(&model, &spec, loader));
+    pith__loader_set_model(loader, &pith__model_BPE, model);
     if (prefix)
-        PITH_TRY(pith_loader_add(loader, "pre_tokenizer",
-                                 PITH_STR("{\"type\":\"Metaspace\",\"replacement\":\"" MARK
-                                          "\",\"prepend_scheme\":\"first\",\"split\":false}")));
+        PITH_TRY(pith__loader_add(loader, "pre_tokenizer",
+                                  PITH_STR("{\"type\":\"Metaspace\",\"replacement\":\"" MARK
+                                           "\",\"prepend_scheme\":\"first\",\"split\":false}")));
     else
-        PITH_TRY(pith_loader_add(
+        PITH_TRY(pith__loader_add(
             loader, "normalizer",
             PITH_STR("{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"" MARK "\"}")));
     for (size_t i = 0; i < sizeof decoders / sizeof *decoders; i++)
-        PITH_TRY(pith_loader_add(loader, "decoder", pith_str_of(decoders[i])));
-    PITH_TRY(pith_gguf_add_tokens(loader, t, false));
-    return pith_gguf_add_frame(loader, t, pith_gguf_flag(t->add_bos, true), pith_gguf_flag(t->add_eos, false),
-                               pith_gguf_flag(t->add_sep, false));
+        PITH_TRY(pith__loader_add(loader, "decoder", pith__str_of(decoders[i])));
+    PITH_TRY(pith__gguf_add_tokens(loader, t, false));
+    return pith__gguf_add_frame(loader, t, pith__gguf_flag(t->add_bos, true), pith__gguf_flag(t->add_eos, false),
+                                pith__gguf_flag(t->add_sep, false));
 }

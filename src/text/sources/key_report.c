@@ -17,57 +17,58 @@ static bool key_report_has(pith_str list, pith_str word, const char *between) {
     return false;
 }
 
-pith_status pith_key_note(pith_loader *loader, const char *file, pith_str key, pith_key_fate fate) {
+pith_status pith__key_note(pith__loader *loader, const char *file, pith_str key, pith__key_fate fate) {
     pith_tokenizer *t = loader->tokenizer;
     size_t i = 0;
     if (loader->frozen.data) return PITH_OK;
-    while (i < t->key_count && !pith_str_is(t->keys[i].file, file)) i++;
+    while (i < t->key_count && !pith__str_is(t->keys[i].file, file)) i++;
     if (i == t->key_count) {
         void *grown = t->keys;
-        if (!pith_arena_grow(t->arena, &grown, i, &t->key_capacity, sizeof *t->keys))
-            return pith_fail_memory(loader->err, sizeof *t->keys);
+        if (!pith__arena_grow(t->arena, &grown, i, &t->key_capacity, sizeof *t->keys))
+            return pith__fail_memory(loader->err, sizeof *t->keys);
         t->keys = grown;
-        t->keys[i] = (pith_key_report){ .file = pith_arena_str(t->arena, pith_str_of(file)) };
+        t->keys[i] = (pith__key_report){ .file = pith__arena_str(t->arena, pith__str_of(file)) };
         for (int k = 0; k < PITH_KEY_FATES; k++) t->keys[i].keys[k] = PITH_STR("");
-        if (!t->keys[i].file.data) return pith_fail_memory(loader->err, 64);
+        if (!t->keys[i].file.data) return pith__fail_memory(loader->err, 64);
         t->key_count++;
     }
     pith_str *list = &t->keys[i].keys[fate];
     if (key_report_has(*list, key, ", ")) return PITH_OK;
-    *list = pith_arena_printf(t->arena, PITH_STR_FMT "%s" PITH_STR_FMT, PITH_STR_ALL(*list), list->size ? ", " : "",
-                              PITH_STR_ALL(key));
-    return list->data ? PITH_OK : pith_fail_memory(loader->err, key.size);
+    *list = pith__arena_printf(t->arena, PITH_STR_FMT "%s" PITH_STR_FMT, PITH_STR_ALL(*list), list->size ? ", " : "",
+                               PITH_STR_ALL(key));
+    return list->data ? PITH_OK : pith__fail_memory(loader->err, key.size);
 }
 
 /* The keys on the way to this one, with dots between: "model.dropout". */
-static pith_str key_report_place(const pith_json *j, pith_arena *arena, pith_str key) {
+static pith_str key_report_place(const pith__json *j, pith__arena *arena, pith_str key) {
     pith_str place = PITH_STR("");
     for (int i = 0; i + 1 < j->depth && place.data; i++)
         if (j->stack[i].is_object)
-            place = pith_arena_printf(arena, PITH_STR_FMT PITH_STR_FMT ".", PITH_STR_ALL(place),
-                                      PITH_STR_ALL(j->stack[i].key));
+            place = pith__arena_printf(arena, PITH_STR_FMT PITH_STR_FMT ".", PITH_STR_ALL(place),
+                                       PITH_STR_ALL(j->stack[i].key));
     if (!place.data) return place;
-    return pith_arena_printf(arena, PITH_STR_FMT PITH_STR_FMT, PITH_STR_ALL(place), PITH_STR_ALL(key));
+    return pith__arena_printf(arena, PITH_STR_FMT PITH_STR_FMT, PITH_STR_ALL(place), PITH_STR_ALL(key));
 }
 
-void pith_key_other(pith_json *j, pith_loader *loader, pith_str key, const char *harmless) {
-    const bool none = pith_json_peek(j) == PITH_JSON_NULL || pith_str_is(key, "type");
-    const bool known = key_report_has(pith_str_of(harmless), key, " ");
+void pith__key_other(pith__json *j, pith__loader *loader, pith_str key, const char *harmless) {
+    const bool none = pith__json_peek(j) == PITH_JSON_NULL || pith__str_is(key, "type");
+    const bool known = key_report_has(pith__str_of(harmless), key, " ");
     if (loader->json_name && !none && !j->failed) {
         const pith_str place = key_report_place(j, loader->scratch, key);
-        if (!place.data || pith_key_note(loader, loader->json_name, place, known ? PITH_KEY_IGNORED : PITH_KEY_UNKNOWN))
-            pith_json_fail(j, PITH_ERR_MEMORY, "out of memory");
+        if (!place.data ||
+            pith__key_note(loader, loader->json_name, place, known ? PITH_KEY_IGNORED : PITH_KEY_UNKNOWN))
+            pith__json_fail(j, PITH_ERR_MEMORY, "out of memory");
         else if (!known)
-            pith_log_write(loader->log, PITH_LOG_WARNING,
-                           "%s: '" PITH_STR_FMT
-                           "' is not known and is ignored; if it changes tokens in the model's own "
-                           "package, these differ",
-                           loader->json_name, PITH_STR_ARG(place));
+            pith__log_write(loader->log, PITH_LOG_WARNING,
+                            "%s: '" PITH_STR_FMT
+                            "' is not known and is ignored; if it changes tokens in the model's own "
+                            "package, these differ",
+                            loader->json_name, PITH_STR_ARG(place));
     }
-    pith_json_skip(j);
+    pith__json_skip(j);
 }
 
-const pith_key_report *pith_tokenizer_key_reports(const pith_tokenizer *tokenizer, size_t *count) {
+const pith__key_report *pith__tokenizer_key_reports(const pith_tokenizer *tokenizer, size_t *count) {
     *count = tokenizer->key_count;
     return tokenizer->keys;
 }

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "text/models/bpe.h"
 #include "text/byte_spelling.h"
+#include "text/models/bpe.h"
+#include "text/models/unigram.h"
 #include "text/sources/sources.h"
 #include "text/sources/spm_family.h"
 #include "text/sources/spm_pairs.h"
 #include "text/sources/token_class.h"
-#include "text/models/unigram.h"
 
 /* Kinds of pieces and of models, by the numbers of sentencepiece_model.proto. PIECE_MAX: bytes of the longest piece;
  * SentencePiece itself makes pieces of up to 16 characters by default. */
@@ -28,8 +28,8 @@ enum {
 };
 
 typedef struct spm {
-    pith_loader *loader;
-    const pith_spm_family *family;
+    pith__loader *loader;
+    const pith__spm_family *family;
     pith_str *pieces;
     double *scores;
     uint8_t *types;
@@ -84,10 +84,10 @@ static bool next_field(pith_str *in, field *f, bool *damaged) {
 }
 
 static bool add_piece(spm *s, pith_str piece, double score, uint8_t type) {
-    pith_arena *arena = s->loader->scratch;
-    if (!pith_arena_grow(arena, (void **)&s->pieces, s->count, &s->piece_capacity, sizeof *s->pieces) ||
-        !pith_arena_grow(arena, (void **)&s->scores, s->count, &s->score_capacity, sizeof *s->scores) ||
-        !pith_arena_grow(arena, (void **)&s->types, s->count, &s->type_capacity, sizeof *s->types))
+    pith__arena *arena = s->loader->scratch;
+    if (!pith__arena_grow(arena, (void **)&s->pieces, s->count, &s->piece_capacity, sizeof *s->pieces) ||
+        !pith__arena_grow(arena, (void **)&s->scores, s->count, &s->score_capacity, sizeof *s->scores) ||
+        !pith__arena_grow(arena, (void **)&s->types, s->count, &s->type_capacity, sizeof *s->types))
         return false;
     s->pieces[s->count] = piece;
     s->scores[s->count] = score;
@@ -108,9 +108,9 @@ static pith_status source_sentencepiece_read_piece(spm *s, pith_str message) {
         else if (f.number == 3)
             type = (uint8_t)f.value;
     }
-    if (damaged || pith_utf8_valid_prefix(piece.data, piece.size) < piece.size || piece.size > PIECE_MAX)
-        return pith_fail(s->loader->err, PITH_ERR_FORMAT, "piece %zu is damaged", s->count);
-    return add_piece(s, piece, score, type) ? PITH_OK : pith_fail_memory(s->loader->err, s->count);
+    if (damaged || pith__utf8_valid_prefix(piece.data, piece.size) < piece.size || piece.size > PIECE_MAX)
+        return pith__fail(s->loader->err, PITH_ERR_FORMAT, "piece %zu is damaged", s->count);
+    return add_piece(s, piece, score, type) ? PITH_OK : pith__fail_memory(s->loader->err, s->count);
 }
 
 static pith_status source_sentencepiece_read_model(spm *s, pith_str message) {
@@ -133,14 +133,14 @@ static pith_status source_sentencepiece_read_model(spm *s, pith_str message) {
         }
     }
     if (damaged || inner || !s->count)
-        return pith_fail(s->loader->err, PITH_ERR_FORMAT, "%s is not a SentencePiece model", s->loader->path);
+        return pith__fail(s->loader->err, PITH_ERR_FORMAT, "%s is not a SentencePiece model", s->loader->path);
     if (s->model_type != UNIGRAM && s->model_type != PAIRS)
-        return pith_fail(s->loader->err, PITH_ERR_UNSUPPORTED,
-                         "the SentencePiece model has type %lld; supported are unigram and bpe",
-                         (long long)s->model_type);
+        return pith__fail(s->loader->err, PITH_ERR_UNSUPPORTED,
+                          "the SentencePiece model has type %lld; supported are unigram and bpe",
+                          (long long)s->model_type);
     if (s->unk_id < 0 || s->unk_id >= (int64_t)s->count)
-        return pith_fail(s->loader->err, PITH_ERR_FORMAT, "unk_id %lld is outside %zu pieces", (long long)s->unk_id,
-                         s->count);
+        return pith__fail(s->loader->err, PITH_ERR_FORMAT, "unk_id %lld is outside %zu pieces", (long long)s->unk_id,
+                          s->count);
     return PITH_OK;
 }
 
@@ -148,14 +148,14 @@ static pith_status source_sentencepiece_read_model(spm *s, pith_str message) {
 
 static bool has_piece(const spm *s, const char *piece) {
     for (size_t i = 0; i < s->count && i < 512; i++)
-        if (pith_str_is(s->pieces[i], piece)) return true;
+        if (pith__str_is(s->pieces[i], piece)) return true;
     return false;
 }
 
 /* What the files are usually, where nothing names a class. */
 static const char *usual_class(const spm *s, const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    const pith_tokenizer_config *c = s->loader->config;
+    const pith__tokenizer_config *c = s->loader->config;
     const bool framed = c->add_bos_token >= 0 || c->add_eos_token >= 0; /* what these two classes alone have */
     if (s->model_type == PAIRS)
         return !framed ? "(plain)" : has_piece(s, "<bos>") ? "GemmaTokenizer" : "LlamaTokenizer";
@@ -168,15 +168,15 @@ static const char *usual_class(const spm *s, const char *path) {
 static pith_status source_sentencepiece_find_family(spm *s, const char *path) {
     const void *row;
     const char *slash = strrchr(path, '/'), *name = usual_class(s, path);
-    PITH_TRY(pith_source_class(&row, s->loader, pith_spm_families, pith_spm_family_count, sizeof *pith_spm_families,
-                               slash ? slash + 1 : path));
-    for (size_t i = 0; i < pith_spm_family_count && !row; i++)
-        if (strcmp(pith_spm_families[i].name, name) == 0) row = &pith_spm_families[i];
+    PITH_TRY(pith__source_class(&row, s->loader, pith__spm_families, pith__spm_family_count, sizeof *pith__spm_families,
+                                slash ? slash + 1 : path));
+    for (size_t i = 0; i < pith__spm_family_count && !row; i++)
+        if (strcmp(pith__spm_families[i].name, name) == 0) row = &pith__spm_families[i];
     s->family = row;
     if (s->family->type == PITH_SPM_ANY || s->family->type == s->model_type) return PITH_OK;
-    return pith_fail(s->loader->err, PITH_ERR_UNSUPPORTED,
-                     "%s: a %s model, but a %s needs the other type; put the tokenizer.json of the model there", path,
-                     s->model_type == PAIRS ? "bpe" : "unigram", s->family->name);
+    return pith__fail(s->loader->err, PITH_ERR_UNSUPPORTED,
+                      "%s: a %s model, but a %s needs the other type; put the tokenizer.json of the model there", path,
+                      s->model_type == PAIRS ? "bpe" : "unigram", s->family->name);
 }
 
 /* ---- ids ---- */
@@ -194,9 +194,9 @@ static pith_status add_words(spm *s, const char *words) {
         p += size;
         if (*p == '@') score = strtol(p + 1, (char **)(uintptr_t)&p, 10);
         for (int i = first;; i += first < last ? 1 : -1) {
-            pith_str name =
-                range ? pith_arena_printf(s->loader->scratch, "%.*s%d>", (int)stem, word, i) : (pith_str){ word, size };
-            if (!name.data || !add_piece(s, name, score, CONTROL)) return pith_fail_memory(s->loader->err, s->count);
+            pith_str name = range ? pith__arena_printf(s->loader->scratch, "%.*s%d>", (int)stem, word, i)
+                                  : (pith_str){ word, size };
+            if (!name.data || !add_piece(s, name, score, CONTROL)) return pith__fail_memory(s->loader->err, s->count);
             if (i == last) break;
         }
     }
@@ -205,19 +205,19 @@ static pith_status add_words(spm *s, const char *words) {
 
 /* Gives the ids: puts the family's words around the pieces. */
 static pith_status lay_out(spm *s) {
-    const pith_spm_family *f = s->family;
+    const pith__spm_family *f = s->family;
     const int32_t extra = s->loader->config->extra_ids;
     const char *tail = f->tail;
     if (extra >= 0 && !strncmp(tail, "<extra_id_", 10)) /* as many as tokenizer_config.json says */
-        tail = extra ? pith_arena_printf(s->loader->scratch, "<extra_id_%d..0>", (int)extra - 1).data : "";
-    if (!tail) return pith_fail_memory(s->loader->err, 64);
+        tail = extra ? pith__arena_printf(s->loader->scratch, "<extra_id_%d..0>", (int)extra - 1).data : "";
+    if (!tail) return pith__fail_memory(s->loader->err, 64);
     spm laid = *s;
     laid.pieces = NULL;
     laid.scores = NULL;
     laid.types = NULL;
     laid.count = laid.piece_capacity = laid.score_capacity = laid.type_capacity = 0;
     if (s->count < f->skip)
-        return pith_fail(s->loader->err, PITH_ERR_FORMAT, "%zu pieces are too few for a %s", s->count, f->name);
+        return pith__fail(s->loader->err, PITH_ERR_FORMAT, "%zu pieces are too few for a %s", s->count, f->name);
     PITH_TRY(add_words(&laid, f->head));
     int64_t moved = (int64_t)laid.count - f->skip;
     for (size_t i = f->skip; i < s->count; i++) {
@@ -225,46 +225,46 @@ static pith_status lay_out(spm *s) {
         bool less = f->commas && piece.size > 1 && piece.data[piece.size - 1] == ',' &&
                     piece.data[piece.size - 2] >= '0' && piece.data[piece.size - 2] <= '9';
         if (!add_piece(&laid, piece, s->scores[i] - (less ? 100 : 0), s->types[i]))
-            return pith_fail_memory(s->loader->err, s->count);
+            return pith__fail_memory(s->loader->err, s->count);
     }
     PITH_TRY(add_words(&laid, tail));
     laid.unk_id = f->unk >= 0 ? f->unk : s->unk_id + moved;
     if (laid.unk_id < 0 || laid.unk_id >= (int64_t)laid.count)
-        return pith_fail(s->loader->err, PITH_ERR_FORMAT, "unk_id %lld is outside %zu pieces", (long long)laid.unk_id,
-                         laid.count);
+        return pith__fail(s->loader->err, PITH_ERR_FORMAT, "unk_id %lld is outside %zu pieces", (long long)laid.unk_id,
+                          laid.count);
     laid.types[laid.unk_id] = UNKNOWN;
     *s = laid;
     return PITH_OK;
 }
 
 static pith_status build_pairs(const spm *s, const void **model) {
-    pith_bpe_spec spec = { .vocab.scratch = s->loader->scratch, .fuse_unk = true, .byte_fallback = true };
+    pith__bpe_spec spec = { .vocab.scratch = s->loader->scratch, .fuse_unk = true, .byte_fallback = true };
     bool *merges = NULL;
     if (!s->family->no_unknown) spec.unk_token = s->pieces[s->unk_id];
     if (s->family->plain) {
         spec.byte_fallback = s->byte_fallback;
-        merges = pith_arena_array(s->loader->scratch, s->count, sizeof *merges);
-        if (!merges) return pith_fail_memory(s->loader->err, s->count);
+        merges = pith__arena_array(s->loader->scratch, s->count, sizeof *merges);
+        if (!merges) return pith__fail_memory(s->loader->err, s->count);
         for (size_t i = 0; i < s->count; i++) {
             spec.ignore_merges |= s->types[i] == USER_DEFINED;
             merges[i] = s->types[i] == NORMAL;
         }
     }
-    PITH_TRY(pith_spm_pairs(&spec, s->loader, s->pieces, s->scores, merges, s->count));
-    return pith_bpe_build(model, &spec, s->loader);
+    PITH_TRY(pith__spm_pairs(&spec, s->loader, s->pieces, s->scores, merges, s->count));
+    return pith__bpe_build(model, &spec, s->loader);
 }
 
 static pith_status build_model(spm *s) {
     const void *model = NULL;
     if (s->model_type == PAIRS) {
         PITH_TRY(build_pairs(s, &model));
-        pith_loader_set_model(s->loader, &pith_model_BPE, model);
+        pith__loader_set_model(s->loader, &pith__model_BPE, model);
         return PITH_OK;
     }
     bool bytes = s->byte_fallback && s->family->byte_pieces;
-    model = pith_unigram_build(s->pieces, s->scores, s->count, (int32_t)s->unk_id, bytes, s->loader);
+    model = pith__unigram_build(s->pieces, s->scores, s->count, (int32_t)s->unk_id, bytes, s->loader);
     if (!model) return s->loader->err->code;
-    pith_loader_set_model(s->loader, &pith_model_Unigram, model);
+    pith__loader_set_model(s->loader, &pith__model_Unigram, model);
     return PITH_OK;
 }
 
@@ -280,9 +280,9 @@ static pith_status add_precompiled(const spm *s) {
     const char *head = "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"";
     size_t size = s->charsmap.size, head_size = strlen(head), at = head_size;
     if (!size) return PITH_OK;
-    if (size > INT32_MAX) return pith_fail(s->loader->err, PITH_ERR_UNSUPPORTED, "a charsmap of %zu bytes", size);
-    char *json = pith_arena_alloc(s->loader->scratch, head_size + size / 3 * 4 + 8);
-    if (!json) return pith_fail_memory(s->loader->err, size);
+    if (size > INT32_MAX) return pith__fail(s->loader->err, PITH_ERR_UNSUPPORTED, "a charsmap of %zu bytes", size);
+    char *json = pith__arena_alloc(s->loader->scratch, head_size + size / 3 * 4 + 8);
+    if (!json) return pith__fail_memory(s->loader->err, size);
     memcpy(json, head, head_size);
     for (size_t i = 0; i < size; i += 3) {
         uint32_t bits = 0;
@@ -290,18 +290,18 @@ static pith_status add_precompiled(const spm *s) {
         for (unsigned k = 0; k < 4; k++) json[at++] = k > size - i ? '=' : digits[bits >> (18 - 6 * k) & 63];
     }
     memcpy(json + at, "\"}", 2);
-    return pith_loader_add(s->loader, "normalizer", (pith_str){ json, at + 2 });
+    return pith__loader_add(s->loader, "normalizer", (pith_str){ json, at + 2 });
 }
 
 typedef struct step {
-    char letter; /* of pith_spm_family */
+    char letter; /* of pith__spm_family */
     const char *json;
 } step;
 
-static pith_status source_sentencepiece_add_steps(pith_loader *l, const char *kind, char letter, const step *steps,
+static pith_status source_sentencepiece_add_steps(pith__loader *l, const char *kind, char letter, const step *steps,
                                                   size_t count) {
     for (size_t i = 0; i < count; i++)
-        if (steps[i].letter == letter) PITH_TRY(pith_loader_add(l, kind, pith_str_of(steps[i].json)));
+        if (steps[i].letter == letter) PITH_TRY(pith__loader_add(l, kind, pith__str_of(steps[i].json)));
     return PITH_OK;
 }
 
@@ -318,7 +318,7 @@ static pith_status add_normalizers(const spm *s) {
         { 'u', REPLACE("{\"Regex\":\" {2,}\"}", MARK) },
         { 'm', REPLACE("{\"String\":\" \"}", MARK) },
     };
-    const pith_tokenizer_config *c = s->loader->config;
+    const pith__tokenizer_config *c = s->loader->config;
     for (const char *p = s->family->normalizers; *p; p++) {
         char letter = *p;
         if (letter == 'c') PITH_TRY(add_precompiled(s));
@@ -350,7 +350,7 @@ static pith_status add_cuts(const spm *s) {
         { 'B', "{\"type\":\"Fuse\"}" },
         { 's', "{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}" },
     };
-    const pith_tokenizer_config *c = s->loader->config;
+    const pith__tokenizer_config *c = s->loader->config;
     for (const char *p = s->family->cuts; *p; p++) {
         const char letter = *p != 'f' ? *p : c->add_prefix_space == 0 ? 'n' : c->legacy == 1 ? 'a' : 'f';
         if (letter != 'p' || c->split_by_punct == 1)
@@ -367,13 +367,13 @@ static pith_status add_cuts(const spm *s) {
 /* Cuts at the pieces that users have defined, the longest first. */
 static pith_status add_user_pieces(const spm *s) {
     static const char special[] = "\\^$.|?*+()[]{}-#&~ \t\n\r\v\f\"";
-    pith_arena *scratch = s->loader->scratch;
+    pith__arena *scratch = s->loader->scratch;
     size_t room = 128, at, most = 0;
     for (size_t i = 0; i < s->count; i++)
         if (s->types[i] == USER_DEFINED) room += 12 * s->pieces[i].size + 1;
     if (room == 128) return PITH_OK;
-    char *json = pith_arena_alloc(scratch, room);
-    if (!json) return pith_fail_memory(s->loader->err, room);
+    char *json = pith__arena_alloc(scratch, room);
+    if (!json) return pith__fail_memory(s->loader->err, room);
     at = (size_t)snprintf(json, room, "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"");
     const size_t begin = at;
     for (size_t i = 0; i < s->count; i++)
@@ -392,72 +392,72 @@ static pith_status add_user_pieces(const spm *s) {
             }
         }
     at += (size_t)snprintf(json + at, room - at, "\"},\"behavior\":\"Isolated\",\"invert\":false}");
-    return pith_loader_add(s->loader, "pre_tokenizer", (pith_str){ json, at });
+    return pith__loader_add(s->loader, "pre_tokenizer", (pith_str){ json, at });
 }
 
 /* The steps that the model itself asks for. Source: transformers 5.24, SpmConverter.build_tokenizer_from_spm_proto. */
 static pith_status add_plain(const spm *s) {
-    pith_loader *l = s->loader;
+    pith__loader *l = s->loader;
     const bool always = l->config->legacy != 0;
     PITH_TRY(add_precompiled(s));
     if (s->trims) {
-        PITH_TRY(pith_loader_add(l, "normalizer", PITH_STR(REPLACE("{\"Regex\":\"\\\\A +| +\\\\z\"}", ""))));
-        PITH_TRY(pith_loader_add(l, "normalizer", PITH_STR(REPLACE("{\"Regex\":\" {2,}\"}", " "))));
+        PITH_TRY(pith__loader_add(l, "normalizer", PITH_STR(REPLACE("{\"Regex\":\"\\\\A +| +\\\\z\"}", ""))));
+        PITH_TRY(pith__loader_add(l, "normalizer", PITH_STR(REPLACE("{\"Regex\":\" {2,}\"}", " "))));
     }
-    if (s->escapes) PITH_TRY(pith_loader_add(l, "normalizer", PITH_STR(REPLACE("{\"String\":\" \"}", MARK))));
+    if (s->escapes) PITH_TRY(pith__loader_add(l, "normalizer", PITH_STR(REPLACE("{\"String\":\" \"}", MARK))));
     if (s->prefix && always)
-        PITH_TRY(pith_loader_add(l, "normalizer", PITH_STR(REPLACE("{\"Regex\":\"\\\\A" MARK "\"}", MARK MARK))));
+        PITH_TRY(pith__loader_add(l, "normalizer", PITH_STR(REPLACE("{\"Regex\":\"\\\\A" MARK "\"}", MARK MARK))));
     if (s->prefix)
         PITH_TRY(
-            pith_loader_add(l, "pre_tokenizer",
-                            always ? PITH_STR(METASPACE("always", "false")) : PITH_STR(METASPACE("first", "false"))));
+            pith__loader_add(l, "pre_tokenizer",
+                             always ? PITH_STR(METASPACE("always", "false")) : PITH_STR(METASPACE("first", "false"))));
     return add_user_pieces(s);
 }
 
 static pith_status add_tokens(const spm *s) {
     const char *mask = s->family->mask;
-    s->loader->class = pith_token_class_find(pith_str_of(s->family->name));
+    s->loader->class = pith__token_class_find(pith__str_of(s->family->name));
     s->loader->mask_flags = mask ? PITH_ADDED_LSTRIP : 0;
     for (size_t i = 0; i < s->count && s->family->plain; i++)
         if (s->types[i] == UNKNOWN || (int64_t)i == s->bos_id || (int64_t)i == s->eos_id)
-            PITH_TRY(pith_source_special(s->loader, s->pieces[i], 0));
+            PITH_TRY(pith__source_special(s->loader, s->pieces[i], 0));
     for (size_t i = 0; i < s->count && !s->family->plain; i++) {
-        bool strips = mask && pith_str_is(s->pieces[i], mask);
+        bool strips = mask && pith__str_is(s->pieces[i], mask);
         if (s->types[i] == CONTROL || s->types[i] == UNKNOWN)
-            PITH_TRY(pith_source_special(s->loader, s->pieces[i], strips ? PITH_ADDED_LSTRIP : 0));
+            PITH_TRY(pith__source_special(s->loader, s->pieces[i], strips ? PITH_ADDED_LSTRIP : 0));
         else if (s->types[i] == USER_DEFINED && s->pieces[i].size)
-            PITH_TRY(pith_loader_add_token(s->loader, s->pieces[i], -1, 0));
+            PITH_TRY(pith__loader_add_token(s->loader, s->pieces[i], -1, 0));
     }
     if (!s->family->last) return PITH_OK;
-    return pith_source_special(s->loader, pith_source_token(s->loader->config->mask_token, s->family->last), 0);
+    return pith__source_special(s->loader, pith__source_token(s->loader->config->mask_token, s->family->last), 0);
 }
 
-static pith_str frame_token(const pith_tokenizer_config *c, const char *token) {
+static pith_str frame_token(const pith__tokenizer_config *c, const char *token) {
     pith_str said = *token == 'c'   ? c->cls_token
                     : *token == 's' ? c->sep_token
                     : *token == 'b' ? c->bos_token
                     : *token == 'e' ? c->eos_token
                                     : c->src_lang;
-    return pith_source_token(said, token + 1);
+    return pith__source_token(said, token + 1);
 }
 
 static pith_status source_sentencepiece_add_frame(const spm *s) {
     /* By add_bos_token and add_eos_token. */
-    static const pith_source_template ends[2][2] = {
+    static const pith__source_template ends[2][2] = {
         { { NULL, NULL, NULL, NULL }, { "A1", "00", "A1B1", "0011" } },
         { { "0A", "00", "0A0B", "0011" }, { "0A1", "000", "0A10B1", "000111" } },
     };
-    const pith_spm_family *f = s->family;
-    const pith_tokenizer_config *c = s->loader->config;
-    pith_source_template frame = { f->single, f->single_types, f->pair, f->pair_types };
+    const pith__spm_family *f = s->family;
+    const pith__tokenizer_config *c = s->loader->config;
+    pith__source_template frame = { f->single, f->single_types, f->pair, f->pair_types };
     pith_str tokens[2] = { PITH_STR(""), PITH_STR("") };
     for (int i = 0; i < 2; i++)
         if (f->tokens[i]) tokens[i] = frame_token(c, f->tokens[i]);
     if (!frame.single && f->tokens[0]) frame = ends[c->add_bos_token == 1][c->add_eos_token == 1];
-    return frame.single ? pith_source_frame(s->loader, tokens, &frame) : PITH_OK;
+    return frame.single ? pith__source_frame(s->loader, tokens, &frame) : PITH_OK;
 }
 
-static pith_status source_sentencepiece_load(pith_loader *loader, const char *path, pith_str bytes) {
+static pith_status source_sentencepiece_load(pith__loader *loader, const char *path, pith_str bytes) {
     spm s = { .loader = loader, .model_type = UNIGRAM, .bos_id = 1, .eos_id = 2 };
     s.prefix = s.trims = s.escapes = true;
     PITH_TRY(source_sentencepiece_read_model(&s, bytes));
@@ -471,10 +471,10 @@ static pith_status source_sentencepiece_load(pith_loader *loader, const char *pa
     return source_sentencepiece_add_frame(&s);
 }
 
-const pith_tokenizer_source pith_source_sentencepiece = { "SentencePiece model",
-                                                          20,
-                                                          { "sentencepiece.bpe.model", "spiece.model",
-                                                            "tokenizer.model", "spm.model", "sentencepiece.model" },
-                                                          ".model .spm",
-                                                          source_sentencepiece_load,
-                                                          NULL };
+const pith__tokenizer_source pith__source_sentencepiece = { "SentencePiece model",
+                                                            20,
+                                                            { "sentencepiece.bpe.model", "spiece.model",
+                                                              "tokenizer.model", "spm.model", "sentencepiece.model" },
+                                                            ".model .spm",
+                                                            source_sentencepiece_load,
+                                                            NULL };

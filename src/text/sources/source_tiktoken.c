@@ -5,8 +5,8 @@
  * expression is not in the file either: it is GPT-2's for vocabularies of its size (gpt2, r50k, p50k, Whisper),
  * o200k's for those of its size (and Llama 4's), and cl100k's (and Llama 3's) for all others. */
 #include "base/memory/span_map.h"
-#include "text/models/bpe.h"
 #include "text/byte_spelling.h"
+#include "text/models/bpe.h"
 #include "text/sources/config_files.h"
 #include "text/sources/sources.h"
 
@@ -51,11 +51,11 @@ static bool is_ranks(pith_str bytes) {
 }
 
 /* Bytes written as the characters of byte-level vocabularies. */
-static pith_str source_tiktoken_spell(pith_arena *arena, pith_str bytes) {
-    char *out = pith_arena_alloc(arena, 2 * bytes.size);
+static pith_str source_tiktoken_spell(pith__arena *arena, pith_str bytes) {
+    char *out = pith__arena_alloc(arena, 2 * bytes.size);
     size_t size = 0;
     for (size_t i = 0; out && i < bytes.size; i++)
-        size += pith_utf8_put(out + size, pith_byte_char((unsigned char)bytes.data[i]));
+        size += pith__utf8_put(out + size, pith__byte_char((unsigned char)bytes.data[i]));
     return (pith_str){ out, size };
 }
 
@@ -63,13 +63,13 @@ static bool cut_before(const cut *a, const cut *b) {
     return a->left_rank != b->left_rank ? a->left_rank < b->left_rank : a->right_rank < b->right_rank;
 }
 
-static pith_status add_merges(pith_bpe_spec *spec, const pith_map *ranks, pith_str token, pith_error *err) {
+static pith_status add_merges(pith__bpe_spec *spec, const pith__map *ranks, pith_str token, pith_error *err) {
     cut cuts[TOKEN_MAX];
     size_t count = 0;
     for (size_t i = 1; i < token.size; i++) {
         cut c = { { token.data, i }, { token.data + i, token.size - i }, 0, 0 };
-        c.left_rank = pith_map_get(ranks, c.left);
-        c.right_rank = pith_map_get(ranks, c.right);
+        c.left_rank = pith__map_get(ranks, c.left);
+        c.right_rank = pith__map_get(ranks, c.right);
         if (c.left_rank == UINT32_MAX || c.right_rank == UINT32_MAX) continue;
         size_t at = count++;
         for (; at && cut_before(&c, &cuts[at - 1]); at--) cuts[at] = cuts[at - 1];
@@ -78,19 +78,19 @@ static pith_status add_merges(pith_bpe_spec *spec, const pith_map *ranks, pith_s
     for (size_t i = 0; i < count; i++) {
         pith_str left = source_tiktoken_spell(spec->vocab.scratch, cuts[i].left),
                  right = source_tiktoken_spell(spec->vocab.scratch, cuts[i].right);
-        if (!left.data || !right.data || !pith_bpe_add_merge(spec, left, right))
-            return pith_fail_memory(err, spec->merge_count);
+        if (!left.data || !right.data || !pith__bpe_add_merge(spec, left, right))
+            return pith__fail_memory(err, spec->merge_count);
     }
     return PITH_OK;
 }
 
 /* The tokens in the order of their ranks. */
-static pith_status read_ranks(pith_str **by_rank, size_t *count, pith_str bytes, pith_loader *loader) {
+static pith_status read_ranks(pith_str **by_rank, size_t *count, pith_str bytes, pith__loader *loader) {
     const char *p = bytes.data, *end = p + bytes.size;
     size_t lines = 1;
     for (const char *q = p; q < end && (q = memchr(q, '\n', (size_t)(end - q))); q++) lines++;
-    pith_str *tokens = pith_arena_array(loader->scratch, lines, sizeof *tokens);
-    if (!tokens) return pith_fail_memory(loader->err, lines * sizeof *tokens);
+    pith_str *tokens = pith__arena_array(loader->scratch, lines, sizeof *tokens);
+    if (!tokens) return pith__fail_memory(loader->err, lines * sizeof *tokens);
     *count = 0;
     for (size_t number = 1; p < end; number++) {
         const char *stop = memchr(p, '\n', (size_t)(end - p)), *next = stop ? stop + 1 : end;
@@ -98,15 +98,15 @@ static pith_status read_ranks(pith_str **by_rank, size_t *count, pith_str bytes,
         if (stop > p && stop[-1] == '\r') stop--;
         if (p < stop) {
             size_t size = 0;
-            char *token = pith_arena_alloc(loader->scratch, (size_t)(stop - p));
-            if (!token) return pith_fail_memory(loader->err, (size_t)(stop - p));
+            char *token = pith__arena_alloc(loader->scratch, (size_t)(stop - p));
+            if (!token) return pith__fail_memory(loader->err, (size_t)(stop - p));
             const char *digits = source_tiktoken_decode(p, stop, token, &size);
             uint64_t rank = 0;
             for (p = digits; digits && p < stop && *p >= '0' && *p <= '9' && rank < lines; p++)
                 rank = rank * 10 + (uint64_t)(*p - '0');
             if (!digits || p == digits || p < stop || rank >= lines || tokens[rank].data)
-                return pith_fail(loader->err, PITH_ERR_FORMAT, "%s:%zu: not a new token in base64 and its rank",
-                                 loader->path, number);
+                return pith__fail(loader->err, PITH_ERR_FORMAT, "%s:%zu: not a new token in base64 and its rank",
+                                  loader->path, number);
             tokens[rank] = (pith_str){ token, size };
             if (rank >= *count) *count = (size_t)rank + 1;
         }
@@ -119,30 +119,30 @@ static pith_status read_ranks(pith_str **by_rank, size_t *count, pith_str bytes,
 /* Classes that say nothing of how a text is cut. */
 static const char *const classes[] = { "PreTrainedTokenizer", "TokenizersBackend" };
 
-static pith_status source_tiktoken_load(pith_loader *loader, const char *path, pith_str bytes) {
-    pith_bpe_spec spec = { .vocab.scratch = loader->scratch, .ignore_merges = true };
+static pith_status source_tiktoken_load(pith__loader *loader, const char *path, pith_str bytes) {
+    pith__bpe_spec spec = { .vocab.scratch = loader->scratch, .ignore_merges = true };
     pith_str *tokens = NULL;
     const void *model = NULL;
     size_t count = 0;
-    pith_map ranks;
+    pith__map ranks;
     const void *row;
     (void)path;
     if (loader->config->tokenizer_class.data)
-        PITH_TRY(pith_source_class(&row, loader, classes, sizeof classes / sizeof *classes, sizeof *classes,
-                                   "tiktoken ranks"));
+        PITH_TRY(pith__source_class(&row, loader, classes, sizeof classes / sizeof *classes, sizeof *classes,
+                                    "tiktoken ranks"));
     PITH_TRY(read_ranks(&tokens, &count, bytes, loader));
-    PITH_TRY(pith_map_init(&ranks, loader->scratch, count));
+    PITH_TRY(pith__map_init(&ranks, loader->scratch, count));
     for (size_t i = 0; i < count; i++) {
         if (!tokens[i].data) continue;
         pith_str spelled = source_tiktoken_spell(loader->scratch, tokens[i]);
-        if (!spelled.data || !pith_map_put(&ranks, tokens[i], (uint32_t)i, NULL) ||
-            !pith_vocab_add(&spec.vocab, spelled, (int32_t)i))
-            return pith_fail_memory(loader->err, count);
+        if (!spelled.data || !pith__map_put(&ranks, tokens[i], (uint32_t)i, NULL) ||
+            !pith__vocab_add(&spec.vocab, spelled, (int32_t)i))
+            return pith__fail_memory(loader->err, count);
     }
     for (size_t i = 0; i < count; i++)
         if (tokens[i].data) PITH_TRY(add_merges(&spec, &ranks, tokens[i], loader->err));
-    PITH_TRY(pith_bpe_build(&model, &spec, loader));
-    pith_loader_set_model(loader, &pith_model_BPE, model);
+    PITH_TRY(pith__bpe_build(&model, &spec, loader));
+    pith__loader_set_model(loader, &pith__model_BPE, model);
 #define START "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?"
 #define CAPITAL "[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]"
 #define SMALL "[\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]"
@@ -158,12 +158,12 @@ static pith_status source_tiktoken_load(pith_loader *loader, const char *path, p
     else if (count >= O200K_SIZE)
         split = PITH_STR(
             SPLIT(START CAPITAL "*" SMALL "+" FOLDED "?|" START CAPITAL "+" SMALL "*" FOLDED "?|" END("\\\\r\\\\n/")));
-    PITH_TRY(pith_loader_add(loader, "pre_tokenizer", split));
-    PITH_TRY(pith_loader_add(loader, "pre_tokenizer",
-                             PITH_STR("{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}")));
-    return pith_loader_add(loader, "decoder", PITH_STR("{\"type\":\"ByteLevel\"}"));
+    PITH_TRY(pith__loader_add(loader, "pre_tokenizer", split));
+    PITH_TRY(pith__loader_add(loader, "pre_tokenizer",
+                              PITH_STR("{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}")));
+    return pith__loader_add(loader, "decoder", PITH_STR("{\"type\":\"ByteLevel\"}"));
 }
 
-const pith_tokenizer_source pith_source_tiktoken = { "tiktoken ranks",         50,
-                                                     { "tokenizer.tiktoken" }, ".tiktoken",
-                                                     source_tiktoken_load,     is_ranks };
+const pith__tokenizer_source pith__source_tiktoken = { "tiktoken ranks",         50,
+                                                       { "tokenizer.tiktoken" }, ".tiktoken",
+                                                       source_tiktoken_load,     is_ranks };

@@ -27,7 +27,7 @@
     .type = PITH_SPM_ANY, .head = "", .tail = "", .unk = -1, .byte_pieces = true, .plain = true, .normalizers = "",    \
     .cuts = "", .decoders = "rB"
 
-const pith_spm_family pith_spm_families[] = {
+const pith__spm_family pith__spm_families[] = {
     { .name = "(plain)", PLAIN },
     { .name = "AlbertTokenizer", OWN_IDS, .mask = "[MASK]", .normalizers = "qklc", WORDS, FRAME_BERT },
     { .name = "BarthezTokenizer",
@@ -133,4 +133,4 @@ const pith_spm_family pith_spm_families[] = {
       .pair_types = "00112" },
 };
 
-const size_t pith_spm_family_count = sizeof pith_spm_families / sizeof *pith_spm_families;
+const size_t pith__spm_family_count = sizeof pith__spm_families / sizeof *pith__spm_families;

@@ -5,11 +5,11 @@
 
 #include "text/pipeline.h"
 
-typedef enum pith_spm_type { PITH_SPM_ANY, PITH_SPM_UNIGRAM, PITH_SPM_BPE } pith_spm_type;
+typedef enum pith__spm_type { PITH_SPM_ANY, PITH_SPM_UNIGRAM, PITH_SPM_BPE } pith__spm_type;
 
-typedef struct pith_spm_family {
-    const char *name; /* of the class; the first member: see pith_source_class */
-    pith_spm_type type;
+typedef struct pith__spm_family {
+    const char *name; /* of the class; the first member: see pith__source_class */
+    pith__spm_type type;
 
     /* Ids are given to the words of head, the model's pieces from number `skip` on, the words of tail, in this order.
      * The words are special tokens. "<a_2..4>" stands for <a_2> <a_3> <a_4>, "..-4" counts down; "@-100" behind a word
@@ -33,15 +33,15 @@ typedef struct pith_spm_family {
      * ByteFallback; f Fuse; s no space at the beginning; B bytes and Fuse, where the model has byte pieces. */
     const char *normalizers, *cuts, *decoders;
 
-    /* The frame, see pith_source_frame. A token is a letter (c cls_token, s sep_token, b bos_token, e eos_token,
+    /* The frame, see pith__source_frame. A token is a letter (c cls_token, s sep_token, b bos_token, e eos_token,
      * l src_lang) and what it is if tokenizer_config.json does not say. Without `single` the tokens, bos and eos, are
      * put where add_bos_token and add_eos_token ask for them. */
     const char *tokens[2];
     const char *single, *single_types, *pair, *pair_types;
-} pith_spm_family;
+} pith__spm_family;
 
 /* By class; those without a class have names in brackets, which no file can give. */
-extern const pith_spm_family pith_spm_families[];
-extern const size_t pith_spm_family_count;
+extern const pith__spm_family pith__spm_families[];
+extern const size_t pith__spm_family_count;
 
 #endif

@@ -6,8 +6,8 @@
 #include "text/post_processing.h"
 #include "text/sources/sources.h"
 
-const char *const pith_named_keys[PITH_NAMED_TOKENS] = { "bos_token", "eos_token", "unk_token", "sep_token",
-                                                         "pad_token", "cls_token", "mask_token" };
+const char *const pith__named_keys[PITH_NAMED_TOKENS] = { "bos_token", "eos_token", "unk_token", "sep_token",
+                                                          "pad_token", "cls_token", "mask_token" };
 
 #define BERT "- - [UNK] [SEP] [PAD] [CLS] [MASK]"
 #define ROBERTA "<s> </s> <unk> </s> <pad> <s> <mask>"
@@ -16,7 +16,7 @@ const char *const pith_named_keys[PITH_NAMED_TOKENS] = { "bos_token", "eos_token
 #define GPT2 "<|endoftext|> <|endoftext|> <|endoftext|> - - - -"
 #define T5 "- </s> <unk> - <pad> - -"
 
-static const pith_token_class classes[] = {
+static const pith__token_class classes[] = {
     { "AlbertTokenizer", ALBERT, PITH_SETTINGS_NONE, PITH_UNTYPED_BY_5 },
     { "BartTokenizer", ROBERTA, PITH_SETTINGS_BYTE_LEVEL, PITH_UNTYPED },
     { "BarthezTokenizer", ROBERTA, PITH_SETTINGS_NONE, PITH_UNTYPED },
@@ -97,40 +97,40 @@ static const struct {
     { "yoso", "AlbertTokenizer" },
 };
 
-const pith_token_class *pith_token_class_find(pith_str name) {
+const pith__token_class *pith__token_class_find(pith_str name) {
     if (name.size > 4 && memcmp(name.data + name.size - 4, "Fast", 4) == 0) name.size -= 4;
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
-        if (pith_str_is(name, classes[i].name)) return &classes[i];
+        if (pith__str_is(name, classes[i].name)) return &classes[i];
     return NULL;
 }
 
-pith_str pith_token_class_of_type(pith_str model_type) {
+pith_str pith__token_class_of_type(pith_str model_type) {
     for (size_t i = 0; i < sizeof by_type / sizeof *by_type; i++)
-        if (pith_str_is(model_type, by_type[i].type)) return pith_str_of(by_type[i].class_name);
+        if (pith__str_is(model_type, by_type[i].type)) return pith__str_of(by_type[i].class_name);
     return (pith_str){ NULL, 0 };
 }
 
-pith_str pith_token_class_name(const pith_tokenizer_config *c) {
+pith_str pith__token_class_name(const pith__tokenizer_config *c) {
     if (c->tokenizer_class.data) return c->tokenizer_class;
-    pith_str other = pith_token_class_of_type(c->model_type);
+    pith_str other = pith__token_class_of_type(c->model_type);
     if (other.data) return other;
     for (size_t i = 0; i < sizeof classes / sizeof *classes && c->model_type.data; i++)
-        if (pith_source_type_is(c->model_type, classes[i].name)) return pith_str_of(classes[i].name);
+        if (pith__source_type_is(c->model_type, classes[i].name)) return pith__str_of(classes[i].name);
     return PITH_STR("");
 }
 
 /* ---- special tokens ---- */
 
-static pith_status special_add(pith_loader *loader, pith_str content, uint32_t flags) {
-    if (!content.size || pith_map_get(&loader->tokenizer->added->by_content, content) != UINT32_MAX) return PITH_OK;
-    return pith_loader_add_token(loader, content, -1, flags | PITH_ADDED_SPECIAL);
+static pith_status special_add(pith__loader *loader, pith_str content, uint32_t flags) {
+    if (!content.size || pith__map_get(&loader->tokenizer->added->by_content, content) != UINT32_MAX) return PITH_OK;
+    return pith__loader_add_token(loader, content, -1, flags | PITH_ADDED_SPECIAL);
 }
 
 /* Those that every class may have, by name. */
-static pith_status special_add_named(pith_loader *loader, const pith_token_class *class, uint32_t mask_flags) {
+static pith_status special_add_named(pith__loader *loader, const pith__token_class *class, uint32_t mask_flags) {
     const char *usual = class ? class->tokens : "- - - - - - -";
     for (size_t i = 0; i < PITH_NAMED_TOKENS; i++) {
-        const pith_named_token *named = pith_tokenizer_config_named(loader->config, pith_named_keys[i]);
+        const pith__named_token *named = pith__tokenizer_config_named(loader->config, pith__named_keys[i]);
         const size_t size = strcspn(usual, " ");
         pith_str content = { usual, size };
         uint32_t flags = i == PITH_NAMED_TOKENS - 1 ? mask_flags : 0;
@@ -144,43 +144,43 @@ static pith_status special_add_named(pith_loader *loader, const pith_token_class
 }
 
 /* Tokens that stand in the files under names of the model's own, such as image_token. */
-static pith_status special_add_own(pith_loader *loader) {
-    const pith_tokenizer_config *c = loader->config;
+static pith_status special_add_own(pith__loader *loader) {
+    const pith__tokenizer_config *c = loader->config;
     for (size_t i = 0; i < c->named_count; i++) {
         size_t k = 0;
-        while (k < PITH_NAMED_TOKENS && !pith_str_is(c->named[i].key, pith_named_keys[k])) k++;
+        while (k < PITH_NAMED_TOKENS && !pith__str_is(c->named[i].key, pith__named_keys[k])) k++;
         if (k == PITH_NAMED_TOKENS) PITH_TRY(special_add(loader, c->named[i].content, c->named[i].flags));
     }
     return PITH_OK;
 }
 
 /* The tokens of a list, or of an object that gives them names. */
-static pith_status special_add_json(pith_loader *loader, pith_str json, const char *name, bool list) {
-    pith_json *j = pith_arena_alloc(loader->scratch, sizeof *j);
+static pith_status special_add_json(pith__loader *loader, pith_str json, const char *name, bool list) {
+    pith__json *j = pith__arena_alloc(loader->scratch, sizeof *j);
     pith_status status = PITH_OK;
     pith_str key;
     if (!json.data) return PITH_OK;
-    if (!j) return pith_fail_memory(loader->err, sizeof *j);
-    pith_json_init(j, json, name, loader->scratch, loader->err);
-    const bool is_list = pith_json_peek(j) == PITH_JSON_ARRAY;
+    if (!j) return pith__fail_memory(loader->err, sizeof *j);
+    pith__json_init(j, json, name, loader->scratch, loader->err);
+    const bool is_list = pith__json_peek(j) == PITH_JSON_ARRAY;
     if (is_list != list) return PITH_OK;
     if (list)
-        pith_json_array(j);
+        pith__json_array(j);
     else
-        pith_json_object(j);
-    while (!status && (list ? pith_json_next_item(j) : pith_json_next_key(j, &key))) {
-        pith_named_token token = { .content = { NULL, 0 } };
-        if (!pith_json_null(j)) pith_named_token_parse(&token, j, loader->scratch);
+        pith__json_object(j);
+    while (!status && (list ? pith__json_next_item(j) : pith__json_next_key(j, &key))) {
+        pith__named_token token = { .content = { NULL, 0 } };
+        if (!pith__json_null(j)) pith__named_token_parse(&token, j, loader->scratch);
         if (!j->failed) status = special_add(loader, token.content, token.flags);
     }
     if (status) return status;
-    pith_json_finish(j);
+    pith__json_finish(j);
     return j->failed ? loader->err->code : PITH_OK;
 }
 
-pith_status pith_special_tokens_add(pith_loader *loader, const pith_token_class *class, uint32_t mask_flags) {
+pith_status pith__special_tokens_add(pith__loader *loader, const pith__token_class *class, uint32_t mask_flags) {
     static const char extra[] = "extra_special_tokens", additional[] = "additional_special_tokens";
-    const pith_tokenizer_config *c = loader->config;
+    const pith__tokenizer_config *c = loader->config;
     PITH_TRY(special_add_named(loader, class, mask_flags));
     PITH_TRY(special_add_own(loader));
     PITH_TRY(special_add_json(loader, c->extra, extra, false));
@@ -200,7 +200,7 @@ typedef struct step_json {
     bool all; /* lowercase, strip_accents and handle_chinese_chars are there */
 } step_json;
 
-static pith_status read_step(step_json *s, pith_loader *loader, pith_str json, const char *kind) {
+static pith_status read_step(step_json *s, pith__loader *loader, pith_str json, const char *kind) {
     struct {
         const char *key;
         int *flag;
@@ -211,68 +211,68 @@ static pith_status read_step(step_json *s, pith_loader *loader, pith_str json, c
                   { "add_prefix_space", &s->add_prefix_space },
                   { "trim_offsets", &s->trim_offsets },
                   { "use_regex", &s->use_regex } };
-    pith_json *j = pith_arena_alloc(loader->scratch, sizeof *j);
+    pith__json *j = pith__arena_alloc(loader->scratch, sizeof *j);
     pith_str key;
-    if (!j) return pith_fail_memory(loader->err, sizeof *j);
+    if (!j) return pith__fail_memory(loader->err, sizeof *j);
     *s = (step_json){ PITH_STR(""), -1, -1, -1, -1, -1, -1, -1, false };
-    pith_json_init(j, json, kind, loader->scratch, loader->err);
-    if (pith_json_peek(j) != PITH_JSON_OBJECT) return PITH_OK;
-    pith_json_object(j);
-    while (pith_json_next_key(j, &key)) {
+    pith__json_init(j, json, kind, loader->scratch, loader->err);
+    if (pith__json_peek(j) != PITH_JSON_OBJECT) return PITH_OK;
+    pith__json_object(j);
+    while (pith__json_next_key(j, &key)) {
         size_t i = 0;
-        while (i < sizeof flags / sizeof *flags && !pith_str_is(key, flags[i].key)) i++;
+        while (i < sizeof flags / sizeof *flags && !pith__str_is(key, flags[i].key)) i++;
         if (i < sizeof flags / sizeof *flags)
-            *flags[i].flag = pith_json_null(j) ? -1 : pith_json_bool(j);
-        else if (pith_str_is(key, "type"))
-            s->type = pith_json_string(j);
+            *flags[i].flag = pith__json_null(j) ? -1 : pith__json_bool(j);
+        else if (pith__str_is(key, "type"))
+            s->type = pith__json_string(j);
         else
-            pith_json_skip(j);
+            pith__json_skip(j);
     }
     return j->failed ? loader->err->code : PITH_OK;
 }
 
 static const char *flag_json(int flag) { return flag < 0 ? "null" : flag ? "true" : "false"; }
 
-static pith_status apply_bert(pith_loader *loader) {
-    const pith_tokenizer_config *c = loader->config;
+static pith_status apply_bert(pith__loader *loader) {
+    const pith__tokenizer_config *c = loader->config;
     const int lower = c->do_lower_case != 0, chinese = c->tokenize_chinese_chars != 0;
-    pith_str json = pith_loader_setting(loader, "normalizer");
+    pith_str json = pith__loader_setting(loader, "normalizer");
     step_json s;
     PITH_TRY(read_step(&s, loader, json, "normalizer"));
-    if (!pith_str_is(s.type, "BertNormalizer")) return PITH_OK;
+    if (!pith__str_is(s.type, "BertNormalizer")) return PITH_OK;
     if (s.lowercase == lower && s.strip_accents == c->strip_accents && s.handle_chinese_chars == chinese)
         return PITH_OK;
-    json = pith_arena_printf(loader->scratch,
-                             "{\"type\":\"BertNormalizer\",\"clean_text\":%s,\"handle_chinese_chars\":%s,"
-                             "\"strip_accents\":%s,\"lowercase\":%s}",
-                             flag_json(s.clean_text != 0), flag_json(chinese), flag_json(c->strip_accents),
-                             flag_json(lower));
-    return json.data ? pith_loader_replace(loader, "normalizer", json) : pith_fail_memory(loader->err, 256);
+    json = pith__arena_printf(loader->scratch,
+                              "{\"type\":\"BertNormalizer\",\"clean_text\":%s,\"handle_chinese_chars\":%s,"
+                              "\"strip_accents\":%s,\"lowercase\":%s}",
+                              flag_json(s.clean_text != 0), flag_json(chinese), flag_json(c->strip_accents),
+                              flag_json(lower));
+    return json.data ? pith__loader_replace(loader, "normalizer", json) : pith__fail_memory(loader->err, 256);
 }
 
-static pith_status apply_byte_level(pith_loader *loader) {
+static pith_status apply_byte_level(pith__loader *loader) {
     const int wanted = loader->config->add_prefix_space == 1;
-    pith_str json = pith_loader_setting(loader, "pre_tokenizer");
+    pith_str json = pith__loader_setting(loader, "pre_tokenizer");
     step_json s;
     PITH_TRY(read_step(&s, loader, json, "pre_tokenizer"));
-    if (!pith_str_is(s.type, "ByteLevel") || s.add_prefix_space == wanted) return PITH_OK;
-    json = pith_arena_printf(loader->scratch,
-                             "{\"type\":\"ByteLevel\",\"add_prefix_space\":%s,\"trim_offsets\":%s,\"use_regex\":%s}",
-                             flag_json(wanted), flag_json(s.trim_offsets != 0), flag_json(s.use_regex != 0));
-    return json.data ? pith_loader_replace(loader, "pre_tokenizer", json) : pith_fail_memory(loader->err, 256);
+    if (!pith__str_is(s.type, "ByteLevel") || s.add_prefix_space == wanted) return PITH_OK;
+    json = pith__arena_printf(loader->scratch,
+                              "{\"type\":\"ByteLevel\",\"add_prefix_space\":%s,\"trim_offsets\":%s,\"use_regex\":%s}",
+                              flag_json(wanted), flag_json(s.trim_offsets != 0), flag_json(s.use_regex != 0));
+    return json.data ? pith__loader_replace(loader, "pre_tokenizer", json) : pith__fail_memory(loader->err, 256);
 }
 
-pith_status pith_token_class_apply(pith_loader *loader) {
-    const pith_token_class *class = pith_token_class_find(pith_token_class_name(loader->config));
+pith_status pith__token_class_apply(pith__loader *loader) {
+    const pith__token_class *class = pith__token_class_find(pith__token_class_name(loader->config));
     if (class && class->settings == PITH_SETTINGS_BERT) PITH_TRY(apply_bert(loader));
     if (class && class->settings == PITH_SETTINGS_BYTE_LEVEL) PITH_TRY(apply_byte_level(loader));
-    PITH_TRY(pith_listed_tokens_add(loader, false));
-    return pith_special_tokens_add(loader, class, 0);
+    PITH_TRY(pith__listed_tokens_add(loader, false));
+    return pith__special_tokens_add(loader, class, 0);
 }
 
-void pith_token_class_settle(pith_loader *loader) {
-    const pith_tokenizer_config *c = loader->config;
-    const pith_token_class *class = pith_token_class_find(pith_token_class_name(c));
+void pith__token_class_settle(pith__loader *loader) {
+    const pith__tokenizer_config *c = loader->config;
+    const pith__token_class *class = pith__token_class_find(pith__token_class_name(c));
     pith_tokenizer *t = loader->tokenizer;
     t->left = c->left >= 0 ? c->left
                            : (t->truncates || c->tokenizer_class.data || c->model_type.data) &&

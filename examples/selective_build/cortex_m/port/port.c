@@ -63,7 +63,7 @@ size_t arena_used(void) { return held; }
 /* The library's own allocator, for whoever names none: there is no memory but the arena. */
 static void *no_memory(void *user, size_t bytes) { return (void)user, (void)bytes, NULL; }
 static void no_free(void *user, void *p) { (void)user, (void)p; }
-const pith_allocator pith_allocator_default = { no_memory, no_free, NULL };
+const pith_allocator pith__allocator_default = { no_memory, no_free, NULL };
 
 /* ---- one thread ---- */
 

@@ -15,31 +15,31 @@ enum { PORTS_MOST = 64 };
 
 /* ---- the engine's structs as those of pith/op.h ---- */
 
-static const pith_op_node *public_node(const pith_node *node) { return (const pith_op_node *)node; }
-static const pith_node *own_node(const pith_op_node *node) { return (const pith_node *)node; }
+static const pith_op_node *public_node(const pith__node *node) { return (const pith_op_node *)node; }
+static const pith__node *own_node(const pith_op_node *node) { return (const pith__node *)node; }
 
 typedef struct public_types {
-    pith_arena arena;
+    pith__arena arena;
     const pith_op_type **in;
     pith_op_type *out;
 } public_types;
 
-static void public_type(pith_op_type *to, const pith_type *from) {
+static void public_type(pith_op_type *to, const pith__type *from) {
     *to = (pith_op_type){ .dtype = from->dtype, .rank = from->rank, .data = from->data };
     for (int i = 0; i < from->rank && i < PITH_MAX_RANK; i++) to->dims[i] = from->dims[i];
 }
 
-/* End with pith_arena_free, also after a failure. */
-static pith_status public_types_make(public_types *t, const pith_node *node, const pith_type *const *in, int in_count,
-                                     const pith_type *out, pith_error *err) {
-    const size_t in_room = pith_node_in_room(node), out_room = pith_node_out_room(node);
-    pith_arena_init(&t->arena, node->graph->arena->allocator);
-    t->in = pith_arena_array(&t->arena, in_room, sizeof *t->in);
-    t->out = pith_arena_array(&t->arena, out_room, sizeof *t->out);
-    pith_op_type *types = pith_arena_array(&t->arena, in_room, sizeof *types);
-    if (!t->in || !t->out || !types) return pith_fail_memory(err, (in_room + out_room) * sizeof *types);
+/* End with pith__arena_free, also after a failure. */
+static pith_status public_types_make(public_types *t, const pith__node *node, const pith__type *const *in, int in_count,
+                                     const pith__type *out, pith_error *err) {
+    const size_t in_room = pith__node_in_room(node), out_room = pith__node_out_room(node);
+    pith__arena_init(&t->arena, node->graph->arena->allocator);
+    t->in = pith__arena_array(&t->arena, in_room, sizeof *t->in);
+    t->out = pith__arena_array(&t->arena, out_room, sizeof *t->out);
+    pith_op_type *types = pith__arena_array(&t->arena, in_room, sizeof *types);
+    if (!t->in || !t->out || !types) return pith__fail_memory(err, (in_room + out_room) * sizeof *types);
     for (size_t i = 0; i < in_room; i++) {
-        const pith_type *type = i < (size_t)in_count ? in[i] : NULL;
+        const pith__type *type = i < (size_t)in_count ? in[i] : NULL;
         if (type) public_type(&types[i], type);
         t->in[i] = type ? &types[i] : NULL;
     }
@@ -51,31 +51,31 @@ static pith_status public_types_make(public_types *t, const pith_node *node, con
 static pith_status custom_settle(pith_status status, const pith_error *why, const char *function, pith_error *err) {
     if (!status) return PITH_OK;
     if (status < PITH_OK || status > PITH_ERR_BUSY)
-        return pith_fail(err, PITH_ERR_RUN, "the operator's %s returned %d, which is no pith_status", function,
-                         (int)status);
+        return pith__fail(err, PITH_ERR_RUN, "the operator's %s returned %d, which is no pith_status", function,
+                          (int)status);
     if (!memchr(why->message, 0, sizeof why->message) || !why->message[0])
-        return pith_fail(err, status, "the operator's %s failed and gave no reason", function);
-    return pith_fail(err, status, "%s", why->message);
+        return pith__fail(err, status, "the operator's %s failed and gave no reason", function);
+    return pith__fail(err, status, "%s", why->message);
 }
 
 /* ---- the functions of the descriptor ---- */
 
-static bool custom_all_known(const pith_infer *c) {
+static bool custom_all_known(const pith__infer *c) {
     for (int i = 0; i < c->in_count; i++) {
         if (!c->in[i]) continue;
-        if (!pith_type_concrete(c->in[i])) return false;
+        if (!pith__type_concrete(c->in[i])) return false;
         if (i < 32 && c->node->op->shape_inputs >> i & 1 && !c->in[i]->data) return false;
     }
     return true;
 }
 
-static pith_status custom_take_out(pith_infer *c, int i, const pith_op_type *type) {
+static pith_status custom_take_out(pith__infer *c, int i, const pith_op_type *type) {
     if (type->dtype < PITH_UNDEFINED || type->dtype >= PITH_DTYPE_COUNT)
-        return pith_op_fail(c, "infer gave output %d the dtype %d, which there is not", i, (int)type->dtype);
+        return pith__op_fail(c, "infer gave output %d the dtype %d, which there is not", i, (int)type->dtype);
     if (type->rank < -1 || type->rank > PITH_MAX_RANK)
-        return pith_op_fail(c, "infer gave output %d the rank %d; it must be from -1 to %d", i, (int)type->rank,
-                            PITH_MAX_RANK);
-    pith_type *out = &c->out[i];
+        return pith__op_fail(c, "infer gave output %d the rank %d; it must be from -1 to %d", i, (int)type->rank,
+                             PITH_MAX_RANK);
+    pith__type *out = &c->out[i];
     out->dtype = type->dtype;
     out->rank = type->rank;
     for (int k = 0; k < type->rank; k++) {
@@ -85,33 +85,33 @@ static pith_status custom_take_out(pith_infer *c, int i, const pith_op_type *typ
     return PITH_OK;
 }
 
-static pith_status custom_call_infer(pith_infer *c, const public_types *t) {
-    const pith_custom_op *custom = pith_custom_of(c->node->op);
+static pith_status custom_call_infer(pith__infer *c, const public_types *t) {
+    const pith__custom_op *custom = pith__custom_of(c->node->op);
     pith_error why = PITH_ERROR_INIT;
     pith_op_infer call = { public_node(c->node), t->in, t->out, c->in_count, c->out_count, &why };
     PITH_TRY(custom_settle(custom->own.infer(&call), &why, "infer", c->err));
     const bool all = custom_all_known(c) && !(custom->own.flags & PITH_OPERATOR_DYNAMIC);
     for (int i = 0; i < c->out_count; i++) {
         PITH_TRY(custom_take_out(c, i, &t->out[i]));
-        if (all && !pith_type_concrete(&c->out[i]))
-            return pith_op_fail(c,
-                                "infer left the type of output %d open, although all inputs are known; only an "
-                                "operator with PITH_OPERATOR_DYNAMIC may",
-                                i);
+        if (all && !pith__type_concrete(&c->out[i]))
+            return pith__op_fail(c,
+                                 "infer left the type of output %d open, although all inputs are known; only an "
+                                 "operator with PITH_OPERATOR_DYNAMIC may",
+                                 i);
     }
     return PITH_OK;
 }
 
-static pith_status custom_infer(pith_infer *c) {
+static pith_status custom_infer(pith__infer *c) {
     public_types t;
     pith_status status = public_types_make(&t, c->node, c->in, c->in_count, c->out, c->err);
     if (!status) status = custom_call_infer(c, &t);
-    pith_arena_free(&t.arena);
+    pith__arena_free(&t.arena);
     return status;
 }
 
-static pith_status custom_prepare(pith_prepare *c) {
-    const pith_custom_op *custom = pith_custom_of(c->node->op);
+static pith_status custom_prepare(pith__prepare *c) {
+    const pith__custom_op *custom = pith__custom_of(c->node->op);
     pith_error why = PITH_ERROR_INIT;
     public_types t;
     pith_status status = public_types_make(&t, c->node, c->in, c->in_count, c->out, c->err);
@@ -120,12 +120,12 @@ static pith_status custom_prepare(pith_prepare *c) {
         status = custom_settle(custom->own.prepare(&call), &why, "prepare", c->err);
         c->state = call.state;
     }
-    pith_arena_free(&t.arena);
+    pith__arena_free(&t.arena);
     return status;
 }
 
-static pith_status custom_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
-    const pith_custom_op *custom = pith_custom_of(c->node->op);
+static pith_status custom_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+    const pith__custom_op *custom = pith__custom_of(c->node->op);
     pith_error why = PITH_ERROR_INIT;
     public_types t;
     pith_status status = public_types_make(&t, c->node, c->in, c->in_count, c->out, c->err);
@@ -133,19 +133,19 @@ static pith_status custom_scratch(const pith_infer *c, const void *state, int th
         const pith_op_infer call = { public_node(c->node), t.in, t.out, c->in_count, c->out_count, &why };
         status = custom_settle(custom->own.scratch(bytes, &call, state, threads), &why, "scratch", c->err);
     }
-    pith_arena_free(&t.arena);
+    pith__arena_free(&t.arena);
     return status;
 }
 
-static pith_status custom_check_outputs(const pith_run *r) {
+static pith_status custom_check_outputs(const pith__run *r) {
     for (int i = 0; i < r->out_count; i++)
         if (r->out[i] && !r->out[i]->data && r->out[i]->dtype == PITH_UNDEFINED)
-            return pith_op_fail(r, "run did not call pith_op_output for output %d", i);
+            return pith__op_fail(r, "run did not call pith_op_output for output %d", i);
     return PITH_OK;
 }
 
-static pith_status custom_run(pith_run *r) {
-    const pith_custom_op *custom = pith_custom_of(r->node->op);
+static pith_status custom_run(pith__run *r) {
+    const pith__custom_op *custom = pith__custom_of(r->node->op);
     const bool dynamic = custom->own.flags & PITH_OPERATOR_DYNAMIC;
     pith_error why = PITH_ERROR_INIT;
     pith_op_run call = { public_node(r->node), r->state,         r->in, r->out, r->in_count, r->out_count,
@@ -161,42 +161,42 @@ static pith_status custom_run(pith_run *r) {
 /* The default that the descriptor has for an attribute; data is NULL if there is none. */
 static pith_str custom_default(const pith_op_node *node, const char *name) {
     const char *text = own_node(node)->op->attrs;
-    pith_attr_rule rule;
-    while (text && pith_attr_rule_next(&text, &rule))
-        if (pith_str_is(rule.name, name)) return rule.fallback;
+    pith__attr_rule rule;
+    while (text && pith__attr_rule_next(&text, &rule))
+        if (pith__str_is(rule.name, name)) return rule.fallback;
     return (pith_str){ NULL, 0 };
 }
 
-int64_t pith_custom_int(const pith_op_node *node, const char *name) {
+int64_t pith__custom_int(const pith_op_node *node, const char *name) {
     const pith_str given = custom_default(node, name);
-    return pith_node_int(own_node(node), name, given.data ? strtoll(given.data, NULL, 10) : 0);
+    return pith__node_int(own_node(node), name, given.data ? strtoll(given.data, NULL, 10) : 0);
 }
 
-float pith_custom_float(const pith_op_node *node, const char *name) {
+float pith__custom_float(const pith_op_node *node, const char *name) {
     const pith_str given = custom_default(node, name);
-    return pith_node_float(own_node(node), name, given.data ? pith_attr_number(given.data) : 0);
+    return pith__node_float(own_node(node), name, given.data ? pith__attr_number(given.data) : 0);
 }
 
-pith_str pith_custom_string(const pith_op_node *node, const char *name) {
-    const pith_attr *attr = pith_node_attr(own_node(node), name);
+pith_str pith__custom_string(const pith_op_node *node, const char *name) {
+    const pith__attr *attr = pith__node_attr(own_node(node), name);
     if (attr && attr->kind == PITH_ATTR_STRING) return attr->s;
     const pith_str given = custom_default(node, name);
     return given.data ? given : PITH_STR("");
 }
 
-pith_status pith_custom_output(pith_op_run *r, int32_t output, int32_t dtype, int32_t rank, const int64_t *dims) {
-    pith_run *own = r->engine;
+pith_status pith__custom_output(pith_op_run *r, int32_t output, int32_t dtype, int32_t rank, const int64_t *dims) {
+    pith__run *own = r->engine;
     if (!(own->node->op->flags & PITH_OP_LATE))
-        return pith_fail(r->err, PITH_ERR_ARGUMENT, "pith_op_output is for operators with PITH_OPERATOR_DYNAMIC");
+        return pith__fail(r->err, PITH_ERR_ARGUMENT, "pith_op_output is for operators with PITH_OPERATOR_DYNAMIC");
     if (output < 0 || output >= own->out_count || !own->out[output])
-        return pith_fail(r->err, PITH_ERR_ARGUMENT, "pith_op_output: the node has no output %d", (int)output);
+        return pith__fail(r->err, PITH_ERR_ARGUMENT, "pith_op_output: the node has no output %d", (int)output);
     if (dtype <= PITH_UNDEFINED || dtype >= PITH_DTYPE_COUNT)
-        return pith_fail(r->err, PITH_ERR_ARGUMENT, "pith_op_output: dtype %d there is not", (int)dtype);
-    if (rank < 0 || rank > PITH_MAX_RANK || pith_dims_count(dims, rank) < 0)
-        return pith_fail(r->err, PITH_ERR_ARGUMENT, "pith_op_output: the shape of output %d is no shape", (int)output);
+        return pith__fail(r->err, PITH_ERR_ARGUMENT, "pith_op_output: dtype %d there is not", (int)dtype);
+    if (rank < 0 || rank > PITH_MAX_RANK || pith__dims_count(dims, rank) < 0)
+        return pith__fail(r->err, PITH_ERR_ARGUMENT, "pith_op_output: the shape of output %d is no shape", (int)output);
     pith_error *const before = own->err;
     own->err = r->err; /* the program's to pass on */
-    const pith_status status = pith_run_alloc(own, output, dtype, rank, dims);
+    const pith_status status = pith__run_alloc(own, output, dtype, rank, dims);
     own->err = before;
     return status;
 }
@@ -211,7 +211,7 @@ static uint32_t custom_read_word(const char *word, size_t size) {
         const size_t n = strcspn(word, "| ");
         int dtype = PITH_UNDEFINED + 1;
         while (dtype < PITH_DTYPE_COUNT &&
-               (strlen(pith_dtype_short_name(dtype)) != n || memcmp(pith_dtype_short_name(dtype), word, n)))
+               (strlen(pith__dtype_short_name(dtype)) != n || memcmp(pith__dtype_short_name(dtype), word, n)))
             dtype++;
         if (dtype == PITH_DTYPE_COUNT) return 0;
         set |= 1u << dtype;
@@ -220,17 +220,17 @@ static uint32_t custom_read_word(const char *word, size_t size) {
     return set;
 }
 
-static pith_status custom_read_types(pith_custom_op *op, pith_error *err) {
+static pith_status custom_read_types(pith__custom_op *op, pith_error *err) {
     for (const char *at = op->own.types ? op->own.types : ""; *(at += strspn(at, " "));) {
         const size_t n = strcspn(at, " ");
         const uint32_t set = custom_read_word(at, n);
         if (op->dtype_count == PITH_CUSTOM_TYPES)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "types has more than %d words", PITH_CUSTOM_TYPES);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "types has more than %d words", PITH_CUSTOM_TYPES);
         if (!set)
-            return pith_fail(err, PITH_ERR_ARGUMENT,
-                             "types: '" PITH_STR_FMT
-                             "' is not read; write names such as f32, i64 and bool with | between them, or *",
-                             PITH_STR_ARG(((pith_str){ at, n })));
+            return pith__fail(err, PITH_ERR_ARGUMENT,
+                              "types: '" PITH_STR_FMT
+                              "' is not read; write names such as f32, i64 and bool with | between them, or *",
+                              PITH_STR_ARG(((pith_str){ at, n })));
         snprintf(op->text[op->dtype_count], sizeof op->text[0], "%.*s", (int)n, at);
         op->dtypes[op->dtype_count++] = set;
         at += n;
@@ -239,43 +239,43 @@ static pith_status custom_read_types(pith_custom_op *op, pith_error *err) {
 }
 
 static pith_status custom_check_attributes(const char *text, pith_error *err) {
-    pith_attr_rule rule;
+    pith__attr_rule rule;
     size_t count = 0;
-    for (; text && pith_attr_rule_next(&text, &rule); count++) {
+    for (; text && pith__attr_rule_next(&text, &rule); count++) {
         const bool known = rule.kind != PITH_ATTR_GRAPH && rule.kind != PITH_ATTR_TYPE;
         const bool lone = rule.kind == PITH_ATTR_INT || rule.kind == PITH_ATTR_FLOAT || rule.kind == PITH_ATTR_STRING;
         if (!known || (rule.fallback.data && !lone) || count == PITH_ATTR_RULES_MAX)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "attributes: '" PITH_STR_FMT "' %s", PITH_STR_ARG(rule.name),
-                             !known                         ? "is of a kind that these operators do not have"
-                             : count == PITH_ATTR_RULES_MAX ? "is one too many"
-                                                            : "is a list, which has no default");
+            return pith__fail(err, PITH_ERR_ARGUMENT, "attributes: '" PITH_STR_FMT "' %s", PITH_STR_ARG(rule.name),
+                              !known                         ? "is of a kind that these operators do not have"
+                              : count == PITH_ATTR_RULES_MAX ? "is one too many"
+                                                             : "is a list, which has no default");
     }
     return text && text[strspn(text, " ")]
-               ? pith_fail(err, PITH_ERR_ARGUMENT, "attributes: '" PITH_CUT_FMT "' is not read",
-                           PITH_CUT(pith_str_of(text), 60))
+               ? pith__fail(err, PITH_ERR_ARGUMENT, "attributes: '" PITH_CUT_FMT "' is not read",
+                            PITH_CUT(pith__str_of(text), 60))
                : PITH_OK;
 }
 
 static pith_status custom_check_counts(const pith_operator *o, pith_error *err) {
     if (o->min_inputs < 0 || o->min_inputs > PORTS_MOST || o->max_inputs > PORTS_MOST || o->max_inputs < -1)
-        return pith_fail(err, PITH_ERR_ARGUMENT,
-                         "min_inputs is %d and max_inputs %d; they must be from 0 to %d, or -1 for any",
-                         (int)o->min_inputs, (int)o->max_inputs, PORTS_MOST);
+        return pith__fail(err, PITH_ERR_ARGUMENT,
+                          "min_inputs is %d and max_inputs %d; they must be from 0 to %d, or -1 for any",
+                          (int)o->min_inputs, (int)o->max_inputs, PORTS_MOST);
     if (o->max_inputs >= 0 && o->max_inputs < o->min_inputs)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "max_inputs is %d, less than min_inputs, %d", (int)o->max_inputs,
-                         (int)o->min_inputs);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "max_inputs is %d, less than min_inputs, %d", (int)o->max_inputs,
+                          (int)o->min_inputs);
     if (o->max_outputs < 1 || o->max_outputs > PORTS_MOST)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "max_outputs is %d; it must be from 1 to %d", (int)o->max_outputs,
-                         PORTS_MOST);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "max_outputs is %d; it must be from 1 to %d", (int)o->max_outputs,
+                          PORTS_MOST);
     const int32_t flags =
         PITH_OPERATOR_ELEMENTWISE | PITH_OPERATOR_IN_PLACE | PITH_OPERATOR_DYNAMIC | PITH_OPERATOR_RANDOM;
-    if (o->flags & ~flags) return pith_fail(err, PITH_ERR_ARGUMENT, "flags has bits that this library does not know");
+    if (o->flags & ~flags) return pith__fail(err, PITH_ERR_ARGUMENT, "flags has bits that this library does not know");
     if (o->flags & PITH_OPERATOR_DYNAMIC && o->flags & (PITH_OPERATOR_IN_PLACE | PITH_OPERATOR_ELEMENTWISE))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "PITH_OPERATOR_DYNAMIC excludes IN_PLACE and ELEMENTWISE");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "PITH_OPERATOR_DYNAMIC excludes IN_PLACE and ELEMENTWISE");
     return PITH_OK;
 }
 
-static pith_op custom_op_of(const pith_operator *o) {
+static pith__op custom_op_of(const pith_operator *o) {
     static const struct {
         int32_t own;
         uint32_t flag;
@@ -283,97 +283,97 @@ static pith_op custom_op_of(const pith_operator *o) {
                   { PITH_OPERATOR_IN_PLACE, PITH_OP_IN_PLACE },
                   { PITH_OPERATOR_DYNAMIC, PITH_OP_LATE },
                   { PITH_OPERATOR_RANDOM, PITH_OP_RANDOM } };
-    pith_op op = { .domain = o->domain && strcmp(o->domain, "ai.onnx") ? o->domain : "",
-                   .name = o->name,
-                   .since = 1,
-                   .newest = INT32_MAX,
-                   .min_inputs = o->min_inputs,
-                   .max_inputs = o->max_inputs,
-                   .max_outputs = o->max_outputs,
-                   .flags = PITH_OP_CUSTOM,
-                   .attrs = o->attributes,
-                   .shape_inputs = o->shape_inputs,
-                   .infer = custom_infer,
-                   .prepare = o->prepare ? custom_prepare : NULL,
-                   .scratch = o->scratch ? custom_scratch : NULL,
-                   .run = custom_run };
+    pith__op op = { .domain = o->domain && strcmp(o->domain, "ai.onnx") ? o->domain : "",
+                    .name = o->name,
+                    .since = 1,
+                    .newest = INT32_MAX,
+                    .min_inputs = o->min_inputs,
+                    .max_inputs = o->max_inputs,
+                    .max_outputs = o->max_outputs,
+                    .flags = PITH_OP_CUSTOM,
+                    .attrs = o->attributes,
+                    .shape_inputs = o->shape_inputs,
+                    .infer = custom_infer,
+                    .prepare = o->prepare ? custom_prepare : NULL,
+                    .scratch = o->scratch ? custom_scratch : NULL,
+                    .run = custom_run };
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (o->flags & flags[i].own) op.flags |= flags[i].flag;
     return op;
 }
 
 /* Everything but whether the name is free. */
-static pith_status custom_fill(pith_custom_op *op, const pith_operator *given, pith_error *err) {
-    *op = (pith_custom_op){ .own = *given, .given = given, .checks = &pith_op_checks_all, .op = custom_op_of(given) };
+static pith_status custom_fill(pith__custom_op *op, const pith_operator *given, pith_error *err) {
+    *op = (pith__custom_op){ .own = *given, .given = given, .checks = &pith__op_checks_all, .op = custom_op_of(given) };
     if (!given->infer || !given->run)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "it has no %s, which every operator needs",
-                         given->infer ? "run" : "infer");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "it has no %s, which every operator needs",
+                          given->infer ? "run" : "infer");
     PITH_TRY(custom_check_counts(given, err));
     PITH_TRY(custom_check_attributes(given->attributes, err));
     return custom_read_types(op, err);
 }
 
-static const pith_op *builtin_find(pith_str domain, pith_str name) {
-    for (size_t i = 0; i < pith_op_table_count; i++)
-        if (pith_str_is(name, pith_op_table[i]->name) && pith_str_is(domain, pith_op_table[i]->domain))
-            return pith_op_table[i];
+static const pith__op *builtin_find(pith_str domain, pith_str name) {
+    for (size_t i = 0; i < pith__op_table_count; i++)
+        if (pith__str_is(name, pith__op_table[i]->name) && pith__str_is(domain, pith__op_table[i]->domain))
+            return pith__op_table[i];
     return NULL;
 }
 
 /* The list's first entry changes only by entries in front of it, so a lost race means to look again. */
-static pith_status custom_link(pith_custom_op *op, pith_error *err) {
-    const pith_str domain = pith_str_of(op->op.domain), name = pith_str_of(op->op.name);
-    if (builtin_find(domain, name)) return pith_fail(err, PITH_ERR_ARGUMENT, "Pith has an operator of this name");
-    pith_custom_op *first = pith_custom_first();
+static pith_status custom_link(pith__custom_op *op, pith_error *err) {
+    const pith_str domain = pith__str_of(op->op.domain), name = pith__str_of(op->op.name);
+    if (builtin_find(domain, name)) return pith__fail(err, PITH_ERR_ARGUMENT, "Pith has an operator of this name");
+    pith__custom_op *first = pith__custom_first();
     do {
-        for (const pith_custom_op *at = first; at; at = at->next)
-            if (pith_str_is(domain, at->op.domain) && pith_str_is(name, at->op.name))
-                return pith_fail(err, PITH_ERR_ARGUMENT, "an operator of this name was registered before");
+        for (const pith__custom_op *at = first; at; at = at->next)
+            if (pith__str_is(domain, at->op.domain) && pith__str_is(name, at->op.name))
+                return pith__fail(err, PITH_ERR_ARGUMENT, "an operator of this name was registered before");
         op->next = first;
-    } while (!atomic_compare_exchange_weak(&pith_custom_registered, &first, op));
+    } while (!atomic_compare_exchange_weak(&pith__custom_registered, &first, op));
     return PITH_OK;
 }
 
 static pith_status custom_check_version(const pith_operator *given, pith_error *err) {
-    if (!given) return pith_fail(err, PITH_ERR_ARGUMENT, "pith_register_op: the operator is NULL");
+    if (!given) return pith__fail(err, PITH_ERR_ARGUMENT, "pith_register_op: the operator is NULL");
     if (given->abi != PITH_OP_ABI || given->size != sizeof *given)
-        return pith_fail(
+        return pith__fail(
             err, PITH_ERR_ARGUMENT,
             "pith_register_op: the operator was compiled for version %u of pith/op.h with %u bytes, and this "
             "library has version %u with %u; begin it with PITH_OPERATOR_BEGIN, and compile it with the header "
             "of this library",
             (unsigned)given->abi, (unsigned)given->size, (unsigned)PITH_OP_ABI, (unsigned)sizeof *given);
     if (!given->name || !given->name[0])
-        return pith_fail(err, PITH_ERR_ARGUMENT, "pith_register_op: the operator has no name");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "pith_register_op: the operator has no name");
     return PITH_OK;
 }
 
-pith_status pith_custom_register(const pith_operator *given, pith_error *err) {
+pith_status pith__custom_register(const pith_operator *given, pith_error *err) {
     PITH_TRY(custom_check_version(given, err));
-    pith_custom_op *op = pith_memory_alloc(&pith_allocator_default, sizeof *op, 64);
-    if (!op) return pith_fail_memory(err, sizeof *op);
+    pith__custom_op *op = pith__memory_alloc(&pith__allocator_default, sizeof *op, 64);
+    if (!op) return pith__fail_memory(err, sizeof *op);
     pith_status status = custom_fill(op, given, err);
     if (!status) status = custom_link(op, err);
     if (!status) return PITH_OK;
-    pith_memory_free(&pith_allocator_default, op);
-    return pith_fail_at(err, status, "operator %s%s%s: ", given->domain ? given->domain : "",
-                        given->domain && given->domain[0] ? "::" : "", given->name);
+    pith__memory_free(&pith__allocator_default, op);
+    return pith__fail_at(err, status, "operator %s%s%s: ", given->domain ? given->domain : "",
+                         given->domain && given->domain[0] ? "::" : "", given->name);
 }
 
-static const pith_custom_op *custom_of_given(const pith_operator *given) {
-    const pith_custom_op *at = pith_custom_first();
+static const pith__custom_op *custom_of_given(const pith_operator *given) {
+    const pith__custom_op *at = pith__custom_first();
     while (at && at->given != given) at = at->next;
     return at;
 }
 
-pith_status pith_custom_take(const pith_extra_op *extra, pith_error *err) {
-    pith_status status = custom_of_given(extra->op) ? PITH_OK : pith_custom_register(extra->op, err);
+pith_status pith__custom_take(const pith__extra_op *extra, pith_error *err) {
+    pith_status status = custom_of_given(extra->op) ? PITH_OK : pith__custom_register(extra->op, err);
     if (status && custom_of_given(extra->op)) status = PITH_OK; /* another thread was faster */
-    if (status) return pith_fail_at(err, status, "PITH_EXTRA_OPS: %s: ", extra->name);
-    const pith_op *op = &custom_of_given(extra->op)->op;
+    if (status) return pith__fail_at(err, status, "PITH_EXTRA_OPS: %s: ", extra->name);
+    const pith__op *op = &custom_of_given(extra->op)->op;
     const size_t n = strlen(op->domain);
     const char *name = extra->name + (n ? n + 2 : 0);
     if (!strncmp(extra->name, op->domain, n) && strlen(extra->name) >= n + 2 && !strcmp(name, op->name)) return PITH_OK;
-    return pith_fail(err, PITH_ERR_ARGUMENT, "PITH_EXTRA_OPS: the list says %s, but the operator is %s%s%s",
-                     extra->name, op->domain, n ? "::" : "", op->name);
+    return pith__fail(err, PITH_ERR_ARGUMENT, "PITH_EXTRA_OPS: the list says %s, but the operator is %s%s%s",
+                      extra->name, op->domain, n ? "::" : "", op->name);
 }

@@ -1,6 +1,6 @@
 /* custom.h - operators that programs bring: those of PITH_EXTRA_OPS, and those that pith_register_op took.
  *
- * Each is a pith_op whose functions turn the engine's structs into those of pith/op.h and call the program's. They are
+ * Each is a pith__op whose functions turn the engine's structs into those of pith/op.h and call the program's. They are
  * kept in a list that only grows, so that looking one up takes no lock. */
 #ifndef PITH_ENGINE_OPS_CUSTOM_CUSTOM_H
 #define PITH_ENGINE_OPS_CUSTOM_CUSTOM_H
@@ -13,46 +13,46 @@
 /* Words of pith_operator.types that are told apart. */
 enum { PITH_CUSTOM_TYPES = 16 };
 
-typedef struct pith_custom_op {
-    pith_op op; /* op.name and op.domain are the program's strings */
+typedef struct pith__custom_op {
+    pith__op op; /* op.name and op.domain are the program's strings */
     pith_operator own;
     const pith_operator *given; /* what was registered */
-    const pith_op_checks *checks;
+    const pith__op_checks *checks;
     uint32_t dtypes[PITH_CUSTOM_TYPES];
     int dtype_count;                  /* 0: any */
     char text[PITH_CUSTOM_TYPES][96]; /* of the dtypes, for messages */
     atomic_uint heard, facts;         /* for select/used_pieces.c */
-    struct pith_custom_op *next;
-} pith_custom_op;
+    struct pith__custom_op *next;
+} pith__custom_op;
 
 /* What PITH_EXTRA_OPS lists, with the name of the list's line; ends with NULLs. Defined by select/tables.c. */
-typedef struct pith_extra_op {
+typedef struct pith__extra_op {
     const pith_operator *op;
-    const char *name;                                                        /* "example::Twice" */
-    pith_status (*take)(const struct pith_extra_op *extra, pith_error *err); /* pith_custom_take */
-} pith_extra_op;
+    const char *name;                                                         /* "example::Twice" */
+    pith_status (*take)(const struct pith__extra_op *extra, pith_error *err); /* pith__custom_take */
+} pith__extra_op;
 /* Registers the operator, unless another thread has; fails if its name is not that of the list. */
-pith_status pith_custom_take(const pith_extra_op *extra, pith_error *err);
-extern const pith_extra_op pith_extra_op_table[];
+pith_status pith__custom_take(const pith__extra_op *extra, pith_error *err);
+extern const pith__extra_op pith__extra_op_table[];
 
 /* The work of pith_register_op. */
-pith_status pith_custom_register(const pith_operator *given, pith_error *err);
+pith_status pith__custom_register(const pith_operator *given, pith_error *err);
 /* Takes in those of PITH_EXTRA_OPS, before anything looks for them; does nothing the next time. Thread-safe. */
-pith_status pith_custom_begin(pith_error *err);
+pith_status pith__custom_begin(pith_error *err);
 /* The first of the list, which custom.c makes; NULL: none. */
-extern _Atomic(pith_custom_op *) pith_custom_registered;
-pith_custom_op *pith_custom_first(void);
+extern _Atomic(pith__custom_op *) pith__custom_registered;
+pith__custom_op *pith__custom_first(void);
 /* NULL: there is none. domain "" is ai.onnx. */
-const pith_op *pith_custom_find(pith_str domain, pith_str name);
+const pith__op *pith__custom_find(pith_str domain, pith_str name);
 /* Of an operator with PITH_OP_CUSTOM. */
-static inline const pith_custom_op *pith_custom_of(const pith_op *op) {
-    return (const pith_custom_op *)(const void *)op;
+static inline const pith__custom_op *pith__custom_of(const pith__op *op) {
+    return (const pith__custom_op *)(const void *)op;
 }
 
 /* The work of the other functions of pith/op.h. */
-int64_t pith_custom_int(const pith_op_node *node, const char *name);
-float pith_custom_float(const pith_op_node *node, const char *name);
-pith_str pith_custom_string(const pith_op_node *node, const char *name);
-pith_status pith_custom_output(pith_op_run *r, int32_t output, int32_t dtype, int32_t rank, const int64_t *dims);
+int64_t pith__custom_int(const pith_op_node *node, const char *name);
+float pith__custom_float(const pith_op_node *node, const char *name);
+pith_str pith__custom_string(const pith_op_node *node, const char *name);
+pith_status pith__custom_output(pith_op_run *r, int32_t output, int32_t dtype, int32_t rank, const int64_t *dims);
 
 #endif

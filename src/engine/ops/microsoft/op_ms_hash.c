@@ -22,42 +22,42 @@ typedef struct ngram {
     int64_t most, heads, pad, capacity; /* heads: of one n */
 } ngram;
 
-static void ngram_read(ngram *s, const pith_node *node) {
-    *s = (ngram){ .packed = pith_str_is(node->op_type, "VarlenNGramHashMapping"),
-                  .reset = pith_node_int(node, "reset_on_eos", 0) != 0,
-                  .most = pith_node_int(node, "max_ngram_size", 0),
-                  .heads = pith_node_int(node, "n_head_per_ngram", 0),
-                  .pad = pith_node_int(node, "pad_id", 0),
-                  .capacity = pith_node_int(node, "state_update_capacity", 0) };
+static void ngram_read(ngram *s, const pith__node *node) {
+    *s = (ngram){ .packed = pith__str_is(node->op_type, "VarlenNGramHashMapping"),
+                  .reset = pith__node_int(node, "reset_on_eos", 0) != 0,
+                  .most = pith__node_int(node, "max_ngram_size", 0),
+                  .heads = pith__node_int(node, "n_head_per_ngram", 0),
+                  .pad = pith__node_int(node, "pad_id", 0),
+                  .capacity = pith__node_int(node, "state_update_capacity", 0) };
     s->in = &ngram_layouts[s->packed];
 }
 
-static pith_status ngram_infer(pith_infer *c) {
+static pith_status ngram_infer(pith__infer *c) {
     ngram s;
     ngram_read(&s, c->node);
-    const pith_type *ids = c->in[IDS];
+    const pith__type *ids = c->in[IDS];
     int rank = s.packed ? 1 : 2;
     if (ids->rank >= 0 && ids->rank != rank)
-        return pith_op_fail(c, "input_ids has %d dimensions, not %d", ids->rank, rank);
-    PITH_TRY(pith_infer_equal_dtypes(c, IDS, VOCABULARIES));
+        return pith__op_fail(c, "input_ids has %d dimensions, not %d", ids->rank, rank);
+    PITH_TRY(pith__infer_equal_dtypes(c, IDS, VOCABULARIES));
     const int same[] = { s.in->past, s.in->offsets, s.in->eos };
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
-        const pith_type *t = pith_has_input(c, same[i]) ? c->in[same[i]] : NULL;
-        if (t && t->dtype && ids->dtype && t->dtype != ids->dtype) return pith_fail_dtype(c->err, t->dtype);
+        const pith__type *t = pith__has_input(c, same[i]) ? c->in[same[i]] : NULL;
+        if (t && t->dtype && ids->dtype && t->dtype != ids->dtype) return pith__fail_dtype(c->err, t->dtype);
     }
-    if (s.packed && !pith_has_input(c, s.in->ends)) return pith_op_fail(c, "input %d is missing", s.in->ends);
-    if ((s.capacity > 0) != (s.in->counts >= 0 && pith_has_input(c, s.in->counts)))
-        return pith_op_fail(c, "capture_count goes with state_update_capacity, and only with it");
-    pith_dim batch = PITH_DIM_UNKNOWN, out[3], all = (s.most - 1) * s.heads;
+    if (s.packed && !pith__has_input(c, s.in->ends)) return pith__op_fail(c, "input %d is missing", s.in->ends);
+    if ((s.capacity > 0) != (s.in->counts >= 0 && pith__has_input(c, s.in->counts)))
+        return pith__op_fail(c, "capture_count goes with state_update_capacity, and only with it");
+    pith__dim batch = PITH_DIM_UNKNOWN, out[3], all = (s.most - 1) * s.heads;
     for (int i = 0; i < rank; i++) out[i] = ids->rank == rank ? ids->dims[i] : PITH_DIM_UNKNOWN;
     out[rank] = all;
     if (!s.packed) batch = out[0];
     if (s.packed && c->in[s.in->ends]->rank == 1)
-        batch = pith_dim_apply(c->dims, PITH_DIM_SUB, c->in[s.in->ends]->dims[0], 1);
-    pith_infer_set(c, 0, ids->dtype, rank + 1, out);
-    pith_infer_set(c, 1, ids->dtype, 2, (pith_dim[]){ batch, s.most - 1 });
-    pith_infer_set(c, 2, PITH_I32, 2, (pith_dim[]){ batch, s.most - 1 });
-    pith_infer_set(c, 3, ids->dtype, 3, (pith_dim[]){ batch, s.capacity, s.most - 1 });
+        batch = pith__dim_apply(c->dims, PITH_DIM_SUB, c->in[s.in->ends]->dims[0], 1);
+    pith__infer_set(c, 0, ids->dtype, rank + 1, out);
+    pith__infer_set(c, 1, ids->dtype, 2, (pith__dim[]){ batch, s.most - 1 });
+    pith__infer_set(c, 2, PITH_I32, 2, (pith__dim[]){ batch, s.most - 1 });
+    pith__infer_set(c, 3, ids->dtype, 3, (pith__dim[]){ batch, s.capacity, s.most - 1 });
     return PITH_OK;
 }
 
@@ -73,7 +73,7 @@ static void ngram_put(pith_tensor *t, int64_t i, int64_t v) {
 }
 
 typedef struct ngram_job {
-    pith_run *r;
+    pith__run *r;
     ngram s;
     const pith_tensor *ids, *past, *offsets, *eos, *segments, *past_segments;
     int64_t missing; /* what stands for tokens before a sequence */
@@ -145,40 +145,40 @@ static void ngram_state(const ngram_job *j, const ngram_row *row, int64_t count,
 }
 
 static pith_status ngram_check(const ngram_job *j, int64_t tokens, int64_t batch) {
-    const pith_run *r = j->r;
+    const pith__run *r = j->r;
     int64_t all = (j->s.most - 1) * j->s.heads, states = batch * (j->s.most - 1);
     const int inputs[] = { VOCABULARIES,      j->s.in->offsets, j->s.in->past,  j->s.in->past_segments,
                            j->s.in->segments, j->s.in->eos,     j->s.in->counts };
     const int64_t wanted[] = { all, all, states, states, tokens, 1, batch };
     for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
-        if (inputs[i] < 0 || !pith_has_input(r, inputs[i])) continue;
-        int64_t count = pith_tensor_count(r->in[inputs[i]]);
+        if (inputs[i] < 0 || !pith__has_input(r, inputs[i])) continue;
+        int64_t count = pith__tensor_count(r->in[inputs[i]]);
         if (count != wanted[i])
-            return pith_op_fail(r, "input %d has %lld elements, not %lld", inputs[i], (long long)count,
-                                (long long)wanted[i]);
+            return pith__op_fail(r, "input %d has %lld elements, not %lld", inputs[i], (long long)count,
+                                 (long long)wanted[i]);
     }
-    if (pith_tensor_count(r->in[MULTIPLIERS]) < j->s.most)
-        return pith_op_fail(r, "%lld multipliers for n-grams of %lld", (long long)pith_tensor_count(r->in[MULTIPLIERS]),
-                            (long long)j->s.most);
+    if (pith__tensor_count(r->in[MULTIPLIERS]) < j->s.most)
+        return pith__op_fail(r, "%lld multipliers for n-grams of %lld",
+                             (long long)pith__tensor_count(r->in[MULTIPLIERS]), (long long)j->s.most);
     for (int64_t i = 0; i < all; i++)
         if (ngram_get(r->in[VOCABULARIES], i) < 1)
-            return pith_op_fail(r, "vocabulary size %lld is not positive", (long long)i);
+            return pith__op_fail(r, "vocabulary size %lld is not positive", (long long)i);
     int64_t last = 0;
     for (int64_t i = 0; j->s.packed && i <= batch; i++) {
         int64_t end = ngram_get(r->in[j->s.in->ends], i);
         if (end < last || (i == 0 && end) || (i == batch && end != tokens))
-            return pith_op_fail(r, "the sequences' ends do not rise from 0 to %lld", (long long)tokens);
+            return pith__op_fail(r, "the sequences' ends do not rise from 0 to %lld", (long long)tokens);
         last = end;
     }
     return PITH_OK;
 }
 
-static const pith_tensor *ngram_input(const pith_run *r, int i) {
-    return i >= 0 && pith_has_input(r, i) ? r->in[i] : NULL;
+static const pith_tensor *ngram_input(const pith__run *r, int i) {
+    return i >= 0 && pith__has_input(r, i) ? r->in[i] : NULL;
 }
 
 static void ngram_sequence(const ngram_job *j, const ngram_row *row) {
-    const pith_run *r = j->r;
+    const pith__run *r = j->r;
     int64_t all = (j->s.most - 1) * j->s.heads, before = j->s.most - 1;
     for (int64_t i = 0; i < row->length && r->out[0]; i++) ngram_hash(j, row, i, (row->first + i) * all);
     if (r->out_count > 1 && r->out[1]) ngram_state(j, row, row->length, r->out[1], row->b * before, false);
@@ -193,17 +193,18 @@ static void ngram_sequence(const ngram_job *j, const ngram_row *row) {
     }
 }
 
-static pith_status ngram_run(pith_run *r) {
+static pith_status ngram_run(pith__run *r) {
     ngram_job j = { .r = r, .ids = r->in[IDS] };
     ngram_read(&j.s, r->node);
     j.past = ngram_input(r, j.s.in->past), j.offsets = ngram_input(r, j.s.in->offsets);
     j.eos = ngram_input(r, j.s.in->eos), j.segments = ngram_input(r, j.s.in->segments);
     j.past_segments = ngram_input(r, j.s.in->past_segments);
-    int64_t tokens = pith_tensor_count(j.ids);
-    int64_t batch = j.s.packed ? pith_tensor_count(r->in[j.s.in->ends]) - 1 : j.ids->dims[0];
-    if (batch < 0) return pith_op_fail(r, "cumulative_sequence_length is empty");
+    int64_t tokens = pith__tensor_count(j.ids);
+    int64_t batch = j.s.packed ? pith__tensor_count(r->in[j.s.in->ends]) - 1 : j.ids->dims[0];
+    if (batch < 0) return pith__op_fail(r, "cumulative_sequence_length is empty");
     PITH_TRY(ngram_check(&j, tokens, batch));
-    if (r->out_count > 2 && r->out[2] && !j.segments) return pith_op_fail(r, "present_segment_ids without segment_ids");
+    if (r->out_count > 2 && r->out[2] && !j.segments)
+        return pith__op_fail(r, "present_segment_ids without segment_ids");
     j.missing = j.eos ? ngram_get(j.eos, 0) : j.s.pad;
     for (int64_t b = 0; b < batch; b++) {
         ngram_row row = { .b = b, .first = j.s.packed ? ngram_get(r->in[j.s.in->ends], b) : b * j.ids->dims[1] };
@@ -214,7 +215,7 @@ static pith_status ngram_run(pith_run *r) {
 }
 
 #define NGRAM(name_, max, outputs, types_, attrs_)                                                                     \
-    const pith_op pith_op_##name_##_ms = {                                                                             \
+    const pith__op pith__op_##name_##_ms = {                                                                           \
         .domain = "com.microsoft",                                                                                     \
         .name = #name_,                                                                                                \
         .since = 1,                                                                                                    \

@@ -27,7 +27,7 @@ static const expert_inputs expert_layouts[2][3] = {
 typedef enum expert_fn { EXPERT_RELU, EXPERT_GELU, EXPERT_SILU, EXPERT_IDENTITY, EXPERT_SWIGLU } expert_fn;
 
 typedef struct experts {
-    pith_product product;
+    pith__product product;
     const expert_inputs *inputs; /* three */
     bool quantized, normalize;
     expert_fn fn;
@@ -35,54 +35,55 @@ typedef struct experts {
     float alpha, beta, limit;
 } experts;
 
-static void experts_read(experts *s, const pith_node *node) {
+static void experts_read(experts *s, const pith__node *node) {
     static const char *const names[] = { "relu", "gelu", "silu", "identity", "swiglu" };
     static const char *const bits[] = { "fc1_expert_weight_bits", "fc2_expert_weight_bits", "fc3_expert_weight_bits" };
-    pith_str name = pith_node_str(node, "activation_type", "relu");
+    pith_str name = pith__node_str(node, "activation_type", "relu");
     size_t fn = 0;
-    while (fn + 1 < sizeof names / sizeof names[0] && !pith_str_is(name, names[fn])) fn++;
-    *s = (experts){ .quantized = pith_str_is(node->op_type, "QMoE"),
-                    .normalize = pith_node_int(node, "normalize_routing_weights", 0) != 0,
+    while (fn + 1 < sizeof names / sizeof names[0] && !pith__str_is(name, names[fn])) fn++;
+    *s = (experts){ .quantized = pith__str_is(node->op_type, "QMoE"),
+                    .normalize = pith__node_int(node, "normalize_routing_weights", 0) != 0,
                     .fn = (expert_fn)fn,
-                    .k = pith_node_int(node, "k", 1),
-                    .fusion = pith_node_int(node, "swiglu_fusion", 0),
-                    .block = pith_node_int(node, "block_size", 0),
-                    .alpha = pith_node_float(node, "activation_alpha", 1),
-                    .beta = pith_node_float(node, "activation_beta", 0),
-                    .limit = pith_node_float(node, "swiglu_limit", INFINITY) };
+                    .k = pith__node_int(node, "k", 1),
+                    .fusion = pith__node_int(node, "swiglu_fusion", 0),
+                    .block = pith__node_int(node, "block_size", 0),
+                    .alpha = pith__node_float(node, "activation_alpha", 1),
+                    .beta = pith__node_float(node, "activation_beta", 0),
+                    .limit = pith__node_float(node, "swiglu_limit", INFINITY) };
     s->inputs = expert_layouts[s->quantized];
-    for (int i = 0; i < 3; i++) s->bits[i] = pith_node_int(node, bits[i], pith_node_int(node, "expert_weight_bits", 4));
+    for (int i = 0; i < 3; i++)
+        s->bits[i] = pith__node_int(node, bits[i], pith__node_int(node, "expert_weight_bits", 4));
 }
 
-static pith_status experts_infer(pith_infer *c) {
+static pith_status experts_infer(pith__infer *c) {
     experts s;
     experts_read(&s, c->node);
-    const pith_type *x = c->in[EXPERT_X], *scores = c->in[EXPERT_SCORES];
+    const pith__type *x = c->in[EXPERT_X], *scores = c->in[EXPERT_SCORES];
     if ((x->rank >= 0 && x->rank != 2 && x->rank != 3) || (scores->rank >= 0 && scores->rank != 2))
-        return pith_op_fail(c, "the input must have two or three dimensions, router_probs two");
+        return pith__op_fail(c, "the input must have two or three dimensions, router_probs two");
     for (int i = 0; i < 3; i++) {
         int at = s.inputs[i].weight;
-        if (i < 2 && !pith_has_input(c, at)) return pith_op_fail(c, "input %d is missing", at);
-        if (pith_has_input(c, at) && c->in[at]->rank >= 0 && c->in[at]->rank != 3)
-            return pith_op_fail(c, "input %d has %d dimensions, not 3", at, c->in[at]->rank);
-        if (s.quantized && pith_has_input(c, at) && !pith_has_input(c, s.inputs[i].scale))
-            return pith_op_fail(c, "input %d is missing", s.inputs[i].scale);
+        if (i < 2 && !pith__has_input(c, at)) return pith__op_fail(c, "input %d is missing", at);
+        if (pith__has_input(c, at) && c->in[at]->rank >= 0 && c->in[at]->rank != 3)
+            return pith__op_fail(c, "input %d has %d dimensions, not 3", at, c->in[at]->rank);
+        if (s.quantized && pith__has_input(c, at) && !pith__has_input(c, s.inputs[i].scale))
+            return pith__op_fail(c, "input %d is missing", s.inputs[i].scale);
     }
     bool third = s.fn == EXPERT_SWIGLU && s.fusion == 0;
-    if (pith_has_input(c, s.inputs[2].weight) != third)
-        return pith_op_fail(c, "FC3 goes with swiglu that is not fused, and only with it");
+    if (pith__has_input(c, s.inputs[2].weight) != third)
+        return pith__op_fail(c, "FC3 goes with swiglu that is not fused, and only with it");
     for (int i = 15; i < c->in_count; i++)
-        if (c->in[i]) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "input %d is not supported", i);
-    pith_infer_set(c, 0, x->dtype, x->rank, x->dims);
+        if (c->in[i]) return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "input %d is not supported", i);
+    pith__infer_set(c, 0, x->dtype, x->rank, x->dims);
     return PITH_OK;
 }
 
-static pith_status experts_prepare(pith_prepare *c) {
-    experts *s = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
+static pith_status experts_prepare(pith__prepare *c) {
+    experts *s = pith__arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(c->err, sizeof *s);
     experts_read(s, c->node);
     c->state = s;
-    return pith_product_prepare(&s->product, c, PITH_F32, -1, true);
+    return pith__product_prepare(&s->product, c, PITH_F32, -1, true);
 }
 
 /* Sizes, and what lies where in scratch. */
@@ -91,20 +92,20 @@ typedef struct expert_sizes {
     size_t x, y, rows, first, third, last, weights, picks, product, total;
 } expert_sizes;
 
-static bool experts_sizes(expert_sizes *z, const experts *s, const pith_dim *const *dims, int x_rank, int threads) {
-    const pith_dim *x = dims[EXPERT_X], *first = dims[s->inputs[0].weight];
+static bool experts_sizes(expert_sizes *z, const experts *s, const pith__dim *const *dims, int x_rank, int threads) {
+    const pith__dim *x = dims[EXPERT_X], *first = dims[s->inputs[0].weight];
     *z = (expert_sizes){ .tokens = 1, .hidden = x[x_rank - 1], .count = first[0], .wide = first[1] };
     for (int i = 0; i < x_rank - 1; i++) z->tokens *= x[i];
     z->inner = s->fn == EXPERT_SWIGLU && s->fusion ? z->wide / 2 : z->wide;
     int64_t rows[3], weights = 0, other, picks;
     size_t product[2];
-    if (pith_mul_overflows(z->tokens, z->hidden * 4, &rows[0]) ||
-        pith_mul_overflows(z->tokens, z->wide * 4, &rows[1]) || pith_mul_overflows(z->tokens, z->inner * 4, &rows[2]) ||
-        pith_mul_overflows(z->tokens, s->k * 24, &picks) ||
-        (s->quantized && (pith_mul_overflows(z->wide, z->hidden * 4, &weights) ||
-                          pith_mul_overflows(z->inner, z->hidden * 4, &other))) ||
-        !pith_product_scratch(&s->product, 1, z->wide, z->hidden, threads, &product[0]) ||
-        !pith_product_scratch(&s->product, 1, z->hidden, z->inner, threads, &product[1]))
+    if (pith__mul_overflows(z->tokens, z->hidden * 4, &rows[0]) ||
+        pith__mul_overflows(z->tokens, z->wide * 4, &rows[1]) ||
+        pith__mul_overflows(z->tokens, z->inner * 4, &rows[2]) || pith__mul_overflows(z->tokens, s->k * 24, &picks) ||
+        (s->quantized && (pith__mul_overflows(z->wide, z->hidden * 4, &weights) ||
+                          pith__mul_overflows(z->inner, z->hidden * 4, &other))) ||
+        !pith__product_scratch(&s->product, 1, z->wide, z->hidden, threads, &product[0]) ||
+        !pith__product_scratch(&s->product, 1, z->hidden, z->inner, threads, &product[1]))
         return false;
     const size_t sizes[] = { (size_t)rows[0], (size_t)rows[0], (size_t)rows[0],
                              (size_t)rows[1], (size_t)rows[2], (size_t)rows[0],
@@ -112,46 +113,46 @@ static bool experts_sizes(expert_sizes *z, const experts *s, const pith_dim *con
     size_t *at[] = { &z->x, &z->y, &z->rows, &z->first, &z->third, &z->last, &z->weights, &z->picks, &z->product };
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         *at[i] = z->total;
-        if (pith_add_overflows(z->total, sizes[i], &z->total) || pith_add_overflows(z->total, (size_t)64, &z->total))
+        if (pith__add_overflows(z->total, sizes[i], &z->total) || pith__add_overflows(z->total, (size_t)64, &z->total))
             return false;
         z->total &= ~(size_t)63;
     }
     return true;
 }
 
-static pith_status experts_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status experts_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
     const experts *s = state;
-    const pith_dim *dims[15];
+    const pith__dim *dims[15];
     expert_sizes z;
-    for (int i = 0; i < 15; i++) dims[i] = pith_has_input(c, i) ? c->in[i]->dims : NULL;
-    if (!experts_sizes(&z, s, dims, c->in[EXPERT_X]->rank, threads)) return pith_fail_memory(c->err, SIZE_MAX);
+    for (int i = 0; i < 15; i++) dims[i] = pith__has_input(c, i) ? c->in[i]->dims : NULL;
+    if (!experts_sizes(&z, s, dims, c->in[EXPERT_X]->rank, threads)) return pith__fail_memory(c->err, SIZE_MAX);
     *bytes = z.total;
     return PITH_OK;
 }
 
 /* ---- checks ---- */
 
-static pith_status experts_wanted(const pith_run *r, int i, int64_t wanted) {
-    if (i < 0 || !pith_has_input(r, i) || pith_tensor_count(r->in[i]) == wanted) return PITH_OK;
-    return pith_fail(r->err, PITH_ERR_ARGUMENT, "input %d has %lld elements, not %lld", i,
-                     (long long)pith_tensor_count(r->in[i]), (long long)wanted);
+static pith_status experts_wanted(const pith__run *r, int i, int64_t wanted) {
+    if (i < 0 || !pith__has_input(r, i) || pith__tensor_count(r->in[i]) == wanted) return PITH_OK;
+    return pith__fail(r->err, PITH_ERR_ARGUMENT, "input %d has %lld elements, not %lld", i,
+                      (long long)pith__tensor_count(r->in[i]), (long long)wanted);
 }
 
 /* Bytes of n numbers of some bits. */
 static int64_t experts_bytes(int64_t n, int64_t bits) { return n / 8 * bits + (n % 8 * bits + 7) / 8; }
 
-static pith_status experts_check(const pith_run *r, const experts *s, const expert_sizes *z) {
+static pith_status experts_check(const pith__run *r, const experts *s, const expert_sizes *z) {
     const int64_t rows[3] = { z->wide, z->hidden, z->wide }, columns[3] = { z->hidden, z->inner, z->hidden };
-    if (s->fn == EXPERT_SWIGLU && s->fusion && z->wide % 2) return pith_op_fail(r, "FC1 has an odd number of rows");
-    if (s->k > z->count) return pith_op_fail(r, "k is %lld of %lld experts", (long long)s->k, (long long)z->count);
+    if (s->fn == EXPERT_SWIGLU && s->fusion && z->wide % 2) return pith__op_fail(r, "FC1 has an odd number of rows");
+    if (s->k > z->count) return pith__op_fail(r, "k is %lld of %lld experts", (long long)s->k, (long long)z->count);
     PITH_TRY(experts_wanted(r, EXPERT_SCORES, z->tokens * z->count));
     if (s->quantized) PITH_TRY(experts_wanted(r, EXPERT_WEIGHTS_OF_SCORES, z->tokens * z->count));
     for (int i = 0; i < 3; i++) {
         const expert_inputs *in = &s->inputs[i];
-        if (!pith_has_input(r, in->weight)) continue;
+        if (!pith__has_input(r, in->weight)) continue;
         int64_t row = s->quantized ? experts_bytes(columns[i], s->bits[i]) : columns[i], all = z->count * rows[i];
         if (s->block && columns[i] % s->block)
-            return pith_op_fail(r, "blocks of %lld in rows of %lld", (long long)s->block, (long long)columns[i]);
+            return pith__op_fail(r, "blocks of %lld in rows of %lld", (long long)s->block, (long long)columns[i]);
         int64_t blocks = s->block ? columns[i] / s->block : 1;
         PITH_TRY(experts_wanted(r, in->weight, all * row));
         PITH_TRY(experts_wanted(r, in->bias, all));
@@ -172,13 +173,13 @@ typedef struct expert_pick {
 
 static float experts_number(const pith_tensor *t, int64_t i) {
     float v;
-    pith_convert(&v, PITH_F32, 0, t->data, t->dtype, i, 1, true);
+    pith__convert(&v, PITH_F32, 0, t->data, t->dtype, i, 1, true);
     return v;
 }
 
 /* The k experts of a token, the best first, the first of equals before. Weights are the softmax of all scores, or of
  * the chosen ones where they are to be normalised; QMoE's always are, unless they come as an input. */
-static void experts_route(const pith_run *r, const experts *s, int64_t count, int64_t token, expert_pick *picks) {
+static void experts_route(const pith__run *r, const experts *s, int64_t count, int64_t token, expert_pick *picks) {
     const pith_tensor *scores = r->in[EXPERT_SCORES];
     float most = -INFINITY, sum = 0, chosen = 0;
     for (int64_t i = 0; i < s->k; i++) picks[i] = (expert_pick){ -1, -INFINITY };
@@ -194,7 +195,7 @@ static void experts_route(const pith_run *r, const experts *s, int64_t count, in
     for (int64_t e = 0; e < count; e++) sum += expf(experts_number(scores, token * count + e) - most);
     for (int64_t i = 0; i < s->k; i++) chosen += picks[i].weight = expf(picks[i].weight - most);
     for (int64_t i = 0; i < s->k; i++) picks[i].weight /= s->normalize || s->quantized ? chosen : sum;
-    if (!s->quantized || !pith_has_input(r, EXPERT_WEIGHTS_OF_SCORES)) return;
+    if (!s->quantized || !pith__has_input(r, EXPERT_WEIGHTS_OF_SCORES)) return;
     chosen = 0;
     for (int64_t i = 0; i < s->k; i++)
         chosen += picks[i].weight = experts_number(r->in[EXPERT_WEIGHTS_OF_SCORES], token * count + picks[i].expert);
@@ -211,7 +212,7 @@ static uint32_t experts_bits(const uint8_t *p, int64_t i, int64_t bits) {
 }
 
 typedef struct expert_job {
-    pith_run *r;
+    pith__run *r;
     const experts *s;
     expert_sizes z;
     char *scratch;
@@ -223,7 +224,7 @@ static const float *experts_weights(const expert_job *j, int i, int64_t expert, 
     const expert_inputs *in = &s->inputs[i];
     const pith_tensor *t = j->r->in[in->weight];
     if (!s->quantized) return (const float *)t->data + expert * n * k;
-    const pith_tensor *zeros = pith_has_input(j->r, in->zero) ? j->r->in[in->zero] : NULL;
+    const pith_tensor *zeros = pith__has_input(j->r, in->zero) ? j->r->in[in->zero] : NULL;
     int64_t bits = s->bits[i], bytes = experts_bytes(k, bits), block = s->block ? s->block : k, blocks = k / block;
     float *y = (float *)(void *)(j->scratch + j->z.weights);
     for (int64_t row = 0; row < n; row++) {
@@ -247,20 +248,20 @@ static const float *experts_weights(const expert_job *j, int i, int64_t expert, 
 static void experts_multiply(const expert_job *j, int i, int64_t expert, float *y, const float *x, int64_t m, int64_t n,
                              int64_t k) {
     int bias = j->s->inputs[i].bias;
-    pith_product_job p = { .p = &j->s->product,
-                           .a = x,
-                           .b = experts_weights(j, i, expert, n, k),
-                           .c = y,
-                           .count = 1,
-                           .m = m,
-                           .n = n,
-                           .k = k,
-                           .a_row = k,
-                           .a_column = 1,
-                           .b_row = 1,
-                           .b_column = k };
-    pith_product_run(j->r, j->scratch + j->z.product, &p);
-    for (int64_t at = 0; pith_has_input(j->r, bias) && at < m * n; at++)
+    pith__product_job p = { .p = &j->s->product,
+                            .a = x,
+                            .b = experts_weights(j, i, expert, n, k),
+                            .c = y,
+                            .count = 1,
+                            .m = m,
+                            .n = n,
+                            .k = k,
+                            .a_row = k,
+                            .a_column = 1,
+                            .b_row = 1,
+                            .b_column = k };
+    pith__product_run(j->r, j->scratch + j->z.product, &p);
+    for (int64_t at = 0; pith__has_input(j->r, bias) && at < m * n; at++)
         y[at] += experts_number(j->r->in[bias], expert * n + at % n);
 }
 
@@ -304,7 +305,7 @@ static void experts_run_one(const expert_job *j, int64_t expert, const expert_pi
         if (picks[i].expert == expert) memcpy(rows + m++ * h, x + i / k * h, (size_t)h * sizeof *rows);
     if (!m) return;
     experts_multiply(j, 0, expert, first, rows, m, z->wide, h);
-    bool has_third = pith_has_input(j->r, j->s->inputs[2].weight);
+    bool has_third = pith__has_input(j->r, j->s->inputs[2].weight);
     if (has_third) experts_multiply(j, 2, expert, third, rows, m, z->inner, h);
     experts_activate(j, first, has_third ? third : NULL, m);
     experts_multiply(j, 1, expert, last, first, m, h, z->inner);
@@ -316,43 +317,43 @@ static void experts_run_one(const expert_job *j, int64_t expert, const expert_pi
     }
 }
 
-static pith_status experts_run(pith_run *r) {
+static pith_status experts_run(pith__run *r) {
     expert_job j = { .r = r, .s = r->state, .scratch = r->scratch };
-    const pith_dim *dims[15];
-    for (int i = 0; i < 15; i++) dims[i] = pith_has_input(r, i) ? r->in[i]->dims : NULL;
+    const pith__dim *dims[15];
+    for (int i = 0; i < 15; i++) dims[i] = pith__has_input(r, i) ? r->in[i]->dims : NULL;
     experts_sizes(&j.z, j.s, dims, r->in[EXPERT_X]->rank, r->exec->threads);
     PITH_TRY(experts_check(r, j.s, &j.z));
     int64_t n = j.z.tokens * j.z.hidden;
     if (!n) return PITH_OK;
     float *y = (float *)(void *)(j.scratch + j.z.y);
     expert_pick *picks = (expert_pick *)(void *)(j.scratch + j.z.picks);
-    pith_convert(j.scratch + j.z.x, PITH_F32, 0, r->in[EXPERT_X]->data, r->in[EXPERT_X]->dtype, 0, n, true);
+    pith__convert(j.scratch + j.z.x, PITH_F32, 0, r->in[EXPERT_X]->data, r->in[EXPERT_X]->dtype, 0, n, true);
     memset(y, 0, (size_t)n * sizeof *y);
     for (int64_t t = 0; t < j.z.tokens; t++) experts_route(r, j.s, j.z.count, t, picks + t * j.s->k);
     for (int64_t e = 0; e < j.z.count; e++) experts_run_one(&j, e, picks, y);
-    pith_convert(r->out[0]->data, r->out[0]->dtype, 0, y, PITH_F32, 0, n, true);
+    pith__convert(r->out[0]->data, r->out[0]->dtype, 0, y, PITH_F32, 0, n, true);
     return PITH_OK;
 }
 
 #define EXPERTS(name_, min, max, types_, attrs_)                                                                       \
-    const pith_op pith_op_##name_##_ms = { .domain = "com.microsoft",                                                  \
-                                           .name = #name_,                                                             \
-                                           .since = 1,                                                                 \
-                                           .newest = 1,                                                                \
-                                           .min_inputs = min,                                                          \
-                                           .max_inputs = max,                                                          \
-                                           .max_outputs = 1,                                                           \
-                                           .types = types_,                                                            \
-                                           .attrs = "activation_alpha float = 1; activation_beta float = 0; "          \
-                                                    "activation_type string relu|gelu|silu|swiglu|identity = relu; "   \
-                                                    "k int 1.. = 1; normalize_routing_weights bool = 0; "              \
-                                                    "swiglu_fusion int 0..2 = 0; swiglu_limit float; "                 \
-                                                    "swiglu_limit_after_activation int 0 = 0; "                        \
-                                                    "use_sparse_mixer bool = 0" attrs_,                                \
-                                           .infer = experts_infer,                                                     \
-                                           .prepare = experts_prepare,                                                 \
-                                           .scratch = experts_scratch,                                                 \
-                                           .run = experts_run };
+    const pith__op pith__op_##name_##_ms = { .domain = "com.microsoft",                                                \
+                                             .name = #name_,                                                           \
+                                             .since = 1,                                                               \
+                                             .newest = 1,                                                              \
+                                             .min_inputs = min,                                                        \
+                                             .max_inputs = max,                                                        \
+                                             .max_outputs = 1,                                                         \
+                                             .types = types_,                                                          \
+                                             .attrs = "activation_alpha float = 1; activation_beta float = 0; "        \
+                                                      "activation_type string relu|gelu|silu|swiglu|identity = relu; " \
+                                                      "k int 1.. = 1; normalize_routing_weights bool = 0; "            \
+                                                      "swiglu_fusion int 0..2 = 0; swiglu_limit float; "               \
+                                                      "swiglu_limit_after_activation int 0 = 0; "                      \
+                                                      "use_sparse_mixer bool = 0" attrs_,                              \
+                                             .infer = experts_infer,                                                   \
+                                             .prepare = experts_prepare,                                               \
+                                             .scratch = experts_scratch,                                               \
+                                             .run = experts_run };
 EXPERTS(MoE, 3, 8, "e", "")
 EXPERTS(QMoE, 4, 21, "hhBhhBhhBhhBBBh",
         "; accuracy_level int = 0; block_size int 0..; expert_weight_bits int 2|3|4|8 = 4; "

@@ -12,44 +12,44 @@ static int mrotary_kind(const int64_t sections[3], bool interleaved, int64_t i) 
 }
 
 /* A row of bools: the columns of a kind. */
-static pith_value *mrotary_columns(pith_node *node, const int64_t sections[3], int64_t columns, int kind) {
+static pith__value *mrotary_columns(pith__node *node, const int64_t sections[3], int64_t columns, int kind) {
     pith_tensor t = { .dtype = PITH_BOOL, .rank = 1, .bytes = (size_t)columns, .dims = { columns } };
-    bool *own = t.data = pith_arena_alloc(node->graph->arena, (size_t)columns + 1);
+    bool *own = t.data = pith__arena_alloc(node->graph->arena, (size_t)columns + 1);
     if (!own) return NULL;
     for (int64_t i = 0; i < columns; i++)
-        own[i] = mrotary_kind(sections, pith_node_int(node, "mrope_layout", 0) != 0, i) == kind;
-    return pith_graph_add_const(node->graph, PITH_STR(""), &t);
+        own[i] = mrotary_kind(sections, pith__node_int(node, "mrope_layout", 0) != 0, i) == kind;
+    return pith__graph_add_const(node->graph, PITH_STR(""), &t);
 }
 
-static pith_status mrotary_upgrade(pith_node *node, pith_error *err) {
+static pith_status mrotary_upgrade(pith__node *node, pith_error *err) {
     static const char *const kept[] = { "interleaved", "num_heads", "rotary_embedding_dim", NULL };
-    PITH_TRY(pith_compose_require(node, 15u, 1, err));
+    PITH_TRY(pith__compose_require(node, 15u, 1, err));
     size_t count;
-    const int64_t *sections = pith_node_ints(node, "mrope_section", &count);
-    if (count != 3) return pith_fail(err, PITH_ERR_ARGUMENT, "mrope_section has %zu numbers, not 3", count);
-    float scale = pith_node_float(node, "scale", 1);
+    const int64_t *sections = pith__node_ints(node, "mrope_section", &count);
+    if (count != 3) return pith__fail(err, PITH_ERR_ARGUMENT, "mrope_section has %zu numbers, not 3", count);
+    float scale = pith__node_float(node, "scale", 1);
     int64_t columns = sections[0] + sections[1] + sections[2];
-    pith_value *kinds[3], *places[3], *in[] = { pith_node_input(node, 0), NULL, NULL };
+    pith__value *kinds[3], *places[3], *in[] = { pith__node_input(node, 0), NULL, NULL };
     for (int64_t i = 0; i < 3; i++) {
-        places[i] = pith_compose_list(node, "Gather", pith_node_input(node, 1), &i, 1);
-        places[i] = places[i] ? pith_compose_list(node, "Squeeze", places[i], (int64_t[]){ 0 }, 1) : NULL;
+        places[i] = pith__compose_list(node, "Gather", pith__node_input(node, 1), &i, 1);
+        places[i] = places[i] ? pith__compose_list(node, "Squeeze", places[i], (int64_t[]){ 0 }, 1) : NULL;
         kinds[i] = mrotary_columns(node, sections, columns, (int)i);
-        if (!places[i] || !kinds[i]) return pith_fail_memory(err, 0);
+        if (!places[i] || !kinds[i]) return pith__fail_memory(err, 0);
     }
     for (int i = 1; i < 3; i++) { /* cosines, sines */
-        in[i] = pith_compose2(node, "Gather", pith_node_input(node, 1 + i), places[TIME]);
+        in[i] = pith__compose2(node, "Gather", pith__node_input(node, 1 + i), places[TIME]);
         for (int k = HEIGHT; in[i] && k <= WIDTH; k++) {
-            pith_value *other = pith_compose2(node, "Gather", pith_node_input(node, 1 + i), places[k]);
-            in[i] = pith_compose3(node, "Where", kinds[k], other, in[i]);
+            pith__value *other = pith__compose2(node, "Gather", pith__node_input(node, 1 + i), places[k]);
+            in[i] = pith__compose3(node, "Where", kinds[k], other, in[i]);
         }
         if (scale != 1 && in[i]) /* of what is turned */
-            in[i] = pith_compose2(
+            in[i] = pith__compose2(
                 node, "Mul", in[i],
-                pith_compose2(node, "CastLike", pith_graph_add_f32(node->graph, PITH_STR(""), scale), in[i]));
-        if (!in[i]) return pith_fail_memory(err, 0);
+                pith__compose2(node, "CastLike", pith__graph_add_f32(node->graph, PITH_STR(""), scale), in[i]));
+        if (!in[i]) return pith__fail_memory(err, 0);
     }
-    pith_value *y = pith_with_attributes(pith_compose(node, "", "RotaryEmbedding", in, 3, 1), node, kept);
-    return pith_compose_become(node, y, err);
+    pith__value *y = pith__with_attributes(pith__compose(node, "", "RotaryEmbedding", in, 3, 1), node, kept);
+    return pith__compose_become(node, y, err);
 }
 
 PITH_OP_COMPOSED(MRotaryEmbedding_ms, "com.microsoft", "MRotaryEmbedding", 4, 4, 1, mrotary_upgrade, NULL,

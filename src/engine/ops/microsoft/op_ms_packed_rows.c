@@ -12,13 +12,13 @@
 
 static float block_half(const uint8_t *p) {
     float v;
-    pith_convert(&v, PITH_F32, 0, p, PITH_F16, 0, 1, true);
+    pith__convert(&v, PITH_F32, 0, p, PITH_F16, 0, 1, true);
     return v;
 }
 
-static void block_f32(float *y, const uint8_t *p) { pith_convert(y, PITH_F32, 0, p, PITH_F32, 0, 1, true); }
+static void block_f32(float *y, const uint8_t *p) { pith__convert(y, PITH_F32, 0, p, PITH_F32, 0, 1, true); }
 static void block_f16(float *y, const uint8_t *p) { *y = block_half(p); }
-static void block_bf16(float *y, const uint8_t *p) { pith_convert(y, PITH_F32, 0, p, PITH_BF16, 0, 1, true); }
+static void block_bf16(float *y, const uint8_t *p) { pith__convert(y, PITH_F32, 0, p, PITH_BF16, 0, 1, true); }
 
 static void block_q4_0(float *y, const uint8_t *p) {
     float d = block_half(p);
@@ -85,60 +85,60 @@ static const block_format block_formats[] = {
     { 14, 256, 210, block_q6_k }, { 20, 32, 18, block_iq4_nl }, { 30, 1, 2, block_bf16 },
 };
 
-static const block_format *block_find(const pith_node *node) {
+static const block_format *block_find(const pith__node *node) {
     for (size_t i = 0; i < sizeof block_formats / sizeof block_formats[0]; i++)
-        if (block_formats[i].id == pith_node_int(node, "packed_type", -1)) return &block_formats[i];
+        if (block_formats[i].id == pith__node_int(node, "packed_type", -1)) return &block_formats[i];
     return &block_formats[0];
 }
 
-static pith_status packed_rows_infer(pith_infer *c) {
-    const pith_type *data = c->in[0], *indices = c->in[1];
+static pith_status packed_rows_infer(pith__infer *c) {
+    const pith__type *data = c->in[0], *indices = c->in[1];
     const block_format *f = block_find(c->node);
-    int64_t columns = pith_node_int(c->node, "K", 0);
-    pith_dim dims[PITH_MAX_RANK];
+    int64_t columns = pith__node_int(c->node, "K", 0);
+    pith__dim dims[PITH_MAX_RANK];
     if (columns % f->numbers)
-        return pith_op_fail(c, "K is %lld, not a multiple of %lld", (long long)columns, (long long)f->numbers);
-    if (data->rank >= 0 && data->rank != 2) return pith_op_fail(c, "data has %d dimensions, not 2", data->rank);
-    if (data->rank == 2 && pith_dim_known(data->dims[1]) && data->dims[1] != columns / f->numbers * f->bytes)
-        return pith_op_fail(c, "rows of data have %lld bytes, not %lld", (long long)data->dims[1],
-                            (long long)(columns / f->numbers * f->bytes));
-    if (indices->rank >= PITH_MAX_RANK) return pith_op_fail(c, "rank %d is too large", indices->rank);
+        return pith__op_fail(c, "K is %lld, not a multiple of %lld", (long long)columns, (long long)f->numbers);
+    if (data->rank >= 0 && data->rank != 2) return pith__op_fail(c, "data has %d dimensions, not 2", data->rank);
+    if (data->rank == 2 && pith__dim_known(data->dims[1]) && data->dims[1] != columns / f->numbers * f->bytes)
+        return pith__op_fail(c, "rows of data have %lld bytes, not %lld", (long long)data->dims[1],
+                             (long long)(columns / f->numbers * f->bytes));
+    if (indices->rank >= PITH_MAX_RANK) return pith__op_fail(c, "rank %d is too large", indices->rank);
     for (int i = 0; i < indices->rank; i++) dims[i] = indices->dims[i];
     if (indices->rank >= 0) dims[indices->rank] = columns;
-    pith_infer_set(c, 0, (int)pith_node_int(c->node, "output_dtype", PITH_BF16),
-                   indices->rank < 0 ? -1 : indices->rank + 1, dims);
+    pith__infer_set(c, 0, (int)pith__node_int(c->node, "output_dtype", PITH_BF16),
+                    indices->rank < 0 ? -1 : indices->rank + 1, dims);
     return PITH_OK;
 }
 
-static pith_status packed_rows_run(pith_run *r) {
+static pith_status packed_rows_run(pith__run *r) {
     const pith_tensor *data = r->in[0], *indices = r->in[1];
     const block_format *f = block_find(r->node);
-    int64_t rows = data->dims[0], columns = pith_node_int(r->node, "K", 0), blocks = columns / f->numbers;
+    int64_t rows = data->dims[0], columns = pith__node_int(r->node, "K", 0), blocks = columns / f->numbers;
     float numbers[256];
-    for (int64_t i = 0; i < pith_tensor_count(indices); i++) {
+    for (int64_t i = 0; i < pith__tensor_count(indices); i++) {
         int64_t row =
             indices->dtype == PITH_I32 ? ((const int32_t *)indices->data)[i] : ((const int64_t *)indices->data)[i];
         if (row < 0 || row >= rows) row = 0;
-        if (rows < 1) return pith_op_fail(r, "the table is empty");
+        if (rows < 1) return pith__op_fail(r, "the table is empty");
         for (int64_t b = 0; b < blocks; b++) {
             f->read(numbers, (const uint8_t *)data->data + (row * blocks + b) * f->bytes);
-            pith_convert(r->out[0]->data, r->out[0]->dtype, i * columns + b * f->numbers, numbers, PITH_F32, 0,
-                         f->numbers, true);
+            pith__convert(r->out[0]->data, r->out[0]->dtype, i * columns + b * f->numbers, numbers, PITH_F32, 0,
+                          f->numbers, true);
         }
     }
     return PITH_OK;
 }
 
-const pith_op pith_op_GatherPacked_ms = { .domain = "com.microsoft",
-                                          .name = "GatherPacked",
-                                          .since = 1,
-                                          .newest = 1,
-                                          .min_inputs = 2,
-                                          .max_inputs = 2,
-                                          .max_outputs = 1,
-                                          .types = "Bi",
-                                          .attrs = "K int! 1..; output_dtype int 1|10|16 = 16; "
-                                                   "packed_type int! 0|1|2|6|8|13|14|20|30",
-                                          .infer = packed_rows_infer,
-                                          .run = packed_rows_run,
-                                          .note = "formats f32, f16, bf16, q4_0, q5_0, q8_0, q5_k, q6_k, iq4_nl" };
+const pith__op pith__op_GatherPacked_ms = { .domain = "com.microsoft",
+                                            .name = "GatherPacked",
+                                            .since = 1,
+                                            .newest = 1,
+                                            .min_inputs = 2,
+                                            .max_inputs = 2,
+                                            .max_outputs = 1,
+                                            .types = "Bi",
+                                            .attrs = "K int! 1..; output_dtype int 1|10|16 = 16; "
+                                                     "packed_type int! 0|1|2|6|8|13|14|20|30",
+                                            .infer = packed_rows_infer,
+                                            .run = packed_rows_run,
+                                            .note = "formats f32, f16, bf16, q4_0, q5_0, q8_0, q5_k, q6_k, iq4_nl" };

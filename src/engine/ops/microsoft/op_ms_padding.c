@@ -7,39 +7,39 @@
 
 #include "engine/ops/shared/infer_shapes.h"
 
-static pith_status ms_padding_prepare(pith_prepare *c) { return pith_prepare_movable(c); }
+static pith_status ms_padding_prepare(pith__prepare *c) { return pith__prepare_movable(c); }
 
 /* ---- RemovePadding ---- */
 
-static pith_status infer_remove(pith_infer *c) {
-    const pith_type *x = c->in[0];
-    if (x->rank >= 0 && x->rank != 3) return pith_op_fail(c, "input has %d dimensions, not 3", x->rank);
-    if (c->in[1]->dtype && c->in[1]->dtype != PITH_I32) return pith_fail_dtype(c->err, c->in[1]->dtype);
-    pith_dim batch = x->rank == 3 ? x->dims[0] : PITH_DIM_UNKNOWN, rows = x->rank == 3 ? x->dims[1] : PITH_DIM_UNKNOWN;
-    pith_infer_set(c, 0, x->dtype, 2, (pith_dim[]){ PITH_DIM_UNKNOWN, x->rank == 3 ? x->dims[2] : PITH_DIM_UNKNOWN });
-    pith_infer_set(c, 1, PITH_I32, 2, (pith_dim[]){ batch, rows });
-    pith_infer_set(c, 2, PITH_I32, 1, (pith_dim[]){ pith_dim_apply(c->dims, PITH_DIM_ADD, batch, 1) });
-    pith_infer_set(c, 3, PITH_I32, 1, (pith_dim[]){ 1 });
+static pith_status infer_remove(pith__infer *c) {
+    const pith__type *x = c->in[0];
+    if (x->rank >= 0 && x->rank != 3) return pith__op_fail(c, "input has %d dimensions, not 3", x->rank);
+    if (c->in[1]->dtype && c->in[1]->dtype != PITH_I32) return pith__fail_dtype(c->err, c->in[1]->dtype);
+    pith__dim batch = x->rank == 3 ? x->dims[0] : PITH_DIM_UNKNOWN, rows = x->rank == 3 ? x->dims[1] : PITH_DIM_UNKNOWN;
+    pith__infer_set(c, 0, x->dtype, 2, (pith__dim[]){ PITH_DIM_UNKNOWN, x->rank == 3 ? x->dims[2] : PITH_DIM_UNKNOWN });
+    pith__infer_set(c, 1, PITH_I32, 2, (pith__dim[]){ batch, rows });
+    pith__infer_set(c, 2, PITH_I32, 1, (pith__dim[]){ pith__dim_apply(c->dims, PITH_DIM_ADD, batch, 1) });
+    pith__infer_set(c, 3, PITH_I32, 1, (pith__dim[]){ 1 });
     return PITH_OK;
 }
 
-static pith_status run_remove(pith_run *r) {
+static pith_status run_remove(pith__run *r) {
     const pith_tensor *x = r->in[0];
     int64_t batch = x->dims[0], rows = x->dims[1], total = 0, longest = 0;
     const int32_t *counts = r->in[1]->data;
-    size_t row_bytes = (size_t)x->dims[2] * pith_element_size(x->dtype);
-    if (pith_tensor_count(r->in[1]) != batch) return pith_op_fail(r, "sequence_token_count does not fit the input");
-    if (batch * rows > INT32_MAX) return pith_op_fail(r, "%lld rows are too many", (long long)(batch * rows));
+    size_t row_bytes = (size_t)x->dims[2] * pith__element_size(x->dtype);
+    if (pith__tensor_count(r->in[1]) != batch) return pith__op_fail(r, "sequence_token_count does not fit the input");
+    if (batch * rows > INT32_MAX) return pith__op_fail(r, "%lld rows are too many", (long long)(batch * rows));
     for (int64_t b = 0; b < batch; b++) {
         if (counts[b] < 0 || counts[b] > rows)
-            return pith_op_fail(r, "sequence %lld has %d tokens", (long long)b, counts[b]);
+            return pith__op_fail(r, "sequence %lld has %d tokens", (long long)b, counts[b]);
         total += counts[b];
         if (counts[b] > longest) longest = counts[b];
     }
-    PITH_TRY(pith_run_alloc(r, 0, x->dtype, 2, (int64_t[]){ total, x->dims[2] }));
+    PITH_TRY(pith__run_alloc(r, 0, x->dtype, 2, (int64_t[]){ total, x->dims[2] }));
     const int64_t shapes[3][2] = { { batch, rows }, { batch + 1, 0 }, { 1, 0 } };
     for (int i = 1; i < r->out_count; i++) {
-        if (r->out[i]) PITH_TRY(pith_run_alloc(r, i, PITH_I32, i == 1 ? 2 : 1, shapes[i - 1]));
+        if (r->out[i]) PITH_TRY(pith__run_alloc(r, i, PITH_I32, i == 1 ? 2 : 1, shapes[i - 1]));
     }
     int32_t *places = r->out_count > 1 && r->out[1] ? r->out[1]->data : NULL;
     int32_t *sums = r->out_count > 2 && r->out[2] ? r->out[2]->data : NULL;
@@ -60,26 +60,26 @@ static pith_status run_remove(pith_run *r) {
 
 /* ---- RestorePadding ---- */
 
-static pith_status infer_restore(pith_infer *c) {
-    const pith_type *x = c->in[0], *places = c->in[1];
-    if (x->rank >= 0 && x->rank != 2) return pith_op_fail(c, "input has %d dimensions, not 2", x->rank);
-    if (places->rank >= 0 && places->rank != 2) return pith_op_fail(c, "token_offset has %d dimensions", places->rank);
-    if (places->dtype && places->dtype != PITH_I32) return pith_fail_dtype(c->err, places->dtype);
-    pith_dim dims[3] = { PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN, x->rank == 2 ? x->dims[1] : PITH_DIM_UNKNOWN };
+static pith_status infer_restore(pith__infer *c) {
+    const pith__type *x = c->in[0], *places = c->in[1];
+    if (x->rank >= 0 && x->rank != 2) return pith__op_fail(c, "input has %d dimensions, not 2", x->rank);
+    if (places->rank >= 0 && places->rank != 2) return pith__op_fail(c, "token_offset has %d dimensions", places->rank);
+    if (places->dtype && places->dtype != PITH_I32) return pith__fail_dtype(c->err, places->dtype);
+    pith__dim dims[3] = { PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN, x->rank == 2 ? x->dims[1] : PITH_DIM_UNKNOWN };
     for (int i = 0; i < places->rank; i++) dims[i] = places->dims[i];
-    pith_infer_set(c, 0, x->dtype, 3, dims);
+    pith__infer_set(c, 0, x->dtype, 3, dims);
     return PITH_OK;
 }
 
-static pith_status run_restore(pith_run *r) {
+static pith_status run_restore(pith__run *r) {
     const pith_tensor *x = r->in[0];
-    int64_t total = x->dims[0], rows = pith_tensor_count(r->in[1]);
+    int64_t total = x->dims[0], rows = pith__tensor_count(r->in[1]);
     const int32_t *places = r->in[1]->data;
-    size_t row_bytes = (size_t)x->dims[1] * pith_element_size(x->dtype);
-    if (total > rows) return pith_op_fail(r, "%lld tokens do not fill %lld places", (long long)total, (long long)rows);
+    size_t row_bytes = (size_t)x->dims[1] * pith__element_size(x->dtype);
+    if (total > rows) return pith__op_fail(r, "%lld tokens do not fill %lld places", (long long)total, (long long)rows);
     memset(r->out[0]->data, 0, r->out[0]->bytes);
     for (int64_t i = 0; i < total; i++) {
-        if (places[i] < 0 || places[i] >= rows) return pith_op_fail(r, "token_offset %d is out of range", places[i]);
+        if (places[i] < 0 || places[i] >= rows) return pith__op_fail(r, "token_offset %d is out of range", places[i]);
         if (row_bytes)
             memcpy((char *)r->out[0]->data + (size_t)places[i] * row_bytes,
                    (const char *)x->data + (size_t)i * row_bytes, row_bytes);
@@ -87,7 +87,7 @@ static pith_status run_restore(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_RemovePadding_ms = {
+const pith__op pith__op_RemovePadding_ms = {
     .domain = "com.microsoft",
     .name = "RemovePadding",
     .since = 1,
@@ -102,7 +102,7 @@ const pith_op pith_op_RemovePadding_ms = {
     .prepare = ms_padding_prepare,
     .run = run_remove,
 };
-const pith_op pith_op_RestorePadding_ms = {
+const pith__op pith__op_RestorePadding_ms = {
     .domain = "com.microsoft",
     .name = "RestorePadding",
     .since = 1,

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "engine/ops/shared/infer_shapes.h"
 #include "engine/ops/shared/as_doubles.h"
+#include "engine/ops/shared/infer_shapes.h"
 
 enum { LOGITS, BIAS, PROJECTION };
 
@@ -18,43 +18,44 @@ typedef struct router {
     double sentinel;
 } router;
 
-static void router_read(router *s, const pith_node *node) {
-    *s = (router){ .top = pith_node_int(node, "top_k", 0),
-                   .groups = pith_node_int(node, "n_group", 1),
-                   .active = pith_node_int(node, "topk_group", 1),
-                   .best = pith_node_int(node, "group_topk", 2),
-                   .sentinel = (double)pith_node_float(node, "router_sentinel", -10000.0f) };
+static void router_read(router *s, const pith__node *node) {
+    *s = (router){ .top = pith__node_int(node, "top_k", 0),
+                   .groups = pith__node_int(node, "n_group", 1),
+                   .active = pith__node_int(node, "topk_group", 1),
+                   .best = pith__node_int(node, "group_topk", 2),
+                   .sentinel = (double)pith__node_float(node, "router_sentinel", -10000.0f) };
 }
 
-static pith_status router_infer(pith_infer *c) {
+static pith_status router_infer(pith__infer *c) {
     router s;
     router_read(&s, c->node);
-    const pith_type *x = c->in[LOGITS], *bias = c->in[BIAS];
-    if (pith_has_input(c, PROJECTION))
-        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "input projection_weight is not supported");
-    if (x->rank == 0) return pith_op_fail(c, "logits is a scalar");
-    pith_dim tokens = x->rank < 0 ? PITH_DIM_UNKNOWN : 1, count = x->rank < 0 ? PITH_DIM_UNKNOWN : x->dims[x->rank - 1];
-    for (int i = 0; i < x->rank - 1; i++) tokens = pith_dim_apply(c->dims, PITH_DIM_MUL, tokens, x->dims[i]);
-    if (bias->rank == 1 && pith_dim_known(bias->dims[0]) && pith_dim_known(count) && bias->dims[0] != count)
-        return pith_op_fail(c, "the bias has %lld elements for %lld experts", (long long)bias->dims[0],
-                            (long long)count);
+    const pith__type *x = c->in[LOGITS], *bias = c->in[BIAS];
+    if (pith__has_input(c, PROJECTION))
+        return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "input projection_weight is not supported");
+    if (x->rank == 0) return pith__op_fail(c, "logits is a scalar");
+    pith__dim tokens = x->rank < 0 ? PITH_DIM_UNKNOWN : 1,
+              count = x->rank < 0 ? PITH_DIM_UNKNOWN : x->dims[x->rank - 1];
+    for (int i = 0; i < x->rank - 1; i++) tokens = pith__dim_apply(c->dims, PITH_DIM_MUL, tokens, x->dims[i]);
+    if (bias->rank == 1 && pith__dim_known(bias->dims[0]) && pith__dim_known(count) && bias->dims[0] != count)
+        return pith__op_fail(c, "the bias has %lld elements for %lld experts", (long long)bias->dims[0],
+                             (long long)count);
     if (s.active > s.groups)
-        return pith_op_fail(c, "topk_group is %lld, but there are %lld groups", (long long)s.active,
-                            (long long)s.groups);
-    if (pith_dim_known(count) && (count % s.groups || s.top > count || s.top > count / s.groups * s.active))
-        return pith_op_fail(c, "%lld experts cannot give top_k %lld from %lld groups", (long long)count,
-                            (long long)s.top, (long long)s.groups);
-    pith_infer_set(c, 0, x->dtype, 2, (pith_dim[]){ tokens, count });
-    for (int i = 1; i < 3; i++) pith_infer_set(c, i, PITH_F32, 2, (pith_dim[]){ tokens, count });
+        return pith__op_fail(c, "topk_group is %lld, but there are %lld groups", (long long)s.active,
+                             (long long)s.groups);
+    if (pith__dim_known(count) && (count % s.groups || s.top > count || s.top > count / s.groups * s.active))
+        return pith__op_fail(c, "%lld experts cannot give top_k %lld from %lld groups", (long long)count,
+                             (long long)s.top, (long long)s.groups);
+    pith__infer_set(c, 0, x->dtype, 2, (pith__dim[]){ tokens, count });
+    for (int i = 1; i < 3; i++) pith__infer_set(c, i, PITH_F32, 2, (pith__dim[]){ tokens, count });
     return PITH_OK;
 }
 
 /* Behind the wide copies: scores of experts and of groups, and which are chosen. */
-static pith_status router_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
-    PITH_TRY(pith_wide_scratch(c, state, threads, bytes));
+static pith_status router_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+    PITH_TRY(pith__wide_scratch(c, state, threads, bytes));
     size_t count = (size_t)c->in[LOGITS]->dims[c->in[LOGITS]->rank - 1], more;
-    if (pith_mul_overflows(count, (size_t)40, &more) || pith_add_overflows(*bytes, more + 64, bytes))
-        return pith_fail_memory(c->err, SIZE_MAX);
+    if (pith__mul_overflows(count, (size_t)40, &more) || pith__add_overflows(*bytes, more + 64, bytes))
+        return pith__fail_memory(c->err, SIZE_MAX);
     return PITH_OK;
 }
 
@@ -89,14 +90,14 @@ static void router_choose(const router *s, const double *scores, int64_t count, 
     for (int64_t i = 0; i < count; i++) taken[i] = taken[i] && groups[i / size];
 }
 
-static pith_status router_run(pith_run *r) {
+static pith_status router_run(pith__run *r) {
     router s;
     router_read(&s, r->node);
     int64_t count = r->in[LOGITS]->dims[r->in[LOGITS]->rank - 1],
-            tokens = count ? pith_tensor_count(r->in[LOGITS]) / count : 0;
-    if (pith_tensor_count(r->in[BIAS]) != count) return pith_op_fail(r, "the bias does not fit the experts");
-    pith_wide w;
-    pith_wide_open(&w, r);
+            tokens = count ? pith__tensor_count(r->in[LOGITS]) / count : 0;
+    if (pith__tensor_count(r->in[BIAS]) != count) return pith__op_fail(r, "the bias does not fit the experts");
+    pith__wide w;
+    pith__wide_open(&w, r);
     double *scores = w.rest, *sums = scores + count;
     bool *groups = (bool *)(sums + count), *taken = groups + count;
     double *with_bias = r->out_count > 1 ? w.out[1] : NULL, *without = r->out_count > 2 ? w.out[2] : NULL;
@@ -112,11 +113,11 @@ static pith_status router_run(pith_run *r) {
         router_choose(&s, scores, count, sums, groups, taken);
         for (int64_t i = 0; i < count; i++) w.out[0][t * count + i] = taken[i] ? log(fmax(x[i], 1e-20)) : s.sentinel;
     }
-    pith_wide_close(&w, r);
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
-const pith_op pith_op_MoEGroupRouter_ms = {
+const pith__op pith__op_MoEGroupRouter_ms = {
     .domain = "com.microsoft",
     .name = "MoEGroupRouter",
     .since = 1,

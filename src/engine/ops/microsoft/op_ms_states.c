@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "engine/ops/shared/infer_shapes.h"
 #include "engine/ops/shared/as_doubles.h"
+#include "engine/ops/shared/infer_shapes.h"
 
 /* ---- causal convolution by channel: tap k of the last one back reads the input k * dilation steps before ---- */
 
@@ -15,14 +15,14 @@ typedef struct causal {
     bool silu;
 } causal;
 
-static pith_status causal_read(causal *s, const pith_node *node, const pith_type *weight, pith_error *err) {
-    *s = (causal){ .dilation = pith_node_int(node, "dilation", 1),
-                   .silu = !pith_str_is(pith_node_str(node, "activation", "none"), "none") };
+static pith_status causal_read(causal *s, const pith__node *node, const pith__type *weight, pith_error *err) {
+    *s = (causal){ .dilation = pith__node_int(node, "dilation", 1),
+                   .silu = !pith__str_is(pith__node_str(node, "activation", "none"), "none") };
     if (weight->rank >= 0 && weight->rank != 3)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "the weight has %d dimensions, not 3", weight->rank);
-    s->taps = weight->rank == 3 && pith_dim_known(weight->dims[2]) ? weight->dims[2] : 0;
+        return pith__fail(err, PITH_ERR_ARGUMENT, "the weight has %d dimensions, not 3", weight->rank);
+    s->taps = weight->rank == 3 && pith__dim_known(weight->dims[2]) ? weight->dims[2] : 0;
     if (s->taps > INT32_MAX)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "a window of %lld taps is too long", (long long)s->taps);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "a window of %lld taps is too long", (long long)s->taps);
     s->before = s->taps > 0 ? (s->taps - 1) * s->dilation : 0;
     return PITH_OK;
 }
@@ -53,53 +53,53 @@ static void causal_state(const causal *s, const causal_row *row, int64_t count, 
     for (int64_t k = 0; k < s->before; k++) state[k * row->old_step] = causal_get(s, row, count - s->before + k);
 }
 
-static const double *state_input(const pith_wide *w, const pith_run *r, int i) {
+static const double *state_input(const pith__wide *w, const pith__run *r, int i) {
     return i < r->in_count && r->in[i] ? w->in[i] : NULL;
 }
 
-static double *state_output(const pith_wide *w, const pith_run *r, int i) {
+static double *state_output(const pith__wide *w, const pith__run *r, int i) {
     return i < r->out_count ? w->out[i] : NULL;
 }
 
 /* Input i is absent or has this many elements. */
-static pith_status state_check(const pith_run *r, int i, int64_t wanted) {
-    if (i >= r->in_count || !r->in[i] || pith_tensor_count(r->in[i]) == wanted) return PITH_OK;
-    return pith_fail(r->err, PITH_ERR_ARGUMENT, "input %d has %lld elements, not %lld", i,
-                     (long long)pith_tensor_count(r->in[i]), (long long)wanted);
+static pith_status state_check(const pith__run *r, int i, int64_t wanted) {
+    if (i >= r->in_count || !r->in[i] || pith__tensor_count(r->in[i]) == wanted) return PITH_OK;
+    return pith__fail(r->err, PITH_ERR_ARGUMENT, "input %d has %lld elements, not %lld", i,
+                      (long long)pith__tensor_count(r->in[i]), (long long)wanted);
 }
 
 /* ---- CausalConvWithState ---- */
 
-static pith_status causal_infer(pith_infer *c) {
-    const pith_type *x = c->in[0], *weight = c->in[1];
+static pith_status causal_infer(pith__infer *c) {
+    const pith__type *x = c->in[0], *weight = c->in[1];
     causal s;
-    bool last = pith_node_int(c->node, "channels_last", 0) != 0;
+    bool last = pith__node_int(c->node, "channels_last", 0) != 0;
     PITH_TRY(causal_read(&s, c->node, weight, c->err));
     if (x->rank >= 0 && (x->rank < 3 || (!last && x->rank != 3)))
-        return pith_op_fail(c, "the input has %d dimensions, not 3", x->rank);
-    pith_infer_set(c, 0, x->dtype, x->rank, x->dims);
-    pith_dim dims[PITH_MAX_RANK];
+        return pith__op_fail(c, "the input has %d dimensions, not 3", x->rank);
+    pith__infer_set(c, 0, x->dtype, x->rank, x->dims);
+    pith__dim dims[PITH_MAX_RANK];
     for (int i = 0; i < x->rank; i++) dims[i] = x->dims[i];
     if (x->rank >= 0) dims[last ? 1 : 2] = s.taps > 0 ? s.before : PITH_DIM_UNKNOWN;
-    pith_infer_set(c, 1, x->dtype, x->rank, dims);
+    pith__infer_set(c, 1, x->dtype, x->rank, dims);
     return PITH_OK;
 }
 
-static pith_status causal_run(pith_run *r) {
+static pith_status causal_run(pith__run *r) {
     const pith_tensor *x = r->in[0];
     causal s;
-    pith_type weight;
-    pith_type_of_tensor(&weight, r->in[1]);
+    pith__type weight;
+    pith__type_of_tensor(&weight, r->in[1]);
     PITH_TRY(causal_read(&s, r->node, &weight, r->err));
-    bool last = pith_node_int(r->node, "channels_last", 0) != 0;
+    bool last = pith__node_int(r->node, "channels_last", 0) != 0;
     int64_t batch = x->dims[0], length = x->dims[last ? 1 : 2], channels = 1;
     for (int i = 1; i < x->rank; i++) channels *= i == (last ? 1 : 2) ? 1 : x->dims[i];
-    if (s.taps < 1 || r->in[1]->dims[1] != 1) return pith_op_fail(r, "the weight is not of [channels, 1, taps]");
+    if (s.taps < 1 || r->in[1]->dims[1] != 1) return pith__op_fail(r, "the weight is not of [channels, 1, taps]");
     PITH_TRY(state_check(r, 1, channels * s.taps));
     PITH_TRY(state_check(r, 2, channels));
     PITH_TRY(state_check(r, 3, batch * channels * s.before));
-    pith_wide w;
-    pith_wide_open(&w, r);
+    pith__wide w;
+    pith__wide_open(&w, r);
     const double *bias = state_input(&w, r, 2), *old = state_input(&w, r, 3);
     double *present = state_output(&w, r, 1);
     for (int64_t i = 0; i < batch * channels; i++) {
@@ -115,19 +115,19 @@ static pith_status causal_run(pith_run *r) {
         if (w.out[0]) causal_output(&s, &row, w.out[0] + at);
         if (present) causal_state(&s, &row, length, present + state);
     }
-    pith_wide_close(&w, r);
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
 /* ---- sequences one after another ---- */
 
 /* ends[batch + 1] begins with 0, rises and ends with `total`. */
-static pith_status state_check_ends(const pith_run *r, const double *ends, int64_t batch, int64_t total) {
+static pith_status state_check_ends(const pith__run *r, const double *ends, int64_t batch, int64_t total) {
     bool fits = batch >= 0 && ends[0] == 0 && ends[batch] == (double)total;
     for (int64_t i = 0; fits && i < batch; i++) fits = ends[i] <= ends[i + 1];
     return fits ? PITH_OK
-                : pith_fail(r->err, PITH_ERR_ARGUMENT, "the sequences' ends do not rise from 0 to %lld",
-                            (long long)total);
+                : pith__fail(r->err, PITH_ERR_ARGUMENT, "the sequences' ends do not rise from 0 to %lld",
+                             (long long)total);
 }
 
 /* How many steps of a sequence are captured. */
@@ -136,49 +136,49 @@ static int64_t state_captured(const double *counts, int64_t b, int64_t capacity,
     return count < 0 ? 0 : (int64_t)(count > most ? most : count);
 }
 
-static pith_status state_capacity(const pith_infer *c, int input, int64_t *capacity) {
-    *capacity = pith_node_int(c->node, "state_update_capacity", 0);
-    if ((*capacity > 0) != pith_has_input(c, input))
-        return pith_op_fail(c, "capture_count goes with state_update_capacity, and only with it");
+static pith_status state_capacity(const pith__infer *c, int input, int64_t *capacity) {
+    *capacity = pith__node_int(c->node, "state_update_capacity", 0);
+    if ((*capacity > 0) != pith__has_input(c, input))
+        return pith__op_fail(c, "capture_count goes with state_update_capacity, and only with it");
     return PITH_OK;
 }
 
 enum { V_X, V_WEIGHT, V_ENDS, V_BIAS, V_STATE, V_COUNTS };
 
-static pith_status varlen_infer(pith_infer *c) {
+static pith_status varlen_infer(pith__infer *c) {
     causal s;
     int64_t capacity;
     PITH_TRY(causal_read(&s, c->node, c->in[V_WEIGHT], c->err));
-    if (!pith_has_input(c, V_STATE)) return pith_op_fail(c, "input %d is missing", V_STATE);
+    if (!pith__has_input(c, V_STATE)) return pith__op_fail(c, "input %d is missing", V_STATE);
     PITH_TRY(state_capacity(c, V_COUNTS, &capacity));
-    if (pith_has_input(c, 6) || pith_has_input(c, 7))
-        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "inputs kernel_delta and previous_mask are not supported");
-    const pith_type *x = c->in[V_X], *state = c->in[V_STATE];
+    if (pith__has_input(c, 6) || pith__has_input(c, 7))
+        return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "inputs kernel_delta and previous_mask are not supported");
+    const pith__type *x = c->in[V_X], *state = c->in[V_STATE];
     if ((x->rank >= 0 && x->rank != 2) || (state->rank >= 0 && state->rank != 3))
-        return pith_op_fail(c, "the input must have two dimensions, the state three");
-    pith_infer_set(c, 0, x->dtype, x->rank, x->dims);
-    pith_infer_set(c, 1, x->dtype, state->rank, state->dims);
-    pith_infer_set(c, 2, x->dtype, 3,
-                   (pith_dim[]){ state->rank == 3 ? state->dims[0] : PITH_DIM_UNKNOWN, capacity,
-                                 x->rank == 2 ? x->dims[1] : PITH_DIM_UNKNOWN });
+        return pith__op_fail(c, "the input must have two dimensions, the state three");
+    pith__infer_set(c, 0, x->dtype, x->rank, x->dims);
+    pith__infer_set(c, 1, x->dtype, state->rank, state->dims);
+    pith__infer_set(c, 2, x->dtype, 3,
+                    (pith__dim[]){ state->rank == 3 ? state->dims[0] : PITH_DIM_UNKNOWN, capacity,
+                                   x->rank == 2 ? x->dims[1] : PITH_DIM_UNKNOWN });
     return PITH_OK;
 }
 
-static pith_status varlen_run(pith_run *r) {
+static pith_status varlen_run(pith__run *r) {
     int64_t total = r->in[V_X]->dims[0], channels = r->in[V_X]->dims[1], batch = r->in[V_STATE]->dims[0];
-    int64_t capacity = pith_node_int(r->node, "state_update_capacity", 0);
+    int64_t capacity = pith__node_int(r->node, "state_update_capacity", 0);
     causal s;
-    pith_type weight;
-    pith_type_of_tensor(&weight, r->in[V_WEIGHT]);
+    pith__type weight;
+    pith__type_of_tensor(&weight, r->in[V_WEIGHT]);
     PITH_TRY(causal_read(&s, r->node, &weight, r->err));
-    if (s.taps < 1) return pith_op_fail(r, "the weight is not of [channels, 1, taps]");
+    if (s.taps < 1) return pith__op_fail(r, "the weight is not of [channels, 1, taps]");
     PITH_TRY(state_check(r, V_WEIGHT, channels * s.taps));
     PITH_TRY(state_check(r, V_ENDS, batch + 1));
     PITH_TRY(state_check(r, V_BIAS, channels));
     PITH_TRY(state_check(r, V_STATE, batch * channels * s.before));
     PITH_TRY(state_check(r, V_COUNTS, batch));
-    pith_wide w;
-    pith_wide_open(&w, r);
+    pith__wide w;
+    pith__wide_open(&w, r);
     const double *ends = w.in[V_ENDS], *bias = state_input(&w, r, V_BIAS), *counts = state_input(&w, r, V_COUNTS);
     double *final = state_output(&w, r, 1), *update = state_output(&w, r, 2);
     PITH_TRY(state_check_ends(r, ends, batch, total));
@@ -196,7 +196,7 @@ static pith_status varlen_run(pith_run *r) {
         int64_t captured = update ? state_captured(counts, b, capacity, row.length) : 0;
         for (int64_t t = 0; t < captured; t++) update[(b * capacity + t) * channels + c] = row.x[t * channels];
     }
-    pith_wide_close(&w, r);
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
@@ -211,102 +211,104 @@ typedef struct delta {
     double scale, bound;
 } delta;
 
-static void delta_rules(delta *s, const pith_node *node) {
-    pith_str rule = pith_node_str(node, "update_rule", "gated_delta"),
-             gate = pith_node_str(node, "gate_activation", "none");
-    pith_str beta = pith_node_str(node, "beta_activation", "none");
-    s->gated = pith_str_is(rule, "gated") || pith_str_is(rule, "gated_delta");
-    s->retrieves = pith_str_is(rule, "delta") || pith_str_is(rule, "gated_delta");
-    s->softplus = pith_str_is(gate, "softplus") || pith_str_is(gate, "qwen");
-    s->sigmoid = pith_str_is(gate, "sigmoid") || pith_str_is(gate, "kda");
-    s->beta_sigmoid = pith_str_is(beta, "sigmoid");
-    s->norm = pith_node_int(node, "qk_l2_norm", 0) != 0;
-    s->scale = (double)pith_node_float(node, "scale", 0);
-    s->bound = (double)pith_node_float(node, "gate_lower_bound", -5);
+static void delta_rules(delta *s, const pith__node *node) {
+    pith_str rule = pith__node_str(node, "update_rule", "gated_delta"),
+             gate = pith__node_str(node, "gate_activation", "none");
+    pith_str beta = pith__node_str(node, "beta_activation", "none");
+    s->gated = pith__str_is(rule, "gated") || pith__str_is(rule, "gated_delta");
+    s->retrieves = pith__str_is(rule, "delta") || pith__str_is(rule, "gated_delta");
+    s->softplus = pith__str_is(gate, "softplus") || pith__str_is(gate, "qwen");
+    s->sigmoid = pith__str_is(gate, "sigmoid") || pith__str_is(gate, "kda");
+    s->beta_sigmoid = pith__str_is(beta, "sigmoid");
+    s->norm = pith__node_int(node, "qk_l2_norm", 0) != 0;
+    s->scale = (double)pith__node_float(node, "scale", 0);
+    s->bound = (double)pith__node_float(node, "gate_lower_bound", -5);
 }
 
-static pith_dim delta_dim(const pith_infer *c, int i, int from_end) {
-    const pith_type *t = pith_has_input(c, i) ? c->in[i] : NULL;
+static pith__dim delta_dim(const pith__infer *c, int i, int from_end) {
+    const pith__type *t = pith__has_input(c, i) ? c->in[i] : NULL;
     return t && t->rank >= from_end ? t->dims[t->rank - from_end] : PITH_DIM_UNKNOWN;
 }
 
 /* The width of what state_update has of a sequence; unknown if some size is. */
-static pith_dim delta_update_width(const pith_infer *c, int64_t capacity, pith_dim q_heads, pith_dim heads, pith_dim dk,
-                                   pith_dim dv) {
-    const pith_type *q = c->in[QUERY], *decay = pith_has_input(c, DECAY) ? c->in[DECAY] : NULL;
-    const pith_dim sizes[] = { q_heads, heads, dk, dv, q->rank, decay ? decay->rank : 0 };
+static pith__dim delta_update_width(const pith__infer *c, int64_t capacity, pith__dim q_heads, pith__dim heads,
+                                    pith__dim dk, pith__dim dv) {
+    const pith__type *q = c->in[QUERY], *decay = pith__has_input(c, DECAY) ? c->in[DECAY] : NULL;
+    const pith__dim sizes[] = { q_heads, heads, dk, dv, q->rank, decay ? decay->rank : 0 };
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        if (!pith_dim_known(sizes[i]) || sizes[i] < 0 || sizes[i] > INT32_MAX / 64) return PITH_DIM_UNKNOWN;
+        if (!pith__dim_known(sizes[i]) || sizes[i] < 0 || sizes[i] > INT32_MAX / 64) return PITH_DIM_UNKNOWN;
     bool by_key = decay && decay->rank == (q->rank == 2 ? 3 : q->rank);
     return capacity * ((by_key ? heads * dk : heads) + q_heads * dk + heads * dv);
 }
 
-static pith_status delta_infer(pith_infer *c) {
+static pith_status delta_infer(pith__infer *c) {
     delta s = { 0 };
-    const pith_type *q = c->in[QUERY];
+    const pith__type *q = c->in[QUERY];
     delta_rules(&s, c->node);
     PITH_TRY(state_capacity(c, COUNTS, &s.capacity));
-    s.packed = !pith_has_input(c, KEY);
-    if (s.packed != !pith_has_input(c, VALUE)) return pith_op_fail(c, "key and value go together");
-    if ((s.packed || !pith_has_input(c, ENDS)) && !pith_has_input(c, STATE) && q->rank != 4)
-        return pith_op_fail(c, "initial_state is missing, which tells the batch and the heads");
-    if ((s.gated && !pith_has_input(c, DECAY)) || (s.retrieves && !pith_has_input(c, BETA)))
-        return pith_op_fail(c, "decay or beta is missing, which the update rule needs");
-    if ((s.softplus || s.sigmoid) && s.gated && !pith_has_input(c, A_LOG)) return pith_op_fail(c, "a_log is missing");
+    s.packed = !pith__has_input(c, KEY);
+    if (s.packed != !pith__has_input(c, VALUE)) return pith__op_fail(c, "key and value go together");
+    if ((s.packed || !pith__has_input(c, ENDS)) && !pith__has_input(c, STATE) && q->rank != 4)
+        return pith__op_fail(c, "initial_state is missing, which tells the batch and the heads");
+    if ((s.gated && !pith__has_input(c, DECAY)) || (s.retrieves && !pith__has_input(c, BETA)))
+        return pith__op_fail(c, "decay or beta is missing, which the update rule needs");
+    if ((s.softplus || s.sigmoid) && s.gated && !pith__has_input(c, A_LOG)) return pith__op_fail(c, "a_log is missing");
     int lead = s.packed ? q->rank - 1 : q->rank - 2; /* axes of tokens */
-    if (q->rank >= 0 && lead != 1 && lead != 2) return pith_op_fail(c, "the query has %d dimensions", q->rank);
-    pith_dim heads = s.packed ? delta_dim(c, STATE, 3) : delta_dim(c, VALUE, 2);
-    pith_dim dv = s.packed ? delta_dim(c, STATE, 2) : delta_dim(c, VALUE, 1);
-    pith_dim dk = s.packed ? delta_dim(c, STATE, 1) : delta_dim(c, QUERY, 1), q_heads = delta_dim(c, QUERY, 2), dims[4];
+    if (q->rank >= 0 && lead != 1 && lead != 2) return pith__op_fail(c, "the query has %d dimensions", q->rank);
+    pith__dim heads = s.packed ? delta_dim(c, STATE, 3) : delta_dim(c, VALUE, 2);
+    pith__dim dv = s.packed ? delta_dim(c, STATE, 2) : delta_dim(c, VALUE, 1);
+    pith__dim dk = s.packed ? delta_dim(c, STATE, 1) : delta_dim(c, QUERY, 1), q_heads = delta_dim(c, QUERY, 2),
+              dims[4];
     if (s.packed) {
-        pith_dim width = delta_dim(c, QUERY, 1);
+        pith__dim width = delta_dim(c, QUERY, 1);
         bool known =
-            pith_dim_known(width) && pith_dim_known(heads) && pith_dim_known(dv) && pith_dim_known(dk) && dk > 0;
+            pith__dim_known(width) && pith__dim_known(heads) && pith__dim_known(dv) && pith__dim_known(dk) && dk > 0;
         q_heads = known ? (width - heads * dv) / (2 * dk) : PITH_DIM_UNKNOWN;
     }
-    pith_dim batch = pith_has_input(c, STATE) ? delta_dim(c, STATE, 4) : lead == 2 ? q->dims[0] : PITH_DIM_UNKNOWN;
-    if (!pith_has_input(c, STATE) && pith_has_input(c, ENDS))
-        batch = pith_dim_apply(c->dims, PITH_DIM_SUB, delta_dim(c, ENDS, 1), 1);
+    pith__dim batch = pith__has_input(c, STATE) ? delta_dim(c, STATE, 4) : lead == 2 ? q->dims[0] : PITH_DIM_UNKNOWN;
+    if (!pith__has_input(c, STATE) && pith__has_input(c, ENDS))
+        batch = pith__dim_apply(c->dims, PITH_DIM_SUB, delta_dim(c, ENDS, 1), 1);
     for (int i = 0; i < lead; i++) dims[i] = q->dims[i];
     if (q->rank >= 0) dims[lead] = heads, dims[lead + 1] = dv;
-    pith_infer_set(c, 0, q->dtype, q->rank < 0 ? -1 : lead + 2, dims);
-    pith_infer_set(c, 1, PITH_F32, 4, (pith_dim[]){ batch, heads, dv, dk });
-    pith_infer_set(c, 2, PITH_F32, 2, (pith_dim[]){ batch, delta_update_width(c, s.capacity, q_heads, heads, dk, dv) });
+    pith__infer_set(c, 0, q->dtype, q->rank < 0 ? -1 : lead + 2, dims);
+    pith__infer_set(c, 1, PITH_F32, 4, (pith__dim[]){ batch, heads, dv, dk });
+    pith__infer_set(c, 2, PITH_F32, 2,
+                    (pith__dim[]){ batch, delta_update_width(c, s.capacity, q_heads, heads, dk, dv) });
     return PITH_OK;
 }
 
 /* Behind the wide copies: a query and a key head, decays, and what is new of the values. */
-static pith_status delta_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
-    PITH_TRY(pith_wide_scratch(c, state, threads, bytes));
-    int64_t dk = c->out[1].dims[3], dv = c->out[1].dims[2], states = pith_dims_count(c->out[1].dims, 4), more;
-    if (states < 0 || pith_mul_overflows(states + 4 * dk + dv, (int64_t)sizeof(double), &more) ||
-        pith_add_overflows(*bytes, (size_t)more + 64, bytes))
-        return pith_fail_memory(c->err, SIZE_MAX);
+static pith_status delta_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+    PITH_TRY(pith__wide_scratch(c, state, threads, bytes));
+    int64_t dk = c->out[1].dims[3], dv = c->out[1].dims[2], states = pith__dims_count(c->out[1].dims, 4), more;
+    if (states < 0 || pith__mul_overflows(states + 4 * dk + dv, (int64_t)sizeof(double), &more) ||
+        pith__add_overflows(*bytes, (size_t)more + 64, bytes))
+        return pith__fail_memory(c->err, SIZE_MAX);
     return PITH_OK;
 }
 
-static pith_status delta_sizes(delta *s, const pith_run *r) {
-    const pith_tensor *q = r->in[QUERY], *decay = pith_has_input(r, DECAY) ? r->in[DECAY] : NULL;
+static pith_status delta_sizes(delta *s, const pith__run *r) {
+    const pith_tensor *q = r->in[QUERY], *decay = pith__has_input(r, DECAY) ? r->in[DECAY] : NULL;
     delta_rules(s, r->node);
-    s->packed = !pith_has_input(r, KEY);
-    s->capacity = pith_node_int(r->node, "state_update_capacity", 0);
-    const pith_tensor *shape = pith_has_input(r, STATE) ? r->in[STATE] : NULL,
-                      *v = pith_has_input(r, VALUE) ? r->in[VALUE] : NULL;
-    if (shape && shape->rank != 4) return pith_op_fail(r, "initial_state has %d dimensions, not 4", shape->rank);
+    s->packed = !pith__has_input(r, KEY);
+    s->capacity = pith__node_int(r->node, "state_update_capacity", 0);
+    const pith_tensor *shape = pith__has_input(r, STATE) ? r->in[STATE] : NULL,
+                      *v = pith__has_input(r, VALUE) ? r->in[VALUE] : NULL;
+    if (shape && shape->rank != 4) return pith__op_fail(r, "initial_state has %d dimensions, not 4", shape->rank);
     s->heads = s->packed ? shape->dims[1] : v->dims[v->rank - 2];
     s->dv = s->packed ? shape->dims[2] : v->dims[v->rank - 1];
     s->dk = s->packed ? shape->dims[3] : q->dims[q->rank - 1];
     int64_t width = s->packed ? q->dims[q->rank - 1] : q->dims[q->rank - 2] * s->dk;
-    s->tokens = width ? pith_tensor_count(q) / width : 0;
+    s->tokens = width ? pith__tensor_count(q) / width : 0;
     s->q_heads = s->packed ? (s->dk ? (width - s->heads * s->dv) / (2 * s->dk) : 0) : q->dims[q->rank - 2];
     if (s->q_heads < 1 || s->heads < 1 || s->heads % s->q_heads || s->dk < 1 ||
         (s->packed && width != 2 * s->q_heads * s->dk + s->heads * s->dv))
-        return pith_op_fail(r, "the heads of query and value do not fit");
-    s->batch = shape ? shape->dims[0] : pith_has_input(r, ENDS) ? pith_tensor_count(r->in[ENDS]) - 1 : q->dims[0];
+        return pith__op_fail(r, "the heads of query and value do not fit");
+    s->batch = shape ? shape->dims[0] : pith__has_input(r, ENDS) ? pith__tensor_count(r->in[ENDS]) - 1 : q->dims[0];
     int64_t rows = s->tokens * s->heads;
-    s->decays = s->gated && decay && rows ? pith_tensor_count(decay) / rows : 0;
+    s->decays = s->gated && decay && rows ? pith__tensor_count(decay) / rows : 0;
     if (s->gated && rows && s->decays != 1 && s->decays != s->dk)
-        return pith_op_fail(r, "decay does not fit the heads");
+        return pith__op_fail(r, "decay does not fit the heads");
     if (!s->packed) {
         PITH_TRY(state_check(r, KEY, s->tokens * s->q_heads * s->dk));
         PITH_TRY(state_check(r, VALUE, rows * s->dv));
@@ -317,19 +319,19 @@ static pith_status delta_sizes(delta *s, const pith_run *r) {
     PITH_TRY(state_check(r, A_LOG, s->heads));
     PITH_TRY(state_check(r, COUNTS, s->batch));
     PITH_TRY(state_check(r, ENDS, s->batch + 1));
-    s->biases = pith_has_input(r, DT_BIAS) ? pith_tensor_count(r->in[DT_BIAS]) / s->heads : 0;
-    if (s->biases && s->biases != 1 && s->biases != s->dk) return pith_op_fail(r, "dt_bias does not fit the heads");
-    if (!pith_has_input(r, ENDS) && (s->batch < 1 || s->tokens % s->batch))
-        return pith_op_fail(r, "%lld tokens do not divide into %lld sequences", (long long)s->tokens,
-                            (long long)s->batch);
+    s->biases = pith__has_input(r, DT_BIAS) ? pith__tensor_count(r->in[DT_BIAS]) / s->heads : 0;
+    if (s->biases && s->biases != 1 && s->biases != s->dk) return pith__op_fail(r, "dt_bias does not fit the heads");
+    if (!pith__has_input(r, ENDS) && (s->batch < 1 || s->tokens % s->batch))
+        return pith__op_fail(r, "%lld tokens do not divide into %lld sequences", (long long)s->tokens,
+                             (long long)s->batch);
     if (s->scale == 0) s->scale = 1 / sqrt((double)s->dk);
     return PITH_OK;
 }
 
 typedef struct delta_job {
     delta s;
-    pith_wide w;
-    const pith_run *r;
+    pith__wide w;
+    const pith__run *r;
     double *q, *k, *decay, *fresh, *states;
 } delta_job;
 
@@ -406,11 +408,11 @@ static void delta_sequence(const delta_job *j, int64_t b, int64_t h, int64_t fir
     }
 }
 
-static pith_status delta_run(pith_run *r) {
+static pith_status delta_run(pith__run *r) {
     delta_job j = { .r = r };
     PITH_TRY(delta_sizes(&j.s, r));
     const delta *s = &j.s;
-    pith_wide_open(&j.w, r);
+    pith__wide_open(&j.w, r);
     const double *ends = state_input(&j.w, r, ENDS), *counts = state_input(&j.w, r, COUNTS);
     const double *active = state_input(&j.w, r, ACTIVE), *old = state_input(&j.w, r, STATE);
     int64_t states = s->batch * s->heads * s->dv * s->dk;
@@ -425,25 +427,25 @@ static pith_status delta_run(pith_run *r) {
         delta_sequence(&j, b, i % s->heads, first, last, captured);
     }
     if (state_output(&j.w, r, 1)) memcpy(j.w.out[1], j.states, (size_t)states * sizeof(double));
-    pith_wide_close(&j.w, r);
+    pith__wide_close(&j.w, r);
     return PITH_OK;
 }
 
 #define STATEFUL(name_, min, max, outputs, types_, infer_, scratch_, run_, note_, attrs_)                              \
-    const pith_op pith_op_##name_##_ms = { .domain = "com.microsoft",                                                  \
-                                           .name = #name_,                                                             \
-                                           .since = 1,                                                                 \
-                                           .newest = 1,                                                                \
-                                           .min_inputs = min,                                                          \
-                                           .max_inputs = max,                                                          \
-                                           .max_outputs = outputs,                                                     \
-                                           .types = types_,                                                            \
-                                           .attrs = attrs_,                                                            \
-                                           .infer = infer_,                                                            \
-                                           .scratch = scratch_,                                                        \
-                                           .run = run_,                                                                \
-                                           .note = note_ };
-STATEFUL(CausalConvWithState, 2, 4, 3, "h", causal_infer, pith_wide_scratch, causal_run, NULL,
+    const pith__op pith__op_##name_##_ms = { .domain = "com.microsoft",                                                \
+                                             .name = #name_,                                                           \
+                                             .since = 1,                                                               \
+                                             .newest = 1,                                                              \
+                                             .min_inputs = min,                                                        \
+                                             .max_inputs = max,                                                        \
+                                             .max_outputs = outputs,                                                   \
+                                             .types = types_,                                                          \
+                                             .attrs = attrs_,                                                          \
+                                             .infer = infer_,                                                          \
+                                             .scratch = scratch_,                                                      \
+                                             .run = run_,                                                              \
+                                             .note = note_ };
+STATEFUL(CausalConvWithState, 2, 4, 3, "h", causal_infer, pith__wide_scratch, causal_run, NULL,
          "activation string none|silu|swish = none; channels_last bool = 0; dilation int 1.. = 1; "
          "input_channel_offset int 0 = 0; input_channels int 0 = 0; ndim int 1 = 1; state_channels_last int -1 = -1; "
          "state_length int 0 = 0; state_update_capacity int 0 = 0; state_window int 0 = 0")
@@ -452,7 +454,7 @@ STATEFUL(GatedDeltaNet, 1, 11, 3, "hhhwhheeeww", delta_infer, delta_scratch, del
          "gate_activation string none|softplus|qwen|sigmoid|kda = none; gate_lower_bound float = -5; "
          "qk_l2_norm bool = 0; scale float = 0; state_update_capacity int 0..8 = 0; "
          "update_rule string linear|gated|delta|gated_delta = gated_delta")
-STATEFUL(VarlenCausalConvWithState, 3, 8, 3, "hhwhhwhh", varlen_infer, pith_wide_scratch, varlen_run,
+STATEFUL(VarlenCausalConvWithState, 3, 8, 3, "hhwhhwhh", varlen_infer, pith__wide_scratch, varlen_run,
          "no kernel_delta and previous_mask",
          "activation string none|silu|swish = none; delta_offset int = 0; dilation int 1.. = 1; group_size int = 1; "
          "state_update_capacity int 0..8 = 0")

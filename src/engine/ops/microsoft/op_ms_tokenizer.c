@@ -17,25 +17,25 @@
  * separators a node may have. */
 enum { TOKENIZER_STEPS = 1000000, TOKENIZER_WORKSPACE = 1000, TOKENIZER_SEPARATORS = 64 };
 
-static pith_status tokenizer_infer(pith_infer *c) {
-    const pith_type *x = c->in[0];
+static pith_status tokenizer_infer(pith__infer *c) {
+    const pith__type *x = c->in[0];
     size_t separators;
-    bool cuts = pith_node_strs(c->node, "separators", &separators) && separators > 0;
-    if (cuts == (pith_node_attr(c->node, "tokenexp") != NULL))
-        return pith_op_fail(c, "one of the attributes separators and tokenexp must be there");
+    bool cuts = pith__node_strs(c->node, "separators", &separators) && separators > 0;
+    if (cuts == (pith__node_attr(c->node, "tokenexp") != NULL))
+        return pith__op_fail(c, "one of the attributes separators and tokenexp must be there");
     if (cuts && separators > TOKENIZER_SEPARATORS)
-        return pith_op_fail(c, "%zu separators, at most %d are supported", separators, TOKENIZER_SEPARATORS);
+        return pith__op_fail(c, "%zu separators, at most %d are supported", separators, TOKENIZER_SEPARATORS);
     if (x->rank >= 0 && x->rank != 1 && x->rank != 2)
-        return pith_op_fail(c, "X has %d dimensions, not 1 or 2", x->rank);
-    pith_dim dims[3] = { 0 };
+        return pith__op_fail(c, "X has %d dimensions, not 1 or 2", x->rank);
+    pith__dim dims[3] = { 0 };
     for (int i = 0; i < x->rank; i++) dims[i] = x->dims[i];
     if (x->rank >= 0) dims[x->rank] = PITH_DIM_UNKNOWN;
-    pith_infer_set(c, 0, PITH_STRING, x->rank < 0 ? -1 : x->rank + 1, dims);
+    pith__infer_set(c, 0, PITH_STRING, x->rank < 0 ? -1 : x->rank + 1, dims);
     return PITH_OK;
 }
 
 typedef struct tokenizer {
-    pith_run *r;
+    pith__run *r;
     pcre2_code *codes[TOKENIZER_SEPARATORS];
     size_t count;
     bool cuts, characters; /* cuts: codes are of separators; characters: every one is a token */
@@ -63,19 +63,19 @@ static pith_status tokenizer_compile(tokenizer *t, pith_str pattern) {
         return PITH_OK;
     }
     pcre2_get_error_message(error, (PCRE2_UCHAR *)message, sizeof message);
-    return pith_fail(t->r->err, PITH_ERR_FORMAT, "pattern '" PITH_STR_FMT "': %s at byte %zu", PITH_STR_ARG(pattern),
-                     message, (size_t)at);
+    return pith__fail(t->r->err, PITH_ERR_FORMAT, "pattern '" PITH_STR_FMT "': %s at byte %zu", PITH_STR_ARG(pattern),
+                      message, (size_t)at);
 }
 
-static pith_status tokenizer_open(tokenizer *t, pith_run *r) {
+static pith_status tokenizer_open(tokenizer *t, pith__run *r) {
     size_t count;
-    const pith_str *separators = pith_node_strs(r->node, "separators", &count);
-    pith_str expression = pith_node_str(r->node, "tokenexp", "");
-    *t = (tokenizer){ .r = r, .cuts = count > 0, .least = pith_node_int(r->node, "mincharnum", 1) };
-    t->characters = t->cuts ? count == 1 && !separators[0].size : pith_str_is(expression, ".");
+    const pith_str *separators = pith__node_strs(r->node, "separators", &count);
+    pith_str expression = pith__node_str(r->node, "tokenexp", "");
+    *t = (tokenizer){ .r = r, .cuts = count > 0, .least = pith__node_int(r->node, "mincharnum", 1) };
+    t->characters = t->cuts ? count == 1 && !separators[0].size : pith__str_is(expression, ".");
     t->match = pcre2_match_data_create(1, NULL);
     t->limits = pcre2_match_context_create(NULL);
-    if (!t->match || !t->limits) return pith_fail_memory(r->err, 0);
+    if (!t->match || !t->limits) return pith__fail_memory(r->err, 0);
     pcre2_set_match_limit(t->limits, TOKENIZER_STEPS);
     pcre2_set_depth_limit(t->limits, TOKENIZER_STEPS);
     if (t->characters) return PITH_OK;
@@ -92,7 +92,7 @@ static pith_status tokenizer_match(tokenizer *t, size_t code, pith_str text, siz
     if (got < 0 && got != PCRE2_ERROR_NOMATCH) {
         char message[128] = "";
         pcre2_get_error_message(got, (PCRE2_UCHAR *)message, sizeof message);
-        return pith_fail(t->r->err, PITH_ERR_RUN, "a string cannot be matched: %s", message);
+        return pith__fail(t->r->err, PITH_ERR_RUN, "a string cannot be matched: %s", message);
     }
     if (!*found) return PITH_OK;
     *begin = pcre2_get_ovector_pointer(t->match)[0];
@@ -125,7 +125,7 @@ static pith_status tokenizer_cut(tokenizer *t, size_t code, pith_str text) {
 
 static pith_status tokenizer_string(tokenizer *t, pith_str text) {
     if (!text.data) text = PITH_STR("");
-    if (pith_utf8_valid_prefix(text.data, text.size) != text.size) return pith_op_fail(t->r, "a string is not UTF-8");
+    if (pith__utf8_valid_prefix(text.data, text.size) != text.size) return pith__op_fail(t->r, "a string is not UTF-8");
     if (t->characters) {
         for (size_t at = 0, next; at < text.size; at = next) {
             for (next = at + 1; next < text.size && ((unsigned char)text.data[next] & 0xC0) == 0x80;) next++;
@@ -144,7 +144,7 @@ static pith_status tokenizer_string(tokenizer *t, pith_str text) {
 
 static pith_status tokenizer_fill(tokenizer *t) {
     const pith_tensor *x = t->r->in[0];
-    int64_t count = pith_tensor_count(x), widest = 0, marks = pith_node_int(t->r->node, "mark", 0) ? 1 : 0, dims[3];
+    int64_t count = pith__tensor_count(x), widest = 0, marks = pith__node_int(t->r->node, "mark", 0) ? 1 : 0, dims[3];
     for (int64_t i = 0; i < count; i++) {
         t->found = 0;
         PITH_TRY(tokenizer_string(t, ((const pith_str *)x->data)[i]));
@@ -153,8 +153,8 @@ static pith_status tokenizer_fill(tokenizer *t) {
     int rank = x->rank + (count > 0);
     memcpy(dims, x->dims, (size_t)x->rank * sizeof *dims);
     dims[x->rank] = widest ? widest + 2 * marks : 0;
-    PITH_TRY(pith_run_alloc(t->r, 0, PITH_STRING, rank, dims));
-    pith_str *y = t->r->out[0]->data, pad = pith_node_str(t->r->node, "pad_value", "");
+    PITH_TRY(pith__run_alloc(t->r, 0, PITH_STRING, rank, dims));
+    pith_str *y = t->r->out[0]->data, pad = pith__node_str(t->r->node, "pad_value", "");
     for (int64_t i = 0; widest && i < count; i++, y += widest + 2 * marks) {
         t->found = 0;
         t->tokens = y + marks;
@@ -165,7 +165,7 @@ static pith_status tokenizer_fill(tokenizer *t) {
     return PITH_OK;
 }
 
-static pith_status tokenizer_run(pith_run *r) {
+static pith_status tokenizer_run(pith__run *r) {
     tokenizer t;
     pith_status status = tokenizer_open(&t, r);
     if (!status) status = tokenizer_fill(&t);
@@ -173,18 +173,18 @@ static pith_status tokenizer_run(pith_run *r) {
     return status;
 }
 
-const pith_op pith_op_Tokenizer_ms = { .domain = "com.microsoft",
-                                       .name = "Tokenizer",
-                                       .since = 1,
-                                       .newest = 1,
-                                       .min_inputs = 1,
-                                       .max_inputs = 1,
-                                       .max_outputs = 1,
-                                       .flags = PITH_OP_LATE,
-                                       .types = "s",
-                                       .attrs =
-                                           "mark bool!; mincharnum int! 1..; pad_value string!; separators strings; "
-                                           "tokenexp string",
-                                       .infer = tokenizer_infer,
-                                       .run = tokenizer_run,
-                                       .note = "PCRE2 syntax" };
+const pith__op pith__op_Tokenizer_ms = { .domain = "com.microsoft",
+                                         .name = "Tokenizer",
+                                         .since = 1,
+                                         .newest = 1,
+                                         .min_inputs = 1,
+                                         .max_inputs = 1,
+                                         .max_outputs = 1,
+                                         .flags = PITH_OP_LATE,
+                                         .types = "s",
+                                         .attrs =
+                                             "mark bool!; mincharnum int! 1..; pad_value string!; separators strings; "
+                                             "tokenexp string",
+                                         .infer = tokenizer_infer,
+                                         .run = tokenizer_run,
+                                         .note = "PCRE2 syntax" };

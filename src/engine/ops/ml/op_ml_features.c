@@ -9,41 +9,41 @@
 
 static int64_t ml_features_columns_of(const pith_tensor *t) { return t->rank ? t->dims[t->rank - 1] : 1; }
 
-static pith_status ml_features_infer_same(pith_infer *c) {
-    pith_type_set(&c->out[0], c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
+static pith_status ml_features_infer_same(pith__infer *c) {
+    pith__type_set(&c->out[0], c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
 
-static pith_status infer_same_f32(pith_infer *c) {
-    pith_type_set(&c->out[0], PITH_F32, c->in[0]->rank, c->in[0]->dims);
+static pith_status infer_same_f32(pith__infer *c) {
+    pith__type_set(&c->out[0], PITH_F32, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
 
 /* ---- ArrayFeatureExtractor: columns picked by index ---- */
 
-static pith_status infer_extractor(pith_infer *c) {
-    const pith_type *x = c->in[0], *index = c->in[1];
-    if (x->rank == 0) return pith_op_fail(c, "the input is a scalar");
-    pith_dim dims[PITH_MAX_RANK],
-        count = index->rank < 0 ? PITH_DIM_UNKNOWN : pith_dim_product(c->dims, index->dims, index->rank);
+static pith_status infer_extractor(pith__infer *c) {
+    const pith__type *x = c->in[0], *index = c->in[1];
+    if (x->rank == 0) return pith__op_fail(c, "the input is a scalar");
+    pith__dim dims[PITH_MAX_RANK],
+        count = index->rank < 0 ? PITH_DIM_UNKNOWN : pith__dim_product(c->dims, index->dims, index->rank);
     for (int i = 0; i + 1 < x->rank; i++) dims[i] = x->dims[i];
     if (x->rank == 1) dims[0] = 1;
     int rank = x->rank == 1 ? 2 : x->rank;
     if (rank > 0) dims[rank - 1] = count;
-    pith_type_set(&c->out[0], x->dtype, rank, dims);
+    pith__type_set(&c->out[0], x->dtype, rank, dims);
     return PITH_OK;
 }
 
-static pith_status run_extractor(pith_run *r) {
+static pith_status run_extractor(pith__run *r) {
     const pith_tensor *x = r->in[0], *index = r->in[1];
-    int64_t columns = ml_features_columns_of(x), picked = pith_tensor_count(index),
-            rows = columns ? pith_tensor_count(x) / columns : 0;
-    size_t item = (size_t)pith_dtype_bits(x->dtype) / 8;
+    int64_t columns = ml_features_columns_of(x), picked = pith__tensor_count(index),
+            rows = columns ? pith__tensor_count(x) / columns : 0;
+    size_t item = (size_t)pith__dtype_bits(x->dtype) / 8;
     for (int64_t k = 0; k < picked; k++) {
         int64_t column = ((const int64_t *)index->data)[k];
         if (column < 0 || column >= columns)
-            return pith_fail(r->err, PITH_ERR_RUN, "index %lld is outside of %lld columns", (long long)column,
-                             (long long)columns);
+            return pith__fail(r->err, PITH_ERR_RUN, "index %lld is outside of %lld columns", (long long)column,
+                              (long long)columns);
         for (int64_t row = 0; row < rows; row++)
             memcpy((char *)r->out[0]->data + (size_t)(row * picked + k) * item,
                    (const char *)x->data + (size_t)(row * columns + column) * item, item);
@@ -53,46 +53,46 @@ static pith_status run_extractor(pith_run *r) {
 
 /* ---- Binarizer: x > threshold ---- */
 
-static pith_status run_binarizer(pith_run *r) {
-    pith_wide w;
-    pith_wide_open(&w, r);
-    double threshold = pith_node_float(r->node, "threshold", 0);
-    for (int64_t i = 0; i < pith_tensor_count(r->in[0]); i++) w.out[0][i] = w.in[0][i] > threshold;
-    pith_wide_close(&w, r);
+static pith_status run_binarizer(pith__run *r) {
+    pith__wide w;
+    pith__wide_open(&w, r);
+    double threshold = pith__node_float(r->node, "threshold", 0);
+    for (int64_t i = 0; i < pith__tensor_count(r->in[0]); i++) w.out[0][i] = w.in[0][i] > threshold;
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
 /* ---- FeatureVectorizer: columns side by side ---- */
 
-static pith_status infer_vectorizer(pith_infer *c) {
+static pith_status infer_vectorizer(pith__infer *c) {
     size_t count;
-    const int64_t *widths = pith_node_ints(c->node, "inputdimensions", &count);
-    pith_dim dims[2] = { 1, 0 };
+    const int64_t *widths = pith__node_ints(c->node, "inputdimensions", &count);
+    pith__dim dims[2] = { 1, 0 };
     if (c->in[0]->rank == 2) dims[0] = c->in[0]->dims[0];
     for (int i = 0; i < c->in_count; i++) {
-        pith_dim width = (size_t)i < count    ? widths[i]
-                         : c->in[i]->rank > 0 ? c->in[i]->dims[c->in[i]->rank - 1]
-                                              : PITH_DIM_UNKNOWN;
-        if (pith_dim_known(width) && width < 0) return pith_op_fail(c, "inputdimensions[%d] is negative", i);
-        dims[1] = pith_dim_apply(c->dims, PITH_DIM_ADD, dims[1], width);
+        pith__dim width = (size_t)i < count    ? widths[i]
+                          : c->in[i]->rank > 0 ? c->in[i]->dims[c->in[i]->rank - 1]
+                                               : PITH_DIM_UNKNOWN;
+        if (pith__dim_known(width) && width < 0) return pith__op_fail(c, "inputdimensions[%d] is negative", i);
+        dims[1] = pith__dim_apply(c->dims, PITH_DIM_ADD, dims[1], width);
     }
-    pith_type_set(&c->out[0], PITH_F32, 2, dims);
+    pith__type_set(&c->out[0], PITH_F32, 2, dims);
     return PITH_OK;
 }
 
-static pith_status run_vectorizer(pith_run *r) {
+static pith_status run_vectorizer(pith__run *r) {
     size_t count;
-    const int64_t *widths = pith_node_ints(r->node, "inputdimensions", &count);
+    const int64_t *widths = pith__node_ints(r->node, "inputdimensions", &count);
     int64_t rows = r->out[0]->dims[0], total = r->out[0]->dims[1], at = 0;
     memset(r->out[0]->data, 0, r->out[0]->bytes);
     for (int i = 0; i < r->in_count; i++) {
         const pith_tensor *x = r->in[i];
         int64_t columns = ml_features_columns_of(x), width = (size_t)i < count ? widths[i] : columns;
-        if (pith_tensor_count(x) != rows * columns)
-            return pith_op_fail(r, "input %d does not have %lld rows", i, (long long)rows);
+        if (pith__tensor_count(x) != rows * columns)
+            return pith__op_fail(r, "input %d does not have %lld rows", i, (long long)rows);
         for (int64_t row = 0; row < rows; row++)
-            pith_convert(r->out[0]->data, PITH_F32, row * total + at, x->data, x->dtype, row * columns,
-                         width < columns ? width : columns, true);
+            pith__convert(r->out[0]->data, PITH_F32, row * total + at, x->data, x->dtype, row * columns,
+                          width < columns ? width : columns, true);
         at += width;
     }
     return PITH_OK;
@@ -101,44 +101,44 @@ static pith_status run_vectorizer(pith_run *r) {
 /* ---- Imputer: one value (NaN, say) replaced ---- */
 
 /* Attribute entry for a column; lists of one serve all columns. */
-static bool column_value(const pith_node *node, const char *floats, const char *ints, int64_t column, double *value) {
+static bool column_value(const pith__node *node, const char *floats, const char *ints, int64_t column, double *value) {
     size_t n;
-    const float *f = pith_node_floats(node, floats, &n);
+    const float *f = pith__node_floats(node, floats, &n);
     if (f && n) return (size_t)column < n || n == 1 ? (void)(*value = f[n == 1 ? 0 : column]), true : false;
-    const int64_t *i = ints ? pith_node_ints(node, ints, &n) : NULL;
+    const int64_t *i = ints ? pith__node_ints(node, ints, &n) : NULL;
     if (i && n) return (size_t)column < n || n == 1 ? (void)(*value = (double)i[n == 1 ? 0 : column]), true : false;
     return false;
 }
 
-static pith_status run_imputer(pith_run *r) {
-    pith_wide w;
-    pith_wide_open(&w, r);
+static pith_status run_imputer(pith__run *r) {
+    pith__wide w;
+    pith__wide_open(&w, r);
     bool ints = r->in[0]->dtype == PITH_I64;
-    double replaced = ints ? (double)pith_node_int(r->node, "replaced_value_int64", 0)
-                           : pith_node_float(r->node, "replaced_value_float", 0);
+    double replaced = ints ? (double)pith__node_int(r->node, "replaced_value_int64", 0)
+                           : pith__node_float(r->node, "replaced_value_float", 0);
     int64_t columns = ml_features_columns_of(r->in[0]);
-    for (int64_t i = 0; i < pith_tensor_count(r->in[0]); i++) {
+    for (int64_t i = 0; i < pith__tensor_count(r->in[0]); i++) {
         double x = w.in[0][i];
         if (isnan(replaced) ? isnan(x) : x == replaced) {
             if (!column_value(r->node, "imputed_value_floats", "imputed_value_int64s", i % columns, &x))
-                return pith_op_fail(r, "no value to impute for column %lld", (long long)(i % columns));
+                return pith__op_fail(r, "no value to impute for column %lld", (long long)(i % columns));
         }
         w.out[0][i] = x;
     }
-    pith_wide_close(&w, r);
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
 /* ---- Normalizer: rows divided by their norm ---- */
 
-static pith_status ml_features_run_normalizer(pith_run *r) {
-    pith_str norm = pith_node_str(r->node, "norm", "MAX");
-    int kind = pith_str_is(norm, "L1") ? 1 : pith_str_is(norm, "L2") ? 2 : 0;
-    if (!kind && !pith_str_is(norm, "MAX"))
-        return pith_op_fail(r, "norm '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(norm));
-    pith_wide w;
-    pith_wide_open(&w, r);
-    int64_t columns = ml_features_columns_of(r->in[0]), count = pith_tensor_count(r->in[0]);
+static pith_status ml_features_run_normalizer(pith__run *r) {
+    pith_str norm = pith__node_str(r->node, "norm", "MAX");
+    int kind = pith__str_is(norm, "L1") ? 1 : pith__str_is(norm, "L2") ? 2 : 0;
+    if (!kind && !pith__str_is(norm, "MAX"))
+        return pith__op_fail(r, "norm '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(norm));
+    pith__wide w;
+    pith__wide_open(&w, r);
+    int64_t columns = ml_features_columns_of(r->in[0]), count = pith__tensor_count(r->in[0]);
     for (int64_t row = 0; columns && row < count / columns; row++) {
         const double *x = w.in[0] + row * columns;
         double sum = kind ? 0 : -INFINITY;
@@ -147,91 +147,91 @@ static pith_status ml_features_run_normalizer(pith_run *r) {
         if (kind == 2) sum = sqrt(sum);
         for (int64_t i = 0; i < columns; i++) w.out[0][row * columns + i] = sum != 0 ? x[i] / sum : x[i];
     }
-    pith_wide_close(&w, r);
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
 /* ---- OneHotEncoder ---- */
 
-static pith_status infer_one_hot(pith_infer *c) {
+static pith_status infer_one_hot(pith__infer *c) {
     size_t ints, strings;
-    pith_node_ints(c->node, "cats_int64s", &ints);
-    pith_node_strs(c->node, "cats_strings", &strings);
+    pith__node_ints(c->node, "cats_int64s", &ints);
+    pith__node_strs(c->node, "cats_strings", &strings);
     int rank = c->in[0]->rank;
-    if (rank >= PITH_MAX_RANK) return pith_op_fail(c, "rank %d is too large", rank);
-    pith_dim dims[PITH_MAX_RANK];
+    if (rank >= PITH_MAX_RANK) return pith__op_fail(c, "rank %d is too large", rank);
+    pith__dim dims[PITH_MAX_RANK];
     for (int i = 0; i < rank; i++) dims[i] = c->in[0]->dims[i];
-    if (rank >= 0) dims[rank] = (pith_dim)(c->in[0]->dtype == PITH_STRING ? strings : ints);
-    pith_type_set(&c->out[0], PITH_F32, rank < 0 ? -1 : rank + 1, dims);
+    if (rank >= 0) dims[rank] = (pith__dim)(c->in[0]->dtype == PITH_STRING ? strings : ints);
+    pith__type_set(&c->out[0], PITH_F32, rank < 0 ? -1 : rank + 1, dims);
     return PITH_OK;
 }
 
-static pith_status run_one_hot(pith_run *r) {
+static pith_status run_one_hot(pith__run *r) {
     const pith_tensor *x = r->in[0];
     size_t int_count, string_count;
-    const int64_t *ints = pith_node_ints(r->node, "cats_int64s", &int_count);
-    const pith_str *strings = pith_node_strs(r->node, "cats_strings", &string_count);
+    const int64_t *ints = pith__node_ints(r->node, "cats_int64s", &int_count);
+    const pith_str *strings = pith__node_strs(r->node, "cats_strings", &string_count);
     size_t count = x->dtype == PITH_STRING ? string_count : int_count;
     float *y = r->out[0]->data;
     memset(y, 0, r->out[0]->bytes);
-    for (int64_t i = 0; i < pith_tensor_count(x); i++, y += count) {
+    for (int64_t i = 0; i < pith__tensor_count(x); i++, y += count) {
         bool found = false;
         double number = 0;
-        if (x->dtype != PITH_STRING) pith_convert(&number, PITH_F64, 0, x->data, x->dtype, i, 1, true);
+        if (x->dtype != PITH_STRING) pith__convert(&number, PITH_F64, 0, x->data, x->dtype, i, 1, true);
         for (size_t k = 0; k < count; k++) {
-            bool same = x->dtype == PITH_STRING ? pith_str_eq(((const pith_str *)x->data)[i], strings[k])
+            bool same = x->dtype == PITH_STRING ? pith__str_eq(((const pith_str *)x->data)[i], strings[k])
                                                 : number == (double)ints[k];
             y[k] = same;
             found |= same;
         }
-        if (!found && !pith_node_int(r->node, "zeros", 1))
-            return pith_fail(r->err, PITH_ERR_RUN, "element %lld is in no category", (long long)i);
+        if (!found && !pith__node_int(r->node, "zeros", 1))
+            return pith__fail(r->err, PITH_ERR_RUN, "element %lld is in no category", (long long)i);
     }
     return PITH_OK;
 }
 
 /* ---- Scaler: (x - offset) * scale ---- */
 
-static pith_status run_scaler(pith_run *r) {
-    pith_wide w;
-    pith_wide_open(&w, r);
+static pith_status run_scaler(pith__run *r) {
+    pith__wide w;
+    pith__wide_open(&w, r);
     int64_t columns = ml_features_columns_of(r->in[0]);
-    for (int64_t i = 0; i < pith_tensor_count(r->in[0]); i++) {
+    for (int64_t i = 0; i < pith__tensor_count(r->in[0]); i++) {
         double offset = 0, scale = 1;
         column_value(r->node, "offset", NULL, i % columns, &offset);
         column_value(r->node, "scale", NULL, i % columns, &scale);
         w.out[0][i] = (w.in[0][i] - offset) * scale;
     }
-    pith_wide_close(&w, r);
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
 /* ---- the operators ---- */
 
 #define FEATURES(name_, types_, attrs_, min, max, flags_, infer_, scratch_, run_)                                      \
-    const pith_op pith_op_ml_##name_ = { .domain = "ai.onnx.ml",                                                       \
-                                         .name = #name_,                                                               \
-                                         .since = 1,                                                                   \
-                                         .min_inputs = min,                                                            \
-                                         .max_inputs = max,                                                            \
-                                         .max_outputs = 1,                                                             \
-                                         .types = types_,                                                              \
-                                         .newest = 1,                                                                  \
-                                         .attrs = attrs_,                                                              \
-                                         .flags = flags_,                                                              \
-                                         .infer = infer_,                                                              \
-                                         .scratch = scratch_,                                                          \
-                                         .run = run_ };
+    const pith__op pith__op_ml_##name_ = { .domain = "ai.onnx.ml",                                                     \
+                                           .name = #name_,                                                             \
+                                           .since = 1,                                                                 \
+                                           .min_inputs = min,                                                          \
+                                           .max_inputs = max,                                                          \
+                                           .max_outputs = 1,                                                           \
+                                           .types = types_,                                                            \
+                                           .newest = 1,                                                                \
+                                           .attrs = attrs_,                                                            \
+                                           .flags = flags_,                                                            \
+                                           .infer = infer_,                                                            \
+                                           .scratch = scratch_,                                                        \
+                                           .run = run_ };
 FEATURES(ArrayFeatureExtractor, "kl", "", 2, 2, 0, infer_extractor, NULL, run_extractor)
-FEATURES(Binarizer, "g", "threshold float = 0", 1, 1, PITH_OP_ELEMENTWISE, ml_features_infer_same, pith_wide_scratch,
+FEATURES(Binarizer, "g", "threshold float = 0", 1, 1, PITH_OP_ELEMENTWISE, ml_features_infer_same, pith__wide_scratch,
          run_binarizer)
 FEATURES(FeatureVectorizer, "g", "inputdimensions ints 1..", 1, -1, 0, infer_vectorizer, NULL, run_vectorizer)
 FEATURES(Imputer, "g",
          "imputed_value_floats floats; imputed_value_int64s ints any; "
          "replaced_value_float float = 0; replaced_value_int64 int any = 0",
-         1, 1, 0, ml_features_infer_same, pith_wide_scratch, run_imputer)
-FEATURES(Normalizer, "g", "norm string MAX|L1|L2 = MAX", 1, 1, 0, infer_same_f32, pith_wide_scratch,
+         1, 1, 0, ml_features_infer_same, pith__wide_scratch, run_imputer)
+FEATURES(Normalizer, "g", "norm string MAX|L1|L2 = MAX", 1, 1, 0, infer_same_f32, pith__wide_scratch,
          ml_features_run_normalizer)
 FEATURES(OneHotEncoder, "k", "cats_int64s ints any; cats_strings strings; zeros bool = 1", 1, 1, 0, infer_one_hot, NULL,
          run_one_hot)
-FEATURES(Scaler, "g", "offset floats; scale floats", 1, 1, 0, infer_same_f32, pith_wide_scratch, run_scaler)
+FEATURES(Scaler, "g", "offset floats; scale floats", 1, 1, 0, infer_same_f32, pith__wide_scratch, run_scaler)

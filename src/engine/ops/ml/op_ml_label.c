@@ -21,89 +21,89 @@ typedef struct encoder {
     labels fallback; /* one element */
 } encoder;
 
-static pith_status of_tensor(labels *l, const pith_tensor *t, pith_arena *arena, pith_error *err) {
-    *l = (labels){ .dtype = t->dtype, .count = pith_tensor_count(t) };
+static pith_status of_tensor(labels *l, const pith_tensor *t, pith__arena *arena, pith_error *err) {
+    *l = (labels){ .dtype = t->dtype, .count = pith__tensor_count(t) };
     if (t->dtype == PITH_STRING) {
         l->strings = t->data;
         return PITH_OK;
     }
-    if (t->dtype != PITH_F64 && !pith_convert_known(t->dtype, PITH_F64))
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "a table of %s", pith_dtype_name(t->dtype));
-    l->numbers = pith_arena_array(arena, (size_t)l->count + 1, sizeof *l->numbers);
-    if (!l->numbers) return pith_fail_memory(err, (size_t)l->count * sizeof *l->numbers);
-    pith_convert(l->numbers, PITH_F64, 0, t->data, t->dtype, 0, l->count, true);
+    if (t->dtype != PITH_F64 && !pith__convert_known(t->dtype, PITH_F64))
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "a table of %s", pith__dtype_name(t->dtype));
+    l->numbers = pith__arena_array(arena, (size_t)l->count + 1, sizeof *l->numbers);
+    if (!l->numbers) return pith__fail_memory(err, (size_t)l->count * sizeof *l->numbers);
+    pith__convert(l->numbers, PITH_F64, 0, t->data, t->dtype, 0, l->count, true);
     return PITH_OK;
 }
 
 /* The attribute that is given of prefix_strings, prefix_int64s, prefix_floats, prefix_tensor. */
-static pith_status read_labels(labels *l, const pith_node *node, const char *const names[4], pith_arena *arena,
+static pith_status read_labels(labels *l, const pith__node *node, const char *const names[4], pith__arena *arena,
                                pith_error *err) {
     size_t n;
-    const pith_str *strings = pith_node_strs(node, names[0], &n);
+    const pith_str *strings = pith__node_strs(node, names[0], &n);
     if (strings) {
         *l = (labels){ .dtype = PITH_STRING, .strings = strings, .count = (int64_t)n };
         return PITH_OK;
     }
-    const int64_t *ints = pith_node_ints(node, names[1], &n);
+    const int64_t *ints = pith__node_ints(node, names[1], &n);
     if (ints)
         return of_tensor(
             l, &(pith_tensor){ .data = (void *)(uintptr_t)ints, .dtype = PITH_I64, .rank = 1, .dims = { (int64_t)n } },
             arena, err);
-    const float *floats = pith_node_floats(node, names[2], &n);
+    const float *floats = pith__node_floats(node, names[2], &n);
     if (floats)
         return of_tensor(
             l,
             &(pith_tensor){ .data = (void *)(uintptr_t)floats, .dtype = PITH_F32, .rank = 1, .dims = { (int64_t)n } },
             arena, err);
-    const pith_tensor *t = pith_node_tensor(node, names[3]);
+    const pith_tensor *t = pith__node_tensor(node, names[3]);
     if (t) return of_tensor(l, t, arena, err);
-    return pith_fail(err, PITH_ERR_ARGUMENT, "attribute '%s' (or %s, %s) is missing", names[0], names[1], names[2]);
+    return pith__fail(err, PITH_ERR_ARGUMENT, "attribute '%s' (or %s, %s) is missing", names[0], names[1], names[2]);
 }
 
 static const char *const key_names[4] = { "keys_strings", "keys_int64s", "keys_floats", "keys_tensor" };
 static const char *const value_names[4] = { "values_strings", "values_int64s", "values_floats", "values_tensor" };
 
-static int values_dtype(const pith_node *node) {
-    const pith_tensor *t = pith_node_tensor(node, "values_tensor");
-    return t                                        ? t->dtype
-           : pith_node_attr(node, "values_strings") ? PITH_STRING
-           : pith_node_attr(node, "values_int64s")  ? PITH_I64
-                                                    : PITH_F32;
+static int values_dtype(const pith__node *node) {
+    const pith_tensor *t = pith__node_tensor(node, "values_tensor");
+    return t                                         ? t->dtype
+           : pith__node_attr(node, "values_strings") ? PITH_STRING
+           : pith__node_attr(node, "values_int64s")  ? PITH_I64
+                                                     : PITH_F32;
 }
 
 /* Opset 1 knew only a list of strings, numbered from 0. */
-static bool is_plain_list(const pith_node *node) { return pith_node_attr(node, "classes_strings") != NULL; }
+static bool is_plain_list(const pith__node *node) { return pith__node_attr(node, "classes_strings") != NULL; }
 
-static pith_status infer_encoder(pith_infer *c) {
+static pith_status infer_encoder(pith__infer *c) {
     int dtype =
         is_plain_list(c->node) ? (c->in[0]->dtype == PITH_STRING ? PITH_I64 : PITH_STRING) : values_dtype(c->node);
-    pith_type_set(&c->out[0], dtype, c->in[0]->rank, c->in[0]->dims);
+    pith__type_set(&c->out[0], dtype, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
 
-static pith_status make_fallback(encoder *e, const pith_node *node, pith_arena *arena, pith_error *err) {
-    const pith_tensor *t = pith_node_tensor(node, "default_tensor");
-    if (t && pith_tensor_count(t) == 1) return of_tensor(&e->fallback, t, arena, err);
-    pith_str *s = pith_arena_array(arena, 1, sizeof *s);
-    double *x = pith_arena_array(arena, 1, sizeof *x);
-    if (!s || !x) return pith_fail_memory(err, sizeof *s);
-    *s = pith_node_str(node, "default_string", "_Unused");
-    *x = e->values.dtype == PITH_F32 ? pith_node_float(node, "default_float", -0.0f)
-                                     : (double)pith_node_int(node, "default_int64", -1);
+static pith_status make_fallback(encoder *e, const pith__node *node, pith__arena *arena, pith_error *err) {
+    const pith_tensor *t = pith__node_tensor(node, "default_tensor");
+    if (t && pith__tensor_count(t) == 1) return of_tensor(&e->fallback, t, arena, err);
+    pith_str *s = pith__arena_array(arena, 1, sizeof *s);
+    double *x = pith__arena_array(arena, 1, sizeof *x);
+    if (!s || !x) return pith__fail_memory(err, sizeof *s);
+    *s = pith__node_str(node, "default_string", "_Unused");
+    *x = e->values.dtype == PITH_F32 ? pith__node_float(node, "default_float", -0.0f)
+                                     : (double)pith__node_int(node, "default_int64", -1);
     e->fallback = (labels){ .dtype = e->values.dtype, .strings = s, .numbers = x, .count = 1 };
     return PITH_OK;
 }
 
 /* list[i] ↔ numbers[i]; the input's dtype says which way. */
-static pith_status make_mapper(encoder *e, pith_prepare *c, const char *strings_name, const char *ints_name) {
+static pith_status make_mapper(encoder *e, pith__prepare *c, const char *strings_name, const char *ints_name) {
     size_t n, ints;
-    const pith_str *strings = pith_node_strs(c->node, strings_name, &n);
-    const int64_t *numbers = ints_name ? pith_node_ints(c->node, ints_name, &ints) : NULL;
-    if (ints_name && ints != n) return pith_fail(c->err, PITH_ERR_ARGUMENT, "%zu strings and %zu numbers", n, ints);
+    const pith_str *strings = pith__node_strs(c->node, strings_name, &n);
+    const int64_t *numbers = ints_name ? pith__node_ints(c->node, ints_name, &ints) : NULL;
+    if (ints_name && ints != n) return pith__fail(c->err, PITH_ERR_ARGUMENT, "%zu strings and %zu numbers", n, ints);
     labels list = { .dtype = PITH_STRING, .strings = strings, .count = (int64_t)n },
            index = { .dtype = PITH_I64, .count = (int64_t)n };
-    index.numbers = pith_arena_array(c->arena, n + 1, sizeof *index.numbers);
-    if (!index.numbers) return pith_fail_memory(c->err, n * sizeof *index.numbers);
+    index.numbers = pith__arena_array(c->arena, n + 1, sizeof *index.numbers);
+    if (!index.numbers) return pith__fail_memory(c->err, n * sizeof *index.numbers);
     for (size_t i = 0; i < n; i++) index.numbers[i] = numbers ? (double)numbers[i] : (double)i;
     bool from_strings = c->in[0]->dtype == PITH_STRING;
     e->keys = from_strings ? list : index;
@@ -111,9 +111,9 @@ static pith_status make_mapper(encoder *e, pith_prepare *c, const char *strings_
     return PITH_OK;
 }
 
-static pith_status prepare_encoder(pith_prepare *c) {
-    encoder *e = pith_arena_array(c->arena, 1, sizeof *e);
-    if (!e) return pith_fail_memory(c->err, sizeof *e);
+static pith_status prepare_encoder(pith__prepare *c) {
+    encoder *e = pith__arena_array(c->arena, 1, sizeof *e);
+    if (!e) return pith__fail_memory(c->err, sizeof *e);
     if (is_plain_list(c->node)) {
         PITH_TRY(make_mapper(e, c, "classes_strings", NULL));
     } else {
@@ -121,57 +121,57 @@ static pith_status prepare_encoder(pith_prepare *c) {
         PITH_TRY(read_labels(&e->values, c->node, value_names, c->arena, c->err));
     }
     if (e->keys.count != e->values.count)
-        return pith_fail(c->err, PITH_ERR_ARGUMENT, "%lld keys and %lld values", (long long)e->keys.count,
-                         (long long)e->values.count);
+        return pith__fail(c->err, PITH_ERR_ARGUMENT, "%lld keys and %lld values", (long long)e->keys.count,
+                          (long long)e->values.count);
     if ((c->in[0]->dtype == PITH_STRING) != (e->keys.dtype == PITH_STRING))
-        return pith_fail(c->err, PITH_ERR_ARGUMENT, "keys are %s, the input is %s", pith_dtype_name(e->keys.dtype),
-                         pith_dtype_name(c->in[0]->dtype));
+        return pith__fail(c->err, PITH_ERR_ARGUMENT, "keys are %s, the input is %s", pith__dtype_name(e->keys.dtype),
+                          pith__dtype_name(c->in[0]->dtype));
     c->state = e;
     return make_fallback(e, c->node, c->arena, c->err);
 }
 
-static pith_status prepare_mapper(pith_prepare *c) {
-    encoder *e = pith_arena_array(c->arena, 1, sizeof *e);
-    if (!e) return pith_fail_memory(c->err, sizeof *e);
+static pith_status prepare_mapper(pith__prepare *c) {
+    encoder *e = pith__arena_array(c->arena, 1, sizeof *e);
+    if (!e) return pith__fail_memory(c->err, sizeof *e);
     c->state = e;
     PITH_TRY(make_mapper(e, c, "cats_strings", "cats_int64s"));
     return make_fallback(e, c->node, c->arena, c->err);
 }
 
-static pith_status infer_mapper(pith_infer *c) {
-    pith_type_set(&c->out[0], c->in[0]->dtype == PITH_STRING ? PITH_I64 : PITH_STRING, c->in[0]->rank, c->in[0]->dims);
+static pith_status infer_mapper(pith__infer *c) {
+    pith__type_set(&c->out[0], c->in[0]->dtype == PITH_STRING ? PITH_I64 : PITH_STRING, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
 
 static int64_t ml_label_find(const labels *keys, const pith_tensor *x, int64_t i) {
     if (keys->dtype == PITH_STRING) {
         for (int64_t k = 0; k < keys->count; k++)
-            if (pith_str_eq(((const pith_str *)x->data)[i], keys->strings[k])) return k;
+            if (pith__str_eq(((const pith_str *)x->data)[i], keys->strings[k])) return k;
         return -1;
     }
     double number;
-    pith_convert(&number, PITH_F64, 0, x->data, x->dtype, i, 1, true);
+    pith__convert(&number, PITH_F64, 0, x->data, x->dtype, i, 1, true);
     for (int64_t k = 0; k < keys->count; k++)
         if (number == keys->numbers[k] || (isnan(number) && isnan(keys->numbers[k]))) return k;
     return -1;
 }
 
-static pith_status ml_label_run(pith_run *r) {
+static pith_status ml_label_run(pith__run *r) {
     const encoder *e = r->state;
     pith_tensor *y = r->out[0];
-    for (int64_t i = 0; i < pith_tensor_count(r->in[0]); i++) {
+    for (int64_t i = 0; i < pith__tensor_count(r->in[0]); i++) {
         int64_t at = ml_label_find(&e->keys, r->in[0], i);
         const labels *from = at < 0 ? &e->fallback : &e->values;
         if (at < 0) at = 0;
         if (y->dtype == PITH_STRING)
             ((pith_str *)y->data)[i] = from->strings[at];
         else
-            pith_convert(y->data, y->dtype, i, from->numbers, PITH_F64, at, 1, true);
+            pith__convert(y->data, y->dtype, i, from->numbers, PITH_F64, at, 1, true);
     }
     return PITH_OK;
 }
 
-const pith_op pith_op_ml_CategoryMapper = {
+const pith__op pith__op_ml_CategoryMapper = {
     .domain = "ai.onnx.ml",
     .name = "CategoryMapper",
     .since = 1,
@@ -187,7 +187,7 @@ const pith_op pith_op_ml_CategoryMapper = {
     .run = ml_label_run,
 };
 
-const pith_op pith_op_ml_LabelEncoder = {
+const pith__op pith__op_ml_LabelEncoder = {
     .domain = "ai.onnx.ml",
     .name = "LabelEncoder",
     .since = 1,

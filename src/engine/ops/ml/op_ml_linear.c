@@ -17,8 +17,8 @@
 typedef enum kernel { LINEAR, POLY, RBF, SIGMOID } kernel;
 
 typedef struct machine {
-    pith_labels labels; /* of a classifier */
-    pith_post post;
+    pith__labels labels; /* of a classifier */
+    pith__post post;
     kernel kernel;
     double gamma, offset, degree;
     const float *coefficients, *vectors, *bias, *prob_a, *prob_b;
@@ -30,18 +30,18 @@ typedef struct machine {
 } machine;
 
 static pith_status bad_sizes(pith_error *err) {
-    return pith_fail(err, PITH_ERR_ARGUMENT, "the attributes' sizes do not fit each other");
+    return pith__fail(err, PITH_ERR_ARGUMENT, "the attributes' sizes do not fit each other");
 }
 
-static pith_status read_kernel(machine *m, const pith_node *node, pith_error *err) {
+static pith_status read_kernel(machine *m, const pith__node *node, pith_error *err) {
     static const char *const names[] = { "LINEAR", "POLY", "RBF", "SIGMOID" };
-    pith_str name = pith_node_str(node, "kernel_type", "LINEAR");
+    pith_str name = pith__node_str(node, "kernel_type", "LINEAR");
     size_t count;
-    const float *p = pith_node_floats(node, "kernel_params", &count);
+    const float *p = pith__node_floats(node, "kernel_params", &count);
     if (p && count >= 3) m->gamma = (double)p[0], m->offset = (double)p[1], m->degree = (double)p[2];
     for (int i = 0; i < 4; i++)
-        if (pith_str_is(name, names[i])) return m->kernel = (kernel)i, PITH_OK;
-    return pith_fail(err, PITH_ERR_ARGUMENT, "kernel_type '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
+        if (pith__str_is(name, names[i])) return m->kernel = (kernel)i, PITH_OK;
+    return pith__fail(err, PITH_ERR_ARGUMENT, "kernel_type '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
 }
 
 static double with_kernel(const machine *m, const double *x, const float *v) {
@@ -61,12 +61,12 @@ static double with_kernel(const machine *m, const double *x, const float *v) {
 
 /* ---- attributes ---- */
 
-static pith_status ml_linear_read_linear(machine *m, const pith_node *node, pith_error *err) {
-    bool classifier = pith_str_is(node->op_type, "LinearClassifier");
-    m->coefficients = pith_node_floats(node, "coefficients", &m->coefficient_count);
-    m->bias = pith_node_floats(node, "intercepts", &m->bias_count);
-    m->labels = pith_labels_read(node, "classlabels_strings", "classlabels_ints");
-    m->classes = classifier ? (int64_t)m->bias_count : pith_node_int(node, "targets", 1);
+static pith_status ml_linear_read_linear(machine *m, const pith__node *node, pith_error *err) {
+    bool classifier = pith__str_is(node->op_type, "LinearClassifier");
+    m->coefficients = pith__node_floats(node, "coefficients", &m->coefficient_count);
+    m->bias = pith__node_floats(node, "intercepts", &m->bias_count);
+    m->labels = pith__labels_read(node, "classlabels_strings", "classlabels_ints");
+    m->classes = classifier ? (int64_t)m->bias_count : pith__node_int(node, "targets", 1);
     if (classifier && !m->classes) m->classes = m->labels.count;
     if (m->classes < 1 || !m->coefficients || m->coefficient_count % (size_t)m->classes ||
         (m->bias && m->bias_count < (size_t)m->classes) ||
@@ -74,16 +74,16 @@ static pith_status ml_linear_read_linear(machine *m, const pith_node *node, pith
         return bad_sizes(err);
     m->features = (int64_t)m->coefficient_count / m->classes;
     m->scores = classifier && m->classes == 1 && m->labels.count == 2 ? 2 : m->classes;
-    return pith_post_read(&m->post, node, err);
+    return pith__post_read(&m->post, node, err);
 }
 
-static pith_status read_regressor(machine *m, const pith_node *node, pith_error *err) {
+static pith_status read_regressor(machine *m, const pith__node *node, pith_error *err) {
     size_t count;
-    m->coefficients = pith_node_floats(node, "coefficients", &m->coefficient_count);
-    m->bias = pith_node_floats(node, "rho", &m->bias_count);
-    m->vectors = pith_node_floats(node, "support_vectors", &count);
-    m->support = pith_node_int(node, "n_supports", 0);
-    m->one_class = pith_node_int(node, "one_class", 0) != 0;
+    m->coefficients = pith__node_floats(node, "coefficients", &m->coefficient_count);
+    m->bias = pith__node_floats(node, "rho", &m->bias_count);
+    m->vectors = pith__node_floats(node, "support_vectors", &count);
+    m->support = pith__node_int(node, "n_supports", 0);
+    m->one_class = pith__node_int(node, "one_class", 0) != 0;
     m->scores = m->classes = 1;
     if (m->support < 0 || !m->coefficients || !m->bias || m->coefficient_count < (size_t)m->support ||
         (m->support && (!m->vectors || count % (size_t)m->support)))
@@ -91,23 +91,23 @@ static pith_status read_regressor(machine *m, const pith_node *node, pith_error 
     m->features = m->support ? (int64_t)count / m->support : (int64_t)m->coefficient_count;
     PITH_TRY(read_kernel(m, node, err));
     if (!m->support) m->kernel = LINEAR;
-    return pith_post_read(&m->post, node, err);
+    return pith__post_read(&m->post, node, err);
 }
 
-static pith_status read_classifier(machine *m, const pith_node *node, pith_error *err) {
+static pith_status read_classifier(machine *m, const pith__node *node, pith_error *err) {
     size_t vectors, classes, counts[2];
-    m->coefficients = pith_node_floats(node, "coefficients", &m->coefficient_count);
-    m->bias = pith_node_floats(node, "rho", &m->bias_count);
-    m->vectors = pith_node_floats(node, "support_vectors", &vectors);
-    m->per_class = pith_node_ints(node, "vectors_per_class", &classes);
-    m->prob_a = pith_node_floats(node, "prob_a", &counts[0]);
-    m->prob_b = pith_node_floats(node, "prob_b", &counts[1]);
-    m->labels = pith_labels_read(node, "classlabels_strings", "classlabels_ints");
+    m->coefficients = pith__node_floats(node, "coefficients", &m->coefficient_count);
+    m->bias = pith__node_floats(node, "rho", &m->bias_count);
+    m->vectors = pith__node_floats(node, "support_vectors", &vectors);
+    m->per_class = pith__node_ints(node, "vectors_per_class", &classes);
+    m->prob_a = pith__node_floats(node, "prob_a", &counts[0]);
+    m->prob_b = pith__node_floats(node, "prob_b", &counts[1]);
+    m->labels = pith__labels_read(node, "classlabels_strings", "classlabels_ints");
     m->classes = m->labels.count;
     if (m->classes < 1 || m->classes > UINT16_MAX || !m->coefficients || !m->coefficient_count || !m->bias)
         return bad_sizes(err);
     for (size_t i = 0; i < classes; i++) {
-        if (m->per_class[i] < 0 || pith_add_overflows(m->support, m->per_class[i], &m->support)) return bad_sizes(err);
+        if (m->per_class[i] < 0 || pith__add_overflows(m->support, m->per_class[i], &m->support)) return bad_sizes(err);
     }
     if (!counts[0]) m->prob_a = NULL;
     size_t pairs = (size_t)(m->classes * (m->classes - 1) / 2);
@@ -126,53 +126,53 @@ static pith_status read_classifier(machine *m, const pith_node *node, pith_error
     m->scores = !m->support || m->prob_a ? m->classes : m->classes > 2 ? (int64_t)pairs : 2;
     PITH_TRY(read_kernel(m, node, err));
     if (!m->support) m->kernel = LINEAR;
-    return pith_post_read(&m->post, node, err);
+    return pith__post_read(&m->post, node, err);
 }
 
-static pith_status read_machine(machine *m, const pith_node *node, pith_error *err) {
+static pith_status read_machine(machine *m, const pith__node *node, pith_error *err) {
     *m = (machine){ .kernel = LINEAR };
     if (node->op_type.data[0] == 'L') return ml_linear_read_linear(m, node, err);
-    return pith_str_is(node->op_type, "SVMRegressor") ? read_regressor(m, node, err) : read_classifier(m, node, err);
+    return pith__str_is(node->op_type, "SVMRegressor") ? read_regressor(m, node, err) : read_classifier(m, node, err);
 }
 
 /* ---- the operators' common parts ---- */
 
-static bool classifies(const pith_node *node) {
-    return pith_str_is(node->op_type, "LinearClassifier") || pith_str_is(node->op_type, "SVMClassifier");
+static bool classifies(const pith__node *node) {
+    return pith__str_is(node->op_type, "LinearClassifier") || pith__str_is(node->op_type, "SVMClassifier");
 }
 
-static pith_status ml_linear_infer(pith_infer *c) {
+static pith_status ml_linear_infer(pith__infer *c) {
     machine m;
-    const pith_type *x = c->in[0];
+    const pith__type *x = c->in[0];
     PITH_TRY(read_machine(&m, c->node, c->err));
-    if (x->rank == 0 || x->rank > 2) return pith_op_fail(c, "the input has %d dimensions", x->rank);
+    if (x->rank == 0 || x->rank > 2) return pith__op_fail(c, "the input has %d dimensions", x->rank);
     if (x->dtype && x->dtype != PITH_F32 && x->dtype != PITH_F64 && x->dtype != PITH_I32 && x->dtype != PITH_I64)
-        return pith_op_fail(c, "an input of %s is not supported", pith_dtype_name(x->dtype));
-    pith_dim columns = x->rank > 0 ? x->dims[x->rank - 1] : PITH_DIM_UNKNOWN;
-    if (pith_dim_known(columns) && columns != m.features)
-        return pith_op_fail(c, "rows of %lld numbers, the model has %lld", (long long)columns, (long long)m.features);
-    pith_dim rows = x->rank < 0 ? PITH_DIM_UNKNOWN : x->rank == 2 ? x->dims[0] : 1;
+        return pith__op_fail(c, "an input of %s is not supported", pith__dtype_name(x->dtype));
+    pith__dim columns = x->rank > 0 ? x->dims[x->rank - 1] : PITH_DIM_UNKNOWN;
+    if (pith__dim_known(columns) && columns != m.features)
+        return pith__op_fail(c, "rows of %lld numbers, the model has %lld", (long long)columns, (long long)m.features);
+    pith__dim rows = x->rank < 0 ? PITH_DIM_UNKNOWN : x->rank == 2 ? x->dims[0] : 1;
     int scores = classifies(c->node);
-    if (scores) pith_type_set(&c->out[0], m.labels.strings ? PITH_STRING : PITH_I64, 1, &rows);
-    if (c->out_count > scores) pith_type_set(&c->out[scores], PITH_F32, 2, (pith_dim[]){ rows, m.scores });
+    if (scores) pith__type_set(&c->out[0], m.labels.strings ? PITH_STRING : PITH_I64, 1, &rows);
+    if (c->out_count > scores) pith__type_set(&c->out[scores], PITH_F32, 2, (pith__dim[]){ rows, m.scores });
     return PITH_OK;
 }
 
-static pith_status ml_linear_prepare(pith_prepare *c) {
-    machine *m = pith_arena_array(c->arena, 1, sizeof *m);
-    if (!m) return pith_fail_memory(c->err, sizeof *m);
+static pith_status ml_linear_prepare(pith__prepare *c) {
+    machine *m = pith__arena_array(c->arena, 1, sizeof *m);
+    if (!m) return pith__fail_memory(c->err, sizeof *m);
     c->state = m;
     return read_machine(m, c->node, c->err);
 }
 
 /* Doubles: a row, kernels, scores, probabilities of pairs and what finding the classes' takes. */
-static pith_status ml_linear_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status ml_linear_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
     const machine *m = state;
     (void)threads;
     int64_t all, square = m->prob_a ? 2 * m->classes * m->classes : 0;
-    if (pith_add_overflows(m->features + m->support, m->classes * m->classes + square + 4 * m->classes + 8, &all) ||
-        pith_mul_overflows((size_t)all, sizeof(double), bytes))
-        return pith_fail_memory(c->err, SIZE_MAX);
+    if (pith__add_overflows(m->features + m->support, m->classes * m->classes + square + 4 * m->classes + 8, &all) ||
+        pith__mul_overflows((size_t)all, sizeof(double), bytes))
+        return pith__fail_memory(c->err, SIZE_MAX);
     return PITH_OK;
 }
 
@@ -194,9 +194,9 @@ static int64_t linear_row(const machine *m, const double *x, double *y, double *
     linear_scores(m, x, y, false);
     int64_t best = m->classes == 1 ? y[0] > 0 : ml_linear_largest(y, m->classes);
     if (m->scores > m->classes)
-        pith_post_second(m->post, y, 1);
+        pith__post_second(m->post, y, 1);
     else
-        pith_post_apply(m->post, y, m->classes);
+        pith__post_apply(m->post, y, m->classes);
     return best;
 }
 
@@ -207,7 +207,7 @@ static int64_t regress_row(const machine *m, const double *x, double *y, double 
         sum += (double)m->coefficients[k] * with_kernel(m, x, m->vectors + k * m->features);
     if (!m->support) sum += with_kernel(m, x, m->coefficients);
     y[0] = m->one_class ? (sum > 0 ? 1 : -1) : sum;
-    if (!m->one_class) pith_post_apply(m->post, y, 1);
+    if (!m->one_class) pith__post_apply(m->post, y, 1);
     return 0;
 }
 
@@ -268,7 +268,7 @@ static int64_t classify_row(const machine *m, const double *x, double *y, double
         linear_scores(m, x, y, true);
         best = ml_linear_largest(y, n);
         most = y[best];
-        pith_post_apply(m->post, y, n);
+        pith__post_apply(m->post, y, n);
     } else {
         double *votes = rest, *kernels = votes + n, *pairs = kernels + m->support;
         double *scores = m->prob_a ? pairs + n * n : y;
@@ -284,29 +284,29 @@ static int64_t classify_row(const machine *m, const double *x, double *y, double
         }
         if (m->prob_a) couple(n, pairs, y, pairs + n * n);
         if (m->prob_a || n > 2)
-            pith_post_apply(m->post, y, m->scores);
+            pith__post_apply(m->post, y, m->scores);
         else
-            pith_post_second(m->post, y, 0);
+            pith__post_second(m->post, y, 0);
     }
     bool second = n == 2 && !m->prob_a && (m->positive ? most >= 0.5 : most > 0);
     return second ? 1 : best;
 }
 
-static pith_status ml_linear_run(pith_run *r) {
+static pith_status ml_linear_run(pith__run *r) {
     const machine *m = r->state;
     bool labels = classifies(r->node), linear = r->node->op_type.data[0] == 'L';
     int64_t rows = r->in[0]->rank == 2 ? r->in[0]->dims[0] : 1;
     pith_tensor *z = labels ? (r->out_count > 1 ? r->out[1] : NULL) : r->out[0];
     double *x = r->scratch, *y = x + m->features, *rest = y + m->classes * m->classes + 2;
     for (int64_t row = 0; row < rows; row++) {
-        pith_convert(x, PITH_F64, 0, r->in[0]->data, r->in[0]->dtype, row * m->features, m->features, true);
+        pith__convert(x, PITH_F64, 0, r->in[0]->data, r->in[0]->dtype, row * m->features, m->features, true);
         int64_t best = linear   ? linear_row(m, x, y, rest)
                        : labels ? classify_row(m, x, y, rest)
                                 : regress_row(m, x, y, rest);
-        if (z) pith_convert(z->data, z->dtype, row * m->scores, y, PITH_F64, 0, m->scores, true);
+        if (z) pith__convert(z->data, z->dtype, row * m->scores, y, PITH_F64, 0, m->scores, true);
         if (!labels || !r->out[0]) continue;
         if (m->labels.count > best && (m->classes > 1 || m->labels.count == 2))
-            pith_labels_put(&m->labels, r->out[0], row, best);
+            pith__labels_put(&m->labels, r->out[0], row, best);
         else if (m->labels.strings)
             ((pith_str *)r->out[0]->data)[row] = best ? PITH_STR("1") : PITH_STR("0");
         else
@@ -316,19 +316,19 @@ static pith_status ml_linear_run(pith_run *r) {
 }
 
 #define MACHINE(name_, types_, outputs, attrs_)                                                                        \
-    const pith_op pith_op_ml_##name_ = { .domain = ML,                                                                 \
-                                         .name = #name_,                                                               \
-                                         .since = 1,                                                                   \
-                                         .min_inputs = 1,                                                              \
-                                         .max_inputs = 1,                                                              \
-                                         .max_outputs = outputs,                                                       \
-                                         .types = types_,                                                              \
-                                         .newest = 1,                                                                  \
-                                         .attrs = attrs_,                                                              \
-                                         .infer = ml_linear_infer,                                                     \
-                                         .prepare = ml_linear_prepare,                                                 \
-                                         .scratch = ml_linear_scratch,                                                 \
-                                         .run = ml_linear_run };
+    const pith__op pith__op_ml_##name_ = { .domain = ML,                                                               \
+                                           .name = #name_,                                                             \
+                                           .since = 1,                                                                 \
+                                           .min_inputs = 1,                                                            \
+                                           .max_inputs = 1,                                                            \
+                                           .max_outputs = outputs,                                                     \
+                                           .types = types_,                                                            \
+                                           .newest = 1,                                                                \
+                                           .attrs = attrs_,                                                            \
+                                           .infer = ml_linear_infer,                                                   \
+                                           .prepare = ml_linear_prepare,                                               \
+                                           .scratch = ml_linear_scratch,                                               \
+                                           .run = ml_linear_run };
 MACHINE(LinearClassifier, "g", 2,
         "classlabels_ints ints any; classlabels_strings strings; "
         "coefficients floats!; intercepts floats; multi_class bool = 0; "

@@ -9,20 +9,20 @@
 #include "base/dtype.h"
 #include "engine/ops/shared/ml_scores.h"
 
-static void ml_map_set_sequence(pith_type *type, int item_dtype) {
-    pith_type_init(type);
+static void ml_map_set_sequence(pith__type *type, int item_dtype) {
+    pith__type_init(type);
     type->dtype = PITH_SEQUENCE;
     type->item_dtype = item_dtype;
 }
 
 /* Keys and values of a map. */
-static pith_status open_map(pith_run *r, const pith_tensor **keys, const pith_tensor **values) {
+static pith_status open_map(pith__run *r, const pith_tensor **keys, const pith_tensor **values) {
     const pith_tensor *map = r->in[0], *items = map->data;
     if (map->dtype != PITH_SEQUENCE || map->dims[0] != 2 ||
-        pith_tensor_count(&items[0]) != pith_tensor_count(&items[1]) ||
+        pith__tensor_count(&items[0]) != pith__tensor_count(&items[1]) ||
         (items[0].dtype != PITH_I64 && items[0].dtype != PITH_STRING))
-        return pith_op_fail(r,
-                            "the input is not a map, which is a sequence of keys (int64 or string) and as many values");
+        return pith__op_fail(
+            r, "the input is not a map, which is a sequence of keys (int64 or string) and as many values");
     *keys = &items[0];
     *values = &items[1];
     return PITH_OK;
@@ -30,29 +30,29 @@ static pith_status open_map(pith_run *r, const pith_tensor **keys, const pith_te
 
 /* ---- ZipMap ---- */
 
-static pith_status infer_zip(pith_infer *c) {
-    const pith_type *x = c->in[0];
-    pith_labels labels = pith_labels_read(c->node, "classlabels_strings", "classlabels_int64s");
-    if (!labels.count) return pith_op_fail(c, "there are no class labels");
+static pith_status infer_zip(pith__infer *c) {
+    const pith__type *x = c->in[0];
+    pith__labels labels = pith__labels_read(c->node, "classlabels_strings", "classlabels_int64s");
+    if (!labels.count) return pith__op_fail(c, "there are no class labels");
     if (x->dtype && x->dtype != PITH_F32)
-        return pith_op_fail(c, "an input of %s is not supported", pith_dtype_name(x->dtype));
-    if (x->rank == 0 || x->rank > 2) return pith_op_fail(c, "the input has %d dimensions", x->rank);
+        return pith__op_fail(c, "an input of %s is not supported", pith__dtype_name(x->dtype));
+    if (x->rank == 0 || x->rank > 2) return pith__op_fail(c, "the input has %d dimensions", x->rank);
     ml_map_set_sequence(&c->out[0], labels.strings ? PITH_MAP_STRING : PITH_MAP_I64);
     return PITH_OK;
 }
 
-static pith_status run_zip(pith_run *r) {
+static pith_status run_zip(pith__run *r) {
     const pith_tensor *x = r->in[0];
-    pith_labels labels = pith_labels_read(r->node, "classlabels_strings", "classlabels_int64s");
+    pith__labels labels = pith__labels_read(r->node, "classlabels_strings", "classlabels_int64s");
     int64_t rows = x->rank == 2 ? x->dims[0] : 1, columns = x->dims[x->rank - 1];
     if (columns != labels.count)
-        return pith_op_fail(r, "%lld columns for %lld labels", (long long)columns, (long long)labels.count);
-    PITH_TRY(pith_run_alloc(r, 0, PITH_SEQUENCE, 1, &rows));
+        return pith__op_fail(r, "%lld columns for %lld labels", (long long)columns, (long long)labels.count);
+    PITH_TRY(pith__run_alloc(r, 0, PITH_SEQUENCE, 1, &rows));
     pith_tensor *maps = r->out[0]->data;
     int dtype = labels.strings ? PITH_STRING : PITH_I64;
     const void *names = labels.strings ? (const void *)labels.strings : labels.ints;
     pith_tensor keys = { .data = (void *)(uintptr_t)names, .dtype = dtype, .rank = 1, .dims = { columns } };
-    keys.bytes = (size_t)columns * (size_t)pith_dtype_bits(dtype) / 8;
+    keys.bytes = (size_t)columns * (size_t)pith__dtype_bits(dtype) / 8;
     for (int64_t row = 0; row < rows; row++) {
         pith_tensor pair[2] = { keys,
                                 { .data = (float *)x->data + row * columns,
@@ -61,12 +61,12 @@ static pith_status run_zip(pith_run *r) {
                                   .rank = 1,
                                   .dims = { columns } } };
         pith_tensor map = { .data = pair, .bytes = sizeof pair, .dtype = PITH_SEQUENCE, .rank = 1, .dims = { 2 } };
-        PITH_TRY(pith_run_copy(r, &maps[row], &map));
+        PITH_TRY(pith__run_copy(r, &maps[row], &map));
     }
     return PITH_OK;
 }
 
-const pith_op pith_op_ml_ZipMap = {
+const pith__op pith__op_ml_ZipMap = {
     .domain = "ai.onnx.ml",
     .name = "ZipMap",
     .since = 1,
@@ -87,40 +87,40 @@ const pith_op pith_op_ml_ZipMap = {
 /* Bytes for a number as text, more than "%g" writes. */
 enum { ROOM_OF_NUMBER = 32 };
 
-static int cast_dtype(const pith_node *node) {
-    pith_str to = pith_node_str(node, "cast_to", "TO_FLOAT");
-    return pith_str_is(to, "TO_FLOAT")    ? PITH_F32
-           : pith_str_is(to, "TO_INT64")  ? PITH_I64
-           : pith_str_is(to, "TO_STRING") ? PITH_STRING
-                                          : PITH_UNDEFINED;
+static int cast_dtype(const pith__node *node) {
+    pith_str to = pith__node_str(node, "cast_to", "TO_FLOAT");
+    return pith__str_is(to, "TO_FLOAT")    ? PITH_F32
+           : pith__str_is(to, "TO_INT64")  ? PITH_I64
+           : pith__str_is(to, "TO_STRING") ? PITH_STRING
+                                           : PITH_UNDEFINED;
 }
 
-static pith_status ml_map_infer_cast(pith_infer *c) {
-    pith_str form = pith_node_str(c->node, "map_form", "DENSE");
-    bool sparse = pith_str_is(form, "SPARSE");
-    if (!cast_dtype(c->node) || (!sparse && !pith_str_is(form, "DENSE")) ||
-        (sparse && pith_node_int(c->node, "max_map", 1) < 1))
-        return pith_op_fail(c, "cast_to, map_form or max_map is out of range");
-    pith_dim dims[2] = { 1, sparse ? pith_node_int(c->node, "max_map", 1) : PITH_DIM_UNKNOWN };
-    pith_type_set(&c->out[0], cast_dtype(c->node), 2, dims);
+static pith_status ml_map_infer_cast(pith__infer *c) {
+    pith_str form = pith__node_str(c->node, "map_form", "DENSE");
+    bool sparse = pith__str_is(form, "SPARSE");
+    if (!cast_dtype(c->node) || (!sparse && !pith__str_is(form, "DENSE")) ||
+        (sparse && pith__node_int(c->node, "max_map", 1) < 1))
+        return pith__op_fail(c, "cast_to, map_form or max_map is out of range");
+    pith__dim dims[2] = { 1, sparse ? pith__node_int(c->node, "max_map", 1) : PITH_DIM_UNKNOWN };
+    pith__type_set(&c->out[0], cast_dtype(c->node), 2, dims);
     return PITH_OK;
 }
 
 /* Value `from` of a map, or nothing (from < 0), as element `to` of y. */
-static pith_status cast_one(pith_run *r, pith_tensor *y, int64_t to, const pith_tensor *values, int64_t from) {
+static pith_status cast_one(pith__run *r, pith_tensor *y, int64_t to, const pith_tensor *values, int64_t from) {
     if (y->dtype != PITH_STRING && values->dtype != PITH_STRING) {
-        pith_wide_put(y, to, from < 0 ? 0 : pith_wide_get(values, from));
+        pith__wide_put(y, to, from < 0 ? 0 : pith__wide_get(values, from));
         return PITH_OK;
     }
     if (y->dtype != PITH_STRING) {
         pith_str text = from < 0 ? PITH_STR("0") : ((const pith_str *)values->data)[from];
         char buffer[64], *end;
-        if (text.size >= sizeof buffer) return pith_op_fail(r, "a value is not a number");
+        if (text.size >= sizeof buffer) return pith__op_fail(r, "a value is not a number");
         memcpy(buffer, text.data, text.size);
         buffer[text.size] = '\0';
         double number = strtod(buffer, &end);
-        if (end == buffer || *end) return pith_op_fail(r, "a value is not a number");
-        pith_wide_put(y, to, number);
+        if (end == buffer || *end) return pith__op_fail(r, "a value is not a number");
+        pith__wide_put(y, to, number);
         return PITH_OK;
     }
     pith_str *out = (pith_str *)y->data + to;
@@ -133,26 +133,26 @@ static pith_status cast_one(pith_run *r, pith_tensor *y, int64_t to, const pith_
         return PITH_OK;
     }
     char *text = r->exec->alloc(r->exec, ROOM_OF_NUMBER);
-    if (!text) return pith_fail_memory(r->err, ROOM_OF_NUMBER);
-    int size = snprintf(text, ROOM_OF_NUMBER, "%g", pith_wide_get(values, from));
+    if (!text) return pith__fail_memory(r->err, ROOM_OF_NUMBER);
+    int size = snprintf(text, ROOM_OF_NUMBER, "%g", pith__wide_get(values, from));
     *out = (pith_str){ text, (size_t)size };
     return PITH_OK;
 }
 
-static pith_status run_cast(pith_run *r) {
+static pith_status run_cast(pith__run *r) {
     const pith_tensor *keys, *values;
     PITH_TRY(open_map(r, &keys, &values));
-    if (keys->dtype != PITH_I64) return pith_op_fail(r, "the keys are %s, not int64", pith_dtype_name(keys->dtype));
-    int64_t n = pith_tensor_count(keys), size = n, last = INT64_MIN;
-    bool sparse = pith_str_is(pith_node_str(r->node, "map_form", "DENSE"), "SPARSE");
-    if (sparse) size = pith_node_int(r->node, "max_map", 1);
-    PITH_TRY(pith_run_alloc(r, 0, cast_dtype(r->node), 2, (int64_t[]){ 1, size }));
+    if (keys->dtype != PITH_I64) return pith__op_fail(r, "the keys are %s, not int64", pith__dtype_name(keys->dtype));
+    int64_t n = pith__tensor_count(keys), size = n, last = INT64_MIN;
+    bool sparse = pith__str_is(pith__node_str(r->node, "map_form", "DENSE"), "SPARSE");
+    if (sparse) size = pith__node_int(r->node, "max_map", 1);
+    PITH_TRY(pith__run_alloc(r, 0, cast_dtype(r->node), 2, (int64_t[]){ 1, size }));
     const int64_t *key = keys->data;
     for (int64_t i = 0; sparse && i < size; i++) PITH_TRY(cast_one(r, r->out[0], i, values, -1));
     for (int64_t i = 0; i < n; i++) {
         if (sparse) {
             if (key[i] < 0 || key[i] >= size)
-                return pith_op_fail(r, "key %lld is outside of %lld", (long long)key[i], (long long)size);
+                return pith__op_fail(r, "key %lld is outside of %lld", (long long)key[i], (long long)size);
             PITH_TRY(cast_one(r, r->out[0], key[i], values, i));
             continue;
         }
@@ -160,14 +160,14 @@ static pith_status run_cast(pith_run *r) {
         for (int64_t k = 0; k < n; k++) {
             if (key[k] > last && (next < 0 || key[k] < key[next])) next = k;
         }
-        if (next < 0) return pith_op_fail(r, "a key occurs twice");
+        if (next < 0) return pith__op_fail(r, "a key occurs twice");
         PITH_TRY(cast_one(r, r->out[0], i, values, next));
         last = key[next];
     }
     return PITH_OK;
 }
 
-const pith_op pith_op_ml_CastMap = {
+const pith__op pith__op_ml_CastMap = {
     .domain = "ai.onnx.ml",
     .name = "CastMap",
     .since = 1,
@@ -185,30 +185,30 @@ const pith_op pith_op_ml_CastMap = {
 
 /* ---- DictVectorizer ---- */
 
-static pith_status infer_dict(pith_infer *c) {
-    pith_labels words = pith_labels_read(c->node, "string_vocabulary", "int64_vocabulary");
-    if (!words.count) return pith_op_fail(c, "the vocabulary is missing");
-    pith_type_set(&c->out[0], PITH_UNDEFINED, 2, (pith_dim[]){ 1, words.count });
+static pith_status infer_dict(pith__infer *c) {
+    pith__labels words = pith__labels_read(c->node, "string_vocabulary", "int64_vocabulary");
+    if (!words.count) return pith__op_fail(c, "the vocabulary is missing");
+    pith__type_set(&c->out[0], PITH_UNDEFINED, 2, (pith__dim[]){ 1, words.count });
     return PITH_OK;
 }
 
-static int64_t ml_map_find(const pith_tensor *keys, const pith_labels *words, int64_t word) {
-    for (int64_t i = 0; i < pith_tensor_count(keys); i++) {
-        if (words->strings ? pith_str_eq(((const pith_str *)keys->data)[i], words->strings[word])
+static int64_t ml_map_find(const pith_tensor *keys, const pith__labels *words, int64_t word) {
+    for (int64_t i = 0; i < pith__tensor_count(keys); i++) {
+        if (words->strings ? pith__str_eq(((const pith_str *)keys->data)[i], words->strings[word])
                            : ((const int64_t *)keys->data)[i] == words->ints[word])
             return i;
     }
     return -1;
 }
 
-static pith_status run_dict(pith_run *r) {
+static pith_status run_dict(pith__run *r) {
     const pith_tensor *keys, *values;
-    pith_labels words = pith_labels_read(r->node, "string_vocabulary", "int64_vocabulary");
+    pith__labels words = pith__labels_read(r->node, "string_vocabulary", "int64_vocabulary");
     PITH_TRY(open_map(r, &keys, &values));
     if (keys->dtype != (words.strings ? PITH_STRING : PITH_I64))
-        return pith_op_fail(r, "the keys are %s", pith_dtype_name(keys->dtype));
-    size_t size = (size_t)pith_dtype_bits(values->dtype) / 8;
-    PITH_TRY(pith_run_alloc(r, 0, values->dtype, 2, (int64_t[]){ 1, words.count }));
+        return pith__op_fail(r, "the keys are %s", pith__dtype_name(keys->dtype));
+    size_t size = (size_t)pith__dtype_bits(values->dtype) / 8;
+    PITH_TRY(pith__run_alloc(r, 0, values->dtype, 2, (int64_t[]){ 1, words.count }));
     memset(r->out[0]->data, 0, r->out[0]->bytes);
     for (int64_t i = 0; i < words.count; i++) {
         int64_t at = ml_map_find(keys, &words, i);
@@ -218,7 +218,7 @@ static pith_status run_dict(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_ml_DictVectorizer = {
+const pith__op pith__op_ml_DictVectorizer = {
     .domain = "ai.onnx.ml",
     .name = "DictVectorizer",
     .since = 1,

@@ -35,7 +35,7 @@ typedef struct ensemble {
     double *base; /* added to the scores */
     size_t base_count;
     aggregate aggregate;
-    pith_post post;
+    pith__post post;
     /* classifier */
     const int64_t *int_labels;
     const pith_str *string_labels;
@@ -46,24 +46,24 @@ typedef struct ensemble {
 
 /* ---- reading ---- */
 
-static pith_status bad(pith_prepare *c, const char *what, int64_t index) {
-    return pith_fail(c->err, PITH_ERR_ARGUMENT, "%s[%lld] is out of range", what, (long long)index);
+static pith_status bad(pith__prepare *c, const char *what, int64_t index) {
+    return pith__fail(c->err, PITH_ERR_ARGUMENT, "%s[%lld] is out of range", what, (long long)index);
 }
 
 /* A list attribute that must have `count` entries; NULL if absent. */
-static pith_status ints(pith_prepare *c, const char *name, size_t count, const int64_t **out) {
+static pith_status ints(pith__prepare *c, const char *name, size_t count, const int64_t **out) {
     size_t n;
-    *out = pith_node_ints(c->node, name, &n);
-    if (*out && n != count) return pith_fail(c->err, PITH_ERR_ARGUMENT, "%s has %zu entries, not %zu", name, n, count);
+    *out = pith__node_ints(c->node, name, &n);
+    if (*out && n != count) return pith__fail(c->err, PITH_ERR_ARGUMENT, "%s has %zu entries, not %zu", name, n, count);
     return PITH_OK;
 }
 
-static pith_status allocate(pith_prepare *c, ensemble *e, size_t nodes, size_t leaves, size_t roots, size_t members) {
-    e->nodes = pith_arena_array(c->arena, nodes + 1, sizeof *e->nodes);
-    e->leaves = pith_arena_array(c->arena, leaves + 1, sizeof *e->leaves);
-    e->roots = pith_arena_array(c->arena, roots + 1, sizeof *e->roots);
-    e->members = pith_arena_array(c->arena, members + 1, sizeof *e->members);
-    if (!e->nodes || !e->leaves || !e->roots || !e->members) return pith_fail_memory(c->err, nodes * sizeof *e->nodes);
+static pith_status allocate(pith__prepare *c, ensemble *e, size_t nodes, size_t leaves, size_t roots, size_t members) {
+    e->nodes = pith__arena_array(c->arena, nodes + 1, sizeof *e->nodes);
+    e->leaves = pith__arena_array(c->arena, leaves + 1, sizeof *e->leaves);
+    e->roots = pith__arena_array(c->arena, roots + 1, sizeof *e->roots);
+    e->members = pith__arena_array(c->arena, members + 1, sizeof *e->members);
+    if (!e->nodes || !e->leaves || !e->roots || !e->members) return pith__fail_memory(c->err, nodes * sizeof *e->nodes);
     e->node_count = (int64_t)nodes;
     e->leaf_count = (int64_t)leaves;
     e->root_count = (int64_t)roots;
@@ -77,14 +77,14 @@ typedef struct tree_lists {
     const pith_tensor *modes, *splits, *weights, *members;
 } tree_lists;
 
-static pith_status tree_read_lists(pith_prepare *c, tree_lists *l) {
-    l->features = pith_node_ints(c->node, "nodes_featureids", &l->nodes);
-    l->targets = pith_node_ints(c->node, "leaf_targetids", &l->leaves);
-    l->root = pith_node_ints(c->node, "tree_roots", &l->roots);
-    l->modes = pith_node_tensor(c->node, "nodes_modes");
-    l->splits = pith_node_tensor(c->node, "nodes_splits");
-    l->weights = pith_node_tensor(c->node, "leaf_weights");
-    l->members = pith_node_tensor(c->node, "membership_values");
+static pith_status tree_read_lists(pith__prepare *c, tree_lists *l) {
+    l->features = pith__node_ints(c->node, "nodes_featureids", &l->nodes);
+    l->targets = pith__node_ints(c->node, "leaf_targetids", &l->leaves);
+    l->root = pith__node_ints(c->node, "tree_roots", &l->roots);
+    l->modes = pith__node_tensor(c->node, "nodes_modes");
+    l->splits = pith__node_tensor(c->node, "nodes_splits");
+    l->weights = pith__node_tensor(c->node, "leaf_weights");
+    l->members = pith__node_tensor(c->node, "membership_values");
     PITH_TRY(ints(c, "nodes_truenodeids", l->nodes, &l->on_true));
     PITH_TRY(ints(c, "nodes_falsenodeids", l->nodes, &l->on_false));
     PITH_TRY(ints(c, "nodes_trueleafs", l->nodes, &l->true_leafs));
@@ -92,14 +92,14 @@ static pith_status tree_read_lists(pith_prepare *c, tree_lists *l) {
     PITH_TRY(ints(c, "nodes_missing_value_tracks_true", l->nodes, &l->missing));
     bool whole = l->features && l->on_true && l->on_false && l->true_leafs && l->false_leafs && l->targets && l->root &&
                  l->modes && l->splits && l->weights;
-    if (!whole || l->modes->dtype != PITH_U8 || pith_tensor_count(l->modes) != (int64_t)l->nodes ||
-        pith_tensor_count(l->splits) != (int64_t)l->nodes || pith_tensor_count(l->weights) != (int64_t)l->leaves)
-        return pith_fail(c->err, PITH_ERR_ARGUMENT, "the lists of nodes and leaves are incomplete or do not fit");
+    if (!whole || l->modes->dtype != PITH_U8 || pith__tensor_count(l->modes) != (int64_t)l->nodes ||
+        pith__tensor_count(l->splits) != (int64_t)l->nodes || pith__tensor_count(l->weights) != (int64_t)l->leaves)
+        return pith__fail(c->err, PITH_ERR_ARGUMENT, "the lists of nodes and leaves are incomplete or do not fit");
     return PITH_OK;
 }
 
 /* members: how many; those of a node end at a NaN. */
-static pith_status tree_read_nodes(pith_prepare *c, ensemble *e, const tree_lists *l, int64_t members) {
+static pith_status tree_read_nodes(pith__prepare *c, ensemble *e, const tree_lists *l, int64_t members) {
     int64_t n = (int64_t)l->nodes, leaves = (int64_t)l->leaves, at = 0;
     for (int64_t i = 0; i < n; i++) {
         node *v = &e->nodes[i];
@@ -110,7 +110,7 @@ static pith_status tree_read_nodes(pith_prepare *c, ensemble *e, const tree_list
         if (m > MEMBER) return bad(c, "nodes_modes", i);
         *v = (node){ .mode = (mode)m,
                      .feature = l->features[i],
-                     .split = pith_wide_get(l->splits, i),
+                     .split = pith__wide_get(l->splits, i),
                      .missing_is_true = l->missing && l->missing[i],
                      .members = at,
                      .next = { l->false_leafs[i] ? ~on_false : on_false, l->true_leafs[i] ? ~on_true : on_true } };
@@ -122,25 +122,25 @@ static pith_status tree_read_nodes(pith_prepare *c, ensemble *e, const tree_list
     return PITH_OK;
 }
 
-static pith_status prepare_trees(pith_prepare *c) {
+static pith_status prepare_trees(pith__prepare *c) {
     tree_lists l;
-    ensemble *e = pith_arena_array(c->arena, 1, sizeof *e);
-    if (!e) return pith_fail_memory(c->err, sizeof *e);
+    ensemble *e = pith__arena_array(c->arena, 1, sizeof *e);
+    if (!e) return pith__fail_memory(c->err, sizeof *e);
     c->state = e;
     PITH_TRY(tree_read_lists(c, &l));
-    int64_t members = l.members ? pith_tensor_count(l.members) : 0;
+    int64_t members = l.members ? pith__tensor_count(l.members) : 0;
     PITH_TRY(allocate(c, e, l.nodes, l.leaves, l.roots, (size_t)members));
-    e->targets = pith_node_int(c->node, "n_targets", 1);
-    e->aggregate = (aggregate)pith_node_int(c->node, "aggregate_function", SUM);
-    e->post = (pith_post)pith_node_int(c->node, "post_transform", PITH_POST_NONE);
+    e->targets = pith__node_int(c->node, "n_targets", 1);
+    e->aggregate = (aggregate)pith__node_int(c->node, "aggregate_function", SUM);
+    e->post = (pith__post)pith__node_int(c->node, "post_transform", PITH_POST_NONE);
     if (e->targets < 1 || e->targets > INT32_MAX || (unsigned)e->aggregate > MAX ||
         (unsigned)e->post > PITH_POST_PROBIT)
-        return pith_fail(c->err, PITH_ERR_ARGUMENT, "n_targets, aggregate_function or post_transform is out of range");
-    for (int64_t i = 0; i < members; i++) e->members[i] = pith_wide_get(l.members, i);
+        return pith__fail(c->err, PITH_ERR_ARGUMENT, "n_targets, aggregate_function or post_transform is out of range");
+    for (int64_t i = 0; i < members; i++) e->members[i] = pith__wide_get(l.members, i);
     PITH_TRY(tree_read_nodes(c, e, &l, members));
     for (size_t i = 0; i < l.leaves; i++) {
         if (l.targets[i] < 0 || l.targets[i] >= e->targets) return bad(c, "leaf_targetids", (int64_t)i);
-        e->leaves[i] = (leaf){ l.targets[i], -1, pith_wide_get(l.weights, (int64_t)i) };
+        e->leaves[i] = (leaf){ l.targets[i], -1, pith__wide_get(l.weights, (int64_t)i) };
     }
     for (size_t i = 0; i < l.roots; i++) {
         if (l.root[i] < 0 || l.root[i] >= (int64_t)l.nodes) return bad(c, "tree_roots", (int64_t)i);
@@ -167,29 +167,29 @@ static int64_t place_find(const tree_place *places, size_t count, int64_t tree, 
     return found ? found->at : -1;
 }
 
-static pith_status ml_tree_read_mode(pith_prepare *c, pith_str name, mode *m) {
+static pith_status ml_tree_read_mode(pith__prepare *c, pith_str name, mode *m) {
     static const char *const names[] = { "BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE", "BRANCH_GT",
                                          "BRANCH_EQ",  "BRANCH_NEQ", "",           "LEAF" };
     for (int i = 0; i <= LEAF; i++)
-        if (i != MEMBER && pith_str_is(name, names[i])) return *m = (mode)i, PITH_OK;
-    return pith_fail(c->err, PITH_ERR_ARGUMENT, "mode '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
+        if (i != MEMBER && pith__str_is(name, names[i])) return *m = (mode)i, PITH_OK;
+    return pith__fail(c->err, PITH_ERR_ARGUMENT, "mode '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
 }
 
 /* The value list under its float name or, from opset 3, as a tensor. */
-static pith_status values(pith_prepare *c, const char *name, const char *tensor_name, double **out, size_t *count) {
-    const float *f = pith_node_floats(c->node, name, count);
-    const pith_tensor *t = pith_node_tensor(c->node, tensor_name);
-    if (t) *count = (size_t)pith_tensor_count(t);
-    *out = pith_arena_array(c->arena, *count + 1, sizeof **out);
-    if (!*out) return pith_fail_memory(c->err, *count * sizeof **out);
-    for (size_t i = 0; i < *count; i++) (*out)[i] = t ? pith_wide_get(t, (int64_t)i) : f[i];
+static pith_status values(pith__prepare *c, const char *name, const char *tensor_name, double **out, size_t *count) {
+    const float *f = pith__node_floats(c->node, name, count);
+    const pith_tensor *t = pith__node_tensor(c->node, tensor_name);
+    if (t) *count = (size_t)pith__tensor_count(t);
+    *out = pith__arena_array(c->arena, *count + 1, sizeof **out);
+    if (!*out) return pith__fail_memory(c->err, *count * sizeof **out);
+    for (size_t i = 0; i < *count; i++) (*out)[i] = t ? pith__wide_get(t, (int64_t)i) : f[i];
     return PITH_OK;
 }
 
-static pith_status values_of(pith_prepare *c, const char *name, const char *tensor_name, size_t count, double **out) {
+static pith_status values_of(pith__prepare *c, const char *name, const char *tensor_name, size_t count, double **out) {
     size_t n;
     PITH_TRY(values(c, name, tensor_name, out, &n));
-    if (n != count) return pith_fail(c->err, PITH_ERR_ARGUMENT, "%s has %zu entries, not %zu", name, n, count);
+    if (n != count) return pith__fail(c->err, PITH_ERR_ARGUMENT, "%s has %zu entries, not %zu", name, n, count);
     return PITH_OK;
 }
 
@@ -202,59 +202,59 @@ typedef struct old_lists {
     tree_place *places; /* one per node, sorted */
 } old_lists;
 
-static pith_status old_read_places(pith_prepare *c, old_lists *l) {
-    l->places = pith_arena_array(c->arena, l->nodes + 1, sizeof *l->places);
-    if (!l->places) return pith_fail_memory(c->err, l->nodes * sizeof *l->places);
+static pith_status old_read_places(pith__prepare *c, old_lists *l) {
+    l->places = pith__arena_array(c->arena, l->nodes + 1, sizeof *l->places);
+    if (!l->places) return pith__fail_memory(c->err, l->nodes * sizeof *l->places);
     for (size_t i = 0; i < l->nodes; i++) l->places[i] = (tree_place){ l->trees[i], l->ids[i], (int64_t)i };
     qsort(l->places, l->nodes, sizeof *l->places, place_order);
     for (size_t i = 1; i < l->nodes; i++)
         if (!place_order(&l->places[i - 1], &l->places[i]))
-            return pith_fail(c->err, PITH_ERR_ARGUMENT, "nodes_nodeids: node %lld of tree %lld is there twice",
-                             (long long)l->places[i].id, (long long)l->places[i].tree);
+            return pith__fail(c->err, PITH_ERR_ARGUMENT, "nodes_nodeids: node %lld of tree %lld is there twice",
+                              (long long)l->places[i].id, (long long)l->places[i].tree);
     return PITH_OK;
 }
 
-static pith_status old_read_lists(pith_prepare *c, old_lists *l, bool classifier) {
+static pith_status old_read_lists(pith__prepare *c, old_lists *l, bool classifier) {
     size_t strings;
-    l->trees = pith_node_ints(c->node, "nodes_treeids", &l->nodes);
-    l->modes = pith_node_strs(c->node, "nodes_modes", &strings);
+    l->trees = pith__node_ints(c->node, "nodes_treeids", &l->nodes);
+    l->modes = pith__node_strs(c->node, "nodes_modes", &strings);
     PITH_TRY(ints(c, "nodes_nodeids", l->nodes, &l->ids));
     PITH_TRY(ints(c, "nodes_featureids", l->nodes, &l->features));
     PITH_TRY(ints(c, "nodes_truenodeids", l->nodes, &l->on_true));
     PITH_TRY(ints(c, "nodes_falsenodeids", l->nodes, &l->on_false));
     PITH_TRY(ints(c, "nodes_missing_value_tracks_true", l->nodes, &l->missing));
-    l->leaf_trees = pith_node_ints(c->node, classifier ? "class_treeids" : "target_treeids", &l->leaves);
+    l->leaf_trees = pith__node_ints(c->node, classifier ? "class_treeids" : "target_treeids", &l->leaves);
     PITH_TRY(ints(c, classifier ? "class_nodeids" : "target_nodeids", l->leaves, &l->leaf_nodes));
     PITH_TRY(ints(c, classifier ? "class_ids" : "target_ids", l->leaves, &l->leaf_targets));
     if (!l->trees || !l->ids || !l->features || !l->on_true || !l->on_false || !l->modes || strings != l->nodes ||
         !l->leaf_trees || !l->leaf_nodes || !l->leaf_targets)
-        return pith_fail(c->err, PITH_ERR_ARGUMENT, "the lists of nodes and leaves are incomplete or do not fit");
+        return pith__fail(c->err, PITH_ERR_ARGUMENT, "the lists of nodes and leaves are incomplete or do not fit");
     PITH_TRY(values_of(c, "nodes_values", "nodes_values_as_tensor", l->nodes, &l->splits));
     return values_of(c, classifier ? "class_weights" : "target_weights",
                      classifier ? "class_weights_as_tensor" : "target_weights_as_tensor", l->leaves, &l->weights);
 }
 
 /* How scores come from leaves, and how many there are. */
-static pith_status old_read_scores(pith_prepare *c, ensemble *e, bool classifier) {
-    PITH_TRY(pith_post_read(&e->post, c->node, c->err));
+static pith_status old_read_scores(pith__prepare *c, ensemble *e, bool classifier) {
+    PITH_TRY(pith__post_read(&e->post, c->node, c->err));
     e->aggregate = SUM;
-    pith_str function = pith_node_str(c->node, "aggregate_function", "SUM");
-    if (pith_str_is(function, "AVERAGE")) e->aggregate = AVERAGE;
-    if (pith_str_is(function, "MIN")) e->aggregate = MIN;
-    if (pith_str_is(function, "MAX")) e->aggregate = MAX;
+    pith_str function = pith__node_str(c->node, "aggregate_function", "SUM");
+    if (pith__str_is(function, "AVERAGE")) e->aggregate = AVERAGE;
+    if (pith__str_is(function, "MIN")) e->aggregate = MIN;
+    if (pith__str_is(function, "MAX")) e->aggregate = MAX;
     if (classifier) {
-        e->string_labels = pith_node_strs(c->node, "classlabels_strings", &e->label_count);
-        if (!e->string_labels) e->int_labels = pith_node_ints(c->node, "classlabels_int64s", &e->label_count);
-        if (!e->label_count) return pith_fail(c->err, PITH_ERR_ARGUMENT, "the class labels are missing");
+        e->string_labels = pith__node_strs(c->node, "classlabels_strings", &e->label_count);
+        if (!e->string_labels) e->int_labels = pith__node_ints(c->node, "classlabels_int64s", &e->label_count);
+        if (!e->label_count) return pith__fail(c->err, PITH_ERR_ARGUMENT, "the class labels are missing");
     }
-    e->targets = classifier ? (int64_t)e->label_count : pith_node_int(c->node, "n_targets", 1);
+    e->targets = classifier ? (int64_t)e->label_count : pith__node_int(c->node, "n_targets", 1);
     if (e->targets < 1 || e->targets > INT32_MAX)
-        return pith_fail(c->err, PITH_ERR_ARGUMENT, "n_targets is out of range");
+        return pith__fail(c->err, PITH_ERR_ARGUMENT, "n_targets is out of range");
     return values(c, "base_values", "base_values_as_tensor", &e->base, &e->base_count);
 }
 
 /* leaf_at, by node: its first leaf + 1. */
-static pith_status old_read_leaves(pith_prepare *c, ensemble *e, const old_lists *l, bool classifier,
+static pith_status old_read_leaves(pith__prepare *c, ensemble *e, const old_lists *l, bool classifier,
                                    int64_t *leaf_at) {
     bool one_target = true;
     e->positive = true;
@@ -275,7 +275,7 @@ static pith_status old_read_leaves(pith_prepare *c, ensemble *e, const old_lists
     return PITH_OK;
 }
 
-static pith_status old_read_nodes(pith_prepare *c, ensemble *e, const old_lists *l, const int64_t *leaf_at) {
+static pith_status old_read_nodes(pith__prepare *c, ensemble *e, const old_lists *l, const int64_t *leaf_at) {
     int64_t n = (int64_t)l->nodes;
     e->root_count = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -295,50 +295,50 @@ static pith_status old_read_nodes(pith_prepare *c, ensemble *e, const old_lists 
     return PITH_OK;
 }
 
-static pith_status prepare_old(pith_prepare *c, bool classifier) {
+static pith_status prepare_old(pith__prepare *c, bool classifier) {
     old_lists l;
-    ensemble *e = pith_arena_array(c->arena, 1, sizeof *e);
-    if (!e) return pith_fail_memory(c->err, sizeof *e);
+    ensemble *e = pith__arena_array(c->arena, 1, sizeof *e);
+    if (!e) return pith__fail_memory(c->err, sizeof *e);
     c->state = e;
     PITH_TRY(old_read_lists(c, &l, classifier));
     PITH_TRY(old_read_places(c, &l));
     PITH_TRY(allocate(c, e, l.nodes, l.leaves, l.nodes, 0));
     PITH_TRY(old_read_scores(c, e, classifier));
-    int64_t *leaf_at = pith_arena_array(c->arena, l.nodes + 1, sizeof *leaf_at);
-    if (!leaf_at) return pith_fail_memory(c->err, l.nodes * sizeof *leaf_at);
+    int64_t *leaf_at = pith__arena_array(c->arena, l.nodes + 1, sizeof *leaf_at);
+    if (!leaf_at) return pith__fail_memory(c->err, l.nodes * sizeof *leaf_at);
     PITH_TRY(old_read_leaves(c, e, &l, classifier, leaf_at));
     return old_read_nodes(c, e, &l, leaf_at);
 }
 
-static pith_status prepare_regressor(pith_prepare *c) { return prepare_old(c, false); }
-static pith_status prepare_classifier(pith_prepare *c) { return prepare_old(c, true); }
+static pith_status prepare_regressor(pith__prepare *c) { return prepare_old(c, false); }
+static pith_status prepare_classifier(pith__prepare *c) { return prepare_old(c, true); }
 
 /* ---- shapes ---- */
 
-static pith_status infer_scores(pith_infer *c, pith_dim targets, int dtype, int output) {
+static pith_status infer_scores(pith__infer *c, pith__dim targets, int dtype, int output) {
     if (c->in[0]->rank > 2 || c->in[0]->rank == 0)
-        return pith_op_fail(c, "input has %d dimensions, not 1 or 2", c->in[0]->rank);
-    pith_dim dims[2] = { c->in[0]->rank == 2   ? c->in[0]->dims[0]
-                         : c->in[0]->rank == 1 ? 1
-                                               : PITH_DIM_UNKNOWN,
-                         targets };
-    pith_type_set(&c->out[output], dtype, 2, dims);
+        return pith__op_fail(c, "input has %d dimensions, not 1 or 2", c->in[0]->rank);
+    pith__dim dims[2] = { c->in[0]->rank == 2   ? c->in[0]->dims[0]
+                          : c->in[0]->rank == 1 ? 1
+                                                : PITH_DIM_UNKNOWN,
+                          targets };
+    pith__type_set(&c->out[output], dtype, 2, dims);
     return PITH_OK;
 }
 
-static pith_status infer_trees(pith_infer *c) {
-    return infer_scores(c, pith_node_int(c->node, "n_targets", 1), c->in[0]->dtype, 0);
+static pith_status infer_trees(pith__infer *c) {
+    return infer_scores(c, pith__node_int(c->node, "n_targets", 1), c->in[0]->dtype, 0);
 }
-static pith_status infer_regressor(pith_infer *c) {
-    return infer_scores(c, pith_node_int(c->node, "n_targets", 1), PITH_F32, 0);
+static pith_status infer_regressor(pith__infer *c) {
+    return infer_scores(c, pith__node_int(c->node, "n_targets", 1), PITH_F32, 0);
 }
 
-static pith_status infer_classifier(pith_infer *c) {
+static pith_status infer_classifier(pith__infer *c) {
     size_t strings, numbers;
-    pith_node_strs(c->node, "classlabels_strings", &strings);
-    pith_node_ints(c->node, "classlabels_int64s", &numbers);
-    PITH_TRY(infer_scores(c, (pith_dim)(strings ? strings : numbers), PITH_F32, 1));
-    pith_type_set(&c->out[0], strings ? PITH_STRING : PITH_I64, 1, c->out[1].dims);
+    pith__node_strs(c->node, "classlabels_strings", &strings);
+    pith__node_ints(c->node, "classlabels_int64s", &numbers);
+    PITH_TRY(infer_scores(c, (pith__dim)(strings ? strings : numbers), PITH_F32, 1));
+    pith__type_set(&c->out[0], strings ? PITH_STRING : PITH_I64, 1, c->out[1].dims);
     return PITH_OK;
 }
 
@@ -372,19 +372,19 @@ static void ml_tree_add(const ensemble *e, double *score, bool *set, double weig
     *set = true;
 }
 
-static pith_status walk(pith_run *r, const ensemble *e, int64_t root, const pith_tensor *x, int64_t row,
+static pith_status walk(pith__run *r, const ensemble *e, int64_t root, const pith_tensor *x, int64_t row,
                         int64_t columns, double *scores, bool *set) {
     int64_t at = root;
     for (int64_t steps = 0; at >= 0; steps++) {
         const node *v = &e->nodes[at];
         if (steps > e->node_count)
-            return pith_fail(r->err, PITH_ERR_FORMAT, "the tree of node %lld has a cycle", (long long)root);
+            return pith__fail(r->err, PITH_ERR_FORMAT, "the tree of node %lld has a cycle", (long long)root);
         double value = 0;
         if (v->mode != LEAF) {
             if (v->feature < 0 || v->feature >= columns)
-                return pith_fail(r->err, PITH_ERR_RUN, "feature %lld is outside of %lld columns", (long long)v->feature,
-                                 (long long)columns);
-            value = pith_wide_get(x, row * columns + v->feature);
+                return pith__fail(r->err, PITH_ERR_RUN, "feature %lld is outside of %lld columns",
+                                  (long long)v->feature, (long long)columns);
+            value = pith__wide_get(x, row * columns + v->feature);
         }
         at = v->next[decide(e, v, value)];
     }
@@ -393,13 +393,13 @@ static pith_status walk(pith_run *r, const ensemble *e, int64_t root, const pith
     return PITH_OK;
 }
 
-static pith_status ml_tree_run(pith_run *r) {
+static pith_status ml_tree_run(pith__run *r) {
     const ensemble *e = r->state;
     const pith_tensor *x = r->in[0];
     int64_t columns = x->dims[x->rank - 1], rows = x->rank == 2 ? x->dims[0] : 1;
     double *scores = r->exec->alloc(r->exec, (size_t)e->targets * sizeof *scores);
     bool *set = r->exec->alloc(r->exec, (size_t)e->targets);
-    if (!scores || !set) return pith_fail_memory(r->err, (size_t)e->targets * sizeof *scores);
+    if (!scores || !set) return pith__fail_memory(r->err, (size_t)e->targets * sizeof *scores);
     bool classifier = e->label_count > 0;
     pith_tensor *y = classifier ? (r->out_count > 1 ? r->out[1] : NULL) : r->out[0];
     for (int64_t row = 0; row < rows; row++) {
@@ -419,8 +419,8 @@ static pith_status ml_tree_run(pith_run *r) {
             for (int64_t i = 1; i < e->targets; i++)
                 if (scores[i] > scores[best]) best = i;
         }
-        pith_post_apply(e->post, scores, e->targets);
-        if (y) pith_convert(y->data, y->dtype, row * e->targets, scores, PITH_F64, 0, e->targets, true);
+        pith__post_apply(e->post, scores, e->targets);
+        if (y) pith__convert(y->data, y->dtype, row * e->targets, scores, PITH_F64, 0, e->targets, true);
         if (!classifier || !r->out[0]) continue;
         if (e->string_labels)
             ((pith_str *)r->out[0]->data)[row] = e->string_labels[best];
@@ -430,7 +430,7 @@ static pith_status ml_tree_run(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_ml_TreeEnsemble = {
+const pith__op pith__op_ml_TreeEnsemble = {
     .domain = "ai.onnx.ml",
     .name = "TreeEnsemble",
     .since = 5,
@@ -451,7 +451,7 @@ const pith_op pith_op_ml_TreeEnsemble = {
     .run = ml_tree_run,
 };
 
-const pith_op pith_op_ml_TreeEnsembleClassifier = {
+const pith__op pith__op_ml_TreeEnsembleClassifier = {
     .domain = "ai.onnx.ml",
     .name = "TreeEnsembleClassifier",
     .since = 1,
@@ -476,7 +476,7 @@ const pith_op pith_op_ml_TreeEnsembleClassifier = {
     .run = ml_tree_run,
 };
 
-const pith_op pith_op_ml_TreeEnsembleRegressor = {
+const pith__op pith__op_ml_TreeEnsembleRegressor = {
     .domain = "ai.onnx.ml",
     .name = "TreeEnsembleRegressor",
     .since = 1,

@@ -8,10 +8,10 @@
 #include "engine/kernels/affine.h"
 #include "engine/kernels/lrn.h"
 #include "engine/kernels/norm.h"
+#include "engine/ops/shared/as_doubles.h"
 #include "engine/ops/shared/compose_ops.h"
 #include "engine/ops/shared/elementwise.h"
 #include "engine/ops/shared/infer_shapes.h"
-#include "engine/ops/shared/as_doubles.h"
 #include "engine/ops/shared/widen_types.h"
 
 /* Elements that are worth a thread. */
@@ -28,49 +28,49 @@ static layout batch_norm_layout_of(const pith_tensor *x) {
     return l;
 }
 
-static pith_status batch_norm_check_counts(const pith_run *r, int first, int last, int64_t wanted) {
+static pith_status batch_norm_check_counts(const pith__run *r, int first, int last, int64_t wanted) {
     for (int i = first; i <= last; i++) {
-        if (pith_tensor_count(r->in[i]) == wanted) continue;
-        return pith_fail(r->err, PITH_ERR_ARGUMENT, "input %d has %lld elements, %lld are needed", i,
-                         (long long)pith_tensor_count(r->in[i]), (long long)wanted);
+        if (pith__tensor_count(r->in[i]) == wanted) continue;
+        return pith__fail(r->err, PITH_ERR_ARGUMENT, "input %d has %lld elements, %lld are needed", i,
+                          (long long)pith__tensor_count(r->in[i]), (long long)wanted);
     }
     return PITH_OK;
 }
 
-static pith_status infer_channels(pith_infer *c) {
-    if (c->in[0]->rank == 0) return pith_op_fail(c, "the input is a scalar");
-    return pith_infer_same(c);
+static pith_status infer_channels(pith__infer *c) {
+    if (c->in[0]->rank == 0) return pith__op_fail(c, "the input is a scalar");
+    return pith__infer_same(c);
 }
 
 /* ---- what BatchNormalization, InstanceNormalization and GroupNormalization share ---- */
 
 typedef struct state {
-    pith_affine_fn *affine; /* NULL: in double */
-    pith_moments_fn *moments;
+    pith__affine_fn *affine; /* NULL: in double */
+    pith__moments_fn *moments;
 } state;
 
-static pith_status batch_norm_prepare(pith_prepare *c) {
-    state *s = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
-    if (pith_compute_dtype(c->in[0]->dtype) == PITH_F32 && !pith_node_int(c->node, "training_mode", 0)) {
-        s->affine = PITH_PREPARE_KERNEL(pith_affine_fn, "affine", PITH_F32, c);
-        s->moments = PITH_PREPARE_KERNEL(pith_moments_fn, "moments", PITH_F32, c);
+static pith_status batch_norm_prepare(pith__prepare *c) {
+    state *s = pith__arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(c->err, sizeof *s);
+    if (pith__compute_dtype(c->in[0]->dtype) == PITH_F32 && !pith__node_int(c->node, "training_mode", 0)) {
+        s->affine = PITH_PREPARE_KERNEL(pith__affine_fn, "affine", PITH_F32, c);
+        s->moments = PITH_PREPARE_KERNEL(pith__moments_fn, "moments", PITH_F32, c);
     }
     c->state = s;
     return PITH_OK;
 }
 
 /* A factor and a summand for each channel of each row of the batch, of at least one row. */
-static pith_status batch_norm_scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status batch_norm_scratch(const pith__infer *c, const void *state_, int threads, size_t *bytes) {
     const state *s = state_;
-    const pith_type *x = c->in[0];
-    if (!s->affine) return pith_wide_scratch(c, s, threads, bytes);
+    const pith__type *x = c->in[0];
+    if (!s->affine) return pith__wide_scratch(c, s, threads, bytes);
     size_t planes = x->dims[0] ? (size_t)x->dims[0] : 1;
-    if ((x->rank > 1 && pith_mul_overflows(planes, (size_t)x->dims[1], &planes)) ||
-        pith_mul_overflows(planes, 2 * sizeof(float), bytes))
-        return pith_fail_memory(c->err, SIZE_MAX);
+    if ((x->rank > 1 && pith__mul_overflows(planes, (size_t)x->dims[1], &planes)) ||
+        pith__mul_overflows(planes, 2 * sizeof(float), bytes))
+        return pith__fail_memory(c->err, SIZE_MAX);
     *bytes += 64;
-    return pith_widen_scratch(c, 0, bytes);
+    return pith__widen_scratch(c, 0, bytes);
 }
 
 /* y = a x + b, a and b by channel. With groups, the channels of each group of a row are first given their a and b from
@@ -117,52 +117,52 @@ static void scaling_run_groups(void *context, size_t part, int worker) {
         double inverse = 1 / sqrt(variance + j->epsilon);
         for (int64_t i = 0; i < j->channels; i++) {
             int64_t c = (g % groups * j->channels + i) / j->each, plane = g * j->channels + i;
-            double scale = inverse * pith_wide_get(j->scale, c);
+            double scale = inverse * pith__wide_get(j->scale, c);
             j->a[plane] = (float)scale;
-            j->b[plane] = (float)(pith_wide_get(j->bias, c) - mean * scale);
+            j->b[plane] = (float)(pith__wide_get(j->bias, c) - mean * scale);
             j->s->affine(j->y + plane * j->l.inner, j->x + plane * j->l.inner, j->a + plane, j->b + plane, j->l.inner,
                          0);
         }
     }
 }
 
-static void scaling_run(pith_run *r, scaling *j, pith_task *task, int64_t rows, int64_t width) {
-    j->per_part = pith_run_chunk(r, rows, width, GRAIN);
-    pith_run_parallel(r, task, j, (size_t)((rows + j->per_part - 1) / j->per_part));
+static void scaling_run(pith__run *r, scaling *j, pith__task *task, int64_t rows, int64_t width) {
+    j->per_part = pith__run_chunk(r, rows, width, GRAIN);
+    pith__run_parallel(r, task, j, (size_t)((rows + j->per_part - 1) / j->per_part));
 }
 
 /* ---- BatchNormalization ---- */
 
-static pith_status infer_batch(pith_infer *c) {
+static pith_status infer_batch(pith__infer *c) {
     PITH_TRY(infer_channels(c));
-    if (pith_node_int(c->node, "training_mode", 0) == 0 && c->out_count > 1)
-        return pith_op_fail(c, "statistics are given back in training mode only");
+    if (pith__node_int(c->node, "training_mode", 0) == 0 && c->out_count > 1)
+        return pith__op_fail(c, "statistics are given back in training mode only");
     for (int i = 1; i < c->out_count && i < 3; i++)
-        pith_infer_set(c, i, c->in[i + 2]->dtype, c->in[i + 2]->rank, c->in[i + 2]->dims);
+        pith__infer_set(c, i, c->in[i + 2]->dtype, c->in[i + 2]->rank, c->in[i + 2]->dims);
     return PITH_OK;
 }
 
 /* Up to opset 13 training was told by further outputs, whose values are not needed. */
-static pith_status upgrade_batch(pith_node *node, pith_error *err) {
+static pith_status upgrade_batch(pith__node *node, pith_error *err) {
     for (int i = 1; i < node->output_count; i++)
-        if (pith_compose_wanted(node, i))
-            return pith_fail(err, PITH_ERR_UNSUPPORTED, "training outputs of opset %d", (int)node->opset);
+        if (pith__compose_wanted(node, i))
+            return pith__fail(err, PITH_ERR_UNSUPPORTED, "training outputs of opset %d", (int)node->opset);
     node->output_count = 1;
     return PITH_OK;
 }
 
-static pith_status run_batch_f32(pith_run *r) {
+static pith_status run_batch_f32(pith__run *r) {
     layout l = batch_norm_layout_of(r->in[0]);
     PITH_TRY(batch_norm_check_counts(r, 1, 4, l.channels));
     scaling j = { .s = r->state, .x = r->in[0]->data, .y = r->out[0]->data, .a = r->scratch, .l = l };
-    double epsilon = pith_node_float(r->node, "epsilon", 1e-5f);
+    double epsilon = pith__node_float(r->node, "epsilon", 1e-5f);
     j.b = j.a + l.channels;
     for (int64_t c = 0; c < l.channels; c++) {
-        double scale = pith_wide_get(r->in[1], c) / sqrt(pith_wide_get(r->in[4], c) + epsilon);
+        double scale = pith__wide_get(r->in[1], c) / sqrt(pith__wide_get(r->in[4], c) + epsilon);
         j.a[c] = (float)scale;
-        j.b[c] = (float)(pith_wide_get(r->in[2], c) - pith_wide_get(r->in[3], c) * scale);
+        j.b[c] = (float)(pith__wide_get(r->in[2], c) - pith__wide_get(r->in[3], c) * scale);
     }
-    if (!pith_tensor_count(r->in[0])) return PITH_OK;
+    if (!pith__tensor_count(r->in[0])) return PITH_OK;
     if (l.inner == 1)
         scaling_run(r, &j, scaling_run_rows, l.batch, l.channels);
     else
@@ -170,14 +170,15 @@ static pith_status run_batch_f32(pith_run *r) {
     return PITH_OK;
 }
 
-static pith_status run_batch(pith_run *r) {
-    if (((const state *)r->state)->affine) return pith_widen_run(r, 0, run_batch_f32);
+static pith_status run_batch(pith__run *r) {
+    if (((const state *)r->state)->affine) return pith__widen_run(r, 0, run_batch_f32);
     layout l = batch_norm_layout_of(r->in[0]);
     PITH_TRY(batch_norm_check_counts(r, 1, 4, l.channels));
-    pith_wide w;
-    pith_wide_open(&w, r);
-    double epsilon = pith_node_float(r->node, "epsilon", 1e-5f), momentum = pith_node_float(r->node, "momentum", 0.9f);
-    bool training = pith_node_int(r->node, "training_mode", 0) != 0;
+    pith__wide w;
+    pith__wide_open(&w, r);
+    double epsilon = pith__node_float(r->node, "epsilon", 1e-5f),
+           momentum = pith__node_float(r->node, "momentum", 0.9f);
+    bool training = pith__node_int(r->node, "training_mode", 0) != 0;
     for (int64_t c = 0; c < l.channels; c++) {
         double mean = w.in[3][c], variance = w.in[4][c], n = (double)(l.batch * l.inner);
         if (training) {
@@ -199,11 +200,11 @@ static pith_status run_batch(pith_run *r) {
             w.out[0][at] = (w.in[0][at] - mean) * scale + shift;
         }
     }
-    pith_wide_close(&w, r);
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
-const pith_op pith_op_BatchNormalization = {
+const pith__op pith__op_BatchNormalization = {
     .domain = "",
     .name = "BatchNormalization",
     .since = 14,
@@ -232,7 +233,7 @@ static void statistics(const double *x, int64_t n, double epsilon, double *mean,
     *inverse = 1 / sqrt(squares / (double)n + epsilon);
 }
 
-static pith_status run_groups_f32(pith_run *r, const layout *l, int64_t groups, int64_t each) {
+static pith_status run_groups_f32(pith__run *r, const layout *l, int64_t groups, int64_t each) {
     scaling j = { .s = r->state,
                   .x = r->in[0]->data,
                   .y = r->out[0]->data,
@@ -242,23 +243,23 @@ static pith_status run_groups_f32(pith_run *r, const layout *l, int64_t groups, 
                   .each = each,
                   .scale = r->in[1],
                   .bias = r->in[2],
-                  .epsilon = pith_node_float(r->node, "epsilon", 1e-5f) };
+                  .epsilon = pith__node_float(r->node, "epsilon", 1e-5f) };
     j.b = j.a + l->batch * l->channels;
-    if (pith_tensor_count(r->in[0])) scaling_run(r, &j, scaling_run_groups, l->batch * groups, j.channels * l->inner);
+    if (pith__tensor_count(r->in[0])) scaling_run(r, &j, scaling_run_groups, l->batch * groups, j.channels * l->inner);
     return PITH_OK;
 }
 
 /* scale and bias have an element per channel, or per `each` channels. */
-static pith_status run_groups(pith_run *r, int64_t groups, int64_t each) {
+static pith_status run_groups(pith__run *r, int64_t groups, int64_t each) {
     layout l = batch_norm_layout_of(r->in[0]);
     if (groups < 1 || l.channels % groups)
-        return pith_op_fail(r, "%lld channels do not make %lld groups", (long long)l.channels, (long long)groups);
+        return pith__op_fail(r, "%lld channels do not make %lld groups", (long long)l.channels, (long long)groups);
     if (!l.channels) return PITH_OK;
     PITH_TRY(batch_norm_check_counts(r, 1, 2, l.channels / each));
     if (((const state *)r->state)->affine) return run_groups_f32(r, &l, groups, each);
-    pith_wide w;
-    pith_wide_open(&w, r);
-    double epsilon = pith_node_float(r->node, "epsilon", 1e-5f);
+    pith__wide w;
+    pith__wide_open(&w, r);
+    double epsilon = pith__node_float(r->node, "epsilon", 1e-5f);
     int64_t size = l.channels / groups * l.inner;
     for (int64_t g = 0; g < l.batch * groups; g++) {
         double mean, inverse;
@@ -268,30 +269,30 @@ static pith_status run_groups(pith_run *r, int64_t groups, int64_t each) {
             w.out[0][g * size + i] = (w.in[0][g * size + i] - mean) * inverse * w.in[1][c] + w.in[2][c];
         }
     }
-    pith_wide_close(&w, r);
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
-static pith_status run_instance_plain(pith_run *r) {
+static pith_status run_instance_plain(pith__run *r) {
     return run_groups(r, r->in[0]->rank > 1 ? r->in[0]->dims[1] : 1, 1);
 }
 
 /* Runs in f32 where the state says so, on the operands as they are otherwise. */
-static pith_status batch_norm_widen(pith_run *r, pith_status (*run)(pith_run *r)) {
-    return ((const state *)r->state)->affine ? pith_widen_run(r, 0, run) : run(r);
+static pith_status batch_norm_widen(pith__run *r, pith_status (*run)(pith__run *r)) {
+    return ((const state *)r->state)->affine ? pith__widen_run(r, 0, run) : run(r);
 }
-static pith_status run_instance(pith_run *r) { return batch_norm_widen(r, run_instance_plain); }
+static pith_status run_instance(pith__run *r) { return batch_norm_widen(r, run_instance_plain); }
 
 /* Opset 18 had scale and bias per group, though files with one per channel exist as well. */
-static pith_status run_group_plain(pith_run *r) {
-    int64_t groups = pith_node_int(r->node, "num_groups", 0), channels = batch_norm_layout_of(r->in[0]).channels;
-    bool shared = r->node->opset < 21 && groups > 0 && pith_tensor_count(r->in[1]) == groups;
+static pith_status run_group_plain(pith__run *r) {
+    int64_t groups = pith__node_int(r->node, "num_groups", 0), channels = batch_norm_layout_of(r->in[0]).channels;
+    bool shared = r->node->opset < 21 && groups > 0 && pith__tensor_count(r->in[1]) == groups;
     return run_groups(r, groups, shared && channels % groups == 0 ? channels / groups : 1);
 }
 
-static pith_status run_group(pith_run *r) { return batch_norm_widen(r, run_group_plain); }
+static pith_status run_group(pith__run *r) { return batch_norm_widen(r, run_group_plain); }
 
-const pith_op pith_op_InstanceNormalization = {
+const pith__op pith__op_InstanceNormalization = {
     .domain = "",
     .name = "InstanceNormalization",
     .since = 6,
@@ -307,7 +308,7 @@ const pith_op pith_op_InstanceNormalization = {
     .run = run_instance,
 };
 
-const pith_op pith_op_GroupNormalization = {
+const pith__op pith__op_GroupNormalization = {
     .domain = "",
     .name = "GroupNormalization",
     .since = 21,
@@ -327,36 +328,36 @@ const pith_op pith_op_GroupNormalization = {
 /* ---- LRN: divided by a power of the sum of squares over neighbouring channels ---- */
 
 typedef struct lrn_state {
-    pith_lrn_fn *fn; /* NULL: everything is computed in double */
+    pith__lrn_fn *fn; /* NULL: everything is computed in double */
     int64_t size;
     double alpha, beta, bias;
 } lrn_state;
 
-static pith_status lrn_prepare(pith_prepare *c) {
-    lrn_state *s = c->state = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
-    s->size = pith_node_int(c->node, "size", 0);
-    if (s->size < 1 || s->size > INT32_MAX) return pith_op_fail(c, "size %lld is out of range", (long long)s->size);
-    s->alpha = pith_node_float(c->node, "alpha", 1e-4f);
-    s->beta = pith_node_float(c->node, "beta", 0.75f);
-    s->bias = pith_node_float(c->node, "bias", 1);
+static pith_status lrn_prepare(pith__prepare *c) {
+    lrn_state *s = c->state = pith__arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(c->err, sizeof *s);
+    s->size = pith__node_int(c->node, "size", 0);
+    if (s->size < 1 || s->size > INT32_MAX) return pith__op_fail(c, "size %lld is out of range", (long long)s->size);
+    s->alpha = pith__node_float(c->node, "alpha", 1e-4f);
+    s->beta = pith__node_float(c->node, "beta", 0.75f);
+    s->bias = pith__node_float(c->node, "bias", 1);
     const double quarters = s->beta * 4;
     if (c->in[0]->dtype != PITH_F32 || !(quarters >= 1 && quarters <= PITH_LRN_QUARTERS) || quarters != trunc(quarters))
         return PITH_OK;
-    pith_kernel_fn *fn;
-    PITH_TRY(pith_prepare_kernel(c, "lrn", PITH_F32, &fn));
-    s->fn = (pith_lrn_fn *)fn;
+    pith__kernel_fn *fn;
+    PITH_TRY(pith__prepare_kernel(c, "lrn", PITH_F32, &fn));
+    s->fn = (pith__lrn_fn *)fn;
     return PITH_OK;
 }
 
-static pith_status lrn_scratch(const pith_infer *c, const void *own, int threads, size_t *bytes) {
+static pith_status lrn_scratch(const pith__infer *c, const void *own, int threads, size_t *bytes) {
     *bytes = 0;
-    return ((const lrn_state *)own)->fn ? PITH_OK : pith_wide_scratch(c, own, threads, bytes);
+    return ((const lrn_state *)own)->fn ? PITH_OK : pith__wide_scratch(c, own, threads, bytes);
 }
 
 typedef struct lrn_job {
-    pith_lrn_fn *fn;
-    pith_lrn one; /* the first picture */
+    pith__lrn_fn *fn;
+    pith__lrn one; /* the first picture */
     int64_t rows, per_part;
 } lrn_job;
 
@@ -367,7 +368,7 @@ static void lrn_part(void *context, size_t part, int worker) {
     (void)worker;
     for (int64_t row = first, count; row < end; row += count) {
         const int64_t channel = row % j->one.channels, at = (row - channel) * j->one.inner;
-        pith_lrn a = j->one;
+        pith__lrn a = j->one;
         count = end - row < a.channels - channel ? end - row : a.channels - channel;
         a.x += at;
         a.y += at;
@@ -375,7 +376,7 @@ static void lrn_part(void *context, size_t part, int worker) {
     }
 }
 
-static void lrn_run_f32(pith_run *r, const lrn_state *s, const layout *l) {
+static void lrn_run_f32(pith__run *r, const lrn_state *s, const layout *l) {
     lrn_job j = { .fn = s->fn,
                   .one = { .x = r->in[0]->data,
                            .y = r->out[0]->data,
@@ -387,18 +388,18 @@ static void lrn_run_f32(pith_run *r, const lrn_state *s, const layout *l) {
                            .bias = (float)s->bias,
                            .quarters = (int)(s->beta * 4) },
                   .rows = l->batch * l->channels };
-    if (!pith_tensor_count(r->in[0])) return;
-    j.per_part = pith_run_chunk(r, j.rows, l->inner * 4, GRAIN);
-    pith_run_parallel(r, lrn_part, &j, (size_t)((j.rows + j.per_part - 1) / j.per_part));
+    if (!pith__tensor_count(r->in[0])) return;
+    j.per_part = pith__run_chunk(r, j.rows, l->inner * 4, GRAIN);
+    pith__run_parallel(r, lrn_part, &j, (size_t)((j.rows + j.per_part - 1) / j.per_part));
 }
 
-static pith_status run_lrn(pith_run *r) {
+static pith_status run_lrn(pith__run *r) {
     const lrn_state *s = r->state;
     layout l = batch_norm_layout_of(r->in[0]);
     if (s->fn) return lrn_run_f32(r, s, &l), PITH_OK;
-    pith_wide w;
-    pith_wide_open(&w, r);
-    for (int64_t i = 0; i < pith_tensor_count(r->in[0]); i++) {
+    pith__wide w;
+    pith__wide_open(&w, r);
+    for (int64_t i = 0; i < pith__tensor_count(r->in[0]); i++) {
         int64_t c = i / l.inner % l.channels, first = c - (s->size - 1) / 2, last = c + s->size / 2;
         double sum = 0;
         for (int64_t k = first < 0 ? 0 : first; k <= last && k < l.channels; k++) {
@@ -407,11 +408,11 @@ static pith_status run_lrn(pith_run *r) {
         }
         w.out[0][i] = w.in[0][i] / pow(s->bias + s->alpha / (double)s->size * sum, s->beta);
     }
-    pith_wide_close(&w, r);
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
-const pith_op pith_op_LRN = {
+const pith__op pith__op_LRN = {
     .domain = "",
     .name = "LRN",
     .since = 1,
@@ -439,35 +440,35 @@ static int64_t line_of(const pith_tensor *x, const bool *reduced, int64_t i) {
     return line;
 }
 
-static pith_status reduced_axes(const pith_run *r, const int64_t *axes, size_t count, bool *reduced) {
+static pith_status reduced_axes(const pith__run *r, const int64_t *axes, size_t count, bool *reduced) {
     for (int d = 0; d < PITH_MAX_RANK; d++) reduced[d] = false;
     for (size_t k = 0; k < count; k++) {
         int axis;
-        PITH_TRY(pith_axis_normalize(axes[k], r->in[0]->rank, &axis, r->err));
+        PITH_TRY(pith__axis_normalize(axes[k], r->in[0]->rank, &axis, r->err));
         reduced[axis] = true;
     }
     return PITH_OK;
 }
 
 /* Three sums per line after the wide copies; there are at most as many lines as elements. */
-static pith_status scratch_lines(const pith_infer *c, const void *none, int threads, size_t *bytes) {
-    PITH_TRY(pith_wide_scratch(c, none, threads, bytes));
-    size_t n = (size_t)pith_type_count(c->in[0]);
-    if (n > (SIZE_MAX - *bytes) / 32) return pith_fail(c->err, PITH_ERR_MEMORY, "the input is too large");
+static pith_status scratch_lines(const pith__infer *c, const void *none, int threads, size_t *bytes) {
+    PITH_TRY(pith__wide_scratch(c, none, threads, bytes));
+    size_t n = (size_t)pith__type_count(c->in[0]);
+    if (n > (SIZE_MAX - *bytes) / 32) return pith__fail(c->err, PITH_ERR_MEMORY, "the input is too large");
     *bytes += n * 3 * sizeof(double);
     return PITH_OK;
 }
 
-static pith_status run_mvn(pith_run *r) {
+static pith_status run_mvn(pith__run *r) {
     static const int64_t default_axes[] = { 0, 2, 3 };
     size_t count;
     bool reduced[PITH_MAX_RANK];
-    const int64_t *axes = pith_node_ints(r->node, "axes", &count);
+    const int64_t *axes = pith__node_ints(r->node, "axes", &count);
     if (!axes) axes = default_axes, count = 3;
     PITH_TRY(reduced_axes(r, axes, count, reduced));
-    pith_wide w;
-    pith_wide_open(&w, r);
-    int64_t n = pith_tensor_count(r->in[0]);
+    pith__wide w;
+    pith__wide_open(&w, r);
+    int64_t n = pith__tensor_count(r->in[0]);
     double *sum = w.rest, *squares = sum + n, *members = squares + n;
     for (int64_t i = 0; i < 3 * n; i++) sum[i] = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -484,11 +485,11 @@ static pith_status run_mvn(pith_run *r) {
         int64_t line = line_of(r->in[0], reduced, i);
         w.out[0][i] = (w.in[0][i] - sum[line] / members[line]) / (sqrt(squares[line] / members[line]) + 1e-9);
     }
-    pith_wide_close(&w, r);
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
-const pith_op pith_op_MeanVarianceNormalization = {
+const pith__op pith__op_MeanVarianceNormalization = {
     .domain = "",
     .name = "MeanVarianceNormalization",
     .since = 9,
@@ -498,7 +499,7 @@ const pith_op pith_op_MeanVarianceNormalization = {
     .max_outputs = 1,
     .types = "f",
     .attrs = "axes ints = 0,2,3",
-    .infer = pith_infer_same,
+    .infer = pith__infer_same,
     .scratch = scratch_lines,
     .run = run_mvn,
 };
@@ -507,7 +508,7 @@ typedef struct lp_job {
     const float *x;
     float *y;
     int64_t n, inner, lines, per_part;
-    pith_lp_normalize_fn *fn;
+    pith__lp_normalize_fn *fn;
     bool square;
 } lp_job;
 
@@ -523,43 +524,43 @@ static void lp_run_part(void *context, size_t part, int worker) {
     }
 }
 
-static pith_status prepare_lp(pith_prepare *c) {
-    pith_kernel_fn *fn;
+static pith_status prepare_lp(pith__prepare *c) {
+    pith__kernel_fn *fn;
     if (c->in[0]->dtype != PITH_F32) return PITH_OK;
-    pith_lp_normalize_fn **own = c->state = pith_arena_array(c->arena, 1, sizeof *own);
-    if (!own) return pith_fail_memory(c->err, sizeof *own);
-    PITH_TRY(pith_prepare_kernel(c, "lp_normalize", PITH_F32, &fn));
-    *own = (pith_lp_normalize_fn *)fn;
+    pith__lp_normalize_fn **own = c->state = pith__arena_array(c->arena, 1, sizeof *own);
+    if (!own) return pith__fail_memory(c->err, sizeof *own);
+    PITH_TRY(pith__prepare_kernel(c, "lp_normalize", PITH_F32, &fn));
+    *own = (pith__lp_normalize_fn *)fn;
     return PITH_OK;
 }
 
-static pith_status scratch_lp(const pith_infer *c, const void *none, int threads, size_t *bytes) {
+static pith_status scratch_lp(const pith__infer *c, const void *none, int threads, size_t *bytes) {
     *bytes = 0;
     return c->in[0]->dtype == PITH_F32 ? PITH_OK : scratch_lines(c, none, threads, bytes);
 }
 
-static void run_lp_f32(pith_run *r, int axis, bool square) {
+static void run_lp_f32(pith__run *r, int axis, bool square) {
     const pith_tensor *x = r->in[0];
     lp_job j = { .x = x->data, .y = r->out[0]->data, .n = x->dims[axis], .inner = 1, .square = square };
-    j.fn = *(pith_lp_normalize_fn *const *)r->state;
+    j.fn = *(pith__lp_normalize_fn *const *)r->state;
     for (int d = axis + 1; d < x->rank; d++) j.inner *= x->dims[d];
-    if (!pith_tensor_count(x)) return;
-    j.lines = pith_tensor_count(x) / j.n;
-    j.per_part = pith_run_chunk(r, j.lines, j.n, GRAIN);
-    pith_run_parallel(r, lp_run_part, &j, (size_t)((j.lines + j.per_part - 1) / j.per_part));
+    if (!pith__tensor_count(x)) return;
+    j.lines = pith__tensor_count(x) / j.n;
+    j.per_part = pith__run_chunk(r, j.lines, j.n, GRAIN);
+    pith__run_parallel(r, lp_run_part, &j, (size_t)((j.lines + j.per_part - 1) / j.per_part));
 }
 
-static pith_status run_lp(pith_run *r) {
-    int64_t axis = pith_node_int(r->node, "axis", -1), p = pith_node_int(r->node, "p", 2);
+static pith_status run_lp(pith__run *r) {
+    int64_t axis = pith__node_int(r->node, "axis", -1), p = pith__node_int(r->node, "p", 2);
     bool reduced[PITH_MAX_RANK];
     int normal;
-    if (p != 1 && p != 2) return pith_op_fail(r, "p is %lld, not 1 or 2", (long long)p);
+    if (p != 1 && p != 2) return pith__op_fail(r, "p is %lld, not 1 or 2", (long long)p);
     PITH_TRY(reduced_axes(r, &axis, 1, reduced));
-    PITH_TRY(pith_axis_normalize(axis, r->in[0]->rank, &normal, r->err));
+    PITH_TRY(pith__axis_normalize(axis, r->in[0]->rank, &normal, r->err));
     if (r->in[0]->dtype == PITH_F32) return run_lp_f32(r, normal, p == 2), PITH_OK;
-    pith_wide w;
-    pith_wide_open(&w, r);
-    int64_t n = pith_tensor_count(r->in[0]);
+    pith__wide w;
+    pith__wide_open(&w, r);
+    int64_t n = pith__tensor_count(r->in[0]);
     double *sum = w.rest;
     for (int64_t i = 0; i < n; i++) sum[i] = 0;
     for (int64_t i = 0; i < n; i++)
@@ -569,11 +570,11 @@ static pith_status run_lp(pith_run *r) {
         if (p == 2) norm = sqrt(norm);
         w.out[0][i] = norm != 0 ? w.in[0][i] / norm : 0;
     }
-    pith_wide_close(&w, r);
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
-const pith_op pith_op_LpNormalization = {
+const pith__op pith__op_LpNormalization = {
     .domain = "",
     .name = "LpNormalization",
     .since = 1,

@@ -1,7 +1,8 @@
 /* op_binary.c - operators with two broadcast inputs that are one loop, y = f(a, b), and their sums over many inputs.
  *
- * A row per operator names its family in engine/kernels/maps_binary.c. Before opset 7 broadcasting went in one direction and could
- * begin at an axis (PRelu: at the channel). The attribute `axis` is handled by padding b's shape with ones. */
+ * A row per operator names its family in engine/kernels/maps_binary.c. Before opset 7 broadcasting went in one
+ * direction and could begin at an axis (PRelu: at the channel). The attribute `axis` is handled by padding b's shape
+ * with ones. */
 #include <string.h>
 
 #include "engine/kernels/convert.h"
@@ -10,13 +11,13 @@
 
 typedef struct row {
     const char *name, *family;
-    pith_elem_fn *elem; /* contents of shape arithmetic; NULL: not followed */
+    pith__elem_fn *elem; /* contents of shape arithmetic; NULL: not followed */
 } row;
 
 #define ELEM(name, op)                                                                                                 \
-    static pith_dim name(pith_dims *dims, const pith_dim *x, int count) {                                              \
-        pith_dim r = x[0];                                                                                             \
-        for (int i = 1; i < count; i++) r = pith_dim_apply(dims, op, r, x[i]);                                         \
+    static pith__dim name(pith__dims *dims, const pith__dim *x, int count) {                                           \
+        pith__dim r = x[0];                                                                                            \
+        for (int i = 1; i < count; i++) r = pith__dim_apply(dims, op, r, x[i]);                                        \
         return r;                                                                                                      \
     }
 ELEM(elem_add, PITH_DIM_ADD)
@@ -26,43 +27,43 @@ ELEM(binary_elem_min, PITH_DIM_MIN)
 ELEM(binary_elem_max, PITH_DIM_MAX)
 
 /* It cannot be negative, whatever the inputs' sizes are. */
-static bool binary_is_size(pith_dims *dims, pith_dim x) {
-    return pith_dim_equal(pith_dim_apply(dims, PITH_DIM_MAX, x, 0), x);
+static bool binary_is_size(pith__dims *dims, pith__dim x) {
+    return pith__dim_equal(pith__dim_apply(dims, PITH_DIM_MAX, x, 0), x);
 }
 
 /* The operator truncates, symbols divide with floor: the same where both sides are sizes, or nothing is left over. */
-static pith_dim elem_div(pith_dims *dims, const pith_dim *x, int count) {
+static pith__dim elem_div(pith__dims *dims, const pith__dim *x, int count) {
     (void)count;
-    if (pith_dim_known(x[0]) && pith_dim_known(x[1])) return x[1] == 0 ? PITH_DIM_UNKNOWN : x[0] / x[1];
-    pith_dim q = pith_dim_apply(dims, PITH_DIM_FLOOR_DIV, x[0], x[1]);
-    bool exact = pith_dim_equal(pith_dim_apply(dims, PITH_DIM_MUL, q, x[1]), x[0]);
+    if (pith__dim_known(x[0]) && pith__dim_known(x[1])) return x[1] == 0 ? PITH_DIM_UNKNOWN : x[0] / x[1];
+    pith__dim q = pith__dim_apply(dims, PITH_DIM_FLOOR_DIV, x[0], x[1]);
+    bool exact = pith__dim_equal(pith__dim_apply(dims, PITH_DIM_MUL, q, x[1]), x[0]);
     return exact || (binary_is_size(dims, x[0]) && binary_is_size(dims, x[1])) ? q : PITH_DIM_UNKNOWN;
 }
 
-static pith_dim elem_mod(pith_dims *dims, const pith_dim *x, int count) {
+static pith__dim elem_mod(pith__dims *dims, const pith__dim *x, int count) {
     (void)dims;
     (void)count;
-    if (!pith_dim_known(x[0]) || !pith_dim_known(x[1]) || x[1] == 0 || x[1] == -1) return PITH_DIM_UNKNOWN;
+    if (!pith__dim_known(x[0]) || !pith__dim_known(x[1]) || x[1] == 0 || x[1] == -1) return PITH_DIM_UNKNOWN;
     int64_t m = x[0] % x[1];
     return m != 0 && (m < 0) != (x[1] < 0) ? m + x[1] : m;
 }
 
 /* A size is never negative, so it differs from a negative number whatever it is. */
-static pith_dim elem_equal(pith_dims *dims, const pith_dim *x, int count) {
+static pith__dim elem_equal(pith__dims *dims, const pith__dim *x, int count) {
     (void)count;
-    if (pith_dim_equal(x[0], x[1])) return 1;
-    if (pith_dim_known(x[0]) && pith_dim_known(x[1])) return 0;
+    if (pith__dim_equal(x[0], x[1])) return 1;
+    if (pith__dim_known(x[0]) && pith__dim_known(x[1])) return 0;
     for (int i = 0; i < 2; i++) {
-        if (binary_is_size(dims, x[i]) && pith_dim_known(x[1 - i]) && x[1 - i] < 0) return 0;
+        if (binary_is_size(dims, x[i]) && pith__dim_known(x[1 - i]) && x[1 - i] < 0) return 0;
     }
     return PITH_DIM_UNKNOWN;
 }
 
 #define COMPARE(name, op)                                                                                              \
-    static pith_dim name(pith_dims *dims, const pith_dim *x, int count) {                                              \
+    static pith__dim name(pith__dims *dims, const pith__dim *x, int count) {                                           \
         (void)dims;                                                                                                    \
         (void)count;                                                                                                   \
-        return pith_dim_known(x[0]) && pith_dim_known(x[1]) ? x[0] op x[1] : PITH_DIM_UNKNOWN;                         \
+        return pith__dim_known(x[0]) && pith__dim_known(x[1]) ? x[0] op x[1] : PITH_DIM_UNKNOWN;                       \
     }
 COMPARE(elem_less, <)
 COMPARE(elem_less_equal, <=)
@@ -72,10 +73,10 @@ COMPARE(elem_and, &&)
 COMPARE(elem_or, ||)
 
 /* With fmod the sign is the dividend's. */
-static pith_dim elem_fmod(pith_dims *dims, const pith_dim *x, int count) {
+static pith__dim elem_fmod(pith__dims *dims, const pith__dim *x, int count) {
     (void)dims;
     (void)count;
-    bool known = pith_dim_known(x[0]) && pith_dim_known(x[1]) && x[1] != 0 && x[1] != -1;
+    bool known = pith__dim_known(x[0]) && pith__dim_known(x[1]) && x[1] != 0 && x[1] != -1;
     return known ? x[0] % x[1] : PITH_DIM_UNKNOWN;
 }
 
@@ -103,153 +104,153 @@ static const row rows[] = {
     { "Xor", "xor", NULL },
 };
 
-static const row *binary_find_row(const pith_node *node) {
+static const row *binary_find_row(const pith__node *node) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (pith_str_is(node->op_type, rows[i].name)) return &rows[i];
+        if (pith__str_is(node->op_type, rows[i].name)) return &rows[i];
     }
     return NULL;
 }
 
 /* Rank that b is padded to at its end, for the old attribute; b's own rank otherwise. */
-static int padded_rank(const pith_node *node, int a_rank, int b_rank) {
-    bool per_channel = pith_str_is(node->op_type, "PRelu");
-    if (node->opset >= 7 || !(per_channel || pith_node_attr(node, "axis")) || a_rank < b_rank) return b_rank;
-    int64_t axis = pith_node_int(node, "axis", per_channel);
+static int padded_rank(const pith__node *node, int a_rank, int b_rank) {
+    bool per_channel = pith__str_is(node->op_type, "PRelu");
+    if (node->opset >= 7 || !(per_channel || pith__node_attr(node, "axis")) || a_rank < b_rank) return b_rank;
+    int64_t axis = pith__node_int(node, "axis", per_channel);
     if (axis < 0) axis += a_rank;
     return axis < 0 || axis > a_rank - b_rank ? b_rank : (int)(a_rank - axis);
 }
 
-static pith_status binary_infer_shape(pith_infer *c, int dtype) {
-    PITH_TRY(pith_infer_equal_dtypes(c, 0, c->in_count - 1));
-    pith_type b = *c->in[1], out;
+static pith_status binary_infer_shape(pith__infer *c, int dtype) {
+    PITH_TRY(pith__infer_equal_dtypes(c, 0, c->in_count - 1));
+    pith__type b = *c->in[1], out;
     if (b.rank >= 0 && c->in[0]->rank >= 0) {
         int rank = padded_rank(c->node, c->in[0]->rank, b.rank);
         while (b.rank < rank) b.dims[b.rank++] = 1;
     }
-    bool plain = b.rank == c->in[1]->rank && !pith_node_int(c->node, "fmod", 0); /* as the rows' functions have it */
-    pith_type_init(&out);
-    PITH_TRY(pith_infer_broadcast(c, c->in[0], &b, &out));
-    pith_infer_set(c, 0, dtype, out.rank, out.dims);
+    bool plain = b.rank == c->in[1]->rank && !pith__node_int(c->node, "fmod", 0); /* as the rows' functions have it */
+    pith__type_init(&out);
+    PITH_TRY(pith__infer_broadcast(c, c->in[0], &b, &out));
+    pith__infer_set(c, 0, dtype, out.rank, out.dims);
     const row *found = binary_find_row(c->node);
-    return found && found->elem && plain ? pith_infer_elems(c, found->elem) : PITH_OK;
+    return found && found->elem && plain ? pith__infer_elems(c, found->elem) : PITH_OK;
 }
 
-static pith_status binary_infer(pith_infer *c) {
+static pith_status binary_infer(pith__infer *c) {
     int dtype = c->in[0]->dtype != PITH_UNDEFINED ? c->in[0]->dtype : c->in[1]->dtype;
     return binary_infer_shape(c, dtype);
 }
 
-static pith_status infer_mod(pith_infer *c) {
-    bool fmod = pith_node_int(c->node, "fmod", 0) != 0;
+static pith_status infer_mod(pith__infer *c) {
+    bool fmod = pith__node_int(c->node, "fmod", 0) != 0;
     PITH_TRY(binary_infer(c));
-    return pith_infer_elems(c, fmod ? elem_fmod : elem_mod);
+    return pith__infer_elems(c, fmod ? elem_fmod : elem_mod);
 }
 
-static pith_status binary_infer_test(pith_infer *c) { return binary_infer_shape(c, PITH_BOOL); }
+static pith_status binary_infer_test(pith__infer *c) { return binary_infer_shape(c, PITH_BOOL); }
 
-static pith_status prepare_family(pith_prepare *c, const char *family, int dtype, int result) {
-    pith_map_state *s = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
-    PITH_TRY(pith_map_find(s, family, dtype, c));
+static pith_status prepare_family(pith__prepare *c, const char *family, int dtype, int result) {
+    pith__map_state *s = pith__arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(c->err, sizeof *s);
+    PITH_TRY(pith__map_find(s, family, dtype, c));
     s->result = result ? result : s->compute;
     c->state = s;
     return PITH_OK;
 }
 
-static pith_status binary_prepare(pith_prepare *c) {
+static pith_status binary_prepare(pith__prepare *c) {
     return prepare_family(c, binary_find_row(c->node)->family, c->in[0]->dtype, 0);
 }
 
-static pith_status binary_prepare_test(pith_prepare *c) {
+static pith_status binary_prepare_test(pith__prepare *c) {
     return prepare_family(c, binary_find_row(c->node)->family, c->in[0]->dtype, PITH_BOOL);
 }
 
-static pith_status prepare_as_unsigned(pith_prepare *c, const char *family) {
+static pith_status prepare_as_unsigned(pith__prepare *c, const char *family) {
     static const uint8_t unsigned_of[PITH_DTYPE_COUNT] = {
         [PITH_U8] = PITH_U8,   [PITH_I8] = PITH_U8,   [PITH_U16] = PITH_U16, [PITH_I16] = PITH_U16,
         [PITH_U32] = PITH_U32, [PITH_I32] = PITH_U32, [PITH_U64] = PITH_U64, [PITH_I64] = PITH_U64
     };
     int dtype = c->in[0]->dtype;
-    if (dtype < 0 || dtype >= PITH_DTYPE_COUNT || !unsigned_of[dtype]) return pith_fail_dtype(c->err, dtype);
+    if (dtype < 0 || dtype >= PITH_DTYPE_COUNT || !unsigned_of[dtype]) return pith__fail_dtype(c->err, dtype);
     PITH_TRY(prepare_family(c, family, unsigned_of[dtype], dtype));
-    ((pith_map_state *)c->state)->compute = dtype;
+    ((pith__map_state *)c->state)->compute = dtype;
     return PITH_OK;
 }
 
-static pith_status binary_prepare_bits(pith_prepare *c) {
+static pith_status binary_prepare_bits(pith__prepare *c) {
     return prepare_as_unsigned(c, binary_find_row(c->node)->family);
 }
 
-static pith_status prepare_shift(pith_prepare *c) {
-    pith_str direction = pith_node_str(c->node, "direction", "");
-    bool left = pith_str_is(direction, "LEFT");
-    if (!left && !pith_str_is(direction, "RIGHT")) {
-        return pith_op_fail(c, "attribute direction is '" PITH_STR_FMT "', expected LEFT or RIGHT",
-                            PITH_STR_ARG(direction));
+static pith_status prepare_shift(pith__prepare *c) {
+    pith_str direction = pith__node_str(c->node, "direction", "");
+    bool left = pith__str_is(direction, "LEFT");
+    if (!left && !pith__str_is(direction, "RIGHT")) {
+        return pith__op_fail(c, "attribute direction is '" PITH_STR_FMT "', expected LEFT or RIGHT",
+                             PITH_STR_ARG(direction));
     }
     return left ? prepare_as_unsigned(c, "shift_left") : prepare_family(c, "shift_right", c->in[0]->dtype, 0);
 }
 
-static pith_status prepare_mod(pith_prepare *c) {
-    return prepare_family(c, pith_node_int(c->node, "fmod", 0) ? "fmod" : "mod", c->in[0]->dtype, 0);
+static pith_status prepare_mod(pith__prepare *c) {
+    return prepare_family(c, pith__node_int(c->node, "fmod", 0) ? "fmod" : "mod", c->in[0]->dtype, 0);
 }
 
 /* Only where no rank has to be made equal. */
-static bool binary_elementwise(const pith_run *r, pith_elementwise *e) {
-    *e = pith_map2_of(r->state, r->out[0], r->in[0], r->in[1]);
+static bool binary_elementwise(const pith__run *r, pith__elementwise *e) {
+    *e = pith__map2_of(r->state, r->out[0], r->in[0], r->in[1]);
     return padded_rank(r->node, r->in[0]->rank, r->in[1]->rank) == r->in[1]->rank;
 }
 
-static pith_status binary_apply(pith_run *r, const pith_tensor *a, const pith_tensor *b) {
+static pith_status binary_apply(pith__run *r, const pith_tensor *a, const pith_tensor *b) {
     pith_tensor padded = *r->in[1];
     int rank = padded_rank(r->node, r->in[0]->rank, padded.rank);
     while (padded.rank < rank) padded.dims[padded.rank++] = 1;
     if (a == r->in[1]) a = &padded;
     if (b == r->in[1]) b = &padded;
-    pith_map2_apply(r, r->state, r->out[0], a, b);
+    pith__map2_apply(r, r->state, r->out[0], a, b);
     return PITH_OK;
 }
 
-static pith_status binary_run(pith_run *r) { return binary_apply(r, r->in[0], r->in[1]); }
-static pith_status run_swapped(pith_run *r) { return binary_apply(r, r->in[1], r->in[0]); }
+static pith_status binary_run(pith__run *r) { return binary_apply(r, r->in[0], r->in[1]); }
+static pith_status run_swapped(pith__run *r) { return binary_apply(r, r->in[1], r->in[0]); }
 
 /* ---- Pow: the exponent may have a type of its own ---- */
 
-static pith_status infer_pow(pith_infer *c) {
-    pith_type out;
-    pith_type_init(&out);
-    pith_type b = *c->in[1];
+static pith_status infer_pow(pith__infer *c) {
+    pith__type out;
+    pith__type_init(&out);
+    pith__type b = *c->in[1];
     if (b.rank >= 0 && c->in[0]->rank >= 0) {
         int rank = padded_rank(c->node, c->in[0]->rank, b.rank);
         while (b.rank < rank) b.dims[b.rank++] = 1;
     }
-    PITH_TRY(pith_infer_broadcast(c, c->in[0], &b, &out));
-    pith_infer_set(c, 0, c->in[0]->dtype, out.rank, out.dims);
+    PITH_TRY(pith__infer_broadcast(c, c->in[0], &b, &out));
+    pith__infer_set(c, 0, c->in[0]->dtype, out.rank, out.dims);
     return PITH_OK;
 }
 
-static pith_status prepare_pow(pith_prepare *c) {
+static pith_status prepare_pow(pith__prepare *c) {
     int base = c->in[0]->dtype, exponent = c->in[1]->dtype;
-    if (!pith_convert_known(exponent, PITH_F64)) return pith_fail_dtype(c->err, exponent);
-    bool mixed = !pith_dtype_is_float(base) && pith_dtype_is_float(exponent);
+    if (!pith__convert_known(exponent, PITH_F64)) return pith__fail_dtype(c->err, exponent);
+    bool mixed = !pith__dtype_is_float(base) && pith__dtype_is_float(exponent);
     return prepare_family(c, "pow", mixed ? PITH_F64 : base, 0);
 }
 
 /* ---- Sum, Mean, Max, Min ---- */
 
-static pith_status infer_many(pith_infer *c) {
-    PITH_TRY(pith_infer_equal_dtypes(c, 0, c->in_count - 1));
-    pith_type out = *c->in[0];
+static pith_status infer_many(pith__infer *c) {
+    PITH_TRY(pith__infer_equal_dtypes(c, 0, c->in_count - 1));
+    pith__type out = *c->in[0];
     for (int i = 1; i < c->in_count; i++) {
-        pith_type next;
-        pith_type_init(&next);
-        PITH_TRY(pith_infer_broadcast(c, &out, c->in[i], &next));
+        pith__type next;
+        pith__type_init(&next);
+        PITH_TRY(pith__infer_broadcast(c, &out, c->in[i], &next));
         out.rank = next.rank;
         for (int k = 0; k < next.rank; k++) out.dims[k] = next.dims[k];
     }
-    pith_infer_set(c, 0, out.dtype, out.rank, out.dims);
+    pith__infer_set(c, 0, out.dtype, out.rank, out.dims);
     const row *found = binary_find_row(c->node);
-    return found->elem ? pith_infer_elems(c, found->elem) : PITH_OK;
+    return found->elem ? pith__infer_elems(c, found->elem) : PITH_OK;
 }
 
 static void scale_loop(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {
@@ -260,42 +261,42 @@ static void scale_loop(const void *context, void *y, const void *const *x, const
     for (int64_t i = 0; i < n; i++) q[i] = p[i] / count;
 }
 
-static pith_status run_many(pith_run *r) {
+static pith_status run_many(pith__run *r) {
     pith_tensor *out = r->out[0];
     const pith_tensor *sum = r->in[0];
     if (r->in_count == 1 && sum->bytes) memcpy(out->data, sum->data, sum->bytes);
     for (int i = 1; i < r->in_count; i++) {
-        pith_map2_apply(r, r->state, out, sum, r->in[i]);
+        pith__map2_apply(r, r->state, out, sum, r->in[i]);
         sum = out;
     }
-    if (!pith_str_is(r->node->op_type, "Mean")) return PITH_OK;
+    if (!pith__str_is(r->node->op_type, "Mean")) return PITH_OK;
     double count = r->in_count;
-    pith_elementwise e = { .count = 1,
-                           .in = { out },
-                           .out = out,
-                           .compute = { PITH_F64 },
-                           .result = PITH_F64,
-                           .loop = scale_loop,
-                           .context = &count };
-    pith_elementwise_run(r, &e);
+    pith__elementwise e = { .count = 1,
+                            .in = { out },
+                            .out = out,
+                            .compute = { PITH_F64 },
+                            .result = PITH_F64,
+                            .loop = scale_loop,
+                            .context = &count };
+    pith__elementwise_run(r, &e);
     return PITH_OK;
 }
 
 #define BINARY(symbol, types_, since_, newest_, attrs_, flags_, infer_, prepare_, run_)                                \
-    const pith_op pith_op_##symbol = { .domain = "",                                                                   \
-                                       .name = #symbol,                                                                \
-                                       .since = since_,                                                                \
-                                       .min_inputs = 2,                                                                \
-                                       .max_inputs = 2,                                                                \
-                                       .max_outputs = 1,                                                               \
-                                       .types = types_,                                                                \
-                                       .newest = newest_,                                                              \
-                                       .attrs = attrs_,                                                                \
-                                       .flags = flags_,                                                                \
-                                       .infer = infer_,                                                                \
-                                       .prepare = prepare_,                                                            \
-                                       .run = run_,                                                                    \
-                                       .elementwise = run_ == binary_run ? binary_elementwise : NULL };
+    const pith__op pith__op_##symbol = { .domain = "",                                                                 \
+                                         .name = #symbol,                                                              \
+                                         .since = since_,                                                              \
+                                         .min_inputs = 2,                                                              \
+                                         .max_inputs = 2,                                                              \
+                                         .max_outputs = 1,                                                             \
+                                         .types = types_,                                                              \
+                                         .newest = newest_,                                                            \
+                                         .attrs = attrs_,                                                              \
+                                         .flags = flags_,                                                              \
+                                         .infer = infer_,                                                              \
+                                         .prepare = prepare_,                                                          \
+                                         .run = run_,                                                                  \
+                                         .elementwise = run_ == binary_run ? binary_elementwise : NULL };
 #define MAP_FLAGS (PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE | PITH_OP_TAILS)
 BINARY(Add, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs ints @-5", MAP_FLAGS, binary_infer,
        binary_prepare, binary_run)
@@ -325,19 +326,19 @@ BINARY(Sub, "n", 1, 14, "axis int @-6; broadcast bool = 0 @-6; consumed_inputs i
 BINARY(Xor, "b", 1, 7, "axis int @-6; broadcast bool = 0 @-6", MAP_FLAGS, binary_infer, binary_prepare, binary_run)
 
 #define MANY(symbol, types_, newest_)                                                                                  \
-    const pith_op pith_op_##symbol = { .domain = "",                                                                   \
-                                       .name = #symbol,                                                                \
-                                       .since = 1,                                                                     \
-                                       .min_inputs = 1,                                                                \
-                                       .max_inputs = -1,                                                               \
-                                       .max_outputs = 1,                                                               \
-                                       .types = types_,                                                                \
-                                       .newest = newest_,                                                              \
-                                       .attrs = "consumed_inputs ints @-5",                                            \
-                                       .flags = PITH_OP_ELEMENTWISE,                                                   \
-                                       .infer = infer_many,                                                            \
-                                       .prepare = binary_prepare,                                                      \
-                                       .run = run_many };
+    const pith__op pith__op_##symbol = { .domain = "",                                                                 \
+                                         .name = #symbol,                                                              \
+                                         .since = 1,                                                                   \
+                                         .min_inputs = 1,                                                              \
+                                         .max_inputs = -1,                                                             \
+                                         .max_outputs = 1,                                                             \
+                                         .types = types_,                                                              \
+                                         .newest = newest_,                                                            \
+                                         .attrs = "consumed_inputs ints @-5",                                          \
+                                         .flags = PITH_OP_ELEMENTWISE,                                                 \
+                                         .infer = infer_many,                                                          \
+                                         .prepare = binary_prepare,                                                    \
+                                         .run = run_many };
 MANY(Max, "n", 13)
 MANY(Mean, "f", 13)
 MANY(Min, "n", 13)

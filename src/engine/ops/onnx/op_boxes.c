@@ -36,32 +36,32 @@ static double overlap(box a, box b) {
     return width * height / (area_a + area_b - width * height);
 }
 
-static pith_status infer_nms(pith_infer *c) {
+static pith_status infer_nms(pith__infer *c) {
     for (int i = 0; i < 2; i++)
         if (c->in[i]->rank >= 0 && c->in[i]->rank != 3)
-            return pith_op_fail(c, "input %d has %d dimensions, not 3", i, c->in[i]->rank);
-    pith_type_set(&c->out[0], PITH_I64, 2, (pith_dim[]){ PITH_DIM_UNKNOWN, 3 });
+            return pith__op_fail(c, "input %d has %d dimensions, not 3", i, c->in[i]->rank);
+    pith__type_set(&c->out[0], PITH_I64, 2, (pith__dim[]){ PITH_DIM_UNKNOWN, 3 });
     return PITH_OK;
 }
 
-static double scalar_or(const pith_run *r, const pith_wide *w, int i, double fallback) {
-    return i < r->in_count && r->in[i] && pith_tensor_count(r->in[i]) ? w->in[i][0] : fallback;
+static double scalar_or(const pith__run *r, const pith__wide *w, int i, double fallback) {
+    return i < r->in_count && r->in[i] && pith__tensor_count(r->in[i]) ? w->in[i][0] : fallback;
 }
 
-static pith_status run_nms(pith_run *r) {
+static pith_status run_nms(pith__run *r) {
     const pith_tensor *boxes = r->in[0], *scores = r->in[1];
     int64_t batch = boxes->dims[0], count = boxes->dims[1], classes = scores->dims[1], found = 0;
     if (boxes->dims[2] != 4 || scores->dims[0] != batch || scores->dims[2] != count)
-        return pith_fail(r->err, PITH_ERR_ARGUMENT, "boxes must be [batch, n, 4] and scores [batch, classes, n]");
-    pith_wide w;
-    pith_wide_open(&w, r);
+        return pith__fail(r->err, PITH_ERR_ARGUMENT, "boxes must be [batch, n, 4] and scores [batch, classes, n]");
+    pith__wide w;
+    pith__wide_open(&w, r);
     double most = fmax(scalar_or(r, &w, 2, 0), 0), iou = scalar_or(r, &w, 3, 0), least = scalar_or(r, &w, 4, -INFINITY);
-    bool centre = pith_node_int(r->node, "center_point_box", 0) != 0;
+    bool centre = pith__node_int(r->node, "center_point_box", 0) != 0;
     int64_t per_class = most < (double)count ? (int64_t)most : count, *kept = NULL;
     candidate *list = r->exec->alloc(r->exec, (size_t)(count + 1) * sizeof *list);
-    if (per_class > 0 && batch * classes > INT64_MAX / 24 / per_class) return pith_op_fail(r, "too many boxes");
+    if (per_class > 0 && batch * classes > INT64_MAX / 24 / per_class) return pith__op_fail(r, "too many boxes");
     kept = r->exec->alloc(r->exec, (size_t)(batch * classes * per_class + 1) * 3 * sizeof *kept);
-    if (!list || !kept) return pith_fail_memory(r->err, (size_t)count * sizeof *list);
+    if (!list || !kept) return pith__fail_memory(r->err, (size_t)count * sizeof *list);
     for (int64_t row = 0; row < batch * classes; row++) {
         const double *of = w.in[0] + row / classes * count * 4;
         int64_t n = 0, first = found;
@@ -78,12 +78,12 @@ static pith_status run_nms(pith_run *r) {
             found++;
         }
     }
-    PITH_TRY(pith_run_alloc(r, 0, PITH_I64, 2, (int64_t[]){ found, 3 }));
+    PITH_TRY(pith__run_alloc(r, 0, PITH_I64, 2, (int64_t[]){ found, 3 }));
     memcpy(r->out[0]->data, kept, (size_t)found * 3 * sizeof *kept);
     return PITH_OK;
 }
 
-const pith_op pith_op_NonMaxSuppression = {
+const pith__op pith__op_NonMaxSuppression = {
     .domain = "",
     .name = "NonMaxSuppression",
     .since = 10,
@@ -95,29 +95,29 @@ const pith_op pith_op_NonMaxSuppression = {
     .attrs = "center_point_box bool = 0",
     .flags = PITH_OP_LATE,
     .infer = infer_nms,
-    .scratch = pith_wide_scratch,
+    .scratch = pith__wide_scratch,
     .run = run_nms,
 };
 
 /* ---- RoiAlign ---- */
 
 /* Before opset 16 corners were not shifted by half a pixel. */
-static pith_status upgrade_roi(pith_node *node, pith_error *err) {
-    return pith_node_set_str(node, "coordinate_transformation_mode", PITH_STR("output_half_pixel"))
-               ? pith_fail_memory(err, 32)
+static pith_status upgrade_roi(pith__node *node, pith_error *err) {
+    return pith__node_set_str(node, "coordinate_transformation_mode", PITH_STR("output_half_pixel"))
+               ? pith__fail_memory(err, 32)
                : PITH_OK;
 }
 
-static pith_status infer_roi(pith_infer *c) {
+static pith_status infer_roi(pith__infer *c) {
     if (c->in[0]->rank >= 0 && c->in[0]->rank != 4)
-        return pith_op_fail(c, "input has %d dimensions, not 4", c->in[0]->rank);
-    int64_t height = pith_node_int(c->node, "output_height", 1), width = pith_node_int(c->node, "output_width", 1);
-    int64_t ratio = pith_node_int(c->node, "sampling_ratio", 0);
+        return pith__op_fail(c, "input has %d dimensions, not 4", c->in[0]->rank);
+    int64_t height = pith__node_int(c->node, "output_height", 1), width = pith__node_int(c->node, "output_width", 1);
+    int64_t ratio = pith__node_int(c->node, "sampling_ratio", 0);
     if (height < 1 || width < 1 || ratio < 0 || ratio > 1024)
-        return pith_op_fail(c, "output size or sampling ratio is out of range");
-    pith_dim dims[4] = { c->in[2]->rank == 1 ? c->in[2]->dims[0] : PITH_DIM_UNKNOWN,
-                         c->in[0]->rank == 4 ? c->in[0]->dims[1] : PITH_DIM_UNKNOWN, height, width };
-    pith_type_set(&c->out[0], c->in[0]->dtype, 4, dims);
+        return pith__op_fail(c, "output size or sampling ratio is out of range");
+    pith__dim dims[4] = { c->in[2]->rank == 1 ? c->in[2]->dims[0] : PITH_DIM_UNKNOWN,
+                          c->in[0]->rank == 4 ? c->in[0]->dims[1] : PITH_DIM_UNKNOWN, height, width };
+    pith__type_set(&c->out[0], c->in[0]->dtype, 4, dims);
     return PITH_OK;
 }
 
@@ -133,23 +133,23 @@ static double sample(const double *plane, int64_t height, int64_t width, double 
     return max ? fmax(fmax(a, b), fmax(c, d)) : a + b + c + d;
 }
 
-static pith_status run_roi(pith_run *r) {
+static pith_status run_roi(pith__run *r) {
     const pith_tensor *x = r->in[0], *rois = r->in[1], *y = r->out[0];
     int64_t channels = x->dims[1], height = x->dims[2], width = x->dims[3], bins_h = y->dims[2], bins_w = y->dims[3];
     if (rois->rank != 2 || rois->dims[1] != 4 || rois->dims[0] != y->dims[0])
-        return pith_fail(r->err, PITH_ERR_ARGUMENT, "rois must be [%lld, 4]", (long long)y->dims[0]);
-    if (height < 1 || width < 1) return pith_op_fail(r, "the input is empty");
-    pith_wide w;
-    pith_wide_open(&w, r);
-    pith_str mode = pith_node_str(r->node, "coordinate_transformation_mode", "half_pixel");
-    bool half = pith_str_is(mode, "half_pixel"), max = pith_str_is(pith_node_str(r->node, "mode", "avg"), "max");
-    double scale = pith_node_float(r->node, "spatial_scale", 1), offset = half ? 0.5 : 0;
-    int64_t ratio = pith_node_int(r->node, "sampling_ratio", 0);
+        return pith__fail(r->err, PITH_ERR_ARGUMENT, "rois must be [%lld, 4]", (long long)y->dims[0]);
+    if (height < 1 || width < 1) return pith__op_fail(r, "the input is empty");
+    pith__wide w;
+    pith__wide_open(&w, r);
+    pith_str mode = pith__node_str(r->node, "coordinate_transformation_mode", "half_pixel");
+    bool half = pith__str_is(mode, "half_pixel"), max = pith__str_is(pith__node_str(r->node, "mode", "avg"), "max");
+    double scale = pith__node_float(r->node, "spatial_scale", 1), offset = half ? 0.5 : 0;
+    int64_t ratio = pith__node_int(r->node, "sampling_ratio", 0);
     for (int64_t n = 0; n < y->dims[0]; n++) {
         int64_t image = ((const int64_t *)r->in[2]->data)[n];
         if (image < 0 || image >= x->dims[0])
-            return pith_fail(r->err, PITH_ERR_RUN, "batch index %lld is outside of %lld images", (long long)image,
-                             (long long)x->dims[0]);
+            return pith__fail(r->err, PITH_ERR_RUN, "batch index %lld is outside of %lld images", (long long)image,
+                              (long long)x->dims[0]);
         const double *roi = w.in[1] + 4 * n;
         double x0 = roi[0] * scale - offset, y0 = roi[1] * scale - offset, roi_w = roi[2] * scale - offset - x0,
                roi_h = roi[3] * scale - offset - y0;
@@ -157,7 +157,7 @@ static pith_status run_roi(pith_run *r) {
         double bin_h = roi_h / (double)bins_h, bin_w = roi_w / (double)bins_w;
         double grid_h = ratio ? (double)ratio : ceil(bin_h), grid_w = ratio ? (double)ratio : ceil(bin_w);
         if (!(fabs(grid_h) <= 65536 && fabs(grid_w) <= 65536))
-            return pith_fail(r->err, PITH_ERR_RUN, "region %lld is too large", (long long)n);
+            return pith__fail(r->err, PITH_ERR_RUN, "region %lld is too large", (long long)n);
         int64_t steps_h = (int64_t)fmax(grid_h, 0), steps_w = (int64_t)fmax(grid_w, 0);
         for (int64_t i = 0; i < channels * bins_h * bins_w; i++) {
             const double *plane = w.in[0] + (image * channels + i / (bins_h * bins_w)) * height * width;
@@ -172,11 +172,11 @@ static pith_status run_roi(pith_run *r) {
             w.out[0][n * channels * bins_h * bins_w + i] = value;
         }
     }
-    pith_wide_close(&w, r);
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
-const pith_op pith_op_RoiAlign = {
+const pith__op pith__op_RoiAlign = {
     .domain = "",
     .name = "RoiAlign",
     .since = 16,
@@ -191,6 +191,6 @@ const pith_op pith_op_RoiAlign = {
              "spatial_scale float = 1",
     .upgrade = upgrade_roi,
     .infer = infer_roi,
-    .scratch = pith_wide_scratch,
+    .scratch = pith__wide_scratch,
     .run = run_roi,
 };

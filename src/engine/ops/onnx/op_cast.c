@@ -1,7 +1,7 @@
 /* op_cast.c - Cast, CastLike and BitCast: one element type into another.
  *
- * Numbers go through engine/kernels/convert.h. Strings are read by strtod, and numbers are written with the fewest digits
- * that read back as the same value; the bytes belong to the run. */
+ * Numbers go through engine/kernels/convert.h. Strings are read by strtod, and numbers are written with the fewest
+ * digits that read back as the same value; the bytes belong to the run. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,35 +32,35 @@ static void cast_run_part(void *context, size_t part, int worker) {
     if (j->y->dtype == PITH_F8E8M0 && j->x->dtype != PITH_F8E8M0) {
         for (int64_t i = first; i < first + n; i++) {
             float v;
-            pith_convert(&v, PITH_F32, 0, j->x->data, j->x->dtype, i, 1, true);
-            ((uint8_t *)j->y->data)[i] = pith_convert_e8m0(v, j->e8m0_mode, j->saturate);
+            pith__convert(&v, PITH_F32, 0, j->x->data, j->x->dtype, i, 1, true);
+            ((uint8_t *)j->y->data)[i] = pith__convert_e8m0(v, j->e8m0_mode, j->saturate);
         }
         return;
     }
-    pith_convert(j->y->data, j->y->dtype, first, j->x->data, j->x->dtype, first, n, j->saturate);
+    pith__convert(j->y->data, j->y->dtype, first, j->x->data, j->x->dtype, first, n, j->saturate);
 }
 
-static pith_status from_string(pith_run *r, const pith_tensor *x, pith_tensor *y, int64_t total) {
+static pith_status from_string(pith__run *r, const pith_tensor *x, pith_tensor *y, int64_t total) {
     const pith_str *p = x->data;
     for (int64_t i = 0; i < total; i++) {
         char text[TEXT_MAX * 4];
-        if (p[i].size >= sizeof text) return pith_op_fail(r, "element %lld is not a number", (long long)i);
+        if (p[i].size >= sizeof text) return pith__op_fail(r, "element %lld is not a number", (long long)i);
         if (p[i].size) memcpy(text, p[i].data, p[i].size);
         text[p[i].size] = '\0';
         char *end;
-        if (pith_dtype_is_int(y->dtype)) {
+        if (pith__dtype_is_int(y->dtype)) {
             long long v = strtoll(text, &end, 10);
             if (*end == '\0' && end != text) {
                 int64_t item = v;
-                pith_convert(y->data, y->dtype, i, &item, PITH_I64, 0, 1, true);
+                pith__convert(y->data, y->dtype, i, &item, PITH_I64, 0, 1, true);
                 continue;
             }
         }
         double v = strtod(text, &end);
         if (end == text || *end)
-            return pith_op_fail(r, "element %lld '" PITH_CUT_FMT "' is not a number", (long long)i,
-                                PITH_CUT(pith_str_of(text), 40));
-        pith_convert(y->data, y->dtype, i, &v, PITH_F64, 0, 1, true);
+            return pith__op_fail(r, "element %lld '" PITH_CUT_FMT "' is not a number", (long long)i,
+                                 PITH_CUT(pith__str_of(text), 40));
+        pith__convert(y->data, y->dtype, i, &v, PITH_F64, 0, 1, true);
     }
     return PITH_OK;
 }
@@ -74,29 +74,29 @@ static int print_float(char *text, double v, int dtype) {
         if (digits == most) return n;
         double back = strtod(text, NULL), rounded;
         uint64_t bits = 0;
-        pith_convert(&bits, dtype, 0, &back, PITH_F64, 0, 1, true);
-        pith_convert(&rounded, PITH_F64, 0, &bits, dtype, 0, 1, true);
+        pith__convert(&bits, dtype, 0, &back, PITH_F64, 0, 1, true);
+        pith__convert(&rounded, PITH_F64, 0, &bits, dtype, 0, 1, true);
         if (rounded == v) return n;
     }
 }
 
-static pith_status to_string(pith_run *r, const pith_tensor *x, pith_tensor *y, int64_t total) {
+static pith_status to_string(pith__run *r, const pith_tensor *x, pith_tensor *y, int64_t total) {
     size_t bytes;
-    if (pith_mul_overflows((size_t)total, (size_t)TEXT_MAX, &bytes)) return pith_fail_memory(r->err, SIZE_MAX);
+    if (pith__mul_overflows((size_t)total, (size_t)TEXT_MAX, &bytes)) return pith__fail_memory(r->err, SIZE_MAX);
     char *text = r->exec->alloc(r->exec, bytes);
-    if (!text) return pith_fail_memory(r->err, bytes);
+    if (!text) return pith__fail_memory(r->err, bytes);
     pith_str *q = y->data;
     for (int64_t i = 0; i < total; i++, text += TEXT_MAX) {
         int n;
         if (x->dtype == PITH_U64) {
             n = snprintf(text, TEXT_MAX, "%llu", (unsigned long long)((const uint64_t *)x->data)[i]);
-        } else if (pith_dtype_is_float(x->dtype)) {
+        } else if (pith__dtype_is_float(x->dtype)) {
             double v;
-            pith_convert(&v, PITH_F64, 0, x->data, x->dtype, i, 1, true);
+            pith__convert(&v, PITH_F64, 0, x->data, x->dtype, i, 1, true);
             n = print_float(text, v, x->dtype);
         } else {
             int64_t v;
-            pith_convert(&v, PITH_I64, 0, x->data, x->dtype, i, 1, true);
+            pith__convert(&v, PITH_I64, 0, x->data, x->dtype, i, 1, true);
             n = x->dtype == PITH_BOOL ? snprintf(text, TEXT_MAX, v ? "True" : "False")
                                       : snprintf(text, TEXT_MAX, "%lld", (long long)v);
         }
@@ -105,50 +105,50 @@ static pith_status to_string(pith_run *r, const pith_tensor *x, pith_tensor *y, 
     return PITH_OK;
 }
 
-static pith_status cast_run(pith_run *r) {
+static pith_status cast_run(pith__run *r) {
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];
-    int64_t total = pith_tensor_count(x);
+    int64_t total = pith__tensor_count(x);
     if (total == 0) return PITH_OK;
     if (x->dtype == PITH_STRING && y->dtype == PITH_STRING) {
         if (x->data != y->data) memcpy(y->data, x->data, x->bytes);
         return PITH_OK;
     }
-    if (x->data != y->data) pith_tensor_clear_tail(y);
+    if (x->data != y->data) pith__tensor_clear_tail(y);
     if (x->dtype == PITH_STRING) return from_string(r, x, y, total);
     if (y->dtype == PITH_STRING) return to_string(r, x, y, total);
-    pith_str mode = pith_node_str(r->node, "round_mode", "up");
+    pith_str mode = pith__node_str(r->node, "round_mode", "up");
     job j = { x,
               y,
-              pith_node_int(r->node, "saturate", 1) != 0,
-              pith_str_is(mode, "nearest") ? 0
-              : pith_str_is(mode, "down")  ? 2
-                                           : 1,
+              pith__node_int(r->node, "saturate", 1) != 0,
+              pith__str_is(mode, "nearest") ? 0
+              : pith__str_is(mode, "down")  ? 2
+                                            : 1,
               total,
               0 };
-    j.per_part = (pith_run_chunk(r, total, 1, GRAIN) + 7) & ~(int64_t)7; /* packed parts begin at a byte */
-    pith_run_parallel(r, cast_run_part, &j, (size_t)((total + j.per_part - 1) / j.per_part));
+    j.per_part = (pith__run_chunk(r, total, 1, GRAIN) + 7) & ~(int64_t)7; /* packed parts begin at a byte */
+    pith__run_parallel(r, cast_run_part, &j, (size_t)((total + j.per_part - 1) / j.per_part));
     return PITH_OK;
 }
 
-static pith_status infer_to(pith_infer *c, int to) {
-    const pith_type *x = c->in[0];
-    pith_infer_set(c, 0, to, x->rank, x->dims);
+static pith_status infer_to(pith__infer *c, int to) {
+    const pith__type *x = c->in[0];
+    pith__infer_set(c, 0, to, x->rank, x->dims);
     bool kept = to == PITH_I64 || (to == PITH_I32 && x->data == NULL) || to == x->dtype;
-    if (!kept || !(pith_dtype_is_int(x->dtype) || x->dtype == PITH_BOOL)) return PITH_OK;
+    if (!kept || !(pith__dtype_is_int(x->dtype) || x->dtype == PITH_BOOL)) return PITH_OK;
     int64_t count;
-    pith_dim *elems = pith_infer_new_elems(c, &count);
-    if (!elems || pith_type_count(x) != count) return PITH_OK;
+    pith__dim *elems = pith__infer_new_elems(c, &count);
+    if (!elems || pith__type_count(x) != count) return PITH_OK;
     for (int64_t i = 0; i < count; i++) {
-        if (!pith_type_elem(x, i, &elems[i])) return PITH_OK;
+        if (!pith__type_elem(x, i, &elems[i])) return PITH_OK;
     }
     c->out[0].elems = elems;
     return PITH_OK;
 }
 
 /* Opsets below 6 name the type in words. */
-static pith_status cast_upgrade(pith_node *node, pith_error *err) {
-    const pith_attr *to = pith_node_attr(node, "to");
+static pith_status cast_upgrade(pith__node *node, pith_error *err) {
+    const pith__attr *to = pith__node_attr(node, "to");
     if (!to || to->kind != PITH_ATTR_STRING) return PITH_OK;
     static const struct {
         const char *name;
@@ -160,84 +160,84 @@ static pith_status cast_upgrade(pith_node *node, pith_error *err) {
         { "UINT64", PITH_U64 },
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (!pith_str_is(to->s, names[i].name)) continue;
-        return pith_node_set_int(node, "to", names[i].dtype) ? pith_fail_memory(err, 0) : PITH_OK;
+        if (!pith__str_is(to->s, names[i].name)) continue;
+        return pith__node_set_int(node, "to", names[i].dtype) ? pith__fail_memory(err, 0) : PITH_OK;
     }
-    return pith_fail(err, PITH_ERR_UNSUPPORTED, "attribute to: unknown type '" PITH_STR_FMT "'", PITH_STR_ARG(to->s));
+    return pith__fail(err, PITH_ERR_UNSUPPORTED, "attribute to: unknown type '" PITH_STR_FMT "'", PITH_STR_ARG(to->s));
 }
 
-static pith_status cast_infer_cast(pith_infer *c) {
-    int64_t to = pith_node_int(c->node, "to", 0);
+static pith_status cast_infer_cast(pith__infer *c) {
+    int64_t to = pith__node_int(c->node, "to", 0);
     if (to <= 0 || to >= PITH_DTYPE_COUNT) {
-        return pith_op_fail(c, "attribute to is missing or not an element type: %lld", (long long)to);
+        return pith__op_fail(c, "attribute to is missing or not an element type: %lld", (long long)to);
     }
     return infer_to(c, (int)to);
 }
 
-static pith_status cast_infer_like(pith_infer *c) { return infer_to(c, c->in[1]->dtype); }
+static pith_status cast_infer_like(pith__infer *c) { return infer_to(c, c->in[1]->dtype); }
 
-static pith_status cast_prepare(pith_prepare *c) {
+static pith_status cast_prepare(pith__prepare *c) {
     int from = c->in[0]->dtype, to = c->out[0].dtype;
-    if (from != PITH_STRING && !pith_convert_known(from, PITH_F64)) return pith_fail_dtype(c->err, from);
-    if (to != PITH_STRING && !pith_convert_known(PITH_F64, to)) return pith_fail_dtype(c->err, to);
+    if (from != PITH_STRING && !pith__convert_known(from, PITH_F64)) return pith__fail_dtype(c->err, from);
+    if (to != PITH_STRING && !pith__convert_known(PITH_F64, to)) return pith__fail_dtype(c->err, to);
     return PITH_OK;
 }
 
-const pith_op pith_op_Cast = { .domain = "",
-                               .name = "Cast",
-                               .since = 6,
-                               .newest = 28,
-                               .min_inputs = 1,
-                               .max_inputs = 1,
-                               .max_outputs = 1,
-                               .types = "C",
-                               .attrs = "round_mode string up|down|nearest = up @24; saturate bool = 1 @19; "
-                                        "to string! @-5; to dtype! @6",
-                               .flags = PITH_OP_ELEMENTWISE,
-                               .upgrade = cast_upgrade,
-                               .infer = cast_infer_cast,
-                               .prepare = cast_prepare,
-                               .run = cast_run };
-const pith_op pith_op_CastLike = { .domain = "",
-                                   .name = "CastLike",
-                                   .since = 15,
-                                   .newest = 25,
-                                   .min_inputs = 2,
-                                   .max_inputs = 2,
-                                   .max_outputs = 1,
-                                   .types = "C",
-                                   .attrs = "round_mode string up|down|nearest = up @24; saturate bool = 1 @19",
-                                   .infer = cast_infer_like,
-                                   .prepare = cast_prepare,
-                                   .run = cast_run };
+const pith__op pith__op_Cast = { .domain = "",
+                                 .name = "Cast",
+                                 .since = 6,
+                                 .newest = 28,
+                                 .min_inputs = 1,
+                                 .max_inputs = 1,
+                                 .max_outputs = 1,
+                                 .types = "C",
+                                 .attrs = "round_mode string up|down|nearest = up @24; saturate bool = 1 @19; "
+                                          "to string! @-5; to dtype! @6",
+                                 .flags = PITH_OP_ELEMENTWISE,
+                                 .upgrade = cast_upgrade,
+                                 .infer = cast_infer_cast,
+                                 .prepare = cast_prepare,
+                                 .run = cast_run };
+const pith__op pith__op_CastLike = { .domain = "",
+                                     .name = "CastLike",
+                                     .since = 15,
+                                     .newest = 25,
+                                     .min_inputs = 2,
+                                     .max_inputs = 2,
+                                     .max_outputs = 1,
+                                     .types = "C",
+                                     .attrs = "round_mode string up|down|nearest = up @24; saturate bool = 1 @19",
+                                     .infer = cast_infer_like,
+                                     .prepare = cast_prepare,
+                                     .run = cast_run };
 
 /* ---- BitCast: the same bytes ---- */
 
-static pith_status infer_bits(pith_infer *c) {
-    int64_t to = pith_node_int(c->node, "to", 0);
-    const pith_type *x = c->in[0];
+static pith_status infer_bits(pith__infer *c) {
+    int64_t to = pith__node_int(c->node, "to", 0);
+    const pith__type *x = c->in[0];
     if (to <= 0 || to >= PITH_DTYPE_COUNT || to == PITH_STRING || x->dtype == PITH_STRING ||
-        (x->dtype && pith_dtype_bits(x->dtype) != pith_dtype_bits((int)to))) {
-        return pith_op_fail(c, "cannot see the bits of %s as type %lld", pith_dtype_name(x->dtype), (long long)to);
+        (x->dtype && pith__dtype_bits(x->dtype) != pith__dtype_bits((int)to))) {
+        return pith__op_fail(c, "cannot see the bits of %s as type %lld", pith__dtype_name(x->dtype), (long long)to);
     }
-    pith_infer_set(c, 0, (int)to, x->rank, x->dims);
+    pith__infer_set(c, 0, (int)to, x->rank, x->dims);
     return PITH_OK;
 }
 
-static pith_status run_bits(pith_run *r) {
+static pith_status run_bits(pith__run *r) {
     if (r->in[0]->bytes && r->out[0]->data != r->in[0]->data) memcpy(r->out[0]->data, r->in[0]->data, r->in[0]->bytes);
     return PITH_OK;
 }
 
-const pith_op pith_op_BitCast = { .domain = "",
-                                  .name = "BitCast",
-                                  .since = 26,
-                                  .newest = 26,
-                                  .min_inputs = 1,
-                                  .max_inputs = 1,
-                                  .max_outputs = 1,
-                                  .types = "a",
-                                  .attrs = "to dtype!",
-                                  .flags = PITH_OP_IN_PLACE,
-                                  .infer = infer_bits,
-                                  .run = run_bits };
+const pith__op pith__op_BitCast = { .domain = "",
+                                    .name = "BitCast",
+                                    .since = 26,
+                                    .newest = 26,
+                                    .min_inputs = 1,
+                                    .max_inputs = 1,
+                                    .max_outputs = 1,
+                                    .types = "a",
+                                    .attrs = "to dtype!",
+                                    .flags = PITH_OP_IN_PLACE,
+                                    .infer = infer_bits,
+                                    .run = run_bits };

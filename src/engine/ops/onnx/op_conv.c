@@ -22,7 +22,7 @@
 /* Outputs of one matmul. More use the GEMM better, until the columns (TILE * channels * kernel floats) leave L2. */
 enum { TILE = 256 };
 
-typedef pith_conv_int_inputs layout;
+typedef pith__conv_int_inputs layout;
 
 static const struct {
     const char *name;
@@ -39,75 +39,76 @@ typedef struct conv_integers conv_integers;
 typedef struct state {
     const layout *inputs;
     const conv_integers *whole; /* NULL: the operator is one of floats */
-    pith_gemm_f32_fn *gemm;
-    pith_gemm_pack_f32_fn *pack;
-    pith_matmul_fn *matmul; /* computes in f64 */
-    pith_window_add_fn *add;
+    pith__gemm_f32_fn *gemm;
+    pith__gemm_pack_f32_fn *pack;
+    pith__matmul_fn *matmul; /* computes in f64 */
+    pith__window_add_fn *add;
     bool f32_planes; /* f32 with one or two spatial axes: by `f32` */
-    pith_conv_f32 f32;
-    bool phases;            /* transposed f32 with one or two spatial axes: by conv_transpose.h where the windows fit */
-    pith_conv_int integers; /* of 8-bit numbers, if it is possible */
+    pith__conv_f32 f32;
+    bool phases; /* transposed f32 with one or two spatial axes: by conv_transpose.h where the windows fit */
+    pith__conv_int integers; /* of 8-bit numbers, if it is possible */
     bool transposed;
     size_t size;
 } state;
 
-static const layout *conv_find_layout(const pith_node *node) {
+static const layout *conv_find_layout(const pith__node *node) {
     for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
-        if (pith_str_is(node->op_type, layouts[i].name)) return &layouts[i].inputs;
+        if (pith__str_is(node->op_type, layouts[i].name)) return &layouts[i].inputs;
     }
     return NULL;
 }
 
 /* Sizes that do not depend on windows. */
-typedef pith_conv_sizes sizes;
+typedef pith__conv_sizes sizes;
 
 /* dims[rank] of the input (x_last) or output (y_last) with the channels at axis 1; they are the last axis if the node's
  * attribute of that name says so. */
-static void conv_dims(int64_t *to, const pith_node *node, const char *last, const int64_t *dims, int rank) {
-    const bool moved = rank > 2 && pith_node_int(node, last, 0);
+static void conv_dims(int64_t *to, const pith__node *node, const char *last, const int64_t *dims, int rank) {
+    const bool moved = rank > 2 && pith__node_int(node, last, 0);
     for (int i = 0; i < rank; i++) to[i] = dims[!moved || i == 0 ? i : i == 1 ? rank - 1 : i - 1];
 }
 
 /* out[i] of a transposed convolution; pads may follow from output_shape. */
-static pith_status transposed_output(pith_dim *out, pith_window *w, pith_dims *dims, const pith_node *node,
-                                     const pith_dim *in, pith_error *err) {
+static pith_status transposed_output(pith__dim *out, pith__window *w, pith__dims *dims, const pith__node *node,
+                                     const pith__dim *in, pith_error *err) {
     size_t extra_count, shape_count;
-    const int64_t *extra = pith_node_ints(node, "output_padding", &extra_count),
-                  *shape = pith_node_ints(node, "output_shape", &shape_count);
-    pith_str mode = pith_node_str(node, "auto_pad", "NOTSET");
-    bool lower = pith_str_is(mode, "SAME_LOWER"), same = lower || pith_str_is(mode, "SAME_UPPER");
+    const int64_t *extra = pith__node_ints(node, "output_padding", &extra_count),
+                  *shape = pith__node_ints(node, "output_shape", &shape_count);
+    pith_str mode = pith__node_str(node, "auto_pad", "NOTSET");
+    bool lower = pith__str_is(mode, "SAME_LOWER"), same = lower || pith__str_is(mode, "SAME_UPPER");
     if ((extra && extra_count != (size_t)w->rank) ||
         (shape && shape_count != (size_t)w->rank && shape_count != (size_t)w->rank + 2)) {
-        return pith_fail(err, PITH_ERR_ARGUMENT, "output_padding or output_shape does not have %d numbers", w->rank);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "output_padding or output_shape does not have %d numbers", w->rank);
     }
     if (shape) shape += shape_count - (size_t)w->rank;
     for (int i = 0; i < w->rank; i++) {
         int64_t more = extra ? extra[i] : 0, reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
         if (more < 0 || more > INT32_MAX || (shape && (shape[i] < 0 || shape[i] > INT32_MAX))) {
-            return pith_fail(err, PITH_ERR_ARGUMENT, "output_padding or output_shape is out of range at axis %d", i);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "output_padding or output_shape is out of range at axis %d", i);
         }
-        pith_dim full = pith_dim_apply(dims, PITH_DIM_MUL, pith_dim_apply(dims, PITH_DIM_SUB, in[i], 1), w->stride[i]);
-        full = pith_dim_apply(dims, PITH_DIM_ADD, full, reach + more);
+        pith__dim full =
+            pith__dim_apply(dims, PITH_DIM_MUL, pith__dim_apply(dims, PITH_DIM_SUB, in[i], 1), w->stride[i]);
+        full = pith__dim_apply(dims, PITH_DIM_ADD, full, reach + more);
         if (shape || same) {
-            out[i] = shape ? shape[i] : pith_dim_apply(dims, PITH_DIM_MUL, in[i], w->stride[i]);
-            if (!pith_dim_known(full) || !pith_dim_known(out[i])) continue;
+            out[i] = shape ? shape[i] : pith__dim_apply(dims, PITH_DIM_MUL, in[i], w->stride[i]);
+            if (!pith__dim_known(full) || !pith__dim_known(out[i])) continue;
             int64_t total = full - out[i] > 0 ? full - out[i] : 0;
-            w->begin[i] = pith_str_is(mode, "SAME_UPPER") ? total / 2 : total - total / 2;
+            w->begin[i] = pith__str_is(mode, "SAME_UPPER") ? total / 2 : total - total / 2;
             w->end[i] = total - w->begin[i];
         } else {
-            out[i] = pith_dim_apply(dims, PITH_DIM_SUB, full, w->begin[i] + w->end[i]);
+            out[i] = pith__dim_apply(dims, PITH_DIM_SUB, full, w->begin[i] + w->end[i]);
         }
-        if (pith_dim_known(out[i]) && out[i] < 0)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "spatial axis %d would have size %lld", i, (long long)out[i]);
+        if (pith__dim_known(out[i]) && out[i] < 0)
+            return pith__fail(err, PITH_ERR_ARGUMENT, "spatial axis %d would have size %lld", i, (long long)out[i]);
     }
     return PITH_OK;
 }
 
 /* The window of a transposed convolution walks the output, once per input place. */
-static pith_status transposed_window(pith_window *w, const pith_node *node, const int64_t *x, const int64_t *weights,
+static pith_status transposed_window(pith__window *w, const pith__node *node, const int64_t *x, const int64_t *weights,
                                      const int64_t *y, int rank, pith_error *err) {
-    pith_dim out[PITH_WINDOW_RANK];
-    PITH_TRY(pith_windows_attributes(w, node, rank, weights + 2, err));
+    pith__dim out[PITH_WINDOW_RANK];
+    PITH_TRY(pith__windows_attributes(w, node, rank, weights + 2, err));
     PITH_TRY(transposed_output(out, w, NULL, node, x + 2, err));
     for (int i = 0; i < rank; i++) {
         w->in[i] = y[i + 2];
@@ -116,115 +117,115 @@ static pith_status transposed_window(pith_window *w, const pith_node *node, cons
     return PITH_OK;
 }
 
-static bool conv_differ(pith_dim a, pith_dim b) { return pith_dim_known(a) && pith_dim_known(b) && a != b; }
+static bool conv_differ(pith__dim a, pith__dim b) { return pith__dim_known(a) && pith__dim_known(b) && a != b; }
 
 /* Scales and zero points are one number, those of the weights one or one for each map. */
-static pith_status conv_check_numbers(const pith_infer *c, const layout *l, pith_dim maps) {
+static pith_status conv_check_numbers(const pith__infer *c, const layout *l, pith__dim maps) {
     const int inputs[] = { l->x_scale, l->x_zero, l->w_scale, l->w_zero, l->y_scale, l->y_zero };
     for (int i = 0; i < 6; i++) {
-        if (inputs[i] < 0 || !pith_has_input(c, inputs[i])) continue;
-        int64_t own = pith_type_count(c->in[inputs[i]]);
+        if (inputs[i] < 0 || !pith__has_input(c, inputs[i])) continue;
+        int64_t own = pith__type_count(c->in[inputs[i]]);
         bool by_map = inputs[i] == l->w_scale || inputs[i] == l->w_zero;
         if (own >= 0 && own != 1 && (!by_map || conv_differ(own, maps)))
-            return pith_op_fail(c, "input %d has %lld elements", inputs[i], (long long)own);
+            return pith__op_fail(c, "input %d has %lld elements", inputs[i], (long long)own);
     }
     return PITH_OK;
 }
 
-static pith_status conv_infer(pith_infer *c) {
+static pith_status conv_infer(pith__infer *c) {
     const layout *l = conv_find_layout(c->node);
-    const pith_type *x = c->in[l->x], *w = c->in[l->w];
-    bool transposed = pith_str_is(c->node->op_type, "ConvTranspose");
+    const pith__type *x = c->in[l->x], *w = c->in[l->w];
+    bool transposed = pith__str_is(c->node->op_type, "ConvTranspose");
     int dtype = l->y_zero >= 0 ? c->in[l->y_zero]->dtype : l->x_zero >= 0 ? PITH_I32 : x->dtype;
-    int64_t groups = pith_node_int(c->node, "group", 1);
-    if (l->x_zero < 0) PITH_TRY(pith_infer_equal_dtypes(c, 0, 2));
-    if (groups < 1 || groups > INT32_MAX) return pith_op_fail(c, "attribute group is %lld", (long long)groups);
+    int64_t groups = pith__node_int(c->node, "group", 1);
+    if (l->x_zero < 0) PITH_TRY(pith__infer_equal_dtypes(c, 0, 2));
+    if (groups < 1 || groups > INT32_MAX) return pith__op_fail(c, "attribute group is %lld", (long long)groups);
     if (x->rank < 0 || w->rank < 0) {
-        pith_infer_set(c, 0, dtype, x->rank >= 0 ? -1 : x->rank, NULL);
+        pith__infer_set(c, 0, dtype, x->rank >= 0 ? -1 : x->rank, NULL);
         return PITH_OK;
     }
     if (x->rank < 3 || x->rank != w->rank)
-        return pith_op_fail(c, "input and weights have ranks %d and %d", x->rank, w->rank);
-    pith_dim in[PITH_MAX_RANK], out[PITH_MAX_RANK];
+        return pith__op_fail(c, "input and weights have ranks %d and %d", x->rank, w->rank);
+    pith__dim in[PITH_MAX_RANK], out[PITH_MAX_RANK];
     conv_dims(in, c->node, "x_last", x->dims, x->rank);
-    pith_dim dims[PITH_MAX_RANK], wide = pith_dim_apply(c->dims, PITH_DIM_MUL, w->dims[1], groups);
+    pith__dim dims[PITH_MAX_RANK], wide = pith__dim_apply(c->dims, PITH_DIM_MUL, w->dims[1], groups);
     dims[0] = in[0];
     dims[1] = transposed ? wide : w->dims[0];
-    if (conv_differ(in[1], transposed ? w->dims[0] : wide) || (pith_dim_known(w->dims[0]) && w->dims[0] % groups)) {
+    if (conv_differ(in[1], transposed ? w->dims[0] : wide) || (pith__dim_known(w->dims[0]) && w->dims[0] % groups)) {
         char channels[64];
-        return pith_op_fail(c, "input has %s channels; the weights do not fit %lld groups of them",
-                            pith_dim_text(c->dims, in[1], channels, sizeof channels), (long long)groups);
+        return pith__op_fail(c, "input has %s channels; the weights do not fit %lld groups of them",
+                             pith__dim_text(c->dims, in[1], channels, sizeof channels), (long long)groups);
     }
     PITH_TRY(conv_check_numbers(c, l, w->dims[0]));
-    if (l->bias >= 0 && pith_has_input(c, l->bias)) {
-        int64_t own = pith_type_count(c->in[l->bias]);
+    if (l->bias >= 0 && pith__has_input(c, l->bias)) {
+        int64_t own = pith__type_count(c->in[l->bias]);
         if (own >= 0 && conv_differ(own, dims[1]))
-            return pith_op_fail(c, "bias has %lld elements for %lld output channels", (long long)own,
-                                (long long)dims[1]);
+            return pith__op_fail(c, "bias has %lld elements for %lld output channels", (long long)own,
+                                 (long long)dims[1]);
     }
     for (int i = 0; i < x->rank - 2; i++) dims[i + 2] = PITH_DIM_UNKNOWN;
     bool known = true;
-    for (int i = 2; i < w->rank; i++) known &= pith_dim_known(w->dims[i]);
+    for (int i = 2; i < w->rank; i++) known &= pith__dim_known(w->dims[i]);
     if (known) {
-        pith_window window;
-        PITH_TRY(pith_windows_attributes(&window, c->node, x->rank - 2, w->dims + 2, c->err));
+        pith__window window;
+        PITH_TRY(pith__windows_attributes(&window, c->node, x->rank - 2, w->dims + 2, c->err));
         if (transposed)
             PITH_TRY(transposed_output(dims + 2, &window, c->dims, c->node, in + 2, c->err));
         else
-            PITH_TRY(pith_windows_output(dims + 2, c->dims, &window, c->node, in + 2, 1, c->err));
+            PITH_TRY(pith__windows_output(dims + 2, c->dims, &window, c->node, in + 2, 1, c->err));
     }
     memcpy(out, dims, sizeof out);
-    if (pith_node_int(c->node, "y_last", 0)) {
+    if (pith__node_int(c->node, "y_last", 0)) {
         out[x->rank - 1] = dims[1];
         for (int i = 2; i < x->rank; i++) out[i - 1] = dims[i];
     }
-    pith_infer_set(c, 0, dtype, x->rank, out);
+    pith__infer_set(c, 0, dtype, x->rank, out);
     return PITH_OK;
 }
 
 struct conv_integers {
-    pith_status (*prepare)(pith_conv_int *p, pith_prepare *c, const pith_conv_int_inputs *in);
-    bool (*scratch)(const pith_conv_int *p, const pith_window *w, int threads, size_t *bytes);
-    pith_status (*run)(pith_run *r, const pith_conv_int *p, const pith_conv_int_inputs *in, const pith_window *w);
+    pith_status (*prepare)(pith__conv_int *p, pith__prepare *c, const pith__conv_int_inputs *in);
+    bool (*scratch)(const pith__conv_int *p, const pith__window *w, int threads, size_t *bytes);
+    pith_status (*run)(pith__run *r, const pith__conv_int *p, const pith__conv_int_inputs *in, const pith__window *w);
     void (*widen)(double *to, const pith_tensor *t, const pith_tensor *zero, int64_t row);
-    void (*finish)(const pith_run *r, const layout *l, const double *sums, int64_t maps, int64_t plane);
+    void (*finish)(const pith__run *r, const layout *l, const double *sums, int64_t maps, int64_t plane);
 };
 
-static pith_status conv_prepare_any(pith_prepare *c, const conv_integers *whole) {
-    state *s = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
+static pith_status conv_prepare_any(pith__prepare *c, const conv_integers *whole) {
+    state *s = pith__arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(c->err, sizeof *s);
     s->whole = whole;
     s->inputs = conv_find_layout(c->node);
-    s->transposed = pith_str_is(c->node->op_type, "ConvTranspose");
+    s->transposed = pith__str_is(c->node->op_type, "ConvTranspose");
     int dtype = c->in[s->inputs->x]->dtype, w_dtype = c->in[s->inputs->w]->dtype;
-    bool f32 = pith_compute_dtype(dtype) == PITH_F32;
+    bool f32 = pith__compute_dtype(dtype) == PITH_F32;
     if (s->inputs->x_zero >= 0 ? (dtype != PITH_U8 && dtype != PITH_I8) : !f32 && dtype != PITH_F64)
-        return pith_fail_dtype(c->err, dtype);
-    if (s->inputs->x_zero >= 0 && w_dtype != PITH_U8 && w_dtype != PITH_I8) return pith_fail_dtype(c->err, w_dtype);
+        return pith__fail_dtype(c->err, dtype);
+    if (s->inputs->x_zero >= 0 && w_dtype != PITH_U8 && w_dtype != PITH_I8) return pith__fail_dtype(c->err, w_dtype);
     s->f32_planes = f32 && !s->transposed && s->inputs->x_zero < 0 && c->in[s->inputs->x]->rank <= 4;
     s->phases = f32 && s->transposed && c->in[s->inputs->x]->rank <= 4;
     s->size = f32 ? sizeof(float) : sizeof(double);
     c->state = s;
-    if (s->f32_planes) return pith_conv_f32_prepare(&s->f32, c);
-    if (s->phases) PITH_TRY(pith_conv_f32_prepare_planes(&s->f32, c));
-    pith_kernel_fn *gemm = NULL, *pack = NULL, *matmul = NULL, *add;
+    if (s->f32_planes) return pith__conv_f32_prepare(&s->f32, c);
+    if (s->phases) PITH_TRY(pith__conv_f32_prepare_planes(&s->f32, c));
+    pith__kernel_fn *gemm = NULL, *pack = NULL, *matmul = NULL, *add;
     if (whole) PITH_TRY(whole->prepare(&s->integers, c, s->inputs));
     if (f32) {
-        PITH_TRY(pith_prepare_kernel(c, "gemm", PITH_F32, &gemm));
-        PITH_TRY(pith_prepare_kernel(c, "gemm_pack", PITH_F32, &pack));
+        PITH_TRY(pith__prepare_kernel(c, "gemm", PITH_F32, &gemm));
+        PITH_TRY(pith__prepare_kernel(c, "gemm_pack", PITH_F32, &pack));
     } else {
-        PITH_TRY(pith_prepare_kernel(c, "matmul", PITH_F64, &matmul));
+        PITH_TRY(pith__prepare_kernel(c, "matmul", PITH_F64, &matmul));
     }
-    PITH_TRY(pith_prepare_kernel(c, "window_add", f32 ? PITH_F32 : PITH_F64, &add));
-    s->gemm = (pith_gemm_f32_fn *)gemm;
-    s->pack = (pith_gemm_pack_f32_fn *)pack;
-    s->matmul = (pith_matmul_fn *)matmul;
-    s->add = (pith_window_add_fn *)add;
+    PITH_TRY(pith__prepare_kernel(c, "window_add", f32 ? PITH_F32 : PITH_F64, &add));
+    s->gemm = (pith__gemm_f32_fn *)gemm;
+    s->pack = (pith__gemm_pack_f32_fn *)pack;
+    s->matmul = (pith__matmul_fn *)matmul;
+    s->add = (pith__window_add_fn *)add;
     return PITH_OK;
 }
 
-static sizes conv_sizes_of(const pith_node *node, const int64_t *x, const int64_t *w, bool transposed) {
-    sizes z = { .batch = x[0], .groups = pith_node_int(node, "group", 1) };
+static sizes conv_sizes_of(const pith__node *node, const int64_t *x, const int64_t *w, bool transposed) {
+    sizes z = { .batch = x[0], .groups = pith__node_int(node, "group", 1) };
     z.channels = x[1] / z.groups;
     z.maps = transposed ? w[1] : w[0] / z.groups;
     return z;
@@ -234,69 +235,69 @@ static sizes conv_sizes_of(const pith_node *node, const int64_t *x, const int64_
 static bool part_elements(const state *s, const sizes *z, int64_t kernel, int64_t windows, int64_t places[3]) {
     int64_t tile = windows < TILE ? windows : TILE, rows;
     if (s->transposed) { /* the whole input plane, transposed weights, columns */
-        return !pith_mul_overflows(z->maps, kernel, &rows) && !pith_mul_overflows(rows, windows, &places[0]) &&
-               !pith_mul_overflows(rows, z->channels, &places[2]) &&
-               (places[1] = s->gemm ? pith_gemm_f32_packed_size(z->channels, windows) : 0) >= 0;
+        return !pith__mul_overflows(z->maps, kernel, &rows) && !pith__mul_overflows(rows, windows, &places[0]) &&
+               !pith__mul_overflows(rows, z->channels, &places[2]) &&
+               (places[1] = s->gemm ? pith__gemm_f32_packed_size(z->channels, windows) : 0) >= 0;
     }
     places[2] = z->maps * tile;
-    return !pith_mul_overflows(z->channels, kernel, &rows) && !pith_mul_overflows(rows, tile, &places[0]) &&
-           (places[1] = s->gemm ? pith_gemm_f32_packed_size(rows, tile) : 0) >= 0;
+    return !pith__mul_overflows(z->channels, kernel, &rows) && !pith__mul_overflows(rows, tile, &places[0]) &&
+           (places[1] = s->gemm ? pith__gemm_f32_packed_size(rows, tile) : 0) >= 0;
 }
 
 static bool conv_add_bytes(size_t *bytes, int64_t elements, size_t size) {
     size_t own;
-    return elements >= 0 && !pith_mul_overflows((size_t)elements, size, &own) &&
-           !pith_add_overflows(*bytes, own + 64, bytes);
+    return elements >= 0 && !pith__mul_overflows((size_t)elements, size, &own) &&
+           !pith__add_overflows(*bytes, own + 64, bytes);
 }
 
 /* The inputs that a run does not read, as bits. */
 static uint32_t conv_unread(const state *s) { return s->f32_planes && s->f32.constant ? 1u << s->inputs->w : 0; }
 
-static pith_status conv_scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status conv_scratch(const pith__infer *c, const void *state_, int threads, size_t *bytes) {
     const state *s = state_;
     const layout *l = s->inputs;
-    const pith_type *x = c->in[l->x], *w = c->in[l->w], *y = &c->out[0];
+    const pith__type *x = c->in[l->x], *w = c->in[l->w], *y = &c->out[0];
     int64_t in[PITH_MAX_RANK], out[PITH_MAX_RANK];
     conv_dims(in, c->node, "x_last", x->dims, x->rank);
     conv_dims(out, c->node, "y_last", y->dims, y->rank);
     sizes z = conv_sizes_of(c->node, in, w->dims, s->transposed);
     const int rank = x->rank - 2;
-    int64_t kernel = pith_window_count(w->dims + 2, rank), places[3];
-    int64_t windows = pith_dims_count(s->transposed ? in + 2 : out + 2, rank);
+    int64_t kernel = pith__window_count(w->dims + 2, rank), places[3];
+    int64_t windows = pith__dims_count(s->transposed ? in + 2 : out + 2, rank);
     size_t part = 0;
     *bytes = 0;
     if (s->integers.possible || s->f32_planes) {
-        pith_window window;
-        PITH_TRY(pith_windows_attributes(&window, c->node, rank, w->dims + 2, c->err));
-        pith_windows_complete(&window, c->node, in + 2, out + 2);
-        if (!(s->f32_planes ? pith_conv_f32_scratch(&s->f32, &z, &window, threads, bytes)
+        pith__window window;
+        PITH_TRY(pith__windows_attributes(&window, c->node, rank, w->dims + 2, c->err));
+        pith__windows_complete(&window, c->node, in + 2, out + 2);
+        if (!(s->f32_planes ? pith__conv_f32_scratch(&s->f32, &z, &window, threads, bytes)
                             : s->whole->scratch(&s->integers, &window, threads, bytes)))
-            return pith_fail_memory(c->err, SIZE_MAX);
-        return pith_widen_scratch(c, conv_unread(s), bytes);
+            return pith__fail_memory(c->err, SIZE_MAX);
+        return pith__widen_scratch(c, conv_unread(s), bytes);
     }
     if (s->phases) {
-        pith_window window;
+        pith__window window;
         PITH_TRY(transposed_window(&window, c->node, in, w->dims, out, rank, c->err));
-        if (pith_conv_transpose_fits(&z, &window)) {
-            if (!pith_conv_transpose_scratch(&z, &window, threads, bytes)) return pith_fail_memory(c->err, SIZE_MAX);
-            return pith_widen_scratch(c, 0, bytes);
+        if (pith__conv_transpose_fits(&z, &window)) {
+            if (!pith__conv_transpose_scratch(&z, &window, threads, bytes)) return pith__fail_memory(c->err, SIZE_MAX);
+            return pith__widen_scratch(c, 0, bytes);
         }
     }
     bool fits = windows >= 0 && part_elements(s, &z, kernel, windows, places);
     for (int i = 0; fits && i < 3; i++) fits = conv_add_bytes(&part, places[i], s->size);
-    fits = fits && !pith_mul_overflows(part, (size_t)threads, bytes);
+    fits = fits && !pith__mul_overflows(part, (size_t)threads, bytes);
     if (l->x_zero >= 0) { /* everything in f64 */
-        fits = fits && conv_add_bytes(bytes, pith_type_count(x), 8) && conv_add_bytes(bytes, pith_type_count(w), 8) &&
-               conv_add_bytes(bytes, pith_type_count(y), 8);
+        fits = fits && conv_add_bytes(bytes, pith__type_count(x), 8) && conv_add_bytes(bytes, pith__type_count(w), 8) &&
+               conv_add_bytes(bytes, pith__type_count(y), 8);
     }
-    return fits ? pith_widen_scratch(c, 0, bytes) : pith_fail_memory(c->err, SIZE_MAX);
+    return fits ? pith__widen_scratch(c, 0, bytes) : pith__fail_memory(c->err, SIZE_MAX);
 }
 
 typedef struct job {
-    const pith_run *r;
+    const pith__run *r;
     const state *s;
     sizes z;
-    pith_window w;
+    pith__window w;
     const char *x, *weights;
     char *y, *workers;
     int64_t kernel, windows, plane, places[3], tiles;
@@ -309,26 +310,26 @@ static void conv_product(const job *j, const char *a, const char *b, char *packe
     const state *s = j->s;
     if (s->gemm) {
         s->pack((float *)(void *)packed, (const float *)(const void *)b, n, 1, k, n, 0, n);
-        pith_gemm g = { .a = (const float *)(const void *)a,
-                        .b = (const float *)(void *)packed,
-                        .c = (float *)(void *)to,
-                        .m = m,
-                        .n = n,
-                        .k = k,
-                        .lda = k,
-                        .ldc = stride };
+        pith__gemm g = { .a = (const float *)(const void *)a,
+                         .b = (const float *)(void *)packed,
+                         .c = (float *)(void *)to,
+                         .m = m,
+                         .n = n,
+                         .k = k,
+                         .lda = k,
+                         .ldc = stride };
         s->gemm(&g, 0, m, 0, n);
         return;
     }
-    pith_matmul p = { .a = a,
-                      .b = b,
-                      .c = stride == n ? to : dense,
-                      .n = n,
-                      .k = k,
-                      .a_row = k,
-                      .a_column = 1,
-                      .b_row = n,
-                      .b_column = 1 };
+    pith__matmul p = { .a = a,
+                       .b = b,
+                       .c = stride == n ? to : dense,
+                       .n = n,
+                       .k = k,
+                       .a_row = k,
+                       .a_column = 1,
+                       .b_row = n,
+                       .b_column = 1 };
     s->matmul(&p, 0, m);
     for (int64_t i = 0; stride != n && i < m; i++) {
         memcpy(to + (size_t)(i * stride) * sizeof(double), dense + (size_t)(i * n) * sizeof(double),
@@ -344,11 +345,11 @@ static void conv_run_tile(void *context, size_t part, int worker) {
             batch = (int64_t)part / j->tiles / z->groups;
     int64_t o0 = tile * TILE, o1 = o0 + TILE < j->windows ? o0 + TILE : j->windows, rows = z->channels * j->kernel;
     char *columns = j->workers + (size_t)worker * j->worker_bytes,
-         *packed = columns + pith_round64((size_t)j->places[0] * size);
-    char *dense = packed + pith_round64((size_t)j->places[1] * size);
+         *packed = columns + pith__round64((size_t)j->places[0] * size);
+    char *dense = packed + pith__round64((size_t)j->places[1] * size);
     int64_t image = batch * z->groups + group;
-    pith_window_columns(columns, j->x + (size_t)(image * z->channels * j->plane) * size, &j->w, z->channels, o0, o1,
-                        size);
+    pith__window_columns(columns, j->x + (size_t)(image * z->channels * j->plane) * size, &j->w, z->channels, o0, o1,
+                         size);
     conv_product(j, j->weights + (size_t)(group * z->maps * rows) * size, columns, packed,
                  j->y + (size_t)(image * z->maps * j->windows + o0) * size, z->maps, o1 - o0, rows, j->windows, dense);
 }
@@ -359,8 +360,8 @@ static void run_transposed(void *context, size_t part, int worker) {
     size_t size = j->s->size;
     int64_t group = (int64_t)part % z->groups, rows = z->maps * j->kernel;
     char *columns = j->workers + (size_t)worker * j->worker_bytes,
-         *packed = columns + pith_round64((size_t)j->places[0] * size);
-    char *turned = packed + pith_round64((size_t)j->places[1] * size);
+         *packed = columns + pith__round64((size_t)j->places[0] * size);
+    char *turned = packed + pith__round64((size_t)j->places[1] * size);
     const char *weights = j->weights + (size_t)(group * z->channels * rows) * size;
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t k = 0; k < z->channels; k++) {
@@ -376,42 +377,42 @@ static void run_transposed(void *context, size_t part, int worker) {
 
 /* t - zero as doubles; zero: one number, or one per row of `row` elements. */
 static void widen_integers(double *to, const pith_tensor *t, const pith_tensor *zero, int64_t row) {
-    int64_t total = pith_tensor_count(t), zeros = zero ? pith_tensor_count(zero) : 0;
-    pith_convert(to, PITH_F64, 0, t->data, t->dtype, 0, total, true);
+    int64_t total = pith__tensor_count(t), zeros = zero ? pith__tensor_count(zero) : 0;
+    pith__convert(to, PITH_F64, 0, t->data, t->dtype, 0, total, true);
     for (int64_t i = 0; zeros && i < total; i++) {
         double z;
-        pith_convert(&z, PITH_F64, 0, zero->data, zero->dtype, zeros == 1 ? 0 : i / row % zeros, 1, true);
+        pith__convert(&z, PITH_F64, 0, zero->data, zero->dtype, zeros == 1 ? 0 : i / row % zeros, 1, true);
         to[i] -= z;
     }
 }
 
-static float conv_number(const pith_run *r, int input, int64_t i) {
+static float conv_number(const pith__run *r, int input, int64_t i) {
     float v;
     const pith_tensor *t = r->in[input];
-    pith_convert(&v, PITH_F32, 0, t->data, t->dtype, pith_tensor_count(t) == 1 ? 0 : i, 1, true);
+    pith__convert(&v, PITH_F32, 0, t->data, t->dtype, pith__tensor_count(t) == 1 ? 0 : i, 1, true);
     return v;
 }
 
 /* Exact sums into the output's type: as they are, or scaled and rounded. */
-static void finish_integers(const pith_run *r, const layout *l, const double *sums, int64_t maps, int64_t plane) {
+static void finish_integers(const pith__run *r, const layout *l, const double *sums, int64_t maps, int64_t plane) {
     pith_tensor *y = r->out[0];
     double low = y->dtype == PITH_I8 ? -128 : 0, high = y->dtype == PITH_I8 ? 127 : 255;
-    for (int64_t i = 0; i < pith_tensor_count(y); i++) {
+    for (int64_t i = 0; i < pith__tensor_count(y); i++) {
         int64_t map = i / plane % maps;
         double v = sums[i];
         if (l->y_scale >= 0) {
-            if (pith_has_input(r, l->bias)) v += (double)((const int32_t *)r->in[l->bias]->data)[map];
+            if (pith__has_input(r, l->bias)) v += (double)((const int32_t *)r->in[l->bias]->data)[map];
             float scaled = (float)v * (conv_number(r, l->x_scale, 0) * conv_number(r, l->w_scale, map) /
                                        conv_number(r, l->y_scale, 0));
             v = rint((double)scaled) + (double)conv_number(r, l->y_zero, 0);
             v = v < low ? low : v > high ? high : v;
         }
-        pith_convert(y->data, y->dtype, i, &v, PITH_F64, 0, 1, true);
+        pith__convert(y->data, y->dtype, i, &v, PITH_F64, 0, 1, true);
     }
 }
 
-static void conv_add_bias(const pith_run *r, const pith_tensor *bias, int64_t maps, int64_t plane, bool f32) {
-    int64_t rows = pith_tensor_count(r->out[0]) / plane;
+static void conv_add_bias(const pith__run *r, const pith_tensor *bias, int64_t maps, int64_t plane, bool f32) {
+    int64_t rows = pith__tensor_count(r->out[0]) / plane;
     for (int64_t i = 0; i < rows; i++) {
         if (f32) {
             float *y = (float *)r->out[0]->data + i * plane, b = ((const float *)bias->data)[i % maps];
@@ -424,7 +425,7 @@ static void conv_add_bias(const pith_run *r, const pith_tensor *bias, int64_t ma
 }
 
 /* Sizes and windows of a run. */
-static pith_status conv_job_begin(job *j, const pith_run *r) {
+static pith_status conv_job_begin(job *j, const pith__run *r) {
     const state *s = r->state;
     const pith_tensor *x = r->in[s->inputs->x], *w = r->in[s->inputs->w], *y = r->out[0];
     int64_t in[PITH_MAX_RANK], out[PITH_MAX_RANK];
@@ -432,47 +433,47 @@ static pith_status conv_job_begin(job *j, const pith_run *r) {
     conv_dims(out, r->node, "y_last", y->dims, y->rank);
     j->z = conv_sizes_of(r->node, in, w->dims, s->transposed);
     if (s->transposed) return transposed_window(&j->w, r->node, in, w->dims, out, x->rank - 2, r->err);
-    PITH_TRY(pith_windows_attributes(&j->w, r->node, x->rank - 2, w->dims + 2, r->err));
-    pith_windows_complete(&j->w, r->node, in + 2, out + 2);
+    PITH_TRY(pith__windows_attributes(&j->w, r->node, x->rank - 2, w->dims + 2, r->err));
+    pith__windows_complete(&j->w, r->node, in + 2, out + 2);
     return PITH_OK;
 }
 
-static pith_status conv_run_plain(pith_run *r) {
+static pith_status conv_run_plain(pith__run *r) {
     const state *s = r->state;
     const layout *l = s->inputs;
     const pith_tensor *x = r->in[l->x], *w = r->in[l->w];
     pith_tensor *y = r->out[0];
-    if (!pith_tensor_count(y)) return PITH_OK;
+    if (!pith__tensor_count(y)) return PITH_OK;
     job j = { .r = r, .s = s, .x = x->data, .weights = w->data, .y = y->data };
     PITH_TRY(conv_job_begin(&j, r));
     if (s->integers.possible) return s->whole->run(r, &s->integers, l, &j.w);
     if (s->f32_planes) {
-        pith_conv_f32_run(r, &s->f32, &j.z, &j.w, x->data, w->data,
-                          pith_has_input(r, l->bias) ? r->in[l->bias]->data : NULL, y->data);
+        pith__conv_f32_run(r, &s->f32, &j.z, &j.w, x->data, w->data,
+                           pith__has_input(r, l->bias) ? r->in[l->bias]->data : NULL, y->data);
         return PITH_OK;
     }
-    if (s->phases && pith_conv_transpose_fits(&j.z, &j.w)) {
-        pith_conv_transpose_run(r, &s->f32, &j.z, &j.w, x->data, w->data,
-                                pith_has_input(r, l->bias) ? r->in[l->bias]->data : NULL, y->data);
+    if (s->phases && pith__conv_transpose_fits(&j.z, &j.w)) {
+        pith__conv_transpose_run(r, &s->f32, &j.z, &j.w, x->data, w->data,
+                                 pith__has_input(r, l->bias) ? r->in[l->bias]->data : NULL, y->data);
         return PITH_OK;
     }
-    j.kernel = pith_window_count(j.w.kernel, j.w.rank);
-    j.windows = pith_window_count(j.w.out, j.w.rank);
-    j.plane = pith_window_count(j.w.in, j.w.rank);
+    j.kernel = pith__window_count(j.w.kernel, j.w.rank);
+    j.windows = pith__window_count(j.w.out, j.w.rank);
+    j.plane = pith__window_count(j.w.in, j.w.rank);
     part_elements(s, &j.z, j.kernel, j.windows, j.places);
-    for (int i = 0; i < 3; i++) j.worker_bytes += pith_round64((size_t)j.places[i] * s->size);
+    for (int i = 0; i < 3; i++) j.worker_bytes += pith__round64((size_t)j.places[i] * s->size);
     char *rest = r->scratch;
     double *sums = NULL;
     if (s->whole) {
         double *wide_x = (double *)(void *)rest, *wide_w;
-        rest += pith_round64((size_t)pith_tensor_count(x) * sizeof(double));
+        rest += pith__round64((size_t)pith__tensor_count(x) * sizeof(double));
         wide_w = (double *)(void *)rest;
-        rest += pith_round64((size_t)pith_tensor_count(w) * sizeof(double));
+        rest += pith__round64((size_t)pith__tensor_count(w) * sizeof(double));
         sums = (double *)(void *)rest;
-        rest += pith_round64((size_t)pith_tensor_count(y) * sizeof(double));
-        s->whole->widen(wide_x, x, pith_has_input(r, l->x_zero) ? r->in[l->x_zero] : NULL, pith_tensor_count(x));
-        s->whole->widen(wide_w, w, pith_has_input(r, l->w_zero) ? r->in[l->w_zero] : NULL,
-                        pith_tensor_count(w) / w->dims[0]);
+        rest += pith__round64((size_t)pith__tensor_count(y) * sizeof(double));
+        s->whole->widen(wide_x, x, pith__has_input(r, l->x_zero) ? r->in[l->x_zero] : NULL, pith__tensor_count(x));
+        s->whole->widen(wide_w, w, pith__has_input(r, l->w_zero) ? r->in[l->w_zero] : NULL,
+                        pith__tensor_count(w) / w->dims[0]);
         j.x = (const char *)wide_x;
         j.weights = (const char *)wide_w;
         j.y = (char *)sums;
@@ -480,67 +481,67 @@ static pith_status conv_run_plain(pith_run *r) {
     j.workers = rest;
     j.tiles = (j.windows + TILE - 1) / TILE;
     if (s->transposed)
-        pith_run_parallel(r, run_transposed, &j, (size_t)(j.z.batch * j.z.groups));
+        pith__run_parallel(r, run_transposed, &j, (size_t)(j.z.batch * j.z.groups));
     else
-        pith_run_parallel(r, conv_run_tile, &j, (size_t)(j.z.batch * j.z.groups * j.tiles));
+        pith__run_parallel(r, conv_run_tile, &j, (size_t)(j.z.batch * j.z.groups * j.tiles));
     int64_t plane = s->transposed ? j.plane : j.windows, maps = j.z.maps * j.z.groups;
     if (sums)
         s->whole->finish(r, l, sums, maps, plane);
-    else if (pith_has_input(r, l->bias))
+    else if (pith__has_input(r, l->bias))
         conv_add_bias(r, r->in[l->bias], maps, plane, s->gemm != NULL);
     return PITH_OK;
 }
 
 /* The planes of f32 finish each part with the tail; other ways finish all at the end. */
-static pith_status conv_run(pith_run *r) {
+static pith_status conv_run(pith__run *r) {
     const state *s = r->state;
     if (s->f32_planes && r->out[0]->dtype == PITH_F32) return conv_run_plain(r);
-    pith_run without = *r;
+    pith__run without = *r;
     without.tail = NULL;
-    PITH_TRY(pith_widen_run(&without, conv_unread(s), conv_run_plain));
-    pith_run_tail(r);
+    PITH_TRY(pith__widen_run(&without, conv_unread(s), conv_run_plain));
+    pith__run_tail(r);
     return PITH_OK;
 }
 
-static void conv_cost(const pith_run *r, pith_cost *cost) {
+static void conv_cost(const pith__run *r, pith__cost *cost) {
     const state *s = r->state;
     const pith_tensor *w = r->in[s->inputs->w], *windows = s->transposed ? r->in[s->inputs->x] : r->out[0];
-    double per_window = (double)pith_tensor_count(w) / (double)(w->dims[0] ? w->dims[0] : 1);
-    cost->operations = 2.0 * (double)pith_tensor_count(windows) * per_window;
+    double per_window = (double)pith__tensor_count(w) / (double)(w->dims[0] ? w->dims[0] : 1);
+    cost->operations = 2.0 * (double)pith__tensor_count(windows) * per_window;
     cost->kernel = s->f32_planes || s->phases ? "conv f32" : s->gemm ? "gemm f32" : NULL;
 }
 
-static pith_status conv_prepare(pith_prepare *c) { return conv_prepare_any(c, NULL); }
+static pith_status conv_prepare(pith__prepare *c) { return conv_prepare_any(c, NULL); }
 
-static const conv_integers conv_integers_all = { pith_conv_int_prepare, pith_conv_int_scratch, pith_conv_int_run,
+static const conv_integers conv_integers_all = { pith__conv_int_prepare, pith__conv_int_scratch, pith__conv_int_run,
                                                  widen_integers, finish_integers };
 
-static pith_status conv_prepare_integers(pith_prepare *c) { return conv_prepare_any(c, &conv_integers_all); }
+static pith_status conv_prepare_integers(pith__prepare *c) { return conv_prepare_any(c, &conv_integers_all); }
 
-static pith_status conv_prepare_last(pith_prepare *c) {
+static pith_status conv_prepare_last(pith__prepare *c) {
     PITH_TRY(conv_prepare_integers(c));
     if (((const state *)c->state)->integers.possible || c->lacking) return PITH_OK;
-    return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "the weights are not constants, or too many for a sum of 32 bits");
+    return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "the weights are not constants, or too many for a sum of 32 bits");
 }
 
 #define CONV(symbol, prepare_, types_, since_, newest_, attrs_, min, max)                                              \
     CONV_OF(symbol, "", #symbol, prepare_, types_, since_, newest_, attrs_, min, max)
 #define CONV_OF(symbol, domain_, name_, prepare_, types_, since_, newest_, attrs_, min, max)                           \
-    const pith_op pith_op_##symbol = { .domain = domain_,                                                              \
-                                       .name = name_,                                                                  \
-                                       .since = since_,                                                                \
-                                       .min_inputs = min,                                                              \
-                                       .max_inputs = max,                                                              \
-                                       .max_outputs = 1,                                                               \
-                                       .types = types_,                                                                \
-                                       .newest = newest_,                                                              \
-                                       .attrs = attrs_,                                                                \
-                                       .flags = PITH_OP_TAILS,                                                         \
-                                       .infer = conv_infer,                                                            \
-                                       .prepare = prepare_,                                                            \
-                                       .scratch = conv_scratch,                                                        \
-                                       .run = conv_run,                                                                \
-                                       .cost = conv_cost };
+    const pith__op pith__op_##symbol = { .domain = domain_,                                                            \
+                                         .name = name_,                                                                \
+                                         .since = since_,                                                              \
+                                         .min_inputs = min,                                                            \
+                                         .max_inputs = max,                                                            \
+                                         .max_outputs = 1,                                                             \
+                                         .types = types_,                                                              \
+                                         .newest = newest_,                                                            \
+                                         .attrs = attrs_,                                                              \
+                                         .flags = PITH_OP_TAILS,                                                       \
+                                         .infer = conv_infer,                                                          \
+                                         .prepare = prepare_,                                                          \
+                                         .scratch = conv_scratch,                                                      \
+                                         .run = conv_run,                                                              \
+                                         .cost = conv_cost };
 CONV(Conv, conv_prepare, "f", 1, 22,
      "auto_pad string NOTSET|SAME_UPPER|SAME_LOWER|VALID| = NOTSET; "
      "dilations ints 1..; group int 1.. = 1; kernel_shape ints 1..; pads ints; "

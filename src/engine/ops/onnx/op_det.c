@@ -4,15 +4,15 @@
 
 #include "engine/ops/shared/as_doubles.h"
 
-static pith_status det_infer(pith_infer *c) {
-    const pith_type *x = c->in[0];
-    if (x->rank >= 0 && x->rank < 2) return pith_op_fail(c, "input has %d dimensions, at least 2 are needed", x->rank);
-    if (x->rank >= 2 && pith_dim_known(x->dims[x->rank - 1]) && pith_dim_known(x->dims[x->rank - 2]) &&
+static pith_status det_infer(pith__infer *c) {
+    const pith__type *x = c->in[0];
+    if (x->rank >= 0 && x->rank < 2) return pith__op_fail(c, "input has %d dimensions, at least 2 are needed", x->rank);
+    if (x->rank >= 2 && pith__dim_known(x->dims[x->rank - 1]) && pith__dim_known(x->dims[x->rank - 2]) &&
         x->dims[x->rank - 1] != x->dims[x->rank - 2])
-        return pith_op_fail(c, "matrices of %lld by %lld are not square", (long long)x->dims[x->rank - 2],
-                            (long long)x->dims[x->rank - 1]);
-    bool inverse = pith_str_is(c->node->op_type, "Inverse");
-    pith_type_set(&c->out[0], x->dtype, x->rank < 0 || inverse ? x->rank : x->rank - 2, x->dims);
+        return pith__op_fail(c, "matrices of %lld by %lld are not square", (long long)x->dims[x->rank - 2],
+                             (long long)x->dims[x->rank - 1]);
+    bool inverse = pith__str_is(c->node->op_type, "Inverse");
+    pith__type_set(&c->out[0], x->dtype, x->rank < 0 || inverse ? x->rank : x->rank - 2, x->dims);
     return PITH_OK;
 }
 
@@ -47,16 +47,16 @@ static double determinant(double *a, int64_t n) {
     return det;
 }
 
-static pith_status det_run(pith_run *r) {
-    pith_wide w;
-    pith_wide_open(&w, r);
+static pith_status det_run(pith__run *r) {
+    pith__wide w;
+    pith__wide_open(&w, r);
     int64_t n = r->in[0]->dims[r->in[0]->rank - 1];
-    for (int64_t i = 0; i < pith_tensor_count(r->out[0]); i++) w.out[0][i] = determinant(w.in[0] + i * n * n, n);
-    pith_wide_close(&w, r);
+    for (int64_t i = 0; i < pith__tensor_count(r->out[0]); i++) w.out[0][i] = determinant(w.in[0] + i * n * n, n);
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
-const pith_op pith_op_Det = {
+const pith__op pith__op_Det = {
     .domain = "",
     .name = "Det",
     .since = 11,
@@ -67,7 +67,7 @@ const pith_op pith_op_Det = {
     .types = "f",
     .attrs = "",
     .infer = det_infer,
-    .scratch = pith_wide_scratch,
+    .scratch = pith__wide_scratch,
     .run = det_run,
 };
 
@@ -92,19 +92,19 @@ static bool invert(double *a, double *y, int64_t n) {
     return true;
 }
 
-static pith_status run_inverse(pith_run *r) {
-    pith_wide w;
-    pith_wide_open(&w, r);
-    int64_t n = r->in[0]->dims[r->in[0]->rank - 1], count = pith_tensor_count(r->in[0]);
+static pith_status run_inverse(pith__run *r) {
+    pith__wide w;
+    pith__wide_open(&w, r);
+    int64_t n = r->in[0]->dims[r->in[0]->rank - 1], count = pith__tensor_count(r->in[0]);
     for (int64_t at = 0; n && at < count; at += n * n) {
         if (!invert(w.in[0] + at, w.out[0] + at, n))
-            return pith_fail(r->err, PITH_ERR_RUN, "matrix %lld has no inverse", (long long)(at / (n * n)));
+            return pith__fail(r->err, PITH_ERR_RUN, "matrix %lld has no inverse", (long long)(at / (n * n)));
     }
-    pith_wide_close(&w, r);
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
-const pith_op pith_op_Inverse_ms = {
+const pith__op pith__op_Inverse_ms = {
     .domain = "com.microsoft",
     .name = "Inverse",
     .since = 1,
@@ -115,6 +115,6 @@ const pith_op pith_op_Inverse_ms = {
     .types = "f",
     .attrs = "",
     .infer = det_infer,
-    .scratch = pith_wide_scratch,
+    .scratch = pith__wide_scratch,
     .run = run_inverse,
 };

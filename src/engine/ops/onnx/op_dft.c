@@ -12,7 +12,7 @@
 /* x and y hold n pairs of `fft`'s type; load and store see doubles. */
 typedef struct transform {
     int64_t n;
-    pith_fft_fn *fft;
+    pith__fft_fn *fft;
     void *x, *y, *rest, *roots;
     bool single;
 } transform;
@@ -29,8 +29,8 @@ static void transform_init(transform *t, char *memory, int64_t n, bool single) {
                       .rest = memory + 2 * bytes,
                       .roots = memory + 3 * bytes,
                       .single = single };
-    t->fft = t->single ? pith_k_fft_f32 : pith_k_fft_f64;
-    (t->single ? pith_k_fft_roots_f32 : pith_k_fft_roots_f64)(t->roots, n);
+    t->fft = t->single ? pith__k_fft_f32 : pith__k_fft_f64;
+    (t->single ? pith__k_fft_roots_f32 : pith__k_fft_roots_f64)(t->roots, n);
 }
 
 static void dft_load(const transform *t, int64_t i, double re, double im) {
@@ -58,82 +58,82 @@ static void transform_run(transform *t, bool inverse) {
     }
 }
 
-static pith_status transform_bytes(const pith_infer *c, pith_dim n, size_t *bytes) {
+static pith_status transform_bytes(const pith__infer *c, pith__dim n, size_t *bytes) {
     size_t more;
-    if (!pith_dim_known(n) || n < 0) return PITH_OK;
-    if (pith_mul_overflows((size_t)n, ARRAYS * 2 * sizeof(double), &more) || pith_add_overflows(*bytes, more, bytes))
-        return pith_fail(c->err, PITH_ERR_MEMORY, "length %lld is too large", (long long)n);
+    if (!pith__dim_known(n) || n < 0) return PITH_OK;
+    if (pith__mul_overflows((size_t)n, ARRAYS * 2 * sizeof(double), &more) || pith__add_overflows(*bytes, more, bytes))
+        return pith__fail(c->err, PITH_ERR_MEMORY, "length %lld is too large", (long long)n);
     return PITH_OK;
 }
 
 /* ---- DFT ---- */
 
 /* axis was an attribute, 1 by default, before opset 20. */
-static pith_status upgrade_dft(pith_node *node, pith_error *err) {
-    int64_t axis = pith_node_int(node, "axis", 1);
+static pith_status upgrade_dft(pith__node *node, pith_error *err) {
+    int64_t axis = pith__node_int(node, "axis", 1);
     pith_tensor t = { .data = &axis, .bytes = sizeof axis, .dtype = PITH_I64 };
-    pith_graph *graph = node->graph;
-    int64_t *copy = pith_arena_alloc(graph->arena, sizeof *copy);
-    if (!copy) return pith_fail_memory(err, sizeof *copy);
+    pith__graph *graph = node->graph;
+    int64_t *copy = pith__arena_alloc(graph->arena, sizeof *copy);
+    if (!copy) return pith__fail_memory(err, sizeof *copy);
     *copy = axis;
     t.data = copy;
-    pith_value *value = pith_graph_add_const(graph, PITH_STR(""), &t);
-    if (!value) return pith_fail_memory(err, sizeof *value);
-    PITH_TRY(pith_node_set_input_count(node, 3));
-    pith_node_unset(node, "axis");
-    return pith_node_set_input(node, 2, value);
+    pith__value *value = pith__graph_add_const(graph, PITH_STR(""), &t);
+    if (!value) return pith__fail_memory(err, sizeof *value);
+    PITH_TRY(pith__node_set_input_count(node, 3));
+    pith__node_unset(node, "axis");
+    return pith__node_set_input(node, 2, value);
 }
 
 typedef struct dft_form {
     int axis;
-    pith_dim length; /* of the transform */
+    pith__dim length; /* of the transform */
     bool inverse, onesided;
 } dft_form;
 
 /* false: axis or length is not known yet. */
-static pith_status dft_form_of(const pith_infer *c, dft_form *f, bool *known) {
-    const pith_type *x = c->in[0];
-    *f = (dft_form){ .inverse = pith_node_int(c->node, "inverse", 0) != 0,
-                     .onesided = pith_node_int(c->node, "onesided", 0) != 0 };
+static pith_status dft_form_of(const pith__infer *c, dft_form *f, bool *known) {
+    const pith__type *x = c->in[0];
+    *f = (dft_form){ .inverse = pith__node_int(c->node, "inverse", 0) != 0,
+                     .onesided = pith__node_int(c->node, "onesided", 0) != 0 };
     *known = false;
     if (x->rank < 0) return PITH_OK;
     if (x->rank < 2)
-        return pith_fail(c->err, PITH_ERR_ARGUMENT, "input has %d dimensions, at least 2 are needed", x->rank);
-    pith_dim axis = -2;
-    if (c->in_count > 2 && c->in[2] && (!pith_type_elem(c->in[2], 0, &axis) || !pith_dim_known(axis))) return PITH_OK;
-    PITH_TRY(pith_axis_normalize(axis, x->rank, &f->axis, c->err));
+        return pith__fail(c->err, PITH_ERR_ARGUMENT, "input has %d dimensions, at least 2 are needed", x->rank);
+    pith__dim axis = -2;
+    if (c->in_count > 2 && c->in[2] && (!pith__type_elem(c->in[2], 0, &axis) || !pith__dim_known(axis))) return PITH_OK;
+    PITH_TRY(pith__axis_normalize(axis, x->rank, &f->axis, c->err));
     if (f->axis == x->rank - 1)
-        return pith_fail(c->err, PITH_ERR_ARGUMENT, "axis is the one of real and imaginary parts");
+        return pith__fail(c->err, PITH_ERR_ARGUMENT, "axis is the one of real and imaginary parts");
     f->length = x->dims[f->axis];
-    if (f->inverse && f->onesided && pith_dim_known(f->length)) f->length = 2 * (f->length - 1);
-    if (c->in_count > 1 && c->in[1] && !pith_type_elem(c->in[1], 0, &f->length)) return PITH_OK;
-    if (pith_dim_known(f->length) && f->length < 1)
-        return pith_fail(c->err, PITH_ERR_ARGUMENT, "length %lld is not positive", (long long)f->length);
+    if (f->inverse && f->onesided && pith__dim_known(f->length)) f->length = 2 * (f->length - 1);
+    if (c->in_count > 1 && c->in[1] && !pith__type_elem(c->in[1], 0, &f->length)) return PITH_OK;
+    if (pith__dim_known(f->length) && f->length < 1)
+        return pith__fail(c->err, PITH_ERR_ARGUMENT, "length %lld is not positive", (long long)f->length);
     *known = true;
     return PITH_OK;
 }
 
-static pith_status infer_dft(pith_infer *c) {
+static pith_status infer_dft(pith__infer *c) {
     dft_form f;
     bool known;
     PITH_TRY(dft_form_of(c, &f, &known));
-    const pith_type *x = c->in[0];
-    pith_type_set(&c->out[0], x->dtype, x->rank, x->dims);
+    const pith__type *x = c->in[0];
+    pith__type_set(&c->out[0], x->dtype, x->rank, x->dims);
     for (int i = 0; i < x->rank; i++)
         if (!known) c->out[0].dims[i] = PITH_DIM_UNKNOWN;
     if (x->rank < 2) return PITH_OK;
     c->out[0].dims[x->rank - 1] = f.inverse && f.onesided ? 1 : 2;
     if (!known) return PITH_OK;
     bool half = f.onesided && !f.inverse;
-    pith_dim bins = half ? pith_dim_apply(c->dims, PITH_DIM_FLOOR_DIV, f.length, 2) : f.length;
-    c->out[0].dims[f.axis] = half ? pith_dim_apply(c->dims, PITH_DIM_ADD, bins, 1) : bins;
+    pith__dim bins = half ? pith__dim_apply(c->dims, PITH_DIM_FLOOR_DIV, f.length, 2) : f.length;
+    c->out[0].dims[f.axis] = half ? pith__dim_apply(c->dims, PITH_DIM_ADD, bins, 1) : bins;
     return PITH_OK;
 }
 
-static pith_status scratch_dft(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status scratch_dft(const pith__infer *c, const void *state, int threads, size_t *bytes) {
     dft_form f;
     bool known;
-    PITH_TRY(pith_wide_scratch(c, state, threads, bytes));
+    PITH_TRY(pith__wide_scratch(c, state, threads, bytes));
     PITH_TRY(dft_form_of(c, &f, &known));
     return known ? transform_bytes(c, f.length, bytes) : PITH_OK;
 }
@@ -142,19 +142,19 @@ static int64_t index_of(const pith_tensor *t) {
     return t->dtype == PITH_I32 ? *(const int32_t *)t->data : *(const int64_t *)t->data;
 }
 
-static pith_status run_dft(pith_run *r) {
+static pith_status run_dft(pith__run *r) {
     const pith_tensor *x = r->in[0], *y = r->out[0];
-    pith_wide w;
-    pith_wide_open(&w, r);
-    bool inverse = pith_node_int(r->node, "inverse", 0) != 0, onesided = pith_node_int(r->node, "onesided", 0) != 0;
+    pith__wide w;
+    pith__wide_open(&w, r);
+    bool inverse = pith__node_int(r->node, "inverse", 0) != 0, onesided = pith__node_int(r->node, "onesided", 0) != 0;
     int axis;
-    PITH_TRY(pith_axis_normalize(r->in_count > 2 && r->in[2] ? index_of(r->in[2]) : -2, x->rank, &axis, r->err));
+    PITH_TRY(pith__axis_normalize(r->in_count > 2 && r->in[2] ? index_of(r->in[2]) : -2, x->rank, &axis, r->err));
     int64_t in_length = x->dims[axis], out_length = y->dims[axis], parts = x->dims[x->rank - 1],
             out_parts = y->dims[y->rank - 1];
     int64_t n = r->in_count > 1 && r->in[1] ? index_of(r->in[1])
                 : inverse && onesided       ? 2 * (in_length - 1)
                                             : in_length;
-    if (parts != 1 && parts != 2) return pith_op_fail(r, "the last dimension is %lld, not 1 or 2", (long long)parts);
+    if (parts != 1 && parts != 2) return pith__op_fail(r, "the last dimension is %lld, not 1 or 2", (long long)parts);
     int64_t outer = 1, inner = 1;
     for (int i = 0; i < axis; i++) outer *= x->dims[i];
     for (int i = axis + 1; i < x->rank - 1; i++) inner *= x->dims[i];
@@ -175,11 +175,11 @@ static pith_status run_dft(pith_run *r) {
             for (int part = 0; part < out_parts; part++) to[i * inner * out_parts + part] = result(&t, i, part);
         }
     }
-    pith_wide_close(&w, r);
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
-const pith_op pith_op_DFT = {
+const pith__op pith__op_DFT = {
     .domain = "",
     .name = "DFT",
     .since = 20,
@@ -199,49 +199,50 @@ const pith_op pith_op_DFT = {
 /* ---- STFT ---- */
 
 /* The frame length: given, else the window's, else the signal's. */
-static bool frame_of(const pith_infer *c, pith_dim *frame) {
-    if (c->in_count > 3 && c->in[3]) return pith_type_elem(c->in[3], 0, frame);
-    const pith_type *t = c->in_count > 2 && c->in[2] ? c->in[2] : c->in[0];
+static bool frame_of(const pith__infer *c, pith__dim *frame) {
+    if (c->in_count > 3 && c->in[3]) return pith__type_elem(c->in[3], 0, frame);
+    const pith__type *t = c->in_count > 2 && c->in[2] ? c->in[2] : c->in[0];
     if (t->rank < 1) return false;
     *frame = t == c->in[0] ? t->dims[1] : t->dims[0];
     return true;
 }
 
-static pith_status infer_stft(pith_infer *c) {
-    const pith_type *x = c->in[0];
-    if (x->rank >= 0 && x->rank != 3) return pith_op_fail(c, "the signal has %d dimensions, not 3", x->rank);
-    pith_dim dims[4] = { x->rank == 3 ? x->dims[0] : PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN, 2 }, frame,
-             step;
-    if (x->rank == 3 && frame_of(c, &frame) && pith_type_elem(c->in[1], 0, &step)) {
-        if ((pith_dim_known(step) && step < 1) || (pith_dim_known(frame) && frame < 1))
-            return pith_op_fail(c, "frame step and frame length must be positive");
-        if (pith_dim_known(frame) && pith_dim_known(x->dims[1]) && frame > x->dims[1])
-            return pith_op_fail(c, "a frame of %lld is longer than the signal", (long long)frame);
-        pith_dim room = pith_dim_apply(c->dims, PITH_DIM_SUB, x->dims[1], frame);
-        dims[1] = pith_dim_apply(c->dims, PITH_DIM_ADD, pith_dim_apply(c->dims, PITH_DIM_FLOOR_DIV, room, step), 1);
-        dims[2] = pith_node_int(c->node, "onesided", 1) == 0
-                      ? frame
-                      : pith_dim_apply(c->dims, PITH_DIM_ADD, pith_dim_apply(c->dims, PITH_DIM_FLOOR_DIV, frame, 2), 1);
+static pith_status infer_stft(pith__infer *c) {
+    const pith__type *x = c->in[0];
+    if (x->rank >= 0 && x->rank != 3) return pith__op_fail(c, "the signal has %d dimensions, not 3", x->rank);
+    pith__dim dims[4] = { x->rank == 3 ? x->dims[0] : PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN, 2 }, frame,
+              step;
+    if (x->rank == 3 && frame_of(c, &frame) && pith__type_elem(c->in[1], 0, &step)) {
+        if ((pith__dim_known(step) && step < 1) || (pith__dim_known(frame) && frame < 1))
+            return pith__op_fail(c, "frame step and frame length must be positive");
+        if (pith__dim_known(frame) && pith__dim_known(x->dims[1]) && frame > x->dims[1])
+            return pith__op_fail(c, "a frame of %lld is longer than the signal", (long long)frame);
+        pith__dim room = pith__dim_apply(c->dims, PITH_DIM_SUB, x->dims[1], frame);
+        dims[1] = pith__dim_apply(c->dims, PITH_DIM_ADD, pith__dim_apply(c->dims, PITH_DIM_FLOOR_DIV, room, step), 1);
+        dims[2] =
+            pith__node_int(c->node, "onesided", 1) == 0
+                ? frame
+                : pith__dim_apply(c->dims, PITH_DIM_ADD, pith__dim_apply(c->dims, PITH_DIM_FLOOR_DIV, frame, 2), 1);
     }
-    pith_type_set(&c->out[0], x->dtype, 4, dims);
+    pith__type_set(&c->out[0], x->dtype, 4, dims);
     return PITH_OK;
 }
 
-static pith_status scratch_stft(const pith_infer *c, const void *state, int threads, size_t *bytes) {
-    pith_dim frame;
-    PITH_TRY(pith_wide_scratch(c, state, threads, bytes));
+static pith_status scratch_stft(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+    pith__dim frame;
+    PITH_TRY(pith__wide_scratch(c, state, threads, bytes));
     return frame_of(c, &frame) ? transform_bytes(c, frame, bytes) : PITH_OK;
 }
 
-static pith_status run_stft(pith_run *r) {
+static pith_status run_stft(pith__run *r) {
     const pith_tensor *x = r->in[0], *y = r->out[0], *window = r->in_count > 2 ? r->in[2] : NULL;
     const pith_tensor *length = r->in_count > 3 ? r->in[3] : NULL;
-    pith_wide w;
-    pith_wide_open(&w, r);
+    pith__wide w;
+    pith__wide_open(&w, r);
     int64_t step = index_of(r->in[1]), parts = x->dims[2], frames = y->dims[1], bins = y->dims[2];
     int64_t n = length ? index_of(length) : window ? window->dims[0] : x->dims[1];
-    if (window && pith_tensor_count(window) < n) return pith_op_fail(r, "the window is shorter than a frame");
-    if (parts != 1 && parts != 2) return pith_op_fail(r, "the last dimension is %lld, not 1 or 2", (long long)parts);
+    if (window && pith__tensor_count(window) < n) return pith__op_fail(r, "the window is shorter than a frame");
+    if (parts != 1 && parts != 2) return pith__op_fail(r, "the last dimension is %lld, not 1 or 2", (long long)parts);
     transform t;
     transform_init(&t, w.rest, n, false);
     for (int64_t f = 0; f < x->dims[0] * frames; f++) {
@@ -254,11 +255,11 @@ static pith_status run_stft(pith_run *r) {
         transform_run(&t, false);
         for (int64_t i = 0; i < 2 * bins; i++) to[i] = result(&t, i / 2, (int)(i % 2));
     }
-    pith_wide_close(&w, r);
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
-const pith_op pith_op_STFT = {
+const pith__op pith__op_STFT = {
     .domain = "",
     .name = "STFT",
     .since = 17,

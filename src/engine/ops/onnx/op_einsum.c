@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "engine/ops/shared/as_doubles.h"
 #include "engine/ops/shared/elementwise.h"
 #include "engine/ops/shared/infer_shapes.h"
 #include "engine/ops/shared/tensor_matmul.h"
-#include "engine/ops/shared/as_doubles.h"
 #include "engine/ops/shared/widen_types.h"
 
 /* Labels that an equation may use: 52 letters, and the 12 dimensions that "..." may stand for. */
@@ -22,7 +22,7 @@ typedef struct einsum {
     int8_t in[MAX_OPERANDS][PITH_MAX_RANK]; /* label of each dimension */
     int8_t out[PITH_MAX_RANK];
     int out_rank;
-    pith_dim sizes[MAX_LABELS];
+    pith__dim sizes[MAX_LABELS];
     bool seen[MAX_LABELS];
 } einsum;
 
@@ -38,41 +38,41 @@ static pith_status read_term(pith_error *err, pith_str term, int rank, int dots,
         if (term.data[i] == ' ') continue;
         if (label < 0) {
             if (term.size - i < 3 || memcmp(term.data + i, "...", 3) != 0)
-                return pith_fail(err, PITH_ERR_ARGUMENT, "equation: '%c' is not a label", term.data[i]);
+                return pith__fail(err, PITH_ERR_ARGUMENT, "equation: '%c' is not a label", term.data[i]);
             for (int d = dots - 1; d >= 0; d--) {
                 if (n >= PITH_MAX_RANK || d >= MAX_LABELS - ELLIPSIS)
-                    return pith_fail(err, PITH_ERR_ARGUMENT, "equation: too many dimensions");
+                    return pith__fail(err, PITH_ERR_ARGUMENT, "equation: too many dimensions");
                 labels[n++] = (int8_t)(ELLIPSIS + d);
             }
             i += 2;
             continue;
         }
-        if (n >= PITH_MAX_RANK) return pith_fail(err, PITH_ERR_ARGUMENT, "equation: too many dimensions");
+        if (n >= PITH_MAX_RANK) return pith__fail(err, PITH_ERR_ARGUMENT, "equation: too many dimensions");
         labels[n++] = (int8_t)label;
     }
     if (rank >= 0 && n != rank)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "equation: a term has %d labels for rank %d", n, rank);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "equation: a term has %d labels for rank %d", n, rank);
     *count = n;
     return PITH_OK;
 }
 
-static pith_status note_size(einsum *e, int label, pith_dim size, pith_error *err) {
-    pith_dim *known = &e->sizes[label];
+static pith_status note_size(einsum *e, int label, pith__dim size, pith_error *err) {
+    pith__dim *known = &e->sizes[label];
     if (!e->seen[label] || *known == 1)
         *known = size;
-    else if (size != 1 && pith_dim_known(size) && pith_dim_known(*known) && size != *known)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "equation: a label stands for sizes %lld and %lld", (long long)*known,
-                         (long long)size);
-    else if (size != 1 && !pith_dim_known(*known))
-        *known = pith_dim_known(size) || pith_dim_equal(size, *known) ? size : PITH_DIM_UNKNOWN;
+    else if (size != 1 && pith__dim_known(size) && pith__dim_known(*known) && size != *known)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "equation: a label stands for sizes %lld and %lld", (long long)*known,
+                          (long long)size);
+    else if (size != 1 && !pith__dim_known(*known))
+        *known = pith__dim_known(size) || pith__dim_equal(size, *known) ? size : PITH_DIM_UNKNOWN;
     e->seen[label] = true;
     return PITH_OK;
 }
 
 /* Reads the equation against ranks and sizes; an operand of unknown rank makes *known false. */
-static pith_status read_equation(einsum *e, const pith_node *node, const pith_type *const *in, int count, bool *known,
+static pith_status read_equation(einsum *e, const pith__node *node, const pith__type *const *in, int count, bool *known,
                                  pith_error *err) {
-    pith_str equation = pith_node_str(node, "equation", ""), left = equation, right = { NULL, 0 };
+    pith_str equation = pith__node_str(node, "equation", ""), left = equation, right = { NULL, 0 };
     memset(e, 0, sizeof *e);
     *known = true;
     for (size_t i = 0; i + 1 < equation.size; i++) {
@@ -82,13 +82,13 @@ static pith_status read_equation(einsum *e, const pith_node *node, const pith_ty
         break;
     }
     if (count > MAX_OPERANDS)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%d operands, at most %d", count, MAX_OPERANDS);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%d operands, at most %d", count, MAX_OPERANDS);
     int uses[MAX_LABELS] = { 0 }, dots = 0, operand = 0;
     for (size_t begin = 0, i = 0; i <= left.size; i++) {
         if (i < left.size && left.data[i] != ',') continue;
         if (operand >= count)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "equation: more terms than the %d operands", count);
-        const pith_type *t = in[operand];
+            return pith__fail(err, PITH_ERR_ARGUMENT, "equation: more terms than the %d operands", count);
+        const pith__type *t = in[operand];
         if (t->rank < 0) return *known = false, PITH_OK;
         int n;
         PITH_TRY(read_term(err, (pith_str){ left.data + begin, i - begin }, t->rank, 0, e->in[operand], &n));
@@ -102,12 +102,12 @@ static pith_status read_equation(einsum *e, const pith_node *node, const pith_ty
         begin = i + 1;
     }
     if (operand != count)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "equation: %d terms for %d operands", operand, count);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "equation: %d terms for %d operands", operand, count);
     if (right.data) {
         PITH_TRY(read_term(err, right, -1, dots, e->out, &e->out_rank));
         for (int d = 0; d < e->out_rank; d++)
             if (!e->seen[(int)e->out[d]])
-                return pith_fail(err, PITH_ERR_ARGUMENT, "equation: the result has a label no operand has");
+                return pith__fail(err, PITH_ERR_ARGUMENT, "equation: the result has a label no operand has");
         return PITH_OK;
     }
     for (int d = dots - 1; d >= 0; d--)
@@ -115,22 +115,22 @@ static pith_status read_equation(einsum *e, const pith_node *node, const pith_ty
     for (int k = 0; k < 52; k++) {
         int label = k < 26 ? k + 26 : k - 26; /* capitals first */
         if (uses[label] != 1) continue;
-        if (e->out_rank >= PITH_MAX_RANK) return pith_fail(err, PITH_ERR_ARGUMENT, "equation: too many dimensions");
+        if (e->out_rank >= PITH_MAX_RANK) return pith__fail(err, PITH_ERR_ARGUMENT, "equation: too many dimensions");
         e->out[e->out_rank++] = (int8_t)label;
     }
     return PITH_OK;
 }
 
-static pith_status einsum_infer(pith_infer *c) {
+static pith_status einsum_infer(pith__infer *c) {
     einsum e;
     bool known;
     int dtype = c->in[0]->dtype;
-    PITH_TRY(pith_infer_equal_dtypes(c, 0, c->in_count - 1));
-    if (dtype && !pith_dtype_is_float(dtype) && !pith_dtype_is_int(dtype)) return pith_fail_dtype(c->err, dtype);
+    PITH_TRY(pith__infer_equal_dtypes(c, 0, c->in_count - 1));
+    if (dtype && !pith__dtype_is_float(dtype) && !pith__dtype_is_int(dtype)) return pith__fail_dtype(c->err, dtype);
     PITH_TRY(read_equation(&e, c->node, c->in, c->in_count, &known, c->err));
-    pith_dim dims[PITH_MAX_RANK];
+    pith__dim dims[PITH_MAX_RANK];
     for (int d = 0; known && d < e.out_rank; d++) dims[d] = e.sizes[(int)e.out[d]];
-    pith_type_set(&c->out[0], c->in[0]->dtype, known ? e.out_rank : -1, dims);
+    pith__type_set(&c->out[0], c->in[0]->dtype, known ? e.out_rank : -1, dims);
     return PITH_OK;
 }
 
@@ -229,7 +229,7 @@ static double matmuls_moved(const matmuls *m) {
            (double)m->right_count * (m->right.as_it_is ? 1 : 2);
 }
 
-static void matmuls_plan(matmuls *m, const einsum *e, const pith_type *const *in, int count) {
+static void matmuls_plan(matmuls *m, const einsum *e, const pith__type *const *in, int count) {
     bool has[3][MAX_LABELS] = { { false } };
     int64_t strides[3][MAX_LABELS] = { { 0 } }, out_dims[PITH_MAX_RANK];
     int kinds[MAX_LABELS];
@@ -247,7 +247,7 @@ static void matmuls_plan(matmuls *m, const einsum *e, const pith_type *const *in
         if (!has[0][label] && !has[1][label] && !has[2][label]) continue;
         kinds[label] = einsum_kind(has[0][label], has[1][label], has[2][label]);
         if (kinds[label] == KINDS) return;
-        if (pith_mul_overflows(m->sizes[kinds[label]], e->sizes[label], &m->sizes[kinds[label]])) return;
+        if (pith__mul_overflows(m->sizes[kinds[label]], e->sizes[label], &m->sizes[kinds[label]])) return;
     }
     /* Matmuls of a few numbers each cost more than the loop. */
     if (m->sizes[BATCH] > 64 && m->sizes[ROW] * m->sizes[COLUMN] < 16) return;
@@ -263,14 +263,14 @@ static void matmuls_plan(matmuls *m, const einsum *e, const pith_type *const *in
 
 typedef struct state {
     bool floats;
-    pith_product product;
+    pith__product product;
 } state;
 
-static pith_status einsum_prepare(pith_prepare *c) {
-    state *s = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
-    s->floats = pith_compute_dtype(c->in[0]->dtype) == PITH_F32 || c->in[0]->dtype == PITH_F64;
-    if (s->floats) PITH_TRY(pith_product_prepare(&s->product, c, c->in[0]->dtype, -1, false));
+static pith_status einsum_prepare(pith__prepare *c) {
+    state *s = pith__arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(c->err, sizeof *s);
+    s->floats = pith__compute_dtype(c->in[0]->dtype) == PITH_F32 || c->in[0]->dtype == PITH_F64;
+    if (s->floats) PITH_TRY(pith__product_prepare(&s->product, c, c->in[0]->dtype, -1, false));
     c->state = s;
     return PITH_OK;
 }
@@ -278,25 +278,25 @@ static pith_status einsum_prepare(pith_prepare *c) {
 static bool einsum_add(size_t *bytes, const side *s, int64_t count, size_t element) {
     size_t own;
     return s->as_it_is ||
-           (!pith_mul_overflows((size_t)count, element, &own) && !pith_add_overflows(*bytes, own + 64, bytes));
+           (!pith__mul_overflows((size_t)count, element, &own) && !pith__add_overflows(*bytes, own + 64, bytes));
 }
 
 /* Offsets of the matrices of either side, the product's own, moved operands and result; or everything in double. */
-static pith_status einsum_scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status einsum_scratch(const pith__infer *c, const void *state_, int threads, size_t *bytes) {
     const state *s = state_;
     einsum e;
     bool known;
     matmuls m;
     PITH_TRY(read_equation(&e, c->node, c->in, c->in_count, &known, c->err));
     if (s->floats) matmuls_plan(&m, &e, c->in, c->in_count);
-    if (!s->floats || !m.possible) return pith_wide_scratch(c, s, threads, bytes);
+    if (!s->floats || !m.possible) return pith__wide_scratch(c, s, threads, bytes);
     size_t element = s->product.element, offsets;
-    bool fits = pith_product_scratch(&s->product, m.sizes[BATCH], m.sizes[COLUMN], m.sizes[SUMMED], threads, bytes) &&
-                !pith_mul_overflows((size_t)m.sizes[BATCH], sizeof(int64_t), &offsets) &&
-                !pith_add_overflows(*bytes, offsets + 128, bytes) &&
+    bool fits = pith__product_scratch(&s->product, m.sizes[BATCH], m.sizes[COLUMN], m.sizes[SUMMED], threads, bytes) &&
+                !pith__mul_overflows((size_t)m.sizes[BATCH], sizeof(int64_t), &offsets) &&
+                !pith__add_overflows(*bytes, offsets + 128, bytes) &&
                 einsum_add(bytes, &m.left, m.left_count, element) &&
                 einsum_add(bytes, &m.right, m.right_count, element) && einsum_add(bytes, &m.out, m.out_count, element);
-    return fits ? pith_widen_scratch(c, 0, bytes) : pith_fail_memory(c->err, SIZE_MAX);
+    return fits ? pith__widen_scratch(c, 0, bytes) : pith__fail_memory(c->err, SIZE_MAX);
 }
 
 /* Row-major strides of a side's own order. */
@@ -309,56 +309,56 @@ static void side_strides(const side *s, int64_t *strides) {
 }
 
 /* An operand in the order of the side. */
-static const void *side_take(pith_run *r, const side *s, const void *data, int64_t count, size_t element, char **at) {
+static const void *side_take(pith__run *r, const side *s, const void *data, int64_t count, size_t element, char **at) {
     int64_t to[MAX_LABELS];
     if (s->as_it_is) return data;
     void *moved = *at;
     side_strides(s, to);
-    pith_run_move(r, moved, to, data, s->strides, s->dims, s->rank, element);
-    *at += pith_round64((size_t)count * element);
+    pith__run_move(r, moved, to, data, s->strides, s->dims, s->rank, element);
+    *at += pith__round64((size_t)count * element);
     return moved;
 }
 
-static pith_status einsum_run_matmuls(pith_run *r, const matmuls *m) {
+static pith_status einsum_run_matmuls(pith__run *r, const matmuls *m) {
     const state *s = r->state;
     size_t element = s->product.element;
     int64_t count = m->sizes[BATCH], rows = m->sizes[ROW], columns = m->sizes[COLUMN], k = m->sizes[SUMMED];
     int64_t *b_at = r->scratch, own[MAX_LABELS];
-    char *at = (char *)r->scratch + pith_round64((size_t)count * sizeof *b_at);
+    char *at = (char *)r->scratch + pith__round64((size_t)count * sizeof *b_at);
     const void *left = side_take(r, &m->left, r->in[m->swapped]->data, m->left_count, element, &at);
     const void *right = side_take(r, &m->right, r->in[!m->swapped]->data, m->right_count, element, &at);
     void *out = r->out[0]->data;
     if (!m->out.as_it_is) {
         out = at;
-        at += pith_round64((size_t)m->out_count * element);
+        at += pith__round64((size_t)m->out_count * element);
     }
     for (int64_t i = 0; i < count; i++) b_at[i] = i * k * columns;
-    pith_product_job j = { .p = &s->product,
-                           .a = left,
-                           .b = right,
-                           .c = out,
-                           .count = count,
-                           .m = rows,
-                           .n = columns,
-                           .k = k,
-                           .a_row = k,
-                           .a_column = 1,
-                           .b_row = m->turned ? 1 : columns,
-                           .b_column = m->turned ? k : 1,
-                           .b_at = b_at };
-    pith_product_run(r, at, &j);
+    pith__product_job j = { .p = &s->product,
+                            .a = left,
+                            .b = right,
+                            .c = out,
+                            .count = count,
+                            .m = rows,
+                            .n = columns,
+                            .k = k,
+                            .a_row = k,
+                            .a_column = 1,
+                            .b_row = m->turned ? 1 : columns,
+                            .b_column = m->turned ? k : 1,
+                            .b_at = b_at };
+    pith__product_run(r, at, &j);
     if (m->out.as_it_is) return PITH_OK;
     side_strides(&m->out, own);
-    pith_run_move(r, r->out[0]->data, m->out.strides, out, own, m->out.dims, m->out.rank, element);
+    pith__run_move(r, r->out[0]->data, m->out.strides, out, own, m->out.dims, m->out.rank, element);
     return PITH_OK;
 }
 
-static pith_status einsum_read(const pith_run *r, einsum *e, matmuls *m) {
-    pith_type types[MAX_OPERANDS];
-    const pith_type *in[MAX_OPERANDS];
+static pith_status einsum_read(const pith__run *r, einsum *e, matmuls *m) {
+    pith__type types[MAX_OPERANDS];
+    const pith__type *in[MAX_OPERANDS];
     bool known;
     for (int i = 0; i < r->in_count && i < MAX_OPERANDS; i++) {
-        pith_type_of_tensor(&types[i], r->in[i]);
+        pith__type_of_tensor(&types[i], r->in[i]);
         in[i] = &types[i];
     }
     PITH_TRY(read_equation(e, r->node, in, r->in_count, &known, r->err));
@@ -366,7 +366,7 @@ static pith_status einsum_read(const pith_run *r, einsum *e, matmuls *m) {
     return PITH_OK;
 }
 
-static pith_status einsum_run_floats(pith_run *r) {
+static pith_status einsum_run_floats(pith__run *r) {
     einsum e;
     matmuls m;
     PITH_TRY(einsum_read(r, &e, &m));
@@ -375,18 +375,18 @@ static pith_status einsum_run_floats(pith_run *r) {
 
 /* ---- label by label ---- */
 
-static pith_status einsum_run(pith_run *r) {
+static pith_status einsum_run(pith__run *r) {
     einsum e;
     matmuls m;
     PITH_TRY(einsum_read(r, &e, &m));
     if (((const state *)r->state)->floats && m.possible) {
-        return pith_tensor_count(r->out[0]) ? pith_widen_run(r, 0, einsum_run_floats) : PITH_OK;
+        return pith__tensor_count(r->out[0]) ? pith__widen_run(r, 0, einsum_run_floats) : PITH_OK;
     }
     /* Loop order: the result's labels, then the summed ones. */
     int order[MAX_LABELS], loops = 0;
     bool in_result[MAX_LABELS] = { false };
     for (int d = 0; d < e.out_rank; d++) {
-        if (in_result[(int)e.out[d]]) return pith_op_fail(r, "equation: a label occurs twice in the result");
+        if (in_result[(int)e.out[d]]) return pith__op_fail(r, "equation: a label occurs twice in the result");
         in_result[(int)e.out[d]] = true;
         order[loops++] = e.out[d];
     }
@@ -402,8 +402,8 @@ static pith_status einsum_run(pith_run *r) {
         }
     }
     for (int l = 0; l < loops; l++) *(l < e.out_rank ? &outer : &inner) *= e.sizes[order[l]];
-    pith_wide w;
-    pith_wide_open(&w, r);
+    pith__wide w;
+    pith__wide_open(&w, r);
     for (int64_t o = 0; o < outer; o++) {
         double sum = 0;
         for (int64_t k = 0; k < inner; k++) {
@@ -420,11 +420,11 @@ static pith_status einsum_run(pith_run *r) {
         }
         w.out[0][o] = sum;
     }
-    pith_wide_close(&w, r);
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
-const pith_op pith_op_Einsum = {
+const pith__op pith__op_Einsum = {
     .domain = "",
     .name = "Einsum",
     .since = 12,

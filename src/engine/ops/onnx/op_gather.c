@@ -10,44 +10,44 @@ static int64_t gather_index_at(const pith_tensor *t, int64_t i) {
     return t->dtype == PITH_I64 ? ((const int64_t *)t->data)[i] : ((const int32_t *)t->data)[i];
 }
 
-static pith_status check_index_dtype(pith_infer *c, int input) {
+static pith_status check_index_dtype(pith__infer *c, int input) {
     int dtype = c->in[input]->dtype;
     if (dtype == PITH_UNDEFINED || dtype == PITH_I64 || dtype == PITH_I32) return PITH_OK;
-    return pith_op_fail(c, "indices have dtype %s, expected int64 or int32", pith_dtype_name(dtype));
+    return pith__op_fail(c, "indices have dtype %s, expected int64 or int32", pith__dtype_name(dtype));
 }
 
-static pith_status fail_index(pith_run *r, int64_t index, int64_t size) {
-    return pith_fail(r->err, PITH_ERR_RUN, "index %lld is out of range for size %lld", (long long)index,
-                     (long long)size);
+static pith_status fail_index(pith__run *r, int64_t index, int64_t size) {
+    return pith__fail(r->err, PITH_ERR_RUN, "index %lld is out of range for size %lld", (long long)index,
+                      (long long)size);
 }
 
 /* ---- Gather ---- */
 
-static pith_status infer_gather(pith_infer *c) {
-    const pith_type *x = c->in[0], *indices = c->in[1];
+static pith_status infer_gather(pith__infer *c) {
+    const pith__type *x = c->in[0], *indices = c->in[1];
     PITH_TRY(check_index_dtype(c, 1));
     if (x->rank < 0 || indices->rank < 0) {
-        pith_infer_set(c, 0, x->dtype, -1, NULL);
+        pith__infer_set(c, 0, x->dtype, -1, NULL);
         return PITH_OK;
     }
     int axis, rank = x->rank + indices->rank - 1;
-    PITH_TRY(pith_axis_normalize(pith_node_int(c->node, "axis", 0), x->rank, &axis, c->err));
-    if (rank > PITH_MAX_RANK) return pith_op_fail(c, "rank %d is more than %d", rank, PITH_MAX_RANK);
-    pith_dim dims[PITH_MAX_RANK];
+    PITH_TRY(pith__axis_normalize(pith__node_int(c->node, "axis", 0), x->rank, &axis, c->err));
+    if (rank > PITH_MAX_RANK) return pith__op_fail(c, "rank %d is more than %d", rank, PITH_MAX_RANK);
+    pith__dim dims[PITH_MAX_RANK];
     for (int i = 0; i < rank; i++) {
         dims[i] = i < axis                   ? x->dims[i]
                   : i < axis + indices->rank ? indices->dims[i - axis]
                                              : x->dims[i - indices->rank + 1];
     }
-    pith_infer_set(c, 0, x->dtype, rank, dims);
+    pith__infer_set(c, 0, x->dtype, rank, dims);
     int64_t count;
-    pith_dim *elems = x->rank == 1 && (x->data || x->elems) ? pith_infer_new_elems(c, &count) : NULL;
+    pith__dim *elems = x->rank == 1 && (x->data || x->elems) ? pith__infer_new_elems(c, &count) : NULL;
     if (!elems) return PITH_OK;
-    int64_t n = pith_type_count(x);
+    int64_t n = pith__type_count(x);
     for (int64_t i = 0; i < count; i++) {
-        pith_dim at;
-        if (!pith_type_elem(indices, i, &at) || !pith_dim_known(at)) return PITH_OK;
-        if (!pith_type_elem(x, at < 0 ? at + n : at, &elems[i])) return PITH_OK;
+        pith__dim at;
+        if (!pith__type_elem(indices, i, &at) || !pith__dim_known(at)) return PITH_OK;
+        if (!pith__type_elem(x, at < 0 ? at + n : at, &elems[i])) return PITH_OK;
     }
     c->out[0].elems = elems;
     return PITH_OK;
@@ -72,18 +72,18 @@ static void gather_part(void *context, size_t part, int worker) {
     }
 }
 
-static pith_status run_gather(pith_run *r) {
+static pith_status run_gather(pith__run *r) {
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];
     int axis;
-    PITH_TRY(pith_axis_normalize(pith_node_int(r->node, "axis", 0), x->rank, &axis, r->err));
+    PITH_TRY(pith__axis_normalize(pith__node_int(r->node, "axis", 0), x->rank, &axis, r->err));
     gather_job j = { .indices = r->in[1],
                      .x = x->data,
                      .y = y->data,
                      .n = x->dims[axis],
-                     .count = pith_tensor_count(r->in[1]),
-                     .bytes = pith_element_size(x->dtype) };
-    if (!pith_tensor_count(y)) return PITH_OK;
+                     .count = pith__tensor_count(r->in[1]),
+                     .bytes = pith__element_size(x->dtype) };
+    if (!pith__tensor_count(y)) return PITH_OK;
     for (int64_t i = 0; i < j.count; i++) {
         int64_t at = gather_index_at(j.indices, i);
         if (at < -j.n || at >= j.n) return fail_index(r, at, j.n);
@@ -91,62 +91,62 @@ static pith_status run_gather(pith_run *r) {
     for (int i = axis + 1; i < x->rank; i++) j.bytes *= (size_t)x->dims[i];
     j.total = j.count;
     for (int i = 0; i < axis; i++) j.total *= x->dims[i];
-    j.per_part = pith_run_chunk(r, j.total, (int64_t)(j.bytes / 8 + 4), 8192);
-    pith_run_parallel(r, gather_part, &j, (size_t)((j.total + j.per_part - 1) / j.per_part));
+    j.per_part = pith__run_chunk(r, j.total, (int64_t)(j.bytes / 8 + 4), 8192);
+    pith__run_parallel(r, gather_part, &j, (size_t)((j.total + j.per_part - 1) / j.per_part));
     return PITH_OK;
 }
 
 /* Of the table only what is picked is read. */
-static void gather_cost(const pith_run *r, pith_cost *cost) {
+static void gather_cost(const pith__run *r, pith__cost *cost) {
     cost->operations = 0;
     cost->bytes = 2.0 * (double)r->out[0]->bytes + (double)r->in[1]->bytes;
 }
 
-const pith_op pith_op_Gather = { .domain = "",
-                                 .name = "Gather",
-                                 .since = 1,
-                                 .newest = 13,
-                                 .min_inputs = 2,
-                                 .max_inputs = 2,
-                                 .max_outputs = 1,
-                                 .types = "mi",
-                                 .attrs = "axis int = 0",
-                                 .unaligned = 1u << 0,
-                                 .infer = infer_gather,
-                                 .prepare = pith_prepare_movable,
-                                 .run = run_gather,
-                                 .cost = gather_cost };
+const pith__op pith__op_Gather = { .domain = "",
+                                   .name = "Gather",
+                                   .since = 1,
+                                   .newest = 13,
+                                   .min_inputs = 2,
+                                   .max_inputs = 2,
+                                   .max_outputs = 1,
+                                   .types = "mi",
+                                   .attrs = "axis int = 0",
+                                   .unaligned = 1u << 0,
+                                   .infer = infer_gather,
+                                   .prepare = pith__prepare_movable,
+                                   .run = run_gather,
+                                   .cost = gather_cost };
 
 /* ---- GatherElements ---- */
 
-static pith_status gather_infer_elements(pith_infer *c) {
+static pith_status gather_infer_elements(pith__infer *c) {
     PITH_TRY(check_index_dtype(c, 1));
     if (c->in[0]->rank >= 0 && c->in[1]->rank >= 0) {
         int axis;
         if (c->in[0]->rank != c->in[1]->rank) {
-            return pith_op_fail(c, "indices have rank %d, data %d", c->in[1]->rank, c->in[0]->rank);
+            return pith__op_fail(c, "indices have rank %d, data %d", c->in[1]->rank, c->in[0]->rank);
         }
-        PITH_TRY(pith_axis_normalize(pith_node_int(c->node, "axis", 0), c->in[0]->rank, &axis, c->err));
+        PITH_TRY(pith__axis_normalize(pith__node_int(c->node, "axis", 0), c->in[0]->rank, &axis, c->err));
         for (int i = 0; i < c->in[0]->rank; i++) {
-            pith_dim own = c->in[1]->dims[i], of = c->in[0]->dims[i];
-            if (i != axis && pith_dim_known(own) && pith_dim_known(of) && own > of) {
-                return pith_op_fail(c, "indices have size %lld at axis %d, data %lld", (long long)own, i,
-                                    (long long)of);
+            pith__dim own = c->in[1]->dims[i], of = c->in[0]->dims[i];
+            if (i != axis && pith__dim_known(own) && pith__dim_known(of) && own > of) {
+                return pith__op_fail(c, "indices have size %lld at axis %d, data %lld", (long long)own, i,
+                                     (long long)of);
             }
         }
     }
-    pith_infer_set(c, 0, c->in[0]->dtype, c->in[1]->rank, c->in[1]->dims);
+    pith__infer_set(c, 0, c->in[0]->dtype, c->in[1]->rank, c->in[1]->dims);
     return PITH_OK;
 }
 
-static pith_status gather_run_elements(pith_run *r) {
+static pith_status gather_run_elements(pith__run *r) {
     const pith_tensor *x = r->in[0], *indices = r->in[1];
     pith_tensor *y = r->out[0];
-    int64_t strides[PITH_MAX_RANK], place[PITH_MAX_RANK] = { 0 }, total = pith_tensor_count(y);
-    size_t size = pith_element_size(x->dtype);
+    int64_t strides[PITH_MAX_RANK], place[PITH_MAX_RANK] = { 0 }, total = pith__tensor_count(y);
+    size_t size = pith__element_size(x->dtype);
     int axis;
-    PITH_TRY(pith_axis_normalize(pith_node_int(r->node, "axis", 0), x->rank, &axis, r->err));
-    pith_strides(strides, x->dims, x->rank);
+    PITH_TRY(pith__axis_normalize(pith__node_int(r->node, "axis", 0), x->rank, &axis, r->err));
+    pith__strides(strides, x->dims, x->rank);
     for (int64_t i = 0; i < total; i++) {
         int64_t at = gather_index_at(indices, i), from = 0;
         if (at < -x->dims[axis] || at >= x->dims[axis]) return fail_index(r, at, x->dims[axis]);
@@ -158,63 +158,63 @@ static pith_status gather_run_elements(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_GatherElements = { .domain = "",
-                                         .name = "GatherElements",
-                                         .since = 11,
-                                         .newest = 13,
-                                         .min_inputs = 2,
-                                         .max_inputs = 2,
-                                         .max_outputs = 1,
-                                         .types = "mi",
-                                         .attrs = "axis int = 0",
-                                         .infer = gather_infer_elements,
-                                         .prepare = pith_prepare_movable,
-                                         .run = gather_run_elements,
-                                         .cost = gather_cost };
+const pith__op pith__op_GatherElements = { .domain = "",
+                                           .name = "GatherElements",
+                                           .since = 11,
+                                           .newest = 13,
+                                           .min_inputs = 2,
+                                           .max_inputs = 2,
+                                           .max_outputs = 1,
+                                           .types = "mi",
+                                           .attrs = "axis int = 0",
+                                           .infer = gather_infer_elements,
+                                           .prepare = pith__prepare_movable,
+                                           .run = gather_run_elements,
+                                           .cost = gather_cost };
 
 /* ---- GatherND ---- */
 
-static pith_status gather_infer_nd(pith_infer *c) {
-    const pith_type *x = c->in[0], *indices = c->in[1];
+static pith_status gather_infer_nd(pith__infer *c) {
+    const pith__type *x = c->in[0], *indices = c->in[1];
     PITH_TRY(check_index_dtype(c, 1));
-    int64_t batch = pith_node_int(c->node, "batch_dims", 0);
-    pith_dim last = indices->rank > 0 ? indices->dims[indices->rank - 1] : PITH_DIM_UNKNOWN;
-    if (indices->rank == 0 || x->rank == 0) return pith_op_fail(c, "inputs must have rank 1 or more");
-    if (x->rank < 0 || indices->rank < 0 || !pith_dim_known(last)) {
-        pith_infer_set(c, 0, x->dtype, -1, NULL);
+    int64_t batch = pith__node_int(c->node, "batch_dims", 0);
+    pith__dim last = indices->rank > 0 ? indices->dims[indices->rank - 1] : PITH_DIM_UNKNOWN;
+    if (indices->rank == 0 || x->rank == 0) return pith__op_fail(c, "inputs must have rank 1 or more");
+    if (x->rank < 0 || indices->rank < 0 || !pith__dim_known(last)) {
+        pith__infer_set(c, 0, x->dtype, -1, NULL);
         return PITH_OK;
     }
     if (batch < 0 || batch >= x->rank || batch >= indices->rank || last < 1 || last > x->rank - batch) {
-        return pith_op_fail(c, "batch_dims %lld and index length %lld do not fit ranks %d and %d", (long long)batch,
-                            (long long)last, x->rank, indices->rank);
+        return pith__op_fail(c, "batch_dims %lld and index length %lld do not fit ranks %d and %d", (long long)batch,
+                             (long long)last, x->rank, indices->rank);
     }
     for (int i = 0; i < batch; i++) {
-        if (pith_dim_known(x->dims[i]) && pith_dim_known(indices->dims[i]) && x->dims[i] != indices->dims[i]) {
-            return pith_op_fail(c, "batch axis %d has different sizes", i);
+        if (pith__dim_known(x->dims[i]) && pith__dim_known(indices->dims[i]) && x->dims[i] != indices->dims[i]) {
+            return pith__op_fail(c, "batch axis %d has different sizes", i);
         }
     }
-    pith_dim dims[2 * PITH_MAX_RANK];
+    pith__dim dims[2 * PITH_MAX_RANK];
     int rank = 0;
     for (int i = 0; i < indices->rank - 1; i++) dims[rank++] = indices->dims[i];
     for (int i = (int)(batch + last); i < x->rank; i++) dims[rank++] = x->dims[i];
-    if (rank > PITH_MAX_RANK) return pith_op_fail(c, "rank %d is more than %d", rank, PITH_MAX_RANK);
-    pith_infer_set(c, 0, x->dtype, rank, dims);
+    if (rank > PITH_MAX_RANK) return pith__op_fail(c, "rank %d is more than %d", rank, PITH_MAX_RANK);
+    pith__infer_set(c, 0, x->dtype, rank, dims);
     return PITH_OK;
 }
 
-static pith_status gather_run_nd(pith_run *r) {
+static pith_status gather_run_nd(pith__run *r) {
     const pith_tensor *x = r->in[0], *indices = r->in[1];
     pith_tensor *y = r->out[0];
-    int64_t batch = pith_node_int(r->node, "batch_dims", 0), strides[PITH_MAX_RANK], batches = 1, rows = 1;
-    if (!pith_tensor_count(y)) return PITH_OK;
+    int64_t batch = pith__node_int(r->node, "batch_dims", 0), strides[PITH_MAX_RANK], batches = 1, rows = 1;
+    if (!pith__tensor_count(y)) return PITH_OK;
     int64_t length = indices->dims[indices->rank - 1];
-    size_t bytes = pith_element_size(x->dtype);
-    pith_strides(strides, x->dims, x->rank);
+    size_t bytes = pith__element_size(x->dtype);
+    pith__strides(strides, x->dims, x->rank);
     for (int i = (int)(batch + length); i < x->rank; i++) bytes *= (size_t)x->dims[i];
     for (int i = 0; i < batch; i++) batches *= x->dims[i];
     for (int i = (int)batch; i < indices->rank - 1; i++) rows *= indices->dims[i];
     int64_t batch_stride = batch > 0 ? strides[batch - 1] : 0;
-    size_t element = pith_element_size(x->dtype);
+    size_t element = pith__element_size(x->dtype);
     for (int64_t i = 0; i < batches * rows; i++) {
         int64_t from = i / rows * batch_stride;
         for (int64_t k = 0; k < length; k++) {
@@ -227,16 +227,16 @@ static pith_status gather_run_nd(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_GatherND = { .domain = "",
-                                   .name = "GatherND",
-                                   .since = 11,
-                                   .newest = 13,
-                                   .min_inputs = 2,
-                                   .max_inputs = 2,
-                                   .max_outputs = 1,
-                                   .types = "ml",
-                                   .attrs = "batch_dims int 0.. = 0 @12",
-                                   .infer = gather_infer_nd,
-                                   .prepare = pith_prepare_movable,
-                                   .run = gather_run_nd,
-                                   .cost = gather_cost };
+const pith__op pith__op_GatherND = { .domain = "",
+                                     .name = "GatherND",
+                                     .since = 11,
+                                     .newest = 13,
+                                     .min_inputs = 2,
+                                     .max_inputs = 2,
+                                     .max_outputs = 1,
+                                     .types = "ml",
+                                     .attrs = "batch_dims int 0.. = 0 @12",
+                                     .infer = gather_infer_nd,
+                                     .prepare = pith__prepare_movable,
+                                     .run = gather_run_nd,
+                                     .cost = gather_cost };

@@ -2,14 +2,14 @@
  *
  * A place has one coordinate per spatial axis, the last axis first, -1 and 1 at the borders. Interpolation is a product
  * of per-axis taps: 1 (nearest), 2 (linear) or 4 (cubic, a = -0.75); a tap outside is zero, clamped or reflected.
- * Places and weights are computed in double. Sums are those of engine/kernels/grid_sample.h, with weights rounded to f32, where image
- * and grid are f32, and else in double.
- * Source: ONNX operator GridSample and its reference implementation. */
+ * Places and weights are computed in double. Sums are those of engine/kernels/grid_sample.h, with weights rounded to
+ * f32, where image and grid are f32, and else in double. Source: ONNX operator GridSample and its reference
+ * implementation. */
 #include <math.h>
 
 #include "engine/kernels/grid_sample.h"
-#include "engine/ops/shared/infer_shapes.h"
 #include "engine/ops/shared/as_doubles.h"
+#include "engine/ops/shared/infer_shapes.h"
 
 enum { MAX_AXES = 4 };
 typedef enum mode { NEAREST, LINEAR, CUBIC } mode;
@@ -19,68 +19,68 @@ typedef struct sampler {
     mode mode;
     padding padding;
     bool corners;
-    pith_grid_fn *fn; /* NULL: not all is f32 */
+    pith__grid_fn *fn; /* NULL: not all is f32 */
 } sampler;
 
 /* Opset 16 said bilinear and bicubic. */
-static pith_status grid_sample_read_attributes(sampler *s, const pith_node *node, pith_error *err) {
-    pith_str m = pith_node_str(node, "mode", "linear"), p = pith_node_str(node, "padding_mode", "zeros");
-    s->corners = pith_node_int(node, "align_corners", 0) != 0;
-    if (pith_str_is(m, "linear") || pith_str_is(m, "bilinear"))
+static pith_status grid_sample_read_attributes(sampler *s, const pith__node *node, pith_error *err) {
+    pith_str m = pith__node_str(node, "mode", "linear"), p = pith__node_str(node, "padding_mode", "zeros");
+    s->corners = pith__node_int(node, "align_corners", 0) != 0;
+    if (pith__str_is(m, "linear") || pith__str_is(m, "bilinear"))
         s->mode = LINEAR;
-    else if (pith_str_is(m, "cubic") || pith_str_is(m, "bicubic"))
+    else if (pith__str_is(m, "cubic") || pith__str_is(m, "bicubic"))
         s->mode = CUBIC;
-    else if (pith_str_is(m, "nearest"))
+    else if (pith__str_is(m, "nearest"))
         s->mode = NEAREST;
     else
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "mode '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(m));
-    if (pith_str_is(p, "zeros"))
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "mode '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(m));
+    if (pith__str_is(p, "zeros"))
         s->padding = ZEROS;
-    else if (pith_str_is(p, "border"))
+    else if (pith__str_is(p, "border"))
         s->padding = BORDER;
-    else if (pith_str_is(p, "reflection"))
+    else if (pith__str_is(p, "reflection"))
         s->padding = REFLECTION;
     else
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "padding_mode '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(p));
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "padding_mode '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(p));
     return PITH_OK;
 }
 
-static pith_status grid_sample_infer(pith_infer *c) {
-    const pith_type *x = c->in[0], *grid = c->in[1];
+static pith_status grid_sample_infer(pith__infer *c) {
+    const pith__type *x = c->in[0], *grid = c->in[1];
     sampler s;
     PITH_TRY(grid_sample_read_attributes(&s, c->node, c->err));
     if (x->rank >= 0 && (x->rank < 3 || x->rank > MAX_AXES + 2))
-        return pith_op_fail(c, "input has %d dimensions", x->rank);
+        return pith__op_fail(c, "input has %d dimensions", x->rank);
     if (x->rank >= 0 && grid->rank >= 0 && grid->rank != x->rank)
-        return pith_op_fail(c, "grid has %d dimensions, the input %d", grid->rank, x->rank);
-    pith_dim dims[PITH_MAX_RANK];
+        return pith__op_fail(c, "grid has %d dimensions, the input %d", grid->rank, x->rank);
+    pith__dim dims[PITH_MAX_RANK];
     for (int d = 0; d < x->rank; d++)
         dims[d] = d < 2 ? x->dims[d] : grid->rank > 0 ? grid->dims[d - 1] : PITH_DIM_UNKNOWN;
-    pith_type_set(&c->out[0], x->dtype, x->rank, dims);
+    pith__type_set(&c->out[0], x->dtype, x->rank, dims);
     return PITH_OK;
 }
 
-static bool grid_sample_is_f32(const pith_type *x, const pith_type *grid) {
+static bool grid_sample_is_f32(const pith__type *x, const pith__type *grid) {
     return x->dtype == PITH_F32 && grid->dtype == PITH_F32;
 }
 
-static pith_status grid_sample_prepare(pith_prepare *c) {
-    sampler *s = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
+static pith_status grid_sample_prepare(pith__prepare *c) {
+    sampler *s = pith__arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(c->err, sizeof *s);
     c->state = s;
     PITH_TRY(grid_sample_read_attributes(s, c->node, c->err));
     if (s->mode != NEAREST && c->in[0]->dtype == PITH_STRING)
-        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "strings cannot be interpolated");
+        return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "strings cannot be interpolated");
     if (!grid_sample_is_f32(c->in[0], c->in[1])) return PITH_OK;
-    pith_kernel_fn *fn;
-    PITH_TRY(pith_prepare_kernel(c, "grid", PITH_F32, &fn));
-    s->fn = (pith_grid_fn *)fn;
+    pith__kernel_fn *fn;
+    PITH_TRY(pith__prepare_kernel(c, "grid", PITH_F32, &fn));
+    s->fn = (pith__grid_fn *)fn;
     return PITH_OK;
 }
 
-static pith_status grid_sample_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status grid_sample_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
     *bytes = 0;
-    return ((const sampler *)state)->fn ? PITH_OK : pith_wide_scratch(c, state, threads, bytes);
+    return ((const sampler *)state)->fn ? PITH_OK : pith__wide_scratch(c, state, threads, bytes);
 }
 
 static double reflect(double x, double low, double high) {
@@ -142,9 +142,9 @@ static int grid_sample_make_taps(const sampler *s, double u, int64_t n, int64_t 
 enum { LIST = 4096, WIDE_LIST = 512, GRAIN = 16384 };
 
 typedef struct job {
-    const pith_run *r;
+    const pith__run *r;
     const sampler *s;
-    const pith_wide *w;
+    const pith__wide *w;
     int64_t plane, points, channels, per_block, blocks; /* blocks: of the points of one image */
     int64_t taps;                                       /* of a point: at most 256 */
     int axes;
@@ -194,23 +194,23 @@ static void grid_sample_put_f32(const job *j, int64_t image, int64_t p, int64_t 
         }
     }
     const int64_t first = image * j->channels;
-    j->s->fn(&(pith_grid){ .x = (const float *)x->data + first * j->plane,
-                           .weights = weights,
-                           .at = at,
-                           .y = (float *)j->r->out[0]->data + first * j->points + p,
-                           .taps = j->taps,
-                           .stride = stride,
-                           .n = n,
-                           .channels = j->channels,
-                           .x_step = j->plane,
-                           .y_step = j->points });
+    j->s->fn(&(pith__grid){ .x = (const float *)x->data + first * j->plane,
+                            .weights = weights,
+                            .at = at,
+                            .y = (float *)j->r->out[0]->data + first * j->points + p,
+                            .taps = j->taps,
+                            .stride = stride,
+                            .n = n,
+                            .channels = j->channels,
+                            .x_step = j->plane,
+                            .y_step = j->points });
 }
 
 /* One point of one channel, at `from` and `to`. */
 static void grid_sample_put(const job *j, int64_t from, int64_t to, const tap *list) {
     const pith_tensor *x = j->r->in[0];
     const double *in = j->w->in[0];
-    const int parts = pith_parts(x->dtype);
+    const int parts = pith__parts(x->dtype);
     if (!in) { /* the elements are no numbers */
         ((pith_str *)j->r->out[0]->data)[to] =
             list->at >= 0 ? ((const pith_str *)x->data)[from + list->at] : PITH_STR("");
@@ -247,31 +247,31 @@ static void grid_sample_run_part(void *context, size_t part, int worker) {
     }
 }
 
-static pith_status grid_sample_run(pith_run *r) {
+static pith_status grid_sample_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *grid = r->in[1], *y = r->out[0];
     const int axes = x->rank - 2;
     if (grid->dims[0] != x->dims[0] || grid->dims[grid->rank - 1] != axes)
-        return pith_fail(r->err, PITH_ERR_ARGUMENT, "grid must be [%lld, …, %d]", (long long)x->dims[0], axes);
+        return pith__fail(r->err, PITH_ERR_ARGUMENT, "grid must be [%lld, …, %d]", (long long)x->dims[0], axes);
     const sampler *s = r->state;
-    pith_wide w;
+    pith__wide w;
     job j = { .r = r, .s = s, .w = &w, .plane = 1, .points = 1, .channels = x->dims[1], .taps = 1, .axes = axes };
     for (int d = 0; d < axes; d++) {
         j.plane *= x->dims[2 + d], j.points *= y->dims[2 + d];
         j.taps *= s->mode == NEAREST ? 1 : s->mode == LINEAR ? 2 : 4;
     }
-    if (!j.plane && pith_tensor_count(y)) return pith_op_fail(r, "the input is empty");
-    if (s->fn && j.plane > INT32_MAX) return pith_op_fail(r, "a channel has %lld elements", (long long)j.plane);
-    if (!s->fn) pith_wide_open(&w, r);
-    if (pith_tensor_count(y)) {
-        j.per_block = pith_run_chunk(r, j.points, j.channels * 4, GRAIN);
+    if (!j.plane && pith__tensor_count(y)) return pith__op_fail(r, "the input is empty");
+    if (s->fn && j.plane > INT32_MAX) return pith__op_fail(r, "a channel has %lld elements", (long long)j.plane);
+    if (!s->fn) pith__wide_open(&w, r);
+    if (pith__tensor_count(y)) {
+        j.per_block = pith__run_chunk(r, j.points, j.channels * 4, GRAIN);
         j.blocks = (j.points + j.per_block - 1) / j.per_block;
-        pith_run_parallel(r, grid_sample_run_part, &j, (size_t)(x->dims[0] * j.blocks));
+        pith__run_parallel(r, grid_sample_run_part, &j, (size_t)(x->dims[0] * j.blocks));
     }
-    if (!s->fn) pith_wide_close(&w, r);
+    if (!s->fn) pith__wide_close(&w, r);
     return PITH_OK;
 }
 
-const pith_op pith_op_GridSample = {
+const pith__op pith__op_GridSample = {
     .domain = "",
     .name = "GridSample",
     .since = 16,

@@ -1,11 +1,11 @@
 /* op_image_decoder.c - ImageDecoder: a file's bytes → pixels. What formats there are is image/'s affair; orientation
  * tags are ignored, as in the standard's reference. */
-#include "images/picture.h"
 #include "engine/ops/op.h"
+#include "images/picture.h"
 
-static pith_status image_decoder_infer(pith_infer *c) {
-    bool grey = pith_str_is(pith_node_str(c->node, "pixel_format", "RGB"), "Grayscale");
-    pith_type_set(&c->out[0], PITH_U8, 3, (pith_dim[]){ PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN, grey ? 1 : 3 });
+static pith_status image_decoder_infer(pith__infer *c) {
+    bool grey = pith__str_is(pith__node_str(c->node, "pixel_format", "RGB"), "Grayscale");
+    pith__type_set(&c->out[0], PITH_U8, 3, (pith__dim[]){ PITH_DIM_UNKNOWN, PITH_DIM_UNKNOWN, grey ? 1 : 3 });
     return PITH_OK;
 }
 
@@ -19,20 +19,20 @@ static void image_decoder_copy(uint8_t *y, const pith_image *image, bool bgr) {
     }
 }
 
-static pith_status image_decoder_run(pith_run *r) {
-    pith_str format = pith_node_str(r->node, "pixel_format", "RGB");
+static pith_status image_decoder_run(pith__run *r) {
+    pith_str format = pith__node_str(r->node, "pixel_format", "RGB");
     pith_image_options options = PITH_IMAGE_OPTIONS_INIT;
     pith_image image;
-    options.channels = pith_str_is(format, "Grayscale") ? 1 : 3;
+    options.channels = pith__str_is(format, "Grayscale") ? 1 : 3;
     options.keep_orientation = 1;
-    PITH_TRY(pith_picture_decode(&image, r->in[0]->data, r->in[0]->bytes, &options, r->err));
-    pith_status status = pith_run_alloc(r, 0, PITH_U8, 3, (int64_t[]){ image.height, image.width, image.channels });
-    if (!status) image_decoder_copy(r->out[0]->data, &image, pith_str_is(format, "BGR"));
-    pith_picture_free(&image);
+    PITH_TRY(pith__picture_decode(&image, r->in[0]->data, r->in[0]->bytes, &options, r->err));
+    pith_status status = pith__run_alloc(r, 0, PITH_U8, 3, (int64_t[]){ image.height, image.width, image.channels });
+    if (!status) image_decoder_copy(r->out[0]->data, &image, pith__str_is(format, "BGR"));
+    pith__picture_free(&image);
     return status;
 }
 
-const pith_op pith_op_ImageDecoder = {
+const pith__op pith__op_ImageDecoder = {
     .domain = "",
     .name = "ImageDecoder",
     .since = 20,

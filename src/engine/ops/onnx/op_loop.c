@@ -11,49 +11,49 @@
 /* The first two inputs and body inputs, and the first body output, are the loop's own: count and condition. */
 enum { OWN = 2 };
 
-static pith_status counts(const pith_node *node, int *carried, int *stacked, pith_error *err) {
+static pith_status counts(const pith__node *node, int *carried, int *stacked, pith_error *err) {
     *carried = node->input_count - node->capture_count - OWN;
     *stacked = node->output_count - *carried;
-    const pith_graph *body = pith_node_graph(node, "body");
-    if (!body) return pith_fail(err, PITH_ERR_FORMAT, "attribute 'body' is missing");
+    const pith__graph *body = pith__node_graph(node, "body");
+    if (!body) return pith__fail(err, PITH_ERR_FORMAT, "attribute 'body' is missing");
     if (body->input_count != (size_t)*carried + OWN || body->output_count < (size_t)*carried + 1 ||
         (size_t)node->output_count > body->output_count - 1 || *stacked < 0) {
-        return pith_fail(err, PITH_ERR_FORMAT, "body has %zu inputs and %zu outputs, which does not fit",
-                         body->input_count, body->output_count);
+        return pith__fail(err, PITH_ERR_FORMAT, "body has %zu inputs and %zu outputs, which does not fit",
+                          body->input_count, body->output_count);
     }
     *stacked = (int)body->output_count - 1 - *carried;
     return PITH_OK;
 }
 
-static void only_dtype(pith_type *type, const pith_type *from) {
-    pith_type_init(type);
+static void only_dtype(pith__type *type, const pith__type *from) {
+    pith__type_init(type);
     if (!from) return;
     type->dtype = from->dtype;
     type->item_dtype = from->item_dtype;
 }
 
-static pith_status loop_infer(pith_infer *c) {
+static pith_status loop_infer(pith__infer *c) {
     int carried, stacked;
     PITH_TRY(counts(c->node, &carried, &stacked, c->err));
     size_t in_count = (size_t)carried + OWN, out_count = (size_t)(carried + stacked) + 1;
-    pith_type *in = pith_arena_array(c->arena, in_count, sizeof *in);
-    pith_type *out = pith_arena_array(c->arena, out_count, sizeof *out);
-    if (!in || !out) return pith_fail_memory(c->err, (in_count + out_count) * sizeof *in);
-    pith_type_set(&in[0], PITH_I64, 0, NULL);
-    pith_type_set(&in[1], PITH_BOOL, 0, NULL);
+    pith__type *in = pith__arena_array(c->arena, in_count, sizeof *in);
+    pith__type *out = pith__arena_array(c->arena, out_count, sizeof *out);
+    if (!in || !out) return pith__fail_memory(c->err, (in_count + out_count) * sizeof *in);
+    pith__type_set(&in[0], PITH_I64, 0, NULL);
+    pith__type_set(&in[1], PITH_BOOL, 0, NULL);
     for (int i = 0; i < carried; i++) only_dtype(&in[OWN + i], c->in[OWN + i]);
-    PITH_TRY(pith_infer_subgraph(c, "body", in, in_count, out, out_count));
+    PITH_TRY(pith__infer_subgraph(c, "body", in, in_count, out, out_count));
     for (int i = 0; i < carried && i < c->out_count; i++) {
         int before = in[OWN + i].dtype, after = out[1 + i].dtype;
         if (before && after && before != after && before < PITH_DTYPE_COUNT && after < PITH_DTYPE_COUNT) {
-            return pith_op_fail(c, "value %d begins as %s and goes on as %s", i, pith_dtype_name(before),
-                                pith_dtype_name(after));
+            return pith__op_fail(c, "value %d begins as %s and goes on as %s", i, pith__dtype_name(before),
+                                 pith__dtype_name(after));
         }
         only_dtype(&c->out[i], &out[1 + i]);
         if (before != after) c->out[i].dtype = PITH_UNDEFINED;
     }
     for (int i = carried; i < c->out_count; i++) {
-        const pith_type *item = &out[1 + i];
+        const pith__type *item = &out[1 + i];
         c->out[i].dtype = item->dtype;
         if (item->rank < 0 || item->rank >= PITH_MAX_RANK) continue;
         c->out[i].rank = item->rank + 1;
@@ -63,30 +63,30 @@ static pith_status loop_infer(pith_infer *c) {
     return PITH_OK;
 }
 
-static pith_status read_bool(pith_run *r, const pith_tensor *t, bool *value) {
-    if (t->dtype != PITH_BOOL || pith_tensor_count(t) != 1) return pith_op_fail(r, "the condition is not one bool");
+static pith_status read_bool(pith__run *r, const pith_tensor *t, bool *value) {
+    if (t->dtype != PITH_BOOL || pith__tensor_count(t) != 1) return pith__op_fail(r, "the condition is not one bool");
     *value = *(const uint8_t *)t->data;
     return PITH_OK;
 }
 
-static pith_status read_limit(pith_run *r, int64_t *limit) {
+static pith_status read_limit(pith__run *r, int64_t *limit) {
     *limit = INT64_MAX;
     if (!r->in[0]) return PITH_OK;
-    if (r->in[0]->dtype != PITH_I64 || pith_tensor_count(r->in[0]) != 1) {
-        return pith_op_fail(r, "the trip count is not one int64");
+    if (r->in[0]->dtype != PITH_I64 || pith__tensor_count(r->in[0]) != 1) {
+        return pith__op_fail(r, "the trip count is not one int64");
     }
     memcpy(limit, r->in[0]->data, sizeof *limit);
     return PITH_OK;
 }
 
-static pith_status loop_run(pith_run *r) {
+static pith_status loop_run(pith__run *r) {
     int carried, stacked;
     PITH_TRY(counts(r->node, &carried, &stacked, r->err));
     size_t in_count = (size_t)carried + OWN, out_count = (size_t)(carried + stacked) + 1;
     pith_tensor *in = r->exec->alloc(r->exec, in_count * sizeof *in);
     pith_tensor *out = r->exec->alloc(r->exec, out_count * sizeof *out);
-    pith_stack *stacks = r->exec->alloc(r->exec, (size_t)stacked * sizeof *stacks);
-    if (!in || !out || !stacks) return pith_fail_memory(r->err, (in_count + out_count) * sizeof *in);
+    pith__stack *stacks = r->exec->alloc(r->exec, (size_t)stacked * sizeof *stacks);
+    if (!in || !out || !stacks) return pith__fail_memory(r->err, (in_count + out_count) * sizeof *in);
     memset(stacks, 0, (size_t)stacked * sizeof *stacks);
     int64_t limit, iteration = 0;
     bool going = true;
@@ -100,16 +100,16 @@ static pith_status loop_run(pith_run *r) {
     }
     for (; going && iteration < limit; iteration++) {
         if (iteration == r->exec->loop_limit) {
-            return pith_fail(r->err, PITH_ERR_RUN,
-                             "has not ended after %" PRId64 " iterations, the limit; a higher loop_limit "
-                             "(of the command: --loop-limit) lets it run longer",
-                             iteration);
+            return pith__fail(r->err, PITH_ERR_RUN,
+                              "has not ended after %" PRId64 " iterations, the limit; a higher loop_limit "
+                              "(of the command: --loop-limit) lets it run longer",
+                              iteration);
         }
-        if (pith_is_cancelled(r->exec->cancel)) return pith_fail(r->err, PITH_ERR_CANCELLED, "cancelled");
+        if (pith__is_cancelled(r->exec->cancel)) return pith__fail(r->err, PITH_ERR_CANCELLED, "cancelled");
         PITH_TRY(r->exec->subgraph(r->exec, r, "body", in, in_count, out, out_count));
         PITH_TRY(read_bool(r, &out[0], &going));
         for (int i = 0; i < carried; i++) in[OWN + i] = out[1 + i];
-        for (int i = 0; i < stacked; i++) PITH_TRY(pith_stack_push(r, &stacks[i], &out[1 + carried + i]));
+        for (int i = 0; i < stacked; i++) PITH_TRY(pith__stack_push(r, &stacks[i], &out[1 + carried + i]));
     }
     /* What no iteration made is still the input, whose memory may be given to others after this step. */
     for (int i = 0; i < carried && i < r->out_count; i++) {
@@ -117,23 +117,23 @@ static pith_status loop_run(pith_run *r) {
         if (iteration)
             *r->out[i] = in[OWN + i];
         else
-            PITH_TRY(pith_run_copy(r, r->out[i], &in[OWN + i]));
+            PITH_TRY(pith__run_copy(r, r->out[i], &in[OWN + i]));
     }
-    const pith_graph *body = pith_node_graph(r->node, "body");
+    const pith__graph *body = pith__node_graph(r->node, "body");
     for (int i = carried; i < r->out_count; i++) {
-        PITH_TRY(pith_stack_finish(r, i, &stacks[i - carried], 0, false, &body->outputs[1 + i]->type));
+        PITH_TRY(pith__stack_finish(r, i, &stacks[i - carried], 0, false, &body->outputs[1 + i]->type));
     }
     return PITH_OK;
 }
 
-const pith_op pith_op_Loop = { .domain = "",
-                               .name = "Loop",
-                               .since = 1,
-                               .newest = 25,
-                               .min_inputs = 0,
-                               .max_inputs = -1,
-                               .max_outputs = -1,
-                               .attrs = "body graph!",
-                               .flags = PITH_OP_FIRST_OPTIONAL | PITH_OP_LATE | PITH_OP_SEQUENCES | PITH_OP_GAPS,
-                               .infer = loop_infer,
-                               .run = loop_run };
+const pith__op pith__op_Loop = { .domain = "",
+                                 .name = "Loop",
+                                 .since = 1,
+                                 .newest = 25,
+                                 .min_inputs = 0,
+                                 .max_inputs = -1,
+                                 .max_outputs = -1,
+                                 .attrs = "body graph!",
+                                 .flags = PITH_OP_FIRST_OPTIONAL | PITH_OP_LATE | PITH_OP_SEQUENCES | PITH_OP_GAPS,
+                                 .infer = loop_infer,
+                                 .run = loop_run };

@@ -14,50 +14,50 @@ typedef struct loss {
     int64_t ignored;
 } loss;
 
-static pith_status read_reduction(const pith_node *node, int *reduction, pith_error *err) {
-    pith_str name = pith_node_str(node, "reduction", "mean");
-    if (pith_str_is(name, "mean"))
+static pith_status read_reduction(const pith__node *node, int *reduction, pith_error *err) {
+    pith_str name = pith__node_str(node, "reduction", "mean");
+    if (pith__str_is(name, "mean"))
         *reduction = MEAN;
-    else if (pith_str_is(name, "sum"))
+    else if (pith__str_is(name, "sum"))
         *reduction = SUM;
-    else if (pith_str_is(name, "none"))
+    else if (pith__str_is(name, "none"))
         *reduction = NONE;
     else
-        return pith_fail(err, PITH_ERR_ARGUMENT, "reduction '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
+        return pith__fail(err, PITH_ERR_ARGUMENT, "reduction '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
     return PITH_OK;
 }
 
-static pith_status losses_infer(pith_infer *c) {
+static pith_status losses_infer(pith__infer *c) {
     int reduction;
     PITH_TRY(read_reduction(c->node, &reduction, c->err));
-    const pith_type *x = c->in[0], *labels = c->in[1];
+    const pith__type *x = c->in[0], *labels = c->in[1];
     if (x->rank >= 0 && x->rank < 2)
-        return pith_op_fail(c, "scores have %d dimensions, at least 2 are needed", x->rank);
+        return pith__op_fail(c, "scores have %d dimensions, at least 2 are needed", x->rank);
     if (x->rank >= 0 && labels->rank >= 0 && labels->rank != x->rank - 1)
-        return pith_op_fail(c, "labels have %d dimensions, %d are needed", labels->rank, x->rank - 1);
+        return pith__op_fail(c, "labels have %d dimensions, %d are needed", labels->rank, x->rank - 1);
     for (int i = 0; x->rank >= 0 && i < labels->rank; i++) {
-        pith_dim d = x->dims[i ? i + 1 : 0];
-        if (pith_dim_known(d) && pith_dim_known(labels->dims[i]) && d != labels->dims[i])
-            return pith_op_fail(c, "labels do not fit the scores in dimension %d", i);
+        pith__dim d = x->dims[i ? i + 1 : 0];
+        if (pith__dim_known(d) && pith__dim_known(labels->dims[i]) && d != labels->dims[i])
+            return pith__op_fail(c, "labels do not fit the scores in dimension %d", i);
     }
-    pith_type_set(&c->out[0], x->dtype, reduction == NONE ? labels->rank : 0, labels->dims);
-    if (c->out_count > 1) pith_type_set(&c->out[1], x->dtype, x->rank, x->dims);
+    pith__type_set(&c->out[0], x->dtype, reduction == NONE ? labels->rank : 0, labels->dims);
+    if (c->out_count > 1) pith__type_set(&c->out[1], x->dtype, x->rank, x->dims);
     return PITH_OK;
 }
 
-static pith_status losses_prepare(pith_prepare *c, bool softmax) {
-    loss *s = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
+static pith_status losses_prepare(pith__prepare *c, bool softmax) {
+    loss *s = pith__arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(c->err, sizeof *s);
     PITH_TRY(read_reduction(c->node, &s->reduction, c->err));
     s->softmax = softmax;
-    s->ignores = pith_node_attr(c->node, "ignore_index") != NULL;
-    s->ignored = pith_node_int(c->node, "ignore_index", 0);
+    s->ignores = pith__node_attr(c->node, "ignore_index") != NULL;
+    s->ignored = pith__node_int(c->node, "ignore_index", 0);
     c->state = s;
     return PITH_OK;
 }
 
-static pith_status prepare_nll(pith_prepare *c) { return losses_prepare(c, false); }
-static pith_status prepare_softmax(pith_prepare *c) { return losses_prepare(c, true); }
+static pith_status prepare_nll(pith__prepare *c) { return losses_prepare(c, false); }
+static pith_status prepare_softmax(pith__prepare *c) { return losses_prepare(c, true); }
 
 /* x[c * inner] for c < classes becomes its log-softmax. */
 static void log_softmax(double *x, int64_t classes, int64_t inner) {
@@ -68,18 +68,18 @@ static void log_softmax(double *x, int64_t classes, int64_t inner) {
     for (int64_t i = 0; i < classes; i++) x[i * inner] -= shift;
 }
 
-static pith_status losses_run(pith_run *r) {
+static pith_status losses_run(pith__run *r) {
     const loss *s = r->state;
     const pith_tensor *x = r->in[0], *labels = r->in[1], *weights = r->in_count > 2 ? r->in[2] : NULL;
-    pith_wide w;
-    pith_wide_open(&w, r);
+    pith__wide w;
+    pith__wide_open(&w, r);
     int64_t batch = x->dims[0], classes = x->dims[1], inner = 1;
     for (int i = 2; i < x->rank; i++) inner *= x->dims[i];
-    if (weights && pith_tensor_count(weights) != classes)
-        return pith_fail(r->err, PITH_ERR_ARGUMENT, "%lld weights for %lld classes",
-                         (long long)pith_tensor_count(weights), (long long)classes);
+    if (weights && pith__tensor_count(weights) != classes)
+        return pith__fail(r->err, PITH_ERR_ARGUMENT, "%lld weights for %lld classes",
+                          (long long)pith__tensor_count(weights), (long long)classes);
     if (labels->dtype != PITH_I64 && labels->dtype != PITH_I32) {
-        return pith_fail(r->err, PITH_ERR_ARGUMENT, "labels are neither int64 nor int32");
+        return pith__fail(r->err, PITH_ERR_ARGUMENT, "labels are neither int64 nor int32");
     }
     double sum = 0, weight_sum = 0;
     for (int64_t i = 0; i < batch * inner; i++) {
@@ -89,8 +89,8 @@ static pith_status losses_run(pith_run *r) {
             labels->dtype == PITH_I64 ? ((const int64_t *)labels->data)[i] : ((const int32_t *)labels->data)[i];
         bool ignored = s->ignores && label == s->ignored;
         if (!ignored && (label < 0 || label >= classes))
-            return pith_fail(r->err, PITH_ERR_RUN, "label %lld is outside of %lld classes", (long long)label,
-                             (long long)classes);
+            return pith__fail(r->err, PITH_ERR_RUN, "label %lld is outside of %lld classes", (long long)label,
+                              (long long)classes);
         double weight = ignored ? 0 : weights ? w.in[2][label] : 1;
         double value = ignored ? 0 : -weight * column[label * inner];
         if (s->reduction == NONE && w.out[0]) w.out[0][i] = value;
@@ -100,11 +100,11 @@ static pith_status losses_run(pith_run *r) {
     if (s->reduction != NONE && w.out[0]) w.out[0][0] = s->reduction == MEAN ? sum / weight_sum : sum;
     if (r->out_count > 1 && w.out[1])
         for (int64_t i = 0; i < batch * classes * inner; i++) w.out[1][i] = w.in[0][i];
-    pith_wide_close(&w, r);
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
-const pith_op pith_op_NegativeLogLikelihoodLoss = {
+const pith__op pith__op_NegativeLogLikelihoodLoss = {
     .domain = "",
     .name = "NegativeLogLikelihoodLoss",
     .since = 12,
@@ -116,11 +116,11 @@ const pith_op pith_op_NegativeLogLikelihoodLoss = {
     .attrs = "ignore_index int any; reduction string none|sum|mean = mean",
     .infer = losses_infer,
     .prepare = prepare_nll,
-    .scratch = pith_wide_scratch,
+    .scratch = pith__wide_scratch,
     .run = losses_run,
 };
 
-const pith_op pith_op_SoftmaxCrossEntropyLoss = {
+const pith__op pith__op_SoftmaxCrossEntropyLoss = {
     .domain = "",
     .name = "SoftmaxCrossEntropyLoss",
     .since = 12,
@@ -132,6 +132,6 @@ const pith_op pith_op_SoftmaxCrossEntropyLoss = {
     .attrs = "ignore_index int any; reduction string none|sum|mean = mean",
     .infer = losses_infer,
     .prepare = prepare_softmax,
-    .scratch = pith_wide_scratch,
+    .scratch = pith__wide_scratch,
     .run = losses_run,
 };

@@ -9,17 +9,17 @@
 #include "engine/ops/shared/widen_types.h"
 
 typedef struct state {
-    pith_product product;
+    pith__product product;
     float alpha;
 } state;
 
 /* Whether the left (0) or right (1) side is to be transposed; in a vector there is nothing to transpose. */
-static bool matmul_is_transposed(const pith_node *node, int side, int rank) {
-    return rank != 1 && pith_node_int(node, side ? "transB" : "transA", 0);
+static bool matmul_is_transposed(const pith__node *node, int side, int rank) {
+    return rank != 1 && pith__node_int(node, side ? "transB" : "transA", 0);
 }
 
 /* The operands as matrices, vectors completed; false if ranks are unknown. */
-static bool as_matrices(pith_type *a, pith_type *b, const pith_node *node) {
+static bool as_matrices(pith__type *a, pith__type *b, const pith__node *node) {
     if (a->rank < 0 || b->rank < 0) return false;
     const bool transposed[2] = { matmul_is_transposed(node, 0, a->rank), matmul_is_transposed(node, 1, b->rank) };
     if (a->rank == 1) {
@@ -31,51 +31,52 @@ static bool as_matrices(pith_type *a, pith_type *b, const pith_node *node) {
         b->dims[1] = 1;
         b->rank = 2;
     }
-    pith_type *both[2] = { a, b };
+    pith__type *both[2] = { a, b };
     for (int i = 0; i < 2; i++) {
         if (!transposed[i]) continue;
-        pith_dim d = both[i]->dims[both[i]->rank - 1];
+        pith__dim d = both[i]->dims[both[i]->rank - 1];
         both[i]->dims[both[i]->rank - 1] = both[i]->dims[both[i]->rank - 2];
         both[i]->dims[both[i]->rank - 2] = d;
     }
     return true;
 }
 
-static pith_status matmul_infer(pith_infer *c) {
-    PITH_TRY(pith_infer_equal_dtypes(c, 0, 1));
-    pith_type a = *c->in[0], b = *c->in[1], out;
+static pith_status matmul_infer(pith__infer *c) {
+    PITH_TRY(pith__infer_equal_dtypes(c, 0, 1));
+    pith__type a = *c->in[0], b = *c->in[1], out;
     int dtype = a.dtype ? a.dtype : b.dtype;
-    if (a.rank == 0 || b.rank == 0) return pith_op_fail(c, "an operand is a scalar");
+    if (a.rank == 0 || b.rank == 0) return pith__op_fail(c, "an operand is a scalar");
     if (!as_matrices(&a, &b, c->node)) {
-        pith_infer_set(c, 0, dtype, -1, NULL);
+        pith__infer_set(c, 0, dtype, -1, NULL);
         return PITH_OK;
     }
-    pith_dim m = a.dims[a.rank - 2], k = a.dims[a.rank - 1], k2 = b.dims[b.rank - 2], n = b.dims[b.rank - 1];
-    if (pith_dim_known(k) && pith_dim_known(k2) && k != k2) {
-        return pith_op_fail(c, "the left side has %lld columns, the right side %lld rows", (long long)k, (long long)k2);
+    pith__dim m = a.dims[a.rank - 2], k = a.dims[a.rank - 1], k2 = b.dims[b.rank - 2], n = b.dims[b.rank - 1];
+    if (pith__dim_known(k) && pith__dim_known(k2) && k != k2) {
+        return pith__op_fail(c, "the left side has %lld columns, the right side %lld rows", (long long)k,
+                             (long long)k2);
     }
     a.rank -= 2;
     b.rank -= 2;
-    pith_type_init(&out);
-    PITH_TRY(pith_infer_broadcast(c, &a, &b, &out));
-    if (out.rank + 2 > PITH_MAX_RANK) return pith_op_fail(c, "rank %d is more than %d", out.rank + 2, PITH_MAX_RANK);
+    pith__type_init(&out);
+    PITH_TRY(pith__infer_broadcast(c, &a, &b, &out));
+    if (out.rank + 2 > PITH_MAX_RANK) return pith__op_fail(c, "rank %d is more than %d", out.rank + 2, PITH_MAX_RANK);
     if (c->in[0]->rank > 1) out.dims[out.rank++] = m;
     if (c->in[1]->rank > 1) out.dims[out.rank++] = n;
-    pith_infer_set(c, 0, dtype, out.rank, out.dims);
+    pith__infer_set(c, 0, dtype, out.rank, out.dims);
     return PITH_OK;
 }
 
-static pith_status matmul_prepare(pith_prepare *c) {
-    state *s = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
-    s->alpha = pith_node_float(c->node, "alpha", 1.0f);
+static pith_status matmul_prepare(pith__prepare *c) {
+    state *s = pith__arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(c->err, sizeof *s);
+    s->alpha = pith__node_float(c->node, "alpha", 1.0f);
     PITH_TRY(
-        pith_product_prepare(&s->product, c, c->in[0]->dtype, 1, matmul_is_transposed(c->node, 1, c->in[1]->rank)));
+        pith__product_prepare(&s->product, c, c->in[0]->dtype, 1, matmul_is_transposed(c->node, 1, c->in[1]->rank)));
     c->state = s;
     return PITH_OK;
 }
 
-static int64_t batches_of(const pith_type *a, const pith_type *b) {
+static int64_t batches_of(const pith__type *a, const pith__type *b) {
     int64_t count = 1;
     int rank = a->rank > b->rank ? a->rank : b->rank;
     for (int i = 3; i <= rank; i++) {
@@ -85,22 +86,23 @@ static int64_t batches_of(const pith_type *a, const pith_type *b) {
     return count;
 }
 
-static pith_status matmul_scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status matmul_scratch(const pith__infer *c, const void *state_, int threads, size_t *bytes) {
     const state *s = state_;
-    pith_type a = *c->in[0], b = *c->in[1];
+    pith__type a = *c->in[0], b = *c->in[1];
     size_t product, moved = 0;
     as_matrices(&a, &b, c->node);
     int64_t batches = batches_of(&a, &b);
-    bool fits = pith_product_scratch(&s->product, batches, b.dims[b.rank - 1], b.dims[b.rank - 2], threads, &product) &&
-                (!matmul_is_transposed(c->node, 0, c->in[0]->rank) ||
-                 pith_dtype_bytes(PITH_F64, pith_type_count(&a), &moved)) &&
-                !pith_mul_overflows((size_t)batches, 2 * sizeof(int64_t), bytes) &&
-                !pith_add_overflows(*bytes, product + 64, bytes) && !pith_add_overflows(*bytes, moved + 64, bytes);
-    return fits ? pith_widen_scratch(c, s->product.packed ? 2 : 0, bytes) : pith_fail_memory(c->err, SIZE_MAX);
+    bool fits =
+        pith__product_scratch(&s->product, batches, b.dims[b.rank - 1], b.dims[b.rank - 2], threads, &product) &&
+        (!matmul_is_transposed(c->node, 0, c->in[0]->rank) ||
+         pith__dtype_bytes(PITH_F64, pith__type_count(&a), &moved)) &&
+        !pith__mul_overflows((size_t)batches, 2 * sizeof(int64_t), bytes) &&
+        !pith__add_overflows(*bytes, product + 64, bytes) && !pith__add_overflows(*bytes, moved + 64, bytes);
+    return fits ? pith__widen_scratch(c, s->product.packed ? 2 : 0, bytes) : pith__fail_memory(c->err, SIZE_MAX);
 }
 
 static void scale_result(pith_tensor *y, float alpha) {
-    int64_t count = pith_tensor_count(y);
+    int64_t count = pith__tensor_count(y);
     if (y->dtype == PITH_F64) {
         double *p = y->data;
         for (int64_t i = 0; i < count; i++) p[i] *= (double)alpha;
@@ -110,17 +112,17 @@ static void scale_result(pith_tensor *y, float alpha) {
     }
 }
 
-static pith_status matmul_run_plain(pith_run *r) {
+static pith_status matmul_run_plain(pith__run *r) {
     const state *s = r->state;
     pith_tensor *y = r->out[0];
-    pith_type a, b;
-    pith_type_of_tensor(&a, r->in[0]);
-    pith_type_of_tensor(&b, r->in[1]);
+    pith__type a, b;
+    pith__type_of_tensor(&a, r->in[0]);
+    pith__type_of_tensor(&b, r->in[1]);
     as_matrices(&a, &b, r->node);
-    if (!pith_tensor_count(y)) return PITH_OK;
+    if (!pith__tensor_count(y)) return PITH_OK;
     int64_t m = a.dims[a.rank - 2], k = a.dims[a.rank - 1], n = b.dims[b.rank - 1], count = batches_of(&a, &b);
     int64_t *a_at = r->scratch, *b_at = a_at + count;
-    char *rest = (char *)r->scratch + pith_round64((size_t)count * 2 * sizeof(int64_t));
+    char *rest = (char *)r->scratch + pith__round64((size_t)count * 2 * sizeof(int64_t));
     int rank = a.rank > b.rank ? a.rank : b.rank;
     bool dense_a = true, one_b = true;
     for (int64_t i = 0; i < count; i++) {
@@ -139,89 +141,91 @@ static pith_status matmul_run_plain(pith_run *r) {
         dense_a &= at[0] == i * m * k;
         one_b &= at[1] == 0;
     }
-    pith_product_job j = { .p = &s->product,
-                           .a = r->in[0]->data,
-                           .b = r->in[1]->data,
-                           .c = y->data,
-                           .count = count,
-                           .m = m,
-                           .n = n,
-                           .k = k,
-                           .a_row = k,
-                           .a_column = 1,
-                           .b_row = n,
-                           .b_column = 1,
-                           .a_at = dense_a ? NULL : a_at,
-                           .b_at = one_b ? NULL : b_at };
+    pith__product_job j = { .p = &s->product,
+                            .a = r->in[0]->data,
+                            .b = r->in[1]->data,
+                            .c = y->data,
+                            .count = count,
+                            .m = m,
+                            .n = n,
+                            .k = k,
+                            .a_row = k,
+                            .a_column = 1,
+                            .b_row = n,
+                            .b_column = 1,
+                            .a_at = dense_a ? NULL : a_at,
+                            .b_at = one_b ? NULL : b_at };
     if (matmul_is_transposed(r->node, 1, r->in[1]->rank)) {
         j.b_row = 1;
         j.b_column = k;
     }
     if (matmul_is_transposed(r->node, 0, r->in[0]->rank)) {
-        int64_t matrices = pith_tensor_count(r->in[0]) / (m * k > 0 ? m * k : 1);
+        int64_t matrices = pith__tensor_count(r->in[0]) / (m * k > 0 ? m * k : 1);
         int64_t dims[3] = { matrices, m, k }, from[3] = { m * k, 1, m }, to[3] = { m * k, k, 1 };
-        pith_run_move(r, rest, to, r->in[0]->data, from, dims, 3, s->product.element);
+        pith__run_move(r, rest, to, r->in[0]->data, from, dims, 3, s->product.element);
         j.a = rest;
-        rest += pith_round64((size_t)(matrices * m * k) * s->product.element);
+        rest += pith__round64((size_t)(matrices * m * k) * s->product.element);
     }
-    pith_product_run(r, rest, &j);
+    pith__product_run(r, rest, &j);
     if (s->alpha != 1.0f) scale_result(y, s->alpha);
     return PITH_OK;
 }
 
-static pith_status matmul_run(pith_run *r) {
+static pith_status matmul_run(pith__run *r) {
     const state *s = r->state;
-    return pith_widen_run(r, s->product.packed ? 2 : 0, matmul_run_plain);
+    return pith__widen_run(r, s->product.packed ? 2 : 0, matmul_run_plain);
 }
 
-static void matmul_cost(const pith_run *r, pith_cost *cost) {
+static void matmul_cost(const pith__run *r, pith__cost *cost) {
     const pith_tensor *a = r->in[0];
-    pith_cost_product(cost, a->dims[a->rank - 1 - matmul_is_transposed(r->node, 0, a->rank)], "gemm");
+    pith__cost_product(cost, a->dims[a->rank - 1 - matmul_is_transposed(r->node, 0, a->rank)], "gemm");
 }
 
-const pith_op pith_op_MatMul = { .domain = "",
-                                 .name = "MatMul",
-                                 .since = 1,
-                                 .newest = 13,
-                                 .min_inputs = 2,
-                                 .max_inputs = 2,
-                                 .max_outputs = 1,
-                                 .types = "r",
-                                 .attrs = "",
-                                 .infer = matmul_infer,
-                                 .prepare = matmul_prepare,
-                                 .scratch = matmul_scratch,
-                                 .run = matmul_run,
-                                 .cost = matmul_cost };
+const pith__op pith__op_MatMul = { .domain = "",
+                                   .name = "MatMul",
+                                   .since = 1,
+                                   .newest = 13,
+                                   .min_inputs = 2,
+                                   .max_inputs = 2,
+                                   .max_outputs = 1,
+                                   .types = "r",
+                                   .attrs = "",
+                                   .infer = matmul_infer,
+                                   .prepare = matmul_prepare,
+                                   .scratch = matmul_scratch,
+                                   .run = matmul_run,
+                                   .cost = matmul_cost };
 
 /* transBatchA and transBatchB: the first axis of a side stands after its batches; put there by a node of its own. The
  * older name is TransposeMatMul. */
-static pith_status upgrade_fused(pith_node *node, pith_error *err) {
+static pith_status upgrade_fused(pith__node *node, pith_error *err) {
     static const char *const kept[] = { "alpha", "transA", "transB", NULL };
-    PITH_TRY(pith_compose_require(node, 3u, 1, err));
-    pith_value *a = pith_node_input(node, 0), *b = pith_node_input(node, 1);
-    if (pith_node_int(node, "transBatchA", 0)) a = pith_compose_move(node, a, 0, -2);
-    if (pith_node_int(node, "transBatchB", 0)) b = pith_compose_move(node, b, 0, -2);
-    pith_value *y = a && b ? pith_compose(node, "com.microsoft", "FusedMatMul", (pith_value *[]){ a, b }, 2, 1) : NULL;
-    return pith_compose_become(node, pith_with_attributes(y, node, kept), err);
+    PITH_TRY(pith__compose_require(node, 3u, 1, err));
+    pith__value *a = pith__node_input(node, 0), *b = pith__node_input(node, 1);
+    if (pith__node_int(node, "transBatchA", 0)) a = pith__compose_move(node, a, 0, -2);
+    if (pith__node_int(node, "transBatchB", 0)) b = pith__compose_move(node, b, 0, -2);
+    pith__value *y =
+        a && b ? pith__compose(node, "com.microsoft", "FusedMatMul", (pith__value *[]){ a, b }, 2, 1) : NULL;
+    return pith__compose_become(node, pith__with_attributes(y, node, kept), err);
 }
 
-const pith_op pith_op_FusedMatMul_ms = { .domain = "com.microsoft",
-                                         .name = "FusedMatMul",
-                                         .since = PITH_OPSET_NEWEST,
-                                         .newest = 1,
-                                         .min_inputs = 2,
-                                         .max_inputs = 2,
-                                         .max_outputs = 1,
-                                         .types = "f",
-                                         .attrs =
-                                             "alpha float = 1; transA bool = 0; transB bool = 0; transBatchA bool = 0; "
-                                             "transBatchB bool = 0",
-                                         .upgrade = upgrade_fused,
-                                         .infer = matmul_infer,
-                                         .prepare = matmul_prepare,
-                                         .scratch = matmul_scratch,
-                                         .run = matmul_run,
-                                         .cost = matmul_cost };
+const pith__op pith__op_FusedMatMul_ms = {
+    .domain = "com.microsoft",
+    .name = "FusedMatMul",
+    .since = PITH_OPSET_NEWEST,
+    .newest = 1,
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .max_outputs = 1,
+    .types = "f",
+    .attrs = "alpha float = 1; transA bool = 0; transB bool = 0; transBatchA bool = 0; "
+             "transBatchB bool = 0",
+    .upgrade = upgrade_fused,
+    .infer = matmul_infer,
+    .prepare = matmul_prepare,
+    .scratch = matmul_scratch,
+    .run = matmul_run,
+    .cost = matmul_cost
+};
 PITH_OP_COMPOSED(TransposeMatMul_ms, "com.microsoft", "TransposeMatMul", 2, 2, 1, upgrade_fused, NULL,
                  .attrs = "alpha float = 1; transA bool = 0; transB bool = 0")

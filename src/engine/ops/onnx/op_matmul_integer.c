@@ -9,8 +9,8 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "engine/kernels/small_floats.h"
-#include "engine/ops/shared/int_matmul.h"
 #include "engine/ops/shared/as_doubles.h"
+#include "engine/ops/shared/int_matmul.h"
 
 /* Numbers of the inputs; -1: there is none. */
 typedef struct layout {
@@ -26,87 +26,88 @@ static const layout layouts[] = {
 };
 
 typedef struct state {
-    pith_int_product product;
+    pith__int_product product;
     const layout *inputs;
-    pith_sums_scale_fn *scale;  /* of all but MatMulInteger */
-    pith_quantize_fn *quantize; /* of QLinearMatMul's result, and of what DynamicQuantizeMatMul is given */
-    pith_range_fn *range;       /* of DynamicQuantizeMatMul */
-    bool floats;                /* a, b or y are 8-bit floats */
+    pith__sums_scale_fn *scale;  /* of all but MatMulInteger */
+    pith__quantize_fn *quantize; /* of QLinearMatMul's result, and of what DynamicQuantizeMatMul is given */
+    pith__range_fn *range;       /* of DynamicQuantizeMatMul */
+    bool floats;                 /* a, b or y are 8-bit floats */
 } state;
 
-static const layout *matmul_integer_find_layout(const pith_node *node) {
+static const layout *matmul_integer_find_layout(const pith__node *node) {
     for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
-        if (pith_str_is(node->op_type, layouts[i].name)) return &layouts[i];
+        if (pith__str_is(node->op_type, layouts[i].name)) return &layouts[i];
     }
     return NULL;
 }
 
 /* Scales, zero points and bias have one element, or one for each row or column. */
-static pith_status matmul_integer_check_numbers(const pith_infer *c, const layout *l, pith_dim m, pith_dim n) {
+static pith_status matmul_integer_check_numbers(const pith__infer *c, const layout *l, pith__dim m, pith__dim n) {
     const int inputs[] = { l->a_scale, l->a_zero, l->b_scale, l->b_zero, l->y_scale, l->y_zero, l->bias };
-    const pith_dim wanted[] = { m, m, n, n, 1, 1, n };
+    const pith__dim wanted[] = { m, m, n, n, 1, 1, n };
     for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
-        if (inputs[i] < 0 || !pith_has_input(c, inputs[i])) continue;
-        int64_t count = pith_type_count(c->in[inputs[i]]);
-        if (count == 0 || (count > 1 && pith_dim_known(wanted[i]) && count < wanted[i]))
-            return pith_op_fail(c, "input %d has %lld elements; it must have 1 or %lld", inputs[i], (long long)count,
-                                (long long)(pith_dim_known(wanted[i]) ? wanted[i] : 1));
+        if (inputs[i] < 0 || !pith__has_input(c, inputs[i])) continue;
+        int64_t count = pith__type_count(c->in[inputs[i]]);
+        if (count == 0 || (count > 1 && pith__dim_known(wanted[i]) && count < wanted[i]))
+            return pith__op_fail(c, "input %d has %lld elements; it must have 1 or %lld", inputs[i], (long long)count,
+                                 (long long)(pith__dim_known(wanted[i]) ? wanted[i] : 1));
     }
     return PITH_OK;
 }
 
-static pith_status matmul_integer_infer(pith_infer *c) {
+static pith_status matmul_integer_infer(pith__infer *c) {
     const layout *l = matmul_integer_find_layout(c->node);
-    pith_type a = *c->in[l->a], b = *c->in[l->b], out;
+    pith__type a = *c->in[l->a], b = *c->in[l->b], out;
     int dtype = l->y_zero >= 0 ? c->in[l->y_zero]->dtype : l->b_scale >= 0 ? PITH_F32 : PITH_I32;
-    if (a.rank == 0 || b.rank == 0) return pith_op_fail(c, "an operand is a scalar");
+    if (a.rank == 0 || b.rank == 0) return pith__op_fail(c, "an operand is a scalar");
     if (a.rank < 0 || b.rank < 0) {
-        pith_infer_set(c, 0, dtype, -1, NULL);
+        pith__infer_set(c, 0, dtype, -1, NULL);
         return PITH_OK;
     }
-    pith_dim k = a.dims[a.rank - 1], k2 = b.dims[b.rank > 1 ? b.rank - 2 : 0];
-    if (pith_dim_known(k) && pith_dim_known(k2) && k != k2) {
-        return pith_op_fail(c, "the left side has %lld columns, the right side %lld rows", (long long)k, (long long)k2);
+    pith__dim k = a.dims[a.rank - 1], k2 = b.dims[b.rank > 1 ? b.rank - 2 : 0];
+    if (pith__dim_known(k) && pith__dim_known(k2) && k != k2) {
+        return pith__op_fail(c, "the left side has %lld columns, the right side %lld rows", (long long)k,
+                             (long long)k2);
     }
-    pith_dim m = a.rank > 1 ? a.dims[a.rank - 2] : 1, n = b.rank > 1 ? b.dims[b.rank - 1] : 1;
+    pith__dim m = a.rank > 1 ? a.dims[a.rank - 2] : 1, n = b.rank > 1 ? b.dims[b.rank - 1] : 1;
     PITH_TRY(matmul_integer_check_numbers(c, l, m, n));
     int a_rank = a.rank, b_rank = b.rank;
     a.rank = a.rank > 2 ? a.rank - 2 : 0;
     b.rank = b.rank > 2 ? b.rank - 2 : 0;
-    pith_type_init(&out);
-    PITH_TRY(pith_infer_broadcast(c, &a, &b, &out));
-    if (out.rank + 2 > PITH_MAX_RANK) return pith_op_fail(c, "rank %d is more than %d", out.rank + 2, PITH_MAX_RANK);
+    pith__type_init(&out);
+    PITH_TRY(pith__infer_broadcast(c, &a, &b, &out));
+    if (out.rank + 2 > PITH_MAX_RANK) return pith__op_fail(c, "rank %d is more than %d", out.rank + 2, PITH_MAX_RANK);
     if (a_rank > 1) out.dims[out.rank++] = m;
     if (b_rank > 1) out.dims[out.rank++] = n;
-    pith_infer_set(c, 0, dtype, out.rank, out.dims);
+    pith__infer_set(c, 0, dtype, out.rank, out.dims);
     return PITH_OK;
 }
 
-static pith_status matmul_integer_prepare(pith_prepare *c) {
-    state *s = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
+static pith_status matmul_integer_prepare(pith__prepare *c) {
+    state *s = pith__arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(c->err, sizeof *s);
     s->inputs = matmul_integer_find_layout(c->node);
     int dtype = c->in[s->inputs->a]->dtype;
     bool dynamic = s->inputs->a_zero < 0;
-    if (dynamic && dtype != PITH_F32) return pith_fail_dtype(c->err, dtype);
-    s->floats = !dynamic && (!pith_dtype_is_int(dtype) || !pith_dtype_is_int(c->in[s->inputs->b]->dtype) ||
-                             (s->inputs->y_zero >= 0 && !pith_dtype_is_int(c->out[0].dtype)));
+    if (dynamic && dtype != PITH_F32) return pith__fail_dtype(c->err, dtype);
+    s->floats = !dynamic && (!pith__dtype_is_int(dtype) || !pith__dtype_is_int(c->in[s->inputs->b]->dtype) ||
+                             (s->inputs->y_zero >= 0 && !pith__dtype_is_int(c->out[0].dtype)));
     c->state = s;
     if (s->floats) return PITH_OK;
-    pith_kernel_fn *fn;
+    pith__kernel_fn *fn;
     if (s->inputs->b_scale >= 0) {
-        PITH_TRY(pith_prepare_kernel(c, "sums_scale", PITH_I32, &fn));
-        s->scale = (pith_sums_scale_fn *)fn;
+        PITH_TRY(pith__prepare_kernel(c, "sums_scale", PITH_I32, &fn));
+        s->scale = (pith__sums_scale_fn *)fn;
     }
     if (s->inputs->y_scale >= 0 || dynamic) {
-        PITH_TRY(pith_prepare_kernel(c, "quantize", PITH_U8, &fn));
-        s->quantize = (pith_quantize_fn *)fn;
+        PITH_TRY(pith__prepare_kernel(c, "quantize", PITH_U8, &fn));
+        s->quantize = (pith__quantize_fn *)fn;
     }
     if (dynamic) {
-        PITH_TRY(pith_prepare_kernel(c, "range", PITH_F32, &fn));
-        s->range = (pith_range_fn *)fn;
+        PITH_TRY(pith__prepare_kernel(c, "range", PITH_F32, &fn));
+        s->range = (pith__range_fn *)fn;
     }
-    return pith_int_product_prepare(&s->product, c, s->inputs->b);
+    return pith__int_product_prepare(&s->product, c, s->inputs->b);
 }
 
 typedef struct sizes {
@@ -129,29 +130,29 @@ static sizes matmul_integer_sizes_of(const int64_t *a, int a_rank, const int64_t
     return s;
 }
 
-static pith_status matmul_integer_scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status matmul_integer_scratch(const pith__infer *c, const void *state_, int threads, size_t *bytes) {
     const state *s = state_;
-    const pith_type *a = c->in[s->inputs->a], *b = c->in[s->inputs->b];
+    const pith__type *a = c->in[s->inputs->a], *b = c->in[s->inputs->b];
     sizes z = matmul_integer_sizes_of(a->dims, a->rank, b->dims, b->rank);
     size_t quantized, sums;
-    if (s->floats) return pith_wide_scratch(c, state_, threads, bytes);
-    bool fits = pith_int_product_scratch(&s->product, z.m, z.n, z.k, bytes) &&
-                pith_dtype_bytes(PITH_U8, pith_type_count(a), &quantized) &&
-                pith_dtype_bytes(PITH_I32, pith_type_count(&c->out[0]), &sums) &&
-                !pith_add_overflows(*bytes, quantized, bytes) && !pith_add_overflows(*bytes, sums + 256, bytes);
-    return fits ? PITH_OK : pith_fail_memory(c->err, SIZE_MAX);
+    if (s->floats) return pith__wide_scratch(c, state_, threads, bytes);
+    bool fits = pith__int_product_scratch(&s->product, z.m, z.n, z.k, bytes) &&
+                pith__dtype_bytes(PITH_U8, pith__type_count(a), &quantized) &&
+                pith__dtype_bytes(PITH_I32, pith__type_count(&c->out[0]), &sums) &&
+                !pith__add_overflows(*bytes, quantized, bytes) && !pith__add_overflows(*bytes, sums + 256, bytes);
+    return fits ? PITH_OK : pith__fail_memory(c->err, SIZE_MAX);
 }
 
-static float matmul_integer_number(const pith_run *r, int input, int64_t i) {
+static float matmul_integer_number(const pith__run *r, int input, int64_t i) {
     float v;
     const pith_tensor *t = r->in[input];
-    pith_convert(&v, PITH_F32, 0, t->data, t->dtype, pith_tensor_count(t) == 1 ? 0 : i, 1, true);
+    pith__convert(&v, PITH_F32, 0, t->data, t->dtype, pith__tensor_count(t) == 1 ? 0 : i, 1, true);
     return v;
 }
 
 /* The sums, scaled, with bias or rounded to the output's type: rows of n columns on the run's threads. */
 typedef struct finish {
-    const pith_run *r;
+    const pith__run *r;
     const layout *l;
     const state *s;
     const int32_t *sums;
@@ -163,10 +164,10 @@ typedef struct finish {
 enum { COLUMNS = 256 }; /* whose scales and bias are at hand together */
 
 /* Numbers [j, j + n) of an input that has one number for each column, or one for all. */
-static void matmul_integer_columns(float *to, const pith_run *r, int input, int64_t j, int64_t n) {
+static void matmul_integer_columns(float *to, const pith__run *r, int input, int64_t j, int64_t n) {
     const pith_tensor *t = r->in[input];
-    const bool one = pith_tensor_count(t) == 1;
-    pith_convert(to, PITH_F32, 0, t->data, t->dtype, one ? 0 : j, one ? 1 : n, true);
+    const bool one = pith__tensor_count(t) == 1;
+    pith__convert(to, PITH_F32, 0, t->data, t->dtype, one ? 0 : j, one ? 1 : n, true);
     for (int64_t i = 1; one && i < n; i++) to[i] = to[0];
 }
 
@@ -188,12 +189,12 @@ static void matmul_integer_finish_row(const finish *f, int64_t i, int64_t j, int
 
 static void matmul_integer_finish_part(void *context, size_t part, int worker) {
     const finish *f = context;
-    const pith_run *r = f->r;
+    const pith__run *r = f->r;
     const layout *l = f->l;
-    const bool has_bias = l->bias >= 0 && pith_has_input(r, l->bias);
+    const bool has_bias = l->bias >= 0 && pith__has_input(r, l->bias);
     const int64_t first = (int64_t)part * f->per_part,
                   end = first + f->per_part < f->rows ? first + f->per_part : f->rows;
-    const int64_t a_scales = l->a_scale >= 0 ? pith_tensor_count(r->in[l->a_scale]) : 1;
+    const int64_t a_scales = l->a_scale >= 0 ? pith__tensor_count(r->in[l->a_scale]) : 1;
     float scales[COLUMNS], bias[COLUMNS];
     (void)worker;
     for (int64_t j = 0; j < f->n; j += COLUMNS) {
@@ -208,7 +209,7 @@ static void matmul_integer_finish_part(void *context, size_t part, int worker) {
     }
 }
 
-static void matmul_integer_finish(pith_run *r, const state *s, const int32_t *sums, int64_t rows, int64_t m, int64_t n,
+static void matmul_integer_finish(pith__run *r, const state *s, const int32_t *sums, int64_t rows, int64_t m, int64_t n,
                                   float a_scale) {
     enum { GRAIN = 8192 };
     const layout *l = s->inputs;
@@ -224,8 +225,8 @@ static void matmul_integer_finish(pith_run *r, const state *s, const int32_t *su
                  .low = r->out[0]->dtype == PITH_I8 ? -128 : 0 };
     if (l->y_scale >= 0) f.y_scale = matmul_integer_number(r, l->y_scale, 0);
     if (l->y_zero >= 0) f.y_zero = (int)matmul_integer_number(r, l->y_zero, 0);
-    f.per_part = pith_run_chunk(r, rows, n, GRAIN);
-    pith_run_parallel(r, matmul_integer_finish_part, &f, (size_t)((rows + f.per_part - 1) / f.per_part));
+    f.per_part = pith__run_chunk(r, rows, n, GRAIN);
+    pith__run_parallel(r, matmul_integer_finish_part, &f, (size_t)((rows + f.per_part - 1) / f.per_part));
 }
 
 /* Where matrix i of the result takes its matrices from. */
@@ -245,13 +246,13 @@ static void find_matrices(int64_t at[2], const sizes *z, const pith_tensor *a, c
 
 /* Of a's row or b's column i: the scale, and the zero point. */
 static double scale_at(const double *scales, const pith_tensor *t, int64_t i) {
-    return scales[pith_tensor_count(t) == 1 ? 0 : i];
+    return scales[pith__tensor_count(t) == 1 ? 0 : i];
 }
 
-static pith_status run_floats(pith_run *r, const layout *l, const sizes *z, int64_t m) {
+static pith_status run_floats(pith__run *r, const layout *l, const sizes *z, int64_t m) {
     const pith_tensor *a = r->in[l->a], *b = r->in[l->b];
-    pith_wide w;
-    pith_wide_open(&w, r);
+    pith__wide w;
+    pith__wide_open(&w, r);
     for (int64_t i = 0; i < z->count * z->m * z->n; i++) {
         int64_t at[2], row = i / z->n % z->m, column = i % z->n, own = row % m;
         find_matrices(at, z, a, b, i / (z->m * z->n));
@@ -261,21 +262,21 @@ static pith_status run_floats(pith_run *r, const layout *l, const sizes *z, int6
             sum += (w.in[l->a][at[0] + row * z->k + k] - a_zero) * (w.in[l->b][at[1] + k * z->n + column] - b_zero);
         sum *= scale_at(w.in[l->a_scale], r->in[l->a_scale], own) *
                scale_at(w.in[l->b_scale], r->in[l->b_scale], column) / w.in[l->y_scale][0];
-        bool integer = pith_dtype_is_int(r->out[0]->dtype);
+        bool integer = pith__dtype_is_int(r->out[0]->dtype);
         double low = r->out[0]->dtype == PITH_I8 ? -128 : 0;
         sum = (integer ? rint(sum) : sum) + w.in[l->y_zero][0];
         w.out[0][i] = integer ? fmin(fmax(sum, low), low + 255) : sum;
     }
-    pith_wide_close(&w, r);
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
-static pith_status matmul_integer_run(pith_run *r) {
+static pith_status matmul_integer_run(pith__run *r) {
     const state *s = r->state;
     const layout *l = s->inputs;
     const pith_tensor *a = r->in[l->a], *b = r->in[l->b];
     pith_tensor *y = r->out[0], quantized, zero;
-    int64_t total = pith_tensor_count(y);
+    int64_t total = pith__tensor_count(y);
     if (!total) return PITH_OK;
     sizes z = matmul_integer_sizes_of(a->dims, a->rank, b->dims, b->rank);
     int64_t m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
@@ -283,56 +284,56 @@ static pith_status matmul_integer_run(pith_run *r) {
     char *rest = r->scratch;
     float a_scale = 1;
     uint8_t a_zero_byte = 0;
-    const pith_tensor *a_zero = l->a_zero >= 0 && pith_has_input(r, l->a_zero) ? r->in[l->a_zero] : NULL;
-    const pith_tensor *b_zero = l->b_zero >= 0 && pith_has_input(r, l->b_zero) ? r->in[l->b_zero] : NULL;
+    const pith_tensor *a_zero = l->a_zero >= 0 && pith__has_input(r, l->a_zero) ? r->in[l->a_zero] : NULL;
+    const pith_tensor *b_zero = l->b_zero >= 0 && pith__has_input(r, l->b_zero) ? r->in[l->b_zero] : NULL;
     if (l->a_zero < 0) {
         quantized = (pith_tensor){ .data = rest, .dtype = PITH_U8, .rank = a->rank };
         memcpy(quantized.dims, a->dims, sizeof quantized.dims);
-        const size_t n = (size_t)pith_tensor_count(a);
+        const size_t n = (size_t)pith__tensor_count(a);
         float point;
-        pith_dynamic_scale(&a_scale, &point, a->data, n, s->range);
+        pith__dynamic_scale(&a_scale, &point, a->data, n, s->range);
         s->quantize(a->data, quantized.data, n, a_scale, 0.0f - point, 255.0f - point, (int32_t)point);
         a_zero_byte = (uint8_t)point;
         zero = (pith_tensor){ .data = &a_zero_byte, .dtype = PITH_U8 };
         a_zero = &zero;
-        rest += pith_round64(n);
+        rest += pith__round64(n);
         a = &quantized;
     }
     int32_t *sums = y->data;
     if (y->dtype != PITH_I32) {
         sums = (int32_t *)(void *)rest;
-        rest += pith_round64((size_t)total * sizeof(int32_t));
+        rest += pith__round64((size_t)total * sizeof(int32_t));
     }
     for (int64_t i = 0; i < z.count; i++) {
         int64_t at[2];
         find_matrices(at, &z, a, b, i);
-        pith_int_product_run(r, &s->product, rest, sums + i * z.m * z.n, a, at[0], b, at[1], a_zero, b_zero, z.m, z.n,
-                             z.k);
+        pith__int_product_run(r, &s->product, rest, sums + i * z.m * z.n, a, at[0], b, at[1], a_zero, b_zero, z.m, z.n,
+                              z.k);
     }
     if (y->dtype != PITH_I32) matmul_integer_finish(r, s, sums, z.count * z.m, m, z.n, a_scale);
     return PITH_OK;
 }
 
-static void matmul_integer_cost(const pith_run *r, pith_cost *cost) {
+static void matmul_integer_cost(const pith__run *r, pith__cost *cost) {
     const pith_tensor *a = r->in[((const state *)r->state)->inputs->a];
-    pith_cost_product(cost, a->dims[a->rank - 1], "gemm i8");
+    pith__cost_product(cost, a->dims[a->rank - 1], "gemm i8");
 }
 
 #define PRODUCT(symbol, types_, domain_, name_, since_, newest_, min, max)                                             \
-    const pith_op pith_op_##symbol = { .domain = domain_,                                                              \
-                                       .name = name_,                                                                  \
-                                       .since = since_,                                                                \
-                                       .min_inputs = min,                                                              \
-                                       .max_inputs = max,                                                              \
-                                       .max_outputs = 1,                                                               \
-                                       .types = types_,                                                                \
-                                       .newest = newest_,                                                              \
-                                       .attrs = "",                                                                    \
-                                       .infer = matmul_integer_infer,                                                  \
-                                       .prepare = matmul_integer_prepare,                                              \
-                                       .scratch = matmul_integer_scratch,                                              \
-                                       .run = matmul_integer_run,                                                      \
-                                       .cost = matmul_integer_cost };
+    const pith__op pith__op_##symbol = { .domain = domain_,                                                            \
+                                         .name = name_,                                                                \
+                                         .since = since_,                                                              \
+                                         .min_inputs = min,                                                            \
+                                         .max_inputs = max,                                                            \
+                                         .max_outputs = 1,                                                             \
+                                         .types = types_,                                                              \
+                                         .newest = newest_,                                                            \
+                                         .attrs = "",                                                                  \
+                                         .infer = matmul_integer_infer,                                                \
+                                         .prepare = matmul_integer_prepare,                                            \
+                                         .scratch = matmul_integer_scratch,                                            \
+                                         .run = matmul_integer_run,                                                    \
+                                         .cost = matmul_integer_cost };
 PRODUCT(MatMulInteger, "q", "", "MatMulInteger", 10, 10, 2, 4)
 PRODUCT(QLinearMatMul, "WfWWfWfW", "", "QLinearMatMul", 10, 21, 8, 8)
 PRODUCT(DynamicQuantizeMatMul_ms, "eqeqe", "com.microsoft", "DynamicQuantizeMatMul", 1, 1, 3, 5)

@@ -51,72 +51,73 @@ typedef struct form {
     bool transposed;     /* the matmul is with weights^T: k is summed over */
 } form;
 
-static pith_status matmul_nbits_form_of(form *f, const pith_node *node, pith_error *err) {
-    bool bnb4 = pith_str_is(node->op_type, "MatMulBnb4");
-    *f = (form){ .n = pith_node_int(node, "N", 0),
-                 .k = pith_node_int(node, "K", 0),
-                 .block = pith_node_int(node, "block_size", 32),
-                 .bits = bnb4 ? 4 : pith_node_int(node, "bits", 4),
-                 .transposed = !bnb4 || pith_node_int(node, "transB", 1) };
+static pith_status matmul_nbits_form_of(form *f, const pith__node *node, pith_error *err) {
+    bool bnb4 = pith__str_is(node->op_type, "MatMulBnb4");
+    *f = (form){ .n = pith__node_int(node, "N", 0),
+                 .k = pith__node_int(node, "K", 0),
+                 .block = pith__node_int(node, "block_size", 32),
+                 .bits = bnb4 ? 4 : pith__node_int(node, "bits", 4),
+                 .transposed = !bnb4 || pith__node_int(node, "transB", 1) };
     int64_t count;
-    if (f->n < 1 || f->k < 1 || pith_mul_overflows(f->n, f->k, &count) || count > INT64_MAX / 8)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "attributes N and K are %lld and %lld", (long long)f->n,
-                         (long long)f->k);
+    if (f->n < 1 || f->k < 1 || pith__mul_overflows(f->n, f->k, &count) || count > INT64_MAX / 8)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "attributes N and K are %lld and %lld", (long long)f->n,
+                          (long long)f->k);
     if ((f->bits != 2 && f->bits != 4 && f->bits != 8) || f->block < 16 || f->block > 1 << 20)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%lld bits in blocks of %lld are not supported", (long long)f->bits,
-                         (long long)f->block);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%lld bits in blocks of %lld are not supported",
+                          (long long)f->bits, (long long)f->block);
     f->blocks = ((bnb4 ? count : f->k) + f->block - 1) / f->block;
-    if (bnb4) f->values = pith_node_int(node, "quant_type", 1) ? nf4_values : fp4_values;
+    if (bnb4) f->values = pith__node_int(node, "quant_type", 1) ? nf4_values : fp4_values;
     return PITH_OK;
 }
 
-static bool counts_to(const pith_type *t, int64_t count) {
-    int64_t own = t ? pith_type_count(t) : -1;
+static bool counts_to(const pith__type *t, int64_t count) {
+    int64_t own = t ? pith__type_count(t) : -1;
     return own < 0 || own == count;
 }
 
-static pith_status matmul_nbits_infer(pith_infer *c) {
-    const pith_type *a = c->in[A], *zeros = pith_has_input(c, ZEROS) ? c->in[ZEROS] : NULL;
+static pith_status matmul_nbits_infer(pith__infer *c) {
+    const pith__type *a = c->in[A], *zeros = pith__has_input(c, ZEROS) ? c->in[ZEROS] : NULL;
     form f;
     PITH_TRY(matmul_nbits_form_of(&f, c->node, c->err));
     int64_t zero_row = zeros && zeros->dtype == PITH_U8 ? (f.blocks * f.bits + 7) / 8 : f.blocks;
     bool fits = f.values ? counts_to(c->in[B], (f.n * f.k + 1) / 2) && counts_to(c->in[SCALES], f.blocks)
                          : counts_to(c->in[B], f.n * f.blocks * (f.block * f.bits / 8)) &&
                                counts_to(c->in[SCALES], f.n * f.blocks) && (!zeros || counts_to(zeros, f.n * zero_row));
-    const pith_type *groups = pith_has_input(c, GROUPS) ? c->in[GROUPS] : NULL;
-    int64_t named = groups ? pith_type_count(groups) : -1;
+    const pith__type *groups = pith__has_input(c, GROUPS) ? c->in[GROUPS] : NULL;
+    int64_t named = groups ? pith__type_count(groups) : -1;
     if (!fits || (named >= 0 && named < f.k) || (groups && groups->dtype && groups->dtype != PITH_I32) ||
         (c->in[B]->dtype && c->in[B]->dtype != PITH_U8)) {
-        return pith_op_fail(c, "weights, scales or zero points do not have the sizes that N, K and block_size ask for");
+        return pith__op_fail(c,
+                             "weights, scales or zero points do not have the sizes that N, K and block_size ask for");
     }
-    pith_infer_set(c, 0, a->dtype, -1, NULL);
+    pith__infer_set(c, 0, a->dtype, -1, NULL);
     if (a->rank < 0) return PITH_OK;
     int64_t k = f.transposed ? f.k : f.n;
-    if (a->rank < 1 || (pith_dim_known(a->dims[a->rank - 1]) && a->dims[a->rank - 1] != k))
-        return pith_op_fail(c, "the last axis of a is not %lld", (long long)k);
-    pith_dim dims[PITH_MAX_RANK];
+    if (a->rank < 1 || (pith__dim_known(a->dims[a->rank - 1]) && a->dims[a->rank - 1] != k))
+        return pith__op_fail(c, "the last axis of a is not %lld", (long long)k);
+    pith__dim dims[PITH_MAX_RANK];
     for (int i = 0; i < a->rank; i++) dims[i] = i < a->rank - 1 ? a->dims[i] : f.transposed ? f.n : f.k;
-    pith_infer_set(c, 0, a->dtype, a->rank, dims);
+    pith__infer_set(c, 0, a->dtype, a->rank, dims);
     return PITH_OK;
 }
 
 typedef struct weights {
     form f;
-    pith_gemm_pack_f32_fn *pack;
+    pith__gemm_pack_f32_fn *pack;
     const pith_tensor *b, *scales, *zeros; /* zeros may be NULL */
     const int32_t *groups;                 /* [k] below blocks; NULL */
 } weights;
 
 typedef struct state {
-    pith_product product; /* packed, if the weights are constants */
+    pith__product product; /* packed, if the weights are constants */
     weights w;
-    int64_t k, n, panels;  /* of the matmul */
-    pith_nbits_int8 *int8; /* inputs are taken in 8 bits; else NULL */
+    int64_t k, n, panels;   /* of the matmul */
+    pith__nbits_int8 *int8; /* inputs are taken in 8 bits; else NULL */
 } state;
 
 static float matmul_nbits_number_of(const pith_tensor *t, int64_t i) {
     float x;
-    pith_convert(&x, PITH_F32, 0, t->data, t->dtype, i, 1, true);
+    pith__convert(&x, PITH_F32, 0, t->data, t->dtype, i, 1, true);
     return x;
 }
 
@@ -168,82 +169,82 @@ static pith_status check_groups(const weights *w, const pith_tensor *groups, pit
     const int32_t *items = groups->data;
     for (int64_t i = 0; i < w->f.k; i++) {
         if (items[i] < 0 || items[i] >= w->f.blocks)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "group %d is out of range", items[i]);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "group %d is out of range", items[i]);
     }
     return PITH_OK;
 }
 
-static pith_status matmul_nbits_pack(pith_prepare *c, state *s) {
+static pith_status matmul_nbits_pack(pith__prepare *c, state *s) {
     weights *w = &s->w;
-    bool zeros = pith_has_input(c, ZEROS);
+    bool zeros = pith__has_input(c, ZEROS);
     w->b = c->in[B]->data;
     w->scales = c->in[SCALES]->data;
     w->zeros = zeros ? c->in[ZEROS]->data : NULL;
-    if (pith_has_input(c, GROUPS)) {
+    if (pith__has_input(c, GROUPS)) {
         PITH_TRY(check_groups(w, c->in[GROUPS]->data, c->err));
         w->groups = c->in[GROUPS]->data->data;
     }
-    pith_pack pack = { .layout = w->f.values ? "bnb4-f32x16" : "nbits-f32x16",
-                       .inputs = 1u << B | 1u << SCALES | (zeros ? 1u << ZEROS : 0),
-                       .fill = matmul_nbits_fill_panel,
-                       .context = w,
-                       .parts = (size_t)s->panels };
-    if (pith_mul_overflows((size_t)s->product.packed_size, sizeof(float), &pack.bytes) ||
-        pith_mul_overflows((size_t)s->k, PITH_GEMM_PANEL * sizeof(float), &pack.scratch))
-        return pith_fail_memory(c->err, SIZE_MAX);
-    return pith_prepare_pack(c, &s->product.packed, &pack);
+    pith__pack pack = { .layout = w->f.values ? "bnb4-f32x16" : "nbits-f32x16",
+                        .inputs = 1u << B | 1u << SCALES | (zeros ? 1u << ZEROS : 0),
+                        .fill = matmul_nbits_fill_panel,
+                        .context = w,
+                        .parts = (size_t)s->panels };
+    if (pith__mul_overflows((size_t)s->product.packed_size, sizeof(float), &pack.bytes) ||
+        pith__mul_overflows((size_t)s->k, PITH_GEMM_PANEL * sizeof(float), &pack.scratch))
+        return pith__fail_memory(c->err, SIZE_MAX);
+    return pith__prepare_pack(c, &s->product.packed, &pack);
 }
 
-static pith_status matmul_nbits_prepare(pith_prepare *c) {
-    state *s = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
+static pith_status matmul_nbits_prepare(pith__prepare *c) {
+    state *s = pith__arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(c->err, sizeof *s);
     PITH_TRY(matmul_nbits_form_of(&s->w.f, c->node, c->err));
     int dtype = c->in[A]->dtype;
-    if (dtype != PITH_F32 && dtype != PITH_F16 && dtype != PITH_BF16) return pith_fail_dtype(c->err, dtype);
-    bool constant = !pith_has_input(c, GROUPS) || c->in[GROUPS]->data;
+    if (dtype != PITH_F32 && dtype != PITH_F16 && dtype != PITH_BF16) return pith__fail_dtype(c->err, dtype);
+    bool constant = !pith__has_input(c, GROUPS) || c->in[GROUPS]->data;
     for (int i = B; i <= ZEROS && i < c->in_count; i++) {
         if (!c->in[i]) continue;
-        constant &= pith_pack_can(c, i);
-        if (!pith_convert_known(c->in[i]->dtype, PITH_F32)) return pith_fail_dtype(c->err, c->in[i]->dtype);
+        constant &= pith__pack_can(c, i);
+        if (!pith__convert_known(c->in[i]->dtype, PITH_F32)) return pith__fail_dtype(c->err, c->in[i]->dtype);
     }
-    pith_nbits_int8 int8 = { 0 };
-    if (pith_nbits_int8_takes(&int8, c)) {
-        s->int8 = pith_arena_array(c->arena, 1, sizeof *s->int8);
-        if (!s->int8) return pith_fail_memory(c->err, sizeof *s->int8);
+    pith__nbits_int8 int8 = { 0 };
+    if (pith__nbits_int8_takes(&int8, c)) {
+        s->int8 = pith__arena_array(c->arena, 1, sizeof *s->int8);
+        if (!s->int8) return pith__fail_memory(c->err, sizeof *s->int8);
         *s->int8 = int8;
         s->n = int8.n;
         s->k = int8.form.k;
         c->state = s;
-        return pith_nbits_int8_prepare(s->int8, c);
+        return pith__nbits_int8_prepare(s->int8, c);
     }
-    PITH_TRY(pith_product_prepare(&s->product, c, PITH_F32, -1, false));
+    PITH_TRY(pith__product_prepare(&s->product, c, PITH_F32, -1, false));
     s->w.pack = s->product.pack;
     s->k = s->w.f.transposed ? s->w.f.k : s->w.f.n;
     s->n = s->w.f.transposed ? s->w.f.n : s->w.f.k;
     s->panels = (s->n + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL;
     s->product.matrices = 1;
-    s->product.packed_size = pith_gemm_f32_packed_size(s->k, s->n);
-    if (s->product.packed_size < 0) return pith_fail_memory(c->err, SIZE_MAX);
+    s->product.packed_size = pith__gemm_f32_packed_size(s->k, s->n);
+    if (s->product.packed_size < 0) return pith__fail_memory(c->err, SIZE_MAX);
     c->state = s;
     return constant ? matmul_nbits_pack(c, s) : PITH_OK;
 }
 
 enum { SKIPPED = 1 << B | 1 << SCALES | 1 << ZEROS };
 
-static pith_status matmul_nbits_scratch(const pith_infer *c, const void *state_, int threads, size_t *bytes) {
+static pith_status matmul_nbits_scratch(const pith__infer *c, const void *state_, int threads, size_t *bytes) {
     const state *s = state_;
     *bytes = 0;
     int64_t workers;
     if (s->int8) {
-        if (!pith_nbits_int8_scratch(s->int8, pith_type_count(c->in[A]) / s->k, bytes))
-            return pith_fail_memory(c->err, SIZE_MAX);
-        return pith_widen_scratch(c, SKIPPED, bytes);
+        if (!pith__nbits_int8_scratch(s->int8, pith__type_count(c->in[A]) / s->k, bytes))
+            return pith__fail_memory(c->err, SIZE_MAX);
+        return pith__widen_scratch(c, SKIPPED, bytes);
     }
-    if (!s->product.packed && (pith_mul_overflows(s->k * PITH_GEMM_PANEL, (int64_t)threads, &workers) ||
-                               pith_add_overflows(workers, s->product.packed_size, &workers) ||
-                               pith_mul_overflows((size_t)workers, sizeof(float), bytes)))
-        return pith_fail_memory(c->err, SIZE_MAX);
-    return pith_widen_scratch(c, SKIPPED, bytes);
+    if (!s->product.packed && (pith__mul_overflows(s->k * PITH_GEMM_PANEL, (int64_t)threads, &workers) ||
+                               pith__add_overflows(workers, s->product.packed_size, &workers) ||
+                               pith__mul_overflows((size_t)workers, sizeof(float), bytes)))
+        return pith__fail_memory(c->err, SIZE_MAX);
+    return pith__widen_scratch(c, SKIPPED, bytes);
 }
 
 typedef struct job {
@@ -257,65 +258,65 @@ static void matmul_nbits_fill_part(void *context, size_t part, int worker) {
     matmul_nbits_fill_panel(j->packed, j->w, part, j->plain + worker * j->plain_size);
 }
 
-static pith_status matmul_nbits_run_plain(pith_run *r) {
+static pith_status matmul_nbits_run_plain(pith__run *r) {
     const state *s = r->state;
     pith_tensor *y = r->out[0];
-    const float *bias = pith_has_input(r, BIAS) ? r->in[BIAS]->data : NULL;
+    const float *bias = pith__has_input(r, BIAS) ? r->in[BIAS]->data : NULL;
     if (s->int8) {
-        pith_nbits_int8_run(r, s->int8, y->data, r->in[A]->data, bias, pith_tensor_count(y) / s->n);
+        pith__nbits_int8_run(r, s->int8, y->data, r->in[A]->data, bias, pith__tensor_count(y) / s->n);
         return PITH_OK;
     }
-    pith_product product = s->product;
+    pith__product product = s->product;
     if (!product.packed) {
         weights w = s->w;
         w.b = r->in[B];
         w.scales = r->in[SCALES];
-        w.zeros = pith_has_input(r, ZEROS) ? r->in[ZEROS] : NULL;
-        if (pith_has_input(r, GROUPS)) {
+        w.zeros = pith__has_input(r, ZEROS) ? r->in[ZEROS] : NULL;
+        if (pith__has_input(r, GROUPS)) {
             PITH_TRY(check_groups(&w, r->in[GROUPS], r->err));
             w.groups = r->in[GROUPS]->data;
         }
         float *packed = r->scratch;
         job j = { &w, packed, packed + product.packed_size, s->k * PITH_GEMM_PANEL };
-        pith_run_parallel(r, matmul_nbits_fill_part, &j, (size_t)s->panels);
+        pith__run_parallel(r, matmul_nbits_fill_part, &j, (size_t)s->panels);
         product.packed = packed;
     }
-    pith_product_job j = { .p = &product,
-                           .a = r->in[A]->data,
-                           .c = y->data,
-                           .bias = bias,
-                           .count = 1,
-                           .m = pith_tensor_count(y) / s->n,
-                           .n = s->n,
-                           .k = s->k,
-                           .a_row = s->k,
-                           .a_column = 1 };
-    pith_product_run(r, NULL, &j);
+    pith__product_job j = { .p = &product,
+                            .a = r->in[A]->data,
+                            .c = y->data,
+                            .bias = bias,
+                            .count = 1,
+                            .m = pith__tensor_count(y) / s->n,
+                            .n = s->n,
+                            .k = s->k,
+                            .a_row = s->k,
+                            .a_column = 1 };
+    pith__product_run(r, NULL, &j);
     return PITH_OK;
 }
 
-static pith_status matmul_nbits_run(pith_run *r) { return pith_widen_run(r, SKIPPED, matmul_nbits_run_plain); }
+static pith_status matmul_nbits_run(pith__run *r) { return pith__widen_run(r, SKIPPED, matmul_nbits_run_plain); }
 
-static void matmul_nbits_cost(const pith_run *r, pith_cost *cost) {
+static void matmul_nbits_cost(const pith__run *r, pith__cost *cost) {
     const state *s = r->state;
-    pith_cost_product(cost, s->k, s->int8 ? "gemm blocks" : "gemm");
+    pith__cost_product(cost, s->k, s->int8 ? "gemm blocks" : "gemm");
 }
 
 #define BLOCK_PRODUCT(name_, types_, attrs_, max)                                                                      \
-    const pith_op pith_op_##name_##_ms = { .domain = "com.microsoft",                                                  \
-                                           .name = #name_,                                                             \
-                                           .since = 1,                                                                 \
-                                           .min_inputs = 3,                                                            \
-                                           .max_inputs = max,                                                          \
-                                           .max_outputs = 1,                                                           \
-                                           .types = types_,                                                            \
-                                           .newest = 1,                                                                \
-                                           .attrs = attrs_,                                                            \
-                                           .infer = matmul_nbits_infer,                                                \
-                                           .prepare = matmul_nbits_prepare,                                            \
-                                           .scratch = matmul_nbits_scratch,                                            \
-                                           .run = matmul_nbits_run,                                                    \
-                                           .cost = matmul_nbits_cost };
+    const pith__op pith__op_##name_##_ms = { .domain = "com.microsoft",                                                \
+                                             .name = #name_,                                                           \
+                                             .since = 1,                                                               \
+                                             .min_inputs = 3,                                                          \
+                                             .max_inputs = max,                                                        \
+                                             .max_outputs = 1,                                                         \
+                                             .types = types_,                                                          \
+                                             .newest = 1,                                                              \
+                                             .attrs = attrs_,                                                          \
+                                             .infer = matmul_nbits_infer,                                              \
+                                             .prepare = matmul_nbits_prepare,                                          \
+                                             .scratch = matmul_nbits_scratch,                                          \
+                                             .run = matmul_nbits_run,                                                  \
+                                             .cost = matmul_nbits_cost };
 BLOCK_PRODUCT(MatMulBnb4, "hBh",
               "K int! 1..; N int! 1..; block_size int! 0..; quant_type int! 0|1; "
               "training_mode bool = 0; transB bool = 1",

@@ -6,17 +6,17 @@
 
 #include "engine/ops/shared/as_doubles.h"
 
-static pith_status max_roi_pool_infer(pith_infer *c) {
-    const pith_type *x = c->in[0], *rois = c->in[1];
+static pith_status max_roi_pool_infer(pith__infer *c) {
+    const pith__type *x = c->in[0], *rois = c->in[1];
     size_t count;
-    const int64_t *shape = pith_node_ints(c->node, "pooled_shape", &count);
-    if (!shape || count != 2 || shape[0] < 1 || shape[1] < 1) return pith_op_fail(c, "pooled_shape is out of range");
-    if (x->rank >= 0 && x->rank != 4) return pith_op_fail(c, "input has %d dimensions, not 4", x->rank);
-    if (rois->rank >= 0 && (rois->rank != 2 || (pith_dim_known(rois->dims[1]) && rois->dims[1] != 5)))
-        return pith_op_fail(c, "rois must be [count, 5]");
-    pith_dim dims[4] = { rois->rank == 2 ? rois->dims[0] : PITH_DIM_UNKNOWN,
-                         x->rank == 4 ? x->dims[1] : PITH_DIM_UNKNOWN, shape[0], shape[1] };
-    pith_type_set(&c->out[0], x->dtype, 4, dims);
+    const int64_t *shape = pith__node_ints(c->node, "pooled_shape", &count);
+    if (!shape || count != 2 || shape[0] < 1 || shape[1] < 1) return pith__op_fail(c, "pooled_shape is out of range");
+    if (x->rank >= 0 && x->rank != 4) return pith__op_fail(c, "input has %d dimensions, not 4", x->rank);
+    if (rois->rank >= 0 && (rois->rank != 2 || (pith__dim_known(rois->dims[1]) && rois->dims[1] != 5)))
+        return pith__op_fail(c, "rois must be [count, 5]");
+    pith__dim dims[4] = { rois->rank == 2 ? rois->dims[0] : PITH_DIM_UNKNOWN,
+                          x->rank == 4 ? x->dims[1] : PITH_DIM_UNKNOWN, shape[0], shape[1] };
+    pith__type_set(&c->out[0], x->dtype, 4, dims);
     return PITH_OK;
 }
 
@@ -27,22 +27,22 @@ static void part_of(double from, double to, int64_t parts, int64_t part, int64_t
     *end = (int64_t)fmin(fmax(ceil((double)(part + 1) * each) + from, 0), (double)size);
 }
 
-static pith_status max_roi_pool_run(pith_run *r) {
+static pith_status max_roi_pool_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *y = r->out[0];
     int64_t channels = x->dims[1], height = x->dims[2], width = x->dims[3], parts_h = y->dims[2], parts_w = y->dims[3];
-    double scale = (double)pith_node_float(r->node, "spatial_scale", 1.0f);
-    pith_wide w;
-    pith_wide_open(&w, r);
+    double scale = (double)pith__node_float(r->node, "spatial_scale", 1.0f);
+    pith__wide w;
+    pith__wide_open(&w, r);
     double *out = w.out[0];
     for (int64_t n = 0; n < y->dims[0]; n++) {
         const double *roi = w.in[1] + 5 * n;
         double corners[4];
         for (int i = 0; i < 4; i++) corners[i] = round(roi[1 + i] * scale);
         if (!(roi[0] >= 0 && roi[0] < (double)x->dims[0]))
-            return pith_fail(r->err, PITH_ERR_RUN, "region %lld has the index of an image that does not exist",
-                             (long long)n);
+            return pith__fail(r->err, PITH_ERR_RUN, "region %lld has the index of an image that does not exist",
+                              (long long)n);
         if (isnan(corners[0] + corners[1] + corners[2] + corners[3]))
-            return pith_fail(r->err, PITH_ERR_RUN, "region %lld has a corner that is not a number", (long long)n);
+            return pith__fail(r->err, PITH_ERR_RUN, "region %lld has a corner that is not a number", (long long)n);
         for (int64_t i = 0; i < channels * parts_h * parts_w; i++) {
             const double *plane = w.in[0] + ((int64_t)roi[0] * channels + i / (parts_h * parts_w)) * height * width;
             int64_t top, bottom, left, right;
@@ -55,11 +55,11 @@ static pith_status max_roi_pool_run(pith_run *r) {
             *out++ = most;
         }
     }
-    pith_wide_close(&w, r);
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
-const pith_op pith_op_MaxRoiPool = {
+const pith__op pith__op_MaxRoiPool = {
     .domain = "",
     .name = "MaxRoiPool",
     .since = 1,
@@ -70,6 +70,6 @@ const pith_op pith_op_MaxRoiPool = {
     .types = "fn",
     .attrs = "pooled_shape ints! 1..; spatial_scale float = 1",
     .infer = max_roi_pool_infer,
-    .scratch = pith_wide_scratch,
+    .scratch = pith__wide_scratch,
     .run = max_roi_pool_run,
 };

@@ -19,20 +19,20 @@ typedef struct form {
     enum { PER_TENSOR, PER_AXIS, PER_ROW, BLOCKED, BLOCKED_ROW } kind;
 } form;
 
-static pith_status quantize_get_form(form *f, const pith_node *node, const int64_t *dims, int rank,
+static pith_status quantize_get_form(form *f, const pith__node *node, const int64_t *dims, int rank,
                                      const int64_t *scale_dims, int scale_rank, pith_error *err) {
-    int64_t total = pith_dims_count(dims, rank), scales = pith_dims_count(scale_dims, scale_rank);
-    int64_t block = pith_node_int(node, "block_size", 0);
+    int64_t total = pith__dims_count(dims, rank), scales = pith__dims_count(scale_dims, scale_rank);
+    int64_t block = pith__node_int(node, "block_size", 0);
     int axis = 0;
     *f = (form){ .segments = 1, .length = total, .inner = 1, .n = 1, .kind = PER_TENSOR };
     if (scales == 1 && block == 0) return PITH_OK;
-    if (rank > 0) PITH_TRY(pith_axis_normalize(pith_node_int(node, "axis", 1), rank, &axis, err));
+    if (rank > 0) PITH_TRY(pith__axis_normalize(pith__node_int(node, "axis", 1), rank, &axis, err));
     int64_t outer = 1;
     for (int i = 0; i < rank; i++) *(i < axis ? &outer : i == axis ? &f->n : &f->inner) *= dims[i];
     if (block == 0) {
         if (scale_rank != 1 || scales != f->n) {
-            return pith_fail(err, PITH_ERR_ARGUMENT, "%lld scales for axis %d of size %lld", (long long)scales, axis,
-                             (long long)f->n);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "%lld scales for axis %d of size %lld", (long long)scales, axis,
+                              (long long)f->n);
         }
         f->kind = f->inner == 1 ? PER_ROW : PER_AXIS;
         f->scale_stride = f->inner == 1;
@@ -45,8 +45,8 @@ static pith_status quantize_get_form(form *f, const pith_node *node, const int64
         fits = scale_dims[i] == (i == axis ? dims[i] / block + (dims[i] % block != 0) : dims[i]);
     }
     if (!fits)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "scales do not fit blocks of %lld along axis %d", (long long)block,
-                         axis);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "scales do not fit blocks of %lld along axis %d", (long long)block,
+                          axis);
     f->block = block;
     f->kind = f->inner == 1 ? BLOCKED_ROW : BLOCKED;
     f->scale_stride = f->inner != 1;
@@ -76,18 +76,18 @@ static void segment_at(const form *f, int64_t i, int64_t *first, int64_t *length
 
 /* The common case is f32 and 8 bits with one scale and zero point. NULL: this build has not all of them. */
 typedef struct state {
-    pith_quantize_fn *quantize;
-    pith_dequantize_fn *dequantize_u8, *dequantize_i8;
-    pith_range_fn *range;
+    pith__quantize_fn *quantize;
+    pith__dequantize_fn *dequantize_u8, *dequantize_i8;
+    pith__range_fn *range;
 } state;
 
-static pith_status prepare_loops(pith_prepare *c, state **out) {
-    state *s = c->state = *out = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
-    s->quantize = PITH_PREPARE_KERNEL(pith_quantize_fn, "quantize", PITH_U8, c);
-    s->dequantize_u8 = PITH_PREPARE_KERNEL(pith_dequantize_fn, "dequantize", PITH_U8, c);
-    s->dequantize_i8 = PITH_PREPARE_KERNEL(pith_dequantize_fn, "dequantize", PITH_I8, c);
-    s->range = PITH_PREPARE_KERNEL(pith_range_fn, "range", PITH_F32, c);
+static pith_status prepare_loops(pith__prepare *c, state **out) {
+    state *s = c->state = *out = pith__arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(c->err, sizeof *s);
+    s->quantize = PITH_PREPARE_KERNEL(pith__quantize_fn, "quantize", PITH_U8, c);
+    s->dequantize_u8 = PITH_PREPARE_KERNEL(pith__dequantize_fn, "dequantize", PITH_U8, c);
+    s->dequantize_i8 = PITH_PREPARE_KERNEL(pith__dequantize_fn, "dequantize", PITH_I8, c);
+    s->range = PITH_PREPARE_KERNEL(pith__range_fn, "range", PITH_F32, c);
     if (!s->dequantize_u8 || !s->dequantize_i8 || !s->range) s->quantize = NULL;
     return PITH_OK;
 }
@@ -109,8 +109,8 @@ static bool run_bytes(const job *j, int64_t first, int64_t n, int64_t scale_at) 
     float scale, zero = 0;
     const pith_tensor *bytes = j->quantize ? j->y : j->x, *floats = j->quantize ? j->x : j->y;
     if (j->f.scale_stride || !j->s->quantize || !is_byte(bytes) || floats->dtype != PITH_F32) return false;
-    pith_convert(&scale, PITH_F32, 0, j->scale->data, j->scale->dtype, scale_at, 1, true);
-    if (j->zero) pith_convert(&zero, PITH_F32, 0, j->zero->data, j->zero->dtype, scale_at, 1, true);
+    pith__convert(&scale, PITH_F32, 0, j->scale->data, j->scale->dtype, scale_at, 1, true);
+    if (j->zero) pith__convert(&zero, PITH_F32, 0, j->zero->data, j->zero->dtype, scale_at, 1, true);
     if (j->quantize) {
         j->s->quantize((const float *)j->x->data + first, (uint8_t *)j->y->data + first, (size_t)n, scale,
                        (float)j->low - zero, (float)j->high - zero, (int32_t)zero);
@@ -129,9 +129,9 @@ static void run_span(const job *j, int64_t first, int64_t n, int64_t scale) {
     float scales[BLOCK];
     for (int64_t i = 0; i < n; i += BLOCK) {
         int64_t m = n - i < BLOCK ? n - i : BLOCK;
-        pith_convert(x, PITH_F64, 0, j->x->data, j->x->dtype, first + i, m, true);
-        pith_convert(scales, PITH_F32, 0, j->scale->data, j->scale->dtype, scale + i * s, s ? m : 1, true);
-        if (j->zero) pith_convert(zero, PITH_F64, 0, j->zero->data, j->zero->dtype, scale + i * s, s ? m : 1, true);
+        pith__convert(x, PITH_F64, 0, j->x->data, j->x->dtype, first + i, m, true);
+        pith__convert(scales, PITH_F32, 0, j->scale->data, j->scale->dtype, scale + i * s, s ? m : 1, true);
+        if (j->zero) pith__convert(zero, PITH_F64, 0, j->zero->data, j->zero->dtype, scale + i * s, s ? m : 1, true);
         for (int64_t k = 0; k < m; k++) {
             if (j->quantize) {
                 float v = (float)x[k] / scales[k * s];
@@ -141,7 +141,7 @@ static void run_span(const job *j, int64_t first, int64_t n, int64_t scale) {
                 x[k] = (double)((float)(x[k] - zero[k * s]) * scales[k * s]);
             }
         }
-        pith_convert(j->y->data, j->y->dtype, first + i, x, PITH_F64, 0, m, j->saturate);
+        pith__convert(j->y->data, j->y->dtype, first + i, x, PITH_F64, 0, m, j->saturate);
     }
 }
 
@@ -160,21 +160,21 @@ static void quantize_run_part(void *context, size_t part, int worker) {
     }
 }
 
-static pith_status quantize_run_linear(pith_run *r, bool quantize) {
+static pith_status quantize_run_linear(pith__run *r, bool quantize) {
     job j = { .s = r->state,
               .x = r->in[0],
               .scale = r->in[1],
-              .zero = pith_has_input(r, 2) ? r->in[2] : NULL,
+              .zero = pith__has_input(r, 2) ? r->in[2] : NULL,
               .y = r->out[0],
               .quantize = quantize,
-              .saturate = pith_node_int(r->node, "saturate", 1) != 0 };
+              .saturate = pith__node_int(r->node, "saturate", 1) != 0 };
     PITH_TRY(quantize_get_form(&j.f, r->node, j.x->dims, j.x->rank, j.scale->dims, j.scale->rank, r->err));
-    if (!pith_tensor_count(j.x)) return PITH_OK;
-    if (j.zero && pith_tensor_count(j.zero) != pith_tensor_count(j.scale)) {
-        return pith_op_fail(r, "zero points and scales differ in number");
+    if (!pith__tensor_count(j.x)) return PITH_OK;
+    if (j.zero && pith__tensor_count(j.zero) != pith__tensor_count(j.scale)) {
+        return pith__op_fail(r, "zero points and scales differ in number");
     }
-    int bits = pith_dtype_bits(j.y->dtype);
-    if (!pith_dtype_is_float(j.y->dtype)) {
+    int bits = pith__dtype_bits(j.y->dtype);
+    if (!pith__dtype_is_float(j.y->dtype)) {
         bool is_signed = j.y->dtype == PITH_I8 || j.y->dtype == PITH_I16 || j.y->dtype == PITH_I4 ||
                          j.y->dtype == PITH_I2 || j.y->dtype == PITH_I32;
         j.integer = true;
@@ -182,69 +182,70 @@ static pith_status quantize_run_linear(pith_run *r, bool quantize) {
         j.high = ldexp(1, bits - is_signed) - 1;
     }
     j.units = j.f.kind == PER_TENSOR ? j.f.length : j.f.segments;
-    j.per_part = pith_run_chunk(r, j.units, j.f.kind == PER_TENSOR ? 1 : j.f.length, GRAIN);
+    j.per_part = pith__run_chunk(r, j.units, j.f.kind == PER_TENSOR ? 1 : j.f.length, GRAIN);
     if (j.f.kind == PER_TENSOR) j.per_part = (j.per_part + 7) & ~(int64_t)7;
-    if (j.f.kind != PER_TENSOR && (bits < 8 || pith_dtype_bits(j.x->dtype) < 8))
+    if (j.f.kind != PER_TENSOR && (bits < 8 || pith__dtype_bits(j.x->dtype) < 8))
         j.per_part = j.units; /* bytes are shared */
-    pith_tensor_clear_tail(j.y);
-    pith_run_parallel(r, quantize_run_part, &j, (size_t)((j.units + j.per_part - 1) / j.per_part));
+    pith__tensor_clear_tail(j.y);
+    pith__run_parallel(r, quantize_run_part, &j, (size_t)((j.units + j.per_part - 1) / j.per_part));
     return PITH_OK;
 }
 
-static pith_status check_form(pith_infer *c) {
+static pith_status check_form(pith__infer *c) {
     form f;
-    if (!pith_type_concrete(c->in[0]) || !pith_type_concrete(c->in[1])) return PITH_OK;
+    if (!pith__type_concrete(c->in[0]) || !pith__type_concrete(c->in[1])) return PITH_OK;
     return quantize_get_form(&f, c->node, c->in[0]->dims, c->in[0]->rank, c->in[1]->dims, c->in[1]->rank, c->err);
 }
 
-static pith_status infer_quantize(pith_infer *c) {
-    int named = pith_node_choice(c->node, "output_dtype", 0);
-    int dtype = pith_has_input(c, 2) ? c->in[2]->dtype : named ? named : PITH_U8;
-    if (named && pith_has_input(c, 2) && dtype && named != dtype) {
-        return pith_op_fail(c, "output_dtype %d is not the zero point's", named);
+static pith_status infer_quantize(pith__infer *c) {
+    int named = pith__node_choice(c->node, "output_dtype", 0);
+    int dtype = pith__has_input(c, 2) ? c->in[2]->dtype : named ? named : PITH_U8;
+    if (named && pith__has_input(c, 2) && dtype && named != dtype) {
+        return pith__op_fail(c, "output_dtype %d is not the zero point's", named);
     }
-    if (dtype && !pith_convert_known(PITH_F64, dtype)) return pith_fail_dtype(c->err, dtype);
-    pith_infer_set(c, 0, dtype, c->in[0]->rank, c->in[0]->dims);
+    if (dtype && !pith__convert_known(PITH_F64, dtype)) return pith__fail_dtype(c->err, dtype);
+    pith__infer_set(c, 0, dtype, c->in[0]->rank, c->in[0]->dims);
     return check_form(c);
 }
 
-static pith_status infer_dequantize(pith_infer *c) {
-    int named = pith_node_choice(c->node, "output_dtype", 0);
-    PITH_TRY(pith_infer_equal_dtypes(c, 2, 2));
-    if (pith_has_input(c, 2) && c->in[2]->dtype && c->in[0]->dtype && c->in[2]->dtype != c->in[0]->dtype) {
-        return pith_op_fail(c, "zero point has dtype %s, input %s", pith_dtype_name(c->in[2]->dtype),
-                            pith_dtype_name(c->in[0]->dtype));
+static pith_status infer_dequantize(pith__infer *c) {
+    int named = pith__node_choice(c->node, "output_dtype", 0);
+    PITH_TRY(pith__infer_equal_dtypes(c, 2, 2));
+    if (pith__has_input(c, 2) && c->in[2]->dtype && c->in[0]->dtype && c->in[2]->dtype != c->in[0]->dtype) {
+        return pith__op_fail(c, "zero point has dtype %s, input %s", pith__dtype_name(c->in[2]->dtype),
+                             pith__dtype_name(c->in[0]->dtype));
     }
     int dtype = named ? named : c->in[1]->dtype;
-    if (dtype && !pith_convert_known(PITH_F64, dtype)) return pith_fail_dtype(c->err, dtype);
-    pith_infer_set(c, 0, dtype, c->in[0]->rank, c->in[0]->dims);
+    if (dtype && !pith__convert_known(PITH_F64, dtype)) return pith__fail_dtype(c->err, dtype);
+    pith__infer_set(c, 0, dtype, c->in[0]->rank, c->in[0]->dims);
     return check_form(c);
 }
 
-static pith_status prepare_any(pith_prepare *c) {
+static pith_status prepare_any(pith__prepare *c) {
     for (int i = 0; i < c->in_count; i++) {
-        if (c->in[i] && !pith_convert_known(c->in[i]->dtype, PITH_F64)) return pith_fail_dtype(c->err, c->in[i]->dtype);
+        if (c->in[i] && !pith__convert_known(c->in[i]->dtype, PITH_F64))
+            return pith__fail_dtype(c->err, c->in[i]->dtype);
     }
     state *s;
     return prepare_loops(c, &s);
 }
 
-static pith_status run_quantize(pith_run *r) { return quantize_run_linear(r, true); }
-static pith_status run_dequantize(pith_run *r) { return quantize_run_linear(r, false); }
+static pith_status run_quantize(pith__run *r) { return quantize_run_linear(r, true); }
+static pith_status run_dequantize(pith__run *r) { return quantize_run_linear(r, false); }
 
 #define LINEAR(symbol, types_, domain_, name_, since_, newest_, attrs_, infer_, run_)                                  \
-    const pith_op pith_op_##symbol = { .domain = domain_,                                                              \
-                                       .name = name_,                                                                  \
-                                       .since = since_,                                                                \
-                                       .min_inputs = 2,                                                                \
-                                       .max_inputs = 3,                                                                \
-                                       .max_outputs = 1,                                                               \
-                                       .types = types_,                                                                \
-                                       .newest = newest_,                                                              \
-                                       .attrs = attrs_,                                                                \
-                                       .infer = infer_,                                                                \
-                                       .prepare = prepare_any,                                                         \
-                                       .run = run_ };
+    const pith__op pith__op_##symbol = { .domain = domain_,                                                            \
+                                         .name = name_,                                                                \
+                                         .since = since_,                                                              \
+                                         .min_inputs = 2,                                                              \
+                                         .max_inputs = 3,                                                              \
+                                         .max_outputs = 1,                                                             \
+                                         .types = types_,                                                              \
+                                         .newest = newest_,                                                            \
+                                         .attrs = attrs_,                                                              \
+                                         .infer = infer_,                                                              \
+                                         .prepare = prepare_any,                                                       \
+                                         .run = run_ };
 LINEAR(DequantizeLinear, "QEQ", "", "DequantizeLinear", 10, 28,
        "axis int = 1 @13; block_size int 0.. = 0 @21; output_dtype dtype = 0 @23", infer_dequantize, run_dequantize)
 LINEAR(DequantizeLinear_ms, "QEQ", "com.microsoft", "DequantizeLinear", 1, 1, "axis int", infer_dequantize,
@@ -257,17 +258,17 @@ LINEAR(QuantizeLinear_ms, "oEQ", "com.microsoft", "QuantizeLinear", 1, 1, "axis 
 
 /* ---- DynamicQuantizeLinear: scale and zero point from the tensor's own range, which always holds 0 ---- */
 
-static pith_status infer_dynamic(pith_infer *c) {
-    pith_infer_set(c, 0, PITH_U8, c->in[0]->rank, c->in[0]->dims);
-    pith_infer_set(c, 1, PITH_F32, 0, NULL);
-    pith_infer_set(c, 2, PITH_U8, 0, NULL);
+static pith_status infer_dynamic(pith__infer *c) {
+    pith__infer_set(c, 0, PITH_U8, c->in[0]->rank, c->in[0]->dims);
+    pith__infer_set(c, 1, PITH_F32, 0, NULL);
+    pith__infer_set(c, 2, PITH_U8, 0, NULL);
     return PITH_OK;
 }
 
-static pith_status prepare_dynamic(pith_prepare *c) {
+static pith_status prepare_dynamic(pith__prepare *c) {
     state *s;
     PITH_TRY(prepare_loops(c, &s));
-    return s->quantize ? PITH_OK : pith_fail_dtype(c->err, c->in[0]->dtype);
+    return s->quantize ? PITH_OK : pith__fail_dtype(c->err, c->in[0]->dtype);
 }
 
 typedef struct dynamic_job {
@@ -285,46 +286,46 @@ static void quantize_part(void *context, size_t part, int worker) {
     j->s->quantize(j->x + first, j->y + first, (size_t)n, j->scale, 0.0f - j->zero, 255.0f - j->zero, (int32_t)j->zero);
 }
 
-static pith_status run_dynamic(pith_run *r) {
+static pith_status run_dynamic(pith__run *r) {
     const float *x = r->in[0]->data;
-    int64_t n = pith_tensor_count(r->in[0]);
+    int64_t n = pith__tensor_count(r->in[0]);
     float scale, zero;
     const state *s = r->state;
-    pith_dynamic_scale(&scale, &zero, x, (size_t)n, s->range);
+    pith__dynamic_scale(&scale, &zero, x, (size_t)n, s->range);
     if (r->out_count > 1 && r->out[1]) *(float *)r->out[1]->data = scale;
     if (r->out_count > 2 && r->out[2]) *(uint8_t *)r->out[2]->data = (uint8_t)zero;
     if (!r->out[0]) return PITH_OK;
-    dynamic_job j = { s, x, r->out[0]->data, n, pith_run_chunk(r, n, 1, 16384), scale, zero };
-    if (n) pith_run_parallel(r, quantize_part, &j, (size_t)((n + j.per_part - 1) / j.per_part));
+    dynamic_job j = { s, x, r->out[0]->data, n, pith__run_chunk(r, n, 1, 16384), scale, zero };
+    if (n) pith__run_parallel(r, quantize_part, &j, (size_t)((n + j.per_part - 1) / j.per_part));
     return PITH_OK;
 }
 
-const pith_op pith_op_DynamicQuantizeLinear = { .domain = "",
-                                                .name = "DynamicQuantizeLinear",
-                                                .since = 11,
-                                                .newest = 11,
-                                                .min_inputs = 1,
-                                                .max_inputs = 1,
-                                                .max_outputs = 3,
-                                                .types = "e",
-                                                .attrs = "",
-                                                .infer = infer_dynamic,
-                                                .prepare = prepare_dynamic,
-                                                .run = run_dynamic };
+const pith__op pith__op_DynamicQuantizeLinear = { .domain = "",
+                                                  .name = "DynamicQuantizeLinear",
+                                                  .since = 11,
+                                                  .newest = 11,
+                                                  .min_inputs = 1,
+                                                  .max_inputs = 1,
+                                                  .max_outputs = 3,
+                                                  .types = "e",
+                                                  .attrs = "",
+                                                  .infer = infer_dynamic,
+                                                  .prepare = prepare_dynamic,
+                                                  .run = run_dynamic };
 
 /* ---- pith.SegmentQuantize: the same for each text of packed tokens ----
  *
  * x f32 [tokens, …] and offsets i64 [texts + 1], or x alone: each row is a text. y u8 as x; scale f32 and zero point u8
  * [tokens], the text's at each of its tokens. */
 
-static pith_status infer_segments(pith_infer *c) {
-    const pith_type *x = c->in[0], *offsets = pith_has_input(c, 1) ? c->in[1] : NULL;
-    if (x->rank == 0 || x->dtype != PITH_F32) return pith_op_fail(c, "x must be float32 by token");
+static pith_status infer_segments(pith__infer *c) {
+    const pith__type *x = c->in[0], *offsets = pith__has_input(c, 1) ? c->in[1] : NULL;
+    if (x->rank == 0 || x->dtype != PITH_F32) return pith__op_fail(c, "x must be float32 by token");
     if (offsets && (offsets->dtype != PITH_I64 || offsets->rank != 1))
-        return pith_op_fail(c, "offsets must be an int64 vector");
-    pith_infer_set(c, 0, PITH_U8, x->rank, x->dims);
-    pith_infer_set(c, 1, PITH_F32, x->rank < 0 ? -1 : 1, x->dims);
-    pith_infer_set(c, 2, PITH_U8, x->rank < 0 ? -1 : 1, x->dims);
+        return pith__op_fail(c, "offsets must be an int64 vector");
+    pith__infer_set(c, 0, PITH_U8, x->rank, x->dims);
+    pith__infer_set(c, 1, PITH_F32, x->rank < 0 ? -1 : 1, x->dims);
+    pith__infer_set(c, 2, PITH_U8, x->rank < 0 ? -1 : 1, x->dims);
     return PITH_OK;
 }
 
@@ -342,7 +343,7 @@ static void run_segment(void *context, size_t text, int worker) {
     (void)worker;
     int64_t from = s->offsets ? s->offsets[text] : (int64_t)text, to = s->offsets ? s->offsets[text + 1] : from + 1;
     float scale, zero;
-    pith_dynamic_scale(&scale, &zero, s->x + from * s->width, (size_t)((to - from) * s->width), s->loops->range);
+    pith__dynamic_scale(&scale, &zero, s->x + from * s->width, (size_t)((to - from) * s->width), s->loops->range);
     for (int64_t i = from; s->scales && i < to; i++) s->scales[i] = scale;
     for (int64_t i = from; s->zeros && i < to; i++) s->zeros[i] = (uint8_t)zero;
     if (s->y)
@@ -350,33 +351,33 @@ static void run_segment(void *context, size_t text, int worker) {
                            0.0f - zero, 255.0f - zero, (int32_t)zero);
 }
 
-static pith_status run_segments(pith_run *r) {
-    const pith_tensor *x = r->in[0], *offsets = pith_has_input(r, 1) ? r->in[1] : NULL;
+static pith_status run_segments(pith__run *r) {
+    const pith_tensor *x = r->in[0], *offsets = pith__has_input(r, 1) ? r->in[1] : NULL;
     int64_t rows = x->dims[0], texts = offsets ? offsets->dims[0] - 1 : rows;
     const int64_t *at = offsets ? offsets->data : NULL;
     bool covers = texts >= 0 && (!at || (at[0] == 0 && at[texts] == rows));
     for (int64_t t = 0; covers && at && t < texts; t++) covers = at[t] <= at[t + 1];
-    if (!covers) return pith_op_fail(r, "offsets do not cover the tokens");
+    if (!covers) return pith__op_fail(r, "offsets do not cover the tokens");
     if (!rows) return PITH_OK;
     segments s = { .loops = r->state,
                    .x = x->data,
                    .offsets = at,
-                   .width = pith_tensor_count(x) / rows,
+                   .width = pith__tensor_count(x) / rows,
                    .y = r->out[0] ? r->out[0]->data : NULL,
                    .scales = r->out_count > 1 && r->out[1] ? r->out[1]->data : NULL,
                    .zeros = r->out_count > 2 && r->out[2] ? r->out[2]->data : NULL };
-    pith_run_parallel(r, run_segment, &s, (size_t)texts);
+    pith__run_parallel(r, run_segment, &s, (size_t)texts);
     return PITH_OK;
 }
 
-const pith_op pith_op_SegmentQuantize_pith = { .domain = "pith",
-                                               .name = "SegmentQuantize",
-                                               .since = 1,
-                                               .newest = 1,
-                                               .min_inputs = 1,
-                                               .max_inputs = 2,
-                                               .max_outputs = 3,
-                                               .attrs = "",
-                                               .infer = infer_segments,
-                                               .prepare = prepare_dynamic,
-                                               .run = run_segments };
+const pith__op pith__op_SegmentQuantize_pith = { .domain = "pith",
+                                                 .name = "SegmentQuantize",
+                                                 .since = 1,
+                                                 .newest = 1,
+                                                 .min_inputs = 1,
+                                                 .max_inputs = 2,
+                                                 .max_outputs = 3,
+                                                 .attrs = "",
+                                                 .infer = infer_segments,
+                                                 .prepare = prepare_dynamic,
+                                                 .run = run_segments };

@@ -8,62 +8,62 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "engine/ops/shared/recurrent_f32.h"
-#include "engine/ops/shared/recurrent.h"
 #include "engine/ops/shared/as_doubles.h"
+#include "engine/ops/shared/recurrent.h"
+#include "engine/ops/shared/recurrent_f32.h"
 #include "engine/ops/shared/widen_types.h"
 
 typedef enum kind { RNN, GRU, LSTM } kind;
 
-enum { PACKED = 1u << 1 | 1u << 2 }; /* inputs that pith_recur_run does not read */
+enum { PACKED = 1u << 1 | 1u << 2 }; /* inputs that pith__recur_run does not read */
 
 typedef struct recurrent {
     kind kind;
-    pith_directions directions;
+    pith__directions directions;
     bool batch_first, linear_before_reset, input_forget;
-    double clip;                 /* 0: none */
-    pith_cell_fn activations[6]; /* three per direction at most */
-    pith_recur fast;             /* if it is possible */
+    double clip;                  /* 0: none */
+    pith__cell_fn activations[6]; /* three per direction at most */
+    pith__recur fast;             /* if it is possible */
 } recurrent;
 
 static int64_t gates_of(kind k) { return k == RNN ? 1 : k == GRU ? 3 : 4; }
 static int activations_of(kind k) { return k == RNN ? 1 : k == GRU ? 2 : 3; }
 
-static pith_status infer_kind(pith_infer *c, kind k) {
-    const pith_type *x = c->in[0], *w = c->in[1], *r = c->in[2];
+static pith_status infer_kind(pith__infer *c, kind k) {
+    const pith__type *x = c->in[0], *w = c->in[1], *r = c->in[2];
     if ((x->rank >= 0 && x->rank != 3) || (w->rank >= 0 && w->rank != 3) || (r->rank >= 0 && r->rank != 3))
-        return pith_op_fail(c, "X, W and R must have three dimensions");
-    bool batch_first = pith_node_int(c->node, "layout", 0) != 0;
-    pith_dim directions = w->rank < 0 ? PITH_DIM_UNKNOWN : w->dims[0],
-             hidden = r->rank < 0 ? PITH_DIM_UNKNOWN : r->dims[2];
-    pith_dim seq = x->rank < 0 ? PITH_DIM_UNKNOWN : x->dims[batch_first],
-             batch = x->rank < 0 ? PITH_DIM_UNKNOWN : x->dims[!batch_first];
-    if (w->rank == 3 && r->rank == 3 && pith_dim_known(hidden) && pith_dim_known(w->dims[1]) &&
+        return pith__op_fail(c, "X, W and R must have three dimensions");
+    bool batch_first = pith__node_int(c->node, "layout", 0) != 0;
+    pith__dim directions = w->rank < 0 ? PITH_DIM_UNKNOWN : w->dims[0],
+              hidden = r->rank < 0 ? PITH_DIM_UNKNOWN : r->dims[2];
+    pith__dim seq = x->rank < 0 ? PITH_DIM_UNKNOWN : x->dims[batch_first],
+              batch = x->rank < 0 ? PITH_DIM_UNKNOWN : x->dims[!batch_first];
+    if (w->rank == 3 && r->rank == 3 && pith__dim_known(hidden) && pith__dim_known(w->dims[1]) &&
         w->dims[1] != gates_of(k) * hidden)
-        return pith_op_fail(c, "W has %lld rows, %lld are needed", (long long)w->dims[1],
-                            (long long)(gates_of(k) * hidden));
-    if (pith_dim_known(hidden) && pith_node_int(c->node, "hidden_size", hidden) != hidden)
-        return pith_op_fail(c, "attribute hidden_size is %lld, the weights are for %lld",
-                            (long long)pith_node_int(c->node, "hidden_size", hidden), (long long)hidden);
-    pith_dim all[2][4] = { { seq, directions, batch, hidden }, { batch, seq, directions, hidden } };
-    pith_dim last[2][3] = { { directions, batch, hidden }, { batch, directions, hidden } };
-    pith_type_set(&c->out[0], x->dtype, 4, all[batch_first]);
-    for (int i = 1; i < c->out_count; i++) pith_type_set(&c->out[i], x->dtype, 3, last[batch_first]);
+        return pith__op_fail(c, "W has %lld rows, %lld are needed", (long long)w->dims[1],
+                             (long long)(gates_of(k) * hidden));
+    if (pith__dim_known(hidden) && pith__node_int(c->node, "hidden_size", hidden) != hidden)
+        return pith__op_fail(c, "attribute hidden_size is %lld, the weights are for %lld",
+                             (long long)pith__node_int(c->node, "hidden_size", hidden), (long long)hidden);
+    pith__dim all[2][4] = { { seq, directions, batch, hidden }, { batch, seq, directions, hidden } };
+    pith__dim last[2][3] = { { directions, batch, hidden }, { batch, directions, hidden } };
+    pith__type_set(&c->out[0], x->dtype, 4, all[batch_first]);
+    for (int i = 1; i < c->out_count; i++) pith__type_set(&c->out[i], x->dtype, 3, last[batch_first]);
     return PITH_OK;
 }
 
-static pith_status infer_rnn(pith_infer *c) { return infer_kind(c, RNN); }
-static pith_status infer_gru(pith_infer *c) { return infer_kind(c, GRU); }
-static pith_status infer_lstm(pith_infer *c) { return infer_kind(c, LSTM); }
+static pith_status infer_rnn(pith__infer *c) { return infer_kind(c, RNN); }
+static pith_status infer_gru(pith__infer *c) { return infer_kind(c, GRU); }
+static pith_status infer_lstm(pith__infer *c) { return infer_kind(c, LSTM); }
 
 /* Whether every direction has these functions. */
 static bool recurrent_has(const recurrent *s, const char *const *names) {
     for (int64_t i = 0; i < s->directions.count * activations_of(s->kind); i++)
-        if (!pith_cell_fn_is(&s->activations[i], names[i % activations_of(s->kind)])) return false;
+        if (!pith__cell_fn_is(&s->activations[i], names[i % activations_of(s->kind)])) return false;
     return true;
 }
 
-static pith_status prepare_fast(recurrent *s, pith_prepare *c, const char *const *defaults) {
+static pith_status prepare_fast(recurrent *s, pith__prepare *c, const char *const *defaults) {
     static const char *const relu[] = { "Relu" };
     bool usual = recurrent_has(s, defaults), rectified = s->kind == RNN && recurrent_has(s, relu);
     if ((!usual && !rectified) || s->clip > 0 || s->input_forget || (c->in_count > 7 && c->in[7])) return PITH_OK;
@@ -72,56 +72,56 @@ static pith_status prepare_fast(recurrent *s, pith_prepare *c, const char *const
     s->fast.batch_first = s->batch_first;
     s->fast.linear_before_reset = s->linear_before_reset;
     s->fast.directions = s->directions.count;
-    return pith_recur_prepare(&s->fast, c, rectified ? "relu" : "tanh");
+    return pith__recur_prepare(&s->fast, c, rectified ? "relu" : "tanh");
 }
 
-static pith_status prepare_kind(pith_prepare *c, kind k) {
-    recurrent *s = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
+static pith_status prepare_kind(pith__prepare *c, kind k) {
+    recurrent *s = pith__arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(c->err, sizeof *s);
     *s = (recurrent){ .kind = k,
-                      .batch_first = pith_node_int(c->node, "layout", 0) != 0,
-                      .linear_before_reset = pith_node_int(c->node, "linear_before_reset", 0) != 0,
-                      .input_forget = pith_node_int(c->node, "input_forget", 0) != 0,
-                      .clip = pith_node_float(c->node, "clip", 0) };
+                      .batch_first = pith__node_int(c->node, "layout", 0) != 0,
+                      .linear_before_reset = pith__node_int(c->node, "linear_before_reset", 0) != 0,
+                      .input_forget = pith__node_int(c->node, "input_forget", 0) != 0,
+                      .clip = pith__node_float(c->node, "clip", 0) };
     static const char *const defaults[3][3] = { { "Tanh" }, { "Sigmoid", "Tanh" }, { "Sigmoid", "Tanh", "Tanh" } };
-    PITH_TRY(pith_directions_read(&s->directions, c->node, c->err));
+    PITH_TRY(pith__directions_read(&s->directions, c->node, c->err));
     size_t own = (size_t)activations_of(k);
-    PITH_TRY(pith_cell_fns_read(s->activations, own * (size_t)s->directions.count, defaults[k], own, c->node, c->err));
+    PITH_TRY(pith__cell_fns_read(s->activations, own * (size_t)s->directions.count, defaults[k], own, c->node, c->err));
     c->state = s;
     return prepare_fast(s, c, defaults[k]);
 }
 
-static pith_status prepare_rnn(pith_prepare *c) { return prepare_kind(c, RNN); }
-static pith_status prepare_gru(pith_prepare *c) { return prepare_kind(c, GRU); }
-static pith_status prepare_lstm(pith_prepare *c) { return prepare_kind(c, LSTM); }
+static pith_status prepare_rnn(pith__prepare *c) { return prepare_kind(c, RNN); }
+static pith_status prepare_gru(pith__prepare *c) { return prepare_kind(c, GRU); }
+static pith_status prepare_lstm(pith__prepare *c) { return prepare_kind(c, LSTM); }
 
 /* Besides the wide copies: gates from x and from h, h, c, a row each. */
-static pith_status recurrent_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status recurrent_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
     const recurrent *s = state;
-    const pith_type *x = c->in[0];
+    const pith__type *x = c->in[0];
     if (s->fast.possible) {
-        if (!pith_recur_scratch(&s->fast, x->dims[s->batch_first], x->dims[!s->batch_first], threads, bytes))
-            return pith_fail_memory(c->err, SIZE_MAX);
-        return pith_widen_scratch(c, PACKED, bytes);
+        if (!pith__recur_scratch(&s->fast, x->dims[s->batch_first], x->dims[!s->batch_first], threads, bytes))
+            return pith__fail_memory(c->err, SIZE_MAX);
+        return pith__widen_scratch(c, PACKED, bytes);
     }
-    PITH_TRY(pith_wide_scratch(c, state, threads, bytes));
+    PITH_TRY(pith__wide_scratch(c, state, threads, bytes));
     size_t row;
-    if (pith_mul_overflows((size_t)c->in[2]->dims[2], 10 * sizeof(double), &row) ||
-        pith_add_overflows(*bytes, row, bytes))
-        return pith_fail(c->err, PITH_ERR_MEMORY, "hidden size is too large");
+    if (pith__mul_overflows((size_t)c->in[2]->dims[2], 10 * sizeof(double), &row) ||
+        pith__add_overflows(*bytes, row, bytes))
+        return pith__fail(c->err, PITH_ERR_MEMORY, "hidden size is too large");
     return PITH_OK;
 }
 
 /* One row's work in one direction. Pointers are at the direction's weights; absent ones are NULL. */
 typedef struct row {
     const recurrent *s;
-    const pith_cell_fn *f;
+    const pith__cell_fn *f;
     const double *w, *r, *b, *p;
     int64_t inputs, hidden;
     double *x_gates, *h_gates, *h, *c;
 } row;
 
-static double act(const row *t, int which, double x) { return pith_cell_apply(&t->f[which], t->s->clip, x); }
+static double act(const row *t, int which, double x) { return pith__cell_apply(&t->f[which], t->s->clip, x); }
 
 static double dot(const double *a, const double *b, int64_t n) {
     double sum = 0;
@@ -177,18 +177,18 @@ static void step_lstm(const row *t, const double *x) {
     }
 }
 
-static const double *recurrent_optional(const pith_wide *w, const pith_run *r, int i) {
+static const double *recurrent_optional(const pith__wide *w, const pith__run *r, int i) {
     return i < r->in_count && r->in[i] ? w->in[i] : NULL;
 }
 
 /* Absent, or exactly this many elements. */
-static pith_status check_size(const pith_run *r, int i, int64_t wanted) {
-    if (i >= r->in_count || !r->in[i] || pith_tensor_count(r->in[i]) == wanted) return PITH_OK;
-    return pith_fail(r->err, PITH_ERR_ARGUMENT, "input %d has %lld elements, %lld are needed", i,
-                     (long long)pith_tensor_count(r->in[i]), (long long)wanted);
+static pith_status check_size(const pith__run *r, int i, int64_t wanted) {
+    if (i >= r->in_count || !r->in[i] || pith__tensor_count(r->in[i]) == wanted) return PITH_OK;
+    return pith__fail(r->err, PITH_ERR_ARGUMENT, "input %d has %lld elements, %lld are needed", i,
+                      (long long)pith__tensor_count(r->in[i]), (long long)wanted);
 }
 
-static pith_status check_sizes(const pith_run *r, int64_t directions, int64_t batch, int64_t gates, int64_t hidden) {
+static pith_status check_sizes(const pith__run *r, int64_t directions, int64_t batch, int64_t gates, int64_t hidden) {
     PITH_TRY(check_size(r, 1, directions * gates * r->in[0]->dims[2]));
     PITH_TRY(check_size(r, 2, directions * gates * hidden));
     PITH_TRY(check_size(r, 3, directions * 2 * gates));
@@ -198,21 +198,21 @@ static pith_status check_sizes(const pith_run *r, int64_t directions, int64_t ba
     return check_size(r, 7, directions * 3 * hidden);
 }
 
-static pith_status recurrent_run_fast(pith_run *r) {
+static pith_status recurrent_run_fast(pith__run *r) {
     const recurrent *s = r->state;
-    return pith_recur_run(r, &s->fast);
+    return pith__recur_run(r, &s->fast);
 }
 
-static pith_status recurrent_run(pith_run *r) {
+static pith_status recurrent_run(pith__run *r) {
     const recurrent *s = r->state;
     const pith_tensor *x = r->in[0];
     int64_t seq = x->dims[s->batch_first], batch = x->dims[!s->batch_first], inputs = x->dims[2],
             hidden = r->in[2]->dims[2];
     int64_t gates = gates_of(s->kind) * hidden, directions = s->directions.count;
     PITH_TRY(check_sizes(r, directions, batch, gates, hidden));
-    if (s->fast.possible) return pith_widen_run(r, PACKED, recurrent_run_fast);
-    pith_wide w;
-    pith_wide_open(&w, r);
+    if (s->fast.possible) return pith__widen_run(r, PACKED, recurrent_run_fast);
+    pith__wide w;
+    pith__wide_open(&w, r);
     const double *bias = recurrent_optional(&w, r, 3), *lengths = recurrent_optional(&w, r, 4),
                  *h0 = recurrent_optional(&w, r, 5);
     const double *c0 = recurrent_optional(&w, r, 6), *peep = recurrent_optional(&w, r, 7);
@@ -237,8 +237,8 @@ static pith_status recurrent_run(pith_run *r) {
         for (int64_t n = 0; n < batch; n++) {
             int64_t steps = lengths ? (int64_t)lengths[n] : seq;
             if (steps < 0 || steps > seq)
-                return pith_fail(r->err, PITH_ERR_RUN, "sequence length %lld is outside of 0 to %lld", (long long)steps,
-                                 (long long)seq);
+                return pith__fail(r->err, PITH_ERR_RUN, "sequence length %lld is outside of 0 to %lld",
+                                  (long long)steps, (long long)seq);
             int64_t last = (s->batch_first ? n * directions + d : d * batch + n) * hidden;
             for (int64_t i = 0; i < hidden; i++) {
                 t.h[i] = h0 ? h0[last + i] : 0;
@@ -255,18 +255,18 @@ static pith_status recurrent_run(pith_run *r) {
             if (y_c) memcpy(y_c + last, t.c, (size_t)hidden * sizeof *y_c);
         }
     }
-    pith_wide_close(&w, r);
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
 /* Every round of every text multiplies by all weights. */
-static void recurrent_cost(const pith_run *r, pith_cost *cost) {
+static void recurrent_cost(const pith__run *r, pith__cost *cost) {
     const double rounds = (double)(r->in[0]->dims[0] * r->in[0]->dims[1]);
-    cost->operations = 2 * rounds * (double)(pith_tensor_count(r->in[1]) + pith_tensor_count(r->in[2]));
+    cost->operations = 2 * rounds * (double)(pith__tensor_count(r->in[1]) + pith__tensor_count(r->in[2]));
     cost->serial = r->in[1]->dims[0] == 1; /* one direction, round after round */
 }
 
-const pith_op pith_op_GRU = {
+const pith__op pith__op_GRU = {
     .domain = "",
     .name = "GRU",
     .since = 7,
@@ -287,7 +287,7 @@ const pith_op pith_op_GRU = {
     .cost = recurrent_cost,
 };
 
-const pith_op pith_op_LSTM = {
+const pith__op pith__op_LSTM = {
     .domain = "",
     .name = "LSTM",
     .since = 7,
@@ -308,7 +308,7 @@ const pith_op pith_op_LSTM = {
     .cost = recurrent_cost,
 };
 
-const pith_op pith_op_RNN = {
+const pith__op pith__op_RNN = {
     .domain = "",
     .name = "RNN",
     .since = 7,

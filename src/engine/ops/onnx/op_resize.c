@@ -10,10 +10,10 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "engine/kernels/convert.h"
+#include "engine/ops/shared/as_doubles.h"
 #include "engine/ops/shared/compose_ops.h"
 #include "engine/ops/shared/infer_shapes.h"
 #include "engine/ops/shared/resample.h"
-#include "engine/ops/shared/as_doubles.h"
 
 typedef enum coordinates {
     HALF_PIXEL,
@@ -43,21 +43,21 @@ typedef struct resize {
     double cubic_a, extrapolation;
     const int64_t *axes; /* NULL: all */
     size_t axis_count;
-    pith_resample resample;
+    pith__resample resample;
     bool f32;
 } resize;
 
 /* ---- attributes ---- */
 
-static pith_status resize_choose(const pith_node *node, const char *name, const char *const *names, int count,
+static pith_status resize_choose(const pith__node *node, const char *name, const char *const *names, int count,
                                  int *choice, pith_error *err) {
-    pith_str text = pith_node_str(node, name, names[0]);
+    pith_str text = pith__node_str(node, name, names[0]);
     for (int i = 0; i < count; i++)
-        if (pith_str_is(text, names[i])) return *choice = i, PITH_OK;
-    return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s '" PITH_STR_FMT "' is unknown", name, PITH_STR_ARG(text));
+        if (pith__str_is(text, names[i])) return *choice = i, PITH_OK;
+    return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s '" PITH_STR_FMT "' is unknown", name, PITH_STR_ARG(text));
 }
 
-static pith_status resize_read_attributes(resize *s, const pith_node *node, pith_error *err) {
+static pith_status resize_read_attributes(resize *s, const pith__node *node, pith_error *err) {
     int c, m, r, a;
     PITH_TRY(resize_choose(node, "coordinate_transformation_mode", coordinates_names, COORDINATES, &c, err));
     PITH_TRY(resize_choose(node, "mode", mode_names, MODES, &m, err));
@@ -67,11 +67,11 @@ static pith_status resize_read_attributes(resize *s, const pith_node *node, pith
                    .mode = (mode)m,
                    .rounding = (rounding)r,
                    .aspect = (aspect)a,
-                   .antialias = pith_node_int(node, "antialias", 0) != 0,
-                   .exclude_outside = pith_node_int(node, "exclude_outside", 0) != 0,
-                   .cubic_a = pith_node_float(node, "cubic_coeff_a", -0.75f),
-                   .extrapolation = pith_node_float(node, "extrapolation_value", 0) };
-    s->axes = pith_node_ints(node, "axes", &s->axis_count);
+                   .antialias = pith__node_int(node, "antialias", 0) != 0,
+                   .exclude_outside = pith__node_int(node, "exclude_outside", 0) != 0,
+                   .cubic_a = pith__node_float(node, "cubic_coeff_a", -0.75f),
+                   .extrapolation = pith__node_float(node, "extrapolation_value", 0) };
+    s->axes = pith__node_ints(node, "axes", &s->axis_count);
     return PITH_OK;
 }
 
@@ -86,9 +86,9 @@ typedef struct target {
 
 /* The contents of an input at hand; NULL if it is absent or empty; *known is cleared if it is there but not yet known.
  */
-static const pith_tensor *contents(const pith_type *const *in, int count, int i, bool *known) {
+static const pith_tensor *contents(const pith__type *const *in, int count, int i, bool *known) {
     if (i >= count || !in[i]) return NULL;
-    if (pith_type_count(in[i]) == 0) return NULL;
+    if (pith__type_count(in[i]) == 0) return NULL;
     if (!in[i]->data) *known = false;
     return in[i]->data;
 }
@@ -103,77 +103,77 @@ static pith_status keep_aspect(const resize *s, target *t, const int *axes, int 
     for (int k = 0; k < count; k++) {
         double size = floor(scale * (double)dims[axes[k]] + 0.5);
         if (!(size <= INT32_MAX))
-            return pith_fail(err, PITH_ERR_ARGUMENT, "size %g of axis %d is out of range", size, axes[k]);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "size %g of axis %d is out of range", size, axes[k]);
         t->scale[axes[k]] = scale;
         t->size[axes[k]] = (int64_t)size;
     }
     return PITH_OK;
 }
 
-static pith_status read_target(target *t, const resize *s, const pith_type *const *in, int count, pith_error *err) {
-    const pith_type *x = in[0];
+static pith_status read_target(target *t, const resize *s, const pith__type *const *in, int count, pith_error *err) {
+    const pith__type *x = in[0];
     *t = (target){ .known = true };
     const pith_tensor *roi = contents(in, count, 1, &t->known), *scales = contents(in, count, 2, &t->known);
     const pith_tensor *sizes = contents(in, count, 3, &t->known);
-    if (!t->known || !pith_type_concrete(x)) return t->known = false, PITH_OK;
+    if (!t->known || !pith__type_concrete(x)) return t->known = false, PITH_OK;
     int axes[PITH_MAX_RANK], n = s->axes ? (int)s->axis_count : x->rank;
-    if (n > x->rank) return pith_fail(err, PITH_ERR_ARGUMENT, "%d axes for rank %d", n, x->rank);
+    if (n > x->rank) return pith__fail(err, PITH_ERR_ARGUMENT, "%d axes for rank %d", n, x->rank);
     for (int k = 0; k < n; k++) {
         axes[k] = k;
-        if (s->axes) PITH_TRY(pith_axis_normalize(s->axes[k], x->rank, &axes[k], err));
+        if (s->axes) PITH_TRY(pith__axis_normalize(s->axes[k], x->rank, &axes[k], err));
     }
     const pith_tensor *given = sizes ? sizes : scales;
-    if (!given || (scales && sizes)) return pith_fail(err, PITH_ERR_ARGUMENT, "one of scales and sizes must be given");
-    if (pith_tensor_count(given) != n)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "%lld scales or sizes for %d axes",
-                         (long long)pith_tensor_count(given), n);
-    if (s->coordinates == TF_CROP_AND_RESIZE && (!roi || pith_tensor_count(roi) != 2 * n))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "roi must have %d elements", 2 * n);
+    if (!given || (scales && sizes)) return pith__fail(err, PITH_ERR_ARGUMENT, "one of scales and sizes must be given");
+    if (pith__tensor_count(given) != n)
+        return pith__fail(err, PITH_ERR_ARGUMENT, "%lld scales or sizes for %d axes",
+                          (long long)pith__tensor_count(given), n);
+    if (s->coordinates == TF_CROP_AND_RESIZE && (!roi || pith__tensor_count(roi) != 2 * n))
+        return pith__fail(err, PITH_ERR_ARGUMENT, "roi must have %d elements", 2 * n);
     for (int d = 0; d < x->rank; d++) t->size[d] = x->dims[d], t->scale[d] = 1, t->roi_end[d] = 1;
     for (int k = 0; k < n; k++) {
         int d = axes[k];
-        double value = pith_wide_get(given, k), size = sizes ? value : floor(value * (double)x->dims[d]);
+        double value = pith__wide_get(given, k), size = sizes ? value : floor(value * (double)x->dims[d]);
         if (!(value >= 0 && size <= (double)INT32_MAX) || (!sizes && value <= 0))
-            return pith_fail(err, PITH_ERR_ARGUMENT, "scale or size %g of axis %d is out of range", value, d);
-        if (size > 0 && x->dims[d] == 0) return pith_fail(err, PITH_ERR_ARGUMENT, "axis %d is empty", d);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "scale or size %g of axis %d is out of range", value, d);
+        if (size > 0 && x->dims[d] == 0) return pith__fail(err, PITH_ERR_ARGUMENT, "axis %d is empty", d);
         t->size[d] = (int64_t)size;
         t->scale[d] = sizes && x->dims[d] ? value / (double)x->dims[d] : value;
         if (s->coordinates == TF_CROP_AND_RESIZE)
-            t->roi_begin[d] = pith_wide_get(roi, k), t->roi_end[d] = pith_wide_get(roi, k + n);
+            t->roi_begin[d] = pith__wide_get(roi, k), t->roi_end[d] = pith__wide_get(roi, k + n);
     }
     return sizes && s->aspect != STRETCH ? keep_aspect(s, t, axes, n, x->dims, err) : PITH_OK;
 }
 
-static pith_status resize_infer(pith_infer *c) {
+static pith_status resize_infer(pith__infer *c) {
     resize s;
     target t;
     PITH_TRY(resize_read_attributes(&s, c->node, c->err));
     PITH_TRY(read_target(&t, &s, c->in, c->in_count, c->err));
-    pith_type_set(&c->out[0], c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
+    pith__type_set(&c->out[0], c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
     bool whole = c->in_count > 3 && c->in[3] && !s.axes && s.aspect == STRETCH; /* sizes may be symbolic */
     for (int d = 0; d < c->in[0]->rank; d++) {
         c->out[0].dims[d] = PITH_DIM_UNKNOWN;
         if (t.known)
             c->out[0].dims[d] = t.size[d];
         else if (whole && c->dims) /* at bind scratch needs the rest too: the step is late */
-            pith_type_elem(c->in[3], d, &c->out[0].dims[d]);
+            pith__type_elem(c->in[3], d, &c->out[0].dims[d]);
     }
     return PITH_OK;
 }
 
-static pith_status resize_prepare(pith_prepare *c) {
-    resize *s = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
+static pith_status resize_prepare(pith__prepare *c) {
+    resize *s = pith__arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(c->err, sizeof *s);
     c->state = s;
-    if (pith_dtype_bits(c->in[0]->dtype) < 8)
-        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "dtype %s", pith_dtype_name(c->in[0]->dtype));
+    if (pith__dtype_bits(c->in[0]->dtype) < 8)
+        return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "dtype %s", pith__dtype_name(c->in[0]->dtype));
     PITH_TRY(resize_read_attributes(s, c->node, c->err));
-    pith_resample_find(&s->resample, c);
+    pith__resample_find(&s->resample, c);
     s->f32 = c->in[0]->dtype == PITH_F32 && s->mode != NEAREST && s->coordinates != TF_CROP_AND_RESIZE &&
              s->resample.rows && s->resample.columns;
     if (s->mode != NEAREST && c->in[0]->dtype == PITH_STRING)
-        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "dtype %s cannot be interpolated",
-                         pith_dtype_name(c->in[0]->dtype));
+        return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "dtype %s cannot be interpolated",
+                          pith__dtype_name(c->in[0]->dtype));
     return PITH_OK;
 }
 
@@ -235,7 +235,7 @@ static void resize_make_taps(const resize *s, double x, double scale, int64_t le
 
 /* ---- running ---- */
 
-static void resize_sizes_of(const pith_type *x, const target *t, int64_t *widest, int64_t *taps, const resize *s) {
+static void resize_sizes_of(const pith__type *x, const target *t, int64_t *widest, int64_t *taps, const resize *s) {
     *widest = 1, *taps = 0;
     for (int d = 0; d < x->rank; d++) {
         *widest *= t->size[d] > x->dims[d] ? t->size[d] : x->dims[d];
@@ -246,7 +246,7 @@ static void resize_sizes_of(const pith_type *x, const target *t, int64_t *widest
 
 /* The axes that change, the last one first, without their tables; *most: floats of the largest result before the last.
  * 0: not in f32. */
-static int resize_axes(const resize *s, const target *t, const int64_t *dims, int rank, pith_resample_axis *axes,
+static int resize_axes(const resize *s, const target *t, const int64_t *dims, int rank, pith__resample_axis *axes,
                        int64_t *most) {
     int64_t shape[PITH_MAX_RANK];
     int count = 0;
@@ -254,9 +254,9 @@ static int resize_axes(const resize *s, const target *t, const int64_t *dims, in
     for (int d = 0; d < rank; d++) shape[d] = dims[d];
     for (int d = rank - 1; s->f32 && d >= 0; d--) {
         if (t->size[d] == dims[d] && t->scale[d] == 1) continue;
-        pith_resample_axis *a = &axes[count++];
+        pith__resample_axis *a = &axes[count++];
         int64_t result = 1;
-        *a = (pith_resample_axis){ .outer = 1, .length = dims[d], .size = t->size[d], .inner = 1 };
+        *a = (pith__resample_axis){ .outer = 1, .length = dims[d], .size = t->size[d], .inner = 1 };
         a->taps = 2 * half_taps(s, t->scale[d], dims[d]);
         if (a->taps > PITH_RESAMPLE_TAPS || dims[d] > INT32_MAX) return 0;
         for (int i = 0; i < rank; i++) *(i < d ? &a->outer : i > d ? &a->inner : &(int64_t){ 1 }) *= shape[i];
@@ -268,7 +268,7 @@ static int resize_axes(const resize *s, const target *t, const int64_t *dims, in
 }
 
 /* Nearest: an index per output place and axis. Others: two buffers of doubles and the taps of one output index. */
-static pith_status resize_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status resize_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
     (void)threads;
     const resize *s = state;
     target t;
@@ -284,8 +284,8 @@ static pith_status resize_scratch(const pith_infer *c, const void *state, int th
     double product = 1;
     for (int d = 0; d < c->in[0]->rank; d++)
         product *= (double)(t.size[d] > c->in[0]->dims[d] ? t.size[d] : c->in[0]->dims[d]);
-    if (product > 1e12) return pith_fail(c->err, PITH_ERR_MEMORY, "the result is too large");
-    pith_resample_axis axes[PITH_MAX_RANK];
+    if (product > 1e12) return pith__fail(c->err, PITH_ERR_MEMORY, "the result is too large");
+    pith__resample_axis axes[PITH_MAX_RANK];
     int64_t most;
     int count = resize_axes(s, &t, c->in[0]->dims, c->in[0]->rank, axes, &most);
     if (count) {
@@ -295,21 +295,21 @@ static pith_status resize_scratch(const pith_infer *c, const void *state, int th
         return PITH_OK;
     }
     resize_sizes_of(c->in[0], &t, &widest, &taps, s);
-    *bytes = ((size_t)(widest * pith_parts(c->in[0]->dtype)) * 2 + (size_t)taps * 2 + 16) * sizeof(double);
+    *bytes = ((size_t)(widest * pith__parts(c->in[0]->dtype)) * 2 + (size_t)taps * 2 + 16) * sizeof(double);
     return PITH_OK;
 }
 
 /* The empty string, or x without an imaginary part. */
 static void put_outside(void *to, int dtype, double x) {
     static const double nothing = 0;
-    int part = pith_part_dtype(dtype);
+    int part = pith__part_dtype(dtype);
     if (dtype == PITH_STRING) *(pith_str *)to = PITH_STR("");
-    if (dtype != PITH_STRING) pith_convert(to, part, 0, &x, PITH_F64, 0, 1, true);
-    if (part != dtype) pith_convert(to, part, 1, &nothing, PITH_F64, 0, 1, true);
+    if (dtype != PITH_STRING) pith__convert(to, part, 0, &x, PITH_F64, 0, 1, true);
+    if (part != dtype) pith__convert(to, part, 1, &nothing, PITH_F64, 0, 1, true);
 }
 
 typedef struct nearest {
-    pith_run *r;
+    pith__run *r;
     const resize *s;
     const target *t;
     int64_t *index[PITH_MAX_RANK]; /* elements before each place of an axis; -1: outside */
@@ -427,12 +427,12 @@ static void nearest_run_part(void *context, size_t part, int worker) {
     }
 }
 
-static void run_nearest(pith_run *r, const resize *s, const target *t) {
+static void run_nearest(pith__run *r, const resize *s, const target *t) {
     const pith_tensor *x = r->in[0], *y = r->out[0];
     int rank = x->rank;
     int64_t *index[PITH_MAX_RANK], *at = r->scratch, in_stride[PITH_MAX_RANK];
-    size_t item = (size_t)pith_dtype_bits(x->dtype) / 8;
-    int64_t stride = 1, total = pith_tensor_count(y);
+    size_t item = (size_t)pith__dtype_bits(x->dtype) / 8;
+    int64_t stride = 1, total = pith__tensor_count(y);
     for (int d = rank - 1; d >= 0; d--) in_stride[d] = stride, stride *= x->dims[d];
     for (int d = 0; d < rank; d++) {
         index[d] = at;
@@ -449,8 +449,8 @@ static void run_nearest(pith_run *r, const resize *s, const target *t) {
     for (int d = 0; d < rank; d++) j.index[d] = index[d];
     nearest_look(&j);
     j.rows = total / j.row;
-    j.per_part = pith_run_chunk(r, j.rows, j.row, 8192);
-    pith_run_parallel(r, nearest_run_part, &j, (size_t)((j.rows + j.per_part - 1) / j.per_part));
+    j.per_part = pith__run_chunk(r, j.rows, j.row, 8192);
+    pith__run_parallel(r, nearest_run_part, &j, (size_t)((j.rows + j.per_part - 1) / j.per_part));
 }
 
 /* One axis of from [outer, length, inner] into to [outer, size, inner], with inner a multiple of parts. */
@@ -474,9 +474,9 @@ static void run_axis(const resize *s, const target *t, int d, const double *from
 }
 
 /* Interpolates in f32; false if that is not for this node. */
-static bool resize_run_f32(pith_run *r, const resize *s, const target *t) {
+static bool resize_run_f32(pith__run *r, const resize *s, const target *t) {
     const pith_tensor *x = r->in[0];
-    pith_resample_axis axes[PITH_MAX_RANK];
+    pith__resample_axis axes[PITH_MAX_RANK];
     int64_t most, index[PITH_RESAMPLE_TAPS];
     double weight[PITH_RESAMPLE_TAPS];
     int count = resize_axes(s, t, x->dims, x->rank, axes, &most), next = 0;
@@ -485,15 +485,15 @@ static bool resize_run_f32(pith_run *r, const resize *s, const target *t) {
     float *buffers[2] = { NULL, NULL };
     for (int i = 0; count > 1 && i < 2; i++) {
         buffers[i] = (float *)(void *)at;
-        at += pith_round64((size_t)most * sizeof(float));
+        at += pith__round64((size_t)most * sizeof(float));
     }
     for (int d = x->rank - 1; d >= 0; d--) {
         if (t->size[d] == x->dims[d] && t->scale[d] == 1) continue;
-        pith_resample_axis *a = &axes[next++];
+        pith__resample_axis *a = &axes[next++];
         a->index = (int32_t *)(void *)at;
-        at += pith_round64((size_t)(a->taps * a->size) * sizeof *a->index);
+        at += pith__round64((size_t)(a->taps * a->size) * sizeof *a->index);
         a->weights = (float *)(void *)at;
-        at += pith_round64((size_t)(a->taps * a->size) * sizeof *a->weights);
+        at += pith__round64((size_t)(a->taps * a->size) * sizeof *a->weights);
         for (int64_t i = 0; i < a->size; i++) {
             resize_make_taps(s, source_place(s, t, d, a->length, i), t->scale[d], a->length, a->taps / 2, index,
                              weight);
@@ -503,32 +503,32 @@ static bool resize_run_f32(pith_run *r, const resize *s, const target *t) {
             }
         }
     }
-    pith_resample_run(r, &s->resample, axes, count, x->data, r->out[0]->data, buffers);
+    pith__resample_run(r, &s->resample, axes, count, x->data, r->out[0]->data, buffers);
     return true;
 }
 
-static pith_status resize_run(pith_run *r) {
+static pith_status resize_run(pith__run *r) {
     const resize *s = r->state;
-    pith_type types[4];
-    const pith_type *in[4] = { NULL };
+    pith__type types[4];
+    const pith__type *in[4] = { NULL };
     for (int i = 0; i < r->in_count && i < 4; i++) {
         if (!r->in[i]) continue;
-        pith_type_of_tensor(&types[i], r->in[i]);
+        pith__type_of_tensor(&types[i], r->in[i]);
         types[i].data = r->in[i];
         in[i] = &types[i];
     }
     target t;
     PITH_TRY(read_target(&t, s, in, r->in_count < 4 ? r->in_count : 4, r->err));
-    if (!pith_tensor_count(r->out[0])) return PITH_OK;
+    if (!pith__tensor_count(r->out[0])) return PITH_OK;
     if (s->mode == NEAREST) return run_nearest(r, s, &t), PITH_OK;
     if (resize_run_f32(r, s, &t)) return PITH_OK;
     const pith_tensor *x = r->in[0];
-    int parts = pith_parts(x->dtype), part = pith_part_dtype(x->dtype);
-    int64_t widest, taps, outer = 1, inner = pith_tensor_count(x) * parts;
+    int parts = pith__parts(x->dtype), part = pith__part_dtype(x->dtype);
+    int64_t widest, taps, outer = 1, inner = pith__tensor_count(x) * parts;
     resize_sizes_of(in[0], &t, &widest, &taps, s);
     double *from = r->scratch, *to = from + widest * parts;
     void *memory = to + widest * parts;
-    pith_convert(from, PITH_F64, 0, x->data, part, 0, inner, true);
+    pith__convert(from, PITH_F64, 0, x->data, part, 0, inner, true);
     for (int d = 0; d < x->rank; d++) {
         inner /= x->dims[d];
         bool same = t.size[d] == x->dims[d] && t.scale[d] == 1 && s->coordinates != TF_CROP_AND_RESIZE;
@@ -539,26 +539,26 @@ static pith_status resize_run(pith_run *r) {
         }
         outer *= t.size[d];
     }
-    for (int64_t i = 0; pith_dtype_is_int(x->dtype) && i < outer; i++) from[i] = nearbyint(from[i]);
-    pith_convert(r->out[0]->data, part, 0, from, PITH_F64, 0, outer * parts, true);
+    for (int64_t i = 0; pith__dtype_is_int(x->dtype) && i < outer; i++) from[i] = nearbyint(from[i]);
+    pith__convert(r->out[0]->data, part, 0, from, PITH_F64, 0, outer * parts, true);
     return PITH_OK;
 }
 
 /* ---- older spellings ---- */
 
 /* Up to opset 10 the inputs were X and scales, and places were those of Upsample. */
-static pith_status resize_upgrade(pith_node *node, pith_error *err) {
+static pith_status resize_upgrade(pith__node *node, pith_error *err) {
     if (node->opset >= 11) return PITH_OK;
-    PITH_TRY(pith_node_set_str(node, "coordinate_transformation_mode", PITH_STR("asymmetric")));
-    PITH_TRY(pith_node_set_str(node, "nearest_mode", PITH_STR("floor")));
-    pith_value *scales = pith_node_input(node, 1);
-    if (pith_node_set_input_count(node, 3) || pith_node_set_input(node, 2, scales) ||
-        pith_node_set_input(node, 1, NULL))
-        return pith_fail_memory(err, 0);
+    PITH_TRY(pith__node_set_str(node, "coordinate_transformation_mode", PITH_STR("asymmetric")));
+    PITH_TRY(pith__node_set_str(node, "nearest_mode", PITH_STR("floor")));
+    pith__value *scales = pith__node_input(node, 1);
+    if (pith__node_set_input_count(node, 3) || pith__node_set_input(node, 2, scales) ||
+        pith__node_set_input(node, 1, NULL))
+        return pith__fail_memory(err, 0);
     return PITH_OK;
 }
 
-const pith_op pith_op_Resize = {
+const pith__op pith__op_Resize = {
     .domain = "",
     .name = "Resize",
     .since = 13,
@@ -590,36 +590,36 @@ const pith_op pith_op_Resize = {
 };
 
 /* Upsample ended with opset 9; its scales were an attribute before. It becomes Resize. */
-static pith_status resize_upgrade_upsample(pith_node *node, pith_error *err) {
+static pith_status resize_upgrade_upsample(pith__node *node, pith_error *err) {
     size_t count;
-    const float *scales = pith_node_floats(node, "scales", &count);
-    pith_value *inputs[3] = { pith_node_input(node, 0), NULL, pith_node_input(node, 1) };
+    const float *scales = pith__node_floats(node, "scales", &count);
+    pith__value *inputs[3] = { pith__node_input(node, 0), NULL, pith__node_input(node, 1) };
     if (!inputs[2]) {
-        float *copy = pith_arena_array(node->graph->arena, count + 1, sizeof *copy);
-        if (!copy) return pith_fail_memory(err, count * sizeof *copy);
+        float *copy = pith__arena_array(node->graph->arena, count + 1, sizeof *copy);
+        if (!copy) return pith__fail_memory(err, count * sizeof *copy);
         for (size_t i = 0; i < count; i++) copy[i] = scales[i];
         pith_tensor t = {
             .data = copy, .bytes = count * sizeof *copy, .dtype = PITH_F32, .rank = 1, .dims = { (int64_t)count }
         };
-        inputs[2] = pith_graph_add_const(node->graph, PITH_STR(""), &t);
-        if (!inputs[2]) return pith_fail_memory(err, sizeof t);
+        inputs[2] = pith__graph_add_const(node->graph, PITH_STR(""), &t);
+        if (!inputs[2]) return pith__fail_memory(err, sizeof t);
     }
-    pith_str kind = pith_node_str(node, "mode", "nearest");
-    PITH_TRY(pith_compose_require(node, 0x1, 1, err));
-    pith_value *y = pith_compose(node, "", "Resize", inputs, 3, 1);
-    if (!y) return pith_fail_memory(err, sizeof *y);
-    pith_node *by = y->producer;
+    pith_str kind = pith__node_str(node, "mode", "nearest");
+    PITH_TRY(pith__compose_require(node, 0x1, 1, err));
+    pith__value *y = pith__compose(node, "", "Resize", inputs, 3, 1);
+    if (!y) return pith__fail_memory(err, sizeof *y);
+    pith__node *by = y->producer;
     by->opset = 13;
-    PITH_TRY(pith_node_set_str(by, "mode", pith_str_is(kind, "bilinear") ? PITH_STR("linear") : kind));
-    PITH_TRY(pith_node_set_str(by, "coordinate_transformation_mode", PITH_STR("asymmetric")));
-    PITH_TRY(pith_node_set_str(by, "nearest_mode", PITH_STR("floor")));
-    PITH_TRY(pith_op_bind_node(by, err));
-    PITH_TRY(pith_value_replace(pith_node_output(node, 0), y));
-    pith_node_remove(node);
+    PITH_TRY(pith__node_set_str(by, "mode", pith__str_is(kind, "bilinear") ? PITH_STR("linear") : kind));
+    PITH_TRY(pith__node_set_str(by, "coordinate_transformation_mode", PITH_STR("asymmetric")));
+    PITH_TRY(pith__node_set_str(by, "nearest_mode", PITH_STR("floor")));
+    PITH_TRY(pith__op_bind_node(by, err));
+    PITH_TRY(pith__value_replace(pith__node_output(node, 0), y));
+    pith__node_remove(node);
     return PITH_OK;
 }
 
-const pith_op pith_op_Upsample = {
+const pith__op pith__op_Upsample = {
     .domain = "",
     .name = "Upsample",
     .since = INT32_MAX,
@@ -632,6 +632,6 @@ const pith_op pith_op_Upsample = {
              "mode string nearest|linear = nearest @7; scales floats! @7-8; "
              "width_scale float! @-6",
     .upgrade = resize_upgrade_upsample,
-    .infer = pith_infer_same,
+    .infer = pith__infer_same,
     .note = "becomes Resize",
 };

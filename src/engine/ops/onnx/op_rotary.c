@@ -5,38 +5,38 @@
  * follows from the caches, which com.microsoft allows. Source: ONNX RotaryEmbedding (opset 23). */
 #include "engine/ops/shared/as_doubles.h"
 
-static pith_status op_rotary_infer(pith_infer *c) {
-    const pith_type *x = c->in[0];
+static pith_status op_rotary_infer(pith__infer *c) {
+    const pith__type *x = c->in[0];
     if (x->rank >= 0 && x->rank != 3 && x->rank != 4)
-        return pith_op_fail(c, "input has %d dimensions, not 3 or 4", x->rank);
-    pith_type_set(&c->out[0], x->dtype, x->rank, x->dims);
+        return pith__op_fail(c, "input has %d dimensions, not 3 or 4", x->rank);
+    pith__type_set(&c->out[0], x->dtype, x->rank, x->dims);
     return PITH_OK;
 }
 
-static pith_status op_rotary_run(pith_run *r) {
+static pith_status op_rotary_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *ids = r->in_count > 3 ? r->in[3] : NULL;
-    bool packed = x->rank == 3, interleaved = pith_node_int(r->node, "interleaved", 0) != 0;
+    bool packed = x->rank == 3, interleaved = pith__node_int(r->node, "interleaved", 0) != 0;
     int64_t batch = x->dims[0], seq = x->dims[packed ? 1 : 2],
-            turned = pith_node_int(r->node, "rotary_embedding_dim", 0);
-    int64_t heads = packed ? pith_node_int(r->node, "num_heads", 0) : x->dims[1];
+            turned = pith__node_int(r->node, "rotary_embedding_dim", 0);
+    int64_t heads = packed ? pith__node_int(r->node, "num_heads", 0) : x->dims[1];
     int64_t cached = r->in[1]->rank ? 2 * r->in[1]->dims[r->in[1]->rank - 1] : 0;
     if (packed && heads < 1) heads = cached > 0 ? x->dims[2] / cached : 0;
-    if (heads < 1) return pith_op_fail(r, "neither num_heads nor the caches say how many heads there are");
+    if (heads < 1) return pith__op_fail(r, "neither num_heads nor the caches say how many heads there are");
     int64_t size = packed ? x->dims[2] / heads : x->dims[3];
     if (!turned) turned = size;
-    int64_t half = turned / 2, cache = pith_tensor_count(r->in[1]);
+    int64_t half = turned / 2, cache = pith__tensor_count(r->in[1]);
     if (turned < 0 || turned > size || turned % 2 || (packed && x->dims[2] % heads) || !half || cache % half ||
-        pith_tensor_count(r->in[2]) != cache ||
-        (ids ? pith_tensor_count(ids) != batch * seq : cache != batch * seq * half))
-        return pith_fail(r->err, PITH_ERR_ARGUMENT, "caches and position ids do not fit the input");
-    pith_wide w;
-    pith_wide_open(&w, r);
+        pith__tensor_count(r->in[2]) != cache ||
+        (ids ? pith__tensor_count(ids) != batch * seq : cache != batch * seq * half))
+        return pith__fail(r->err, PITH_ERR_ARGUMENT, "caches and position ids do not fit the input");
+    pith__wide w;
+    pith__wide_open(&w, r);
     for (int64_t i = 0; i < batch * heads * seq; i++) {
         int64_t b = i / (heads * seq), s = packed ? i / heads % seq : i % seq, row = b * seq + s;
         if (ids) row = ((const int64_t *)ids->data)[row];
         if (row < 0 || row >= cache / half)
-            return pith_fail(r->err, PITH_ERR_RUN, "position %lld is outside of a cache of %lld", (long long)row,
-                             (long long)(cache / half));
+            return pith__fail(r->err, PITH_ERR_RUN, "position %lld is outside of a cache of %lld", (long long)row,
+                              (long long)(cache / half));
         const double *from = w.in[0] + i * size, *cosine = w.in[1] + row * half, *sine = w.in[2] + row * half;
         double *to = w.out[0] + i * size;
         for (int64_t k = 0; k < half; k++) {
@@ -46,11 +46,11 @@ static pith_status op_rotary_run(pith_run *r) {
         }
         for (int64_t k = turned; k < size; k++) to[k] = from[k];
     }
-    pith_wide_close(&w, r);
+    pith__wide_close(&w, r);
     return PITH_OK;
 }
 
-const pith_op pith_op_RotaryEmbedding = {
+const pith__op pith__op_RotaryEmbedding = {
     .domain = "",
     .name = "RotaryEmbedding",
     .since = 23,
@@ -61,6 +61,6 @@ const pith_op pith_op_RotaryEmbedding = {
     .types = "hhhl",
     .attrs = "interleaved bool = 0; num_heads int 0..; rotary_embedding_dim int 0.. = 0",
     .infer = op_rotary_infer,
-    .scratch = pith_wide_scratch,
+    .scratch = pith__wide_scratch,
     .run = op_rotary_run,
 };

@@ -12,52 +12,52 @@ typedef struct layout {
     const int64_t *in_axes, *out_axes, *in_backward, *out_backward; /* NULL: all 0 */
 } layout;
 
-static pith_status scan_upgrade(pith_node *node, pith_error *err) {
+static pith_status scan_upgrade(pith__node *node, pith_error *err) {
     int given = node->input_count - node->capture_count;
-    pith_value *lengths = given ? pith_node_input(node, 0) : NULL;
+    pith__value *lengths = given ? pith__node_input(node, 0) : NULL;
     for (int i = 1; i < given; i++)
-        if (pith_node_set_input(node, i - 1, pith_node_input(node, i))) return pith_fail_memory(err, 0);
+        if (pith__node_set_input(node, i - 1, pith__node_input(node, i))) return pith__fail_memory(err, 0);
     size_t count;
-    const int64_t *directions = pith_node_ints(node, "directions", &count);
-    if (directions && pith_node_set_ints(node, "scan_input_directions", directions, count)) {
-        return pith_fail_memory(err, 0);
+    const int64_t *directions = pith__node_ints(node, "directions", &count);
+    if (directions && pith__node_set_ints(node, "scan_input_directions", directions, count)) {
+        return pith__fail_memory(err, 0);
     }
-    pith_node_unset(node, "directions");
-    if (pith_node_set_int(node, "batched", 1)) return pith_fail_memory(err, 0);
+    pith__node_unset(node, "directions");
+    if (pith__node_set_int(node, "batched", 1)) return pith__fail_memory(err, 0);
     if (lengths) {
-        bool full = pith_node_set_input(node, given - 1, lengths) || pith_node_set_int(node, "lengths", 1);
-        return full ? pith_fail_memory(err, 0) : PITH_OK;
+        bool full = pith__node_set_input(node, given - 1, lengths) || pith__node_set_int(node, "lengths", 1);
+        return full ? pith__fail_memory(err, 0) : PITH_OK;
     }
     for (int i = given; given && i < node->input_count; i++)
-        if (pith_node_set_input(node, i - 1, pith_node_input(node, i))) return pith_fail_memory(err, 0);
-    return given && pith_node_set_input_count(node, node->input_count - 1) ? pith_fail_memory(err, 0) : PITH_OK;
+        if (pith__node_set_input(node, i - 1, pith__node_input(node, i))) return pith__fail_memory(err, 0);
+    return given && pith__node_set_input_count(node, node->input_count - 1) ? pith__fail_memory(err, 0) : PITH_OK;
 }
 
-static pith_status scan_read_list(const pith_node *node, const char *name, int wanted, const int64_t **items,
+static pith_status scan_read_list(const pith__node *node, const char *name, int wanted, const int64_t **items,
                                   pith_error *err) {
     size_t count;
-    *items = pith_node_ints(node, name, &count);
+    *items = pith__node_ints(node, name, &count);
     if (*items && count != (size_t)wanted) {
-        return pith_fail(err, PITH_ERR_FORMAT, "attribute %s has %zu numbers, not %d", name, count, wanted);
+        return pith__fail(err, PITH_ERR_FORMAT, "attribute %s has %zu numbers, not %d", name, count, wanted);
     }
     return PITH_OK;
 }
 
-static pith_status read_layout(const pith_node *node, layout *l, pith_error *err) {
-    const pith_graph *body = pith_node_graph(node, "body");
-    l->lengths = pith_node_int(node, "lengths", 0);
+static pith_status read_layout(const pith__node *node, layout *l, pith_error *err) {
+    const pith__graph *body = pith__node_graph(node, "body");
+    l->lengths = pith__node_int(node, "lengths", 0);
     int given = node->input_count - node->capture_count - l->lengths;
-    int64_t scans = pith_node_int(node, "num_scan_inputs", -1);
+    int64_t scans = pith__node_int(node, "num_scan_inputs", -1);
     if (!body || scans < 1 || scans > given) {
-        return pith_fail(err, PITH_ERR_FORMAT, "body or num_scan_inputs is missing or wrong");
+        return pith__fail(err, PITH_ERR_FORMAT, "body or num_scan_inputs is missing or wrong");
     }
     l->scans = (int)scans;
     l->states = given - l->scans;
     l->results = node->output_count - l->states;
-    l->batched = pith_node_int(node, "batched", 0);
+    l->batched = pith__node_int(node, "batched", 0);
     if (body->input_count != (size_t)given || body->output_count != (size_t)node->output_count || l->results < 0) {
-        return pith_fail(err, PITH_ERR_FORMAT, "body has %zu inputs and %zu outputs, the node %d and %d",
-                         body->input_count, body->output_count, given, node->output_count);
+        return pith__fail(err, PITH_ERR_FORMAT, "body has %zu inputs and %zu outputs, the node %d and %d",
+                          body->input_count, body->output_count, given, node->output_count);
     }
     PITH_TRY(scan_read_list(node, "scan_input_axes", l->scans, &l->in_axes, err));
     PITH_TRY(scan_read_list(node, "scan_output_axes", l->results, &l->out_axes, err));
@@ -65,51 +65,51 @@ static pith_status read_layout(const pith_node *node, layout *l, pith_error *err
     return scan_read_list(node, "scan_output_directions", l->results, &l->out_backward, err);
 }
 
-static pith_status op_scan_infer(pith_infer *c) {
+static pith_status op_scan_infer(pith__infer *c) {
     layout l;
     PITH_TRY(read_layout(c->node, &l, c->err));
     size_t in_count = (size_t)(l.states + l.scans), out_count = (size_t)c->out_count;
-    pith_type *in = pith_arena_array(c->arena, in_count, sizeof *in),
-              *out = pith_arena_array(c->arena, out_count, sizeof *out);
-    if (!in || !out) return pith_fail_memory(c->err, (in_count + out_count) * sizeof *in);
+    pith__type *in = pith__arena_array(c->arena, in_count, sizeof *in),
+               *out = pith__arena_array(c->arena, out_count, sizeof *out);
+    if (!in || !out) return pith__fail_memory(c->err, (in_count + out_count) * sizeof *in);
     for (size_t i = 0; i < in_count; i++) {
-        pith_type_init(&in[i]);
+        pith__type_init(&in[i]);
         in[i].dtype = c->in[i]->dtype;
     }
     if (l.lengths && c->in[in_count]->dtype && c->in[in_count]->dtype != PITH_I64)
-        return pith_op_fail(c, "sequence_lens is %s, not int64", pith_dtype_name(c->in[in_count]->dtype));
-    PITH_TRY(pith_infer_subgraph(c, "body", in, in_count, out, out_count));
+        return pith__op_fail(c, "sequence_lens is %s, not int64", pith__dtype_name(c->in[in_count]->dtype));
+    PITH_TRY(pith__infer_subgraph(c, "body", in, in_count, out, out_count));
     for (int i = 0; i < c->out_count; i++) c->out[i].dtype = out[i].dtype;
     for (int i = 0; i < l.states; i++) {
         if (!out[i].dtype || !in[i].dtype || out[i].dtype == in[i].dtype) continue;
-        return pith_op_fail(c, "state %d begins as %s and goes on as %s", i, pith_dtype_name(in[i].dtype),
-                            pith_dtype_name(out[i].dtype));
+        return pith__op_fail(c, "state %d begins as %s and goes on as %s", i, pith__dtype_name(in[i].dtype),
+                             pith__dtype_name(out[i].dtype));
     }
     return PITH_OK;
 }
 
 typedef struct scan {
-    pith_run *r;
+    pith__run *r;
     layout l;
     pith_tensor *in, *out; /* of the body */
-    pith_stack *stacks;
+    pith__stack *stacks;
     void **buffers; /* of slices */
 } scan;
 
 /* From the states in s->in to those after the last slice; results are on the stacks. */
 static pith_status run_slices(scan *s, const pith_tensor *scanned, int64_t most) {
-    pith_run *r = s->r;
+    pith__run *r = s->r;
     const layout *l = &s->l;
     int64_t length = -1;
     int axes[64];
-    if (l->scans > 64) return pith_op_fail(r, "has %d scanned inputs, at most 64 are supported", l->scans);
+    if (l->scans > 64) return pith__op_fail(r, "has %d scanned inputs, at most 64 are supported", l->scans);
     for (int i = 0; i < l->scans; i++) {
-        PITH_TRY(pith_axis_normalize(l->in_axes ? l->in_axes[i] : 0, scanned[i].rank, &axes[i], r->err));
-        if (pith_dtype_bits(scanned[i].dtype) < 8) {
-            return pith_op_fail(r, "%s cannot be scanned", pith_dtype_name(scanned[i].dtype));
+        PITH_TRY(pith__axis_normalize(l->in_axes ? l->in_axes[i] : 0, scanned[i].rank, &axes[i], r->err));
+        if (pith__dtype_bits(scanned[i].dtype) < 8) {
+            return pith__op_fail(r, "%s cannot be scanned", pith__dtype_name(scanned[i].dtype));
         }
         if (length >= 0 && scanned[i].dims[axes[i]] != length) {
-            return pith_op_fail(r, "scanned inputs differ in length");
+            return pith__op_fail(r, "scanned inputs differ in length");
         }
         length = scanned[i].dims[axes[i]];
     }
@@ -118,85 +118,87 @@ static pith_status run_slices(scan *s, const pith_tensor *scanned, int64_t most)
     for (int64_t k = 0; k < length; k++) {
         for (int i = 0; i < l->scans; i++) {
             int64_t at = l->in_backward && l->in_backward[i] ? length - 1 - k : k;
-            PITH_TRY(pith_stack_slice(r, &s->in[l->states + i], &scanned[i], axes[i], at, &s->buffers[i]));
+            PITH_TRY(pith__stack_slice(r, &s->in[l->states + i], &scanned[i], axes[i], at, &s->buffers[i]));
         }
         PITH_TRY(r->exec->subgraph(r->exec, r, "body", s->in, (size_t)(l->states + l->scans), s->out,
                                    (size_t)(l->states + l->results)));
         for (int i = 0; i < l->states; i++) s->in[i] = s->out[i];
-        for (int i = 0; i < l->results; i++) PITH_TRY(pith_stack_push(r, &s->stacks[i], &s->out[l->states + i]));
+        for (int i = 0; i < l->results; i++) PITH_TRY(pith__stack_push(r, &s->stacks[i], &s->out[l->states + i]));
     }
     for (int i = 0; length > 0 && length < total && i < l->results; i++) {
         pith_tensor nothing;
-        PITH_TRY(pith_run_copy(r, &nothing, &s->out[l->states + i]));
-        if (nothing.dtype == PITH_STRING) return pith_op_fail(r, "strings cannot be padded with zeros");
+        PITH_TRY(pith__run_copy(r, &nothing, &s->out[l->states + i]));
+        if (nothing.dtype == PITH_STRING) return pith__op_fail(r, "strings cannot be padded with zeros");
         memset(nothing.data, 0, nothing.bytes);
-        for (int64_t k = length; k < total; k++) PITH_TRY(pith_stack_push(r, &s->stacks[i], &nothing));
+        for (int64_t k = length; k < total; k++) PITH_TRY(pith__stack_push(r, &s->stacks[i], &nothing));
     }
     return PITH_OK;
 }
 
 static pith_status scan_run_plain(scan *s) {
-    pith_run *r = s->r;
+    pith__run *r = s->r;
     const layout *l = &s->l;
-    const pith_graph *body = pith_node_graph(r->node, "body");
+    const pith__graph *body = pith__node_graph(r->node, "body");
     pith_tensor *scanned = r->exec->alloc(r->exec, (size_t)l->scans * sizeof *scanned);
-    if (!scanned) return pith_fail_memory(r->err, (size_t)l->scans * sizeof *scanned);
+    if (!scanned) return pith__fail_memory(r->err, (size_t)l->scans * sizeof *scanned);
     for (int i = 0; i < l->scans; i++) scanned[i] = *r->in[l->states + i];
-    for (int i = 0; i < l->states; i++) PITH_TRY(pith_run_copy(r, &s->in[i], r->in[i]));
+    for (int i = 0; i < l->states; i++) PITH_TRY(pith__run_copy(r, &s->in[i], r->in[i]));
     PITH_TRY(run_slices(s, scanned, -1));
     for (int i = 0; i < l->states; i++)
         if (r->out[i]) *r->out[i] = s->in[i];
     for (int i = 0; i < l->results; i++) {
         bool backward = l->out_backward && l->out_backward[i];
-        PITH_TRY(pith_stack_finish(r, l->states + i, &s->stacks[i], l->out_axes ? l->out_axes[i] : 0, backward,
-                                   &body->outputs[l->states + i]->type));
+        PITH_TRY(pith__stack_finish(r, l->states + i, &s->stacks[i], l->out_axes ? l->out_axes[i] : 0, backward,
+                                    &body->outputs[l->states + i]->type));
     }
     return PITH_OK;
 }
 
 /* Inputs and outputs have the batch as their first axis; the slices are along the second. */
 static pith_status run_batched(scan *s) {
-    pith_run *r = s->r;
+    pith__run *r = s->r;
     const layout *l = &s->l;
-    const pith_graph *body = pith_node_graph(r->node, "body");
+    const pith__graph *body = pith__node_graph(r->node, "body");
     int outputs = l->states + l->results;
-    pith_stack *whole = r->exec->alloc(r->exec, (size_t)outputs * sizeof *whole);
+    pith__stack *whole = r->exec->alloc(r->exec, (size_t)outputs * sizeof *whole);
     pith_tensor *scanned = r->exec->alloc(r->exec, (size_t)l->scans * sizeof *scanned);
-    if (!whole || !scanned) return pith_fail_memory(r->err, (size_t)outputs * sizeof *whole);
+    if (!whole || !scanned) return pith__fail_memory(r->err, (size_t)outputs * sizeof *whole);
     memset(whole, 0, (size_t)outputs * sizeof *whole);
     int64_t batch = -1;
     for (int i = 0; i < l->states + l->scans; i++) {
         if (r->in[i]->rank < 1 || (batch >= 0 && r->in[i]->dims[0] != batch)) {
-            return pith_op_fail(r, "inputs differ in batch size");
+            return pith__op_fail(r, "inputs differ in batch size");
         }
         batch = r->in[i]->dims[0];
     }
     const pith_tensor *lengths = l->lengths ? r->in[l->states + l->scans] : NULL;
-    if (lengths && pith_tensor_count(lengths) != batch) return pith_op_fail(r, "sequence_lens does not fit the batch");
+    if (lengths && pith__tensor_count(lengths) != batch)
+        return pith__op_fail(r, "sequence_lens does not fit the batch");
     for (int64_t b = 0; b < batch; b++) {
         void *unused = NULL;
-        for (int i = 0; i < l->states; i++) PITH_TRY(pith_stack_slice(r, &s->in[i], r->in[i], 0, b, &unused));
+        for (int i = 0; i < l->states; i++) PITH_TRY(pith__stack_slice(r, &s->in[i], r->in[i], 0, b, &unused));
         for (int i = 0; i < l->scans; i++) {
-            PITH_TRY(pith_stack_slice(r, &scanned[i], r->in[l->states + i], 0, b, &unused));
+            PITH_TRY(pith__stack_slice(r, &scanned[i], r->in[l->states + i], 0, b, &unused));
         }
         memset(s->stacks, 0, (size_t)l->results * sizeof *s->stacks);
         int64_t most = lengths ? ((const int64_t *)lengths->data)[b] : -1;
-        if (lengths && most < 1) return pith_op_fail(r, "sequence_lens[%lld] is %lld", (long long)b, (long long)most);
+        if (lengths && most < 1) return pith__op_fail(r, "sequence_lens[%lld] is %lld", (long long)b, (long long)most);
         PITH_TRY(run_slices(s, scanned, most));
-        for (int i = 0; i < l->states; i++) PITH_TRY(pith_stack_push(r, &whole[i], &s->in[i]));
+        for (int i = 0; i < l->states; i++) PITH_TRY(pith__stack_push(r, &whole[i], &s->in[i]));
         for (int i = 0; i < l->results; i++) {
             pith_tensor *kept = r->out[l->states + i], one;
             if (!kept) continue;
-            PITH_TRY(pith_stack_finish(r, l->states + i, &s->stacks[i], 0, false, &body->outputs[l->states + i]->type));
+            PITH_TRY(
+                pith__stack_finish(r, l->states + i, &s->stacks[i], 0, false, &body->outputs[l->states + i]->type));
             one = *kept;
-            PITH_TRY(pith_stack_push(r, &whole[l->states + i], &one));
+            PITH_TRY(pith__stack_push(r, &whole[l->states + i], &one));
         }
     }
-    for (int i = 0; i < outputs; i++) PITH_TRY(pith_stack_finish(r, i, &whole[i], 0, false, &body->outputs[i]->type));
+    for (int i = 0; i < outputs; i++) PITH_TRY(pith__stack_finish(r, i, &whole[i], 0, false, &body->outputs[i]->type));
     return PITH_OK;
 }
 
-static pith_status op_scan_run(pith_run *r) {
+static pith_status op_scan_run(pith__run *r) {
     scan s = { .r = r };
     PITH_TRY(read_layout(r->node, &s.l, r->err));
     size_t in = (size_t)(s.l.states + s.l.scans), out = (size_t)(s.l.states + s.l.results);
@@ -204,13 +206,13 @@ static pith_status op_scan_run(pith_run *r) {
     s.out = r->exec->alloc(r->exec, out * sizeof *s.out);
     s.stacks = r->exec->alloc(r->exec, (size_t)s.l.results * sizeof *s.stacks);
     s.buffers = r->exec->alloc(r->exec, (size_t)s.l.scans * sizeof *s.buffers);
-    if (!s.in || !s.out || !s.stacks || !s.buffers) return pith_fail_memory(r->err, (in + out) * sizeof *s.in);
+    if (!s.in || !s.out || !s.stacks || !s.buffers) return pith__fail_memory(r->err, (in + out) * sizeof *s.in);
     memset(s.stacks, 0, (size_t)s.l.results * sizeof *s.stacks);
     memset(s.buffers, 0, (size_t)s.l.scans * sizeof *s.buffers);
     return s.l.batched ? run_batched(&s) : scan_run_plain(&s);
 }
 
-const pith_op pith_op_Scan = {
+const pith__op pith__op_Scan = {
     .domain = "",
     .name = "Scan",
     .since = 9,

@@ -1,8 +1,8 @@
 /* op_shape.c - Shape and Size: the sizes of a tensor as numbers of the graph. */
 #include "engine/ops/shared/infer_shapes.h"
 
-static void shape_range(const pith_node *node, int rank, int *begin, int *end) {
-    int64_t b = pith_node_int(node, "start", 0), e = pith_node_int(node, "end", rank);
+static void shape_range(const pith__node *node, int rank, int *begin, int *end) {
+    int64_t b = pith__node_int(node, "start", 0), e = pith__node_int(node, "end", rank);
     b = b < 0 ? b + rank : b;
     e = e < 0 ? e + rank : e;
     *begin = (int)(b < 0 ? 0 : b > rank ? rank : b);
@@ -10,24 +10,24 @@ static void shape_range(const pith_node *node, int rank, int *begin, int *end) {
     if (*end < *begin) *end = *begin;
 }
 
-static pith_status shape_infer_shape(pith_infer *c) {
-    const pith_type *x = c->in[0];
-    pith_dim count = PITH_DIM_UNKNOWN;
+static pith_status shape_infer_shape(pith__infer *c) {
+    const pith__type *x = c->in[0];
+    pith__dim count = PITH_DIM_UNKNOWN;
     int begin = 0, end = 0;
     if (x->rank >= 0) {
         shape_range(c->node, x->rank, &begin, &end);
         count = end - begin;
     }
-    pith_infer_set(c, 0, PITH_I64, 1, &count);
+    pith__infer_set(c, 0, PITH_I64, 1, &count);
     int64_t n;
-    pith_dim *elems = x->rank >= 0 ? pith_infer_new_elems(c, &n) : NULL;
+    pith__dim *elems = x->rank >= 0 ? pith__infer_new_elems(c, &n) : NULL;
     if (!elems) return PITH_OK;
     for (int i = begin; i < end; i++) elems[i - begin] = x->dims[i];
     c->out[0].elems = elems;
     return PITH_OK;
 }
 
-static pith_status run_shape(pith_run *r) {
+static pith_status run_shape(pith__run *r) {
     int begin, end;
     shape_range(r->node, r->in[0]->rank, &begin, &end);
     int64_t *y = r->out[0]->data;
@@ -35,44 +35,44 @@ static pith_status run_shape(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_Shape = { .domain = "",
-                                .name = "Shape",
-                                .since = 1,
-                                .newest = 25,
-                                .min_inputs = 1,
-                                .max_inputs = 1,
-                                .max_outputs = 1,
-                                .types = "a",
-                                .attrs = "end int any @15; start int any = 0 @15",
-                                .flags = PITH_OP_SHAPE_ONLY,
-                                .infer = shape_infer_shape,
-                                .run = run_shape };
+const pith__op pith__op_Shape = { .domain = "",
+                                  .name = "Shape",
+                                  .since = 1,
+                                  .newest = 25,
+                                  .min_inputs = 1,
+                                  .max_inputs = 1,
+                                  .max_outputs = 1,
+                                  .types = "a",
+                                  .attrs = "end int any @15; start int any = 0 @15",
+                                  .flags = PITH_OP_SHAPE_ONLY,
+                                  .infer = shape_infer_shape,
+                                  .run = run_shape };
 
-static pith_status infer_size(pith_infer *c) {
-    const pith_type *x = c->in[0];
-    pith_infer_set(c, 0, PITH_I64, 0, NULL);
+static pith_status infer_size(pith__infer *c) {
+    const pith__type *x = c->in[0];
+    pith__infer_set(c, 0, PITH_I64, 0, NULL);
     int64_t n;
-    pith_dim *elems = x->rank >= 0 ? pith_infer_new_elems(c, &n) : NULL;
+    pith__dim *elems = x->rank >= 0 ? pith__infer_new_elems(c, &n) : NULL;
     if (!elems) return PITH_OK;
-    elems[0] = pith_dim_product(c->dims, x->dims, x->rank);
+    elems[0] = pith__dim_product(c->dims, x->dims, x->rank);
     c->out[0].elems = elems;
     return PITH_OK;
 }
 
-static pith_status run_size(pith_run *r) {
-    *(int64_t *)r->out[0]->data = pith_tensor_count(r->in[0]);
+static pith_status run_size(pith__run *r) {
+    *(int64_t *)r->out[0]->data = pith__tensor_count(r->in[0]);
     return PITH_OK;
 }
 
-const pith_op pith_op_Size = { .domain = "",
-                               .name = "Size",
-                               .since = 1,
-                               .newest = 25,
-                               .min_inputs = 1,
-                               .max_inputs = 1,
-                               .max_outputs = 1,
-                               .types = "a",
-                               .attrs = "",
-                               .flags = PITH_OP_SHAPE_ONLY,
-                               .infer = infer_size,
-                               .run = run_size };
+const pith__op pith__op_Size = { .domain = "",
+                                 .name = "Size",
+                                 .since = 1,
+                                 .newest = 25,
+                                 .min_inputs = 1,
+                                 .max_inputs = 1,
+                                 .max_outputs = 1,
+                                 .types = "a",
+                                 .attrs = "",
+                                 .flags = PITH_OP_SHAPE_ONLY,
+                                 .infer = infer_size,
+                                 .run = run_size };

@@ -13,15 +13,15 @@
 
 /* ---- StringConcat ---- */
 
-static pith_status check_text(const pith_infer *c, int input) {
+static pith_status check_text(const pith__infer *c, int input) {
     int dtype = c->in[input]->dtype;
-    return dtype && dtype != PITH_STRING ? pith_fail_dtype(c->err, dtype) : PITH_OK;
+    return dtype && dtype != PITH_STRING ? pith__fail_dtype(c->err, dtype) : PITH_OK;
 }
 
-static pith_status string_infer_concat(pith_infer *c) {
+static pith_status string_infer_concat(pith__infer *c) {
     for (int i = 0; i < 2; i++) PITH_TRY(check_text(c, i));
     c->out[0].dtype = PITH_STRING;
-    return pith_infer_broadcast(c, c->in[0], c->in[1], &c->out[0]);
+    return pith__infer_broadcast(c, c->in[0], c->in[1], &c->out[0]);
 }
 
 /* Index into a tensor broadcast to out, for the i-th element of out. */
@@ -35,14 +35,14 @@ static int64_t broadcast_index(const pith_tensor *t, const pith_tensor *out, int
     return index;
 }
 
-static pith_status string_run_concat(pith_run *r) {
+static pith_status string_run_concat(pith__run *r) {
     const pith_tensor *a = r->in[0], *b = r->in[1];
     pith_str *y = r->out[0]->data;
-    for (int64_t i = 0; i < pith_tensor_count(r->out[0]); i++) {
+    for (int64_t i = 0; i < pith__tensor_count(r->out[0]); i++) {
         pith_str left = ((const pith_str *)a->data)[broadcast_index(a, r->out[0], i)];
         pith_str right = ((const pith_str *)b->data)[broadcast_index(b, r->out[0], i)];
         char *text = r->exec->alloc(r->exec, left.size + right.size + 1);
-        if (!text) return pith_fail_memory(r->err, left.size + right.size);
+        if (!text) return pith__fail_memory(r->err, left.size + right.size);
         if (left.size) memcpy(text, left.data, left.size);
         if (right.size) memcpy(text + left.size, right.data, right.size);
         y[i] = (pith_str){ text, left.size + right.size };
@@ -50,7 +50,7 @@ static pith_status string_run_concat(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_StringConcat = {
+const pith__op pith__op_StringConcat = {
     .domain = "",
     .name = "StringConcat",
     .since = 20,
@@ -66,15 +66,15 @@ const pith_op pith_op_StringConcat = {
 
 /* ---- StringSplit ---- */
 
-static pith_status string_infer_split(pith_infer *c) {
-    pith_dim dims[PITH_MAX_RANK];
+static pith_status string_infer_split(pith__infer *c) {
+    pith__dim dims[PITH_MAX_RANK];
     int rank = c->in[0]->rank;
     PITH_TRY(check_text(c, 0));
-    if (rank >= PITH_MAX_RANK) return pith_op_fail(c, "rank %d is too large", rank);
+    if (rank >= PITH_MAX_RANK) return pith__op_fail(c, "rank %d is too large", rank);
     for (int i = 0; i < rank; i++) dims[i] = c->in[0]->dims[i];
     if (rank >= 0) dims[rank] = PITH_DIM_UNKNOWN;
-    pith_type_set(&c->out[0], PITH_STRING, rank < 0 ? -1 : rank + 1, dims);
-    if (c->out_count > 1) pith_type_set(&c->out[1], PITH_I64, rank, c->in[0]->dims);
+    pith__type_set(&c->out[0], PITH_STRING, rank < 0 ? -1 : rank + 1, dims);
+    if (c->out_count > 1) pith__type_set(&c->out[1], PITH_I64, rank, c->in[0]->dims);
     return PITH_OK;
 }
 
@@ -115,13 +115,13 @@ static int64_t string_split(pith_str text, pith_str delimiter, int64_t most, pit
     return count;
 }
 
-static pith_status string_run_split(pith_run *r) {
+static pith_status string_run_split(pith__run *r) {
     const pith_tensor *x = r->in[0];
     const pith_str *texts = x->data;
-    pith_str delimiter = pith_node_str(r->node, "delimiter", "");
-    int64_t most = pith_node_int(r->node, "maxsplit", INT64_MAX), count = pith_tensor_count(x), widest = 0;
+    pith_str delimiter = pith__node_str(r->node, "delimiter", "");
+    int64_t most = pith__node_int(r->node, "maxsplit", INT64_MAX), count = pith__tensor_count(x), widest = 0;
     if (most < 0) most = INT64_MAX;
-    if (r->out_count > 1 && r->out[1]) PITH_TRY(pith_run_alloc(r, 1, PITH_I64, x->rank, x->dims));
+    if (r->out_count > 1 && r->out[1]) PITH_TRY(pith__run_alloc(r, 1, PITH_I64, x->rank, x->dims));
     for (int64_t i = 0; i < count; i++) {
         int64_t parts = string_split(texts[i], delimiter, most, NULL, 0);
         if (parts > widest) widest = parts;
@@ -131,14 +131,14 @@ static pith_status string_run_split(pith_run *r) {
     int64_t dims[PITH_MAX_RANK];
     memcpy(dims, x->dims, sizeof *dims * (size_t)x->rank);
     dims[x->rank] = widest;
-    PITH_TRY(pith_run_alloc(r, 0, PITH_STRING, x->rank + 1, dims));
+    PITH_TRY(pith__run_alloc(r, 0, PITH_STRING, x->rank + 1, dims));
     pith_str *y = r->out[0]->data;
     for (int64_t i = 0; i < count * widest; i++) y[i] = PITH_STR("");
     for (int64_t i = 0; i < count; i++) string_split(texts[i], delimiter, most, y + i * widest, widest);
     return PITH_OK;
 }
 
-const pith_op pith_op_StringSplit = {
+const pith__op pith__op_StringSplit = {
     .domain = "",
     .name = "StringSplit",
     .since = 20,
@@ -157,42 +157,42 @@ const pith_op pith_op_StringSplit = {
 
 typedef enum letter_case { AS_IS, LOWER, UPPER } letter_case;
 
-static pith_status infer_normalizer(pith_infer *c) {
-    const pith_type *x = c->in[0];
+static pith_status infer_normalizer(pith__infer *c) {
+    const pith__type *x = c->in[0];
     PITH_TRY(check_text(c, 0));
-    if (x->rank >= 0 && x->rank != 1 && !(x->rank == 2 && (!pith_dim_known(x->dims[0]) || x->dims[0] == 1)))
-        return pith_op_fail(c, "input must be [C] or [1, C]");
-    pith_dim dims[2] = { 1, PITH_DIM_UNKNOWN };
+    if (x->rank >= 0 && x->rank != 1 && !(x->rank == 2 && (!pith__dim_known(x->dims[0]) || x->dims[0] == 1)))
+        return pith__op_fail(c, "input must be [C] or [1, C]");
+    pith__dim dims[2] = { 1, PITH_DIM_UNKNOWN };
     if (x->rank == 1) dims[0] = PITH_DIM_UNKNOWN;
-    pith_type_set(&c->out[0], PITH_STRING, x->rank, dims);
+    pith__type_set(&c->out[0], PITH_STRING, x->rank, dims);
     return PITH_OK;
 }
 
 /* A code point takes at most twice its bytes under the simple mappings. */
-static pith_status change_case(pith_run *r, pith_str *text, letter_case to) {
+static pith_status change_case(pith__run *r, pith_str *text, letter_case to) {
     if (to == AS_IS) return PITH_OK;
-    if (pith_utf8_valid_prefix(text->data, text->size) != text->size) return pith_op_fail(r, "a string is not UTF-8");
+    if (pith__utf8_valid_prefix(text->data, text->size) != text->size) return pith__op_fail(r, "a string is not UTF-8");
     char *out = r->exec->alloc(r->exec, 2 * text->size + 4);
-    if (!out) return pith_fail_memory(r->err, 2 * text->size);
+    if (!out) return pith__fail_memory(r->err, 2 * text->size);
     size_t n = 0;
     for (const char *p = text->data, *end = p + text->size; p < end;) {
-        uint32_t c = pith_utf8_next(&p);
-        n += pith_utf8_put(out + n, to == LOWER ? pith_character_lower(c) : pith_character_upper(c));
+        uint32_t c = pith__utf8_next(&p);
+        n += pith__utf8_put(out + n, to == LOWER ? pith__character_lower(c) : pith__character_upper(c));
     }
     *text = (pith_str){ out, n };
     return PITH_OK;
 }
 
-static pith_status string_run_normalizer(pith_run *r) {
+static pith_status string_run_normalizer(pith__run *r) {
     const pith_tensor *x = r->in[0];
-    pith_str action = pith_node_str(r->node, "case_change_action", "NONE");
-    letter_case to = pith_str_is(action, "LOWER") ? LOWER : pith_str_is(action, "UPPER") ? UPPER : AS_IS;
-    bool sensitive = pith_node_int(r->node, "is_case_sensitive", 0) != 0;
+    pith_str action = pith__node_str(r->node, "case_change_action", "NONE");
+    letter_case to = pith__str_is(action, "LOWER") ? LOWER : pith__str_is(action, "UPPER") ? UPPER : AS_IS;
+    bool sensitive = pith__node_int(r->node, "is_case_sensitive", 0) != 0;
     size_t stop_count;
-    const pith_str *stops = pith_node_strs(r->node, "stopwords", &stop_count);
-    int64_t count = pith_tensor_count(x), kept = 0;
+    const pith_str *stops = pith__node_strs(r->node, "stopwords", &stop_count);
+    int64_t count = pith__tensor_count(x), kept = 0;
     pith_str *texts = r->exec->alloc(r->exec, (size_t)(count + 1) * sizeof *texts);
-    if (!texts) return pith_fail_memory(r->err, (size_t)count * sizeof *texts);
+    if (!texts) return pith__fail_memory(r->err, (size_t)count * sizeof *texts);
     for (int64_t i = 0; i < count; i++) {
         pith_str text = ((const pith_str *)x->data)[i], compared = text;
         if (!sensitive) PITH_TRY(change_case(r, &compared, LOWER));
@@ -200,7 +200,7 @@ static pith_status string_run_normalizer(pith_run *r) {
         for (size_t k = 0; k < stop_count && !stop; k++) {
             pith_str word = stops[k];
             if (!sensitive) PITH_TRY(change_case(r, &word, LOWER));
-            stop = pith_str_eq(word, compared);
+            stop = pith__str_eq(word, compared);
         }
         if (stop) continue;
         PITH_TRY(change_case(r, &text, to));
@@ -208,12 +208,12 @@ static pith_status string_run_normalizer(pith_run *r) {
     }
     if (!kept) texts[kept++] = PITH_STR("");
     int64_t dims[2] = { x->rank == 1 ? kept : 1, kept };
-    PITH_TRY(pith_run_alloc(r, 0, PITH_STRING, x->rank, dims));
+    PITH_TRY(pith__run_alloc(r, 0, PITH_STRING, x->rank, dims));
     memcpy(r->out[0]->data, texts, (size_t)kept * sizeof *texts);
     return PITH_OK;
 }
 
-const pith_op pith_op_StringNormalizer = {
+const pith__op pith__op_StringNormalizer = {
     .domain = "",
     .name = "StringNormalizer",
     .since = 10,
@@ -235,31 +235,31 @@ const pith_op pith_op_StringNormalizer = {
 /* Steps of one match before it is an error, so that an expression cannot run without end. */
 enum { STEP_LIMIT = 1000000 };
 
-static pith_status infer_regex(pith_infer *c) {
-    if (!pith_node_attr(c->node, "pattern")) return pith_op_fail(c, "attribute 'pattern' is missing");
+static pith_status infer_regex(pith__infer *c) {
+    if (!pith__node_attr(c->node, "pattern")) return pith__op_fail(c, "attribute 'pattern' is missing");
     PITH_TRY(check_text(c, 0));
-    pith_type_set(&c->out[0], PITH_BOOL, c->in[0]->rank, c->in[0]->dims);
+    pith__type_set(&c->out[0], PITH_BOOL, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
 
-static pith_status match_all(pith_run *r, pcre2_code *code, pcre2_match_data *match, pcre2_match_context *limits) {
+static pith_status match_all(pith__run *r, pcre2_code *code, pcre2_match_data *match, pcre2_match_context *limits) {
     const pith_str *texts = r->in[0]->data;
     uint8_t *y = r->out[0]->data;
-    for (int64_t i = 0; i < pith_tensor_count(r->in[0]); i++) {
+    for (int64_t i = 0; i < pith__tensor_count(r->in[0]); i++) {
         int found =
             pcre2_match(code, (PCRE2_SPTR)(texts[i].data ? texts[i].data : ""), texts[i].size, 0, 0, match, limits);
         if (found < 0 && found != PCRE2_ERROR_NOMATCH) {
             char message[128] = "";
             pcre2_get_error_message(found, (PCRE2_UCHAR *)message, sizeof message);
-            return pith_fail(r->err, PITH_ERR_RUN, "string %lld: %s", (long long)i, message);
+            return pith__fail(r->err, PITH_ERR_RUN, "string %lld: %s", (long long)i, message);
         }
         y[i] = found >= 0;
     }
     return PITH_OK;
 }
 
-static pith_status run_regex(pith_run *r) {
-    pith_str pattern = pith_node_str(r->node, "pattern", "");
+static pith_status run_regex(pith__run *r) {
+    pith_str pattern = pith__node_str(r->node, "pattern", "");
     int error;
     PCRE2_SIZE at;
     pcre2_code *code = pcre2_compile((PCRE2_SPTR)pattern.data, pattern.size,
@@ -267,13 +267,13 @@ static pith_status run_regex(pith_run *r) {
     if (!code) {
         char message[128] = "";
         pcre2_get_error_message(error, (PCRE2_UCHAR *)message, sizeof message);
-        return pith_fail(r->err, PITH_ERR_FORMAT, "pattern: %s at byte %zu", message, (size_t)at);
+        return pith__fail(r->err, PITH_ERR_FORMAT, "pattern: %s at byte %zu", message, (size_t)at);
     }
     pcre2_match_data *match = pcre2_match_data_create_from_pattern(code, NULL);
     pcre2_match_context *limits = pcre2_match_context_create(NULL);
     pith_status status = PITH_OK;
     if (!match || !limits) {
-        status = pith_fail_memory(r->err, pattern.size);
+        status = pith__fail_memory(r->err, pattern.size);
     } else {
         pcre2_set_match_limit(limits, STEP_LIMIT);
         pcre2_set_depth_limit(limits, STEP_LIMIT);
@@ -285,7 +285,7 @@ static pith_status run_regex(pith_run *r) {
     return status;
 }
 
-const pith_op pith_op_RegexFullMatch = {
+const pith__op pith__op_RegexFullMatch = {
     .domain = "",
     .name = "RegexFullMatch",
     .since = 20,

@@ -15,57 +15,57 @@ typedef struct tfidf {
     bool idf, tf;
 } tfidf;
 
-static pith_status tfidf_read_attributes(const pith_node *node, tfidf *t, pith_error *err) {
+static pith_status tfidf_read_attributes(const pith__node *node, tfidf *t, pith_error *err) {
     size_t strings, ints;
-    *t = (tfidf){ .shortest = pith_node_int(node, "min_gram_length", 1),
-                  .longest = pith_node_int(node, "max_gram_length", 1),
-                  .skip = pith_node_int(node, "max_skip_count", 0) };
-    t->strings = pith_node_strs(node, "pool_strings", &strings);
-    t->ints = pith_node_ints(node, "pool_int64s", &ints);
+    *t = (tfidf){ .shortest = pith__node_int(node, "min_gram_length", 1),
+                  .longest = pith__node_int(node, "max_gram_length", 1),
+                  .skip = pith__node_int(node, "max_skip_count", 0) };
+    t->strings = pith__node_strs(node, "pool_strings", &strings);
+    t->ints = pith__node_ints(node, "pool_int64s", &ints);
     t->items = t->strings ? strings : ints;
-    t->counts = pith_node_ints(node, "ngram_counts", &t->count_count);
-    t->indexes = pith_node_ints(node, "ngram_indexes", &t->index_count);
-    t->weights = pith_node_floats(node, "weights", &t->weight_count);
-    pith_str mode = pith_node_str(node, "mode", "");
-    t->tf = pith_str_is(mode, "TF") || pith_str_is(mode, "TFIDF");
-    t->idf = pith_str_is(mode, "IDF") || pith_str_is(mode, "TFIDF");
+    t->counts = pith__node_ints(node, "ngram_counts", &t->count_count);
+    t->indexes = pith__node_ints(node, "ngram_indexes", &t->index_count);
+    t->weights = pith__node_floats(node, "weights", &t->weight_count);
+    pith_str mode = pith__node_str(node, "mode", "");
+    t->tf = pith__str_is(mode, "TF") || pith__str_is(mode, "TFIDF");
+    t->idf = pith__str_is(mode, "IDF") || pith__str_is(mode, "TFIDF");
     if (!t->tf && !t->idf)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "mode '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(mode));
-    if (!t->items || !t->count_count || !t->index_count) return pith_fail(err, PITH_ERR_ARGUMENT, "the pool is empty");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "mode '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(mode));
+    if (!t->items || !t->count_count || !t->index_count) return pith__fail(err, PITH_ERR_ARGUMENT, "the pool is empty");
     if (t->shortest < 1 || t->longest < t->shortest || t->skip < 0)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "gram lengths or skip count are wrong");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "gram lengths or skip count are wrong");
     size_t grams = 0;
     for (size_t n = 0; n < t->count_count; n++) {
         int64_t begin = t->counts[n], end = n + 1 < t->count_count ? t->counts[n + 1] : (int64_t)t->items;
         if (begin < 0 || end < begin || (size_t)end > t->items || (end - begin) % (int64_t)(n + 1))
-            return pith_fail(err, PITH_ERR_ARGUMENT, "ngram_counts[%zu] does not fit the pool", n);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "ngram_counts[%zu] does not fit the pool", n);
         grams += (size_t)(end - begin) / (n + 1);
     }
     if (grams > t->index_count)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "%zu grams but %zu indexes", grams, t->index_count);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "%zu grams but %zu indexes", grams, t->index_count);
     for (size_t i = 0; i < t->index_count; i++) {
         if (t->indexes[i] < 0 || t->indexes[i] > INT32_MAX)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "ngram_indexes[%zu]", i);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "ngram_indexes[%zu]", i);
         if (t->indexes[i] >= t->width) t->width = t->indexes[i] + 1;
     }
     if (t->weights && t->weight_count < (size_t)t->width && t->weight_count < t->index_count)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "%zu weights for %zu grams", t->weight_count, t->index_count);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "%zu weights for %zu grams", t->weight_count, t->index_count);
     return PITH_OK;
 }
 
-static pith_status tfidf_infer(pith_infer *c) {
+static pith_status tfidf_infer(pith__infer *c) {
     tfidf t;
     PITH_TRY(tfidf_read_attributes(c->node, &t, c->err));
-    const pith_type *x = c->in[0];
-    if (x->rank > 2 || x->rank == 0) return pith_op_fail(c, "input has %d dimensions, not 1 or 2", x->rank);
-    pith_dim dims[2] = { x->rank == 1 ? t.width : x->dims[0], t.width };
-    pith_type_set(&c->out[0], PITH_F32, x->rank, dims);
+    const pith__type *x = c->in[0];
+    if (x->rank > 2 || x->rank == 0) return pith__op_fail(c, "input has %d dimensions, not 1 or 2", x->rank);
+    pith__dim dims[2] = { x->rank == 1 ? t.width : x->dims[0], t.width };
+    pith__type_set(&c->out[0], PITH_F32, x->rank, dims);
     return PITH_OK;
 }
 
-static pith_status tfidf_prepare(pith_prepare *c) {
-    tfidf *t = pith_arena_array(c->arena, 1, sizeof *t);
-    if (!t) return pith_fail_memory(c->err, sizeof *t);
+static pith_status tfidf_prepare(pith__prepare *c) {
+    tfidf *t = pith__arena_array(c->arena, 1, sizeof *t);
+    if (!t) return pith__fail_memory(c->err, sizeof *t);
     c->state = t;
     return tfidf_read_attributes(c->node, t, c->err);
 }
@@ -76,7 +76,7 @@ static bool matches(const tfidf *t, size_t at, int64_t n, const pith_tensor *x, 
         int64_t i = from + k * step;
         bool same = false;
         if (t->strings)
-            same = pith_str_eq(((const pith_str *)x->data)[i], t->strings[at + (size_t)k]);
+            same = pith__str_eq(((const pith_str *)x->data)[i], t->strings[at + (size_t)k]);
         else
             same = (x->dtype == PITH_I32 ? ((const int32_t *)x->data)[i] : ((const int64_t *)x->data)[i]) ==
                    t->ints[at + (size_t)k];
@@ -85,11 +85,11 @@ static bool matches(const tfidf *t, size_t at, int64_t n, const pith_tensor *x, 
     return true;
 }
 
-static pith_status tfidf_run(pith_run *r) {
+static pith_status tfidf_run(pith__run *r) {
     const tfidf *t = r->state;
     const pith_tensor *x = r->in[0];
     if ((x->dtype == PITH_STRING) != (t->strings != NULL))
-        return pith_op_fail(r, "the input's dtype is not the pool's");
+        return pith__op_fail(r, "the input's dtype is not the pool's");
     int64_t rows = x->rank == 2 ? x->dims[0] : 1, length = x->dims[x->rank - 1];
     int64_t skip = t->skip < length ? t->skip : length; /* elements further apart than the row is long are not there */
     float *y = r->out[0]->data;
@@ -115,7 +115,7 @@ static pith_status tfidf_run(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_TfIdfVectorizer = {
+const pith__op pith__op_TfIdfVectorizer = {
     .domain = "",
     .name = "TfIdfVectorizer",
     .since = 9,

@@ -12,42 +12,44 @@ typedef struct optimiser {
     int states; /* tensors of state per X */
 } optimiser;
 
-static pith_status infer_states(pith_infer *c, int states) {
+static pith_status infer_states(pith__infer *c, int states) {
     int n = (c->in_count - 2) / (2 + states);
     if (c->in_count - 2 != n * (2 + states) || c->out_count != n * (1 + states) || n < 1)
-        return pith_op_fail(c, "%d inputs and %d outputs do not fit", c->in_count, c->out_count);
+        return pith__op_fail(c, "%d inputs and %d outputs do not fit", c->in_count, c->out_count);
     for (int i = 0; i < c->out_count; i++) {
-        const pith_type *x = c->in[2 + (i < n ? i : i + n)];
-        pith_type_set(&c->out[i], x->dtype, x->rank, x->dims);
+        const pith__type *x = c->in[2 + (i < n ? i : i + n)];
+        pith__type_set(&c->out[i], x->dtype, x->rank, x->dims);
     }
     return PITH_OK;
 }
 
-static pith_status infer_one(pith_infer *c) { return infer_states(c, 1); }
-static pith_status infer_two(pith_infer *c) { return infer_states(c, 2); }
+static pith_status infer_one(pith__infer *c) { return infer_states(c, 1); }
+static pith_status infer_two(pith__infer *c) { return infer_states(c, 2); }
 
-static pith_status prepare_optimiser(pith_prepare *c, int states, optimiser defaults) {
-    optimiser *s = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
+static pith_status prepare_optimiser(pith__prepare *c, int states, optimiser defaults) {
+    optimiser *s = pith__arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(c->err, sizeof *s);
     *s = (optimiser){
-        .alpha = pith_node_float(c->node, "alpha", defaults.alpha),
-        .beta = pith_node_float(c->node, "beta", defaults.beta),
-        .epsilon = pith_node_float(c->node, "epsilon", defaults.epsilon),
-        .norm = pith_node_float(c->node, "norm_coefficient", 0),
-        .norm_post = pith_node_float(c->node, "norm_coefficient_post", 0),
-        .decay = pith_node_float(c->node, "decay_factor", 0),
-        .nesterov = pith_str_is(pith_node_str(c->node, "mode", "standard"), "nesterov"),
+        .alpha = pith__node_float(c->node, "alpha", defaults.alpha),
+        .beta = pith__node_float(c->node, "beta", defaults.beta),
+        .epsilon = pith__node_float(c->node, "epsilon", defaults.epsilon),
+        .norm = pith__node_float(c->node, "norm_coefficient", 0),
+        .norm_post = pith__node_float(c->node, "norm_coefficient_post", 0),
+        .decay = pith__node_float(c->node, "decay_factor", 0),
+        .nesterov = pith__str_is(pith__node_str(c->node, "mode", "standard"), "nesterov"),
         .states = states,
     };
     c->state = s;
     return PITH_OK;
 }
 
-static pith_status prepare_adagrad(pith_prepare *c) { return prepare_optimiser(c, 1, (optimiser){ .epsilon = 1e-6f }); }
-static pith_status prepare_adam(pith_prepare *c) {
+static pith_status prepare_adagrad(pith__prepare *c) {
+    return prepare_optimiser(c, 1, (optimiser){ .epsilon = 1e-6f });
+}
+static pith_status prepare_adam(pith__prepare *c) {
     return prepare_optimiser(c, 2, (optimiser){ .alpha = 0.9f, .beta = 0.999f, .epsilon = 1e-6f });
 }
-static pith_status prepare_momentum(pith_prepare *c) { return prepare_optimiser(c, 1, (optimiser){ .alpha = 0 }); }
+static pith_status prepare_momentum(pith__prepare *c) { return prepare_optimiser(c, 1, (optimiser){ .alpha = 0 }); }
 
 /* One element: x, gradient and states in; x and states out. */
 typedef void update(const optimiser *s, double rate, double count, double *x, double g, double *state);
@@ -72,37 +74,38 @@ static void momentum(const optimiser *s, double rate, double count, double *x, d
     *x -= rate * (s->nesterov ? gradient + s->alpha * v[0] : v[0]);
 }
 
-static pith_status run_update(pith_run *r, update *f) {
+static pith_status run_update(pith__run *r, update *f) {
     const optimiser *s = r->state;
-    if (pith_tensor_count(r->in[0]) < 1 || pith_tensor_count(r->in[1]) < 1) return pith_op_fail(r, "R or T is empty");
-    double rate = pith_wide_get(r->in[0], 0), count = pith_wide_get(r->in[1], 0);
+    if (pith__tensor_count(r->in[0]) < 1 || pith__tensor_count(r->in[1]) < 1)
+        return pith__op_fail(r, "R or T is empty");
+    double rate = pith__wide_get(r->in[0], 0), count = pith__wide_get(r->in[1], 0);
     int n = (r->in_count - 2) / (2 + s->states);
     for (int i = 0; i < n; i++) {
-        int64_t elements = pith_tensor_count(r->in[2 + i]);
+        int64_t elements = pith__tensor_count(r->in[2 + i]);
         for (int k = 1; k < 2 + s->states; k++)
-            if (pith_tensor_count(r->in[2 + i + k * n]) != elements)
-                return pith_op_fail(r, "tensors of X %d differ in size", i);
+            if (pith__tensor_count(r->in[2 + i + k * n]) != elements)
+                return pith__op_fail(r, "tensors of X %d differ in size", i);
         for (int64_t e = 0; e < elements; e++) {
-            double x = pith_wide_get(r->in[2 + i], e), g = pith_wide_get(r->in[2 + n + i], e), state[2] = { 0 };
-            for (int k = 0; k < s->states; k++) state[k] = pith_wide_get(r->in[2 + (2 + k) * n + i], e);
+            double x = pith__wide_get(r->in[2 + i], e), g = pith__wide_get(r->in[2 + n + i], e), state[2] = { 0 };
+            for (int k = 0; k < s->states; k++) state[k] = pith__wide_get(r->in[2 + (2 + k) * n + i], e);
             f(s, rate, count, &x, g, state);
-            if (r->out[i]) pith_wide_put(r->out[i], e, x);
+            if (r->out[i]) pith__wide_put(r->out[i], e, x);
             for (int k = 0; k < s->states; k++) {
                 pith_tensor *out = r->out[(1 + k) * n + i];
-                if (out) pith_wide_put(out, e, state[k]);
+                if (out) pith__wide_put(out, e, state[k]);
             }
         }
     }
     return PITH_OK;
 }
 
-static pith_status run_adagrad(pith_run *r) { return run_update(r, adagrad); }
-static pith_status run_adam(pith_run *r) { return run_update(r, adam); }
-static pith_status run_momentum(pith_run *r) { return run_update(r, momentum); }
+static pith_status run_adagrad(pith__run *r) { return run_update(r, adagrad); }
+static pith_status run_adam(pith__run *r) { return run_update(r, adam); }
+static pith_status run_momentum(pith__run *r) { return run_update(r, momentum); }
 
 #define TRAINING "ai.onnx.preview.training"
 
-const pith_op pith_op_training_Adagrad = {
+const pith__op pith__op_training_Adagrad = {
     .domain = TRAINING,
     .name = "Adagrad",
     .since = 1,
@@ -118,7 +121,7 @@ const pith_op pith_op_training_Adagrad = {
     .run = run_adagrad,
 };
 
-const pith_op pith_op_training_Adam = {
+const pith__op pith__op_training_Adam = {
     .domain = TRAINING,
     .name = "Adam",
     .since = 1,
@@ -135,7 +138,7 @@ const pith_op pith_op_training_Adam = {
     .run = run_adam,
 };
 
-const pith_op pith_op_training_Momentum = {
+const pith__op pith__op_training_Momentum = {
     .domain = TRAINING,
     .name = "Momentum",
     .since = 1,

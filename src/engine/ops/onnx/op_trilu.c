@@ -3,24 +3,24 @@
 
 #include "engine/ops/shared/infer_shapes.h"
 
-static pith_status infer_trilu(pith_infer *c) {
+static pith_status infer_trilu(pith__infer *c) {
     if (c->in[0]->rank >= 0 && c->in[0]->rank < 2)
-        return pith_op_fail(c, "input has rank %d, expected 2 or more", c->in[0]->rank);
-    pith_infer_set(c, 0, c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
+        return pith__op_fail(c, "input has rank %d, expected 2 or more", c->in[0]->rank);
+    pith__infer_set(c, 0, c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
 
-static pith_status run_trilu(pith_run *r) {
+static pith_status run_trilu(pith__run *r) {
     const pith_tensor *x = r->in[0];
     pith_tensor *y = r->out[0];
-    pith_numbers k;
-    PITH_TRY(pith_run_numbers(r, 1, &k));
+    pith__numbers k;
+    PITH_TRY(pith__run_numbers(r, 1, &k));
     int64_t shift = k.count > 0 ? k.items[0] : 0, rows = x->dims[x->rank - 2], columns = x->dims[x->rank - 1];
-    bool upper = pith_node_int(r->node, "upper", 1) != 0;
-    size_t size = pith_element_size(x->dtype);
+    bool upper = pith__node_int(r->node, "upper", 1) != 0;
+    size_t size = pith__element_size(x->dtype);
     shift = shift < -rows - columns ? -rows - columns : shift > rows + columns ? rows + columns : shift;
-    if (!pith_tensor_count(x)) return PITH_OK;
-    for (int64_t i = 0; i < pith_tensor_count(x) / columns; i++) {
+    if (!pith__tensor_count(x)) return PITH_OK;
+    for (int64_t i = 0; i < pith__tensor_count(x) / columns; i++) {
         int64_t cut = i % rows + shift + !upper; /* first column of the upper part, one after the last of the lower */
         cut = cut < 0 ? 0 : cut > columns ? columns : cut;
         char *row = (char *)y->data + (size_t)(i * columns) * size;
@@ -34,16 +34,16 @@ static pith_status run_trilu(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_Trilu = { .domain = "",
-                                .name = "Trilu",
-                                .since = 14,
-                                .newest = 14,
-                                .min_inputs = 1,
-                                .max_inputs = 2,
-                                .max_outputs = 1,
-                                .types = "ml",
-                                .attrs = "upper bool = 1",
-                                .flags = PITH_OP_IN_PLACE,
-                                .infer = infer_trilu,
-                                .prepare = pith_prepare_movable,
-                                .run = run_trilu };
+const pith__op pith__op_Trilu = { .domain = "",
+                                  .name = "Trilu",
+                                  .since = 14,
+                                  .newest = 14,
+                                  .min_inputs = 1,
+                                  .max_inputs = 2,
+                                  .max_outputs = 1,
+                                  .types = "ml",
+                                  .attrs = "upper bool = 1",
+                                  .flags = PITH_OP_IN_PLACE,
+                                  .infer = infer_trilu,
+                                  .prepare = pith__prepare_movable,
+                                  .run = run_trilu };

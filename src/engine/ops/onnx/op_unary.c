@@ -1,7 +1,7 @@
 /* op_unary.c - operators of one input that are one loop: y[i] = f(x[i]).
  *
- * The function is a family of engine/kernels/unary.h or maps_unary.c. This file adds a row per operator: the family, and the
- * attributes that are its parameters. */
+ * The function is a family of engine/kernels/unary.h or maps_unary.c. This file adds a row per operator: the family,
+ * and the attributes that are its parameters. */
 #include "engine/kernels/unary.h"
 #include "engine/ops/shared/elementwise.h"
 
@@ -57,112 +57,113 @@ static const row rows[] = {
     { "ThresholdedRelu", "thresholded_relu", "alpha", NULL, 1, 0 },
 };
 
-static double parameter(const pith_node *node, const char *name, double fallback) {
-    const pith_attr *attr = name ? pith_node_attr(node, name) : NULL;
+static double parameter(const pith__node *node, const char *name, double fallback) {
+    const pith__attr *attr = name ? pith__node_attr(node, name) : NULL;
     if (!attr) return fallback;
-    return attr->kind == PITH_ATTR_INT ? (double)attr->i : (double)pith_node_float(node, name, (float)fallback);
+    return attr->kind == PITH_ATTR_INT ? (double)attr->i : (double)pith__node_float(node, name, (float)fallback);
 }
 
-static pith_status prepare_as(pith_prepare *c, const char *family, int dtype, int result) {
-    pith_map_state *s = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
-    PITH_TRY(pith_map_find(s, family, dtype, c));
+static pith_status prepare_as(pith__prepare *c, const char *family, int dtype, int result) {
+    pith__map_state *s = pith__arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(c->err, sizeof *s);
+    PITH_TRY(pith__map_find(s, family, dtype, c));
     s->result = result ? result : s->compute;
     c->state = s;
     return PITH_OK;
 }
 
-static pith_status prepare_result(pith_prepare *c, int dtype, int result) {
+static pith_status prepare_result(pith__prepare *c, int dtype, int result) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (!pith_str_is(c->node->op_type, rows[i].name)) continue;
+        if (!pith__str_is(c->node->op_type, rows[i].name)) continue;
         PITH_TRY(prepare_as(c, rows[i].family, dtype, result));
-        pith_map_state *s = c->state;
+        pith__map_state *s = c->state;
         s->p[0] = parameter(c->node, rows[i].p0, rows[i].d0);
         s->p[1] = parameter(c->node, rows[i].p1, rows[i].d1);
         return PITH_OK;
     }
-    return pith_op_fail(c, "no loop for this operator");
+    return pith__op_fail(c, "no loop for this operator");
 }
 
-static pith_status unary_prepare(pith_prepare *c) { return prepare_result(c, c->in[0]->dtype, 0); }
-static pith_status unary_prepare_test(pith_prepare *c) {
+static pith_status unary_prepare(pith__prepare *c) { return prepare_result(c, c->in[0]->dtype, 0); }
+static pith_status unary_prepare_test(pith__prepare *c) {
     int dtype = c->in[0]->dtype;
-    bool bits_8 = pith_dtype_is_float(dtype) && pith_dtype_bits(dtype) == 8;
+    bool bits_8 = pith__dtype_is_float(dtype) && pith__dtype_bits(dtype) == 8;
     return prepare_result(c, bits_8 ? PITH_F32 : dtype, PITH_BOOL);
 }
 
 /* Patterns of bits have no sign. */
-static pith_status unary_prepare_bits(pith_prepare *c) {
+static pith_status unary_prepare_bits(pith__prepare *c) {
     static const uint8_t unsigned_of[PITH_DTYPE_COUNT] = {
         [PITH_U8] = PITH_U8,   [PITH_I8] = PITH_U8,   [PITH_U16] = PITH_U16, [PITH_I16] = PITH_U16,
         [PITH_U32] = PITH_U32, [PITH_I32] = PITH_U32, [PITH_U64] = PITH_U64, [PITH_I64] = PITH_U64
     };
     int dtype = c->in[0]->dtype;
-    if (dtype < 0 || dtype >= PITH_DTYPE_COUNT || !unsigned_of[dtype]) return pith_fail_dtype(c->err, dtype);
+    if (dtype < 0 || dtype >= PITH_DTYPE_COUNT || !unsigned_of[dtype]) return pith__fail_dtype(c->err, dtype);
     PITH_TRY(prepare_result(c, unsigned_of[dtype], dtype));
-    ((pith_map_state *)c->state)->compute = dtype;
+    ((pith__map_state *)c->state)->compute = dtype;
     return PITH_OK;
 }
 
-static pith_status prepare_gelu(pith_prepare *c) {
-    bool tanh = pith_str_is(pith_node_str(c->node, "approximate", "none"), "tanh");
+static pith_status prepare_gelu(pith__prepare *c) {
+    bool tanh = pith__str_is(pith__node_str(c->node, "approximate", "none"), "tanh");
     return prepare_as(c, tanh ? "gelu_tanh" : "gelu", c->in[0]->dtype, 0);
 }
 
-static pith_status unary_infer_test(pith_infer *c) {
-    pith_infer_set(c, 0, PITH_BOOL, c->in[0]->rank, c->in[0]->dims);
+static pith_status unary_infer_test(pith__infer *c) {
+    pith__infer_set(c, 0, PITH_BOOL, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
 
-static pith_status infer_plain(pith_infer *c) {
-    pith_infer_set(c, 0, c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
+static pith_status infer_plain(pith__infer *c) {
+    pith__infer_set(c, 0, c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
 
-static pith_dim elem_neg(pith_dims *dims, const pith_dim *x, int count) {
+static pith__dim elem_neg(pith__dims *dims, const pith__dim *x, int count) {
     (void)count;
-    return pith_dim_apply(dims, PITH_DIM_SUB, 0, x[0]);
+    return pith__dim_apply(dims, PITH_DIM_SUB, 0, x[0]);
 }
-static pith_dim elem_abs(pith_dims *dims, const pith_dim *x, int count) {
+static pith__dim elem_abs(pith__dims *dims, const pith__dim *x, int count) {
     (void)count;
-    return pith_dim_known(x[0]) ? (x[0] < 0 ? -x[0] : x[0])
-                                : pith_dim_apply(dims, PITH_DIM_MAX, x[0], pith_dim_apply(dims, PITH_DIM_SUB, 0, x[0]));
+    return pith__dim_known(x[0])
+               ? (x[0] < 0 ? -x[0] : x[0])
+               : pith__dim_apply(dims, PITH_DIM_MAX, x[0], pith__dim_apply(dims, PITH_DIM_SUB, 0, x[0]));
 }
-static pith_dim elem_not(pith_dims *dims, const pith_dim *x, int count) {
+static pith__dim elem_not(pith__dims *dims, const pith__dim *x, int count) {
     (void)dims;
     (void)count;
-    return pith_dim_known(x[0]) ? x[0] == 0 : PITH_DIM_UNKNOWN;
+    return pith__dim_known(x[0]) ? x[0] == 0 : PITH_DIM_UNKNOWN;
 }
-static pith_status infer_neg(pith_infer *c) {
+static pith_status infer_neg(pith__infer *c) {
     PITH_TRY(infer_plain(c));
-    return pith_infer_elems(c, elem_neg);
+    return pith__infer_elems(c, elem_neg);
 }
-static pith_status infer_abs(pith_infer *c) {
+static pith_status infer_abs(pith__infer *c) {
     PITH_TRY(infer_plain(c));
-    return pith_infer_elems(c, elem_abs);
+    return pith__infer_elems(c, elem_abs);
 }
-static pith_status infer_not(pith_infer *c) {
+static pith_status infer_not(pith__infer *c) {
     PITH_TRY(infer_plain(c));
-    return pith_infer_elems(c, elem_not);
+    return pith__infer_elems(c, elem_not);
 }
 
 /* Opsets with attributes that mean nothing ("consumed_inputs"), and no other difference. */
 #define MAP_FLAGS (PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE | PITH_OP_TAILS)
 #define UNARY_AS(symbol, types_, domain_, name_, since_, newest_, attrs_, flags_, infer_, prepare_)                    \
-    const pith_op pith_op_##symbol = { .domain = domain_,                                                              \
-                                       .name = name_,                                                                  \
-                                       .since = since_,                                                                \
-                                       .min_inputs = 1,                                                                \
-                                       .max_inputs = 1,                                                                \
-                                       .max_outputs = 1,                                                               \
-                                       .types = types_,                                                                \
-                                       .newest = newest_,                                                              \
-                                       .attrs = attrs_,                                                                \
-                                       .flags = flags_,                                                                \
-                                       .infer = infer_,                                                                \
-                                       .prepare = prepare_,                                                            \
-                                       .run = pith_elementwise_op_run,                                                 \
-                                       .elementwise = pith_map1_elementwise };
+    const pith__op pith__op_##symbol = { .domain = domain_,                                                            \
+                                         .name = name_,                                                                \
+                                         .since = since_,                                                              \
+                                         .min_inputs = 1,                                                              \
+                                         .max_inputs = 1,                                                              \
+                                         .max_outputs = 1,                                                             \
+                                         .types = types_,                                                              \
+                                         .newest = newest_,                                                            \
+                                         .attrs = attrs_,                                                              \
+                                         .flags = flags_,                                                              \
+                                         .infer = infer_,                                                              \
+                                         .prepare = prepare_,                                                          \
+                                         .run = pith__elementwise_op_run,                                              \
+                                         .elementwise = pith__map1_elementwise };
 #define UNARY_SINCE(name, types_, since_, newest_, attrs_)                                                             \
     UNARY_AS(name, types_, "", #name, since_, newest_, attrs_, MAP_FLAGS, infer_plain, unary_prepare)
 #define UNARY(name, types_, newest_, attrs_) UNARY_SINCE(name, types_, 1, newest_, attrs_)

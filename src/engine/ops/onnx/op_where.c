@@ -31,87 +31,87 @@ static void where_loop(const void *context, void *y, const void *const *x, const
     }
 }
 
-static pith_dim elem_where(pith_dims *dims, const pith_dim *x, int count) {
+static pith__dim elem_where(pith__dims *dims, const pith__dim *x, int count) {
     (void)dims;
     (void)count;
-    return pith_dim_known(x[0]) ? x[0] ? x[1] : x[2] : pith_dim_equal(x[1], x[2]) ? x[1] : PITH_DIM_UNKNOWN;
+    return pith__dim_known(x[0]) ? x[0] ? x[1] : x[2] : pith__dim_equal(x[1], x[2]) ? x[1] : PITH_DIM_UNKNOWN;
 }
 
-static pith_status infer_where(pith_infer *c) {
-    PITH_TRY(pith_infer_equal_dtypes(c, 1, 2));
+static pith_status infer_where(pith__infer *c) {
+    PITH_TRY(pith__infer_equal_dtypes(c, 1, 2));
     if (c->in[0]->dtype != PITH_UNDEFINED && c->in[0]->dtype != PITH_BOOL) {
-        return pith_op_fail(c, "condition has dtype %s, expected bool", pith_dtype_name(c->in[0]->dtype));
+        return pith__op_fail(c, "condition has dtype %s, expected bool", pith__dtype_name(c->in[0]->dtype));
     }
-    pith_type some, out;
-    pith_type_init(&some);
-    pith_type_init(&out);
-    PITH_TRY(pith_infer_broadcast(c, c->in[0], c->in[1], &some));
-    PITH_TRY(pith_infer_broadcast(c, &some, c->in[2], &out));
-    pith_infer_set(c, 0, c->in[1]->dtype ? c->in[1]->dtype : c->in[2]->dtype, out.rank, out.dims);
-    return pith_infer_elems(c, elem_where);
+    pith__type some, out;
+    pith__type_init(&some);
+    pith__type_init(&out);
+    PITH_TRY(pith__infer_broadcast(c, c->in[0], c->in[1], &some));
+    PITH_TRY(pith__infer_broadcast(c, &some, c->in[2], &out));
+    pith__infer_set(c, 0, c->in[1]->dtype ? c->in[1]->dtype : c->in[2]->dtype, out.rank, out.dims);
+    return pith__infer_elems(c, elem_where);
 }
 
-static pith_status prepare_where(pith_prepare *c) {
-    return pith_element_size(c->in[1]->dtype) ? PITH_OK : pith_fail_dtype(c->err, c->in[1]->dtype);
+static pith_status prepare_where(pith__prepare *c) {
+    return pith__element_size(c->in[1]->dtype) ? PITH_OK : pith__fail_dtype(c->err, c->in[1]->dtype);
 }
 
-static pith_status run_where(pith_run *r) {
-    size_t size = pith_element_size(r->in[1]->dtype);
+static pith_status run_where(pith__run *r) {
+    size_t size = pith__element_size(r->in[1]->dtype);
     int dtype = r->in[1]->dtype;
-    pith_elementwise e = { .count = 3,
-                           .in = { r->in[0], r->in[1], r->in[2] },
-                           .out = r->out[0],
-                           .compute = { PITH_BOOL, dtype, dtype },
-                           .result = dtype,
-                           .loop = where_loop,
-                           .context = &size };
-    pith_elementwise_run(r, &e);
+    pith__elementwise e = { .count = 3,
+                            .in = { r->in[0], r->in[1], r->in[2] },
+                            .out = r->out[0],
+                            .compute = { PITH_BOOL, dtype, dtype },
+                            .result = dtype,
+                            .loop = where_loop,
+                            .context = &size };
+    pith__elementwise_run(r, &e);
     return PITH_OK;
 }
 
-const pith_op pith_op_Where = { .domain = "",
-                                .name = "Where",
-                                .since = 9,
-                                .newest = 16,
-                                .min_inputs = 3,
-                                .max_inputs = 3,
-                                .max_outputs = 1,
-                                .types = "bm",
-                                .attrs = "",
-                                .flags = PITH_OP_ELEMENTWISE,
-                                .infer = infer_where,
-                                .prepare = prepare_where,
-                                .run = run_where };
+const pith__op pith__op_Where = { .domain = "",
+                                  .name = "Where",
+                                  .since = 9,
+                                  .newest = 16,
+                                  .min_inputs = 3,
+                                  .max_inputs = 3,
+                                  .max_outputs = 1,
+                                  .types = "bm",
+                                  .attrs = "",
+                                  .flags = PITH_OP_ELEMENTWISE,
+                                  .infer = infer_where,
+                                  .prepare = prepare_where,
+                                  .run = run_where };
 
 /* ---- Clip: max first, then min, so that an empty interval gives the upper bound ---- */
 
 typedef struct clip_state {
-    pith_map_state low, high;
-    pith_map_fn *both; /* in one pass; NULL: there is none for the type */
+    pith__map_state low, high;
+    pith__map_fn *both; /* in one pass; NULL: there is none for the type */
 } clip_state;
 
-static pith_status upgrade_clip(pith_node *node, pith_error *err) {
+static pith_status upgrade_clip(pith__node *node, pith_error *err) {
     if (node->opset >= 11) return PITH_OK;
-    if (pith_upgrade_float(node, "min", 1) || pith_upgrade_float(node, "max", 2)) return pith_fail_memory(err, 0);
+    if (pith__upgrade_float(node, "min", 1) || pith__upgrade_float(node, "max", 2)) return pith__fail_memory(err, 0);
     return PITH_OK;
 }
 
-static pith_status infer_clip(pith_infer *c) {
+static pith_status infer_clip(pith__infer *c) {
     for (int i = 1; i < c->in_count && i < 3; i++) {
-        if (c->in[i] && c->in[i]->rank >= 0 && pith_type_count(c->in[i]) > 1) {
-            return pith_op_fail(c, "input %d is not a scalar", i);
+        if (c->in[i] && c->in[i]->rank >= 0 && pith__type_count(c->in[i]) > 1) {
+            return pith__op_fail(c, "input %d is not a scalar", i);
         }
     }
-    pith_infer_set(c, 0, c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
+    pith__infer_set(c, 0, c->in[0]->dtype, c->in[0]->rank, c->in[0]->dims);
     return PITH_OK;
 }
 
-static pith_status prepare_clip(pith_prepare *c) {
-    clip_state *s = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
-    PITH_TRY(pith_map_find(&s->low, "max", c->in[0]->dtype, c));
-    PITH_TRY(pith_map_find(&s->high, "min", c->in[0]->dtype, c));
-    if (s->low.compute == PITH_F32) s->both = PITH_PREPARE_KERNEL(pith_map_fn, "map_clip", PITH_F32, c);
+static pith_status prepare_clip(pith__prepare *c) {
+    clip_state *s = pith__arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(c->err, sizeof *s);
+    PITH_TRY(pith__map_find(&s->low, "max", c->in[0]->dtype, c));
+    PITH_TRY(pith__map_find(&s->high, "min", c->in[0]->dtype, c));
+    if (s->low.compute == PITH_F32) s->both = PITH_PREPARE_KERNEL(pith__map_fn, "map_clip", PITH_F32, c);
     s->low.result = s->low.compute;
     s->high.result = s->high.compute;
     c->state = s;
@@ -121,17 +121,17 @@ static pith_status prepare_clip(pith_prepare *c) {
 static void clip_none(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {
     const clip_state *s = context;
     (void)strides;
-    if (y != x[0]) memcpy(y, x[0], (size_t)n * pith_element_size(s->low.compute));
+    if (y != x[0]) memcpy(y, x[0], (size_t)n * pith__element_size(s->low.compute));
 }
 
 static void clip_low(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {
     const clip_state *s = context;
-    ((pith_map2_fn *)s->low.fn)(y, x[0], x[1], n, strides[0], strides[1]);
+    ((pith__map2_fn *)s->low.fn)(y, x[0], x[1], n, strides[0], strides[1]);
 }
 
 static void clip_high(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {
     const clip_state *s = context;
-    ((pith_map2_fn *)s->high.fn)(y, x[0], x[1], n, strides[0], strides[1]);
+    ((pith__map2_fn *)s->high.fn)(y, x[0], x[1], n, strides[0], strides[1]);
 }
 
 static void clip_both(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {
@@ -140,40 +140,40 @@ static void clip_both(const void *context, void *y, const void *const *x, const 
         s->both(y, x[0], n, (double[]){ (double)*(const float *)x[1], (double)*(const float *)x[2] });
         return;
     }
-    ((pith_map2_fn *)s->low.fn)(y, x[0], x[1], n, strides[0], strides[1]);
-    ((pith_map2_fn *)s->high.fn)(y, y, x[2], n, 1, strides[2]);
+    ((pith__map2_fn *)s->low.fn)(y, x[0], x[1], n, strides[0], strides[1]);
+    ((pith__map2_fn *)s->high.fn)(y, y, x[2], n, 1, strides[2]);
 }
 
-static bool clip_elementwise(const pith_run *r, pith_elementwise *e) {
+static bool clip_elementwise(const pith__run *r, pith__elementwise *e) {
     const clip_state *s = r->state;
-    bool low = pith_has_input(r, 1) && pith_tensor_count(r->in[1]) == 1;
-    bool high = pith_has_input(r, 2) && pith_tensor_count(r->in[2]) == 1;
-    *e = (pith_elementwise){ .count = 1 + low + high,
-                             .in = { r->in[0], r->in[low ? 1 : 2], r->in[2] },
-                             .out = r->out[0],
-                             .compute = { s->low.compute, s->low.compute, s->low.compute },
-                             .result = s->low.compute,
-                             .loop = low && high ? clip_both
-                                     : low       ? clip_low
-                                     : high      ? clip_high
-                                                 : clip_none,
-                             .context = s };
+    bool low = pith__has_input(r, 1) && pith__tensor_count(r->in[1]) == 1;
+    bool high = pith__has_input(r, 2) && pith__tensor_count(r->in[2]) == 1;
+    *e = (pith__elementwise){ .count = 1 + low + high,
+                              .in = { r->in[0], r->in[low ? 1 : 2], r->in[2] },
+                              .out = r->out[0],
+                              .compute = { s->low.compute, s->low.compute, s->low.compute },
+                              .result = s->low.compute,
+                              .loop = low && high ? clip_both
+                                      : low       ? clip_low
+                                      : high      ? clip_high
+                                                  : clip_none,
+                              .context = s };
     return true;
 }
 
-const pith_op pith_op_Clip = { .domain = "",
-                               .name = "Clip",
-                               .since = 11,
-                               .newest = 13,
-                               .min_inputs = 1,
-                               .max_inputs = 3,
-                               .max_outputs = 1,
-                               .types = "n",
-                               .attrs = "consumed_inputs ints @-5; max float @-5; max float = 3.4028235e+38 @6-10; "
-                                        "min float @-5; min float = -3.4028235e+38 @6-10",
-                               .flags = PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE | PITH_OP_TAILS,
-                               .upgrade = upgrade_clip,
-                               .infer = infer_clip,
-                               .prepare = prepare_clip,
-                               .run = pith_elementwise_op_run,
-                               .elementwise = clip_elementwise };
+const pith__op pith__op_Clip = { .domain = "",
+                                 .name = "Clip",
+                                 .since = 11,
+                                 .newest = 13,
+                                 .min_inputs = 1,
+                                 .max_inputs = 3,
+                                 .max_outputs = 1,
+                                 .types = "n",
+                                 .attrs = "consumed_inputs ints @-5; max float @-5; max float = 3.4028235e+38 @6-10; "
+                                          "min float @-5; min float = -3.4028235e+38 @6-10",
+                                 .flags = PITH_OP_ELEMENTWISE | PITH_OP_IN_PLACE | PITH_OP_TAILS,
+                                 .upgrade = upgrade_clip,
+                                 .infer = infer_clip,
+                                 .prepare = prepare_clip,
+                                 .run = pith__elementwise_op_run,
+                                 .elementwise = clip_elementwise };

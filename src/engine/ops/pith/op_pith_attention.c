@@ -12,13 +12,14 @@
  *   attributes  heads, kv_heads, size, v_size, scale, columns [3], pitches [3] (the sizes if absent), head_major;
  *               window_left, window_right: query i sees keys i - window_left to i + window_right, -1: no limit
  *               (causal is a window_right of 0);
- *               none_left: what a query gives that has no key left, a pith_none_left;
+ *               none_left: what a query gives that has no key left, a pith__none_left;
  *               skipped [3]: if that is the softmax of the scores, the numbers to add to the score of a key that the
  *               mask skips, that is outside of the window, and both;
- *               mask_numbers: what numbers other than 0 and 1 in key_mask mean, a pith_mask_numbers;
+ *               mask_numbers: what numbers other than 0 and 1 in key_mask mean, a pith__mask_numbers;
  *               precision: a pith_precision; int8 and bf16 are fixed point of 16 bits
  *
- * The numeric definition is that of engine/kernels/attention.h, so the rows of a text are the same bits in both forms. */
+ * The numeric definition is that of engine/kernels/attention.h, so the rows of a text are the same bits in both forms.
+ */
 #include <math.h>
 
 #include "base/checked.h"
@@ -32,44 +33,44 @@ enum { Q, K, V, BIAS, KEY_MASK, OFFSETS, INPUTS };
 #define ATTENTION_QUERIES 64
 
 typedef struct attention {
-    pith_attention_f32_fn *fn;
+    pith__attention_f32_fn *fn;
     const char *kernel; /* for profiles */
     int64_t heads, kv_heads, size, v_size, columns[3], pitches[3], window_left, window_right;
     float scale;
     int head_major;
-    pith_none_left none_left;
-    pith_mask_numbers mask_numbers;
+    pith__none_left none_left;
+    pith__mask_numbers mask_numbers;
     float skipped[3];
-    pith_attention_f32_fn *plain; /* for rows with numbers of their own */
+    pith__attention_f32_fn *plain; /* for rows with numbers of their own */
 } attention;
 
-static const pith_type *attention_input(const pith_infer *c, int i) { return i < c->in_count ? c->in[i] : NULL; }
+static const pith__type *attention_input(const pith__infer *c, int i) { return i < c->in_count ? c->in[i] : NULL; }
 
 /* Heads and sizes stay below this, so that their products fit 64 bits. */
 #define LIMIT ((int64_t)1 << 24)
 
-static pith_status attention_check_extras(const pith_infer *c) {
-    const pith_type *bias = attention_input(c, BIAS), *mask = attention_input(c, KEY_MASK),
-                    *offsets = attention_input(c, OFFSETS);
-    if (bias && bias->dtype != PITH_F32) return pith_op_fail(c, "bias must be float32");
-    if (bias && (bias->rank == 0 || bias->rank > 4)) return pith_op_fail(c, "bias has rank %d", bias->rank);
+static pith_status attention_check_extras(const pith__infer *c) {
+    const pith__type *bias = attention_input(c, BIAS), *mask = attention_input(c, KEY_MASK),
+                     *offsets = attention_input(c, OFFSETS);
+    if (bias && bias->dtype != PITH_F32) return pith__op_fail(c, "bias must be float32");
+    if (bias && (bias->rank == 0 || bias->rank > 4)) return pith__op_fail(c, "bias has rank %d", bias->rank);
     if (mask && mask->dtype != PITH_F32 && mask->dtype != PITH_I64 && mask->dtype != PITH_I32 &&
         mask->dtype != PITH_BOOL) {
-        return pith_op_fail(c, "key_mask has an unsupported dtype");
+        return pith__op_fail(c, "key_mask has an unsupported dtype");
     }
-    if (mask && (mask->rank == 0 || mask->rank > 2)) return pith_op_fail(c, "key_mask has rank %d", mask->rank);
+    if (mask && (mask->rank == 0 || mask->rank > 2)) return pith__op_fail(c, "key_mask has rank %d", mask->rank);
     if (offsets && (offsets->dtype != PITH_I64 || offsets->rank != 1))
-        return pith_op_fail(c, "offsets must be an int64 vector");
+        return pith__op_fail(c, "offsets must be an int64 vector");
     return PITH_OK;
 }
 
 /* From head to head in a row. */
-static bool read_pitches(const pith_node *node, int64_t *pitches) {
+static bool read_pitches(const pith__node *node, int64_t *pitches) {
     size_t count;
-    const int64_t *given = pith_node_ints(node, "pitches", &count);
-    int64_t size = pith_node_int(node, "size", 0);
+    const int64_t *given = pith__node_ints(node, "pitches", &count);
+    int64_t size = pith__node_int(node, "size", 0);
     pitches[Q] = pitches[K] = size;
-    pitches[V] = pith_node_int(node, "v_size", 0);
+    pitches[V] = pith__node_int(node, "v_size", 0);
     if (given && count != 3) return false;
     for (int i = 0; given && i < 3; i++) {
         if (given[i] < 0 || given[i] > LIMIT) return false;
@@ -78,81 +79,81 @@ static bool read_pitches(const pith_node *node, int64_t *pitches) {
     return true;
 }
 
-static pith_status op_pith_attention_infer(pith_infer *c) {
+static pith_status op_pith_attention_infer(pith__infer *c) {
     static const char *const names[] = { "q", "k", "v" };
     bool ragged = attention_input(c, OFFSETS) != NULL;
-    int64_t heads = pith_node_int(c->node, "heads", 0), kv_heads = pith_node_int(c->node, "kv_heads", 0);
-    int64_t size[3] = { pith_node_int(c->node, "size", 0), 0, pith_node_int(c->node, "v_size", 0) }, count;
+    int64_t heads = pith__node_int(c->node, "heads", 0), kv_heads = pith__node_int(c->node, "kv_heads", 0);
+    int64_t size[3] = { pith__node_int(c->node, "size", 0), 0, pith__node_int(c->node, "v_size", 0) }, count;
     size[1] = size[0];
     size_t columns_count;
-    const int64_t *columns = pith_node_ints(c->node, "columns", &columns_count);
+    const int64_t *columns = pith__node_ints(c->node, "columns", &columns_count);
     if (heads < 1 || kv_heads < 1 || heads % kv_heads || size[0] < 1 || size[2] < 1 || heads > LIMIT ||
         size[0] > LIMIT || size[2] > LIMIT)
-        return pith_op_fail(c, "impossible numbers of heads or sizes");
-    if (columns_count && columns_count != 3) return pith_op_fail(c, "columns has %zu numbers, not 3", columns_count);
+        return pith__op_fail(c, "impossible numbers of heads or sizes");
+    if (columns_count && columns_count != 3) return pith__op_fail(c, "columns has %zu numbers, not 3", columns_count);
     for (size_t i = 0; i < columns_count; i++) {
-        if (columns[i] < 0 || columns[i] > LIMIT * LIMIT) return pith_op_fail(c, "columns[%zu] is impossible", i);
+        if (columns[i] < 0 || columns[i] > LIMIT * LIMIT) return pith__op_fail(c, "columns[%zu] is impossible", i);
     }
     int64_t pitches[3];
-    if (!read_pitches(c->node, pitches)) return pith_op_fail(c, "pitches are not three possible numbers");
+    if (!read_pitches(c->node, pitches)) return pith__op_fail(c, "pitches are not three possible numbers");
     PITH_TRY(attention_check_extras(c));
     count = heads * size[2];
     for (int i = 0; i < 3; i++) {
-        const pith_type *t = c->in[i];
-        bool head_major = pith_node_int(c->node, "head_major", 0) >> i & 1;
-        if (!t || t->dtype != PITH_F32) return pith_op_fail(c, "%s must be float32", names[i]);
+        const pith__type *t = c->in[i];
+        bool head_major = pith__node_int(c->node, "head_major", 0) >> i & 1;
+        if (!t || t->dtype != PITH_F32) return pith__op_fail(c, "%s must be float32", names[i]);
         if (t->rank < 0) continue;
         int want = head_major && !ragged ? 4 : ragged ? 2 : 3;
-        if (t->rank < want) return pith_op_fail(c, "%s has rank %d", names[i], t->rank);
+        if (t->rank < want) return pith__op_fail(c, "%s has rank %d", names[i], t->rank);
         if (head_major && !ragged) {
-            const pith_dim need[] = { PITH_DIM_UNKNOWN, i == Q ? heads : kv_heads, PITH_DIM_UNKNOWN, size[i] };
+            const pith__dim need[] = { PITH_DIM_UNKNOWN, i == Q ? heads : kv_heads, PITH_DIM_UNKNOWN, size[i] };
             for (int d = 1; d < 4; d += 2) {
-                if (pith_dim_known(t->dims[d]) && t->dims[d] != need[d])
-                    return pith_op_fail(c, "%s has other heads", names[i]);
+                if (pith__dim_known(t->dims[d]) && t->dims[d] != need[d])
+                    return pith__op_fail(c, "%s has other heads", names[i]);
             }
-            if (t->rank != 4) return pith_op_fail(c, "%s has rank %d", names[i], t->rank);
+            if (t->rank != 4) return pith__op_fail(c, "%s has rank %d", names[i], t->rank);
             continue;
         }
-        pith_dim row = pith_dim_product(c->dims, t->dims + want - 1, t->rank - want + 1);
+        pith__dim row = pith__dim_product(c->dims, t->dims + want - 1, t->rank - want + 1);
         int64_t used = ((i == Q ? heads : kv_heads) - 1) * pitches[i] + size[i] + (columns_count == 3 ? columns[i] : 0);
-        if (pith_dim_known(row) && row < used) {
-            return pith_op_fail(c, "%s has rows of %lld, needs %lld", names[i], (long long)row, (long long)used);
+        if (pith__dim_known(row) && row < used) {
+            return pith__op_fail(c, "%s has rows of %lld, needs %lld", names[i], (long long)row, (long long)used);
         }
     }
-    pith_type_set(&c->out[0], PITH_F32, -1, NULL);
+    pith__type_set(&c->out[0], PITH_F32, -1, NULL);
     if (c->in[Q]->rank < 0) return PITH_OK;
-    bool head_major = pith_node_int(c->node, "head_major", 0) & 1;
-    pith_dim dims[3] = { c->in[Q]->dims[0], ragged ? count : c->in[Q]->dims[head_major ? 2 : 1], count };
-    pith_type_set(&c->out[0], PITH_F32, ragged ? 2 : 3, dims);
+    bool head_major = pith__node_int(c->node, "head_major", 0) & 1;
+    pith__dim dims[3] = { c->in[Q]->dims[0], ragged ? count : c->in[Q]->dims[head_major ? 2 : 1], count };
+    pith__type_set(&c->out[0], PITH_F32, ragged ? 2 : 3, dims);
     return PITH_OK;
 }
 
-static pith_status op_pith_attention_prepare(pith_prepare *c) {
-    attention *s = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
-    const int64_t precision = pith_node_int(c->node, "precision", PITH_PRECISION_AUTO);
-    if (precision > PITH_PRECISION_F32) s->fn = pith_attention_i16_find(c->isa);
-    if (precision > PITH_PRECISION_F32 && !s->fn) (void)pith_prepare_find(c, "attention", PITH_I16);
+static pith_status op_pith_attention_prepare(pith__prepare *c) {
+    attention *s = pith__arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(c->err, sizeof *s);
+    const int64_t precision = pith__node_int(c->node, "precision", PITH_PRECISION_AUTO);
+    if (precision > PITH_PRECISION_F32) s->fn = pith__attention_i16_find(c->isa);
+    if (precision > PITH_PRECISION_F32 && !s->fn) (void)pith__prepare_find(c, "attention", PITH_I16);
     s->kernel = s->fn ? "attention i16" : "attention f32";
-    if (!s->fn) s->fn = PITH_PREPARE_KERNEL(pith_attention_f32_fn, "attention", PITH_F32, c);
-    s->plain = PITH_PREPARE_KERNEL(pith_attention_f32_fn, "attention", PITH_F32, c);
-    if (!s->fn || !s->plain) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 attention");
-    s->heads = pith_node_int(c->node, "heads", 0);
-    s->kv_heads = pith_node_int(c->node, "kv_heads", 0);
-    s->size = pith_node_int(c->node, "size", 0);
-    s->v_size = pith_node_int(c->node, "v_size", 0);
-    s->scale = pith_node_float(c->node, "scale", 1.0f);
-    s->window_left = pith_node_int(c->node, "window_left", -1);
-    s->window_right = pith_node_int(c->node, "window_right", -1);
-    s->head_major = pith_node_choice(c->node, "head_major", 0);
-    s->none_left = (pith_none_left)pith_node_int(c->node, "none_left", PITH_NONE_LEFT_MEAN);
-    s->mask_numbers = (pith_mask_numbers)pith_node_int(c->node, "mask_numbers", PITH_MASK_ANY_KEEPS);
+    if (!s->fn) s->fn = PITH_PREPARE_KERNEL(pith__attention_f32_fn, "attention", PITH_F32, c);
+    s->plain = PITH_PREPARE_KERNEL(pith__attention_f32_fn, "attention", PITH_F32, c);
+    if (!s->fn || !s->plain) return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 attention");
+    s->heads = pith__node_int(c->node, "heads", 0);
+    s->kv_heads = pith__node_int(c->node, "kv_heads", 0);
+    s->size = pith__node_int(c->node, "size", 0);
+    s->v_size = pith__node_int(c->node, "v_size", 0);
+    s->scale = pith__node_float(c->node, "scale", 1.0f);
+    s->window_left = pith__node_int(c->node, "window_left", -1);
+    s->window_right = pith__node_int(c->node, "window_right", -1);
+    s->head_major = pith__node_choice(c->node, "head_major", 0);
+    s->none_left = (pith__none_left)pith__node_int(c->node, "none_left", PITH_NONE_LEFT_MEAN);
+    s->mask_numbers = (pith__mask_numbers)pith__node_int(c->node, "mask_numbers", PITH_MASK_ANY_KEEPS);
     size_t count;
-    const int64_t *columns = pith_node_ints(c->node, "columns", &count);
+    const int64_t *columns = pith__node_ints(c->node, "columns", &count);
     for (size_t i = 0; columns && i < 3 && i < count; i++) s->columns[i] = columns[i];
-    const float *skipped = pith_node_floats(c->node, "skipped", &count);
+    const float *skipped = pith__node_floats(c->node, "skipped", &count);
     for (size_t i = 0; skipped && i < 3 && i < count; i++) s->skipped[i] = skipped[i];
-    if (!read_pitches(c->node, s->pitches)) return pith_fail(c->err, PITH_ERR_FORMAT, "pitches are impossible");
+    if (!read_pitches(c->node, s->pitches)) return pith__fail(c->err, PITH_ERR_FORMAT, "pitches are impossible");
     c->state = s;
     return PITH_OK;
 }
@@ -165,25 +166,25 @@ static int64_t keys_max(const attention *s, const int64_t *dims, bool ragged) {
 /* Floats per worker, rounded so that the next worker's part is aligned: the kernel's, and what is added to a row of
  * scores. */
 static int64_t worker_floats(const attention *s, int64_t keys) {
-    return (pith_attention_f32_scratch(keys, s->size, s->v_size) + keys + 15) / 16 * 16;
+    return (pith__attention_f32_scratch(keys, s->size, s->v_size) + keys + 15) / 16 * 16;
 }
 
-static pith_status op_pith_attention_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
+static pith_status op_pith_attention_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
     const attention *s = state;
     bool ragged = attention_input(c, OFFSETS) != NULL;
     int64_t keys = keys_max(s, c->in[K]->dims, ragged), floats, total;
-    if (pith_mul_overflows(worker_floats(s, keys), (int64_t)threads, &floats) ||
-        pith_mul_overflows(floats, (int64_t)sizeof(float), &total))
-        return pith_fail_memory(c->err, SIZE_MAX);
+    if (pith__mul_overflows(worker_floats(s, keys), (int64_t)threads, &floats) ||
+        pith__mul_overflows(floats, (int64_t)sizeof(float), &total))
+        return pith__fail_memory(c->err, SIZE_MAX);
     int64_t mask = attention_input(c, KEY_MASK) ? c->in[K]->dims[0] * keys : 0;
-    if (pith_add_overflows(total, mask, &total)) return pith_fail_memory(c->err, SIZE_MAX);
+    if (pith__add_overflows(total, mask, &total)) return pith__fail_memory(c->err, SIZE_MAX);
     *bytes = (size_t)total;
     return PITH_OK;
 }
 
 typedef struct work {
     const attention *s;
-    const pith_run *r;
+    const pith__run *r;
     const int64_t *offsets; /* NULL: not ragged */
     uint8_t *mask;          /* [batch, keys] or NULL */
     bool odd;               /* it holds numbers other than 0 and 1 that mean something else */
@@ -232,10 +233,10 @@ static float skip_number(const work *w, int64_t b, int64_t query, int64_t key) {
 
 /* One row with numbers added to all its scores, in row: of a query that has no key left, or of an odd mask. Where the
  * largest number absorbs the scores, the keys that have it count alike. */
-static void redo_row(const work *w, const pith_attention *a, int64_t i, float *row, float *scratch) {
+static void redo_row(const work *w, const pith__attention *a, int64_t i, float *row, float *scratch) {
     float largest = -INFINITY;
     for (int64_t j = 0; j < a->keys; j++) largest = row[j] > largest ? row[j] : largest;
-    pith_attention one = *a;
+    pith__attention one = *a;
     one.q += i * a->q_stride;
     one.o += i * a->o_stride;
     one.queries = 1;
@@ -251,7 +252,7 @@ static void redo_row(const work *w, const pith_attention *a, int64_t i, float *r
     w->s->plain(&one, scratch);
 }
 
-static void redo_rows(const work *w, const pith_attention *a, int64_t b, int64_t first, float *scratch) {
+static void redo_rows(const work *w, const pith__attention *a, int64_t b, int64_t first, float *scratch) {
     float *row = scratch + w->worker_floats - a->keys;
     for (int64_t i = 0; i < a->queries; i++) {
         bool redo = true;
@@ -265,7 +266,7 @@ static void redo_rows(const work *w, const pith_attention *a, int64_t b, int64_t
 }
 
 /* A bias may leave a query without a key too. */
-static void clear_nan_rows(const pith_attention *a) {
+static void clear_nan_rows(const pith__attention *a) {
     for (int64_t i = 0; i < a->queries; i++) {
         float *o = a->o + i * a->o_stride;
         if (isnan(o[0])) memset(o, 0, (size_t)a->dv * sizeof *o);
@@ -279,7 +280,7 @@ static void attention_part(void *context, size_t index, int worker) {
     int64_t b = (int64_t)index / w->blocks / s->heads, kv_head = head / (s->heads / s->kv_heads);
     int64_t queries = w->offsets ? w->offsets[b + 1] - w->offsets[b] : w->queries, first = block * w->block;
     if (first >= queries) return;
-    pith_attention a = {
+    pith__attention a = {
         .q = attention_rows_of(w, Q, b, head, first),
         .k = attention_rows_of(w, K, b, kv_head, 0),
         .v = attention_rows_of(w, V, b, kv_head, 0),
@@ -318,12 +319,12 @@ static void attention_part(void *context, size_t index, int worker) {
 }
 
 /* The mask as bytes; *odd: rows must be done with its numbers. */
-static pith_status fill_mask(work *w, const pith_run *r, const pith_tensor *t) {
+static pith_status fill_mask(work *w, const pith__run *r, const pith_tensor *t) {
     bool lengths = t->rank == 1, starts = lengths && w->batch && t->dims[0] == 2 * w->batch;
     bool fits = lengths ? starts || t->dims[0] == w->batch || t->dims[0] == 3 * w->batch + 2
                         : t->rank == 2 && t->dims[0] == w->batch && t->dims[1] == w->keys;
     if (!fits || (lengths && t->dtype != PITH_I64 && t->dtype != PITH_I32))
-        return pith_op_fail(r, "the key mask does not have the shape of the keys");
+        return pith__op_fail(r, "the key mask does not have the shape of the keys");
     for (int64_t i = 0; i < w->batch * w->keys; i++) {
         int64_t b = i / w->keys, key = i % w->keys;
         double number = mask_number(t, lengths ? b : i);
@@ -331,36 +332,36 @@ static pith_status fill_mask(work *w, const pith_run *r, const pith_tensor *t) {
             !lengths ? number != 0.0 : (double)key < number && (!starts || (double)key >= mask_number(t, w->batch + b));
         if (lengths || number == 0.0 || number == 1.0 || w->s->mask_numbers == PITH_MASK_ANY_KEEPS) continue;
         if (w->s->mask_numbers == PITH_MASK_BINARY)
-            return pith_fail(r->err, PITH_ERR_ARGUMENT,
-                             "the attention mask holds %g at [%lld, %lld]: attention was fused for masks of 0 and 1; "
-                             "open the model with optimization 2 for other numbers",
-                             number, (long long)b, (long long)key);
+            return pith__fail(r->err, PITH_ERR_ARGUMENT,
+                              "the attention mask holds %g at [%lld, %lld]: attention was fused for masks of 0 and 1; "
+                              "open the model with optimization 2 for other numbers",
+                              number, (long long)b, (long long)key);
         w->odd = true;
     }
     return PITH_OK;
 }
 
 /* Strides of the bias along batch, heads and queries; 0 where it broadcasts. */
-static pith_status bias_strides(work *w, const pith_run *r) {
+static pith_status bias_strides(work *w, const pith__run *r) {
     const pith_tensor *t = w->bias;
     int64_t want[4] = { w->batch, w->s->heads, w->queries, w->keys }, stride = 1;
     for (int d = 3; d >= 0; d--) {
         int at = d - (4 - t->rank);
         int64_t size = at >= 0 ? t->dims[at] : 1;
         bool covers = w->offsets && d >= 2 ? size >= want[d] : size == want[d];
-        if (!covers && (size != 1 || d == 3)) return pith_op_fail(r, "the bias does not broadcast to the scores");
+        if (!covers && (size != 1 || d == 3)) return pith__op_fail(r, "the bias does not broadcast to the scores");
         if (d < 3) w->bias_stride[d] = size == 1 ? 0 : stride;
         stride *= size;
     }
     return PITH_OK;
 }
 
-static pith_status attention_check_offsets(const pith_run *r, const int64_t *offsets, int64_t texts, int64_t tokens) {
+static pith_status attention_check_offsets(const pith__run *r, const int64_t *offsets, int64_t texts, int64_t tokens) {
     for (int64_t b = 0; b < texts; b++) {
-        if (offsets[b] > offsets[b + 1]) return pith_op_fail(r, "offsets descend");
+        if (offsets[b] > offsets[b + 1]) return pith__op_fail(r, "offsets descend");
     }
     if (texts < 0 || offsets[0] != 0 || offsets[texts] != tokens)
-        return pith_op_fail(r, "offsets do not cover the tokens");
+        return pith__op_fail(r, "offsets do not cover the tokens");
     return PITH_OK;
 }
 
@@ -375,16 +376,17 @@ static void split_queries(work *w, int threads) {
     w->blocks = (w->queries + w->block - 1) / w->block;
 }
 
-static const pith_tensor *attention_optional(const pith_run *r, int i) { return i < r->in_count ? r->in[i] : NULL; }
+static const pith_tensor *attention_optional(const pith__run *r, int i) { return i < r->in_count ? r->in[i] : NULL; }
 
-static pith_status op_pith_attention_run(pith_run *r) {
+static pith_status op_pith_attention_run(pith__run *r) {
     const attention *s = r->state;
     const pith_tensor *q = r->in[Q], *k = r->in[K], *v = r->in[V], *offsets = attention_optional(r, OFFSETS);
     work w = { .s = s, .r = r, .bias = attention_optional(r, BIAS), .batch = q->dims[0] };
     if (offsets) {
         w.offsets = offsets->data;
         w.batch = offsets->dims[0] - 1;
-        if (k->dims[0] != q->dims[0] || v->dims[0] != q->dims[0]) return pith_op_fail(r, "q, k and v differ in tokens");
+        if (k->dims[0] != q->dims[0] || v->dims[0] != q->dims[0])
+            return pith__op_fail(r, "q, k and v differ in tokens");
         PITH_TRY(attention_check_offsets(r, w.offsets, w.batch, q->dims[0]));
         for (int64_t b = 0; b < w.batch; b++) {
             int64_t length = w.offsets[b + 1] - w.offsets[b];
@@ -395,14 +397,15 @@ static pith_status op_pith_attention_run(pith_run *r) {
         w.keys = keys_max(s, k->dims, false);
         int64_t v_keys = v->dims[s->head_major >> V & 1 ? 2 : 1];
         if (k->dims[0] != w.batch || v->dims[0] != w.batch || v_keys != w.keys) {
-            return pith_op_fail(r, "q, k and v differ in batch or length");
+            return pith__op_fail(r, "q, k and v differ in batch or length");
         }
     }
-    if (pith_tensor_count(r->out[0]) == 0) return PITH_OK;
+    if (pith__tensor_count(r->out[0]) == 0) return PITH_OK;
     for (int i = 0; i < 3; i++) {
         bool head_major = !offsets && s->head_major >> i & 1;
         int64_t rows = offsets ? r->in[i]->dims[0] : r->in[i]->dims[0] * r->in[i]->dims[1];
-        w.row_floats[i] = head_major ? (i == V ? s->v_size : s->size) : pith_tensor_count(r->in[i]) / (rows ? rows : 1);
+        w.row_floats[i] =
+            head_major ? (i == V ? s->v_size : s->size) : pith__tensor_count(r->in[i]) / (rows ? rows : 1);
     }
     if (w.bias) PITH_TRY(bias_strides(&w, r));
     w.worker_floats = worker_floats(s, offsets ? k->dims[0] : w.keys);
@@ -411,15 +414,15 @@ static pith_status op_pith_attention_run(pith_run *r) {
         PITH_TRY(fill_mask(&w, r, r->in[KEY_MASK]));
     }
     split_queries(&w, r->exec->threads);
-    pith_run_parallel(r, attention_part, &w, (size_t)(w.batch * s->heads * w.blocks));
+    pith__run_parallel(r, attention_part, &w, (size_t)(w.batch * s->heads * w.blocks));
     return PITH_OK;
 }
 
 /* Every query with every key of its text: what masks and windows leave out is counted as well. */
-static void op_pith_attention_cost(const pith_run *r, pith_cost *cost) {
+static void op_pith_attention_cost(const pith__run *r, pith__cost *cost) {
     const attention *s = r->state;
     const pith_tensor *q = r->in[Q], *offsets = attention_optional(r, OFFSETS);
-    int64_t rows = pith_tensor_count(r->out[0]) / (s->heads * s->v_size);
+    int64_t rows = pith__tensor_count(r->out[0]) / (s->heads * s->v_size);
     double pairs = offsets ? 0 : (double)rows * (double)keys_max(s, r->in[K]->dims, false);
     for (int64_t b = 0; offsets && offsets->data && b + 1 < offsets->dims[0]; b++) {
         const int64_t *at = (const int64_t *)offsets->data + b;
@@ -431,7 +434,7 @@ static void op_pith_attention_cost(const pith_run *r, pith_cost *cost) {
     cost->kernel = s->kernel;
 }
 
-const pith_op pith_op_Attention_pith = {
+const pith__op pith__op_Attention_pith = {
     .domain = "pith",
     .name = "Attention",
     .since = 1,

@@ -17,42 +17,42 @@ typedef struct ports {
     int count, rest_count;
 } ports;
 
-static pith_status each_text_read_ports(ports *p, const pith_node *node, int in_count, pith_error *err) {
+static pith_status each_text_read_ports(ports *p, const pith__node *node, int in_count, pith_error *err) {
     size_t flags, rest;
-    p->by_text = pith_node_ints(node, "by_text", &flags);
-    p->rest = pith_node_ints(node, "rest", &rest);
+    p->by_text = pith__node_ints(node, "by_text", &flags);
+    p->rest = pith__node_ints(node, "rest", &rest);
     p->count = in_count - node->capture_count - 1;
     p->rest_count = (int)rest;
     if (p->count < 1 || flags != (size_t)p->count + 1 || rest >= PITH_MAX_RANK)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "by_text or rest does not fit the inputs");
+        return pith__fail(err, PITH_ERR_ARGUMENT, "by_text or rest does not fit the inputs");
     for (int i = 0; i < p->rest_count; i++)
-        if (p->rest[i] < 0) return pith_fail(err, PITH_ERR_ARGUMENT, "rest[%d] is negative", i);
+        if (p->rest[i] < 0) return pith__fail(err, PITH_ERR_ARGUMENT, "rest[%d] is negative", i);
     return PITH_OK;
 }
 
 /* A row is bytes that mean the same elsewhere. */
-static pith_status each_text_infer(pith_infer *c) {
+static pith_status each_text_infer(pith__infer *c) {
     ports p;
     PITH_TRY(each_text_read_ports(&p, c->node, c->in_count, c->err));
-    if (c->in[0]->dtype != PITH_I64 || c->in[0]->rank != 1) return pith_op_fail(c, "offsets must be an int64 vector");
-    pith_dim texts = pith_dim_apply(c->dims, PITH_DIM_SUB, c->in[0]->dims[0], 1), tokens = PITH_DIM_UNKNOWN;
-    pith_dim text = c->dims ? pith_dim_symbol(c->dims, PITH_STR("text")) : PITH_DIM_UNKNOWN;
-    pith_type *in = pith_arena_array(c->arena, (size_t)p.count, sizeof *in), out;
-    if (!in) return pith_fail_memory(c->err, (size_t)p.count * sizeof *in);
+    if (c->in[0]->dtype != PITH_I64 || c->in[0]->rank != 1) return pith__op_fail(c, "offsets must be an int64 vector");
+    pith__dim texts = pith__dim_apply(c->dims, PITH_DIM_SUB, c->in[0]->dims[0], 1), tokens = PITH_DIM_UNKNOWN;
+    pith__dim text = c->dims ? pith__dim_symbol(c->dims, PITH_STR("text")) : PITH_DIM_UNKNOWN;
+    pith__type *in = pith__arena_array(c->arena, (size_t)p.count, sizeof *in), out;
+    if (!in) return pith__fail_memory(c->err, (size_t)p.count * sizeof *in);
     for (int i = 0; i < p.count; i++) {
-        const pith_type *x = c->in[1 + i];
-        if (x->rank == 0) return pith_op_fail(c, "input %d has no rows", 1 + i);
-        if (x->dtype && !pith_dtype_is_plain(x->dtype)) return pith_fail_dtype(c->err, x->dtype);
+        const pith__type *x = c->in[1 + i];
+        if (x->rank == 0) return pith__op_fail(c, "input %d has no rows", 1 + i);
+        if (x->dtype && !pith__dtype_is_plain(x->dtype)) return pith__fail_dtype(c->err, x->dtype);
         in[i] = *x;
         if (x->rank < 0) continue;
         if (!p.by_text[i]) tokens = x->dims[0];
         in[i].dims[0] = p.by_text[i] ? 1 : text;
     }
-    PITH_TRY(pith_infer_subgraph(c, "body", in, (size_t)p.count, &out, 1));
-    pith_dim dims[PITH_MAX_RANK] = { p.by_text[p.count] ? texts : tokens };
+    PITH_TRY(pith__infer_subgraph(c, "body", in, (size_t)p.count, &out, 1));
+    pith__dim dims[PITH_MAX_RANK] = { p.by_text[p.count] ? texts : tokens };
     for (int i = 0; i < p.rest_count; i++) dims[1 + i] = p.rest[i];
-    if (out.dtype && !pith_dtype_is_plain(out.dtype)) return pith_fail_dtype(c->err, out.dtype);
-    pith_type_set(&c->out[0], out.dtype, 1 + p.rest_count, dims);
+    if (out.dtype && !pith__dtype_is_plain(out.dtype)) return pith__fail_dtype(c->err, out.dtype);
+    pith__type_set(&c->out[0], out.dtype, 1 + p.rest_count, dims);
     return PITH_OK;
 }
 
@@ -66,27 +66,27 @@ static pith_tensor each_text_rows_of(const pith_tensor *x, int64_t from, int64_t
     return t;
 }
 
-static pith_status each_text_check(const pith_run *r, const ports *p, int64_t texts, const int64_t *offsets) {
+static pith_status each_text_check(const pith__run *r, const ports *p, int64_t texts, const int64_t *offsets) {
     int64_t tokens = texts >= 0 ? offsets[texts] : 0;
-    if (texts < 0 || offsets[0] != 0) return pith_op_fail(r, "offsets do not begin at 0");
+    if (texts < 0 || offsets[0] != 0) return pith__op_fail(r, "offsets do not begin at 0");
     for (int64_t t = 0; t < texts; t++)
-        if (offsets[t] > offsets[t + 1]) return pith_op_fail(r, "offsets descend");
+        if (offsets[t] > offsets[t + 1]) return pith__op_fail(r, "offsets descend");
     for (int i = 0; i <= p->count; i++) {
         const pith_tensor *x = i < p->count ? r->in[1 + i] : r->out[0];
         if (x->dims[0] != (p->by_text[i] ? texts : tokens))
-            return pith_op_fail(r, "the rows of %s %d are not those of the offsets", i < p->count ? "input" : "output",
-                                i < p->count ? 1 + i : 0);
+            return pith__op_fail(r, "the rows of %s %d are not those of the offsets", i < p->count ? "input" : "output",
+                                 i < p->count ? 1 + i : 0);
     }
     return PITH_OK;
 }
 
-static pith_status each_text_run(pith_run *r) {
+static pith_status each_text_run(pith__run *r) {
     ports p;
     PITH_TRY(each_text_read_ports(&p, r->node, r->in_count, r->err));
     const int64_t *offsets = r->in[0]->data, texts = r->in[0]->dims[0] - 1;
     PITH_TRY(each_text_check(r, &p, texts, offsets));
     pith_tensor *in = r->exec->alloc(r->exec, (size_t)p.count * sizeof *in);
-    if (!in) return pith_fail_memory(r->err, (size_t)p.count * sizeof *in);
+    if (!in) return pith__fail_memory(r->err, (size_t)p.count * sizeof *in);
     for (int64_t t = 0; t < texts; t++) {
         bool whole = p.by_text[p.count] != 0;
         pith_tensor to = each_text_rows_of(r->out[0], whole ? t : offsets[t], whole ? t + 1 : offsets[t + 1]), made;
@@ -99,13 +99,13 @@ static pith_status each_text_run(pith_run *r) {
                 each_text_rows_of(r->in[1 + i], p.by_text[i] ? t : offsets[t], p.by_text[i] ? t + 1 : offsets[t + 1]);
         PITH_TRY(r->exec->subgraph(r->exec, r, "body", in, (size_t)p.count, &made, 1));
         if (made.dtype != to.dtype || made.bytes != to.bytes || made.rank < 1 || made.dims[0] != to.dims[0])
-            return pith_op_fail(r, "the body gives other rows than those of text %lld", (long long)t);
+            return pith__op_fail(r, "the body gives other rows than those of text %lld", (long long)t);
         if (to.bytes) memcpy(to.data, made.data, to.bytes);
     }
     return PITH_OK;
 }
 
-const pith_op pith_op_EachText_pith = {
+const pith__op pith__op_EachText_pith = {
     .domain = "pith",
     .name = "EachText",
     .since = 1,

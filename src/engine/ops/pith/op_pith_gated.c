@@ -12,24 +12,24 @@
 #define GATED_GRAIN 4000
 
 typedef struct gated {
-    pith_unary_f32_fn *activate;
-    pith_binary_fn *multiply;
+    pith__unary_f32_fn *activate;
+    pith__binary_fn *multiply;
     bool second;
 } gated;
 
-static pith_status gated_infer(pith_infer *c) {
-    const pith_type *x = c->in[0];
-    if (x->dtype != PITH_F32) return pith_op_fail(c, "x must be float32");
-    if (x->rank == 0) return pith_op_fail(c, "x is a scalar");
-    pith_type_set(&c->out[0], PITH_F32, x->rank, x->dims);
+static pith_status gated_infer(pith__infer *c) {
+    const pith__type *x = c->in[0];
+    if (x->dtype != PITH_F32) return pith__op_fail(c, "x must be float32");
+    if (x->rank == 0) return pith__op_fail(c, "x is a scalar");
+    pith__type_set(&c->out[0], PITH_F32, x->rank, x->dims);
     if (x->rank < 0) return PITH_OK;
-    pith_dim *n = &c->out[0].dims[x->rank - 1];
-    if (pith_dim_known(*n) && *n % 2) return pith_op_fail(c, "x has %lld columns, not two halves", (long long)*n);
-    *n = pith_dim_apply(c->dims, PITH_DIM_FLOOR_DIV, *n, 2);
+    pith__dim *n = &c->out[0].dims[x->rank - 1];
+    if (pith__dim_known(*n) && *n % 2) return pith__op_fail(c, "x has %lld columns, not two halves", (long long)*n);
+    *n = pith__dim_apply(c->dims, PITH_DIM_FLOOR_DIV, *n, 2);
     return PITH_OK;
 }
 
-static pith_status gated_prepare(pith_prepare *c) {
+static pith_status gated_prepare(pith__prepare *c) {
     static const char *const families[] = {
         [PITH_ACT_GELU_ERF] = "gelu",
         [PITH_ACT_GELU_TANH] = "gelu_tanh",
@@ -39,17 +39,17 @@ static pith_status gated_prepare(pith_prepare *c) {
         [PITH_ACT_SILU] = "silu",
         [PITH_ACT_QUICK_GELU] = "quick_gelu",
     };
-    int64_t activation = pith_node_int(c->node, "activation", PITH_ACT_NONE);
+    int64_t activation = pith__node_int(c->node, "activation", PITH_ACT_NONE);
     if (activation <= PITH_ACT_NONE || activation > PITH_ACT_QUICK_GELU)
-        return pith_op_fail(c, "impossible activation");
-    gated *s = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
-    s->activate = PITH_PREPARE_KERNEL(pith_unary_f32_fn, families[activation], PITH_F32, c);
-    s->multiply = PITH_PREPARE_KERNEL(pith_binary_fn, "mul", PITH_F32, c);
-    s->second = pith_node_int(c->node, "second", 0) != 0;
+        return pith__op_fail(c, "impossible activation");
+    gated *s = pith__arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(c->err, sizeof *s);
+    s->activate = PITH_PREPARE_KERNEL(pith__unary_f32_fn, families[activation], PITH_F32, c);
+    s->multiply = PITH_PREPARE_KERNEL(pith__binary_fn, "mul", PITH_F32, c);
+    s->second = pith__node_int(c->node, "second", 0) != 0;
     if (!s->activate || !s->multiply)
-        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernel %s or no kernel mul",
-                         families[activation]);
+        return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernel %s or no kernel mul",
+                          families[activation]);
     c->state = s;
     return PITH_OK;
 }
@@ -73,17 +73,17 @@ static void gated_part(void *context, size_t index, int worker) {
     }
 }
 
-static pith_status gated_run(pith_run *r) {
+static pith_status gated_run(pith__run *r) {
     const pith_tensor *out = r->out[0];
-    int64_t n = out->dims[out->rank - 1], count = pith_tensor_count(out);
+    int64_t n = out->dims[out->rank - 1], count = pith__tensor_count(out);
     if (count == 0) return PITH_OK;
     work w = { .s = r->state, .x = r->in[0]->data, .y = out->data, .rows = count / n, .n = n };
-    w.chunk = pith_run_chunk(r, w.rows, n, GATED_GRAIN);
-    pith_run_parallel(r, gated_part, &w, (size_t)((w.rows + w.chunk - 1) / w.chunk));
+    w.chunk = pith__run_chunk(r, w.rows, n, GATED_GRAIN);
+    pith__run_parallel(r, gated_part, &w, (size_t)((w.rows + w.chunk - 1) / w.chunk));
     return PITH_OK;
 }
 
-const pith_op pith_op_Gated_pith = {
+const pith__op pith__op_Gated_pith = {
     .domain = "pith",
     .name = "Gated",
     .since = 1,

@@ -23,30 +23,30 @@
 /* Columns of a part are a multiple of this, so that most tiles are full. */
 #define COLUMNS ((int64_t)2 * PITH_GEMM_PANEL)
 
-static bool linear_is_transposed(const pith_node *node, int pair) {
-    return pith_node_int(node, "transposed", 0) >> pair & 1;
+static bool linear_is_transposed(const pith__node *node, int pair) {
+    return pith__node_int(node, "transposed", 0) >> pair & 1;
 }
 
-static pith_status linear_infer(pith_infer *c) {
-    const pith_type *x = c->in[0];
-    if (x->dtype != PITH_F32) return pith_op_fail(c, "x must be float32");
-    if (x->rank == 0) return pith_op_fail(c, "x is a scalar");
-    if (c->in_count > 1 + 2 * WEIGHTS_MAX) return pith_op_fail(c, "there are more than %d weights", WEIGHTS_MAX);
-    int64_t activation = pith_node_int(c->node, "activation", PITH_ACT_NONE);
-    if (activation < PITH_ACT_NONE || activation > PITH_ACT_QUICK_GELU) return pith_op_fail(c, "unknown activation");
-    pith_dim n = 0;
+static pith_status linear_infer(pith__infer *c) {
+    const pith__type *x = c->in[0];
+    if (x->dtype != PITH_F32) return pith__op_fail(c, "x must be float32");
+    if (x->rank == 0) return pith__op_fail(c, "x is a scalar");
+    if (c->in_count > 1 + 2 * WEIGHTS_MAX) return pith__op_fail(c, "there are more than %d weights", WEIGHTS_MAX);
+    int64_t activation = pith__node_int(c->node, "activation", PITH_ACT_NONE);
+    if (activation < PITH_ACT_NONE || activation > PITH_ACT_QUICK_GELU) return pith__op_fail(c, "unknown activation");
+    pith__dim n = 0;
     for (int i = 1; i < c->in_count; i += 2) {
-        const pith_type *w = c->in[i];
-        if (!w || w->rank != 2) return pith_op_fail(c, "weight %d is not a matrix", i / 2);
+        const pith__type *w = c->in[i];
+        if (!w || w->rank != 2) return pith__op_fail(c, "weight %d is not a matrix", i / 2);
         bool transposed = linear_is_transposed(c->node, i / 2);
-        pith_dim k = w->dims[transposed];
-        if (x->rank > 0 && pith_dim_known(x->dims[x->rank - 1]) && x->dims[x->rank - 1] != k) {
-            return pith_op_fail(c, "x has %lld columns, weight %d has %lld rows", (long long)x->dims[x->rank - 1],
-                                i / 2, (long long)k);
+        pith__dim k = w->dims[transposed];
+        if (x->rank > 0 && pith__dim_known(x->dims[x->rank - 1]) && x->dims[x->rank - 1] != k) {
+            return pith__op_fail(c, "x has %lld columns, weight %d has %lld rows", (long long)x->dims[x->rank - 1],
+                                 i / 2, (long long)k);
         }
-        n = pith_dim_apply(c->dims, PITH_DIM_ADD, n, w->dims[!transposed]);
+        n = pith__dim_apply(c->dims, PITH_DIM_ADD, n, w->dims[!transposed]);
     }
-    pith_type_set(&c->out[0], PITH_F32, x->rank, x->dims);
+    pith__type_set(&c->out[0], PITH_F32, x->rank, x->dims);
     if (x->rank > 0) c->out[0].dims[x->rank - 1] = n;
     return PITH_OK;
 }
@@ -59,77 +59,77 @@ static float linear_element(const pith_tensor *t, int64_t i) {
         return f;
     }
     memcpy(&h, (const char *)t->data + (size_t)i * sizeof h, sizeof h);
-    return t->dtype == PITH_F16 ? pith_f32_of_f16(h) : pith_f32_of_bf16(h);
+    return t->dtype == PITH_F16 ? pith__f32_of_f16(h) : pith__f32_of_bf16(h);
 }
 
-static pith_status check_constants(const pith_prepare *c) {
+static pith_status check_constants(const pith__prepare *c) {
     for (int i = 1; i < c->in_count; i++) {
         if (!c->in[i]) continue;
         int dtype = c->in[i]->dtype;
-        if (!(i % 2 ? pith_pack_can(c, i) : c->in[i]->data != NULL))
-            return pith_op_fail(c, "input %d is not a constant", i);
+        if (!(i % 2 ? pith__pack_can(c, i) : c->in[i]->data != NULL))
+            return pith__op_fail(c, "input %d is not a constant", i);
         if (dtype != PITH_F32 && dtype != PITH_F16 && dtype != PITH_BF16) {
-            return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "input %d has an unsupported dtype", i);
+            return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "input %d has an unsupported dtype", i);
         }
     }
     return PITH_OK;
 }
 
-static int64_t linear_columns_of(const pith_prepare *c, int i) {
+static int64_t linear_columns_of(const pith__prepare *c, int i) {
     return c->in[i]->dims[!linear_is_transposed(c->node, i / 2)];
 }
 
-static const pith_linear_way *const ways[] = {
-    [PITH_PRECISION_F32] = &pith_linear_f32,
-    [PITH_PRECISION_INT8] = &pith_linear_int8,
-    [PITH_PRECISION_BF16] = &pith_linear_bf16,
+static const pith__linear_way *const ways[] = {
+    [PITH_PRECISION_F32] = &pith__linear_f32,
+    [PITH_PRECISION_INT8] = &pith__linear_int8,
+    [PITH_PRECISION_BF16] = &pith__linear_bf16,
 };
 
-static pith_status find_way(pith_linear *s, const pith_prepare *c) {
-    int64_t precision = pith_node_int(c->node, "precision", PITH_PRECISION_F32);
+static pith_status find_way(pith__linear *s, const pith__prepare *c) {
+    int64_t precision = pith__node_int(c->node, "precision", PITH_PRECISION_F32);
     if (precision < 1 || (size_t)precision >= sizeof ways / sizeof ways[0])
-        return pith_op_fail(c, "precision %lld is unknown", (long long)precision);
+        return pith__op_fail(c, "precision %lld is unknown", (long long)precision);
     int stored = precision == PITH_PRECISION_F32 && s->k > 0 ? c->in[1]->dtype : PITH_F32;
     for (int i = 3; i < c->in_count; i += 2) {
         if (c->in[i]->dtype != stored) stored = PITH_F32;
     }
-    s->way = stored == PITH_F16    ? &pith_linear_f16_stored
-             : stored == PITH_BF16 ? &pith_linear_bf16_stored
+    s->way = stored == PITH_F16    ? &pith__linear_f16_stored
+             : stored == PITH_BF16 ? &pith__linear_bf16_stored
              : s->k > 0            ? ways[precision]
-                                   : &pith_linear_f32;
+                                   : &pith__linear_f32;
     return PITH_OK;
 }
 
-static pith_status linear_prepare(pith_prepare *c) {
+static pith_status linear_prepare(pith__prepare *c) {
     PITH_TRY(check_constants(c));
-    pith_linear *s = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
-    s->activation = (pith_activation)pith_node_int(c->node, "activation", PITH_ACT_NONE);
+    pith__linear *s = pith__arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(c->err, sizeof *s);
+    s->activation = (pith_activation)pith__node_int(c->node, "activation", PITH_ACT_NONE);
     s->k = c->in[1]->dims[linear_is_transposed(c->node, 0)];
-    s->repeats = pith_node_int(c->node, "repeats", 0) != 0 && s->k > 0;
+    s->repeats = pith__node_int(c->node, "repeats", 0) != 0 && s->k > 0;
     PITH_TRY(find_way(s, c));
     bool has_bias = false;
     for (int i = 1; i < c->in_count; i += 2) {
-        const pith_type *bias = i + 1 < c->in_count ? c->in[i + 1] : NULL;
+        const pith__type *bias = i + 1 < c->in_count ? c->in[i + 1] : NULL;
         if (c->in[i]->dims[linear_is_transposed(c->node, i / 2)] != s->k)
-            return pith_op_fail(c, "weight %d differs in rows", i / 2);
-        if (bias && pith_type_count(bias) != linear_columns_of(c, i))
-            return pith_op_fail(c, "bias %d does not fit its weight", i / 2);
-        if (s->n % PITH_GEMM_PANEL) return pith_op_fail(c, "weight %d begins inside a panel", i / 2);
+            return pith__op_fail(c, "weight %d differs in rows", i / 2);
+        if (bias && pith__type_count(bias) != linear_columns_of(c, i))
+            return pith__op_fail(c, "bias %d does not fit its weight", i / 2);
+        if (s->n % PITH_GEMM_PANEL) return pith__op_fail(c, "weight %d begins inside a panel", i / 2);
         s->n += linear_columns_of(c, i);
         has_bias |= bias != NULL;
     }
-    if (pith_gemm_f32_packed_size(s->k, s->n) < 0) return pith_fail_memory(c->err, SIZE_MAX);
+    if (pith__gemm_f32_packed_size(s->k, s->n) < 0) return pith__fail_memory(c->err, SIZE_MAX);
     if (has_bias) {
-        s->bias = pith_arena_alloc64(c->arena, (size_t)s->n * sizeof(float));
-        if (!s->bias) return pith_fail_memory(c->err, (size_t)s->n * sizeof(float));
+        s->bias = pith__arena_alloc64(c->arena, (size_t)s->n * sizeof(float));
+        if (!s->bias) return pith__fail_memory(c->err, (size_t)s->n * sizeof(float));
     }
-    pith_pack_matrix weights[WEIGHTS_MAX];
+    pith__pack_matrix weights[WEIGHTS_MAX];
     size_t count = 0;
     int64_t n0 = 0;
     for (int i = 1; i < c->in_count; n0 += linear_columns_of(c, i), i += 2) {
         int64_t n = linear_columns_of(c, i);
-        weights[count++] = (pith_pack_matrix){ i, linear_is_transposed(c->node, i / 2), 0, n, n0 * s->k };
+        weights[count++] = (pith__pack_matrix){ i, linear_is_transposed(c->node, i / 2), 0, n, n0 * s->k };
         const pith_tensor *b = i + 1 < c->in_count && c->in[i + 1] ? c->in[i + 1]->data : NULL;
         /* x + -0.0 is x, for every x. */
         for (int64_t j = 0; has_bias && j < n; j++) s->bias[n0 + j] = b ? linear_element(b, j) : -0.0f;
@@ -139,26 +139,26 @@ static pith_status linear_prepare(pith_prepare *c) {
 }
 
 /* Of scratch, before converted rows: what finds equal ones. */
-static size_t distinct_bytes(const pith_linear *s, int64_t m) {
-    return s->repeats ? pith_distinct_rows_bytes(m, s->k) : 0;
+static size_t distinct_bytes(const pith__linear *s, int64_t m) {
+    return s->repeats ? pith__distinct_rows_bytes(m, s->k) : 0;
 }
 
-static pith_status linear_scratch(const pith_infer *c, const void *state, int threads, size_t *bytes) {
-    const pith_linear *s = state;
+static pith_status linear_scratch(const pith__infer *c, const void *state, int threads, size_t *bytes) {
+    const pith__linear *s = state;
     (void)threads;
-    int64_t m = s->k > 0 ? pith_type_count(c->in[0]) / s->k : 0;
+    int64_t m = s->k > 0 ? pith__type_count(c->in[0]) / s->k : 0;
     *bytes = 0;
-    if ((s->way->row_bytes && pith_mul_overflows((size_t)m, s->way->row_bytes(s), bytes)) ||
-        pith_add_overflows(*bytes, distinct_bytes(s, m), bytes))
-        return pith_fail_memory(c->err, SIZE_MAX);
+    if ((s->way->row_bytes && pith__mul_overflows((size_t)m, s->way->row_bytes(s), bytes)) ||
+        pith__add_overflows(*bytes, distinct_bytes(s, m), bytes))
+        return pith__fail_memory(c->err, SIZE_MAX);
     return PITH_OK;
 }
 
 typedef struct work {
-    const pith_linear *s;
-    pith_linear_rows rows;
+    const pith__linear *s;
+    pith__linear_rows rows;
     int64_t row_parts, column_parts, streak; /* streak: parts that a thread takes one after the other */
-    pith_packed_bytes upcoming;
+    pith__packed_bytes upcoming;
 } work;
 
 /* Where part i of `parts` begins, in multiples of unit. */
@@ -178,12 +178,12 @@ static const void *next_of(const work *w, int64_t index, int64_t n1) {
 
 static void linear_part(void *context, size_t index, int worker) {
     const work *w = context;
-    const pith_linear *s = w->s;
+    const pith__linear *s = w->s;
     (void)worker;
     int64_t i = (int64_t)index / w->column_parts, j = (int64_t)index % w->column_parts;
     int64_t n0 = begin_of(j, w->column_parts, s->n, COLUMNS), n1 = begin_of(j + 1, w->column_parts, s->n, COLUMNS);
     int64_t m0 = begin_of(i, w->row_parts, w->rows.m, 1), m1 = begin_of(i + 1, w->row_parts, w->rows.m, 1);
-    pith_linear_rows rows = w->rows;
+    pith__linear_rows rows = w->rows;
     rows.next = next_of(w, (int64_t)index, n1);
     if (w->column_parts == 1 && s->way->convert) s->way->convert(s, &rows, m0, m1);
     s->way->multiply(s, &rows, m0, m1, n0, n1);
@@ -208,19 +208,19 @@ static void linear_split(work *w, int threads) {
     if (w->streak < 1) w->streak = 1;
 }
 
-static int64_t linear_rows_of(const pith_linear *s, const pith_run *r) {
-    return s->n > 0 ? pith_tensor_count(r->out[0]) / s->n : 0;
+static int64_t linear_rows_of(const pith__linear *s, const pith__run *r) {
+    return s->n > 0 ? pith__tensor_count(r->out[0]) / s->n : 0;
 }
 
-static pith_status linear_run(pith_run *r) {
-    const pith_linear *s = r->state;
+static pith_status linear_run(pith__run *r) {
+    const pith__linear *s = r->state;
     const int64_t m = linear_rows_of(s, r);
     if (m == 0) return PITH_OK;
     work w = { .s = s,
                .rows = { .x = r->in[0]->data, .y = r->out[0]->data, .converted = r->scratch, .m = m },
                .upcoming = r->upcoming };
     const size_t before = distinct_bytes(s, m);
-    const pith_distinct_rows *distinct = before ? pith_distinct_rows_find(r->scratch, w.rows.x, m, s->k) : NULL;
+    const pith__distinct_rows *distinct = before ? pith__distinct_rows_find(r->scratch, w.rows.x, m, s->k) : NULL;
     if (distinct) {
         w.rows.x = distinct->rows;
         w.rows.m = distinct->count;
@@ -228,54 +228,54 @@ static pith_status linear_run(pith_run *r) {
     }
     linear_split(&w, r->exec->threads);
     if (w.column_parts > 1 && s->way->convert) s->way->convert(s, &w.rows, 0, w.rows.m);
-    pith_run_parallel(r, linear_part, &w, (size_t)(w.row_parts * w.column_parts));
-    if (distinct) pith_distinct_rows_spread(distinct, w.rows.y, m, s->n);
+    pith__run_parallel(r, linear_part, &w, (size_t)(w.row_parts * w.column_parts));
+    if (distinct) pith__distinct_rows_spread(distinct, w.rows.y, m, s->n);
     return PITH_OK;
 }
 
 /* ---- f32 ---- */
 
-static pith_status prepare_f32(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
-    s->gemm = pith_prepare_find(c, "gemm", PITH_F32);
-    if (!s->gemm) (void)pith_prepare_find(c, "gemm_pack", PITH_F32); /* so that a message names both */
-    if (!s->gemm) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 GEMM");
+static pith_status prepare_f32(pith__linear *s, pith__prepare *c, const pith__pack_matrix *weights, size_t count) {
+    s->gemm = pith__prepare_find(c, "gemm", PITH_F32);
+    if (!s->gemm) (void)pith__prepare_find(c, "gemm_pack", PITH_F32); /* so that a message names both */
+    if (!s->gemm) return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 GEMM");
     s->grain = PITH_LINEAR_GRAIN;
-    size_t floats = (size_t)pith_gemm_f32_packed_size(s->k, s->n);
+    size_t floats = (size_t)pith__gemm_f32_packed_size(s->k, s->n);
     s->packed_bytes = floats * sizeof(float);
-    return pith_prepare_pack_f32(c, &s->packed, weights, count, s->k, floats);
+    return pith__prepare_pack_f32(c, &s->packed, weights, count, s->k, floats);
 }
 
-static void multiply_f32(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1, int64_t n0,
+static void multiply_f32(const pith__linear *s, const pith__linear_rows *r, int64_t m0, int64_t m1, int64_t n0,
                          int64_t n1) {
-    pith_gemm g = { .a = r->x,
-                    .b = s->packed,
-                    .c = r->y,
-                    .bias = s->bias,
-                    .m = r->m,
-                    .n = s->n,
-                    .k = s->k,
-                    .lda = s->k,
-                    .ldc = s->n,
-                    .activation = s->activation,
-                    .next = r->next };
-    ((pith_gemm_f32_fn *)s->gemm)(&g, m0, m1, n0, n1);
+    pith__gemm g = { .a = r->x,
+                     .b = s->packed,
+                     .c = r->y,
+                     .bias = s->bias,
+                     .m = r->m,
+                     .n = s->n,
+                     .k = s->k,
+                     .lda = s->k,
+                     .ldc = s->n,
+                     .activation = s->activation,
+                     .next = r->next };
+    ((pith__gemm_f32_fn *)s->gemm)(&g, m0, m1, n0, n1);
 }
 
-const pith_linear_way pith_linear_f32 = {
+const pith__linear_way pith__linear_f32 = {
     .kernel = "gemm f32",
     .prepare = prepare_f32,
     .multiply = multiply_f32,
 };
 
-static void linear_cost(const pith_run *r, pith_cost *cost) {
-    const pith_linear *s = r->state;
+static void linear_cost(const pith__run *r, pith__cost *cost) {
+    const pith__linear *s = r->state;
     const int64_t m = linear_rows_of(s, r);
-    pith_cost_product(cost, s->k, s->way->kernel);
+    pith__cost_product(cost, s->k, s->way->kernel);
     if (r->scratch && distinct_bytes(s, m))
-        cost->operations *= (double)((const pith_distinct_rows *)r->scratch)->count / (double)m;
+        cost->operations *= (double)((const pith__distinct_rows *)r->scratch)->count / (double)m;
 }
 
-const pith_op pith_op_Linear_pith = {
+const pith__op pith__op_Linear_pith = {
     .domain = "pith",
     .name = "Linear",
     .since = 1,
@@ -292,6 +292,6 @@ const pith_op pith_op_Linear_pith = {
     .cost = linear_cost,
 };
 
-const pith_linear *pith_linear_state(const pith_node *node, const void *state) {
-    return node->op == &pith_op_Linear_pith ? state : NULL;
+const pith__linear *pith__linear_state(const pith__node *node, const void *state) {
+    return node->op == &pith__op_Linear_pith ? state : NULL;
 }

@@ -11,22 +11,22 @@
 /* Bytes that are worth a thread. */
 enum { GRAIN = 1 << 15 };
 
-static pith_status pool_last_infer(pith_infer *c) {
-    const pith_type *x = c->in[0];
-    pith_dim dims[PITH_MAX_RANK];
-    pith_window w;
-    if (x->rank >= 0 && x->rank != 4) return pith_op_fail(c, "input has rank %d, expected 4", x->rank);
+static pith_status pool_last_infer(pith__infer *c) {
+    const pith__type *x = c->in[0];
+    pith__dim dims[PITH_MAX_RANK];
+    pith__window w;
+    if (x->rank >= 0 && x->rank != 4) return pith__op_fail(c, "input has rank %d, expected 4", x->rank);
     for (int i = 0; i < x->rank; i++) dims[i] = x->dims[i];
     if (x->rank == 4) {
-        PITH_TRY(pith_windows_attributes(&w, c->node, 2, NULL, c->err));
-        PITH_TRY(pith_windows_output(dims + 1, c->dims, &w, c->node, x->dims + 1, 0, c->err));
+        PITH_TRY(pith__windows_attributes(&w, c->node, 2, NULL, c->err));
+        PITH_TRY(pith__windows_output(dims + 1, c->dims, &w, c->node, x->dims + 1, 0, c->err));
     }
-    pith_infer_set(c, 0, x->dtype, x->rank, dims);
+    pith__infer_set(c, 0, x->dtype, x->rank, dims);
     return PITH_OK;
 }
 
 typedef struct job {
-    pith_window w;
+    pith__window w;
     const uint8_t *x;
     uint8_t *y;
     int64_t channels, rows_per_part, rows; /* of all pictures */
@@ -56,7 +56,7 @@ typedef struct span {
     int64_t first, end;
 } span;
 
-static span pool_last_span(const pith_window *w, int axis, int64_t o) {
+static span pool_last_span(const pith__window *w, int axis, int64_t o) {
     const int64_t step = w->dilation[axis], begin = o * w->stride[axis] - w->begin[axis];
     const int64_t reach = (w->kernel[axis] - 1) * step + 1, left = w->in[axis] - begin;
     const int64_t first = begin >= 0 ? begin : begin + (-begin + step - 1) / step * step;
@@ -65,7 +65,7 @@ static span pool_last_span(const pith_window *w, int axis, int64_t o) {
 
 /* One row of windows. */
 static void pool_last_row(const job *j, int64_t row) {
-    const pith_window *w = &j->w;
+    const pith__window *w = &j->w;
     const int64_t n = j->channels, image = row / w->out[0];
     const span rows = pool_last_span(w, 0, row % w->out[0]);
     const uint8_t *x = j->x + image * w->in[0] * w->in[1] * n;
@@ -93,21 +93,21 @@ static void pool_last_part(void *context, size_t part, int worker) {
     for (int64_t row = begin; row < end && row < j->rows; row++) pool_last_row(j, row);
 }
 
-static pith_status pool_last_run(pith_run *r) {
+static pith_status pool_last_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *y = r->out[0];
     job j = { .x = x->data, .y = y->data, .channels = x->dims[3], .is_signed = x->dtype == PITH_I8 };
-    if (!pith_tensor_count(y)) return PITH_OK;
-    PITH_TRY(pith_windows_attributes(&j.w, r->node, 2, NULL, r->err));
-    pith_windows_complete(&j.w, r->node, x->dims + 1, y->dims + 1);
+    if (!pith__tensor_count(y)) return PITH_OK;
+    PITH_TRY(pith__windows_attributes(&j.w, r->node, 2, NULL, r->err));
+    pith__windows_complete(&j.w, r->node, x->dims + 1, y->dims + 1);
     j.rows = y->dims[0] * j.w.out[0];
     int64_t work;
-    if (pith_mul_overflows(j.w.out[1] * j.channels, pith_window_count(j.w.kernel, 2), &work)) work = INT64_MAX;
-    j.rows_per_part = pith_run_chunk(r, j.rows, work, GRAIN);
-    pith_run_parallel(r, pool_last_part, &j, (size_t)((j.rows + j.rows_per_part - 1) / j.rows_per_part));
+    if (pith__mul_overflows(j.w.out[1] * j.channels, pith__window_count(j.w.kernel, 2), &work)) work = INT64_MAX;
+    j.rows_per_part = pith__run_chunk(r, j.rows, work, GRAIN);
+    pith__run_parallel(r, pool_last_part, &j, (size_t)((j.rows + j.rows_per_part - 1) / j.rows_per_part));
     return PITH_OK;
 }
 
-const pith_op pith_op_MaxPoolLast_pith = {
+const pith__op pith__op_MaxPoolLast_pith = {
     .domain = "pith",
     .name = "MaxPoolLast",
     .since = 1,

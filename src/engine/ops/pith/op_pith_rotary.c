@@ -18,58 +18,58 @@
 #define LIMIT ((int64_t)1 << 24)
 
 typedef struct rotary {
-    pith_rotary_f32_fn *fn;
+    pith__rotary_f32_fn *fn;
     int64_t heads, size, column, pitch, turned;
     bool interleaved;
 } rotary;
 
-static pith_status rotary_infer(pith_infer *c) {
-    const pith_type *x = c->in[0];
-    int64_t heads = pith_node_int(c->node, "heads", 0), size = pith_node_int(c->node, "size", 0),
-            column = pith_node_int(c->node, "column", 0), pitch = pith_node_int(c->node, "pitch", size),
-            turned = pith_node_int(c->node, "turned", size);
-    int lead = pith_node_int(c->node, "ragged", 0) ? 1 : 2;
+static pith_status rotary_infer(pith__infer *c) {
+    const pith__type *x = c->in[0];
+    int64_t heads = pith__node_int(c->node, "heads", 0), size = pith__node_int(c->node, "size", 0),
+            column = pith__node_int(c->node, "column", 0), pitch = pith__node_int(c->node, "pitch", size),
+            turned = pith__node_int(c->node, "turned", size);
+    int lead = pith__node_int(c->node, "ragged", 0) ? 1 : 2;
     if (heads < 1 || size < 2 || column < 0 || heads > LIMIT || size > LIMIT || column > LIMIT * LIMIT || pitch < 0 ||
         pitch > LIMIT || turned < 2 || turned % 2 || turned > size)
-        return pith_op_fail(c, "impossible heads, size, column or pitch");
+        return pith__op_fail(c, "impossible heads, size, column or pitch");
     for (int i = 0; i < 3; i++) {
-        if (c->in[i]->dtype != PITH_F32) return pith_op_fail(c, "input %d must be float32", i);
+        if (c->in[i]->dtype != PITH_F32) return pith__op_fail(c, "input %d must be float32", i);
     }
     for (int i = 1; i < 3; i++) {
-        const pith_type *t = c->in[i];
-        pith_dim width = t->rank > 0 ? t->dims[t->rank - 1] : PITH_DIM_UNKNOWN;
-        if (t->rank == 0 || (pith_dim_known(width) && width != turned && width != turned / 2))
-            return pith_op_fail(c, "input %d does not have rows of %lld", i, (long long)turned);
+        const pith__type *t = c->in[i];
+        pith__dim width = t->rank > 0 ? t->dims[t->rank - 1] : PITH_DIM_UNKNOWN;
+        if (t->rank == 0 || (pith__dim_known(width) && width != turned && width != turned / 2))
+            return pith__op_fail(c, "input %d does not have rows of %lld", i, (long long)turned);
     }
-    pith_type_set(&c->out[0], PITH_F32, -1, NULL);
+    pith__type_set(&c->out[0], PITH_F32, -1, NULL);
     if (x->rank < 0) return PITH_OK;
-    if (x->rank <= lead) return pith_op_fail(c, "x has rank %d", x->rank);
-    pith_dim row = pith_dim_product(c->dims, x->dims + lead, x->rank - lead);
-    if (pith_dim_known(row) && row < column + (heads - 1) * pitch + size)
-        return pith_op_fail(c, "x has rows of %lld", (long long)row);
-    pith_dim dims[] = { x->dims[0], lead == 2 ? x->dims[1] : heads * size, heads * size };
-    pith_type_set(&c->out[0], PITH_F32, lead + 1, dims);
+    if (x->rank <= lead) return pith__op_fail(c, "x has rank %d", x->rank);
+    pith__dim row = pith__dim_product(c->dims, x->dims + lead, x->rank - lead);
+    if (pith__dim_known(row) && row < column + (heads - 1) * pitch + size)
+        return pith__op_fail(c, "x has rows of %lld", (long long)row);
+    pith__dim dims[] = { x->dims[0], lead == 2 ? x->dims[1] : heads * size, heads * size };
+    pith__type_set(&c->out[0], PITH_F32, lead + 1, dims);
     return PITH_OK;
 }
 
-static pith_status rotary_prepare(pith_prepare *c) {
-    rotary *s = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
-    s->fn = PITH_PREPARE_KERNEL(pith_rotary_f32_fn, "rotary", PITH_F32, c);
-    if (!s->fn) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernel rotary");
-    s->heads = pith_node_int(c->node, "heads", 0);
-    s->size = pith_node_int(c->node, "size", 0);
-    s->column = pith_node_int(c->node, "column", 0);
-    s->pitch = pith_node_int(c->node, "pitch", s->size);
-    s->turned = pith_node_int(c->node, "turned", s->size);
-    s->interleaved = pith_node_int(c->node, "interleaved", 0) != 0;
+static pith_status rotary_prepare(pith__prepare *c) {
+    rotary *s = pith__arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(c->err, sizeof *s);
+    s->fn = PITH_PREPARE_KERNEL(pith__rotary_f32_fn, "rotary", PITH_F32, c);
+    if (!s->fn) return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernel rotary");
+    s->heads = pith__node_int(c->node, "heads", 0);
+    s->size = pith__node_int(c->node, "size", 0);
+    s->column = pith__node_int(c->node, "column", 0);
+    s->pitch = pith__node_int(c->node, "pitch", s->size);
+    s->turned = pith__node_int(c->node, "turned", s->size);
+    s->interleaved = pith__node_int(c->node, "interleaved", 0) != 0;
     c->state = s;
     return PITH_OK;
 }
 
 typedef struct work {
-    pith_rotary_f32_fn *fn;
-    pith_rotary first;        /* of row 0 */
+    pith__rotary_f32_fn *fn;
+    pith__rotary first;       /* of row 0 */
     int64_t rows, row, chunk; /* row: floats from row to row of x */
     int64_t rest;             /* floats after those that are turned */
     int64_t positions, width; /* rows of the tables and floats in one */
@@ -80,7 +80,7 @@ static void rotary_part(void *context, size_t index, int worker) {
     int64_t begin = (int64_t)index * w->chunk, end = begin + w->chunk < w->rows ? begin + w->chunk : w->rows;
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
-        pith_rotary a = w->first;
+        pith__rotary a = w->first;
         a.x += i * w->row;
         a.y += i * a.heads * a.y_pitch;
         a.cosine += i % w->positions * w->width;
@@ -91,36 +91,36 @@ static void rotary_part(void *context, size_t index, int worker) {
     }
 }
 
-static pith_status rotary_run(pith_run *r) {
+static pith_status rotary_run(pith__run *r) {
     const rotary *s = r->state;
     const pith_tensor *x = r->in[0], *cosine = r->in[1], *out = r->out[0];
-    int64_t columns = s->heads * s->size, count = pith_tensor_count(out);
+    int64_t columns = s->heads * s->size, count = pith__tensor_count(out);
     if (count == 0) return PITH_OK;
     work w = {
         .fn = s->fn, .rows = count / columns, .rest = s->size - s->turned, .width = cosine->dims[cosine->rank - 1]
     };
-    int64_t sequence = out->rank == 3 ? out->dims[1] : w.rows, numbers = pith_tensor_count(cosine);
-    w.row = pith_tensor_count(x) / w.rows;
+    int64_t sequence = out->rank == 3 ? out->dims[1] : w.rows, numbers = pith__tensor_count(cosine);
+    w.row = pith__tensor_count(x) / w.rows;
     w.positions = w.width ? numbers / w.width : 0;
-    if ((w.positions != sequence && w.positions != w.rows) || pith_tensor_count(r->in[2]) != numbers ||
+    if ((w.positions != sequence && w.positions != w.rows) || pith__tensor_count(r->in[2]) != numbers ||
         r->in[2]->dims[r->in[2]->rank - 1] != w.width || (w.width != s->turned && 2 * w.width != s->turned))
-        return pith_op_fail(r, "the tables of cosines and sines do not fit the positions");
-    w.first = (pith_rotary){ .x = (const float *)x->data + s->column,
-                             .cosine = cosine->data,
-                             .sine = r->in[2]->data,
-                             .y = out->data,
-                             .heads = s->heads,
-                             .size = s->turned,
-                             .x_pitch = s->pitch,
-                             .y_pitch = s->size,
-                             .interleaved = s->interleaved,
-                             .per_pair = w.width != s->turned };
-    w.chunk = pith_run_chunk(r, w.rows, columns, ROTARY_GRAIN);
-    pith_run_parallel(r, rotary_part, &w, (size_t)((w.rows + w.chunk - 1) / w.chunk));
+        return pith__op_fail(r, "the tables of cosines and sines do not fit the positions");
+    w.first = (pith__rotary){ .x = (const float *)x->data + s->column,
+                              .cosine = cosine->data,
+                              .sine = r->in[2]->data,
+                              .y = out->data,
+                              .heads = s->heads,
+                              .size = s->turned,
+                              .x_pitch = s->pitch,
+                              .y_pitch = s->size,
+                              .interleaved = s->interleaved,
+                              .per_pair = w.width != s->turned };
+    w.chunk = pith__run_chunk(r, w.rows, columns, ROTARY_GRAIN);
+    pith__run_parallel(r, rotary_part, &w, (size_t)((w.rows + w.chunk - 1) / w.chunk));
     return PITH_OK;
 }
 
-const pith_op pith_op_Rotary_pith = {
+const pith__op pith__op_Rotary_pith = {
     .domain = "pith",
     .name = "Rotary",
     .since = 1,

@@ -10,23 +10,23 @@
 
 enum { MASK, QUERY, KEY, PAST };
 
-static pith_dim score_mask_rows_of(const pith_type *t) {
+static pith__dim score_mask_rows_of(const pith__type *t) {
     return t->rank == 4 ? t->dims[2] : t->rank == 3 ? t->dims[1] : PITH_DIM_UNKNOWN;
 }
 
-static pith_status score_mask_infer(pith_infer *c) {
-    const pith_type *m = c->in[MASK], *q = c->in[QUERY], *past = pith_has_input(c, PAST) ? c->in[PAST] : NULL;
-    if (m->dtype && m->dtype != PITH_I32) return pith_fail_dtype(c->err, m->dtype);
-    if (m->rank == 0 || m->rank > 4) return pith_op_fail(c, "the mask has rank %d", m->rank);
-    pith_dim keys = score_mask_rows_of(c->in[KEY]);
-    if (past) keys = pith_dim_apply(c->dims, PITH_DIM_ADD, keys, score_mask_rows_of(past));
-    pith_dim queries = m->rank < 0 ? PITH_DIM_UNKNOWN : m->rank < 3 ? 1 : score_mask_rows_of(q);
-    pith_infer_set(c, 0, PITH_F32, 4, (pith_dim[]){ q->rank > 0 ? q->dims[0] : PITH_DIM_UNKNOWN, 1, queries, keys });
+static pith_status score_mask_infer(pith__infer *c) {
+    const pith__type *m = c->in[MASK], *q = c->in[QUERY], *past = pith__has_input(c, PAST) ? c->in[PAST] : NULL;
+    if (m->dtype && m->dtype != PITH_I32) return pith__fail_dtype(c->err, m->dtype);
+    if (m->rank == 0 || m->rank > 4) return pith__op_fail(c, "the mask has rank %d", m->rank);
+    pith__dim keys = score_mask_rows_of(c->in[KEY]);
+    if (past) keys = pith__dim_apply(c->dims, PITH_DIM_ADD, keys, score_mask_rows_of(past));
+    pith__dim queries = m->rank < 0 ? PITH_DIM_UNKNOWN : m->rank < 3 ? 1 : score_mask_rows_of(q);
+    pith__infer_set(c, 0, PITH_F32, 4, (pith__dim[]){ q->rank > 0 ? q->dims[0] : PITH_DIM_UNKNOWN, 1, queries, keys });
     return PITH_OK;
 }
 
-static pith_status score_mask_run(pith_run *r) {
-    const pith_tensor *m = r->in[MASK], *past = pith_has_input(r, PAST) ? r->in[PAST] : NULL;
+static pith_status score_mask_run(pith__run *r) {
+    const pith_tensor *m = r->in[MASK], *past = pith__has_input(r, PAST) ? r->in[PAST] : NULL;
     const int32_t *mask = m->data;
     int64_t batch = r->out[0]->dims[0], queries = r->out[0]->dims[2], keys = r->out[0]->dims[3];
     int64_t first = past ? past->dims[2] : 0;
@@ -37,8 +37,8 @@ static pith_status score_mask_run(pith_run *r) {
                 : m->rank == 3
                     ? m->dims[0] == batch && m->dims[1] == queries && m->dims[2] == keys
                     : m->dims[0] == batch && m->dims[1] == 1 && m->dims[2] >= first + queries && m->dims[3] >= keys;
-    if (!fits) return pith_op_fail(r, "the mask does not have the shape of the keys");
-    float filter = pith_node_float(r->node, "filter", -10000.0f), *y = r->out[0]->data;
+    if (!fits) return pith__op_fail(r, "the mask does not have the shape of the keys");
+    float filter = pith__node_float(r->node, "filter", -10000.0f), *y = r->out[0]->data;
     for (int64_t b = 0; b < batch; b++) {
         for (int64_t i = 0; i < queries; i++, y += keys) {
             int64_t row = m->rank == 4 ? (b * m->dims[2] + first + i) * m->dims[3] : (b * queries + i) * keys;
@@ -51,7 +51,7 @@ static pith_status score_mask_run(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_ScoreMask_pith = {
+const pith__op pith__op_ScoreMask_pith = {
     .domain = "pith",
     .name = "ScoreMask",
     .since = 1,

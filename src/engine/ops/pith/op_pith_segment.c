@@ -15,54 +15,54 @@
 #include "engine/kernels/reduce.h"
 #include "engine/ops/op.h"
 
-static pith_status infer_offsets(const pith_infer *c, const pith_type *offsets) {
-    if (offsets->dtype != PITH_I64 || offsets->rank != 1) return pith_op_fail(c, "offsets must be an int64 vector");
+static pith_status infer_offsets(const pith__infer *c, const pith__type *offsets) {
+    if (offsets->dtype != PITH_I64 || offsets->rank != 1) return pith__op_fail(c, "offsets must be an int64 vector");
     return PITH_OK;
 }
 
-static pith_status segment_check_offsets(const pith_run *r, const pith_tensor *offsets, int64_t tokens) {
+static pith_status segment_check_offsets(const pith__run *r, const pith_tensor *offsets, int64_t tokens) {
     const int64_t *at = offsets->data;
     int64_t texts = offsets->dims[0] - 1;
     for (int64_t t = 0; t < texts; t++) {
-        if (at[t] > at[t + 1]) return pith_op_fail(r, "offsets descend");
+        if (at[t] > at[t + 1]) return pith__op_fail(r, "offsets descend");
     }
     if (texts < 0 || at[0] != 0 || (tokens >= 0 && at[texts] != tokens))
-        return pith_op_fail(r, "offsets do not cover the tokens");
+        return pith__op_fail(r, "offsets do not cover the tokens");
     return PITH_OK;
 }
 
 /* ---- Segment ---- */
 
 typedef struct segment {
-    pith_reduce_columns_fn *reduce; /* NULL: first, last or an integer sum */
+    pith__reduce_columns_fn *reduce; /* NULL: first, last or an integer sum */
     bool first, last;
 } segment;
 
-static pith_status segment_infer(pith_infer *c) {
-    const pith_type *x = c->in[0];
+static pith_status segment_infer(pith__infer *c) {
+    const pith__type *x = c->in[0];
     PITH_TRY(infer_offsets(c, c->in[1]));
-    if (x->rank == 0) return pith_op_fail(c, "x is a scalar");
-    if (x->dtype != PITH_UNDEFINED && pith_dtype_bits(x->dtype) < 8) return pith_op_fail(c, "x has no whole bytes");
-    pith_type_set(&c->out[0], x->dtype, x->rank, x->dims);
-    if (x->rank > 0) c->out[0].dims[0] = pith_dim_apply(c->dims, PITH_DIM_SUB, c->in[1]->dims[0], 1);
+    if (x->rank == 0) return pith__op_fail(c, "x is a scalar");
+    if (x->dtype != PITH_UNDEFINED && pith__dtype_bits(x->dtype) < 8) return pith__op_fail(c, "x has no whole bytes");
+    pith__type_set(&c->out[0], x->dtype, x->rank, x->dims);
+    if (x->rank > 0) c->out[0].dims[0] = pith__dim_apply(c->dims, PITH_DIM_SUB, c->in[1]->dims[0], 1);
     return PITH_OK;
 }
 
-static pith_status segment_prepare(pith_prepare *c) {
-    segment *s = pith_arena_array(c->arena, 1, sizeof *s);
-    if (!s) return pith_fail_memory(c->err, sizeof *s);
-    pith_str how = pith_node_str(c->node, "how", "sum");
+static pith_status segment_prepare(pith__prepare *c) {
+    segment *s = pith__arena_array(c->arena, 1, sizeof *s);
+    if (!s) return pith__fail_memory(c->err, sizeof *s);
+    pith_str how = pith__node_str(c->node, "how", "sum");
     int dtype = c->in[0]->dtype;
-    s->first = pith_str_is(how, "first");
-    s->last = pith_str_is(how, "last");
+    s->first = pith__str_is(how, "first");
+    s->last = pith__str_is(how, "last");
     c->state = s;
     if (s->first || s->last) return PITH_OK;
-    if ((dtype == PITH_I64 || dtype == PITH_I32) && pith_str_is(how, "sum")) return PITH_OK;
+    if ((dtype == PITH_I64 || dtype == PITH_I32) && pith__str_is(how, "sum")) return PITH_OK;
     char family[32];
     snprintf(family, sizeof family, "column_" PITH_STR_FMT, PITH_STR_ARG(how));
-    s->reduce = PITH_PREPARE_KERNEL(pith_reduce_columns_fn, family, dtype, c);
+    s->reduce = PITH_PREPARE_KERNEL(pith__reduce_columns_fn, family, dtype, c);
     if (!s->reduce)
-        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "no kernel %s for %s", family, pith_dtype_name(dtype));
+        return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "no kernel %s for %s", family, pith__dtype_name(dtype));
     return PITH_OK;
 }
 
@@ -104,7 +104,7 @@ static void segment_part(void *context, size_t text, int worker) {
     }
 }
 
-static pith_status segment_run(pith_run *r) {
+static pith_status segment_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *offsets = r->in[1];
     PITH_TRY(segment_check_offsets(r, offsets, x->dims[0]));
     int64_t texts = offsets->dims[0] - 1, n = 1;
@@ -116,11 +116,11 @@ static pith_status segment_run(pith_run *r) {
                        .offsets = offsets->data,
                        .n = n,
                        .row_bytes = r->out[0]->bytes / (size_t)texts };
-    pith_run_parallel(r, segment_part, &w, (size_t)texts);
+    pith__run_parallel(r, segment_part, &w, (size_t)texts);
     return PITH_OK;
 }
 
-const pith_op pith_op_Segment_pith = {
+const pith__op pith__op_Segment_pith = {
     .domain = "pith",
     .name = "Segment",
     .since = 1,
@@ -136,20 +136,20 @@ const pith_op pith_op_Segment_pith = {
 
 /* ---- SegmentScan ---- */
 
-static pith_status scan_infer(pith_infer *c) {
-    const pith_type *x = c->in[0];
+static pith_status scan_infer(pith__infer *c) {
+    const pith__type *x = c->in[0];
     PITH_TRY(infer_offsets(c, c->in[1]));
     if (x->rank == 0 || (x->dtype != PITH_I64 && x->dtype != PITH_I32))
-        return pith_op_fail(c, "x must hold integers by token");
-    pith_type_set(&c->out[0], x->dtype, x->rank, x->dims);
+        return pith__op_fail(c, "x must hold integers by token");
+    pith__type_set(&c->out[0], x->dtype, x->rank, x->dims);
     return PITH_OK;
 }
 
-static pith_status scan_run(pith_run *r) {
+static pith_status scan_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *offsets = r->in[1];
     const int64_t *at = offsets->data;
     PITH_TRY(segment_check_offsets(r, offsets, x->dims[0]));
-    bool exclusive = pith_node_int(r->node, "exclusive", 0) != 0, reverse = pith_node_int(r->node, "reverse", 0) != 0;
+    bool exclusive = pith__node_int(r->node, "exclusive", 0) != 0, reverse = pith__node_int(r->node, "reverse", 0) != 0;
     int64_t n = 1;
     for (int d = 1; d < x->rank; d++) n *= x->dims[d];
     for (int64_t t = 0; t + 1 < offsets->dims[0]; t++) {
@@ -172,7 +172,7 @@ static pith_status scan_run(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_SegmentScan_pith = {
+const pith__op pith__op_SegmentScan_pith = {
     .domain = "pith",
     .name = "SegmentScan",
     .since = 1,
@@ -187,16 +187,17 @@ const pith_op pith_op_SegmentScan_pith = {
 
 /* ---- SegmentTop ---- */
 
-static pith_status top_infer(pith_infer *c) {
-    const pith_type *x = c->in[0];
+static pith_status top_infer(pith__infer *c) {
+    const pith__type *x = c->in[0];
     PITH_TRY(infer_offsets(c, c->in[1]));
     if (x->rank != 1 || (x->dtype != PITH_I64 && x->dtype != PITH_I32))
-        return pith_op_fail(c, "x must hold one integer per token");
-    pith_type_set(&c->out[0], PITH_I64, 1, (pith_dim[]){ pith_dim_apply(c->dims, PITH_DIM_SUB, c->in[1]->dims[0], 1) });
+        return pith__op_fail(c, "x must hold one integer per token");
+    pith__type_set(&c->out[0], PITH_I64, 1,
+                   (pith__dim[]){ pith__dim_apply(c->dims, PITH_DIM_SUB, c->in[1]->dims[0], 1) });
     return PITH_OK;
 }
 
-static pith_status top_run(pith_run *r) {
+static pith_status top_run(pith__run *r) {
     const pith_tensor *x = r->in[0], *offsets = r->in[1];
     PITH_TRY(segment_check_offsets(r, offsets, x->dims[0]));
     const int64_t *at = offsets->data;
@@ -211,7 +212,7 @@ static pith_status top_run(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_SegmentTop_pith = {
+const pith__op pith__op_SegmentTop_pith = {
     .domain = "pith",
     .name = "SegmentTop",
     .since = 1,
@@ -226,13 +227,13 @@ const pith_op pith_op_SegmentTop_pith = {
 
 /* ---- Longest ---- */
 
-static pith_status longest_infer(pith_infer *c) {
+static pith_status longest_infer(pith__infer *c) {
     PITH_TRY(infer_offsets(c, c->in[0]));
-    pith_type_set(&c->out[0], PITH_I64, 1, (pith_dim[]){ 1 });
+    pith__type_set(&c->out[0], PITH_I64, 1, (pith__dim[]){ 1 });
     return PITH_OK;
 }
 
-static pith_status longest_run(pith_run *r) {
+static pith_status longest_run(pith__run *r) {
     const int64_t *at = r->in[0]->data;
     PITH_TRY(segment_check_offsets(r, r->in[0], -1));
     int64_t longest = 0;
@@ -243,7 +244,7 @@ static pith_status longest_run(pith_run *r) {
     return PITH_OK;
 }
 
-const pith_op pith_op_Longest_pith = {
+const pith__op pith__op_Longest_pith = {
     .domain = "pith",
     .name = "Longest",
     .since = 1,

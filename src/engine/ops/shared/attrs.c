@@ -10,7 +10,7 @@
 
 static const struct {
     const char *name;
-    pith_attr_kind kind;
+    pith__attr_kind kind;
     int64_t low, high; /* of its numbers, where the rule says nothing */
 } kinds[] = {
     { "int", PITH_ATTR_INT, INT32_MIN, INT32_MAX },
@@ -50,24 +50,24 @@ static bool rule_int(const char **p, int64_t missing, int64_t *value) {
     return true;
 }
 
-static bool rule_kind(pith_attr_rule *rule, pith_str word) {
+static bool rule_kind(pith__attr_rule *rule, pith_str word) {
     rule->required = word.size && word.data[word.size - 1] == '!';
     word.size -= rule->required;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (!pith_str_is(word, kinds[i].name)) continue;
+        if (!pith__str_is(word, kinds[i].name)) continue;
         rule->kind = kinds[i].kind;
         rule->low = kinds[i].low;
         rule->high = kinds[i].high;
-        rule->ranged = pith_str_is(word, "bool") || pith_str_is(word, "dtype");
+        rule->ranged = pith__str_is(word, "bool") || pith__str_is(word, "dtype");
         return true;
     }
     return false;
 }
 
-static bool rule_allowed(pith_attr_rule *rule, pith_str word) {
+static bool rule_allowed(pith__attr_rule *rule, pith_str word) {
     const char *p = word.data, *end = word.data + word.size;
     int64_t low;
-    if (pith_str_is(word, "any")) {
+    if (pith__str_is(word, "any")) {
         rule->low = INT64_MIN;
         rule->high = INT64_MAX;
         return true;
@@ -82,7 +82,7 @@ static bool rule_allowed(pith_attr_rule *rule, pith_str word) {
     return rule_int(&p, rule->high, &rule->high) && p == end;
 }
 
-static bool rule_opsets(pith_attr_rule *rule, const char **p) {
+static bool rule_opsets(pith__attr_rule *rule, const char **p) {
     int64_t since, until;
     rule->own = !strncmp(*p, "own", 3);
     if (rule->own) {
@@ -104,9 +104,9 @@ static bool rule_opsets(pith_attr_rule *rule, const char **p) {
     return true;
 }
 
-bool pith_attr_rule_next(const char **text, pith_attr_rule *rule) {
+bool pith__attr_rule_next(const char **text, pith__attr_rule *rule) {
     const char *p = *text + strspn(*text, " ");
-    *rule = (pith_attr_rule){ .until = INT32_MAX };
+    *rule = (pith__attr_rule){ .until = INT32_MAX };
     if (!*p) return false;
     rule->name = rule_word(&p, " ;");
     if (!rule_kind(rule, rule_word(&p, " ;"))) return false;
@@ -125,20 +125,20 @@ bool pith_attr_rule_next(const char **text, pith_attr_rule *rule) {
     return true;
 }
 
-static bool rule_holds(const pith_attr_rule *rule, int32_t opset) {
+static bool rule_holds(const pith__attr_rule *rule, int32_t opset) {
     return opset >= rule->since && opset <= rule->until;
 }
 
-static size_t read_rules(const pith_op *op, bool own, pith_attr_rule *rules) {
+static size_t read_rules(const pith__op *op, bool own, pith__attr_rule *rules) {
     const char *text = op->attrs;
     size_t count = 0;
-    while (count < PITH_ATTR_RULES_MAX && pith_attr_rule_next(&text, &rules[count])) count += own || !rules[count].own;
+    while (count < PITH_ATTR_RULES_MAX && pith__attr_rule_next(&text, &rules[count])) count += own || !rules[count].own;
     return count;
 }
 
 /* ---- the check ---- */
 
-const char *pith_attr_kind_name(pith_attr_kind kind) {
+const char *pith__attr_kind_name(pith__attr_kind kind) {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (kinds[i].kind == kind) return kinds[i].name;
     return kind == PITH_ATTR_TENSORS ? "tensors" : "graphs";
@@ -148,56 +148,56 @@ static bool is_alternative(pith_str alternatives, pith_str value) {
     const char *p = alternatives.data, *end = p + alternatives.size;
     for (;;) {
         const char *bar = memchr(p, '|', (size_t)(end - p));
-        if (pith_str_eq((pith_str){ p, (size_t)((bar ? bar : end) - p) }, value)) return true;
+        if (pith__str_eq((pith_str){ p, (size_t)((bar ? bar : end) - p) }, value)) return true;
         if (!bar) return false;
         p = bar + 1;
     }
 }
 
 /* "expected 1 to 5", "expected a, b or c". */
-static const char *expected_text(const pith_attr_rule *rule, char *text, size_t size) {
+static const char *expected_text(const pith__attr_rule *rule, char *text, size_t size) {
     const char *p = rule->allowed.data, *end = p ? p + rule->allowed.size : NULL, *between = "";
-    pith_text_out out = pith_text_begin(text, size);
-    pith_text_put(&out, "expected ");
+    pith__text_out out = pith__text_begin(text, size);
+    pith__text_put(&out, "expected ");
     if (!rule->allowed.size) {
         if (rule->high == INT64_MAX)
-            pith_text_put(&out, "at least %" PRId64, rule->low);
+            pith__text_put(&out, "at least %" PRId64, rule->low);
         else if (rule->low == INT64_MIN)
-            pith_text_put(&out, "up to %" PRId64, rule->high);
+            pith__text_put(&out, "up to %" PRId64, rule->high);
         else
-            pith_text_put(&out, "%" PRId64 " to %" PRId64, rule->low, rule->high);
+            pith__text_put(&out, "%" PRId64 " to %" PRId64, rule->low, rule->high);
         return text;
     }
     for (;;) {
         const char *bar = memchr(p, '|', (size_t)(end - p)), *next = bar ? bar : end;
-        pith_text_put(&out, "%s%.*s", between, p == next ? 2 : (int)(next - p), p == next ? "''" : p);
+        pith__text_put(&out, "%s%.*s", between, p == next ? 2 : (int)(next - p), p == next ? "''" : p);
         if (!bar) return text;
         p = bar + 1;
         between = memchr(p, '|', (size_t)(end - p)) ? ", " : " or ";
     }
 }
 
-static pith_status fail_value(const pith_attr *attr, const pith_attr_rule *rule, size_t item, const char *value,
+static pith_status fail_value(const pith__attr *attr, const pith__attr_rule *rule, size_t item, const char *value,
                               pith_error *err) {
     char expected[512], place[48] = "";
     if (attr->kind >= PITH_ATTR_FLOATS) snprintf(place, sizeof place, " at index %zu", item);
-    return pith_fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is %s%s, %s", PITH_STR_ARG(attr->name),
-                     value, place, expected_text(rule, expected, sizeof expected));
+    return pith__fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is %s%s, %s", PITH_STR_ARG(attr->name),
+                      value, place, expected_text(rule, expected, sizeof expected));
 }
 
-static pith_status check_ints(const pith_attr *attr, const pith_attr_rule *rule, const int64_t *items, size_t count,
+static pith_status check_ints(const pith__attr *attr, const pith__attr_rule *rule, const int64_t *items, size_t count,
                               pith_error *err) {
     char value[24];
     for (size_t i = 0; i < count; i++) {
         bool good = items[i] >= rule->low && items[i] <= rule->high;
         if (good && !rule->allowed.size) continue;
         snprintf(value, sizeof value, "%" PRId64, items[i]);
-        if (!good || !is_alternative(rule->allowed, pith_str_of(value))) return fail_value(attr, rule, i, value, err);
+        if (!good || !is_alternative(rule->allowed, pith__str_of(value))) return fail_value(attr, rule, i, value, err);
     }
     return PITH_OK;
 }
 
-static pith_status check_floats(const pith_attr *attr, const pith_attr_rule *rule, const float *items, size_t count,
+static pith_status check_floats(const pith__attr *attr, const pith__attr_rule *rule, const float *items, size_t count,
                                 pith_error *err) {
     char value[32];
     for (size_t i = 0; i < count && rule->ranged; i++) {
@@ -208,8 +208,8 @@ static pith_status check_floats(const pith_attr *attr, const pith_attr_rule *rul
     return PITH_OK;
 }
 
-static pith_status check_strings(const pith_attr *attr, const pith_attr_rule *rule, const pith_str *items, size_t count,
-                                 pith_error *err) {
+static pith_status check_strings(const pith__attr *attr, const pith__attr_rule *rule, const pith_str *items,
+                                 size_t count, pith_error *err) {
     char value[208];
     for (size_t i = 0; i < count && rule->allowed.size; i++) {
         if (is_alternative(rule->allowed, items[i])) continue;
@@ -219,11 +219,11 @@ static pith_status check_strings(const pith_attr *attr, const pith_attr_rule *ru
     return PITH_OK;
 }
 
-static pith_status attrs_check_value(const pith_attr *attr, const pith_attr_rule *rule, pith_error *err) {
+static pith_status attrs_check_value(const pith__attr *attr, const pith__attr_rule *rule, pith_error *err) {
     if (attr->kind != rule->kind) {
-        const char *is = pith_attr_kind_name(attr->kind), *wanted = pith_attr_kind_name(rule->kind);
-        return pith_fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is of type %s, expected %s",
-                         PITH_STR_ARG(attr->name), is, wanted);
+        const char *is = pith__attr_kind_name(attr->kind), *wanted = pith__attr_kind_name(rule->kind);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is of type %s, expected %s",
+                          PITH_STR_ARG(attr->name), is, wanted);
     }
     switch (attr->kind) {
     case PITH_ATTR_INT: return check_ints(attr, rule, &attr->i, 1, err);
@@ -236,7 +236,7 @@ static pith_status attrs_check_value(const pith_attr *attr, const pith_attr_rule
     }
 }
 
-float pith_attr_number(const char *text) {
+float pith__attr_number(const char *text) {
     const char *p = text + (*text == '-');
     double number = 0, factor = 1;
     int64_t power = 0, written = 0;
@@ -260,58 +260,59 @@ float pith_attr_number(const char *text) {
 }
 
 /* The attribute says what is done without it. Lists are not compared. */
-static bool is_default(const pith_attr *attr, const pith_attr_rule *rule) {
+static bool is_default(const pith__attr *attr, const pith__attr_rule *rule) {
     const char *p = rule->fallback.data;
     int64_t number;
     if (!p || attr->kind != rule->kind) return false;
     if (attr->kind == PITH_ATTR_INT) return rule_int(&p, 0, &number) && number == attr->i;
-    if (attr->kind == PITH_ATTR_STRING) return pith_str_eq(rule->fallback, attr->s);
+    if (attr->kind == PITH_ATTR_STRING) return pith__str_eq(rule->fallback, attr->s);
     if (attr->kind != PITH_ATTR_FLOAT) return false;
-    return pith_attr_number(p) == attr->f;
+    return pith__attr_number(p) == attr->f;
 }
 
 /* "it has axis, keepdims", of the node's opset. */
-static void list_names(const pith_attr_rule *rules, size_t count, int32_t opset, char *text, size_t size) {
-    pith_text_out out = pith_text_begin(text, size);
+static void list_names(const pith__attr_rule *rules, size_t count, int32_t opset, char *text, size_t size) {
+    pith__text_out out = pith__text_begin(text, size);
     for (size_t i = 0; i < count; i++) {
         if (!rule_holds(&rules[i], opset)) continue;
-        pith_text_put(&out, "%s" PITH_STR_FMT, out.used ? ", " : "it has ", PITH_STR_ARG(rules[i].name));
+        pith__text_put(&out, "%s" PITH_STR_FMT, out.used ? ", " : "it has ", PITH_STR_ARG(rules[i].name));
     }
-    if (!out.used) pith_text_put(&out, "it has none");
+    if (!out.used) pith__text_put(&out, "it has none");
 }
 
 /* The node's operator has no such attribute in the node's opset. */
-static pith_status check_unknown(const pith_node *node, const pith_attr *attr, const pith_attr_rule *rules,
+static pith_status check_unknown(const pith__node *node, const pith__attr *attr, const pith__attr_rule *rules,
                                  size_t count, pith_error *err) {
     char names[512], place[256], opset[32] = "";
     if (node->opset != PITH_OPSET_NEWEST) snprintf(opset, sizeof opset, " of opset %" PRId32, node->opset);
     for (size_t i = 0; i < count; i++) {
-        if (!pith_str_eq(rules[i].name, attr->name) || !is_default(attr, &rules[i])) continue;
-        pith_log_write(node->graph->log, PITH_LOG_WARNING,
-                       "%s: attribute '" PITH_STR_FMT "' is not one of " PITH_STR_FMT
-                       "%s; it is ignored, since its value is the default",
-                       pith_node_place(node, place, sizeof place), PITH_STR_ARG(attr->name),
-                       PITH_STR_ARG(node->op_type), opset);
+        if (!pith__str_eq(rules[i].name, attr->name) || !is_default(attr, &rules[i])) continue;
+        pith__log_write(node->graph->log, PITH_LOG_WARNING,
+                        "%s: attribute '" PITH_STR_FMT "' is not one of " PITH_STR_FMT
+                        "%s; it is ignored, since its value is the default",
+                        pith__node_place(node, place, sizeof place), PITH_STR_ARG(attr->name),
+                        PITH_STR_ARG(node->op_type), opset);
         return PITH_OK;
     }
     list_names(rules, count, node->opset, names, sizeof names);
-    return pith_fail(err, PITH_ERR_ARGUMENT, PITH_STR_FMT "%s has no attribute '" PITH_STR_FMT "'; %s",
-                     PITH_STR_ARG(node->op_type), opset, PITH_STR_ARG(attr->name), names);
+    return pith__fail(err, PITH_ERR_ARGUMENT, PITH_STR_FMT "%s has no attribute '" PITH_STR_FMT "'; %s",
+                      PITH_STR_ARG(node->op_type), opset, PITH_STR_ARG(attr->name), names);
 }
 
-static size_t find_rule(const pith_attr_rule *rules, size_t count, pith_str name, int32_t opset) {
+static size_t find_rule(const pith__attr_rule *rules, size_t count, pith_str name, int32_t opset) {
     size_t i = 0;
-    while (i < count && !(pith_str_eq(rules[i].name, name) && rule_holds(&rules[i], opset))) i++;
+    while (i < count && !(pith__str_eq(rules[i].name, name) && rule_holds(&rules[i], opset))) i++;
     return i;
 }
 
 /* The standard's checker passes over names that begin with two underscores. */
 static bool is_internal(pith_str name) { return name.size > 1 && name.data[0] == '_' && name.data[1] == '_'; }
 
-static pith_status attrs_check_node(const pith_node *node, const pith_attr_rule *rules, size_t count, pith_error *err) {
+static pith_status attrs_check_node(const pith__node *node, const pith__attr_rule *rules, size_t count,
+                                    pith_error *err) {
     bool given[PITH_ATTR_RULES_MAX] = { false };
     for (size_t i = 0; i < node->attr_count; i++) {
-        const pith_attr *attr = &node->attrs[i];
+        const pith__attr *attr = &node->attrs[i];
         if (is_internal(attr->name)) continue;
         size_t k = find_rule(rules, count, attr->name, node->opset);
         if (k == count) {
@@ -319,32 +320,32 @@ static pith_status attrs_check_node(const pith_node *node, const pith_attr_rule 
             continue;
         }
         if (given[k])
-            return pith_fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is given twice",
-                             PITH_STR_ARG(attr->name));
+            return pith__fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is given twice",
+                              PITH_STR_ARG(attr->name));
         given[k] = true;
         PITH_TRY(attrs_check_value(attr, &rules[k], err));
     }
     for (size_t k = 0; k < count; k++) {
         if (!rules[k].required || given[k] || !rule_holds(&rules[k], node->opset)) continue;
-        return pith_fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is missing",
-                         PITH_STR_ARG(rules[k].name));
+        return pith__fail(err, PITH_ERR_ARGUMENT, "attribute '" PITH_STR_FMT "' is missing",
+                          PITH_STR_ARG(rules[k].name));
     }
     return PITH_OK;
 }
 
-pith_status pith_attrs_check(const pith_node *node, const pith_op *op, bool own, pith_error *err) {
-    pith_attr_rule rules[PITH_ATTR_RULES_MAX];
+pith_status pith__attrs_check(const pith__node *node, const pith__op *op, bool own, pith_error *err) {
+    pith__attr_rule rules[PITH_ATTR_RULES_MAX];
     char place[256];
     if (!op->attrs) return PITH_OK;
     pith_status status = attrs_check_node(node, rules, read_rules(op, own, rules), err);
-    return status ? pith_fail_at(err, status, "%s: ", pith_node_place(node, place, sizeof place)) : PITH_OK;
+    return status ? pith__fail_at(err, status, "%s: ", pith__node_place(node, place, sizeof place)) : PITH_OK;
 }
 
-bool pith_attrs_hold(const pith_node *node, const pith_op *op, int32_t opset, char *why, size_t size) {
-    pith_attr_rule rules[PITH_ATTR_RULES_MAX];
+bool pith__attrs_hold(const pith__node *node, const pith__op *op, int32_t opset, char *why, size_t size) {
+    pith__attr_rule rules[PITH_ATTR_RULES_MAX];
     const size_t count = op->attrs ? read_rules(op, false, rules) : 0;
     for (size_t i = 0; op->attrs && i < node->attr_count; i++) {
-        const pith_attr *attr = &node->attrs[i];
+        const pith__attr *attr = &node->attrs[i];
         const size_t k = find_rule(rules, count, attr->name, opset);
         if (is_internal(attr->name) || (k < count && !attrs_check_value(attr, &rules[k], NULL))) continue;
         snprintf(why, size, "attribute '" PITH_STR_FMT "'%s", PITH_STR_ARG(attr->name),
@@ -354,15 +355,15 @@ bool pith_attrs_hold(const pith_node *node, const pith_op *op, int32_t opset, ch
     return true;
 }
 
-void pith_attrs_prune(pith_node *node, const pith_op *op) {
-    pith_attr_rule rules[PITH_ATTR_RULES_MAX];
+void pith__attrs_prune(pith__node *node, const pith__op *op) {
+    pith__attr_rule rules[PITH_ATTR_RULES_MAX];
     size_t count = op->attrs ? read_rules(op, true, rules) : 0, kept = 0;
     for (size_t i = 0; op->attrs && i < node->attr_count; i++)
         if (find_rule(rules, count, node->attrs[i].name, node->opset) < count) node->attrs[kept++] = node->attrs[i];
     if (op->attrs) node->attr_count = kept;
 }
 
-const pith_op_checks pith_op_checks_all = { .attrs = pith_attrs_check,
-                                            .prune = pith_attrs_prune,
-                                            .takes = pith_op_takes_dtype,
-                                            .types_text = pith_op_dtypes_text };
+const pith__op_checks pith__op_checks_all = { .attrs = pith__attrs_check,
+                                              .prune = pith__attrs_prune,
+                                              .takes = pith__op_takes_dtype,
+                                              .types_text = pith__op_dtypes_text };

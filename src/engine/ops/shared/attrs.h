@@ -1,4 +1,5 @@
-/* attrs.h - the attributes of an operator as its descriptor lists them (pith_op.attrs), and the check of nodes by them.
+/* attrs.h - the attributes of an operator as its descriptor lists them (pith__op.attrs), and the check of nodes by
+ * them.
  *
  * The list is text, one rule per attribute, separated by semicolons:
  *
@@ -24,9 +25,9 @@
 
 enum { PITH_ATTR_RULES_MAX = 64 }; /* of one operator */
 
-typedef struct pith_attr_rule {
+typedef struct pith__attr_rule {
     pith_str name;
-    pith_attr_kind kind;
+    pith__attr_kind kind;
     bool required;
     pith_str allowed;     /* the alternatives; "" if there is a range or nothing */
     int64_t low, high;    /* range of an int or float; all of int64 for a float without a range */
@@ -34,27 +35,27 @@ typedef struct pith_attr_rule {
     pith_str fallback;    /* the default; data is NULL if there is none */
     int32_t since, until; /* opsets, both inclusive */
     bool own;
-} pith_attr_rule;
+} pith__attr_rule;
 
 /* Reads the next rule and moves *text behind it. Returns false at the end, and for text that is not a rule; then *text
  * still points to that text. A test reads every list. */
-bool pith_attr_rule_next(const char **text, pith_attr_rule *rule);
+bool pith__attr_rule_next(const char **text, pith__attr_rule *rule);
 /* "int", "strings" */
-const char *pith_attr_kind_name(pith_attr_kind kind);
+const char *pith__attr_kind_name(pith__attr_kind kind);
 
 /* The number at the beginning of a text, such as "-1e-05" or "0.5", whatever the locale: right to half a unit of float.
  */
-float pith_attr_number(const char *text);
+float pith__attr_number(const char *text);
 
 /* Checks a node's attributes against op's list, for the node's opset. An attribute that is unknown, repeated, missing,
  * of the wrong kind or out of range is an error that names node and attribute. An attribute that only another opset has
  * is a warning if its value is the default there. own: attributes marked @own are allowed. If op->attrs is NULL,
  * nothing is checked. */
-pith_status pith_attrs_check(const pith_node *node, const pith_op *op, bool own, pith_error *err);
+pith_status pith__attrs_check(const pith__node *node, const pith__op *op, bool own, pith_error *err);
 /* Whether the list has all of the node's attributes, with their values, for an opset. If not, `why` gets the name of
  * the first that it lacks, in `size` bytes. Attributes marked @own do not hold in any. */
-bool pith_attrs_hold(const pith_node *node, const pith_op *op, int32_t opset, char *why, size_t size);
+bool pith__attrs_hold(const pith__node *node, const pith__op *op, int32_t opset, char *why, size_t size);
 /* Removes the attributes that op's list does not have for the node's opset, after an upgrade has used them. */
-void pith_attrs_prune(pith_node *node, const pith_op *op);
+void pith__attrs_prune(pith__node *node, const pith__op *op);
 
 #endif

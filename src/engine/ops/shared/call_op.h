@@ -5,20 +5,20 @@
 
 #include "engine/ops/op.h"
 
-/* The arrays have pith_node_in_room and pith_node_out_room entries. */
-pith_infer pith_invoke_infer(const pith_node *node, const pith_type *const *in, pith_type *out, pith_arena *arena,
-                             pith_error *err);
-pith_prepare pith_invoke_prepare(const pith_node *node, const pith_type *const *in, const pith_type *out, pith_isa isa,
-                                 pith_arena *arena, pith_error *err);
-pith_run pith_invoke_run(const pith_node *node, const void *state, const pith_tensor *const *in,
-                         pith_tensor *const *out, pith_exec *exec, pith_error *err);
+/* The arrays have pith__node_in_room and pith__node_out_room entries. */
+pith__infer pith__invoke_infer(const pith__node *node, const pith__type *const *in, pith__type *out, pith__arena *arena,
+                               pith_error *err);
+pith__prepare pith__invoke_prepare(const pith__node *node, const pith__type *const *in, const pith__type *out,
+                                   pith__isa isa, pith__arena *arena, pith_error *err);
+pith__run pith__invoke_run(const pith__node *node, const void *state, const pith_tensor *const *in,
+                           pith_tensor *const *out, pith__exec *exec, pith_error *err);
 
 /* One thread, memory from an arena, no subgraphs. */
-typedef struct pith_lone_exec {
-    pith_exec exec; /* first: what the operator sees */
-    pith_arena *arena;
-} pith_lone_exec;
+typedef struct pith__lone_exec {
+    pith__exec exec; /* first: what the operator sees */
+    pith__arena *arena;
+} pith__lone_exec;
 
-pith_lone_exec pith_lone_exec_on(pith_arena *arena, pith_isa isa);
+pith__lone_exec pith__lone_exec_on(pith__arena *arena, pith__isa isa);
 
 #endif

@@ -15,12 +15,12 @@
 enum { TILE = 64, BLOCK = 128, COLUMNS = 64, MOST_SETS = 3, SLACK = 16, MOST_TERMS = 32768, GRAIN = 1 << 14 };
 
 typedef struct weights {
-    const pith_conv_int *p;
+    const pith__conv_int *p;
     const pith_tensor *from, *zero; /* zero: depthwise; NULL: none */
 } weights;
 
 /* Elements of the packed weights of depthwise windows. */
-static int64_t conv_int_quads(const pith_conv_int *p) {
+static int64_t conv_int_quads(const pith__conv_int *p) {
     const int64_t blocks = (p->groups + PITH_DEPTHWISE_BLOCK - 1) / PITH_DEPTHWISE_BLOCK;
     return blocks * PITH_DEPTHWISE_BLOCK * ((p->sets * p->taps + 3) / 4);
 }
@@ -34,7 +34,7 @@ static int32_t conv_int_byte(const pith_tensor *t, int64_t i) {
 /* Weights less their zero points. What 8 bits do not hold of them stands in the next set of taps. */
 static void conv_int_fill_quads(void *packed, const void *context, size_t part, void *scratch) {
     const weights *w = context;
-    const pith_conv_int *p = w->p;
+    const pith__conv_int *p = w->p;
     (void)part, (void)scratch;
     memset(packed, 0, (size_t)conv_int_quads(p) * sizeof(int32_t));
     for (int64_t c = 0; c < p->groups; c++) {
@@ -44,7 +44,7 @@ static void conv_int_fill_quads(void *packed, const void *context, size_t part, 
             for (int64_t set = 0; set < p->sets; set++) {
                 const int32_t held = left < -128 ? -128 : left > 127 ? 127 : left;
                 const int64_t t = set * p->taps + tap;
-                ((int8_t *)packed)[pith_depthwise_place(t, c, p->sets * p->taps) * 4 + t % 4] = (int8_t)held;
+                ((int8_t *)packed)[pith__depthwise_place(t, c, p->sets * p->taps) * 4 + t % 4] = (int8_t)held;
                 left -= held;
             }
         }
@@ -62,7 +62,7 @@ static int conv_int_sets(pith_dtype type, int32_t zero) {
 /* One panel of 16 maps of a group, k in the order tap, channel; bytes without sign are made signed. */
 static void conv_int_fill_panel(void *packed, const void *context, size_t part, void *scratch) {
     const weights *w = context;
-    const pith_conv_int *p = w->p;
+    const pith__conv_int *p = w->p;
     int64_t panels = (p->maps + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL, group = (int64_t)part / panels,
             n0 = (int64_t)part % panels * PITH_GEMM_PANEL;
     int64_t n = p->maps - n0 < PITH_GEMM_PANEL ? p->maps - n0 : PITH_GEMM_PANEL, k = p->taps * p->channels;
@@ -75,35 +75,35 @@ static void conv_int_fill_panel(void *packed, const void *context, size_t part, 
                 bytes[(t * p->channels + c) * n + j] = (int8_t)(from[(j * p->channels + c) * p->taps + t] ^ flip);
         }
     }
-    p->pack((char *)packed + group * p->packed_size + n0 / PITH_GEMM_PANEL * pith_gemm_int8_panel_bytes(k), bytes, n, 1,
-            k, n, 0, n);
+    p->pack((char *)packed + group * p->packed_size + n0 / PITH_GEMM_PANEL * pith__gemm_int8_panel_bytes(k), bytes, n,
+            1, k, n, 0, n);
 }
 
-static pith_status conv_int_pack(pith_conv_int *p, pith_prepare *c, int input) {
+static pith_status conv_int_pack(pith__conv_int *p, pith__prepare *c, int input) {
     int64_t k = p->taps * p->channels;
     size_t bytes;
-    weights *w = pith_arena_array(c->arena, 1, sizeof *w);
-    p->packed_size = pith_gemm_int8_packed_size(k, p->maps);
-    if (!w || p->packed_size < 0 || pith_mul_overflows((size_t)p->packed_size, (size_t)p->groups, &bytes))
-        return pith_fail_memory(c->err, SIZE_MAX);
+    weights *w = pith__arena_array(c->arena, 1, sizeof *w);
+    p->packed_size = pith__gemm_int8_packed_size(k, p->maps);
+    if (!w || p->packed_size < 0 || pith__mul_overflows((size_t)p->packed_size, (size_t)p->groups, &bytes))
+        return pith__fail_memory(c->err, SIZE_MAX);
     *w = (weights){ p, c->in[input]->data, NULL };
-    pith_pack pack = { .layout = c->in[input]->dtype == PITH_U8 ? "conv-u8-128x16" : "conv-i8x16",
-                       .bytes = bytes,
-                       .inputs = 1u << input,
-                       .fill = conv_int_fill_panel,
-                       .context = w,
-                       .parts = (size_t)(p->groups * ((p->maps + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL)),
-                       .scratch = (size_t)k * PITH_GEMM_PANEL };
-    return pith_prepare_pack(c, &p->packed, &pack);
+    pith__pack pack = { .layout = c->in[input]->dtype == PITH_U8 ? "conv-u8-128x16" : "conv-i8x16",
+                        .bytes = bytes,
+                        .inputs = 1u << input,
+                        .fill = conv_int_fill_panel,
+                        .context = w,
+                        .parts = (size_t)(p->groups * ((p->maps + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL)),
+                        .scratch = (size_t)k * PITH_GEMM_PANEL };
+    return pith__prepare_pack(c, &p->packed, &pack);
 }
 
 /* Depthwise weights are packed less their zero points, which are constants nearly always. */
-static pith_status conv_int_pack_quads(pith_conv_int *p, pith_prepare *c, const pith_conv_int_inputs *in) {
+static pith_status conv_int_pack_quads(pith__conv_int *p, pith__prepare *c, const pith__conv_int_inputs *in) {
     const bool zero = in->w_zero >= 0 && in->w_zero < c->in_count && c->in[in->w_zero];
     p->sets = MOST_SETS;
-    if (zero && !(pith_pack_can(c, in->w_zero) && c->in[in->w_zero]->data)) return PITH_OK;
-    weights *w = pith_arena_array(c->arena, 1, sizeof *w);
-    if (!w) return pith_fail_memory(c->err, sizeof *w);
+    if (zero && !(pith__pack_can(c, in->w_zero) && c->in[in->w_zero]->data)) return PITH_OK;
+    weights *w = pith__arena_array(c->arena, 1, sizeof *w);
+    if (!w) return pith__fail_memory(c->err, sizeof *w);
     *w = (weights){ p, c->in[in->w]->data, zero ? c->in[in->w_zero]->data : NULL };
     p->sets = zero ? 1 : conv_int_sets(c->in[in->w]->dtype, 0);
     for (int64_t i = 0; zero && i < (int64_t)w->zero->bytes; i++) {
@@ -111,39 +111,39 @@ static pith_status conv_int_pack_quads(pith_conv_int *p, pith_prepare *c, const 
         if (sets > p->sets) p->sets = sets;
     }
     p->ready = true;
-    pith_pack pack = { .layout = "conv-quads",
-                       .bytes = (size_t)conv_int_quads(p) * sizeof(int32_t),
-                       .inputs = 1u << in->w,
-                       .fill = conv_int_fill_quads,
-                       .context = w,
-                       .parts = 1 };
-    return pith_prepare_pack(c, &p->packed, &pack);
+    pith__pack pack = { .layout = "conv-quads",
+                        .bytes = (size_t)conv_int_quads(p) * sizeof(int32_t),
+                        .inputs = 1u << in->w,
+                        .fill = conv_int_fill_quads,
+                        .context = w,
+                        .parts = 1 };
+    return pith__prepare_pack(c, &p->packed, &pack);
 }
 
-bool pith_conv_int_suits(const pith_type *w, int64_t groups) {
+bool pith__conv_int_suits(const pith__type *w, int64_t groups) {
     if (w->rank < 3 || w->rank > 4 || groups < 1 || (w->dtype != PITH_U8 && w->dtype != PITH_I8)) return false;
-    const int64_t channels = w->dims[1], taps = pith_window_count(w->dims + 2, w->rank - 2);
+    const int64_t channels = w->dims[1], taps = pith__window_count(w->dims + 2, w->rank - 2);
     return channels > 0 && w->dims[0] / groups > 0 && taps > 0 && channels <= MOST_TERMS &&
            taps <= MOST_TERMS / channels;
 }
 
-pith_status pith_conv_int_prepare(pith_conv_int *p, pith_prepare *c, const pith_conv_int_inputs *in) {
-    const pith_type *w = c->in[in->w];
-    p->groups = pith_node_int(c->node, "group", 1);
-    p->x_last = pith_node_int(c->node, "x_last", 0);
-    p->y_last = pith_node_int(c->node, "y_last", 0);
-    if (!pith_pack_can(c, in->w) || !pith_conv_int_suits(w, p->groups)) return PITH_OK;
+pith_status pith__conv_int_prepare(pith__conv_int *p, pith__prepare *c, const pith__conv_int_inputs *in) {
+    const pith__type *w = c->in[in->w];
+    p->groups = pith__node_int(c->node, "group", 1);
+    p->x_last = pith__node_int(c->node, "x_last", 0);
+    p->y_last = pith__node_int(c->node, "y_last", 0);
+    if (!pith__pack_can(c, in->w) || !pith__conv_int_suits(w, p->groups)) return PITH_OK;
     p->rank = w->rank - 2;
     p->channels = w->dims[1];
     p->maps = w->dims[0] / p->groups;
-    p->taps = pith_window_count(w->dims + 2, p->rank);
-    p->gemm = pith_gemm_i8_find(NULL, p->taps * p->channels, c->isa);
-    if (!p->gemm) (void)pith_prepare_find(c, "gemm", PITH_I8);
-    p->pack = PITH_PREPARE_KERNEL(pith_gemm_pack_i8_fn, "gemm_pack", PITH_I8, c);
-    p->turn = PITH_PREPARE_KERNEL(pith_turn_bytes_fn, "turn_bytes", PITH_U8, c);
-    p->sum_taps = (pith_depthwise_bytes_fn *)pith_kernel_find_vnni("depthwise_vnni", "depthwise", PITH_U8, c->isa);
-    if (!p->sum_taps) (void)pith_prepare_find(c, "depthwise", PITH_U8);
-    p->requantize = PITH_PREPARE_KERNEL(pith_requantize_fn, "requantize", PITH_I32, c);
+    p->taps = pith__window_count(w->dims + 2, p->rank);
+    p->gemm = pith__gemm_i8_find(NULL, p->taps * p->channels, c->isa);
+    if (!p->gemm) (void)pith__prepare_find(c, "gemm", PITH_I8);
+    p->pack = PITH_PREPARE_KERNEL(pith__gemm_pack_i8_fn, "gemm_pack", PITH_I8, c);
+    p->turn = PITH_PREPARE_KERNEL(pith__turn_bytes_fn, "turn_bytes", PITH_U8, c);
+    p->sum_taps = (pith__depthwise_bytes_fn *)pith__kernel_find_vnni("depthwise_vnni", "depthwise", PITH_U8, c->isa);
+    if (!p->sum_taps) (void)pith__prepare_find(c, "depthwise", PITH_U8);
+    p->requantize = PITH_PREPARE_KERNEL(pith__requantize_fn, "requantize", PITH_I32, c);
     if (!p->gemm || !p->pack || !p->turn || !p->sum_taps || !p->requantize) return PITH_OK;
     p->possible = true;
     p->wide = in->y_scale < 0;
@@ -159,25 +159,25 @@ typedef struct room {
 
 static bool conv_int_add(size_t *bytes, int64_t count, int64_t each, size_t size, size_t *own) {
     int64_t n;
-    if (pith_mul_overflows(count, each, &n) || n < 0 || pith_mul_overflows((size_t)n, size, own)) return false;
-    return !pith_add_overflows(*own, (size_t)63 + SLACK, own) &&
-           (*own &= ~(size_t)63, !pith_add_overflows(*bytes, *own, bytes));
+    if (pith__mul_overflows(count, each, &n) || n < 0 || pith__mul_overflows((size_t)n, size, own)) return false;
+    return !pith__add_overflows(*own, (size_t)63 + SLACK, own) &&
+           (*own &= ~(size_t)63, !pith__add_overflows(*bytes, *own, bytes));
 }
 
-static bool axis_length(const pith_window *w, int d, int64_t *length) {
+static bool axis_length(const pith__window *w, int d, int64_t *length) {
     int64_t last, reach;
-    return !pith_mul_overflows(w->out[d] - 1, w->stride[d], &last) &&
-           !pith_mul_overflows(w->kernel[d] - 1, w->dilation[d], &reach) &&
-           !pith_add_overflows(last, reach + 1, length);
+    return !pith__mul_overflows(w->out[d] - 1, w->stride[d], &last) &&
+           !pith__mul_overflows(w->kernel[d] - 1, w->dilation[d], &reach) &&
+           !pith__add_overflows(last, reach + 1, length);
 }
 
-static bool conv_int_room(const pith_conv_int *p, const pith_window *w, int threads, room *m, size_t *bytes) {
+static bool conv_int_room(const pith__conv_int *p, const pith__window *w, int threads, room *m, size_t *bytes) {
     int64_t all = p->groups * p->maps, places;
     size_t workers;
     m->rows = 1;
     m->worker = 0;
     return (w->rank == 1 || axis_length(w, 0, &m->rows)) && axis_length(w, w->rank - 1, &m->columns) &&
-           !pith_mul_overflows(m->rows, m->columns, &places) &&
+           !pith__mul_overflows(m->rows, m->columns, &places) &&
            conv_int_add(bytes, places, p->groups * p->channels, 1, &m->picture) &&
            conv_int_add(bytes, all, 3, sizeof(int32_t), &m->maps) &&
            conv_int_add(bytes, p->depthwise ? p->sets * p->taps : p->taps, 1, sizeof(int64_t), &m->taps) &&
@@ -186,18 +186,18 @@ static bool conv_int_room(const pith_conv_int *p, const pith_window *w, int thre
            conv_int_add(&m->worker, p->wide ? TILE : 0, p->depthwise ? all : BLOCK, sizeof(int32_t), &m->sums) &&
            conv_int_add(&m->worker, p->wide || p->y_last ? 0 : TILE, p->depthwise ? all : p->maps, 1, &m->bytes) &&
            conv_int_add(&m->worker, TILE, 1, sizeof(int32_t), &m->row_sums) &&
-           !pith_mul_overflows(m->worker, (size_t)(threads > 0 ? threads : 1), &workers) &&
-           !pith_add_overflows(*bytes, workers + 64, bytes);
+           !pith__mul_overflows(m->worker, (size_t)(threads > 0 ? threads : 1), &workers) &&
+           !pith__add_overflows(*bytes, workers + 64, bytes);
 }
 
-bool pith_conv_int_scratch(const pith_conv_int *p, const pith_window *w, int threads, size_t *bytes) {
+bool pith__conv_int_scratch(const pith__conv_int *p, const pith__window *w, int threads, size_t *bytes) {
     room m;
     return conv_int_room(p, w, threads, &m, bytes);
 }
 
 typedef struct job {
-    const pith_conv_int *p;
-    const pith_window *w;
+    const pith__conv_int *p;
+    const pith__window *w;
     room m;
     const uint8_t *x;       /* of one picture [channels, …], or [… , channels] */
     uint8_t *turned;        /* where the picture goes */
@@ -215,7 +215,7 @@ typedef struct job {
     float *scale;
     bool needs_rows;
     char *workers;
-    pith_requantize out; /* of the first map */
+    pith__requantize out; /* of the first map */
 } job;
 
 static void conv_int_copy(uint8_t *to, const uint8_t *from, int64_t n, uint8_t flip) {
@@ -244,7 +244,7 @@ static bool conv_int_is_picture(const job *j) {
 /* Rows of the padded picture. */
 static void conv_int_turn_part(void *context, size_t part, int worker) {
     const job *j = context;
-    const pith_window *w = j->w;
+    const pith__window *w = j->w;
     int last = w->rank - 1;
     int64_t in_rows = last ? w->in[0] : 1, in_columns = w->in[last], top = last ? w->begin[0] : 0,
             left = w->begin[last];
@@ -271,14 +271,14 @@ static void conv_int_turn_part(void *context, size_t part, int worker) {
 
 /* The first byte of a window's places. */
 static int64_t conv_int_place(const job *j, int64_t window) {
-    const pith_window *w = j->w;
+    const pith__window *w = j->w;
     int last = w->rank - 1;
     int64_t row = last ? window / w->out[last] * w->stride[0] : 0, column = window % w->out[last] * w->stride[last];
     return (row * j->columns + column) * j->all_channels;
 }
 
 static void conv_int_fill_rows(const job *j, uint8_t *rows, int64_t group, int64_t o0, int64_t o1) {
-    const pith_conv_int *p = j->p;
+    const pith__conv_int *p = j->p;
     int last = j->w->rank - 1;
     bool run = p->groups == 1 && j->w->dilation[last] == 1; /* taps of a kernel row lie next to each other */
     int64_t each = run ? j->w->kernel[last] : 1;
@@ -297,10 +297,10 @@ static void conv_int_fill_rows(const job *j, uint8_t *rows, int64_t group, int64
 
 /* What becomes of sums of windows from o on and maps from `map` on. Bytes whose maps are not the last axis go to *bytes
  * first. */
-static pith_requantize conv_int_out(const job *j, const int32_t *row_sums, int64_t map, int64_t o, uint8_t *bytes,
-                                    int64_t maps) {
+static pith__requantize conv_int_out(const job *j, const int32_t *row_sums, int64_t map, int64_t o, uint8_t *bytes,
+                                     int64_t maps) {
     const bool last = j->p->y_last;
-    pith_requantize out = j->out;
+    pith__requantize out = j->out;
     out.row_sums = row_sums;
     out.add = j->add + map;
     out.zeros = j->needs_rows ? j->zeros + map : NULL;
@@ -322,16 +322,16 @@ static void conv_int_place_bytes(const job *j, const uint8_t *bytes, int64_t map
         j->p->turn(j->y + map * j->windows + o, j->windows, bytes, maps, maps, windows, 0);
 }
 
-static void conv_int_multiply(const job *j, char *own, pith_gemm_int8 *g, const int32_t *row_sums, int64_t group,
+static void conv_int_multiply(const job *j, char *own, pith__gemm_int8 *g, const int32_t *row_sums, int64_t group,
                               int64_t o0, int64_t n0, int64_t n1) {
-    const pith_conv_int *p = j->p;
+    const pith__conv_int *p = j->p;
     uint8_t *bytes = (uint8_t *)own + j->m.tile + j->m.sums;
     const int64_t block = p->wide ? BLOCK : n1 - n0;
     for (int64_t n = n0; n < n1; n += block) {
         const int64_t map = group * p->maps + n, maps = n1 - n < block ? n1 - n : block;
-        pith_requantize out = conv_int_out(j, row_sums, map, o0, bytes, maps);
+        pith__requantize out = conv_int_out(j, row_sums, map, o0, bytes, maps);
         g->b =
-            (const char *)p->packed + group * p->packed_size + n / PITH_GEMM_PANEL * pith_gemm_int8_panel_bytes(g->k);
+            (const char *)p->packed + group * p->packed_size + n / PITH_GEMM_PANEL * pith__gemm_int8_panel_bytes(g->k);
         g->n = g->ldc = maps;
         if (p->wide)
             g->c = (int32_t *)(void *)(own + j->m.tile);
@@ -344,11 +344,11 @@ static void conv_int_multiply(const job *j, char *own, pith_gemm_int8 *g, const 
 }
 
 static void conv_int_matmul(const job *j, char *own, int64_t group, int64_t o0, int64_t o1, int64_t n0, int64_t n1) {
-    const pith_conv_int *p = j->p;
+    const pith__conv_int *p = j->p;
     int64_t k = p->taps * p->channels;
     uint8_t *tile = (uint8_t *)own;
     int32_t *row_sums = (int32_t *)(void *)(own + j->m.tile + j->m.sums + j->m.bytes);
-    pith_gemm_int8 g = { .a = tile, .m = o1 - o0, .k = k, .lda = k, .requantize = p->requantize };
+    pith__gemm_int8 g = { .a = tile, .m = o1 - o0, .k = k, .lda = k, .requantize = p->requantize };
     if (j->direct) {
         g.a = j->picture + o0 * j->all_channels + group * p->channels;
         g.lda = j->all_channels;
@@ -366,14 +366,14 @@ static void conv_int_matmul(const job *j, char *own, int64_t group, int64_t o0, 
 
 /* A part is a few rows of windows, or some windows of one row. */
 static void conv_int_depthwise(const job *j, char *own, int64_t part) {
-    const pith_window *w = j->w;
+    const pith__window *w = j->w;
     const int last = w->rank - 1;
     const int64_t across = (w->out[last] + j->tile_columns - 1) / j->tile_columns, all_rows = j->windows / w->out[last];
     const int64_t row = part / across * j->tile_rows, column = part % across * j->tile_columns;
     const int64_t o = row * w->out[last] + column;
     uint8_t *bytes = (uint8_t *)own + j->m.tile + j->m.sums;
-    pith_requantize out = conv_int_out(j, NULL, 0, o, bytes, j->all_channels);
-    const pith_depthwise_bytes a = {
+    pith__requantize out = conv_int_out(j, NULL, 0, o, bytes, j->all_channels);
+    const pith__depthwise_bytes a = {
         .x = j->picture + conv_int_place(j, o),
         .offsets = j->offsets,
         .weights = j->weights,
@@ -404,36 +404,36 @@ static void conv_int_run_part(void *context, size_t part, int worker) {
     conv_int_matmul(j, own, rest / j->tiles, o0, o1, n0, n1);
 }
 
-static float conv_int_number(const pith_run *r, int input) {
+static float conv_int_number(const pith__run *r, int input) {
     float v;
-    pith_convert(&v, PITH_F32, 0, r->in[input]->data, r->in[input]->dtype, 0, 1, true);
+    pith__convert(&v, PITH_F32, 0, r->in[input]->data, r->in[input]->dtype, 0, 1, true);
     return v;
 }
 
-static int32_t conv_int_zero(const pith_run *r, int input, int64_t i) {
-    return input >= 0 && pith_has_input(r, input) ? conv_int_byte(r->in[input], i) : 0;
+static int32_t conv_int_zero(const pith__run *r, int input, int64_t i) {
+    return input >= 0 && pith__has_input(r, input) ? conv_int_byte(r->in[input], i) : 0;
 }
 
 /* The sum of a map's weights as they are packed; of a depthwise map, of its weights less their zero point. */
 static int32_t conv_int_weight_sum(const job *j, int64_t map) {
-    const pith_conv_int *p = j->p;
+    const pith__conv_int *p = j->p;
     int32_t sum = 0;
     if (!p->depthwise) {
-        int64_t panel = pith_gemm_int8_panel_bytes(p->taps * p->channels), n = map % p->maps;
+        int64_t panel = pith__gemm_int8_panel_bytes(p->taps * p->channels), n = map % p->maps;
         const char *at = (const char *)p->packed + map / p->maps * p->packed_size + n / 16 * panel + panel - 64;
         memcpy(&sum, at + n % 16 * (int64_t)sizeof sum, sizeof sum);
         return sum;
     }
     const int64_t taps = p->sets * p->taps;
     for (int64_t t = 0; t < taps; t++)
-        sum += ((const int8_t *)j->weights)[pith_depthwise_place(t, map, taps) * 4 + t % 4];
+        sum += ((const int8_t *)j->weights)[pith__depthwise_place(t, map, taps) * 4 + t % 4];
     return sum;
 }
 
 /* What a map's sums get: the bias, and the picture's zero point times the weights less theirs. */
-static void conv_int_maps(job *j, const pith_run *r, const pith_conv_int_inputs *in) {
-    const pith_conv_int *p = j->p;
-    const int32_t *bias = in->bias >= 0 && pith_has_input(r, in->bias) ? r->in[in->bias]->data : NULL;
+static void conv_int_maps(job *j, const pith__run *r, const pith__conv_int_inputs *in) {
+    const pith__conv_int *p = j->p;
+    const int32_t *bias = in->bias >= 0 && pith__has_input(r, in->bias) ? r->in[in->bias]->data : NULL;
     const int32_t base = r->in[in->w]->dtype == PITH_U8 ? 128 : 0;
     const uint32_t x_zero = j->x_zero, k = (uint32_t)(p->taps * p->channels);
     for (int64_t map = 0; map < p->groups * p->maps; map++) {
@@ -445,14 +445,14 @@ static void conv_int_maps(job *j, const pith_run *r, const pith_conv_int_inputs 
     if (p->wide) return;
     const float x_scale = conv_int_number(r, in->x_scale), y_scale = conv_int_number(r, in->y_scale);
     const pith_tensor *w_scale = r->in[in->w_scale];
-    const int64_t own = pith_tensor_count(w_scale); /* one for all, or one per map */
-    pith_convert(j->scale, PITH_F32, 0, w_scale->data, w_scale->dtype, 0, own, true);
+    const int64_t own = pith__tensor_count(w_scale); /* one for all, or one per map */
+    pith__convert(j->scale, PITH_F32, 0, w_scale->data, w_scale->dtype, 0, own, true);
     for (int64_t map = p->groups * p->maps; map-- > 0;) /* the first one last: others may read it */
         j->scale[map] = x_scale * j->scale[own == 1 ? 0 : map] / y_scale;
 }
 
 static void conv_int_offsets(job *j) {
-    const pith_window *w = j->w;
+    const pith__window *w = j->w;
     int last = w->rank - 1;
     const int64_t sets = j->p->depthwise ? j->p->sets : 1;
     for (int64_t i = 0; i < sets * j->p->taps; i++) {
@@ -472,27 +472,27 @@ static void conv_int_tiles(job *j) {
                    : (j->windows + TILE - 1) / TILE;
 }
 
-static void conv_int_picture(pith_run *r, job *j) {
-    const pith_conv_int *p = j->p;
+static void conv_int_picture(pith__run *r, job *j) {
+    const pith__conv_int *p = j->p;
     int64_t work = j->m.columns * j->all_channels, groups = p->depthwise ? 1 : p->groups;
     if (j->turned) {
-        j->rows_per_part = pith_run_chunk(r, j->m.rows, work, GRAIN);
-        pith_run_parallel(r, conv_int_turn_part, j, (size_t)((j->m.rows + j->rows_per_part - 1) / j->rows_per_part));
+        j->rows_per_part = pith__run_chunk(r, j->m.rows, work, GRAIN);
+        pith__run_parallel(r, conv_int_turn_part, j, (size_t)((j->m.rows + j->rows_per_part - 1) / j->rows_per_part));
     } else {
         j->picture = j->x;
     }
-    pith_run_parallel(r, conv_int_run_part, j, (size_t)(groups * j->tiles * j->column_parts));
+    pith__run_parallel(r, conv_int_run_part, j, (size_t)(groups * j->tiles * j->column_parts));
 }
 
-pith_status pith_conv_int_run(pith_run *r, const pith_conv_int *p, const pith_conv_int_inputs *in,
-                              const pith_window *w) {
+pith_status pith__conv_int_run(pith__run *r, const pith__conv_int *p, const pith__conv_int_inputs *in,
+                               const pith__window *w) {
     const pith_tensor *x = r->in[in->x], *y = r->out[0];
     size_t bytes = 0;
     job j = { .p = p, .w = w };
-    if (!conv_int_room(p, w, r->exec->threads, &j.m, &bytes)) return pith_fail_memory(r->err, SIZE_MAX);
+    if (!conv_int_room(p, w, r->exec->threads, &j.m, &bytes)) return pith__fail_memory(r->err, SIZE_MAX);
     char *at = r->scratch;
     j.all_channels = p->groups * p->channels;
-    j.windows = pith_window_count(w->out, w->rank);
+    j.windows = pith__window_count(w->out, w->rank);
     conv_int_tiles(&j);
     j.column_parts = 1;
     if (!p->depthwise && r->exec->threads > 1 && p->groups * j.tiles < 2 * r->exec->threads && p->maps >= 2 * COLUMNS)
@@ -508,7 +508,7 @@ pith_status pith_conv_int_run(pith_run *r, const pith_conv_int *p, const pith_co
     j.weights = p->ready ? p->packed : (const int32_t *)(void *)at;
     if (p->depthwise && !p->ready) {
         const weights own = { p, r->in[in->w],
-                              in->w_zero >= 0 && pith_has_input(r, in->w_zero) ? r->in[in->w_zero] : NULL };
+                              in->w_zero >= 0 && pith__has_input(r, in->w_zero) ? r->in[in->w_zero] : NULL };
         conv_int_fill_quads(at, &own, 0, NULL);
     }
     at += j.m.weights;
@@ -522,8 +522,8 @@ pith_status pith_conv_int_run(pith_run *r, const pith_conv_int *p, const pith_co
     j.columns = j.turned ? j.m.columns : w->in[w->rank - 1];
     conv_int_maps(&j, r, in);
     conv_int_offsets(&j);
-    int64_t pictures = x->dims[0], in_size = pith_tensor_count(x) / pictures,
-            out_size = pith_tensor_count(y) / pictures;
+    int64_t pictures = x->dims[0], in_size = pith__tensor_count(x) / pictures,
+            out_size = pith__tensor_count(y) / pictures;
     if (!p->wide) {
         j.out.zero = conv_int_zero(r, in->y_zero, 0);
         float low = y->dtype == PITH_I8 ? -128 : 0;

@@ -13,34 +13,34 @@
 #include "engine/kernels/window_shape.h"
 #include "engine/ops/shared/infer_shapes.h"
 
-typedef struct pith_conv_int {
+typedef struct pith__conv_int {
     bool possible;
     bool depthwise;
     bool ready;          /* depthwise: the weights are packed, not in each run */
     bool wide;           /* the result is the sums */
     bool x_last, y_last; /* channels are the last axis of the input, of the output */
-    pith_gemm_i8_fn *gemm;
-    pith_gemm_pack_i8_fn *pack;
-    pith_turn_bytes_fn *turn;
-    pith_depthwise_bytes_fn *sum_taps;
-    pith_requantize_fn *requantize;
+    pith__gemm_i8_fn *gemm;
+    pith__gemm_pack_i8_fn *pack;
+    pith__turn_bytes_fn *turn;
+    pith__depthwise_bytes_fn *sum_taps;
+    pith__requantize_fn *requantize;
     const void *packed;                                /* the groups' weights after each other; or depthwise ones */
     int64_t packed_size, groups, channels, maps, taps; /* channels and maps of one group */
     int rank, sets;                                    /* sets: bytes of a depthwise weight */
-} pith_conv_int;
+} pith__conv_int;
 
 /* Numbers of the node's inputs; -1: there is none. */
-typedef struct pith_conv_int_inputs {
+typedef struct pith__conv_int_inputs {
     int x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias;
-} pith_conv_int_inputs;
+} pith__conv_int_inputs;
 
 /* Whether weights of this shape, constants of 8 bits, can be multiplied in integers. */
-bool pith_conv_int_suits(const pith_type *w, int64_t groups);
+bool pith__conv_int_suits(const pith__type *w, int64_t groups);
 /* Sets p->possible, and packs the weights if so. */
-pith_status pith_conv_int_prepare(pith_conv_int *p, pith_prepare *c, const pith_conv_int_inputs *in);
+pith_status pith__conv_int_prepare(pith__conv_int *p, pith__prepare *c, const pith__conv_int_inputs *in);
 /* Adds the scratch for a picture in windows w, whose sizes are set; false on overflow. */
-bool pith_conv_int_scratch(const pith_conv_int *p, const pith_window *w, int threads, size_t *bytes);
-pith_status pith_conv_int_run(pith_run *r, const pith_conv_int *p, const pith_conv_int_inputs *in,
-                              const pith_window *w);
+bool pith__conv_int_scratch(const pith__conv_int *p, const pith__window *w, int threads, size_t *bytes);
+pith_status pith__conv_int_run(pith__run *r, const pith__conv_int *p, const pith__conv_int_inputs *in,
+                               const pith__window *w);
 
 #endif

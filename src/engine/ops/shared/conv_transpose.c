@@ -19,8 +19,8 @@ typedef struct axis {
 } axis;
 
 typedef struct job {
-    const pith_conv_f32 *s;
-    const pith_conv_sizes *z;
+    const pith__conv_f32 *s;
+    const pith__conv_sizes *z;
     axis a[2];
     const float *source, *bias; /* source: the weights as they are given */
     const float *x;
@@ -39,7 +39,7 @@ static bool axis_reads(const axis *a, int64_t q, int64_t k, int64_t *shift) {
 static int64_t axis_places(const axis *a, int64_t q) { return (a->out - q + a->stride - 1) / a->stride; }
 
 /* False if there is nothing to read, or too many phases or kernel places. */
-static bool axis_set(axis *a, const pith_window *w, int d) {
+static bool axis_set(axis *a, const pith__window *w, int d) {
     const bool whole = d >= 0;
     *a = (axis){ .in = whole ? w->out[d] : 1,
                  .out = whole ? w->in[d] : 1,
@@ -64,9 +64,9 @@ static bool axis_set(axis *a, const pith_window *w, int d) {
     return true;
 }
 
-static int64_t transpose_panels(const pith_conv_sizes *z) { return (z->maps + PANEL - 1) / PANEL; }
+static int64_t transpose_panels(const pith__conv_sizes *z) { return (z->maps + PANEL - 1) / PANEL; }
 
-static bool transpose_axes(axis a[2], const pith_conv_sizes *z, const pith_window *w) {
+static bool transpose_axes(axis a[2], const pith__conv_sizes *z, const pith__window *w) {
     int64_t padded, in, out, most;
     if (z->channels < 1 || w->rank > 2 || !axis_set(&a[0], w, w->rank - 2) || !axis_set(&a[1], w, w->rank - 1))
         return false;
@@ -74,12 +74,12 @@ static bool transpose_axes(axis a[2], const pith_conv_sizes *z, const pith_windo
     a[0].block = axis_places(&a[0], 0);
     if (a[0].block > POSITIONS / a[1].block) a[0].block = POSITIONS / a[1].block;
     if (a[1].block < axis_places(&a[1], 0)) a[0].block = 1;
-    return !pith_mul_overflows(a[0].length, a[1].length, &padded) && !pith_mul_overflows(a[0].in, a[1].in, &in) &&
-           !pith_mul_overflows(a[0].out, a[1].out, &out) && !pith_add_overflows(in, out, &most) &&
+    return !pith__mul_overflows(a[0].length, a[1].length, &padded) && !pith__mul_overflows(a[0].in, a[1].in, &in) &&
+           !pith__mul_overflows(a[0].out, a[1].out, &out) && !pith__add_overflows(in, out, &most) &&
            padded / PADDED <= most && padded < INT64_MAX / 64;
 }
 
-bool pith_conv_transpose_fits(const pith_conv_sizes *z, const pith_window *w) {
+bool pith__conv_transpose_fits(const pith__conv_sizes *z, const pith__window *w) {
     axis a[2];
     return transpose_axes(a, z, w);
 }
@@ -103,16 +103,16 @@ static int64_t transpose_rows_floats(const axis a[2], int64_t maps) {
 
 static bool transpose_add(size_t *bytes, int64_t count, int64_t times, size_t size) {
     size_t own;
-    return count >= 0 && times >= 0 && !pith_mul_overflows((size_t)count, (size_t)times, &own) &&
-           !pith_mul_overflows(own, size, &own) && own < SIZE_MAX - 64 &&
-           !pith_add_overflows(*bytes, pith_round64(own), bytes);
+    return count >= 0 && times >= 0 && !pith__mul_overflows((size_t)count, (size_t)times, &own) &&
+           !pith__mul_overflows(own, size, &own) && own < SIZE_MAX - 64 &&
+           !pith__add_overflows(*bytes, pith__round64(own), bytes);
 }
 
-bool pith_conv_transpose_scratch(const pith_conv_sizes *z, const pith_window *w, int threads, size_t *bytes) {
+bool pith__conv_transpose_scratch(const pith__conv_sizes *z, const pith__window *w, int threads, size_t *bytes) {
     axis a[2];
     int64_t wide, maps;
-    if (!transpose_axes(a, z, w) || pith_mul_overflows(z->groups, z->channels, &wide) ||
-        pith_mul_overflows(wide, transpose_panels(z) * PANEL, &maps))
+    if (!transpose_axes(a, z, w) || pith__mul_overflows(z->groups, z->channels, &wide) ||
+        pith__mul_overflows(wide, transpose_panels(z) * PANEL, &maps))
         return false;
     const int64_t kernel = a[0].kernel * a[1].kernel;
     return transpose_add(bytes, a[0].phases * a[1].phases + 1, 1, sizeof(int64_t)) &&
@@ -170,7 +170,7 @@ static void transpose_run_weights(void *context, size_t part, int worker) {
 
 static void transpose_run_plane(void *context, size_t part, int worker) {
     const job *j = context;
-    pith_window w = { .rank = 2 };
+    pith__window w = { .rank = 2 };
     (void)worker;
     for (int d = 0; d < 2; d++) {
         w.in[d] = j->a[d].in;
@@ -228,15 +228,16 @@ static void transpose_block(const job *j, int64_t group, int64_t q, const int64_
         same = same && places[p] == places[0];
         if (places[p] < least) least = places[p];
         if (places[p] <= 0) continue;
-        pith_conv c = { .x = (j->planes ? j->planes : j->x) + group * j->z->channels * j->plane + r[0] * v->length + c0,
-                        .offsets = j->offsets + first * j->z->channels,
-                        .weights = j->weights + (first * j->z->groups * j->z->channels + group * k) * all + m[0] * k,
-                        .bias = j->bias ? j->bias + group * j->z->maps + m[0] : NULL,
-                        .y = direct ? y : rows + p * step,
-                        .k = k,
-                        .y_map = direct ? out : count * places[p],
-                        .step = v->length,
-                        .columns = places[p] };
+        pith__conv c = { .x =
+                             (j->planes ? j->planes : j->x) + group * j->z->channels * j->plane + r[0] * v->length + c0,
+                         .offsets = j->offsets + first * j->z->channels,
+                         .weights = j->weights + (first * j->z->groups * j->z->channels + group * k) * all + m[0] * k,
+                         .bias = j->bias ? j->bias + group * j->z->maps + m[0] : NULL,
+                         .y = direct ? y : rows + p * step,
+                         .k = k,
+                         .y_map = direct ? out : count * places[p],
+                         .step = v->length,
+                         .columns = places[p] };
         j->s->conv(&c, 0, maps, 0, (count - 1) * v->length + places[p]);
     }
     for (int64_t i = 0; !direct && i < maps * count; i++) {
@@ -263,14 +264,14 @@ static void transpose_run_part(void *context, size_t part, int worker) {
 
 static void *transpose_take(char **at, int64_t count, size_t size) {
     void *own = *at;
-    *at += pith_round64((size_t)count * size);
+    *at += pith__round64((size_t)count * size);
     return own;
 }
 
-void pith_conv_transpose_run(pith_run *r, const pith_conv_f32 *s, const pith_conv_sizes *z, const pith_window *w,
-                             const float *x, const float *weights, const float *bias, float *y) {
+void pith__conv_transpose_run(pith__run *r, const pith__conv_f32 *s, const pith__conv_sizes *z, const pith__window *w,
+                              const float *x, const float *weights, const float *bias, float *y) {
     job j = { .s = s, .z = z, .source = weights, .bias = bias };
-    if (!transpose_axes(j.a, z, w)) return; /* pith_conv_transpose_fits has said so */
+    if (!transpose_axes(j.a, z, w)) return; /* pith__conv_transpose_fits has said so */
     const int64_t channels = z->groups * z->channels, maps = z->groups * z->maps;
     char *at = r->scratch;
     j.plane = transpose_plane(j.a);
@@ -285,12 +286,12 @@ void pith_conv_transpose_run(pith_run *r, const pith_conv_f32 *s, const pith_con
     j.column_parts = (axis_places(&j.a[1], 0) + j.a[1].block - 1) / j.a[1].block;
     j.map_parts = (z->maps + MAPS - 1) / MAPS;
     transpose_list(&j);
-    pith_run_parallel(r, transpose_run_weights, &j, (size_t)maps);
+    pith__run_parallel(r, transpose_run_weights, &j, (size_t)maps);
     for (int64_t image = 0; image < z->batch; image++) {
         j.x = x + image * channels * j.a[0].in * j.a[1].in;
         j.y = y + image * maps * j.a[0].out * j.a[1].out;
-        if (j.planes) pith_run_parallel(r, transpose_run_plane, &j, (size_t)channels);
-        pith_run_parallel(r, transpose_run_part, &j,
-                          (size_t)(z->groups * j.row_parts * j.a[0].phases * j.column_parts * j.map_parts));
+        if (j.planes) pith__run_parallel(r, transpose_run_plane, &j, (size_t)channels);
+        pith__run_parallel(r, transpose_run_part, &j,
+                           (size_t)(z->groups * j.row_parts * j.a[0].phases * j.column_parts * j.map_parts));
     }
 }

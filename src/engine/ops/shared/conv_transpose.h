@@ -12,11 +12,11 @@
  *
  * Whether this file computes it: channels, one or two axes, not many phases, a kernel that is not huge, and padding
  * that does not outweigh the tensors. */
-bool pith_conv_transpose_fits(const pith_conv_sizes *z, const pith_window *w);
+bool pith__conv_transpose_fits(const pith__conv_sizes *z, const pith__window *w);
 /* Adds the scratch of windows w that fit; false on overflow. */
-bool pith_conv_transpose_scratch(const pith_conv_sizes *z, const pith_window *w, int threads, size_t *bytes);
+bool pith__conv_transpose_scratch(const pith__conv_sizes *z, const pith__window *w, int threads, size_t *bytes);
 /* x [batch, groups * channels, …], weights [groups * channels, maps, …], bias [groups * maps] or NULL. */
-void pith_conv_transpose_run(pith_run *r, const pith_conv_f32 *s, const pith_conv_sizes *z, const pith_window *w,
-                             const float *x, const float *weights, const float *bias, float *y);
+void pith__conv_transpose_run(pith__run *r, const pith__conv_f32 *s, const pith__conv_sizes *z, const pith__window *w,
+                              const float *x, const float *weights, const float *bias, float *y);
 
 #endif

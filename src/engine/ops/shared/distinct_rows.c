@@ -24,24 +24,24 @@ typedef struct layout {
 } layout;
 
 static layout distinct_rows_layout_of(int64_t m, int64_t k) {
-    const size_t numbers = pith_round64((size_t)m * sizeof(int32_t));
-    layout l = { .place = pith_round64(sizeof(pith_distinct_rows)), .slot_count = ROWS_MIN };
+    const size_t numbers = pith__round64((size_t)m * sizeof(int32_t));
+    layout l = { .place = pith__round64(sizeof(pith__distinct_rows)), .slot_count = ROWS_MIN };
     while (l.slot_count < 2 * m) l.slot_count *= 2;
     l.first = l.place + numbers;
     l.slots = l.first + numbers;
-    l.rows = l.slots + pith_round64(l.slot_count * sizeof(int32_t));
-    l.end = l.rows + pith_round64((size_t)(m * k) * sizeof(float));
+    l.rows = l.slots + pith__round64(l.slot_count * sizeof(int32_t));
+    l.end = l.rows + pith__round64((size_t)(m * k) * sizeof(float));
     return l;
 }
 
-size_t pith_distinct_rows_bytes(int64_t m, int64_t k) {
+size_t pith__distinct_rows_bytes(int64_t m, int64_t k) {
     return m < ROWS_MIN || m > ROWS_MAX || k > INT32_MAX ? 0 : distinct_rows_layout_of(m, k).end;
 }
 
-const pith_distinct_rows *pith_distinct_rows_find(void *memory, const float *x, int64_t m, int64_t k) {
+const pith__distinct_rows *pith__distinct_rows_find(void *memory, const float *x, int64_t m, int64_t k) {
     const layout l = distinct_rows_layout_of(m, k);
     const size_t bytes = (size_t)k * sizeof(float), hashed = bytes < HASHED ? bytes : HASHED;
-    pith_distinct_rows *d = memory;
+    pith__distinct_rows *d = memory;
     char *const base = memory;
     int32_t *place = (void *)(base + l.place), *first = (void *)(base + l.first);
     int32_t *slots = (void *)(base + l.slots);
@@ -50,7 +50,7 @@ const pith_distinct_rows *pith_distinct_rows_find(void *memory, const float *x, 
     memset(slots, -1, l.slot_count * sizeof *slots);
     for (int32_t i = 0; i < m; i++) {
         const float *row = x + i * k;
-        uint32_t at = (uint32_t)pith_hash_of(row, hashed) % l.slot_count;
+        uint32_t at = (uint32_t)pith__hash_of(row, hashed) % l.slot_count;
         int32_t same = -1;
         for (int probe = 0; probe < PROBES && slots[at] >= 0 && same < 0; probe++, at = (at + 1) % l.slot_count)
             if (!memcmp(x + first[slots[at]] * k, row, bytes)) same = slots[at];
@@ -61,11 +61,11 @@ const pith_distinct_rows *pith_distinct_rows_find(void *memory, const float *x, 
     }
     const bool worth = m - count >= m / WORTH;
     for (int32_t j = 0; worth && j < count; j++) memcpy(rows + j * k, x + first[j] * k, bytes);
-    *d = worth ? (pith_distinct_rows){ count, rows, place } : (pith_distinct_rows){ m, x, NULL };
+    *d = worth ? (pith__distinct_rows){ count, rows, place } : (pith__distinct_rows){ m, x, NULL };
     return d;
 }
 
-void pith_distinct_rows_spread(const pith_distinct_rows *d, float *y, int64_t m, int64_t n) {
+void pith__distinct_rows_spread(const pith__distinct_rows *d, float *y, int64_t m, int64_t n) {
     /* From the last on: none takes the place of one that is still read, for places are not after their rows. */
     for (int64_t i = m - 1; d->place && d->place[i] < i; i--)
         memcpy(y + i * n, y + d->place[i] * n, (size_t)n * sizeof *y);

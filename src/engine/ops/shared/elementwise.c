@@ -12,10 +12,10 @@
  */
 enum { BLOCK = 256, GRAIN = 16384, TAIL_BLOCK = 4096 };
 
-typedef pith_elementwise_job job;
+typedef pith__elementwise_job job;
 
 static void merge_dims(job *j) {
-    const pith_elementwise *e = j->e;
+    const pith__elementwise *e = j->e;
     const pith_tensor *out = e->out;
     int64_t full[PITH_ELEMENTWISE_MAX][PITH_MAX_RANK];
     for (int k = 0; k < e->count; k++) {
@@ -45,14 +45,14 @@ static void merge_dims(job *j) {
 
 /* n elements along the innermost dimension; at: element index of each operand. */
 static void run_row(const job *j, int64_t y_at, const int64_t *at, int64_t n) {
-    const pith_elementwise *e = j->e;
+    const pith__elementwise *e = j->e;
     int strides[PITH_ELEMENTWISE_MAX];
     const void *x[PITH_ELEMENTWISE_MAX];
-    size_t out_size = pith_element_size(e->out->dtype);
+    size_t out_size = pith__element_size(e->out->dtype);
     for (int k = 0; k < e->count; k++) strides[k] = j->strides[k][j->rank - 1] != 0;
     if (!j->converts) {
         for (int k = 0; k < e->count; k++) {
-            x[k] = (const char *)e->in[k]->data + (size_t)at[k] * pith_element_size(e->in[k]->dtype);
+            x[k] = (const char *)e->in[k]->data + (size_t)at[k] * pith__element_size(e->in[k]->dtype);
         }
         e->loop(e->context, (char *)e->out->data + (size_t)y_at * out_size, x, strides, n);
         return;
@@ -63,16 +63,17 @@ static void run_row(const job *j, int64_t y_at, const int64_t *at, int64_t n) {
         for (int k = 0; k < e->count; k++) {
             int64_t first = at[k] + i * strides[k];
             if (e->compute[k] == e->in[k]->dtype) {
-                x[k] = (const char *)e->in[k]->data + (size_t)first * pith_element_size(e->in[k]->dtype);
+                x[k] = (const char *)e->in[k]->data + (size_t)first * pith__element_size(e->in[k]->dtype);
                 continue;
             }
-            pith_convert(blocks[k], e->compute[k], 0, e->in[k]->data, e->in[k]->dtype, first, strides[k] ? m : 1, true);
+            pith__convert(blocks[k], e->compute[k], 0, e->in[k]->data, e->in[k]->dtype, first, strides[k] ? m : 1,
+                          true);
             x[k] = blocks[k];
         }
         bool direct = e->result == e->out->dtype;
         void *y = direct ? (char *)e->out->data + (size_t)(y_at + i) * out_size : blocks[PITH_ELEMENTWISE_MAX];
         e->loop(e->context, y, x, strides, m);
-        if (!direct) pith_convert(e->out->data, e->out->dtype, y_at + i, y, e->result, 0, m, true);
+        if (!direct) pith__convert(e->out->data, e->out->dtype, y_at + i, y, e->result, 0, m, true);
     }
 }
 
@@ -108,12 +109,12 @@ static void elementwise_run_part(void *context, size_t part, int worker) {
     for (int64_t at = begin, n; at < end; at += n) {
         n = j->tail && end - at > TAIL_BLOCK ? TAIL_BLOCK : end - at;
         elementwise_range(j, at, at + n);
-        pith_tail_apply(j->tail, at, n);
+        pith__tail_apply(j->tail, at, n);
     }
 }
 
-static job elementwise_job(const pith_elementwise *e) {
-    job j = { .e = e, .total = pith_tensor_count(e->out) };
+static job elementwise_job(const pith__elementwise *e) {
+    job j = { .e = e, .total = pith__tensor_count(e->out) };
     if (j.total <= 0) return j;
     merge_dims(&j);
     j.converts = e->result != e->out->dtype;
@@ -121,111 +122,111 @@ static job elementwise_job(const pith_elementwise *e) {
     return j;
 }
 
-static void elementwise_share(pith_run *r, job *j) {
+static void elementwise_share(pith__run *r, job *j) {
     if (j->total <= 0) return;
-    j->per_part = pith_run_chunk(r, j->total, 1, GRAIN);
-    pith_run_parallel(r, elementwise_run_part, j, (size_t)((j->total + j->per_part - 1) / j->per_part));
+    j->per_part = pith__run_chunk(r, j->total, 1, GRAIN);
+    pith__run_parallel(r, elementwise_run_part, j, (size_t)((j->total + j->per_part - 1) / j->per_part));
 }
 
-void pith_elementwise_run(pith_run *r, const pith_elementwise *e) {
+void pith__elementwise_run(pith__run *r, const pith__elementwise *e) {
     job j = elementwise_job(e);
     j.tail = r->tail;
     elementwise_share(r, &j);
 }
 
-pith_status pith_elementwise_op_run(pith_run *r) {
-    pith_elementwise e = { 0 };
-    if (!r->node->op->elementwise(r, &e)) return pith_op_fail(r, "operands that do not fit");
-    pith_elementwise_run(r, &e);
+pith_status pith__elementwise_op_run(pith__run *r) {
+    pith__elementwise e = { 0 };
+    if (!r->node->op->elementwise(r, &e)) return pith__op_fail(r, "operands that do not fit");
+    pith__elementwise_run(r, &e);
     return PITH_OK;
 }
 
-void pith_tail_add(pith_tail *tail, const pith_run *run) {
-    pith_elementwise *e = &tail->stages[tail->count];
-    *e = (pith_elementwise){ 0 };
+void pith__tail_add(pith__tail *tail, const pith__run *run) {
+    pith__elementwise *e = &tail->stages[tail->count];
+    *e = (pith__elementwise){ 0 };
     if (!run->node->op->elementwise(run, e)) return;
     tail->names[tail->count] = run->node->op->name;
     tail->jobs[tail->count++] = elementwise_job(e);
 }
 
-void pith_tail_apply(const pith_tail *tail, int64_t begin, int64_t n) {
+void pith__tail_apply(const pith__tail *tail, int64_t begin, int64_t n) {
     for (int i = 0; tail && i < tail->count; i++) elementwise_range(&tail->jobs[i], begin, begin + n);
 }
 
-void pith_run_tail(pith_run *r) {
+void pith__run_tail(pith__run *r) {
     for (int i = 0; r->tail && i < r->tail->count; i++) {
         job j = r->tail->jobs[i];
         elementwise_share(r, &j);
     }
 }
 
-int pith_compute_dtype(int dtype) { return dtype == PITH_F16 || dtype == PITH_BF16 ? PITH_F32 : dtype; }
+int pith__compute_dtype(int dtype) { return dtype == PITH_F16 || dtype == PITH_BF16 ? PITH_F32 : dtype; }
 
-pith_status pith_map_find(pith_map_state *state, const char *family, int dtype, pith_prepare *c) {
+pith_status pith__map_find(pith__map_state *state, const char *family, int dtype, pith__prepare *c) {
     char name[64];
     size_t n = strlen(family);
     memcpy(name, "map_", 4);
     memcpy(name + 4, family, n < sizeof name - 5 ? n + 1 : 0);
-    state->compute = pith_compute_dtype(dtype);
+    state->compute = pith__compute_dtype(dtype);
     if (state->compute == PITH_F32) {
-        state->fn = pith_prepare_find(c, family, PITH_F32);
+        state->fn = pith__prepare_find(c, family, PITH_F32);
         state->direct = state->fn != NULL;
     }
-    if (!state->fn && !c->lacking) state->fn = pith_prepare_find(c, name, state->compute);
+    if (!state->fn && !c->lacking) state->fn = pith__prepare_find(c, name, state->compute);
     if (!state->fn && !c->lacking && state->compute == PITH_F32) {
         state->compute = PITH_F64;
-        state->fn = pith_prepare_find(c, name, PITH_F64);
+        state->fn = pith__prepare_find(c, name, PITH_F64);
     }
-    return state->fn ? PITH_OK : pith_fail_dtype(c->err, dtype);
+    return state->fn ? PITH_OK : pith__fail_dtype(c->err, dtype);
 }
 
 static void map1_loop(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {
-    const pith_map_state *s = context;
+    const pith__map_state *s = context;
     (void)strides;
     if (s->direct)
-        ((pith_unary_f32_fn *)s->fn)(x[0], y, (size_t)n);
+        ((pith__unary_f32_fn *)s->fn)(x[0], y, (size_t)n);
     else
-        ((pith_map_fn *)s->fn)(y, x[0], n, s->p);
+        ((pith__map_fn *)s->fn)(y, x[0], n, s->p);
 }
 
-static pith_elementwise map1_of(const pith_map_state *state, pith_tensor *out, const pith_tensor *x) {
-    return (pith_elementwise){ .count = 1,
-                               .in = { x },
-                               .out = out,
-                               .compute = { state->compute },
-                               .result = state->result,
-                               .loop = map1_loop,
-                               .context = state };
+static pith__elementwise map1_of(const pith__map_state *state, pith_tensor *out, const pith_tensor *x) {
+    return (pith__elementwise){ .count = 1,
+                                .in = { x },
+                                .out = out,
+                                .compute = { state->compute },
+                                .result = state->result,
+                                .loop = map1_loop,
+                                .context = state };
 }
 
-void pith_map1_apply(pith_run *r, const pith_map_state *state, pith_tensor *out, const pith_tensor *x) {
-    const pith_elementwise e = map1_of(state, out, x);
-    pith_elementwise_run(r, &e);
+void pith__map1_apply(pith__run *r, const pith__map_state *state, pith_tensor *out, const pith_tensor *x) {
+    const pith__elementwise e = map1_of(state, out, x);
+    pith__elementwise_run(r, &e);
 }
 
-bool pith_map1_elementwise(const pith_run *r, pith_elementwise *e) {
+bool pith__map1_elementwise(const pith__run *r, pith__elementwise *e) {
     *e = map1_of(r->state, r->out[0], r->in[0]);
     return true;
 }
 
 static void map2_loop(const void *context, void *y, const void *const *x, const int *strides, int64_t n) {
-    const pith_map_state *s = context;
-    ((pith_map2_fn *)s->fn)(y, x[0], x[1], n, strides[0], strides[1]);
+    const pith__map_state *s = context;
+    ((pith__map2_fn *)s->fn)(y, x[0], x[1], n, strides[0], strides[1]);
 }
 
-pith_elementwise pith_map2_of(const pith_map_state *state, pith_tensor *out, const pith_tensor *a,
-                              const pith_tensor *b) {
-    return (pith_elementwise){ .count = 2,
-                               .in = { a, b },
-                               .out = out,
-                               .compute = { state->compute, state->compute },
-                               .result = state->result,
-                               .loop = map2_loop,
-                               .context = state };
+pith__elementwise pith__map2_of(const pith__map_state *state, pith_tensor *out, const pith_tensor *a,
+                                const pith_tensor *b) {
+    return (pith__elementwise){ .count = 2,
+                                .in = { a, b },
+                                .out = out,
+                                .compute = { state->compute, state->compute },
+                                .result = state->result,
+                                .loop = map2_loop,
+                                .context = state };
 }
 
-void pith_map2_apply(pith_run *r, const pith_map_state *state, pith_tensor *out, const pith_tensor *a,
-                     const pith_tensor *b) {
-    const pith_elementwise e = pith_map2_of(state, out, a, b);
-    pith_elementwise_run(r, &e);
+void pith__map2_apply(pith__run *r, const pith__map_state *state, pith_tensor *out, const pith_tensor *a,
+                      const pith_tensor *b) {
+    const pith__elementwise e = pith__map2_of(state, out, a, b);
+    pith__elementwise_run(r, &e);
 }

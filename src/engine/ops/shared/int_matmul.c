@@ -19,7 +19,7 @@ static void shift_bytes(int8_t *to, const void *b, int dtype, int64_t count) {
 }
 
 typedef struct weights {
-    pith_gemm_pack_i8_fn *pack;
+    pith__gemm_pack_i8_fn *pack;
     const pith_tensor *from;
     int64_t k, n;
 } weights;
@@ -30,46 +30,47 @@ static void int_product_fill_panel(void *packed, const void *context, size_t par
     int8_t *bytes = scratch;
     const char *from = (const char *)w->from->data + n0;
     for (int64_t i = 0; i < w->k; i++) shift_bytes(bytes + i * n, from + i * w->n, w->from->dtype, n);
-    w->pack((char *)packed + (int64_t)part * pith_gemm_int8_panel_bytes(w->k), bytes, n, 1, w->k, n, 0, n);
+    w->pack((char *)packed + (int64_t)part * pith__gemm_int8_panel_bytes(w->k), bytes, n, 1, w->k, n, 0, n);
 }
 
-pith_status pith_int_product_prepare(pith_int_product *p, pith_prepare *c, int b) {
-    pith_kernel_fn *kernel;
-    const pith_type *t = c->in[b];
-    if (t->dtype != PITH_U8 && t->dtype != PITH_I8) return pith_fail_dtype(c->err, t->dtype);
-    PITH_TRY(pith_prepare_kernel(c, "gemm_pack", PITH_I8, &kernel));
-    p->pack = (pith_gemm_pack_i8_fn *)kernel;
-    PITH_TRY(pith_prepare_kernel(c, "sums_shift", PITH_I32, &kernel));
-    p->shift = (pith_sums_shift_fn *)kernel;
-    p->gemm = pith_gemm_i8_find(NULL, t->rank == 2 && t->dims[0] > 0 ? t->dims[0] : INT64_MAX, c->isa);
-    if (!p->gemm) return pith_prepare_kernel(c, "gemm", PITH_I8, &kernel);
-    if (t->rank != 2 || !pith_pack_can(c, b)) return PITH_OK;
-    int64_t size = pith_gemm_int8_packed_size(t->dims[0], t->dims[1]);
-    weights *w = pith_arena_array(c->arena, 1, sizeof *w);
-    if (size < 0 || !w) return pith_fail_memory(c->err, size < 0 ? SIZE_MAX : sizeof *w);
+pith_status pith__int_product_prepare(pith__int_product *p, pith__prepare *c, int b) {
+    pith__kernel_fn *kernel;
+    const pith__type *t = c->in[b];
+    if (t->dtype != PITH_U8 && t->dtype != PITH_I8) return pith__fail_dtype(c->err, t->dtype);
+    PITH_TRY(pith__prepare_kernel(c, "gemm_pack", PITH_I8, &kernel));
+    p->pack = (pith__gemm_pack_i8_fn *)kernel;
+    PITH_TRY(pith__prepare_kernel(c, "sums_shift", PITH_I32, &kernel));
+    p->shift = (pith__sums_shift_fn *)kernel;
+    p->gemm = pith__gemm_i8_find(NULL, t->rank == 2 && t->dims[0] > 0 ? t->dims[0] : INT64_MAX, c->isa);
+    if (!p->gemm) return pith__prepare_kernel(c, "gemm", PITH_I8, &kernel);
+    if (t->rank != 2 || !pith__pack_can(c, b)) return PITH_OK;
+    int64_t size = pith__gemm_int8_packed_size(t->dims[0], t->dims[1]);
+    weights *w = pith__arena_array(c->arena, 1, sizeof *w);
+    if (size < 0 || !w) return pith__fail_memory(c->err, size < 0 ? SIZE_MAX : sizeof *w);
     *w = (weights){ p->pack, t->data, t->dims[0], t->dims[1] };
-    pith_pack pack = { .layout = t->dtype == PITH_U8 ? "u8-128x16" : "i8x16",
-                       .bytes = (size_t)size,
-                       .inputs = 1u << b,
-                       .fill = int_product_fill_panel,
-                       .context = w,
-                       .parts = (size_t)(w->n + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL,
-                       .scratch = (size_t)w->k * PITH_GEMM_PANEL };
-    return pith_prepare_pack(c, &p->packed, &pack);
+    pith__pack pack = { .layout = t->dtype == PITH_U8 ? "u8-128x16" : "i8x16",
+                        .bytes = (size_t)size,
+                        .inputs = 1u << b,
+                        .fill = int_product_fill_panel,
+                        .context = w,
+                        .parts = (size_t)(w->n + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL,
+                        .scratch = (size_t)w->k * PITH_GEMM_PANEL };
+    return pith__prepare_pack(c, &p->packed, &pack);
 }
 
 /* Zero points of rows and columns, sums of columns; bytes of b and its packed form. */
-bool pith_int_product_scratch(const pith_int_product *p, int64_t m, int64_t n, int64_t k, size_t *bytes) {
-    int64_t size = p->packed ? 0 : pith_gemm_int8_packed_size(k, n), plain = 0;
+bool pith__int_product_scratch(const pith__int_product *p, int64_t m, int64_t n, int64_t k, size_t *bytes) {
+    int64_t size = p->packed ? 0 : pith__gemm_int8_packed_size(k, n), plain = 0;
     size_t rows, columns;
-    return size >= 0 && (p->packed || !pith_mul_overflows(k, n, &plain)) && pith_dtype_bytes(PITH_I32, m, &rows) &&
-           pith_dtype_bytes(PITH_I64, n, &columns) && !pith_add_overflows(rows, columns, bytes) &&
-           !pith_add_overflows(*bytes, (size_t)size, bytes) && !pith_add_overflows(*bytes, (size_t)plain + 512, bytes);
+    return size >= 0 && (p->packed || !pith__mul_overflows(k, n, &plain)) && pith__dtype_bytes(PITH_I32, m, &rows) &&
+           pith__dtype_bytes(PITH_I64, n, &columns) && !pith__add_overflows(rows, columns, bytes) &&
+           !pith__add_overflows(*bytes, (size_t)size, bytes) &&
+           !pith__add_overflows(*bytes, (size_t)plain + 512, bytes);
 }
 
 typedef struct job {
-    const pith_int_product *p;
-    pith_gemm_int8 g;
+    const pith__int_product *p;
+    pith__gemm_int8 g;
     const int32_t *row_zeros, *column_zeros, *column_sums;
     int64_t column_parts, columns; /* columns: of a part */
     bool needs_rows;
@@ -77,7 +78,7 @@ typedef struct job {
 
 /* The packed form holds the sums of its 16 columns after each panel. */
 static void read_column_sums(int32_t *sums, const void *packed, int64_t n, int64_t k) {
-    int64_t panel = pith_gemm_int8_panel_bytes(k);
+    int64_t panel = pith__gemm_int8_panel_bytes(k);
     for (int64_t j = 0; j < n; j += 16) {
         memcpy(sums + j, (const char *)packed + j / 16 * panel + panel - 64,
                (size_t)(n - j < 16 ? n - j : 16) * sizeof *sums);
@@ -86,21 +87,21 @@ static void read_column_sums(int32_t *sums, const void *packed, int64_t n, int64
 
 static void int_product_run_part(void *context, size_t part, int worker) {
     const job *w = context;
-    const pith_gemm_int8 *g = &w->g;
+    const pith__gemm_int8 *g = &w->g;
     int64_t m0 = (int64_t)part / w->column_parts * ROWS, m1 = m0 + ROWS < g->m ? m0 + ROWS : g->m;
     int64_t n0 = (int64_t)part % w->column_parts * w->columns, n1 = n0 + w->columns < g->n ? n0 + w->columns : g->n;
     (void)worker;
     w->p->gemm(g, m0, m1, n0, n1);
-    w->p->shift(&(pith_sums_shift){ .c = g->c + m0 * g->ldc + n0,
-                                    .a = (const uint8_t *)g->a + m0 * g->lda,
-                                    .row_zeros = w->row_zeros + m0,
-                                    .column_sums = w->column_sums + n0,
-                                    .column_zeros = w->needs_rows ? w->column_zeros + n0 : NULL,
-                                    .rows = m1 - m0,
-                                    .n = n1 - n0,
-                                    .row = g->ldc,
-                                    .k = g->k,
-                                    .a_signed = g->a_signed });
+    w->p->shift(&(pith__sums_shift){ .c = g->c + m0 * g->ldc + n0,
+                                     .a = (const uint8_t *)g->a + m0 * g->lda,
+                                     .row_zeros = w->row_zeros + m0,
+                                     .column_sums = w->column_sums + n0,
+                                     .column_zeros = w->needs_rows ? w->column_zeros + n0 : NULL,
+                                     .rows = m1 - m0,
+                                     .n = n1 - n0,
+                                     .row = g->ldc,
+                                     .k = g->k,
+                                     .a_signed = g->a_signed });
 }
 
 /* Few rows are cut by columns, so that each thread has a part. */
@@ -116,45 +117,45 @@ static size_t int_product_split(job *w, int threads) {
 }
 
 static void read_zeros(int32_t *to, const pith_tensor *zeros, int64_t count) {
-    const int64_t own = zeros ? pith_tensor_count(zeros) : 0;
+    const int64_t own = zeros ? pith__tensor_count(zeros) : 0;
     int32_t all = 0;
     if (own == count) {
-        pith_convert(to, PITH_I32, 0, zeros->data, zeros->dtype, 0, count, true);
+        pith__convert(to, PITH_I32, 0, zeros->data, zeros->dtype, 0, count, true);
         return;
     }
-    if (own) pith_convert(&all, PITH_I32, 0, zeros->data, zeros->dtype, 0, 1, true);
+    if (own) pith__convert(&all, PITH_I32, 0, zeros->data, zeros->dtype, 0, 1, true);
     for (int64_t i = 0; i < count; i++) to[i] = all;
 }
 
-void pith_int_product_run(pith_run *r, const pith_int_product *p, void *scratch, int32_t *c, const pith_tensor *a,
-                          int64_t a_first, const pith_tensor *b, int64_t b_first, const pith_tensor *a_zero,
-                          const pith_tensor *b_zero, int64_t m, int64_t n, int64_t k) {
+void pith__int_product_run(pith__run *r, const pith__int_product *p, void *scratch, int32_t *c, const pith_tensor *a,
+                           int64_t a_first, const pith_tensor *b, int64_t b_first, const pith_tensor *a_zero,
+                           const pith_tensor *b_zero, int64_t m, int64_t n, int64_t k) {
     int32_t *row_zeros = scratch, *column_zeros = row_zeros + m, *column_sums = column_zeros + n;
-    char *rest = (char *)scratch + pith_round64((size_t)(m + 2 * n) * sizeof *row_zeros);
+    char *rest = (char *)scratch + pith__round64((size_t)(m + 2 * n) * sizeof *row_zeros);
     if (m == 0 || n == 0) return;
     read_zeros(row_zeros, a_zero, m);
     read_zeros(column_zeros, b_zero, n);
     job w = { .p = p, .row_zeros = row_zeros, .column_zeros = column_zeros, .column_sums = column_sums };
-    w.g = (pith_gemm_int8){ .a = (const char *)a->data + a_first,
-                            .b = p->packed,
-                            .c = c,
-                            .m = m,
-                            .n = n,
-                            .k = k,
-                            .lda = k,
-                            .ldc = n,
-                            .a_signed = a->dtype == PITH_I8 };
+    w.g = (pith__gemm_int8){ .a = (const char *)a->data + a_first,
+                             .b = p->packed,
+                             .c = c,
+                             .m = m,
+                             .n = n,
+                             .k = k,
+                             .lda = k,
+                             .ldc = n,
+                             .a_signed = a->dtype == PITH_I8 };
     for (int64_t j = 0; j < n; j++) {
         if (b->dtype == PITH_U8) column_zeros[j] -= 128;
         w.needs_rows |= column_zeros[j] != 0;
     }
     if (!p->packed) {
         int8_t *bytes = (int8_t *)rest;
-        rest += pith_round64((size_t)(k * n));
+        rest += pith__round64((size_t)(k * n));
         shift_bytes(bytes, (const char *)b->data + b_first, b->dtype, k * n);
         p->pack(rest, bytes, n, 1, k, n, 0, n);
         w.g.b = rest;
     }
     read_column_sums(column_sums, w.g.b, n, k);
-    pith_run_parallel(r, int_product_run_part, &w, int_product_split(&w, r->exec->threads));
+    pith__run_parallel(r, int_product_run_part, &w, int_product_split(&w, r->exec->threads));
 }

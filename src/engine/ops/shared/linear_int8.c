@@ -1,8 +1,8 @@
 /* linear_int8.c - pith.Linear with 8-bit weights: one scale per column. Rows of x become u8 with a scale and a zero
  * point each, and some outliers. Sums are exact.
  *
- * The packed form is that of engine/kernels/gemm_int8.h, followed by the scales of the columns. A quantised row is its bytes,
- * padded to a multiple of 64. After all rows of the run come their scales, zero points and outliers. */
+ * The packed form is that of engine/kernels/gemm_int8.h, followed by the scales of the columns. A quantised row is its
+ * bytes, padded to a multiple of 64. After all rows of the run come their scales, zero points and outliers. */
 #include "base/checked.h"
 #include "engine/kernels/gemm_int8.h"
 #include "engine/ops/shared/linear.h"
@@ -11,10 +11,10 @@
 enum { K_MAX = 65000 };
 
 typedef struct form {
-    pith_quantize_panel_fn *quantize;
+    pith__quantize_panel_fn *quantize;
     int64_t k;
-    size_t panel, scales;      /* bytes of a panel; before the scales */
-    const pith_factor *factor; /* of fit */
+    size_t panel, scales;       /* bytes of a panel; before the scales */
+    const pith__factor *factor; /* of fit */
 } form;
 
 static void linear_int8_pack_panel(void *packed, const void *context, int64_t index, const float *panel, float *work) {
@@ -24,79 +24,82 @@ static void linear_int8_pack_panel(void *packed, const void *context, int64_t in
                 work);
 }
 
-static int64_t scales_at(const pith_linear *s) { return pith_gemm_int8_packed_size(s->k, s->n); }
+static int64_t scales_at(const pith__linear *s) { return pith__gemm_int8_packed_size(s->k, s->n); }
 
-static pith_status linear_int8_prepare(pith_linear *s, pith_prepare *c, const pith_pack_matrix *weights, size_t count) {
-    form *f = pith_arena_array(c->arena, 1, sizeof *f);
+static pith_status linear_int8_prepare(pith__linear *s, pith__prepare *c, const pith__pack_matrix *weights,
+                                       size_t count) {
+    form *f = pith__arena_array(c->arena, 1, sizeof *f);
     int speed = 1;
-    int64_t panel = pith_gemm_int8_packed_size(s->k, PITH_GEMM_PANEL), scales = scales_at(s), bytes;
-    if (s->k > K_MAX) return pith_op_fail(c, "%lld rows are too many for exact 8-bit sums", (long long)s->k);
-    if (!f || scales < 0 || pith_add_overflows(scales, scales / panel * PITH_GEMM_PANEL * 4, &bytes))
-        return pith_fail_memory(c->err, SIZE_MAX);
-    f->quantize = PITH_PREPARE_KERNEL(pith_quantize_panel_fn, "quantize_panel", PITH_I8, c);
-    s->gemm = (pith_kernel_fn *)pith_gemm_i8_find(&speed, s->k, c->isa);
-    if (!s->gemm) (void)pith_prepare_find(c, "gemm", PITH_I8);
+    int64_t panel = pith__gemm_int8_packed_size(s->k, PITH_GEMM_PANEL), scales = scales_at(s), bytes;
+    if (s->k > K_MAX) return pith__op_fail(c, "%lld rows are too many for exact 8-bit sums", (long long)s->k);
+    if (!f || scales < 0 || pith__add_overflows(scales, scales / panel * PITH_GEMM_PANEL * 4, &bytes))
+        return pith__fail_memory(c->err, SIZE_MAX);
+    f->quantize = PITH_PREPARE_KERNEL(pith__quantize_panel_fn, "quantize_panel", PITH_I8, c);
+    s->gemm = (pith__kernel_fn *)pith__gemm_i8_find(&speed, s->k, c->isa);
+    if (!s->gemm) (void)pith__prepare_find(c, "gemm", PITH_I8);
     s->grain = speed * PITH_LINEAR_GRAIN;
-    s->convert = pith_prepare_find(c, "quantize_rows", PITH_U8);
+    s->convert = pith__prepare_find(c, "quantize_rows", PITH_U8);
     if (!f->quantize || !s->gemm || !s->convert)
-        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no int8 matmul kernels");
+        return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no int8 matmul kernels");
     s->form = f;
     f->k = s->k;
     f->panel = (size_t)panel;
     f->scales = (size_t)scales;
     s->packed_bytes = (size_t)bytes;
-    pith_pack_form as = { .layout = "i8x4x16q", .bytes = (size_t)bytes, .panel = linear_int8_pack_panel, .context = f };
-    return pith_prepare_pack_panels(c, &s->packed, weights, count, s->k, &as);
+    pith__pack_form as = {
+        .layout = "i8x4x16q", .bytes = (size_t)bytes, .panel = linear_int8_pack_panel, .context = f
+    };
+    return pith__prepare_pack_panels(c, &s->packed, weights, count, s->k, &as);
 }
 
-static void fit(const pith_linear *s, const pith_factor *factor) { ((form *)s->form)->factor = factor; }
+static void fit(const pith__linear *s, const pith__factor *factor) { ((form *)s->form)->factor = factor; }
 
-static int64_t linear_int8_stride_of(const pith_linear *s) { return (s->k + 63) / 64 * 64; }
+static int64_t linear_int8_stride_of(const pith__linear *s) { return (s->k + 63) / 64 * 64; }
 
-static size_t linear_int8_row_bytes(const pith_linear *s) { return (size_t)linear_int8_stride_of(s) + 64; }
+static size_t linear_int8_row_bytes(const pith__linear *s) { return (size_t)linear_int8_stride_of(s) + 64; }
 
 /* What stands after the rows, of each: numbers of 4 bytes, and room for 16. */
 enum { SCALE, ZERO, EXTRA };
-_Static_assert(EXTRA * 4 + PITH_I8_EXTRAS * sizeof(pith_i8_extra) <= 64, "room behind the rows");
-static void *row_numbers(const pith_linear *s, const pith_linear_rows *r, int which) {
+_Static_assert(EXTRA * 4 + PITH_I8_EXTRAS * sizeof(pith__i8_extra) <= 64, "room behind the rows");
+static void *row_numbers(const pith__linear *s, const pith__linear_rows *r, int which) {
     return (char *)r->converted + r->m * (linear_int8_stride_of(s) + 4 * which);
 }
 
-static void linear_int8_convert(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1) {
-    pith_quantize_rows a = { .x = r->x + m0 * s->k,
-                             .q = (uint8_t *)r->converted + m0 * linear_int8_stride_of(s),
-                             .scale = (float *)row_numbers(s, r, SCALE) + m0,
-                             .zero = (int32_t *)row_numbers(s, r, ZERO) + m0,
-                             .extra = (pith_i8_extra *)row_numbers(s, r, EXTRA) + m0 * PITH_I8_EXTRAS,
-                             .rows = m1 - m0,
-                             .n = s->k,
-                             .ldx = s->k,
-                             .ldq = linear_int8_stride_of(s) };
-    ((pith_quantize_rows_fn *)s->convert)(&a);
+static void linear_int8_convert(const pith__linear *s, const pith__linear_rows *r, int64_t m0, int64_t m1) {
+    pith__quantize_rows a = { .x = r->x + m0 * s->k,
+                              .q = (uint8_t *)r->converted + m0 * linear_int8_stride_of(s),
+                              .scale = (float *)row_numbers(s, r, SCALE) + m0,
+                              .zero = (int32_t *)row_numbers(s, r, ZERO) + m0,
+                              .extra = (pith__i8_extra *)row_numbers(s, r, EXTRA) + m0 * PITH_I8_EXTRAS,
+                              .rows = m1 - m0,
+                              .n = s->k,
+                              .ldx = s->k,
+                              .ldq = linear_int8_stride_of(s) };
+    ((pith__quantize_rows_fn *)s->convert)(&a);
 }
 
-static void linear_int8_multiply(const pith_linear *s, const pith_linear_rows *r, int64_t m0, int64_t m1, int64_t n0,
+static void linear_int8_multiply(const pith__linear *s, const pith__linear_rows *r, int64_t m0, int64_t m1, int64_t n0,
                                  int64_t n1) {
-    pith_gemm_int8 g = { .a = r->converted,
-                         .b = s->packed,
-                         .out = r->y,
-                         .a_scale = row_numbers(s, r, SCALE),
-                         .a_zero = row_numbers(s, r, ZERO),
-                         .a_extra = row_numbers(s, r, EXTRA),
-                         .b_scale = (const float *)((const char *)s->packed + scales_at(s)),
-                         .bias = s->bias,
-                         .m = r->m,
-                         .n = s->n,
-                         .k = s->k,
-                         .lda = linear_int8_stride_of(s),
-                         .ldc = s->n,
-                         .narrow = 1,
-                         .activation = s->activation,
-                         .next = r->next };
-    ((pith_gemm_i8_fn *)s->gemm)(&g, m0, m1, n0, n1);
+    pith__gemm_int8 g = { .a = r->converted,
+                          .b = s->packed,
+                          .out = r->y,
+                          .a_scale = row_numbers(s, r, SCALE),
+                          .a_zero = row_numbers(s, r, ZERO),
+                          .a_extra = row_numbers(s, r, EXTRA),
+                          .b_scale = (const float *)((const char *)s->packed + scales_at(s)),
+                          .bias = s->bias,
+                          .m = r->m,
+                          .n = s->n,
+                          .k = s->k,
+                          .lda = linear_int8_stride_of(s),
+                          .ldc = s->n,
+                          .narrow = 1,
+                          .activation = s->activation,
+                          .next = r->next };
+    ((pith__gemm_i8_fn *)s->gemm)(&g, m0, m1, n0, n1);
 }
 
-const pith_linear_way pith_linear_int8 = {
+const pith__linear_way pith__linear_int8 = {
     .kernel = "gemm i8",
     .prepare = linear_int8_prepare,
     .row_bytes = linear_int8_row_bytes,

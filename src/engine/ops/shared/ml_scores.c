@@ -3,12 +3,12 @@
 
 #include <math.h>
 
-pith_status pith_post_read(pith_post *post, const pith_node *node, pith_error *err) {
+pith_status pith__post_read(pith__post *post, const pith__node *node, pith_error *err) {
     static const char *const names[] = { "NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT" };
-    pith_str name = pith_node_str(node, "post_transform", "NONE");
+    pith_str name = pith__node_str(node, "post_transform", "NONE");
     for (int i = 0; i < 5; i++)
-        if (pith_str_is(name, names[i])) return *post = (pith_post)i, PITH_OK;
-    return pith_fail(err, PITH_ERR_ARGUMENT, "post_transform '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
+        if (pith__str_is(name, names[i])) return *post = (pith__post)i, PITH_OK;
+    return pith__fail(err, PITH_ERR_ARGUMENT, "post_transform '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
 }
 
 /* Inverse of the normal distribution's, by Winitzki's approximation of the inverse error function (as the standard's
@@ -18,7 +18,7 @@ static double probit(double p) {
     return 1.41421356 * (x < 0 ? -1 : 1) * sqrt(sqrt(a * a - log_part / 0.147) - a);
 }
 
-void pith_post_apply(pith_post post, double *y, int64_t n) {
+void pith__post_apply(pith__post post, double *y, int64_t n) {
     double most = -INFINITY, sum = 0;
     switch (post) {
     case PITH_POST_NONE: return;
@@ -38,23 +38,23 @@ void pith_post_apply(pith_post post, double *y, int64_t n) {
     }
 }
 
-void pith_post_second(pith_post post, double *y, double rest) {
+void pith__post_second(pith__post post, double *y, double rest) {
     y[1] = y[0];
     y[0] = (post == PITH_POST_NONE ? rest : 0) - y[1];
-    pith_post_apply(post, y, 2);
+    pith__post_apply(post, y, 2);
 }
 
-pith_labels pith_labels_read(const pith_node *node, const char *strings, const char *ints) {
-    pith_labels l;
+pith__labels pith__labels_read(const pith__node *node, const char *strings, const char *ints) {
+    pith__labels l;
     size_t n;
-    l.strings = pith_node_strs(node, strings, &n);
+    l.strings = pith__node_strs(node, strings, &n);
     if (!n) l.strings = NULL;
-    l.ints = l.strings ? NULL : pith_node_ints(node, ints, &n);
+    l.ints = l.strings ? NULL : pith__node_ints(node, ints, &n);
     l.count = (int64_t)n;
     return l;
 }
 
-void pith_labels_put(const pith_labels *labels, pith_tensor *to, int64_t row, int64_t label) {
+void pith__labels_put(const pith__labels *labels, pith_tensor *to, int64_t row, int64_t label) {
     if (labels->strings)
         ((pith_str *)to->data)[row] = labels->strings[label];
     else

@@ -11,82 +11,82 @@
  * many columns, which most tiles have. */
 enum { GRAIN = 400000, BYTES = 65536, ROWS = 48, SHARES = 4, STRIP = 2 * PITH_GEMM_PANEL };
 
-bool pith_nbits_int8_takes(pith_nbits_int8 *q, const pith_prepare *c) {
-    const int64_t block = pith_node_int(c->node, "block_size", 32), bits = pith_node_int(c->node, "bits", 4);
-    const pith_type *zeros = pith_has_input(c, PITH_NBITS_ZEROS) ? c->in[PITH_NBITS_ZEROS] : NULL;
-    if (pith_node_int(c->node, "accuracy_level", 0) != 4 || (bits != 4 && bits != 8) || block < PITH_BLOCK_LEAST ||
-        block > PITH_BLOCK_MOST || (block & (block - 1)) || pith_has_input(c, PITH_NBITS_GROUPS) ||
+bool pith__nbits_int8_takes(pith__nbits_int8 *q, const pith__prepare *c) {
+    const int64_t block = pith__node_int(c->node, "block_size", 32), bits = pith__node_int(c->node, "bits", 4);
+    const pith__type *zeros = pith__has_input(c, PITH_NBITS_ZEROS) ? c->in[PITH_NBITS_ZEROS] : NULL;
+    if (pith__node_int(c->node, "accuracy_level", 0) != 4 || (bits != 4 && bits != 8) || block < PITH_BLOCK_LEAST ||
+        block > PITH_BLOCK_MOST || (block & (block - 1)) || pith__has_input(c, PITH_NBITS_GROUPS) ||
         (zeros && zeros->dtype != PITH_U8))
         return false;
     for (int i = PITH_NBITS_B; i <= PITH_NBITS_ZEROS && i < c->in_count; i++) {
-        if (c->in[i] && !pith_pack_can(c, i)) return false;
+        if (c->in[i] && !pith__pack_can(c, i)) return false;
     }
-    const int64_t k = pith_node_int(c->node, "K", 0);
-    q->n = pith_node_int(c->node, "N", 0);
-    q->form = (pith_blocks_form){ .k = k,
-                                  .blocks = (k + block - 1) / block,
-                                  .block = (int32_t)block,
-                                  .bits = (int32_t)bits,
-                                  .zeros = zeros != NULL };
+    const int64_t k = pith__node_int(c->node, "K", 0);
+    q->n = pith__node_int(c->node, "N", 0);
+    q->form = (pith__blocks_form){ .k = k,
+                                   .blocks = (k + block - 1) / block,
+                                   .block = (int32_t)block,
+                                   .bits = (int32_t)bits,
+                                   .zeros = zeros != NULL };
     return true;
 }
 
 /* scratch: the scales of the panel's columns. */
 static void nbits_int8_fill_panel(void *packed, const void *context, size_t part, void *scratch) {
-    const pith_nbits_int8 *q = context;
-    const pith_blocks_form *f = &q->form;
+    const pith__nbits_int8 *q = context;
+    const pith__blocks_form *f = &q->form;
     const int64_t j = (int64_t)part * PITH_GEMM_PANEL, left = q->n - j;
-    pith_blocks_columns from = { .b = (const uint8_t *)q->b->data + j * f->blocks * (f->block * f->bits / 8),
-                                 .scale = scratch,
-                                 .columns = left < PITH_GEMM_PANEL ? left : PITH_GEMM_PANEL };
+    pith__blocks_columns from = { .b = (const uint8_t *)q->b->data + j * f->blocks * (f->block * f->bits / 8),
+                                  .scale = scratch,
+                                  .columns = left < PITH_GEMM_PANEL ? left : PITH_GEMM_PANEL };
     if (f->zeros) from.zeros = (const uint8_t *)q->zeros->data + j * ((f->blocks * f->bits + 7) / 8);
-    pith_convert(scratch, PITH_F32, 0, q->scales->data, q->scales->dtype, j * f->blocks, from.columns * f->blocks,
-                 true);
-    pith_blocks_pack_panel((char *)packed + part * (size_t)pith_blocks_panel_bytes(f), f, &from);
+    pith__convert(scratch, PITH_F32, 0, q->scales->data, q->scales->dtype, j * f->blocks, from.columns * f->blocks,
+                  true);
+    pith__blocks_pack_panel((char *)packed + part * (size_t)pith__blocks_panel_bytes(f), f, &from);
 }
 
-pith_status pith_nbits_int8_prepare(pith_nbits_int8 *q, pith_prepare *c) {
+pith_status pith__nbits_int8_prepare(pith__nbits_int8 *q, pith__prepare *c) {
     int speed;
-    const int64_t bytes = pith_blocks_packed_size(&q->form, q->n);
-    pith_pack pack = { .layout = q->form.bits == 4 ? "nbits-u4x8x16" : "nbits-u8x4x16",
-                       .bytes = (size_t)bytes,
-                       .inputs =
-                           1u << PITH_NBITS_B | 1u << PITH_NBITS_SCALES | (q->form.zeros ? 1u << PITH_NBITS_ZEROS : 0),
-                       .fill = nbits_int8_fill_panel,
-                       .context = q,
-                       .parts = (size_t)((q->n + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL) };
-    if (bytes < 0 || pith_mul_overflows((size_t)q->form.blocks, PITH_GEMM_PANEL * sizeof(float), &pack.scratch))
-        return pith_fail_memory(c->err, SIZE_MAX);
-    q->gemm = pith_gemm_blocks_find(&speed, c->isa);
-    if (!q->gemm) (void)pith_prepare_find(c, "gemm_blocks", PITH_U8);
-    q->quantize = PITH_PREPARE_KERNEL(pith_quantize_blocks_fn, "quantize_blocks", PITH_I8, c);
+    const int64_t bytes = pith__blocks_packed_size(&q->form, q->n);
+    pith__pack pack = { .layout = q->form.bits == 4 ? "nbits-u4x8x16" : "nbits-u8x4x16",
+                        .bytes = (size_t)bytes,
+                        .inputs =
+                            1u << PITH_NBITS_B | 1u << PITH_NBITS_SCALES | (q->form.zeros ? 1u << PITH_NBITS_ZEROS : 0),
+                        .fill = nbits_int8_fill_panel,
+                        .context = q,
+                        .parts = (size_t)((q->n + PITH_GEMM_PANEL - 1) / PITH_GEMM_PANEL) };
+    if (bytes < 0 || pith__mul_overflows((size_t)q->form.blocks, PITH_GEMM_PANEL * sizeof(float), &pack.scratch))
+        return pith__fail_memory(c->err, SIZE_MAX);
+    q->gemm = pith__gemm_blocks_find(&speed, c->isa);
+    if (!q->gemm) (void)pith__prepare_find(c, "gemm_blocks", PITH_U8);
+    q->quantize = PITH_PREPARE_KERNEL(pith__quantize_blocks_fn, "quantize_blocks", PITH_I8, c);
     if (!q->gemm || !q->quantize)
-        return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernels for weights in blocks");
+        return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no kernels for weights in blocks");
     q->grain = (int64_t)speed * GRAIN;
     q->b = c->in[PITH_NBITS_B]->data;
     q->scales = c->in[PITH_NBITS_SCALES]->data;
     q->zeros = q->form.zeros ? c->in[PITH_NBITS_ZEROS]->data : NULL;
     q->packed_bytes = (size_t)bytes;
-    return pith_prepare_pack(c, &q->packed, &pack);
+    return pith__prepare_pack(c, &q->packed, &pack);
 }
 
-bool pith_nbits_int8_scratch(const pith_nbits_int8 *q, int64_t m, size_t *bytes) {
-    return !pith_mul_overflows((size_t)pith_blocks_row_bytes(&q->form), (size_t)m, bytes) &&
-           !pith_add_overflows(*bytes, 63, bytes) && (*bytes -= *bytes % 64, true);
+bool pith__nbits_int8_scratch(const pith__nbits_int8 *q, int64_t m, size_t *bytes) {
+    return !pith__mul_overflows((size_t)pith__blocks_row_bytes(&q->form), (size_t)m, bytes) &&
+           !pith__add_overflows(*bytes, 63, bytes) && (*bytes -= *bytes % 64, true);
 }
 
 typedef struct job {
-    const pith_nbits_int8 *q;
-    pith_gemm_blocks gemm;
+    const pith__nbits_int8 *q;
+    pith__gemm_blocks gemm;
     const float *x;
     char *rows; /* quantised */
     int64_t m, row_parts, column_parts;
 } job;
 
 static void nbits_int8_quantize(const job *w, int64_t m0, int64_t m1) {
-    const pith_blocks_form *f = &w->q->form;
-    const pith_quantize_blocks a = {
-        .x = w->x + m0 * f->k, .q = w->rows + m0 * pith_blocks_row_bytes(f), .form = f, .rows = m1 - m0, .ldx = f->k
+    const pith__blocks_form *f = &w->q->form;
+    const pith__quantize_blocks a = {
+        .x = w->x + m0 * f->k, .q = w->rows + m0 * pith__blocks_row_bytes(f), .form = f, .rows = m1 - m0, .ldx = f->k
     };
     w->q->quantize(&a);
 }
@@ -109,7 +109,7 @@ static void nbits_int8_part(void *context, size_t index, int worker) {
 
 /* By rows where each part has enough of them; else by columns, and the few rows are quantised before. */
 static void nbits_int8_split(job *w, int threads) {
-    const pith_nbits_int8 *q = w->q;
+    const pith__nbits_int8 *q = w->q;
     const int64_t strips = (q->n + STRIP - 1) / STRIP;
     double most = (double)w->m * (double)q->n * (double)q->form.k / (double)q->grain;
     if (most < (double)q->packed_bytes / BYTES) most = (double)q->packed_bytes / BYTES;
@@ -121,8 +121,8 @@ static void nbits_int8_split(job *w, int threads) {
     if (w->column_parts > strips) w->column_parts = strips;
 }
 
-void pith_nbits_int8_run(pith_run *r, const pith_nbits_int8 *q, float *y, const float *x, const float *bias,
-                         int64_t m) {
+void pith__nbits_int8_run(pith__run *r, const pith__nbits_int8 *q, float *y, const float *x, const float *bias,
+                          int64_t m) {
     job w = {
         .q = q,
         .gemm = { .a = r->scratch, .b = q->packed, .c = y, .bias = bias, .form = &q->form, .n = q->n, .ldc = q->n },
@@ -133,5 +133,5 @@ void pith_nbits_int8_run(pith_run *r, const pith_nbits_int8 *q, float *y, const 
     if (m == 0) return;
     nbits_int8_split(&w, r->exec->threads);
     if (w.column_parts > 1) nbits_int8_quantize(&w, 0, m);
-    pith_run_parallel(r, nbits_int8_part, &w, (size_t)(w.row_parts * w.column_parts));
+    pith__run_parallel(r, nbits_int8_part, &w, (size_t)(w.row_parts * w.column_parts));
 }

@@ -11,23 +11,24 @@
 /* The inputs of the operators of op_matmul_nbits.c. */
 enum { PITH_NBITS_A, PITH_NBITS_B, PITH_NBITS_SCALES, PITH_NBITS_ZEROS, PITH_NBITS_GROUPS, PITH_NBITS_BIAS };
 
-typedef struct pith_nbits_int8 {
-    pith_blocks_form form;
+typedef struct pith__nbits_int8 {
+    pith__blocks_form form;
     int64_t n, grain; /* grain: multiply-adds that are worth a thread */
-    pith_quantize_blocks_fn *quantize;
-    pith_gemm_blocks_fn *gemm;
+    pith__quantize_blocks_fn *quantize;
+    pith__gemm_blocks_fn *gemm;
     const void *packed;
     size_t packed_bytes;
     const pith_tensor *b, *scales, *zeros; /* zeros: NULL if the form has none */
-} pith_nbits_int8;
+} pith__nbits_int8;
 
 /* Sets q->form if the node's inputs are to be taken in 8 bits; else returns false. */
-bool pith_nbits_int8_takes(pith_nbits_int8 *q, const pith_prepare *c);
+bool pith__nbits_int8_takes(pith__nbits_int8 *q, const pith__prepare *c);
 /* Finds the loops and packs the weights. q lives as long as the plan. */
-pith_status pith_nbits_int8_prepare(pith_nbits_int8 *q, pith_prepare *c);
+pith_status pith__nbits_int8_prepare(pith__nbits_int8 *q, pith__prepare *c);
 /* Bytes of scratch for m rows; false on overflow. */
-bool pith_nbits_int8_scratch(const pith_nbits_int8 *q, int64_t m, size_t *bytes);
+bool pith__nbits_int8_scratch(const pith__nbits_int8 *q, int64_t m, size_t *bytes);
 /* y [m, n] = x [m, k] weights^T + bias. bias: NULL: none. */
-void pith_nbits_int8_run(pith_run *r, const pith_nbits_int8 *q, float *y, const float *x, const float *bias, int64_t m);
+void pith__nbits_int8_run(pith__run *r, const pith__nbits_int8 *q, float *y, const float *x, const float *bias,
+                          int64_t m);
 
 #endif

@@ -9,8 +9,8 @@
 #include "base/memory/span_map.h"
 #include "base/piece_listener.h"
 #include "base/text_out.h"
-#include "engine/ops/shared/attrs.h"
 #include "engine/ops/custom/custom.h"
+#include "engine/ops/shared/attrs.h"
 
 /* Bounds for hostile files, far above what models have: how deep functions call each other, how many nodes they expand
  * to, how often one node may be upgraded. MAX_LISTED: missing operators that the error names. */
@@ -18,57 +18,57 @@ enum { MAX_CALL_DEPTH = 64, MAX_INLINED = 1 << 19, MAX_UPGRADES = 16, MAX_LISTED
 
 /* Things by name, and by domain among those of one name. */
 typedef struct name_index {
-    pith_map first;
+    pith__map first;
     uint32_t *next;
 } name_index;
 
 typedef struct binder {
-    pith_arena scratch;
+    pith__arena scratch;
     name_index ops, functions;
     /* Puts the body of a function in the place of a call of it; NULL: the graph is of a compiled file, which has none.
      */
-    pith_status (*inline_call)(struct binder *b, pith_node *node, const pith_function *f);
-    const pith_graph *root;
+    pith_status (*inline_call)(struct binder *b, pith__node *node, const pith__function *f);
+    const pith__graph *root;
     uint8_t *function_state;
     size_t inlined, unsupported, listed;
     struct {
-        const pith_node *node;
+        const pith__node *node;
         size_t count;
     } list[MAX_LISTED];
     pith_error *err;
 } binder;
 
-static pith_str bind_plain_domain(pith_str domain) { return pith_str_is(domain, "ai.onnx") ? PITH_STR("") : domain; }
+static pith_str bind_plain_domain(pith_str domain) { return pith__str_is(domain, "ai.onnx") ? PITH_STR("") : domain; }
 
 static pith_status index_init(binder *b, name_index *index, size_t count) {
-    index->next = pith_arena_array(&b->scratch, count, sizeof *index->next);
-    if (!index->next || pith_map_init(&index->first, &b->scratch, count)) return pith_fail_memory(b->err, count);
+    index->next = pith__arena_array(&b->scratch, count, sizeof *index->next);
+    if (!index->next || pith__map_init(&index->first, &b->scratch, count)) return pith__fail_memory(b->err, count);
     return PITH_OK;
 }
 
 static pith_status index_add(binder *b, name_index *index, pith_str name, uint32_t item) {
-    index->next[item] = pith_map_get(&index->first, name);
-    return pith_map_put(&index->first, name, item, NULL) ? PITH_OK : pith_fail_memory(b->err, 0);
+    index->next[item] = pith__map_get(&index->first, name);
+    return pith__map_put(&index->first, name, item, NULL) ? PITH_OK : pith__fail_memory(b->err, 0);
 }
 
-static const pith_op *find_op(const binder *b, const pith_node *node) {
+static const pith__op *find_op(const binder *b, const pith__node *node) {
     pith_str domain = bind_plain_domain(node->domain);
-    for (uint32_t i = pith_map_get(&b->ops.first, node->op_type); i != END; i = b->ops.next[i])
-        if (pith_str_is(domain, pith_op_table[i]->domain)) {
-            pith_piece_used(pith_op_table[i]);
-            return pith_op_table[i];
+    for (uint32_t i = pith__map_get(&b->ops.first, node->op_type); i != END; i = b->ops.next[i])
+        if (pith__str_is(domain, pith__op_table[i]->domain)) {
+            pith__piece_used(pith__op_table[i]);
+            return pith__op_table[i];
         }
-    const pith_op *custom = pith_custom_find(domain, node->op_type);
-    if (custom) pith_piece_used(custom);
+    const pith__op *custom = pith__custom_find(domain, node->op_type);
+    if (custom) pith__piece_used(custom);
     return custom;
 }
 
-static uint32_t find_function(const binder *b, const pith_node *node) {
+static uint32_t find_function(const binder *b, const pith__node *node) {
     if (!b->root->function_count) return END;
     pith_str domain = bind_plain_domain(node->domain);
-    for (uint32_t i = pith_map_get(&b->functions.first, node->op_type); i != END; i = b->functions.next[i]) {
-        const pith_function *f = &b->root->functions[i];
-        if (pith_str_eq(domain, bind_plain_domain(f->domain)) && pith_str_eq(node->overload, f->overload)) return i;
+    for (uint32_t i = pith__map_get(&b->functions.first, node->op_type); i != END; i = b->functions.next[i]) {
+        const pith__function *f = &b->root->functions[i];
+        if (pith__str_eq(domain, bind_plain_domain(f->domain)) && pith__str_eq(node->overload, f->overload)) return i;
     }
     return END;
 }
@@ -77,8 +77,8 @@ static uint32_t find_function(const binder *b, const pith_node *node) {
 
 static pith_status check_calls(binder *b, uint32_t function, int depth);
 
-static pith_status check_calls_in(binder *b, const pith_graph *body, int depth) {
-    for (const pith_node *node = body->first; node; node = node->next) {
+static pith_status check_calls_in(binder *b, const pith__graph *body, int depth) {
+    for (const pith__node *node = body->first; node; node = node->next) {
         uint32_t callee = find_function(b, node);
         if (callee != END) PITH_TRY(check_calls(b, callee, depth + 1));
         for (size_t i = 0; i < node->attr_count; i++)
@@ -90,11 +90,11 @@ static pith_status check_calls_in(binder *b, const pith_graph *body, int depth) 
 /* No function may reach itself. */
 static pith_status check_calls(binder *b, uint32_t function, int depth) {
     enum { NEW, OPEN, DONE };
-    const pith_function *f = &b->root->functions[function];
+    const pith__function *f = &b->root->functions[function];
     if (b->function_state[function] == DONE) return PITH_OK;
     if (b->function_state[function] == OPEN || depth > MAX_CALL_DEPTH) {
-        return pith_fail(b->err, PITH_ERR_FORMAT, "function '" PITH_STR_FMT "' %s", PITH_STR_ARG(f->name),
-                         depth > MAX_CALL_DEPTH ? "is nested too deep" : "calls itself");
+        return pith__fail(b->err, PITH_ERR_FORMAT, "function '" PITH_STR_FMT "' %s", PITH_STR_ARG(f->name),
+                          depth > MAX_CALL_DEPTH ? "is nested too deep" : "calls itself");
     }
     b->function_state[function] = OPEN;
     PITH_TRY(check_calls_in(b, f->body, depth));
@@ -102,33 +102,33 @@ static pith_status check_calls(binder *b, uint32_t function, int depth) {
     return PITH_OK;
 }
 
-static pith_status inline_call(binder *b, pith_node *node, const pith_function *f) {
+static pith_status inline_call(binder *b, pith__node *node, const pith__function *f) {
     char place[256];
-    pith_node_place(node, place, sizeof place);
+    pith__node_place(node, place, sizeof place);
     size_t given = (size_t)node->input_count, wanted = f->body->input_count;
     if (given > wanted || (size_t)node->output_count > f->body->output_count) {
-        return pith_fail(b->err, PITH_ERR_FORMAT, "%s: has more inputs or outputs than its function", place);
+        return pith__fail(b->err, PITH_ERR_FORMAT, "%s: has more inputs or outputs than its function", place);
     }
     b->inlined += f->body->node_count + f->body->value_count + 1;
     if (b->inlined > MAX_INLINED) {
-        return pith_fail(b->err, PITH_ERR_FORMAT, "%s: the model's functions expand to more than %d nodes and values",
-                         place, MAX_INLINED);
+        return pith__fail(b->err, PITH_ERR_FORMAT, "%s: the model's functions expand to more than %d nodes and values",
+                          place, MAX_INLINED);
     }
-    pith_value **inputs = pith_arena_array(&b->scratch, wanted, sizeof *inputs);
-    if (!inputs) return pith_fail_memory(b->err, wanted * sizeof *inputs);
+    pith__value **inputs = pith__arena_array(&b->scratch, wanted, sizeof *inputs);
+    if (!inputs) return pith__fail_memory(b->err, wanted * sizeof *inputs);
     for (size_t i = 0; i < given; i++) inputs[i] = node->inputs[i];
-    pith_status status = pith_graph_inline(node, f->body, inputs, f, b->err);
+    pith_status status = pith__graph_inline(node, f->body, inputs, f, b->err);
     if (!status) return PITH_OK;
-    return pith_fail_at(b->err, status, "%s: function '" PITH_STR_FMT "': ", place, PITH_STR_ARG(f->name));
+    return pith__fail_at(b->err, status, "%s: function '" PITH_STR_FMT "': ", place, PITH_STR_ARG(f->name));
 }
 
 /* ---- operators ---- */
 
-static void note_unsupported(binder *b, const pith_node *node) {
+static void note_unsupported(binder *b, const pith__node *node) {
     b->unsupported++;
     for (size_t i = 0; i < b->listed; i++) {
-        const pith_node *seen = b->list[i].node;
-        if (pith_str_eq(seen->op_type, node->op_type) && pith_str_eq(seen->domain, node->domain) &&
+        const pith__node *seen = b->list[i].node;
+        if (pith__str_eq(seen->op_type, node->op_type) && pith__str_eq(seen->domain, node->domain) &&
             seen->opset == node->opset) {
             b->list[i].count++;
             return;
@@ -141,53 +141,54 @@ static void note_unsupported(binder *b, const pith_node *node) {
 }
 
 /* As in a build's list: "Gelu", "com.microsoft::Gelu". */
-static pith_str bind_listed_name(const pith_node *node, char *text, size_t size) {
+static pith_str bind_listed_name(const pith__node *node, char *text, size_t size) {
     const pith_str domain = bind_plain_domain(node->domain);
     snprintf(text, size, PITH_STR_FMT "%s" PITH_STR_FMT, PITH_STR_ARG(domain), domain.size ? "::" : "",
              PITH_STR_ARG(node->op_type));
-    return pith_str_of(text);
+    return pith__str_of(text);
 }
 
 /* Fails if one of the operators is known, and this build was made without it. */
 static pith_status bind_check_dropped(const binder *b) {
-    pith_lacks lacks = { .count = 0 };
+    pith__lacks lacks = { .count = 0 };
     for (size_t i = 0; i < b->listed; i++) {
         char name[512], place[PITH_PLACE_SHOWN];
         const pith_str listed = bind_listed_name(b->list[i].node, name, sizeof name);
-        if (pith_piece_is_dropped("operators", listed))
-            pith_lacks_note(&lacks, "operators", listed, pith_node_place(b->list[i].node, place, sizeof place));
+        if (pith__piece_is_dropped("operators", listed))
+            pith__lacks_note(&lacks, "operators", listed, pith__node_place(b->list[i].node, place, sizeof place));
     }
-    return pith_lacks_check(&lacks, b->err);
+    return pith__lacks_check(&lacks, b->err);
 }
 
 static pith_status fail_unsupported(const binder *b) {
     char text[PITH_ERROR_MESSAGE_SIZE];
     PITH_TRY(bind_check_dropped(b));
-    pith_text_out out = pith_text_begin(text, sizeof text);
+    pith__text_out out = pith__text_begin(text, sizeof text);
     for (size_t i = 0; i < b->listed; i++) {
-        const pith_node *node = b->list[i].node;
+        const pith__node *node = b->list[i].node;
         char place[200], count[32] = "";
         if (b->list[i].count > 1) snprintf(count, sizeof count, " and %zu more", b->list[i].count - 1);
-        pith_text_put(&out, "%s" PITH_STR_FMT "." PITH_STR_FMT " opset %" PRId32 " (%s%s)", i ? ", " : "",
-                      PITH_STR_ARG(node->domain.size ? node->domain : PITH_STR("ai.onnx")), PITH_STR_ARG(node->op_type),
-                      node->opset, pith_node_place(node, place, sizeof place), count);
+        pith__text_put(&out, "%s" PITH_STR_FMT "." PITH_STR_FMT " opset %" PRId32 " (%s%s)", i ? ", " : "",
+                       PITH_STR_ARG(node->domain.size ? node->domain : PITH_STR("ai.onnx")),
+                       PITH_STR_ARG(node->op_type), node->opset, pith__node_place(node, place, sizeof place), count);
     }
-    return pith_fail(b->err, PITH_ERR_UNSUPPORTED, "%zu nodes have operators or opsets this build does not know: %s",
-                     b->unsupported, text);
+    return pith__fail(b->err, PITH_ERR_UNSUPPORTED, "%zu nodes have operators or opsets this build does not know: %s",
+                      b->unsupported, text);
 }
 
 /* Calls upgrade; what of the older spelling is left goes. The node may be replaced by others. */
-static pith_status bind_upgrade(pith_node *node, const pith_op *op, pith_error *err) {
+static pith_status bind_upgrade(pith__node *node, const pith__op *op, pith_error *err) {
     char place[256];
     pith_str domain = node->domain, name = node->op_type;
     int32_t opset = node->opset;
-    pith_node_place(node, place, sizeof place);
-    pith_piece_used_with(op, PITH_PIECE_UPGRADED);
+    pith__node_place(node, place, sizeof place);
+    pith__piece_used_with(op, PITH_PIECE_UPGRADED);
     pith_status status = op->upgrade(node, err);
-    if (status) return pith_fail_at(err, status, "%s: opset %" PRId32 ": ", place, opset);
-    if (node->graph && pith_str_eq(domain, node->domain) && pith_str_eq(name, node->op_type) && node->opset == opset) {
+    if (status) return pith__fail_at(err, status, "%s: opset %" PRId32 ": ", place, opset);
+    if (node->graph && pith__str_eq(domain, node->domain) && pith__str_eq(name, node->op_type) &&
+        node->opset == opset) {
         node->opset = op->since;
-        const pith_op_checks *checks = pith_op_checks_of(op);
+        const pith__op_checks *checks = pith__op_checks_of(op);
         if (checks) checks->prune(node, op);
     }
     return PITH_OK;
@@ -196,7 +197,7 @@ static pith_status bind_upgrade(pith_node *node, const pith_op *op, pith_error *
 /* The operator is known in the node's opset. All operators of these domains were compared with the standard up to the
  * opset named here (tests/python/compare_schemas.py); in a later opset only those are known whose own newest version
  * says so. Other domains have no versions to speak of. */
-static bool opset_known(const pith_node *node, const pith_op *op) {
+static bool opset_known(const pith__node *node, const pith__op *op) {
     static const struct {
         const char *domain;
         int32_t newest;
@@ -209,17 +210,17 @@ static bool opset_known(const pith_node *node, const pith_op *op) {
 
 /* What upgrade and everything after it may rely on. An older spelling may have other counts than the newest, so those
  * are checked here only where no spelling is new enough (PITH_OP_COMPOSED; which of its inputs may be left out, its
- * upgrade says through pith_compose_require); inference checks the rest. */
-static pith_status check_ends(const pith_node *node, const pith_op *op, pith_error *err) {
+ * upgrade says through pith__compose_require); inference checks the rest. */
+static pith_status check_ends(const pith__node *node, const pith__op *op, pith_error *err) {
     bool composed = op->since == INT32_MAX;
     if (composed && node->input_count < op->min_inputs)
-        return pith_fail(err, PITH_ERR_FORMAT, "input %d is missing", node->input_count);
+        return pith__fail(err, PITH_ERR_FORMAT, "input %d is missing", node->input_count);
     if (composed && op->max_outputs >= 0 && node->output_count > op->max_outputs) {
-        return pith_fail(err, PITH_ERR_FORMAT, "has %d outputs, at most %d are allowed", node->output_count,
-                         op->max_outputs);
+        return pith__fail(err, PITH_ERR_FORMAT, "has %d outputs, at most %d are allowed", node->output_count,
+                          op->max_outputs);
     }
-    if (op->flags & PITH_OP_FIRST_OPTIONAL || pith_node_output(node, 0)) return PITH_OK;
-    return pith_fail(err, PITH_ERR_FORMAT, "output 0 has no name, but this operator must have it");
+    if (op->flags & PITH_OP_FIRST_OPTIONAL || pith__node_output(node, 0)) return PITH_OK;
+    return pith__fail(err, PITH_ERR_FORMAT, "output 0 has no name, but this operator must have it");
 }
 
 /* Attributes whose integers are data, or bounds that are cut to what there is; others are axes, sizes and choices. */
@@ -244,14 +245,15 @@ static bool holds_data(pith_str name) {
                                          "value_int",
                                          "value_ints" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (pith_str_is(name, names[i])) return true;
+        if (pith__str_is(name, names[i])) return true;
     return false;
 }
 
-/* The integers of attributes become axes and sizes, so all are small enough to compute with; see engine/graph/symbolic_dim.h. */
-static pith_status check_integers(const pith_node *node, pith_error *err) {
+/* The integers of attributes become axes and sizes, so all are small enough to compute with; see
+ * engine/graph/symbolic_dim.h. */
+static pith_status check_integers(const pith__node *node, pith_error *err) {
     for (size_t i = 0; i < node->attr_count; i++) {
-        const pith_attr *a = &node->attrs[i];
+        const pith__attr *a = &node->attrs[i];
         bool list = a->kind == PITH_ATTR_INTS;
         if ((a->kind != PITH_ATTR_INT && !list) || holds_data(a->name)) continue;
         for (size_t k = 0; k < (list ? a->count : 1); k++) {
@@ -259,29 +261,29 @@ static pith_status check_integers(const pith_node *node, pith_error *err) {
             if (item <= PITH_ATTR_INT_MAX && item >= -PITH_ATTR_INT_MAX) continue;
             char place[32] = "";
             if (list) snprintf(place, sizeof place, "[%zu]", k);
-            return pith_fail(err, PITH_ERR_ARGUMENT,
-                             "attribute " PITH_STR_FMT "%s is %" PRId64 ", which is out of range",
-                             PITH_STR_ARG(a->name), place, item);
+            return pith__fail(err, PITH_ERR_ARGUMENT,
+                              "attribute " PITH_STR_FMT "%s is %" PRId64 ", which is out of range",
+                              PITH_STR_ARG(a->name), place, item);
         }
     }
     return PITH_OK;
 }
 
-static pith_status bind_op(binder *b, pith_node *node) {
+static pith_status bind_op(binder *b, pith__node *node) {
     for (int round = 0; round < MAX_UPGRADES; round++) {
-        const pith_op *op = find_op(b, node);
+        const pith__op *op = find_op(b, node);
         if (!op || !opset_known(node, op)) {
             note_unsupported(b, node);
             return PITH_OK;
         }
         if (round == 0) {
-            const pith_op_checks *checks = pith_op_checks_of(op);
+            const pith__op_checks *checks = pith__op_checks_of(op);
             if (checks) PITH_TRY(checks->attrs(node, op, b->root->compiled, b->err));
         }
         pith_status status = check_ends(node, op, b->err);
         if (!status) status = check_integers(node, b->err);
         char place[256];
-        if (status) return pith_fail_at(b->err, status, "%s: ", pith_node_place(node, place, sizeof place));
+        if (status) return pith__fail_at(b->err, status, "%s: ", pith__node_place(node, place, sizeof place));
         if (node->opset >= op->since || !op->upgrade) {
             node->op = op;
             return PITH_OK;
@@ -290,42 +292,42 @@ static pith_status bind_op(binder *b, pith_node *node) {
         if (!node->graph) return PITH_OK;
     }
     char place[256];
-    return pith_fail(b->err, PITH_ERR_UNSUPPORTED, "%s: upgrading does not end",
-                     pith_node_place(node, place, sizeof place));
+    return pith__fail(b->err, PITH_ERR_UNSUPPORTED, "%s: upgrading does not end",
+                      pith__node_place(node, place, sizeof place));
 }
 
 /* What stands for a function's attribute has no value of its own; putting functions in place left none. */
-static pith_status check_references(const binder *b, const pith_node *node) {
+static pith_status check_references(const binder *b, const pith__node *node) {
     char place[256];
     for (size_t i = 0; i < node->attr_count; i++) {
-        const pith_attr *attr = &node->attrs[i];
+        const pith__attr *attr = &node->attrs[i];
         if (!attr->reference.size) continue;
-        return pith_fail(b->err, PITH_ERR_FORMAT,
-                         "%s: attribute '" PITH_STR_FMT "' refers to '" PITH_STR_FMT
-                         "', the attribute of a function, but the node is in none",
-                         pith_node_place(node, place, sizeof place), PITH_STR_ARG(attr->name),
-                         PITH_STR_ARG(attr->reference));
+        return pith__fail(b->err, PITH_ERR_FORMAT,
+                          "%s: attribute '" PITH_STR_FMT "' refers to '" PITH_STR_FMT
+                          "', the attribute of a function, but the node is in none",
+                          pith__node_place(node, place, sizeof place), PITH_STR_ARG(attr->name),
+                          PITH_STR_ARG(attr->reference));
     }
     return PITH_OK;
 }
 
 /* What a Constant holds counts for upgrades of later nodes as an initializer does. */
-static pith_status bind_contents(const pith_node *node, pith_error *err) {
-    pith_value *v = pith_node_output(node, 0);
-    pith_type type = { .rank = -1 };
+static pith_status bind_contents(const pith__node *node, pith_error *err) {
+    pith__value *v = pith__node_output(node, 0);
+    pith__type type = { .rank = -1 };
     char place[256];
     if (!node->op || !v || strcmp(node->op->name, "Constant") || *node->op->domain) return PITH_OK;
-    pith_infer c = { .node = node, .out = &type, .out_count = 1, .arena = node->graph->arena, .err = err };
+    pith__infer c = { .node = node, .out = &type, .out_count = 1, .arena = node->graph->arena, .err = err };
     pith_status status = node->op->infer(&c);
-    if (status) return pith_fail_at(err, status, "%s: ", pith_node_place(node, place, sizeof place));
+    if (status) return pith__fail_at(err, status, "%s: ", pith__node_place(node, place, sizeof place));
     v->type = type;
     return PITH_OK;
 }
 
-static pith_status bind_graph(binder *b, pith_graph *graph) {
-    pith_node *done = NULL; /* everything up to here is bound */
+static pith_status bind_graph(binder *b, pith__graph *graph) {
+    pith__node *done = NULL; /* everything up to here is bound */
     for (;;) {
-        pith_node *node = done && done->graph ? done->next : graph->first;
+        pith__node *node = done && done->graph ? done->next : graph->first;
         while (node && node->op) done = node, node = node->next;
         if (!node) return PITH_OK;
         PITH_TRY(check_references(b, node));
@@ -336,7 +338,7 @@ static pith_status bind_graph(binder *b, pith_graph *graph) {
         }
         for (size_t i = 0; i < node->attr_count; i++)
             if (node->attrs[i].kind == PITH_ATTR_GRAPH) PITH_TRY(bind_graph(b, node->attrs[i].graph));
-        pith_node *before = node->prev;
+        pith__node *before = node->prev;
         PITH_TRY(bind_op(b, node));
         if (node->graph && node->prev == before) {
             PITH_TRY(bind_contents(node, b->err));
@@ -345,67 +347,67 @@ static pith_status bind_graph(binder *b, pith_graph *graph) {
     }
 }
 
-static pith_status bind_functions(binder *b, const pith_graph *graph) {
+static pith_status bind_functions(binder *b, const pith__graph *graph) {
     b->inline_call = inline_call;
     PITH_TRY(index_init(b, &b->functions, graph->function_count));
     for (size_t i = 0; i < graph->function_count; i++) {
         PITH_TRY(index_add(b, &b->functions, graph->functions[i].name, (uint32_t)i));
     }
-    b->function_state = pith_arena_array(&b->scratch, graph->function_count, 1);
-    if (!b->function_state) return pith_fail_memory(b->err, graph->function_count);
+    b->function_state = pith__arena_array(&b->scratch, graph->function_count, 1);
+    if (!b->function_state) return pith__fail_memory(b->err, graph->function_count);
     for (size_t i = 0; i < graph->function_count; i++) PITH_TRY(check_calls(b, (uint32_t)i, 0));
     return PITH_OK;
 }
 
-static pith_status bind_all(binder *b, pith_graph *graph) {
-    PITH_TRY(index_init(b, &b->ops, pith_op_table_count));
-    for (size_t i = 0; i < pith_op_table_count; i++) {
-        PITH_TRY(index_add(b, &b->ops, pith_str_of(pith_op_table[i]->name), (uint32_t)i));
+static pith_status bind_all(binder *b, pith__graph *graph) {
+    PITH_TRY(index_init(b, &b->ops, pith__op_table_count));
+    for (size_t i = 0; i < pith__op_table_count; i++) {
+        PITH_TRY(index_add(b, &b->ops, pith__str_of(pith__op_table[i]->name), (uint32_t)i));
     }
     PITH_TRY(bind_graph(b, graph));
     return b->unsupported ? fail_unsupported(b) : PITH_OK;
 }
 
-static pith_status keep_output_names(pith_graph *graph, pith_error *err) {
-    pith_str *names = pith_arena_array(graph->arena, graph->output_count, sizeof *names);
-    if (!names) return pith_fail_memory(err, graph->output_count * sizeof *names);
+static pith_status keep_output_names(pith__graph *graph, pith_error *err) {
+    pith_str *names = pith__arena_array(graph->arena, graph->output_count, sizeof *names);
+    if (!names) return pith__fail_memory(err, graph->output_count * sizeof *names);
     for (size_t i = 0; i < graph->output_count; i++) names[i] = graph->outputs[i]->name;
     graph->output_names = names;
     return PITH_OK;
 }
 
-pith_status pith_ops_bind(pith_graph *graph, pith_error *err) {
+pith_status pith__ops_bind(pith__graph *graph, pith_error *err) {
     binder b = { .root = graph, .err = err };
-    PITH_TRY(pith_custom_begin(err));
+    PITH_TRY(pith__custom_begin(err));
     if (!graph->output_names) PITH_TRY(keep_output_names(graph, err));
-    pith_arena_init(&b.scratch, graph->arena->allocator);
+    pith__arena_init(&b.scratch, graph->arena->allocator);
     pith_status status = bind_functions(&b, graph);
     if (!status) status = bind_all(&b, graph);
-    pith_arena_free(&b.scratch);
+    pith__arena_free(&b.scratch);
     return status;
 }
 
-pith_status pith_ops_bind_compiled(pith_graph *graph, pith_error *err) {
+pith_status pith__ops_bind_compiled(pith__graph *graph, pith_error *err) {
     binder b = { .root = graph, .err = err };
-    PITH_TRY(pith_custom_begin(err));
-    pith_arena_init(&b.scratch, graph->arena->allocator);
+    PITH_TRY(pith__custom_begin(err));
+    pith__arena_init(&b.scratch, graph->arena->allocator);
     pith_status status = bind_all(&b, graph);
-    pith_arena_free(&b.scratch);
+    pith__arena_free(&b.scratch);
     return status;
 }
 
-pith_status pith_op_bind_node(pith_node *node, pith_error *err) {
+pith_status pith__op_bind_node(pith__node *node, pith_error *err) {
     char place[256];
-    node->op = pith_op_find(node->domain, node->op_type);
+    node->op = pith__op_find(node->domain, node->op_type);
     if (!node->op) {
         char name[512];
-        pith_node_place(node, place, sizeof place);
-        pith_status status = pith_piece_check("operators", bind_listed_name(node, name, sizeof name), err);
-        if (status) return pith_fail_at(err, status, "%s: ", place);
-        return pith_fail(
+        pith__node_place(node, place, sizeof place);
+        pith_status status = pith__piece_check("operators", bind_listed_name(node, name, sizeof name), err);
+        if (status) return pith__fail_at(err, status, "%s: ", place);
+        return pith__fail(
             err, PITH_ERR_UNSUPPORTED, "%s: this build does not know operator " PITH_STR_FMT "." PITH_STR_FMT, place,
             PITH_STR_ARG(node->domain.size ? node->domain : PITH_STR("ai.onnx")), PITH_STR_ARG(node->op_type));
     }
-    pith_piece_used(node->op);
+    pith__piece_used(node->op);
     return node->opset < node->op->since && node->op->upgrade ? bind_upgrade(node, node->op, err) : PITH_OK;
 }

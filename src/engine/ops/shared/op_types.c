@@ -1,4 +1,4 @@
-/* op_types.c - the dtypes that operators take, one letter per set of dtypes (pith_op.types). */
+/* op_types.c - the dtypes that operators take, one letter per set of dtypes (pith__op.types). */
 #include <string.h>
 
 #include "base/dtype.h"
@@ -57,19 +57,19 @@ static const struct {
 };
 
 /* The set of an input's letter; NULL if anything goes. */
-static const char *letter_of(const pith_op *op, int input) {
+static const char *letter_of(const pith__op *op, int input) {
     size_t count = op->types ? strlen(op->types) : 0;
     const char *letter = !count ? NULL : op->types + ((size_t)input < count ? (size_t)input : count - 1);
     return letter && *letter != '*' ? letter : NULL;
 }
 
-static int custom_word(const pith_custom_op *op, int input) {
+static int custom_word(const pith__custom_op *op, int input) {
     return input < op->dtype_count ? input : op->dtype_count - 1;
 }
 
-bool pith_op_takes_dtype(const pith_op *op, int input, int dtype) {
+bool pith__op_takes_dtype(const pith__op *op, int input, int dtype) {
     if (op->flags & PITH_OP_CUSTOM) {
-        const pith_custom_op *custom = pith_custom_of(op);
+        const pith__custom_op *custom = pith__custom_of(op);
         if (!custom->dtype_count || dtype <= PITH_UNDEFINED || dtype >= PITH_DTYPE_COUNT) return true;
         return custom->dtypes[custom_word(custom, input)] >> dtype & 1;
     }
@@ -81,9 +81,9 @@ bool pith_op_takes_dtype(const pith_op *op, int input, int dtype) {
     return false;
 }
 
-const char *pith_op_dtypes_text(const pith_op *op, int input) {
+const char *pith__op_dtypes_text(const pith__op *op, int input) {
     if (op->flags & PITH_OP_CUSTOM) {
-        const pith_custom_op *custom = pith_custom_of(op);
+        const pith__custom_op *custom = pith__custom_of(op);
         return custom->dtype_count ? custom->text[custom_word(custom, input)] : "any";
     }
     const char *letter = letter_of(op, input);

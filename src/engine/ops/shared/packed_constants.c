@@ -14,83 +14,85 @@ enum { COLUMNS = 64, CONVERT_BLOCK = 256 };
 
 /* ---- asking ---- */
 
-bool pith_pack_can(const pith_prepare *c, int input) {
+bool pith__pack_can(const pith__prepare *c, int input) {
     const pith_tensor *data = c->in[input]->data;
-    return (data && data->data) || pith_node_input(c->node, input)->kind == PITH_VALUE_PACKED;
+    return (data && data->data) || pith__node_input(c->node, input)->kind == PITH_VALUE_PACKED;
 }
 
-static pith_status fill_alone(const pith_prepare *c, const void **where, const pith_pack *pack) {
-    void *packed = pith_arena_alloc64(c->arena, pack->bytes);
-    if (!packed) return pith_fail_memory(c->err, pack->bytes);
+static pith_status fill_alone(const pith__prepare *c, const void **where, const pith__pack *pack) {
+    void *packed = pith__arena_alloc64(c->arena, pack->bytes);
+    if (!packed) return pith__fail_memory(c->err, pack->bytes);
     *where = packed;
-    pith_arena_mark mark = pith_arena_get_mark(c->arena);
-    void *scratch = pith_arena_alloc64(c->arena, pack->scratch);
-    if (!scratch) return pith_fail_memory(c->err, pack->scratch);
+    pith__arena_mark mark = pith__arena_get_mark(c->arena);
+    void *scratch = pith__arena_alloc64(c->arena, pack->scratch);
+    if (!scratch) return pith__fail_memory(c->err, pack->scratch);
     for (size_t i = 0; i < pack->parts; i++) pack->fill(packed, pack->context, i, scratch);
-    pith_arena_rewind(c->arena, mark);
+    pith__arena_rewind(c->arena, mark);
     return PITH_OK;
 }
 
 /* The n-th packed form that the graph's file holds for the node, if it is this one. */
-static const void *find_packed(const pith_prepare *c, size_t n, const pith_pack *pack) {
+static const void *find_packed(const pith__prepare *c, size_t n, const pith__pack *pack) {
     if (n >= c->node->packed_count) return NULL;
-    const pith_packed *packed = &c->node->packed[n];
-    return packed->bytes == pack->bytes && pith_str_is(packed->layout, pack->layout) ? packed->data : NULL;
+    const pith__packed *packed = &c->node->packed[n];
+    return packed->bytes == pack->bytes && pith__str_is(packed->layout, pack->layout) ? packed->data : NULL;
 }
 
-static pith_status check_sources(const pith_prepare *c, const pith_pack *pack) {
+static pith_status check_sources(const pith__prepare *c, const pith__pack *pack) {
     for (int i = 0; i < c->in_count && i < 32; i++) {
         if (!(pack->inputs >> i & 1) || (c->in[i]->data && c->in[i]->data->data)) continue;
-        return pith_fail(c->err, PITH_ERR_FORMAT,
-                         "the file holds neither input %d nor its packed form %s of %zu bytes; compile the model again",
-                         i, pack->layout, pack->bytes);
+        return pith__fail(
+            c->err, PITH_ERR_FORMAT,
+            "the file holds neither input %d nor its packed form %s of %zu bytes; compile the model again", i,
+            pack->layout, pack->bytes);
     }
     return PITH_OK;
 }
 
-pith_status pith_prepare_pack(pith_prepare *c, const void **packed, const pith_pack *pack) {
-    pith_packer *packer = c->packer;
+pith_status pith__prepare_pack(pith__prepare *c, const void **packed, const pith__pack *pack) {
+    pith__packer *packer = c->packer;
     const void *ready = find_packed(c, c->pack_count++, pack);
     c->packed_inputs |= pack->inputs;
     if (!ready) PITH_TRY(check_sources(c, pack));
     *packed = ready;
     if (!packer) return ready ? PITH_OK : fill_alone(c, packed, pack);
     void *steps = packer->steps;
-    if (!pith_arena_grow(packer->arena, &steps, packer->count, &packer->capacity, sizeof *packer->steps))
-        return pith_fail_memory(c->err, sizeof *packer->steps);
+    if (!pith__arena_grow(packer->arena, &steps, packer->count, &packer->capacity, sizeof *packer->steps))
+        return pith__fail_memory(c->err, sizeof *packer->steps);
     packer->steps = steps;
-    packer->steps[packer->count++] = (pith_packed_step){ c->node, *pack, packed, ready != NULL };
+    packer->steps[packer->count++] = (pith__packed_step){ c->node, *pack, packed, ready != NULL };
     return PITH_OK;
 }
 
 /* ---- filling ---- */
 
-pith_status pith_packer_place(pith_packer *packer, pith_error *err) {
+pith_status pith__packer_place(pith__packer *packer, pith_error *err) {
     size_t total = 0, bytes = 0;
     for (size_t i = 0; i < packer->count; i++) {
-        pith_packed_step *step = &packer->steps[i];
+        pith__packed_step *step = &packer->steps[i];
         if (step->ready) continue;
-        if (pith_add_overflows(step->pack.bytes, 63, &bytes) || pith_add_overflows(total, bytes & ~(size_t)63, &total))
-            return pith_fail_memory(err, SIZE_MAX);
+        if (pith__add_overflows(step->pack.bytes, 63, &bytes) ||
+            pith__add_overflows(total, bytes & ~(size_t)63, &total))
+            return pith__fail_memory(err, SIZE_MAX);
     }
-    char *at = pith_arena_alloc64(packer->arena, total);
-    if (!at) return pith_fail_memory(err, total);
+    char *at = pith__arena_alloc64(packer->arena, total);
+    if (!at) return pith__fail_memory(err, total);
     for (size_t i = 0; i < packer->count; i++) {
-        pith_packed_step *step = &packer->steps[i];
+        pith__packed_step *step = &packer->steps[i];
         if (step->ready) continue;
         *step->packed = at;
-        at += pith_round64(step->pack.bytes);
+        at += pith__round64(step->pack.bytes);
     }
     return PITH_OK;
 }
 
 typedef struct filling {
-    const pith_packer *packer;
+    const pith__packer *packer;
     size_t *first;       /* by step: number of its first part; one more at the end */
     atomic_size_t *left; /* by step: parts to be filled */
     char *scratch;
     size_t scratch_bytes; /* a worker's */
-    pith_packed_fn *filled;
+    pith__packed_fn *filled;
     void *context;
 } filling;
 
@@ -110,35 +112,35 @@ static size_t find_first(const size_t *first, size_t count, size_t part) {
 static void pack_fill_part(void *context, size_t part, int worker) {
     const filling *f = context;
     size_t i = find_first(f->first, f->packer->count, part);
-    const pith_packed_step *step = &f->packer->steps[i];
+    const pith__packed_step *step = &f->packer->steps[i];
     step->pack.fill((void *)(uintptr_t)*step->packed, step->pack.context, part - f->first[i],
                     f->scratch + (size_t)worker * f->scratch_bytes);
     if (atomic_fetch_sub_explicit(&f->left[i], 1, memory_order_acq_rel) == 1 && f->filled) f->filled(f->context, step);
 }
 
-pith_status pith_packer_fill(pith_packer *packer, pith_packed_fn *filled, void *context, pith_error *err) {
-    pith_arena scratch;
-    pith_arena_init(&scratch, packer->arena->allocator);
-    size_t threads = (size_t)pith_cpu_get()->threads, widest = 0, parts = 0, bytes;
+pith_status pith__packer_fill(pith__packer *packer, pith__packed_fn *filled, void *context, pith_error *err) {
+    pith__arena scratch;
+    pith__arena_init(&scratch, packer->arena->allocator);
+    size_t threads = (size_t)pith__cpu_get()->threads, widest = 0, parts = 0, bytes;
     filling f = { .packer = packer, .filled = filled, .context = context };
-    f.first = pith_arena_array(&scratch, packer->count + 1, sizeof *f.first);
-    f.left = pith_arena_array(&scratch, packer->count, sizeof *f.left);
+    f.first = pith__arena_array(&scratch, packer->count + 1, sizeof *f.first);
+    f.left = pith__arena_array(&scratch, packer->count, sizeof *f.left);
     bool fits = f.first && f.left;
     for (size_t i = 0; fits && i < packer->count; i++) {
-        const pith_packed_step *step = &packer->steps[i];
+        const pith__packed_step *step = &packer->steps[i];
         size_t own = step->ready ? 0 : step->pack.parts;
         atomic_init(&f.left[i], own);
         f.first[i] = parts;
-        fits = !pith_add_overflows(parts, own, &parts);
+        fits = !pith__add_overflows(parts, own, &parts);
         if (own && step->pack.scratch > widest) widest = step->pack.scratch;
     }
     fits = fits && widest <= SIZE_MAX - 63;
-    f.scratch_bytes = pith_round64(widest);
-    fits = fits && !pith_mul_overflows(f.scratch_bytes, threads, &bytes);
-    f.scratch = fits ? pith_arena_alloc64(&scratch, bytes) : NULL;
-    if (f.scratch) pith_threads_run(pack_fill_part, &f, parts, (int)threads);
-    pith_status status = f.scratch ? PITH_OK : pith_fail_memory(err, widest);
-    pith_arena_free(&scratch);
+    f.scratch_bytes = pith__round64(widest);
+    fits = fits && !pith__mul_overflows(f.scratch_bytes, threads, &bytes);
+    f.scratch = fits ? pith__arena_alloc64(&scratch, bytes) : NULL;
+    if (f.scratch) pith__threads_run(pack_fill_part, &f, parts, (int)threads);
+    pith_status status = f.scratch ? PITH_OK : pith__fail_memory(err, widest);
+    pith__arena_free(&scratch);
     return status;
 }
 
@@ -151,8 +153,8 @@ typedef struct matrix {
 } matrix;
 
 typedef struct matrices {
-    pith_gemm_pack_f32_fn *pack;
-    pith_pack_form form; /* panel NULL: f32 itself */
+    pith__gemm_pack_f32_fn *pack;
+    pith__pack_form form; /* panel NULL: f32 itself */
     int64_t k;
     size_t count;
     matrix *items;
@@ -173,7 +175,7 @@ static void pack_read_floats(float *to, const pith_tensor *t, int64_t first, int
     for (int64_t i = 0; i < n; i += CONVERT_BLOCK) {
         int64_t count = n - i < CONVERT_BLOCK ? n - i : CONVERT_BLOCK;
         memcpy(block, (const char *)t->data + (size_t)(first + i) * sizeof *block, (size_t)count * sizeof *block);
-        pith_convert(to + i, PITH_F32, 0, block, t->dtype, 0, count, true);
+        pith__convert(to + i, PITH_F32, 0, block, t->dtype, 0, count, true);
     }
 }
 
@@ -212,39 +214,39 @@ static void fill_matrices(void *packed, const void *context, size_t part, void *
     }
 }
 
-pith_status pith_prepare_pack_panels(pith_prepare *c, const void **packed, const pith_pack_matrix *list, size_t count,
-                                     int64_t k, const pith_pack_form *form) {
-    matrices *w = pith_arena_array(c->arena, 1, sizeof *w);
-    if (!w) return pith_fail_memory(c->err, sizeof *w);
-    w->pack = PITH_PREPARE_KERNEL(pith_gemm_pack_f32_fn, "gemm_pack", PITH_F32, c);
-    if (!w->pack) return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 GEMM");
+pith_status pith__prepare_pack_panels(pith__prepare *c, const void **packed, const pith__pack_matrix *list,
+                                      size_t count, int64_t k, const pith__pack_form *form) {
+    matrices *w = pith__arena_array(c->arena, 1, sizeof *w);
+    if (!w) return pith__fail_memory(c->err, sizeof *w);
+    w->pack = PITH_PREPARE_KERNEL(pith__gemm_pack_f32_fn, "gemm_pack", PITH_F32, c);
+    if (!w->pack) return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "this build has no float32 GEMM");
     w->form = *form;
     w->k = k;
     w->count = count;
-    w->items = pith_arena_array(c->arena, count, sizeof *w->items);
-    w->first_part = pith_arena_array(c->arena, count, sizeof *w->first_part);
-    pith_pack pack = { .layout = form->layout, .bytes = form->bytes, .fill = fill_matrices, .context = w };
+    w->items = pith__arena_array(c->arena, count, sizeof *w->items);
+    w->first_part = pith__arena_array(c->arena, count, sizeof *w->first_part);
+    pith__pack pack = { .layout = form->layout, .bytes = form->bytes, .fill = fill_matrices, .context = w };
     if (!w->items || !w->first_part ||
-        pith_mul_overflows((size_t)k, 2 * PITH_GEMM_PANEL * sizeof(float), &pack.scratch))
-        return pith_fail_memory(c->err, SIZE_MAX);
+        pith__mul_overflows((size_t)k, 2 * PITH_GEMM_PANEL * sizeof(float), &pack.scratch))
+        return pith__fail_memory(c->err, SIZE_MAX);
     for (size_t i = 0; i < count; i++) {
-        const pith_pack_matrix *m = &list[i];
+        const pith__pack_matrix *m = &list[i];
         int dtype = c->in[m->input]->dtype;
         if (dtype != PITH_F32 && dtype != PITH_F16 && dtype != PITH_BF16) {
-            return pith_fail(c->err, PITH_ERR_UNSUPPORTED, "input %d is %s; supported: float32, float16, bfloat16",
-                             m->input, pith_dtype_name(dtype));
+            return pith__fail(c->err, PITH_ERR_UNSUPPORTED, "input %d is %s; supported: float32, float16, bfloat16",
+                              m->input, pith__dtype_name(dtype));
         }
         w->items[i] = (matrix){ c->in[m->input]->data, m->transposed, m->first, m->n, m->to };
         w->first_part[i] = pack.parts;
         pack.parts += (size_t)(m->n + COLUMNS - 1) / COLUMNS;
         pack.inputs |= 1u << m->input;
     }
-    return pith_prepare_pack(c, packed, &pack);
+    return pith__prepare_pack(c, packed, &pack);
 }
 
-pith_status pith_prepare_pack_f32(pith_prepare *c, const void **packed, const pith_pack_matrix *list, size_t count,
-                                  int64_t k, size_t floats) {
-    pith_pack_form form = { .layout = "f32x16" };
-    if (pith_mul_overflows(floats, sizeof(float), &form.bytes)) return pith_fail_memory(c->err, SIZE_MAX);
-    return pith_prepare_pack_panels(c, packed, list, count, k, &form);
+pith_status pith__prepare_pack_f32(pith__prepare *c, const void **packed, const pith__pack_matrix *list, size_t count,
+                                   int64_t k, size_t floats) {
+    pith__pack_form form = { .layout = "f32x16" };
+    if (pith__mul_overflows(floats, sizeof(float), &form.bytes)) return pith__fail_memory(c->err, SIZE_MAX);
+    return pith__prepare_pack_panels(c, packed, list, count, k, &form);
 }

@@ -16,74 +16,74 @@
 
 /* Writes one part of the packed form. Parts may be written in any order and in parallel. scratch is aligned to 64
  * bytes. */
-typedef void pith_pack_fn(void *packed, const void *context, size_t part, void *scratch);
+typedef void pith__pack_fn(void *packed, const void *context, size_t part, void *scratch);
 
-typedef struct pith_pack {
+typedef struct pith__pack {
     const char *layout; /* a literal that names this content and order. Compiled files store it, so change the name
                            whenever either changes. */
     size_t bytes;       /* of the packed form, 64-byte aligned */
     uint32_t inputs;    /* bit i: input i, a constant; neither run nor the rest of prepare reads its contents */
-    pith_pack_fn *fill;
+    pith__pack_fn *fill;
     const void *context;   /* lives as long as the plan: in c->arena, or a constant */
     size_t parts, scratch; /* scratch: bytes that a part needs */
-} pith_pack;
+} pith__pack;
 
 /* True if input i is a constant that can be packed: its contents or its packed form are available. */
-bool pith_pack_can(const pith_prepare *c, int input);
+bool pith__pack_can(const pith__prepare *c, int input);
 
 /* Requests a packed form. *packed is set to its address, usually after all steps are prepared, and must therefore be in
  * memory that lives as long as the plan; it is NULL until then. Compiled files identify the n-th call of a node's
  * prepare by n and the layout, so the calls must depend on the node only. */
-pith_status pith_prepare_pack(pith_prepare *c, const void **packed, const pith_pack *pack);
+pith_status pith__prepare_pack(pith__prepare *c, const void **packed, const pith__pack *pack);
 
 /* A matrix [k, n] of f32, f16 or bf16, or [n, k] if transposed, for the f32 GEMM: from element `first` of an input to
  * float `to` of the packed form. */
-typedef struct pith_pack_matrix {
+typedef struct pith__pack_matrix {
     int32_t input;
     bool transposed;
     int64_t first, n, to;
-} pith_pack_matrix;
+} pith__pack_matrix;
 
 /* Packs matrices that all have k rows into `floats` floats. */
-pith_status pith_prepare_pack_f32(pith_prepare *c, const void **packed, const pith_pack_matrix *matrices, size_t count,
-                                  int64_t k, size_t floats);
+pith_status pith__prepare_pack_f32(pith__prepare *c, const void **packed, const pith__pack_matrix *matrices,
+                                   size_t count, int64_t k, size_t floats);
 
 /* A packed form that is computed from the f32 form, one panel at a time. `panel` receives the [k][16] floats of columns
  * [16 * index, 16 * index + 16) and writes their part of the packed form; work has room for as many floats. */
-typedef struct pith_pack_form {
+typedef struct pith__pack_form {
     const char *layout;
     size_t bytes;
     void (*panel)(void *packed, const void *context, int64_t index, const float *panel, float *work);
-    const void *context; /* as pith_pack's */
-} pith_pack_form;
+    const void *context; /* as pith__pack's */
+} pith__pack_form;
 
 /* The same matrices in another form; k is at least 1. */
-pith_status pith_prepare_pack_panels(pith_prepare *c, const void **packed, const pith_pack_matrix *matrices,
-                                     size_t count, int64_t k, const pith_pack_form *form);
+pith_status pith__prepare_pack_panels(pith__prepare *c, const void **packed, const pith__pack_matrix *matrices,
+                                      size_t count, int64_t k, const pith__pack_form *form);
 
 /* ---- for the plan ---- */
 
-typedef struct pith_packed_step {
-    const pith_node *node;
-    pith_pack pack;
+typedef struct pith__packed_step {
+    const pith__node *node;
+    pith__pack pack;
     const void **packed; /* prepare's */
     bool ready;          /* the graph had the packed form */
-} pith_packed_step;
+} pith__packed_step;
 
 /* The requests of a plan's prepare calls, in order. */
-typedef struct pith_packer {
-    pith_arena *arena;
-    pith_packed_step *steps;
+typedef struct pith__packer {
+    pith__arena *arena;
+    pith__packed_step *steps;
     size_t count, capacity;
-} pith_packer;
+} pith__packer;
 
 /* Called when a step's packed form is filled, possibly by several threads at once. */
-typedef void pith_packed_fn(void *context, const pith_packed_step *step);
+typedef void pith__packed_fn(void *context, const pith__packed_step *step);
 
 /* Allocates the packed forms that are not ready and sets all addresses. */
-pith_status pith_packer_place(pith_packer *packer, pith_error *err);
+pith_status pith__packer_place(pith__packer *packer, pith_error *err);
 
 /* Fills the packed forms that are not ready, on all CPUs the process may use. */
-pith_status pith_packer_fill(pith_packer *packer, pith_packed_fn *filled, void *context, pith_error *err);
+pith_status pith__packer_fill(pith__packer *packer, pith__packed_fn *filled, void *context, pith_error *err);
 
 #endif

@@ -11,18 +11,18 @@
 #include "engine/kernels/norm.h"
 #include "engine/kernels/plain_rows.h"
 #include "engine/kernels/unary.h"
-#include "engine/ops/shared/elementwise.h"
 #include "engine/ops/shared/as_doubles.h"
+#include "engine/ops/shared/elementwise.h"
 
-pith_status pith_attend_prepare(pith_attend_kernels *k, pith_prepare *c, int dtype) {
-    k->dtype = pith_compute_dtype(dtype);
-    if (k->dtype != PITH_F32 && k->dtype != PITH_F64) return pith_fail_dtype(c->err, dtype);
-    PITH_TRY(pith_product_prepare(&k->product, c, k->dtype, -1, false));
-    PITH_TRY(pith_prepare_kernel(c, "softmax", k->dtype, &k->softmax));
-    return pith_prepare_kernel(c, k->dtype == PITH_F32 ? "tanh" : "map_tanh", k->dtype, &k->tanh);
+pith_status pith__attend_prepare(pith__attend_kernels *k, pith__prepare *c, int dtype) {
+    k->dtype = pith__compute_dtype(dtype);
+    if (k->dtype != PITH_F32 && k->dtype != PITH_F64) return pith__fail_dtype(c->err, dtype);
+    PITH_TRY(pith__product_prepare(&k->product, c, k->dtype, -1, false));
+    PITH_TRY(pith__prepare_kernel(c, "softmax", k->dtype, &k->softmax));
+    return pith__prepare_kernel(c, k->dtype == PITH_F32 ? "tanh" : "map_tanh", k->dtype, &k->tanh);
 }
 
-void pith_attend_strides(int64_t at[3], bool head_major, int64_t heads, int64_t rows, int64_t size) {
+void pith__attend_strides(int64_t at[3], bool head_major, int64_t heads, int64_t rows, int64_t size) {
     at[0] = heads * rows * size;
     at[1] = head_major ? rows * size : size;
     at[2] = head_major ? size : heads * size;
@@ -31,24 +31,24 @@ void pith_attend_strides(int64_t at[3], bool head_major, int64_t heads, int64_t 
 static int64_t attend_round16(int64_t n) { return (n + 15) & ~(int64_t)15; }
 
 /* Elements: keys packed, values packed (f64: a head's result), scores with room for a sink. */
-int64_t pith_attend_scratch(const pith_attend *a) {
+int64_t pith__attend_scratch(const pith__attend *a) {
     bool plain = a->kernels->dtype == PITH_F64;
-    int64_t keys = plain ? 0 : pith_gemm_f32_packed_size(a->d, a->keys), values, scores, sum;
-    values = pith_gemm_f32_packed_size(plain ? a->rows : a->keys, a->dv);
-    if (keys < 0 || values < 0 || pith_mul_overflows(a->rows, a->keys + 1, &scores) ||
-        pith_add_overflows(keys, values, &sum) || pith_add_overflows(sum, scores, &sum) || sum > INT64_MAX / 64)
+    int64_t keys = plain ? 0 : pith__gemm_f32_packed_size(a->d, a->keys), values, scores, sum;
+    values = pith__gemm_f32_packed_size(plain ? a->rows : a->keys, a->dv);
+    if (keys < 0 || values < 0 || pith__mul_overflows(a->rows, a->keys + 1, &scores) ||
+        pith__add_overflows(keys, values, &sum) || pith__add_overflows(sum, scores, &sum) || sum > INT64_MAX / 64)
         return -1;
     return (attend_round16(keys) + attend_round16(values) + attend_round16(scores)) * (plain ? 8 : 4);
 }
 
 typedef struct job {
-    const pith_attend *a;
+    const pith__attend *a;
     char *scratch;
     int64_t worker_bytes, mask_at[4], mask_keys, stride; /* stride: of the rows of scores */
 } job;
 
 /* The keys [*begin, *end) that row i of batch b may see, the mask aside. */
-static void span(const pith_attend *a, int64_t b, int64_t i, int64_t *begin, int64_t *end) {
+static void span(const pith__attend *a, int64_t b, int64_t i, int64_t *begin, int64_t *end) {
     int64_t own = (a->at_end ? a->lengths[b] - a->rows : a->first ? a->first[b] : a->past) + i;
     *end = a->lengths && a->lengths[b] < a->keys ? a->lengths[b] : a->keys;
     if (a->causal && own < *end) *end = own + 1;
@@ -72,7 +72,7 @@ static void span(const pith_attend *a, int64_t b, int64_t i, int64_t *begin, int
             if (m->dtype == PITH_BOOL)                                                                                 \
                 bias = ((const uint8_t *)m->data)[at + n * step] ? 0 : bias;                                           \
             else                                                                                                       \
-                bias = m->dtype == number ? ((const T *)m->data)[at + n * step] : (T)pith_wide_get(m, at + n * step);  \
+                bias = m->dtype == number ? ((const T *)m->data)[at + n * step] : (T)pith__wide_get(m, at + n * step); \
             row[n] += bias;                                                                                            \
             any |= !(bias <= (T)j->a->masked);                                                                         \
         }                                                                                                              \
@@ -84,13 +84,13 @@ static void span(const pith_attend *a, int64_t b, int64_t i, int64_t *begin, int
         T part[64];                                                                                                    \
         for (int64_t n = 0, count; j->a->precision && n < j->a->keys; n += count) {                                    \
             count = j->a->keys - n < 64 ? j->a->keys - n : 64;                                                         \
-            pith_convert(part, j->a->precision, 0, row + n, number, 0, count, false);                                  \
-            pith_convert(row + n, number, 0, part, j->a->precision, 0, count, false);                                  \
+            pith__convert(part, j->a->precision, 0, row + n, number, 0, count, false);                                 \
+            pith__convert(row + n, number, 0, part, j->a->precision, 0, count, false);                                 \
         }                                                                                                              \
     }                                                                                                                  \
                                                                                                                        \
     static void probabilities_##suffix(const job *j, T *scores, int64_t b, int64_t h) {                                \
-        const pith_attend *a = j->a;                                                                                   \
+        const pith__attend *a = j->a;                                                                                  \
         T *out = a->scores ? (T *)a->scores + (b * a->heads + h) * a->rows * a->keys : NULL;                           \
         T scale = (T)a->scale, cap = (T)a->softcap;                                                                    \
         for (int64_t i = 0; i < a->rows; i++) {                                                                        \
@@ -118,75 +118,75 @@ static void span(const pith_attend *a, int64_t b, int64_t i, int64_t *begin, int
         }                                                                                                              \
     }
 
-static void tanh_f32(const pith_attend *a, float *row, int64_t n) {
-    ((pith_unary_f32_fn *)a->kernels->tanh)(row, row, (size_t)n);
+static void tanh_f32(const pith__attend *a, float *row, int64_t n) {
+    ((pith__unary_f32_fn *)a->kernels->tanh)(row, row, (size_t)n);
 }
-static void softmax_f32(const pith_attend *a, float *row, int64_t n) {
-    ((pith_row_f32_fn *)a->kernels->softmax)(row, row, 1, n);
+static void softmax_f32(const pith__attend *a, float *row, int64_t n) {
+    ((pith__row_f32_fn *)a->kernels->softmax)(row, row, 1, n);
 }
-static void tanh_f64(const pith_attend *a, double *row, int64_t n) {
+static void tanh_f64(const pith__attend *a, double *row, int64_t n) {
     static const double none[2];
-    ((pith_map_fn *)a->kernels->tanh)(row, row, n, none);
+    ((pith__map_fn *)a->kernels->tanh)(row, row, n, none);
 }
-static void softmax_f64(const pith_attend *a, double *row, int64_t n) {
-    ((pith_row_f64_fn *)a->kernels->softmax)(row, row, 1, n);
+static void softmax_f64(const pith__attend *a, double *row, int64_t n) {
+    ((pith__row_f64_fn *)a->kernels->softmax)(row, row, 1, n);
 }
 
 DEFINE_ROWS(float, f32, PITH_F32)
 DEFINE_ROWS(double, f64, PITH_F64)
 
 static void run_f32(const job *j, float *scratch, int64_t b, int64_t h, int64_t kv) {
-    const pith_attend *a = j->a;
-    const pith_product *p = &a->kernels->product;
-    float *keys = scratch, *values = keys + attend_round16(pith_gemm_f32_packed_size(a->d, a->keys));
-    float *scores = values + attend_round16(pith_gemm_f32_packed_size(a->keys, a->dv));
+    const pith__attend *a = j->a;
+    const pith__product *p = &a->kernels->product;
+    float *keys = scratch, *values = keys + attend_round16(pith__gemm_f32_packed_size(a->d, a->keys));
+    float *scores = values + attend_round16(pith__gemm_f32_packed_size(a->keys, a->dv));
     p->pack(keys, (const float *)a->k + b * a->k_at[0] + kv * a->k_at[1], 1, a->k_at[2], a->d, a->keys, 0, a->keys);
     p->pack(values, (const float *)a->v + b * a->v_at[0] + kv * a->v_at[1], a->v_at[2], 1, a->keys, a->dv, 0, a->dv);
-    pith_gemm g = { .a = (const float *)a->q + b * a->q_at[0] + h * a->q_at[1],
-                    .b = keys,
-                    .c = scores,
-                    .m = a->rows,
-                    .n = a->keys,
-                    .k = a->d,
-                    .lda = a->q_at[2],
-                    .ldc = j->stride };
+    pith__gemm g = { .a = (const float *)a->q + b * a->q_at[0] + h * a->q_at[1],
+                     .b = keys,
+                     .c = scores,
+                     .m = a->rows,
+                     .n = a->keys,
+                     .k = a->d,
+                     .lda = a->q_at[2],
+                     .ldc = j->stride };
     p->gemm(&g, 0, g.m, 0, g.n);
     probabilities_f32(j, scores, b, h);
-    g = (pith_gemm){ .a = scores,
-                     .b = values,
-                     .c = (float *)a->y + b * a->y_at[0] + h * a->y_at[1],
-                     .m = a->rows,
-                     .n = a->dv,
-                     .k = a->keys,
-                     .lda = j->stride,
-                     .ldc = a->y_at[2] };
+    g = (pith__gemm){ .a = scores,
+                      .b = values,
+                      .c = (float *)a->y + b * a->y_at[0] + h * a->y_at[1],
+                      .m = a->rows,
+                      .n = a->dv,
+                      .k = a->keys,
+                      .lda = j->stride,
+                      .ldc = a->y_at[2] };
     p->gemm(&g, 0, g.m, 0, g.n);
 }
 
 static void run_f64(const job *j, double *scratch, int64_t b, int64_t h, int64_t kv) {
-    const pith_attend *a = j->a;
-    pith_matmul_fn *product = (pith_matmul_fn *)a->kernels->product.plain;
-    double *result = scratch, *scores = result + attend_round16(pith_gemm_f32_packed_size(a->rows, a->dv));
-    pith_matmul m = { .a = (const double *)a->q + b * a->q_at[0] + h * a->q_at[1],
-                      .b = (const double *)a->k + b * a->k_at[0] + kv * a->k_at[1],
-                      .c = scores,
-                      .n = a->keys,
-                      .k = a->d,
-                      .a_row = a->q_at[2],
-                      .a_column = 1,
-                      .b_row = 1,
-                      .b_column = a->k_at[2] };
+    const pith__attend *a = j->a;
+    pith__matmul_fn *product = (pith__matmul_fn *)a->kernels->product.plain;
+    double *result = scratch, *scores = result + attend_round16(pith__gemm_f32_packed_size(a->rows, a->dv));
+    pith__matmul m = { .a = (const double *)a->q + b * a->q_at[0] + h * a->q_at[1],
+                       .b = (const double *)a->k + b * a->k_at[0] + kv * a->k_at[1],
+                       .c = scores,
+                       .n = a->keys,
+                       .k = a->d,
+                       .a_row = a->q_at[2],
+                       .a_column = 1,
+                       .b_row = 1,
+                       .b_column = a->k_at[2] };
     product(&m, 0, a->rows);
     probabilities_f64(j, scores, b, h);
-    m = (pith_matmul){ .a = scores,
-                       .b = (const double *)a->v + b * a->v_at[0] + kv * a->v_at[1],
-                       .c = result,
-                       .n = a->dv,
-                       .k = a->keys,
-                       .a_row = j->stride,
-                       .a_column = 1,
-                       .b_row = a->v_at[2],
-                       .b_column = 1 };
+    m = (pith__matmul){ .a = scores,
+                        .b = (const double *)a->v + b * a->v_at[0] + kv * a->v_at[1],
+                        .c = result,
+                        .n = a->dv,
+                        .k = a->keys,
+                        .a_row = j->stride,
+                        .a_column = 1,
+                        .b_row = a->v_at[2],
+                        .b_column = 1 };
     product(&m, 0, a->rows);
     double *y = (double *)a->y + b * a->y_at[0] + h * a->y_at[1];
     for (int64_t i = 0; i < a->rows && a->dv; i++)
@@ -195,7 +195,7 @@ static void run_f64(const job *j, double *scratch, int64_t b, int64_t h, int64_t
 
 static void run_head(void *context, size_t part, int worker) {
     const job *j = context;
-    const pith_attend *a = j->a;
+    const pith__attend *a = j->a;
     int64_t b = (int64_t)part / a->heads, h = (int64_t)part % a->heads, kv = h / (a->heads / a->kv_heads);
     void *scratch = j->scratch + worker * j->worker_bytes;
     if (a->kernels->dtype == PITH_F64)
@@ -204,8 +204,8 @@ static void run_head(void *context, size_t part, int worker) {
         run_f32(j, scratch, b, h, kv);
 }
 
-void pith_attend_run(pith_run *r, const pith_attend *a, void *scratch) {
-    job j = { .a = a, .scratch = scratch, .worker_bytes = pith_attend_scratch(a), .stride = a->keys };
+void pith__attend_run(pith__run *r, const pith__attend *a, void *scratch) {
+    job j = { .a = a, .scratch = scratch, .worker_bytes = pith__attend_scratch(a), .stride = a->keys };
     if (a->batch * a->heads * a->rows == 0) return;
     j.stride += a->sinks || a->smooth;
     const pith_tensor *m = a->mask;
@@ -221,10 +221,10 @@ void pith_attend_run(pith_run *r, const pith_attend *a, void *scratch) {
             j.mask_keys = a->keys;
         }
     }
-    pith_run_parallel(r, run_head, &j, (size_t)(a->batch * a->heads));
+    pith__run_parallel(r, run_head, &j, (size_t)(a->batch * a->heads));
 }
 
-void pith_attend_cost(const pith_attend *a, pith_cost *cost) {
+void pith__attend_cost(const pith__attend *a, pith__cost *cost) {
     cost->operations = 2.0 * (double)(a->batch * a->heads * a->rows) * (double)(a->keys * (a->d + a->dv));
     cost->kernel = a->kernels->dtype == PITH_F64 ? "matmul" : "gemm";
 }

@@ -1,5 +1,5 @@
-/* plain_attention.h - softmax(scale * q k^T (softcap) + mask) v per batch and head, with all scores in memory. It is shared by
- * Attention of ai.onnx and com.microsoft's GroupQueryAttention.
+/* plain_attention.h - softmax(scale * q k^T (softcap) + mask) v per batch and head, with all scores in memory. It is
+ * shared by Attention of ai.onnx and com.microsoft's GroupQueryAttention.
  *
  * The scores of a head are scaled, capped, masked and turned into probabilities row by row, in f32 or f64. Masked
  * scores are -infinity. A row whose keys are all masked has probabilities of 0, so its result is 0. Heads run in
@@ -9,17 +9,17 @@
 
 #include "engine/ops/shared/tensor_matmul.h"
 
-typedef struct pith_attend_kernels {
-    pith_product product; /* nothing packed */
-    pith_kernel_fn *softmax, *tanh;
+typedef struct pith__attend_kernels {
+    pith__product product; /* nothing packed */
+    pith__kernel_fn *softmax, *tanh;
     int dtype;
-} pith_attend_kernels;
+} pith__attend_kernels;
 
 /* For tensors of f16, bf16, f32 (computed in f32) and f64. */
-pith_status pith_attend_prepare(pith_attend_kernels *kernels, pith_prepare *c, int dtype);
+pith_status pith__attend_prepare(pith__attend_kernels *kernels, pith__prepare *c, int dtype);
 
-typedef struct pith_attend {
-    const pith_attend_kernels *kernels;
+typedef struct pith__attend {
+    const pith__attend_kernels *kernels;
     const void *q, *k, *v;
     void *y;
     int64_t batch, heads, kv_heads, rows, keys, d, dv;
@@ -37,14 +37,14 @@ typedef struct pith_attend {
     int mode;              /* 0: scaled, 1: and capped, 2: and masked, 3: probabilities */
     bool causal, smooth;   /* smooth: a sink of 0 for all */
     bool at_end;           /* the rows are the last ones of `lengths`, whatever `past` is */
-} pith_attend;
+} pith__attend;
 
 /* The strides of rows of `size` elements in [batch, heads, rows, size], or in [batch, rows, heads * size]. */
-void pith_attend_strides(int64_t at[3], bool head_major, int64_t heads, int64_t rows, int64_t size);
+void pith__attend_strides(int64_t at[3], bool head_major, int64_t heads, int64_t rows, int64_t size);
 /* Bytes of scratch for one worker; -1 on overflow. */
-int64_t pith_attend_scratch(const pith_attend *a);
-void pith_attend_run(pith_run *r, const pith_attend *a, void *scratch);
+int64_t pith__attend_scratch(const pith__attend *a);
+void pith__attend_run(pith__run *r, const pith__attend *a, void *scratch);
 /* Every query with every key, masked or not. */
-void pith_attend_cost(const pith_attend *a, pith_cost *cost);
+void pith__attend_cost(const pith__attend *a, pith__cost *cost);
 
 #endif

@@ -6,7 +6,7 @@
 /* The sizes of MT19937. */
 enum { N = 624, M = 397 };
 
-void pith_random_seed(pith_random *g, uint32_t seed) {
+void pith__random_seed(pith__random *g, uint32_t seed) {
     for (uint32_t i = 0; i < N; i++) {
         g->state[i] = seed;
         seed = 1812433253u * (seed ^ seed >> 30) + i + 1;
@@ -15,7 +15,7 @@ void pith_random_seed(pith_random *g, uint32_t seed) {
     g->spare = NAN;
 }
 
-static uint32_t random_draw(pith_random *g) {
+static uint32_t random_draw(pith__random *g) {
     if (g->next == N) {
         for (int i = 0; i < N; i++) {
             uint32_t y = (g->state[i] & 0x80000000u) | (g->state[(i + 1) % N] & 0x7fffffffu);
@@ -30,12 +30,12 @@ static uint32_t random_draw(pith_random *g) {
     return y ^ y >> 18;
 }
 
-double pith_random_uniform(pith_random *g) {
+double pith__random_uniform(pith__random *g) {
     uint32_t high = random_draw(g) >> 5, low = random_draw(g) >> 6;
     return ((double)high * 67108864.0 + (double)low) / 9007199254740992.0;
 }
 
-double pith_random_normal(pith_random *g) {
+double pith__random_normal(pith__random *g) {
     if (!isnan(g->spare)) {
         double spare = g->spare;
         g->spare = NAN;
@@ -43,8 +43,8 @@ double pith_random_normal(pith_random *g) {
     }
     double x, y, r;
     do {
-        x = 2 * pith_random_uniform(g) - 1;
-        y = 2 * pith_random_uniform(g) - 1;
+        x = 2 * pith__random_uniform(g) - 1;
+        y = 2 * pith__random_uniform(g) - 1;
         r = x * x + y * y;
     } while (r >= 1 || r == 0);
     double scale = sqrt(-2 * log(r) / r);

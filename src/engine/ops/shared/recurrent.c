@@ -34,43 +34,43 @@ static const struct {
     { "thresholdedrelu", thresholded_relu, 1, 0 },
 };
 
-static pith_status find_activation(pith_cell_fn *out, pith_str name, pith_error *err) {
+static pith_status find_activation(pith__cell_fn *out, pith_str name, pith_error *err) {
     char lower[32] = { 0 };
     for (size_t i = 0; i < name.size && i < sizeof lower - 1; i++)
         lower[i] = (char)(name.data[i] >= 'A' && name.data[i] <= 'Z' ? name.data[i] + 32 : name.data[i]);
     for (size_t i = 0; i < sizeof known_activations / sizeof *known_activations; i++) {
         if (strcmp(lower, known_activations[i].name) != 0) continue;
-        *out = (pith_cell_fn){ known_activations[i].f, known_activations[i].alpha, known_activations[i].beta };
+        *out = (pith__cell_fn){ known_activations[i].f, known_activations[i].alpha, known_activations[i].beta };
         return PITH_OK;
     }
-    return pith_fail(err, PITH_ERR_UNSUPPORTED, "activation '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
+    return pith__fail(err, PITH_ERR_UNSUPPORTED, "activation '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(name));
 }
 
-bool pith_cell_fn_is(const pith_cell_fn *fn, const char *name) {
+bool pith__cell_fn_is(const pith__cell_fn *fn, const char *name) {
     return fn->f == (strcmp(name, "Tanh") == 0      ? tanh_of
                      : strcmp(name, "Sigmoid") == 0 ? sigmoid
                      : strcmp(name, "Relu") == 0    ? recurrent_relu
                                                     : NULL);
 }
 
-pith_status pith_directions_read(pith_directions *d, const pith_node *node, pith_error *err) {
-    pith_str direction = pith_node_str(node, "direction", "forward");
-    bool both = pith_str_is(direction, "bidirectional");
-    *d = (pith_directions){ both ? 2 : 1, pith_str_is(direction, "reverse") };
-    if (both || d->first_is_reverse || pith_str_is(direction, "forward")) return PITH_OK;
-    return pith_fail(err, PITH_ERR_ARGUMENT, "direction '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(direction));
+pith_status pith__directions_read(pith__directions *d, const pith__node *node, pith_error *err) {
+    pith_str direction = pith__node_str(node, "direction", "forward");
+    bool both = pith__str_is(direction, "bidirectional");
+    *d = (pith__directions){ both ? 2 : 1, pith__str_is(direction, "reverse") };
+    if (both || d->first_is_reverse || pith__str_is(direction, "forward")) return PITH_OK;
+    return pith__fail(err, PITH_ERR_ARGUMENT, "direction '" PITH_STR_FMT "' is unknown", PITH_STR_ARG(direction));
 }
 
-pith_status pith_cell_fns_read(pith_cell_fn *fns, size_t count, const char *const *defaults, size_t default_count,
-                               const pith_node *node, pith_error *err) {
+pith_status pith__cell_fns_read(pith__cell_fn *fns, size_t count, const char *const *defaults, size_t default_count,
+                                const pith__node *node, pith_error *err) {
     size_t names, alphas, betas;
-    const pith_str *name = pith_node_strs(node, "activations", &names);
-    const float *alpha = pith_node_floats(node, "activation_alpha", &alphas);
-    const float *beta = pith_node_floats(node, "activation_beta", &betas);
+    const pith_str *name = pith__node_strs(node, "activations", &names);
+    const float *alpha = pith__node_floats(node, "activation_alpha", &alphas);
+    const float *beta = pith__node_floats(node, "activation_beta", &betas);
     if (name && names != count)
-        return pith_fail(err, PITH_ERR_ARGUMENT, "%zu activations, %zu are needed", names, count);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "%zu activations, %zu are needed", names, count);
     for (size_t i = 0; i < count; i++) {
-        PITH_TRY(find_activation(&fns[i], name ? name[i] : pith_str_of(defaults[i % default_count]), err));
+        PITH_TRY(find_activation(&fns[i], name ? name[i] : pith__str_of(defaults[i % default_count]), err));
         if (i < alphas) fns[i].alpha = alpha[i];
         if (i < betas) fns[i].beta = beta[i];
     }

@@ -4,28 +4,28 @@
 
 #include "engine/ops/op.h"
 
-typedef struct pith_cell_fn {
+typedef struct pith__cell_fn {
     double (*f)(double x, double alpha, double beta);
     double alpha, beta;
-} pith_cell_fn;
+} pith__cell_fn;
 
-static inline double pith_cell_apply(const pith_cell_fn *a, double clip, double x) {
+static inline double pith__cell_apply(const pith__cell_fn *a, double clip, double x) {
     if (clip > 0) x = x < -clip ? -clip : x > clip ? clip : x;
     return a->f(x, a->alpha, a->beta);
 }
 
 /* Whether it is the function of this name ("Sigmoid") where that has no parameters. */
-bool pith_cell_fn_is(const pith_cell_fn *fn, const char *name);
+bool pith__cell_fn_is(const pith__cell_fn *fn, const char *name);
 
-typedef struct pith_directions {
+typedef struct pith__directions {
     int64_t count; /* 1 or 2 */
     bool first_is_reverse;
-} pith_directions;
+} pith__directions;
 
 /* Attribute direction. */
-pith_status pith_directions_read(pith_directions *d, const pith_node *node, pith_error *err);
+pith_status pith__directions_read(pith__directions *d, const pith__node *node, pith_error *err);
 /* Attributes activations, activation_alpha and activation_beta: `count` functions, the defaults named in turn. */
-pith_status pith_cell_fns_read(pith_cell_fn *fns, size_t count, const char *const *defaults, size_t default_count,
-                               const pith_node *node, pith_error *err);
+pith_status pith__cell_fns_read(pith__cell_fn *fns, size_t count, const char *const *defaults, size_t default_count,
+                                const pith__node *node, pith_error *err);
 
 #endif

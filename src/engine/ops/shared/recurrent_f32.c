@@ -12,49 +12,50 @@
  * projections. GRAIN: multiply-adds that are worth a thread. */
 enum { BLOCK = 1 << 17, LEAST = 16, MOST = 512, ROWS = 32, GRAIN = 1 << 16 };
 
-static pith_status recur_pack(pith_recur *p, pith_prepare *c) {
-    int64_t gates = pith_cell_gates(p->cell), all = gates * p->hidden;
+static pith_status recur_pack(pith__recur *p, pith__prepare *c) {
+    int64_t gates = pith__cell_gates(p->cell), all = gates * p->hidden;
     bool split = p->cell == PITH_CELL_GRU && !p->linear_before_reset;
     int64_t first = split ? 2 * p->hidden : all, rest = all - first;
-    p->w_size = pith_gemm_f32_packed_size(p->inputs, all);
-    p->r_rest = pith_gemm_f32_packed_size(p->hidden, first);
-    int64_t r_more = pith_gemm_f32_packed_size(p->hidden, rest);
-    if (p->w_size < 0 || p->r_rest < 0 || r_more < 0) return pith_fail_memory(c->err, SIZE_MAX);
+    p->w_size = pith__gemm_f32_packed_size(p->inputs, all);
+    p->r_rest = pith__gemm_f32_packed_size(p->hidden, first);
+    int64_t r_more = pith__gemm_f32_packed_size(p->hidden, rest);
+    if (p->w_size < 0 || p->r_rest < 0 || r_more < 0) return pith__fail_memory(c->err, SIZE_MAX);
     p->r_size = p->r_rest + r_more;
-    pith_pack_matrix w[2], r[4];
+    pith__pack_matrix w[2], r[4];
     size_t r_count = 0;
     for (int64_t d = 0; d < p->directions; d++) {
-        w[d] = (pith_pack_matrix){ 1, true, d * all * p->inputs, all, d * p->w_size };
-        r[r_count++] = (pith_pack_matrix){ 2, true, d * all * p->hidden, first, d * p->r_size };
+        w[d] = (pith__pack_matrix){ 1, true, d * all * p->inputs, all, d * p->w_size };
+        r[r_count++] = (pith__pack_matrix){ 2, true, d * all * p->hidden, first, d * p->r_size };
         if (split)
             r[r_count++] =
-                (pith_pack_matrix){ 2, true, (d * all + first) * p->hidden, rest, d * p->r_size + p->r_rest };
+                (pith__pack_matrix){ 2, true, (d * all + first) * p->hidden, rest, d * p->r_size + p->r_rest };
     }
-    PITH_TRY(pith_prepare_pack_f32(c, &p->w, w, (size_t)p->directions, p->inputs, (size_t)(p->directions * p->w_size)));
-    return pith_prepare_pack_f32(c, &p->r, r, r_count, p->hidden, (size_t)(p->directions * p->r_size));
+    PITH_TRY(
+        pith__prepare_pack_f32(c, &p->w, w, (size_t)p->directions, p->inputs, (size_t)(p->directions * p->w_size)));
+    return pith__prepare_pack_f32(c, &p->r, r, r_count, p->hidden, (size_t)(p->directions * p->r_size));
 }
 
-pith_status pith_recur_prepare(pith_recur *p, pith_prepare *c, const char *rnn) {
-    const pith_type *w = c->in[1], *r = c->in[2];
-    int64_t gates = pith_cell_gates(p->cell);
-    if (pith_compute_dtype(c->in[0]->dtype) != PITH_F32 || w->dtype != c->in[0]->dtype || r->dtype != c->in[0]->dtype)
+pith_status pith__recur_prepare(pith__recur *p, pith__prepare *c, const char *rnn) {
+    const pith__type *w = c->in[1], *r = c->in[2];
+    int64_t gates = pith__cell_gates(p->cell);
+    if (pith__compute_dtype(c->in[0]->dtype) != PITH_F32 || w->dtype != c->in[0]->dtype || r->dtype != c->in[0]->dtype)
         return PITH_OK;
     for (int i = 3; i < c->in_count; i++)
         if (i != 4 && c->in[i] && c->in[i]->dtype != c->in[0]->dtype) return PITH_OK;
-    if (w->rank != 3 || r->rank != 3 || !pith_pack_can(c, 1) || !pith_pack_can(c, 2)) return PITH_OK;
+    if (w->rank != 3 || r->rank != 3 || !pith__pack_can(c, 1) || !pith__pack_can(c, 2)) return PITH_OK;
     p->inputs = w->dims[2];
     p->hidden = r->dims[2];
     if (p->inputs < 1 || p->hidden < 1 || p->hidden > INT32_MAX / 8 || p->inputs > INT32_MAX / 8) return PITH_OK;
     if (w->dims[0] != p->directions || r->dims[0] != p->directions || w->dims[1] != gates * p->hidden ||
         r->dims[1] != gates * p->hidden)
         return PITH_OK;
-    p->gemm = PITH_PREPARE_KERNEL(pith_gemm_f32_fn, "gemm", PITH_F32, c);
-    p->lstm = PITH_PREPARE_KERNEL(pith_lstm_cell_fn, "lstm_cell", PITH_F32, c);
-    p->gru = PITH_PREPARE_KERNEL(pith_gru_cell_fn, "gru_cell", PITH_F32, c);
-    p->gates = PITH_PREPARE_KERNEL(pith_gru_gates_fn, "gru_gates", PITH_F32, c);
-    p->finish = PITH_PREPARE_KERNEL(pith_gru_finish_fn, "gru_finish", PITH_F32, c);
-    p->rnn = PITH_PREPARE_KERNEL(pith_unary_f32_fn, rnn, PITH_F32, c);
-    p->add = PITH_PREPARE_KERNEL(pith_binary_fn, "add", PITH_F32, c);
+    p->gemm = PITH_PREPARE_KERNEL(pith__gemm_f32_fn, "gemm", PITH_F32, c);
+    p->lstm = PITH_PREPARE_KERNEL(pith__lstm_cell_fn, "lstm_cell", PITH_F32, c);
+    p->gru = PITH_PREPARE_KERNEL(pith__gru_cell_fn, "gru_cell", PITH_F32, c);
+    p->gates = PITH_PREPARE_KERNEL(pith__gru_gates_fn, "gru_gates", PITH_F32, c);
+    p->finish = PITH_PREPARE_KERNEL(pith__gru_finish_fn, "gru_finish", PITH_F32, c);
+    p->rnn = PITH_PREPARE_KERNEL(pith__unary_f32_fn, rnn, PITH_F32, c);
+    p->add = PITH_PREPARE_KERNEL(pith__binary_fn, "add", PITH_F32, c);
     p->possible = p->gemm && p->lstm && p->gru && p->gates && p->finish && p->rnn && p->add;
     return p->possible ? recur_pack(p, c) : PITH_OK;
 }
@@ -65,29 +66,29 @@ typedef struct room {
     int64_t block, all, biases, gates, states, total;
 } room;
 
-static bool recur_room(const pith_recur *p, int64_t steps, int64_t batch, room *m) {
+static bool recur_room(const pith__recur *p, int64_t steps, int64_t batch, room *m) {
     int64_t rows, per_step;
-    m->all = pith_cell_gates(p->cell) * p->hidden;
-    if (pith_mul_overflows(p->directions, batch, &rows) || pith_mul_overflows(rows, m->all, &per_step)) return false;
+    m->all = pith__cell_gates(p->cell) * p->hidden;
+    if (pith__mul_overflows(p->directions, batch, &rows) || pith__mul_overflows(rows, m->all, &per_step)) return false;
     m->block = per_step > 0 ? BLOCK / per_step : steps;
     m->block = m->block < LEAST ? LEAST : m->block > MOST ? MOST : m->block;
     if (m->block > steps) m->block = steps > 0 ? steps : 1;
     m->biases = p->directions * m->all;
-    return !pith_mul_overflows(per_step, m->block, &m->gates) &&
-           !pith_mul_overflows(rows, m->all + 4 * p->hidden, &m->states) &&
-           !pith_add_overflows(m->gates, m->states, &m->total) && !pith_add_overflows(m->total, m->biases, &m->total);
+    return !pith__mul_overflows(per_step, m->block, &m->gates) &&
+           !pith__mul_overflows(rows, m->all + 4 * p->hidden, &m->states) &&
+           !pith__add_overflows(m->gates, m->states, &m->total) && !pith__add_overflows(m->total, m->biases, &m->total);
 }
 
-bool pith_recur_scratch(const pith_recur *p, int64_t steps, int64_t batch, int threads, size_t *bytes) {
+bool pith__recur_scratch(const pith__recur *p, int64_t steps, int64_t batch, int threads, size_t *bytes) {
     room m;
     (void)threads;
-    return recur_room(p, steps, batch, &m) && !pith_mul_overflows((size_t)m.total, sizeof(float), bytes) &&
-           !pith_add_overflows(*bytes, (size_t)64, bytes);
+    return recur_room(p, steps, batch, &m) && !pith__mul_overflows((size_t)m.total, sizeof(float), bytes) &&
+           !pith__add_overflows(*bytes, (size_t)64, bytes);
 }
 
 typedef struct job {
-    const pith_run *run;
-    const pith_recur *p;
+    const pith__run *run;
+    const pith__recur *p;
     room m;
     int64_t steps, batch, first, end; /* first, end: the block's steps, counted in the order of the direction */
     const float *x, *bias;            /* bias: the node's B, or NULL */
@@ -102,14 +103,14 @@ static bool recur_reverse(const job *j, int64_t direction) { return direction ==
 static int64_t recur_length(const job *j, int64_t row) {
     int64_t length = j->steps;
     const pith_tensor *lengths = j->run->in_count > 4 ? j->run->in[4] : NULL;
-    if (lengths) pith_convert(&length, PITH_I64, 0, lengths->data, lengths->dtype, row, 1, true);
+    if (lengths) pith__convert(&length, PITH_I64, 0, lengths->data, lengths->dtype, row, 1, true);
     return length;
 }
 
 /* Input projections of some steps of a row. Gates lie in the order of time. */
 static void recur_project_part(void *context, size_t part, int worker) {
     const job *j = context;
-    const pith_recur *p = j->p;
+    const pith__recur *p = j->p;
     int64_t tile = (int64_t)part % j->tiles, row = (int64_t)part / j->tiles % j->batch,
             d = (int64_t)part / j->tiles / j->batch;
     int64_t length = recur_length(j, row), end = j->end < length ? j->end : length, count = end - j->first;
@@ -117,22 +118,22 @@ static void recur_project_part(void *context, size_t part, int worker) {
     int64_t time = recur_reverse(j, d) ? length - end : j->first;
     (void)worker;
     if (m0 >= m1) return;
-    pith_gemm g = { .a = j->x + (p->batch_first ? row * j->steps + time : time * j->batch + row) * p->inputs,
-                    .b = (const float *)p->w + d * p->w_size,
-                    .c = j->gates + (d * j->batch + row) * j->m.block * j->m.all,
-                    .bias = j->biases + d * j->m.all,
-                    .m = count,
-                    .n = j->m.all,
-                    .k = p->inputs,
-                    .lda = (p->batch_first ? 1 : j->batch) * p->inputs,
-                    .ldc = j->m.all };
+    pith__gemm g = { .a = j->x + (p->batch_first ? row * j->steps + time : time * j->batch + row) * p->inputs,
+                     .b = (const float *)p->w + d * p->w_size,
+                     .c = j->gates + (d * j->batch + row) * j->m.block * j->m.all,
+                     .bias = j->biases + d * j->m.all,
+                     .m = count,
+                     .n = j->m.all,
+                     .k = p->inputs,
+                     .lda = (p->batch_first ? 1 : j->batch) * p->inputs,
+                     .ldc = j->m.all };
     p->gemm(&g, m0, m1, 0, g.n);
 }
 
 /* to[rows, n] = from[rows, hidden] times the matrix at `packed`. */
-static void recur_product(const pith_recur *p, float *to, const float *from, const float *packed, int64_t rows,
+static void recur_product(const pith__recur *p, float *to, const float *from, const float *packed, int64_t rows,
                           int64_t n, int64_t stride) {
-    pith_gemm g = {
+    pith__gemm g = {
         .a = from, .b = packed, .c = to, .m = rows, .n = n, .k = p->hidden, .lda = p->hidden, .ldc = stride
     };
     p->gemm(&g, 0, rows, 0, n);
@@ -147,7 +148,7 @@ static const float *recur_gates_at(const job *j, int64_t d, int64_t row, int64_t
 }
 
 static void recur_cell(const job *j, int64_t d, int64_t own, const float *x) {
-    const pith_recur *p = j->p;
+    const pith__recur *p = j->p;
     int64_t n = p->hidden;
     float *h = j->h + own * n, *g = j->g + own * j->m.all;
     if (p->cell == PITH_CELL_LSTM) {
@@ -163,7 +164,7 @@ static void recur_cell(const job *j, int64_t d, int64_t own, const float *x) {
 }
 
 static void recur_put(const job *j, int64_t d, int64_t row, int64_t k, const float *h) {
-    const pith_recur *p = j->p;
+    const pith__recur *p = j->p;
     int64_t time = recur_reverse(j, d) ? recur_length(j, row) - 1 - k : k;
     int64_t place =
         p->batch_first ? (row * j->steps + time) * p->directions + d : (time * p->directions + d) * j->batch + row;
@@ -173,7 +174,7 @@ static void recur_put(const job *j, int64_t d, int64_t row, int64_t k, const flo
 /* All steps of a block for some rows in one direction. */
 static void recur_steps_part(void *context, size_t part, int worker) {
     const job *j = context;
-    const pith_recur *p = j->p;
+    const pith__recur *p = j->p;
     int64_t d = (int64_t)part / j->row_parts, r0 = (int64_t)part % j->row_parts * j->rows_per_part;
     int64_t r1 = r0 + j->rows_per_part < j->batch ? r0 + j->rows_per_part : j->batch, n = p->hidden;
     int64_t own = d * j->batch + r0;
@@ -203,7 +204,7 @@ static void recur_steps_part(void *context, size_t part, int worker) {
 /* What the input projections get: B's half for W and, unless it belongs into a product with the reset gate, that for R.
  */
 static void recur_biases(job *j) {
-    const pith_recur *p = j->p;
+    const pith__recur *p = j->p;
     int64_t all = j->m.all, apart = p->cell == PITH_CELL_GRU && p->linear_before_reset ? 2 * p->hidden : all;
     for (int64_t d = 0; d < p->directions; d++) {
         for (int64_t i = 0; i < all; i++) {
@@ -215,7 +216,7 @@ static void recur_biases(job *j) {
 
 /* The states at the beginning (to_node false) from inputs 5 and 6, or those at the end to outputs 1 and 2. */
 static void recur_states(const job *j, float *states, float *node, bool to_node) {
-    const pith_recur *p = j->p;
+    const pith__recur *p = j->p;
     size_t bytes = (size_t)p->hidden * sizeof *states;
     for (int64_t d = 0; d < p->directions; d++) {
         for (int64_t row = 0; row < j->batch; row++) {
@@ -233,19 +234,19 @@ static pith_status recur_check_lengths(const job *j) {
     for (int64_t row = 0; row < j->batch; row++) {
         int64_t length = recur_length(j, row);
         if (length < 0 || length > j->steps)
-            return pith_fail(j->run->err, PITH_ERR_RUN, "sequence length %lld is outside of 0 to %lld",
-                             (long long)length, (long long)j->steps);
+            return pith__fail(j->run->err, PITH_ERR_RUN, "sequence length %lld is outside of 0 to %lld",
+                              (long long)length, (long long)j->steps);
     }
     return PITH_OK;
 }
 
-static float *recur_input(const pith_run *r, int i) { return i < r->in_count && r->in[i] ? r->in[i]->data : NULL; }
-static float *recur_output(const pith_run *r, int i) { return i < r->out_count && r->out[i] ? r->out[i]->data : NULL; }
+static float *recur_input(const pith__run *r, int i) { return i < r->in_count && r->in[i] ? r->in[i]->data : NULL; }
+static float *recur_output(const pith__run *r, int i) { return i < r->out_count && r->out[i] ? r->out[i]->data : NULL; }
 
-pith_status pith_recur_run(pith_run *r, const pith_recur *p) {
+pith_status pith__recur_run(pith__run *r, const pith__recur *p) {
     const pith_tensor *x = r->in[0];
     job j = { .run = r, .p = p, .steps = x->dims[p->batch_first], .batch = x->dims[!p->batch_first], .x = x->data };
-    if (!recur_room(p, j.steps, j.batch, &j.m)) return pith_fail_memory(r->err, SIZE_MAX);
+    if (!recur_room(p, j.steps, j.batch, &j.m)) return pith__fail_memory(r->err, SIZE_MAX);
     PITH_TRY(recur_check_lengths(&j));
     int64_t states = p->directions * j.batch * p->hidden;
     j.bias = recur_input(r, 3);
@@ -269,8 +270,8 @@ pith_status pith_recur_run(pith_run *r, const pith_recur *p) {
     for (j.first = 0; j.first < j.steps && j.batch > 0; j.first = j.end) {
         j.end = j.first + j.m.block < j.steps ? j.first + j.m.block : j.steps;
         j.tiles = (j.end - j.first + ROWS - 1) / ROWS;
-        pith_run_parallel(r, recur_project_part, &j, (size_t)(p->directions * j.batch * j.tiles));
-        pith_run_parallel(r, recur_steps_part, &j, (size_t)(p->directions * j.row_parts));
+        pith__run_parallel(r, recur_project_part, &j, (size_t)(p->directions * j.batch * j.tiles));
+        pith__run_parallel(r, recur_steps_part, &j, (size_t)(p->directions * j.row_parts));
     }
     recur_states(&j, j.h, recur_output(r, 1), true);
     recur_states(&j, j.c, recur_output(r, 2), true);

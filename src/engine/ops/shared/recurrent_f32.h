@@ -12,32 +12,32 @@
 #include "engine/kernels/unary.h"
 #include "engine/ops/shared/infer_shapes.h"
 
-typedef enum pith_cell { PITH_CELL_RNN, PITH_CELL_GRU, PITH_CELL_LSTM } pith_cell;
+typedef enum pith__cell { PITH_CELL_RNN, PITH_CELL_GRU, PITH_CELL_LSTM } pith__cell;
 
-typedef struct pith_recur {
+typedef struct pith__recur {
     bool possible;
-    pith_cell cell;
+    pith__cell cell;
     bool first_is_reverse, batch_first, linear_before_reset;
     int64_t directions, inputs, hidden;
-    pith_gemm_f32_fn *gemm;
-    pith_lstm_cell_fn *lstm;
-    pith_gru_cell_fn *gru;
-    pith_gru_gates_fn *gates;
-    pith_gru_finish_fn *finish;
-    pith_unary_f32_fn *rnn; /* the function of RNN */
-    pith_binary_fn *add;
+    pith__gemm_f32_fn *gemm;
+    pith__lstm_cell_fn *lstm;
+    pith__gru_cell_fn *gru;
+    pith__gru_gates_fn *gates;
+    pith__gru_finish_fn *finish;
+    pith__unary_f32_fn *rnn; /* the function of RNN */
+    pith__binary_fn *add;
     const void *w, *r;              /* packed, a direction after the other; R of GRU may be two matrices */
     int64_t w_size, r_size, r_rest; /* floats of a direction's; where the candidate's matrix begins */
-} pith_recur;
+} pith__recur;
 
-static inline int64_t pith_cell_gates(pith_cell c) { return c == PITH_CELL_RNN ? 1 : c == PITH_CELL_GRU ? 3 : 4; }
+static inline int64_t pith__cell_gates(pith__cell c) { return c == PITH_CELL_RNN ? 1 : c == PITH_CELL_GRU ? 3 : 4; }
 
 /* The caller has set the fields up to linear_before_reset, and `directions`. Inputs are X, W, R, B, lengths, h0, c0.
  * rnn: name of RNN's function, a family of unary.h. Sets p->possible, and packs W and R if so. */
-pith_status pith_recur_prepare(pith_recur *p, pith_prepare *c, const char *rnn);
+pith_status pith__recur_prepare(pith__recur *p, pith__prepare *c, const char *rnn);
 /* Sets *bytes to the scratch for X [steps, batch, inputs], dims in this order; false on overflow. */
-bool pith_recur_scratch(const pith_recur *p, int64_t steps, int64_t batch, int threads, size_t *bytes);
+bool pith__recur_scratch(const pith__recur *p, int64_t steps, int64_t batch, int threads, size_t *bytes);
 /* Sizes of the inputs were checked. */
-pith_status pith_recur_run(pith_run *r, const pith_recur *p);
+pith_status pith__recur_run(pith__run *r, const pith__recur *p);
 
 #endif

@@ -3,14 +3,14 @@
 
 enum { GRAIN = 8192 }; /* results that are worth a thread */
 
-void pith_resample_find(pith_resample *s, pith_prepare *c) {
-    s->rows = PITH_PREPARE_KERNEL(pith_mix_rows_fn, "mix_rows", PITH_F32, c);
-    s->columns = PITH_PREPARE_KERNEL(pith_mix_columns_fn, "mix_columns", PITH_F32, c);
+void pith__resample_find(pith__resample *s, pith__prepare *c) {
+    s->rows = PITH_PREPARE_KERNEL(pith__mix_rows_fn, "mix_rows", PITH_F32, c);
+    s->columns = PITH_PREPARE_KERNEL(pith__mix_columns_fn, "mix_columns", PITH_F32, c);
 }
 
 typedef struct job {
-    const pith_resample *s;
-    const pith_resample_axis *a;
+    const pith__resample *s;
+    const pith__resample_axis *a;
     const float *x;
     float *y;
     int64_t rows, per_part; /* rows: [outer] of the last axis, else [outer, size] */
@@ -18,7 +18,7 @@ typedef struct job {
 
 static void resample_run_part(void *context, size_t part, int worker) {
     const job *j = context;
-    const pith_resample_axis *a = j->a;
+    const pith__resample_axis *a = j->a;
     int64_t first = (int64_t)part * j->per_part, end = first + j->per_part < j->rows ? first + j->per_part : j->rows;
     (void)worker;
     for (int64_t row = first; row < end; row++) {
@@ -37,14 +37,14 @@ static void resample_run_part(void *context, size_t part, int worker) {
     }
 }
 
-void pith_resample_run(pith_run *r, const pith_resample *s, const pith_resample_axis *axes, int count, const float *x,
-                       float *y, float *const buffers[2]) {
+void pith__resample_run(pith__run *r, const pith__resample *s, const pith__resample_axis *axes, int count,
+                        const float *x, float *y, float *const buffers[2]) {
     for (int k = 0; k < count; k++) {
-        const pith_resample_axis *a = &axes[k];
+        const pith__resample_axis *a = &axes[k];
         job j = { .s = s, .a = a, .x = x, .y = k == count - 1 ? y : buffers[k % 2] };
         j.rows = a->inner == 1 ? a->outer : a->outer * a->size;
-        j.per_part = pith_run_chunk(r, j.rows, a->inner == 1 ? a->size : a->inner, GRAIN);
-        if (j.rows > 0) pith_run_parallel(r, resample_run_part, &j, (size_t)((j.rows + j.per_part - 1) / j.per_part));
+        j.per_part = pith__run_chunk(r, j.rows, a->inner == 1 ? a->size : a->inner, GRAIN);
+        if (j.rows > 0) pith__run_parallel(r, resample_run_part, &j, (size_t)((j.rows + j.per_part - 1) / j.per_part));
         x = j.y;
     }
 }

@@ -1,45 +1,46 @@
-/* stack_tensors.c - see stack_tensors.h. Items are collected one after another and moved to their axis once, at the end. */
+/* stack_tensors.c - see stack_tensors.h. Items are collected one after another and moved to their axis once, at the
+ * end. */
 #include "engine/ops/shared/stack_tensors.h"
 
 #include "base/checked.h"
 #include "base/dtype.h"
 
-static pith_status check_item(pith_run *r, const pith_tensor *first, const pith_tensor *item) {
-    if (item->dtype >= PITH_DTYPE_COUNT || pith_dtype_bits(item->dtype) < 8) {
-        return pith_fail(r->err, PITH_ERR_UNSUPPORTED, "results of type %s cannot be stacked",
-                         pith_dtype_name(item->dtype));
+static pith_status check_item(pith__run *r, const pith_tensor *first, const pith_tensor *item) {
+    if (item->dtype >= PITH_DTYPE_COUNT || pith__dtype_bits(item->dtype) < 8) {
+        return pith__fail(r->err, PITH_ERR_UNSUPPORTED, "results of type %s cannot be stacked",
+                          pith__dtype_name(item->dtype));
     }
     if (item->rank >= PITH_MAX_RANK) {
-        return pith_fail(r->err, PITH_ERR_UNSUPPORTED, "rank %d cannot be stacked", item->rank);
+        return pith__fail(r->err, PITH_ERR_UNSUPPORTED, "rank %d cannot be stacked", item->rank);
     }
     bool same = first->dtype == item->dtype && first->rank == item->rank && first->bytes == item->bytes;
     for (int i = 0; same && i < item->rank; i++) same = first->dims[i] == item->dims[i];
     char a[256], b[256];
     return same ? PITH_OK
-                : pith_fail(r->err, PITH_ERR_RUN, "an iteration makes %s, the first one made %s",
-                            pith_dims_text(item->dims, item->rank, a, sizeof a),
-                            pith_dims_text(first->dims, first->rank, b, sizeof b));
+                : pith__fail(r->err, PITH_ERR_RUN, "an iteration makes %s, the first one made %s",
+                             pith__dims_text(item->dims, item->rank, a, sizeof a),
+                             pith__dims_text(first->dims, first->rank, b, sizeof b));
 }
 
-static pith_status reserve(pith_run *r, pith_stack *stack) {
+static pith_status reserve(pith__run *r, pith__stack *stack) {
     if (stack->count < stack->capacity) return PITH_OK;
     int64_t wanted = stack->capacity ? stack->capacity * 2 : 4;
     size_t bytes;
-    if (pith_mul_overflows((size_t)wanted, stack->item.bytes, &bytes)) return pith_fail_memory(r->err, SIZE_MAX);
+    if (pith__mul_overflows((size_t)wanted, stack->item.bytes, &bytes)) return pith__fail_memory(r->err, SIZE_MAX);
     char *grown = r->exec->alloc(r->exec, bytes);
-    if (!grown) return pith_fail_memory(r->err, bytes);
+    if (!grown) return pith__fail_memory(r->err, bytes);
     if (stack->count && stack->item.bytes) memcpy(grown, stack->data, (size_t)stack->count * stack->item.bytes);
     stack->data = grown;
     stack->capacity = wanted;
     return PITH_OK;
 }
 
-pith_status pith_stack_push(pith_run *r, pith_stack *stack, const pith_tensor *item) {
+pith_status pith__stack_push(pith__run *r, pith__stack *stack, const pith_tensor *item) {
     if (!stack->count) stack->item = *item;
     PITH_TRY(check_item(r, &stack->item, item));
     PITH_TRY(reserve(r, stack));
     pith_tensor copy = *item;
-    if (item->dtype == PITH_STRING) PITH_TRY(pith_run_copy(r, &copy, item));
+    if (item->dtype == PITH_STRING) PITH_TRY(pith__run_copy(r, &copy, item));
     if (item->bytes) memcpy(stack->data + (size_t)stack->count * item->bytes, copy.data, item->bytes);
     stack->count++;
     return PITH_OK;
@@ -52,23 +53,23 @@ static void stack_split_at(const pith_tensor *item, int axis, int64_t *outer, si
     *inner = *outer ? item->bytes / (size_t)*outer : 0;
 }
 
-static void item_from_type(pith_tensor *item, const pith_type *shape) {
+static void item_from_type(pith_tensor *item, const pith__type *shape) {
     *item = (pith_tensor){ .dtype = shape->dtype, .rank = shape->rank < 0 ? 0 : shape->rank };
-    for (int i = 0; i < item->rank; i++) item->dims[i] = pith_dim_known(shape->dims[i]) ? shape->dims[i] : 0;
+    for (int i = 0; i < item->rank; i++) item->dims[i] = pith__dim_known(shape->dims[i]) ? shape->dims[i] : 0;
 }
 
-pith_status pith_stack_finish(pith_run *r, int output, pith_stack *stack, int64_t axis, bool reverse,
-                              const pith_type *shape) {
+pith_status pith__stack_finish(pith__run *r, int output, pith__stack *stack, int64_t axis, bool reverse,
+                               const pith__type *shape) {
     if (!r->out[output]) return PITH_OK;
     if (!stack->count) item_from_type(&stack->item, shape);
     const pith_tensor *item = &stack->item;
     int at;
     int64_t dims[PITH_MAX_RANK], outer;
     size_t inner;
-    if (item->rank >= PITH_MAX_RANK) return pith_op_fail(r, "output %d has too many dimensions", output);
-    PITH_TRY(pith_axis_normalize(axis, item->rank + 1, &at, r->err));
+    if (item->rank >= PITH_MAX_RANK) return pith__op_fail(r, "output %d has too many dimensions", output);
+    PITH_TRY(pith__axis_normalize(axis, item->rank + 1, &at, r->err));
     for (int i = 0; i <= item->rank; i++) dims[i] = i < at ? item->dims[i] : i == at ? stack->count : item->dims[i - 1];
-    PITH_TRY(pith_run_alloc(r, output, item->dtype, item->rank + 1, dims));
+    PITH_TRY(pith__run_alloc(r, output, item->dtype, item->rank + 1, dims));
     stack_split_at(item, at, &outer, &inner);
     char *to = r->out[output]->data;
     for (int64_t i = 0; i < stack->count && inner; i++) {
@@ -81,7 +82,8 @@ pith_status pith_stack_finish(pith_run *r, int output, pith_stack *stack, int64_
     return PITH_OK;
 }
 
-pith_status pith_stack_slice(pith_run *r, pith_tensor *item, const pith_tensor *x, int axis, int64_t i, void **buffer) {
+pith_status pith__stack_slice(pith__run *r, pith_tensor *item, const pith_tensor *x, int axis, int64_t i,
+                              void **buffer) {
     int64_t outer, length = x->dims[axis];
     size_t row;
     stack_split_at(x, axis, &outer, &row);
@@ -92,7 +94,7 @@ pith_status pith_stack_slice(pith_run *r, pith_tensor *item, const pith_tensor *
     item->data = (char *)x->data + (size_t)i * inner;
     if (outer == 1) return PITH_OK;
     if (!*buffer) *buffer = r->exec->alloc(r->exec, item->bytes);
-    if (!*buffer) return pith_fail_memory(r->err, item->bytes);
+    if (!*buffer) return pith__fail_memory(r->err, item->bytes);
     item->data = *buffer;
     for (int64_t o = 0; o < outer && inner; o++) {
         memcpy((char *)*buffer + (size_t)o * inner, (const char *)x->data + (size_t)o * row + (size_t)i * inner, inner);

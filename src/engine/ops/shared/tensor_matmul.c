@@ -10,48 +10,48 @@
  * multiply-add. GRAIN: multiply-adds that are worth a thread; a matmul with fewer is not split. */
 enum { ROWS = 48, COLUMNS = 256, GRAIN = 1 << 18 };
 
-pith_status pith_product_prepare(pith_product *p, pith_prepare *c, int dtype, int b, bool transposed) {
-    int compute = pith_compute_dtype(dtype);
-    p->element = pith_element_size(compute);
+pith_status pith__product_prepare(pith__product *p, pith__prepare *c, int dtype, int b, bool transposed) {
+    int compute = pith__compute_dtype(dtype);
+    p->element = pith__element_size(compute);
     if (compute != PITH_F32) {
-        PITH_TRY(pith_prepare_kernel(c, "matmul", compute, &p->plain));
+        PITH_TRY(pith__prepare_kernel(c, "matmul", compute, &p->plain));
         return PITH_OK;
     }
-    pith_kernel_fn *gemm, *pack;
-    PITH_TRY(pith_prepare_kernel(c, "gemm", PITH_F32, &gemm));
-    PITH_TRY(pith_prepare_kernel(c, "gemm_pack", PITH_F32, &pack));
-    p->gemm = (pith_gemm_f32_fn *)gemm;
-    p->pack = (pith_gemm_pack_f32_fn *)pack;
-    if (b < 0 || c->in[b]->rank < 2 || !pith_pack_can(c, b)) return PITH_OK;
-    const pith_type *t = c->in[b];
+    pith__kernel_fn *gemm, *pack;
+    PITH_TRY(pith__prepare_kernel(c, "gemm", PITH_F32, &gemm));
+    PITH_TRY(pith__prepare_kernel(c, "gemm_pack", PITH_F32, &pack));
+    p->gemm = (pith__gemm_f32_fn *)gemm;
+    p->pack = (pith__gemm_pack_f32_fn *)pack;
+    if (b < 0 || c->in[b]->rank < 2 || !pith__pack_can(c, b)) return PITH_OK;
+    const pith__type *t = c->in[b];
     int64_t k = t->dims[t->rank - 2 + transposed], n = t->dims[t->rank - 1 - transposed];
     p->matrices = 1;
     for (int i = 0; i < t->rank - 2; i++) p->matrices *= t->dims[i];
-    p->packed_size = pith_gemm_f32_packed_size(k, n);
+    p->packed_size = pith__gemm_f32_packed_size(k, n);
     size_t floats;
-    if (p->packed_size < 0 || pith_mul_overflows((size_t)p->packed_size, (size_t)p->matrices, &floats)) {
-        return pith_fail_memory(c->err, SIZE_MAX);
+    if (p->packed_size < 0 || pith__mul_overflows((size_t)p->packed_size, (size_t)p->matrices, &floats)) {
+        return pith__fail_memory(c->err, SIZE_MAX);
     }
-    pith_pack_matrix *list = pith_arena_array(c->arena, (size_t)p->matrices, sizeof *list);
-    if (!list) return pith_fail_memory(c->err, SIZE_MAX);
+    pith__pack_matrix *list = pith__arena_array(c->arena, (size_t)p->matrices, sizeof *list);
+    if (!list) return pith__fail_memory(c->err, SIZE_MAX);
     for (int64_t i = 0; i < p->matrices; i++)
-        list[i] = (pith_pack_matrix){ b, transposed, i * k * n, n, i * p->packed_size };
-    return pith_prepare_pack_f32(c, &p->packed, list, (size_t)p->matrices, k, floats);
+        list[i] = (pith__pack_matrix){ b, transposed, i * k * n, n, i * p->packed_size };
+    return pith__prepare_pack_f32(c, &p->packed, list, (size_t)p->matrices, k, floats);
 }
 
-bool pith_product_scratch(const pith_product *p, int64_t count, int64_t n, int64_t k, int threads, size_t *bytes) {
+bool pith__product_scratch(const pith__product *p, int64_t count, int64_t n, int64_t k, int threads, size_t *bytes) {
     *bytes = 0;
     if (p->plain || p->packed) return true;
-    int64_t one = pith_gemm_f32_packed_size(k, n);
-    if (one < 0 || pith_mul_overflows((size_t)one, sizeof(float), bytes)) return false;
-    *bytes = pith_round64(*bytes);
-    return count < 2 || !pith_mul_overflows(*bytes, (size_t)(threads > 0 ? threads : 1), bytes);
+    int64_t one = pith__gemm_f32_packed_size(k, n);
+    if (one < 0 || pith__mul_overflows((size_t)one, sizeof(float), bytes)) return false;
+    *bytes = pith__round64(*bytes);
+    return count < 2 || !pith__mul_overflows(*bytes, (size_t)(threads > 0 ? threads : 1), bytes);
 }
 
-static int64_t a_offset(const pith_product_job *j, int64_t i) { return j->a_at ? j->a_at[i] : i * j->m * j->k; }
+static int64_t a_offset(const pith__product_job *j, int64_t i) { return j->a_at ? j->a_at[i] : i * j->m * j->k; }
 
 typedef struct job {
-    const pith_product_job *j;
+    const pith__product_job *j;
     float *scratch;
     int64_t packed_size, row_parts, rows, column_parts, columns, m;
     const float *packed;
@@ -59,15 +59,15 @@ typedef struct job {
     void *c;
 } job;
 
-static pith_gemm gemm_of(const pith_product_job *j, const void *a, const float *packed, void *c, int64_t m) {
-    return (pith_gemm){
+static pith__gemm gemm_of(const pith__product_job *j, const void *a, const float *packed, void *c, int64_t m) {
+    return (pith__gemm){
         .a = a, .b = packed, .c = c, .bias = j->bias, .m = m, .n = j->n, .k = j->k, .lda = j->a_row, .ldc = j->n
     };
 }
 
 static void pack_part(void *context, size_t part, int worker) {
     const job *w = context;
-    const pith_product_job *j = w->j;
+    const pith__product_job *j = w->j;
     (void)worker;
     int64_t n0 = (int64_t)part * COLUMNS, n1 = n0 + COLUMNS < j->n ? n0 + COLUMNS : j->n;
     j->p->pack(w->scratch, (const float *)j->b + (j->b_at ? j->b_at[0] : 0), j->b_row, j->b_column, j->k, j->n, n0, n1);
@@ -78,13 +78,13 @@ static void block_part(void *context, size_t part, int worker) {
     (void)worker;
     int64_t m0 = (int64_t)part / w->column_parts * w->rows, n0 = (int64_t)part % w->column_parts * w->columns;
     int64_t m1 = m0 + w->rows < w->m ? m0 + w->rows : w->m, n1 = n0 + w->columns < w->j->n ? n0 + w->columns : w->j->n;
-    pith_gemm g = gemm_of(w->j, w->a, w->packed, w->c, w->m);
+    pith__gemm g = gemm_of(w->j, w->a, w->packed, w->c, w->m);
     w->j->p->gemm(&g, m0, m1, n0, n1);
 }
 
 /* One matmul of m rows, its right side packed. */
-static void run_blocks(pith_run *r, job *w, const void *a, const float *packed, void *c, int64_t m) {
-    const pith_product_job *j = w->j;
+static void run_blocks(pith__run *r, job *w, const void *a, const float *packed, void *c, int64_t m) {
+    const pith__product_job *j = w->j;
     bool small = (double)m * (double)j->n * (double)j->k < GRAIN || r->exec->threads < 2;
     w->a = a;
     w->packed = packed;
@@ -94,46 +94,46 @@ static void run_blocks(pith_run *r, job *w, const void *a, const float *packed, 
     w->columns = small || m > ROWS * 2 * r->exec->threads ? j->n : COLUMNS;
     w->row_parts = (m + w->rows - 1) / w->rows;
     w->column_parts = (j->n + w->columns - 1) / w->columns;
-    pith_run_parallel(r, block_part, w, (size_t)(w->row_parts * w->column_parts));
+    pith__run_parallel(r, block_part, w, (size_t)(w->row_parts * w->column_parts));
 }
 
 static void matrix_part(void *context, size_t part, int worker) {
     const job *w = context;
-    const pith_product_job *j = w->j;
+    const pith__product_job *j = w->j;
     int64_t i = (int64_t)part;
     const float *b = (const float *)j->b + (j->b_at ? j->b_at[i] : 0);
     float *packed = w->scratch + worker * w->packed_size;
     j->p->pack(packed, b, j->b_row, j->b_column, j->k, j->n, 0, j->n);
-    pith_gemm g = gemm_of(j, (const float *)j->a + a_offset(j, i), packed, (float *)j->c + i * j->m * j->n, j->m);
+    pith__gemm g = gemm_of(j, (const float *)j->a + a_offset(j, i), packed, (float *)j->c + i * j->m * j->n, j->m);
     j->p->gemm(&g, 0, j->m, 0, j->n);
 }
 
 static void plain_part(void *context, size_t part, int worker) {
     const job *w = context;
-    const pith_product_job *j = w->j;
+    const pith__product_job *j = w->j;
     (void)worker;
     int64_t i = (int64_t)part / w->row_parts, m0 = (int64_t)part % w->row_parts * w->rows;
     int64_t m1 = m0 + w->rows < j->m ? m0 + w->rows : j->m;
     size_t size = j->p->element;
-    pith_matmul p = { .a = (const char *)j->a + (size_t)a_offset(j, i) * size,
-                      .b = (const char *)j->b + (size_t)(j->b_at ? j->b_at[i] : 0) * size,
-                      .c = (char *)j->c + (size_t)(i * j->m * j->n) * size,
-                      .n = j->n,
-                      .k = j->k,
-                      .a_row = j->a_row,
-                      .a_column = j->a_column,
-                      .b_row = j->b_row,
-                      .b_column = j->b_column };
-    ((pith_matmul_fn *)j->p->plain)(&p, m0, m1);
+    pith__matmul p = { .a = (const char *)j->a + (size_t)a_offset(j, i) * size,
+                       .b = (const char *)j->b + (size_t)(j->b_at ? j->b_at[i] : 0) * size,
+                       .c = (char *)j->c + (size_t)(i * j->m * j->n) * size,
+                       .n = j->n,
+                       .k = j->k,
+                       .a_row = j->a_row,
+                       .a_column = j->a_column,
+                       .b_row = j->b_row,
+                       .b_column = j->b_column };
+    ((pith__matmul_fn *)j->p->plain)(&p, m0, m1);
 }
 
-void pith_product_run(pith_run *r, void *scratch, const pith_product_job *j) {
-    job w = { .j = j, .scratch = scratch, .packed_size = pith_gemm_f32_packed_size(j->k, j->n) };
+void pith__product_run(pith__run *r, void *scratch, const pith__product_job *j) {
+    job w = { .j = j, .scratch = scratch, .packed_size = pith__gemm_f32_packed_size(j->k, j->n) };
     if (j->count == 0 || j->m == 0 || j->n == 0) return;
     if (j->p->plain) {
-        w.rows = pith_run_chunk(r, j->m, j->n * j->k, GRAIN);
+        w.rows = pith__run_chunk(r, j->m, j->n * j->k, GRAIN);
         w.row_parts = (j->m + w.rows - 1) / w.rows;
-        pith_run_parallel(r, plain_part, &w, (size_t)(j->count * w.row_parts));
+        pith__run_parallel(r, plain_part, &w, (size_t)(j->count * w.row_parts));
         return;
     }
     w.packed_size = (w.packed_size + 15) & ~(int64_t)15;
@@ -145,7 +145,7 @@ void pith_product_run(pith_run *r, void *scratch, const pith_product_job *j) {
     if (j->p->packed || j->count == 1 || one_right) {
         const float *packed = j->p->packed;
         if (!packed) {
-            pith_run_parallel(r, pack_part, &w, (size_t)((j->n + COLUMNS - 1) / COLUMNS));
+            pith__run_parallel(r, pack_part, &w, (size_t)((j->n + COLUMNS - 1) / COLUMNS));
             packed = w.scratch;
         }
         if (!j->a_at && one_right) { /* rows of all matrices are one matrix */
@@ -158,5 +158,5 @@ void pith_product_run(pith_run *r, void *scratch, const pith_product_job *j) {
         }
         return;
     }
-    pith_run_parallel(r, matrix_part, &w, (size_t)j->count);
+    pith__run_parallel(r, matrix_part, &w, (size_t)j->count);
 }

@@ -17,38 +17,39 @@ static int wide_half(int dtype) { return dtype == PITH_F16 || dtype == PITH_BF16
 static int wide_f64(int dtype) { return wide_half(dtype) || dtype == PITH_F32 ? PITH_F64 : 0; }
 
 static int wide_packed(int dtype) {
-    int bits = pith_dtype_bits(dtype);
+    int bits = pith__dtype_bits(dtype);
     return bits && bits < 8 ? PITH_U8 : 0;
 }
 
 /* Packed types are patterns of bits. */
 static int pattern(int dtype) {
-    int bits = pith_dtype_bits(dtype);
+    int bits = pith__dtype_bits(dtype);
     return bits == 4 ? PITH_U4 : bits == 2 ? PITH_U2 : dtype;
 }
 
-static bool widen_add_type(const pith_type *t, wide_fn *wide, size_t *bytes) {
+static bool widen_add_type(const pith__type *t, wide_fn *wide, size_t *bytes) {
     size_t own;
     if (!t || !wide(t->dtype)) return true;
-    return pith_dtype_bytes(wide(t->dtype), pith_type_count(t), &own) && !pith_add_overflows(*bytes, own + 64, bytes);
+    return pith__dtype_bytes(wide(t->dtype), pith__type_count(t), &own) &&
+           !pith__add_overflows(*bytes, own + 64, bytes);
 }
 
-static pith_status scratch_as(const pith_infer *c, wide_fn *wide, uint32_t skip, size_t *bytes) {
+static pith_status scratch_as(const pith__infer *c, wide_fn *wide, uint32_t skip, size_t *bytes) {
     bool fits = c->in_count <= MAX_IN && c->out_count <= MAX_OUT;
     for (int i = 0; fits && i < c->in_count; i++) fits = (skip >> i & 1) || widen_add_type(c->in[i], wide, bytes);
     for (int i = 0; fits && i < c->out_count; i++) fits = widen_add_type(&c->out[i], wide, bytes);
-    return fits ? PITH_OK : pith_fail_memory(c->err, SIZE_MAX);
+    return fits ? PITH_OK : pith__fail_memory(c->err, SIZE_MAX);
 }
 
-pith_status pith_widen_scratch(const pith_infer *c, uint32_t skip, size_t *bytes) {
+pith_status pith__widen_scratch(const pith__infer *c, uint32_t skip, size_t *bytes) {
     return scratch_as(c, wide_half, skip, bytes);
 }
 
-pith_status pith_widen_scratch_to(const pith_infer *c, int compute, uint32_t skip, size_t *bytes) {
+pith_status pith__widen_scratch_to(const pith__infer *c, int compute, uint32_t skip, size_t *bytes) {
     return scratch_as(c, compute == PITH_F64 ? wide_f64 : wide_half, skip, bytes);
 }
 
-pith_status pith_unpack_scratch(const pith_infer *c, size_t *bytes) { return scratch_as(c, wide_packed, 0, bytes); }
+pith_status pith__unpack_scratch(const pith__infer *c, size_t *bytes) { return scratch_as(c, wide_packed, 0, bytes); }
 
 typedef struct job {
     const pith_tensor *from, *to;
@@ -59,27 +60,27 @@ static void convert_part(void *context, size_t part, int worker) {
     const job *j = context;
     (void)worker;
     int64_t first = (int64_t)part * j->per_part, n = j->total - first < j->per_part ? j->total - first : j->per_part;
-    pith_convert(j->to->data, pattern(j->to->dtype), first, j->from->data, pattern(j->from->dtype), first, n, true);
+    pith__convert(j->to->data, pattern(j->to->dtype), first, j->from->data, pattern(j->from->dtype), first, n, true);
 }
 
-static void widen_convert(pith_run *r, const pith_tensor *to, const pith_tensor *from) {
-    job j = { from, to, pith_tensor_count(from), 0 };
+static void widen_convert(pith__run *r, const pith_tensor *to, const pith_tensor *from) {
+    job j = { from, to, pith__tensor_count(from), 0 };
     if (j.total == 0) return;
-    pith_tensor_clear_tail(to);
-    j.per_part = (pith_run_chunk(r, j.total, 1, GRAIN) + 7) & ~(int64_t)7; /* packed elements share bytes */
-    pith_run_parallel(r, convert_part, &j, (size_t)((j.total + j.per_part - 1) / j.per_part));
+    pith__tensor_clear_tail(to);
+    j.per_part = (pith__run_chunk(r, j.total, 1, GRAIN) + 7) & ~(int64_t)7; /* packed elements share bytes */
+    pith__run_parallel(r, convert_part, &j, (size_t)((j.total + j.per_part - 1) / j.per_part));
 }
 
 /* The wide form of t, its data taken from *next. */
 static void widen_take(pith_tensor *wide, const pith_tensor *t, int dtype, char **next) {
     *wide = *t;
     wide->dtype = dtype;
-    wide->bytes = (size_t)pith_tensor_count(t) * (size_t)pith_dtype_bits(dtype) / 8;
+    wide->bytes = (size_t)pith__tensor_count(t) * (size_t)pith__dtype_bits(dtype) / 8;
     wide->data = *next;
-    *next += pith_round64(wide->bytes);
+    *next += pith__round64(wide->bytes);
 }
 
-static pith_status run_as(pith_run *r, wide_fn *wide, uint32_t skip, pith_status (*run)(pith_run *r)) {
+static pith_status run_as(pith__run *r, wide_fn *wide, uint32_t skip, pith_status (*run)(pith__run *r)) {
     pith_tensor wide_in[MAX_IN], wide_out[MAX_OUT], *out[MAX_OUT];
     const pith_tensor *in[MAX_IN];
     char *next = r->scratch;
@@ -100,7 +101,7 @@ static pith_status run_as(pith_run *r, wide_fn *wide, uint32_t skip, pith_status
         widen_take(&wide_out[i], out[i], wide(out[i]->dtype), &next);
         out[i] = &wide_out[i];
     }
-    pith_run inner = *r;
+    pith__run inner = *r;
     inner.in = in;
     inner.out = out;
     inner.scratch = next;
@@ -111,12 +112,12 @@ static pith_status run_as(pith_run *r, wide_fn *wide, uint32_t skip, pith_status
     return PITH_OK;
 }
 
-pith_status pith_widen_run(pith_run *r, uint32_t skip, pith_status (*run)(pith_run *r)) {
+pith_status pith__widen_run(pith__run *r, uint32_t skip, pith_status (*run)(pith__run *r)) {
     return run_as(r, wide_half, skip, run);
 }
 
-pith_status pith_widen_run_to(pith_run *r, int compute, uint32_t skip, pith_status (*run)(pith_run *r)) {
+pith_status pith__widen_run_to(pith__run *r, int compute, uint32_t skip, pith_status (*run)(pith__run *r)) {
     return run_as(r, compute == PITH_F64 ? wide_f64 : wide_half, skip, run);
 }
 
-pith_status pith_unpack_run(pith_run *r, pith_status (*run)(pith_run *r)) { return run_as(r, wide_packed, 0, run); }
+pith_status pith__unpack_run(pith__run *r, pith_status (*run)(pith__run *r)) { return run_as(r, wide_packed, 0, run); }

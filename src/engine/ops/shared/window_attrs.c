@@ -3,100 +3,101 @@
 
 #include <string.h>
 
-static pith_status windows_read_list(int64_t *items, const pith_node *node, const char *name, int count,
+static pith_status windows_read_list(int64_t *items, const pith__node *node, const char *name, int count,
                                      int64_t fallback, int64_t least, pith_error *err) {
     size_t given;
-    const int64_t *list = pith_node_ints(node, name, &given);
+    const int64_t *list = pith__node_ints(node, name, &given);
     if (list && given != (size_t)count) {
-        return pith_fail(err, PITH_ERR_ARGUMENT, "attribute %s has %zu numbers, expected %d", name, given, count);
+        return pith__fail(err, PITH_ERR_ARGUMENT, "attribute %s has %zu numbers, expected %d", name, given, count);
     }
     for (int i = 0; i < count; i++) {
         items[i] = list ? list[i] : fallback;
         if (items[i] < least || items[i] > INT32_MAX) {
-            return pith_fail(err, PITH_ERR_ARGUMENT, "attribute %s[%d] is %lld", name, i, (long long)items[i]);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "attribute %s[%d] is %lld", name, i, (long long)items[i]);
         }
     }
     return PITH_OK;
 }
 
-static bool is_same(const pith_node *node) {
-    pith_str mode = pith_node_str(node, "auto_pad", "NOTSET");
-    return pith_str_is(mode, "SAME_UPPER") || pith_str_is(mode, "SAME_LOWER");
+static bool is_same(const pith__node *node) {
+    pith_str mode = pith__node_str(node, "auto_pad", "NOTSET");
+    return pith__str_is(mode, "SAME_UPPER") || pith__str_is(mode, "SAME_LOWER");
 }
 
-pith_status pith_windows_attributes(pith_window *w, const pith_node *node, int rank, const int64_t *kernel,
-                                    pith_error *err) {
+pith_status pith__windows_attributes(pith__window *w, const pith__node *node, int rank, const int64_t *kernel,
+                                     pith_error *err) {
     int64_t pads[2 * PITH_WINDOW_RANK];
-    pith_str mode = pith_node_str(node, "auto_pad", "NOTSET");
+    pith_str mode = pith__node_str(node, "auto_pad", "NOTSET");
     memset(w, 0, sizeof *w);
     if (rank < 1 || rank > PITH_WINDOW_RANK)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%d spatial axes are not supported", rank);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%d spatial axes are not supported", rank);
     w->rank = rank;
-    if (!kernel && !pith_node_attr(node, "kernel_shape"))
-        return pith_fail(err, PITH_ERR_ARGUMENT, "attribute kernel_shape is missing");
+    if (!kernel && !pith__node_attr(node, "kernel_shape"))
+        return pith__fail(err, PITH_ERR_ARGUMENT, "attribute kernel_shape is missing");
     PITH_TRY(windows_read_list(w->kernel, node, "kernel_shape", rank, 1, 1, err));
     for (int i = 0; kernel && i < rank; i++) {
-        if (pith_node_attr(node, "kernel_shape") && w->kernel[i] != kernel[i]) {
-            return pith_fail(err, PITH_ERR_ARGUMENT, "kernel_shape[%d] is %lld, the weights have %lld", i,
-                             (long long)w->kernel[i], (long long)kernel[i]);
+        if (pith__node_attr(node, "kernel_shape") && w->kernel[i] != kernel[i]) {
+            return pith__fail(err, PITH_ERR_ARGUMENT, "kernel_shape[%d] is %lld, the weights have %lld", i,
+                              (long long)w->kernel[i], (long long)kernel[i]);
         }
         if (kernel[i] < 1 || kernel[i] > INT32_MAX)
-            return pith_fail(err, PITH_ERR_ARGUMENT, "the weights' axis %d has size %lld", i + 2, (long long)kernel[i]);
+            return pith__fail(err, PITH_ERR_ARGUMENT, "the weights' axis %d has size %lld", i + 2,
+                              (long long)kernel[i]);
         w->kernel[i] = kernel[i];
     }
     PITH_TRY(windows_read_list(w->stride, node, "strides", rank, 1, 1, err));
     PITH_TRY(windows_read_list(w->dilation, node, "dilations", rank, 1, 1, err));
     PITH_TRY(windows_read_list(pads, node, "pads", 2 * rank, 0, 0, err));
-    if (!is_same(node) && !pith_str_is(mode, "VALID") && !pith_str_is(mode, "NOTSET") && mode.size) {
-        return pith_fail(err, PITH_ERR_ARGUMENT, "unknown auto_pad '" PITH_STR_FMT "'", PITH_STR_ARG(mode));
+    if (!is_same(node) && !pith__str_is(mode, "VALID") && !pith__str_is(mode, "NOTSET") && mode.size) {
+        return pith__fail(err, PITH_ERR_ARGUMENT, "unknown auto_pad '" PITH_STR_FMT "'", PITH_STR_ARG(mode));
     }
     for (int i = 0; i < rank; i++) {
-        bool own = pith_str_is(mode, "NOTSET") || !mode.size;
+        bool own = pith__str_is(mode, "NOTSET") || !mode.size;
         w->begin[i] = own ? pads[i] : 0;
         w->end[i] = own ? pads[rank + i] : 0;
     }
     return PITH_OK;
 }
 
-static int64_t reach(const pith_window *w, int i) { return (w->kernel[i] - 1) * w->dilation[i] + 1; }
+static int64_t reach(const pith__window *w, int i) { return (w->kernel[i] - 1) * w->dilation[i] + 1; }
 
 /* With ceil_mode, a last window that would begin in the padding at the end is left out. */
-static pith_dim output_ceil(pith_dims *dims, const pith_window *w, int i, pith_dim in, pith_dim room) {
-    pith_dim padded = pith_dim_apply(dims, PITH_DIM_ADD, in, w->begin[i]);
-    pith_dim out = pith_dim_apply(dims, PITH_DIM_CEIL_DIV, room, w->stride[i]);
-    out = pith_dim_apply(dims, PITH_DIM_ADD, out, 1);
+static pith__dim output_ceil(pith__dims *dims, const pith__window *w, int i, pith__dim in, pith__dim room) {
+    pith__dim padded = pith__dim_apply(dims, PITH_DIM_ADD, in, w->begin[i]);
+    pith__dim out = pith__dim_apply(dims, PITH_DIM_CEIL_DIV, room, w->stride[i]);
+    out = pith__dim_apply(dims, PITH_DIM_ADD, out, 1);
     if (w->end[i] + w->stride[i] <= reach(w, i)) return out; /* none does */
-    if (pith_dim_known(in)) return (out - 1) * w->stride[i] >= padded ? out - 1 : out;
+    if (pith__dim_known(in)) return (out - 1) * w->stride[i] >= padded ? out - 1 : out;
     if (w->end[i] > reach(w, i)) return PITH_DIM_UNKNOWN; /* several would, and still one is left out */
-    return pith_dim_apply(dims, PITH_DIM_MIN, out, pith_dim_apply(dims, PITH_DIM_CEIL_DIV, padded, w->stride[i]));
+    return pith__dim_apply(dims, PITH_DIM_MIN, out, pith__dim_apply(dims, PITH_DIM_CEIL_DIV, padded, w->stride[i]));
 }
 
-pith_status pith_windows_output(pith_dim *out, pith_dims *dims, const pith_window *w, const pith_node *node,
-                                const pith_dim *in, int64_t least, pith_error *err) {
-    bool ceil_mode = pith_node_int(node, "ceil_mode", 0) != 0;
+pith_status pith__windows_output(pith__dim *out, pith__dims *dims, const pith__window *w, const pith__node *node,
+                                 const pith__dim *in, int64_t least, pith_error *err) {
+    bool ceil_mode = pith__node_int(node, "ceil_mode", 0) != 0;
     for (int i = 0; i < w->rank; i++) {
         if (is_same(node)) {
-            out[i] = pith_dim_apply(dims, PITH_DIM_CEIL_DIV, in[i], w->stride[i]);
+            out[i] = pith__dim_apply(dims, PITH_DIM_CEIL_DIV, in[i], w->stride[i]);
             continue;
         }
-        pith_dim room = pith_dim_apply(dims, PITH_DIM_ADD, in[i], w->begin[i] + w->end[i] - reach(w, i));
+        pith__dim room = pith__dim_apply(dims, PITH_DIM_ADD, in[i], w->begin[i] + w->end[i] - reach(w, i));
         if (ceil_mode) {
             out[i] = output_ceil(dims, w, i, in[i], room);
         } else {
-            out[i] = pith_dim_apply(dims, PITH_DIM_FLOOR_DIV, room, w->stride[i]);
-            out[i] = pith_dim_apply(dims, PITH_DIM_ADD, out[i], 1);
+            out[i] = pith__dim_apply(dims, PITH_DIM_FLOOR_DIV, room, w->stride[i]);
+            out[i] = pith__dim_apply(dims, PITH_DIM_ADD, out[i], 1);
         }
-        if (pith_dim_known(out[i]) && out[i] < least) {
-            return pith_fail(err, PITH_ERR_ARGUMENT,
-                             "a window of %lld is larger than the padded size %lld of spatial axis %d",
-                             (long long)reach(w, i), (long long)(room + reach(w, i)), i);
+        if (pith__dim_known(out[i]) && out[i] < least) {
+            return pith__fail(err, PITH_ERR_ARGUMENT,
+                              "a window of %lld is larger than the padded size %lld of spatial axis %d",
+                              (long long)reach(w, i), (long long)(room + reach(w, i)), i);
         }
     }
     return PITH_OK;
 }
 
-void pith_windows_complete(pith_window *w, const pith_node *node, const int64_t *in, const int64_t *out) {
-    bool lower = pith_str_is(pith_node_str(node, "auto_pad", "NOTSET"), "SAME_LOWER");
+void pith__windows_complete(pith__window *w, const pith__node *node, const int64_t *in, const int64_t *out) {
+    bool lower = pith__str_is(pith__node_str(node, "auto_pad", "NOTSET"), "SAME_LOWER");
     for (int i = 0; i < w->rank; i++) {
         w->in[i] = in[i];
         w->out[i] = out[i];

@@ -5,17 +5,17 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
-#include "formats/weights/gguf/gguf_header.h"
 #include "base/str.h"
 #include "formats/weights/gguf/gguf_blocks.h"
+#include "formats/weights/gguf/gguf_header.h"
 #include "formats/weights/gguf/gguf_settings.h"
 
 enum { DIMS_MAX = 4, ALIGNMENT = 32, ALIGNMENT_MOST = 1 << 20 };
 
 typedef struct gguf {
-    pith_gguf at;
-    pith_gguf_settings settings;
-    pith_weights *weights;
+    pith__gguf at;
+    pith__gguf_settings settings;
+    pith__weights *weights;
     pith_error *err;
     uint64_t alignment, used; /* used: bytes of data that tensors take; more than there are means that they overlap */
 } gguf;
@@ -32,43 +32,43 @@ typedef struct gguf_tensor {
 
 static pith_status gguf_describe(gguf *g, gguf_tensor *t) {
     pith_str name;
-    PITH_TRY(pith_gguf_text(&g->at, &name));
-    PITH_TRY(pith_gguf_take(&g->at, &t->rank, sizeof t->rank));
-    if (!t->rank || t->rank > DIMS_MAX) return pith_gguf_fail(&g->at, "a tensor of no or more than 4 dimensions");
-    PITH_TRY(pith_gguf_take(&g->at, t->dims, t->rank * sizeof *t->dims));
-    PITH_TRY(pith_gguf_take(&g->at, &t->type, sizeof t->type));
-    PITH_TRY(pith_gguf_take(&g->at, &t->offset, sizeof t->offset));
+    PITH_TRY(pith__gguf_text(&g->at, &name));
+    PITH_TRY(pith__gguf_take(&g->at, &t->rank, sizeof t->rank));
+    if (!t->rank || t->rank > DIMS_MAX) return pith__gguf_fail(&g->at, "a tensor of no or more than 4 dimensions");
+    PITH_TRY(pith__gguf_take(&g->at, t->dims, t->rank * sizeof *t->dims));
+    PITH_TRY(pith__gguf_take(&g->at, &t->type, sizeof t->type));
+    PITH_TRY(pith__gguf_take(&g->at, &t->offset, sizeof t->offset));
     t->stored = name;
-    t->name = pith_gguf_arch_hf_name(g->settings.arch, name, g->weights->arena);
-    return t->name.data ? PITH_OK : pith_fail_memory(g->err, name.size);
+    t->name = pith__gguf_arch_hf_name(g->settings.arch, name, g->weights->arena);
+    return t->name.data ? PITH_OK : pith__fail_memory(g->err, name.size);
 }
 
 /* The tensor's shape; sizes are listed from the last axis on. */
-static pith_status gguf_shape(const gguf *g, pith_tensor *tensor, const gguf_tensor *t, const pith_gguf_form *form) {
+static pith_status gguf_shape(const gguf *g, pith_tensor *tensor, const gguf_tensor *t, const pith__gguf_form *form) {
     for (uint32_t i = 0; i < t->rank; i++) {
-        if (t->dims[i] > INT64_MAX) return pith_fail(g->err, PITH_ERR_FORMAT, "an impossible size");
+        if (t->dims[i] > INT64_MAX) return pith__fail(g->err, PITH_ERR_FORMAT, "an impossible size");
         tensor->dims[t->rank - 1 - i] = (int64_t)t->dims[i];
     }
     if (t->dims[0] % form->elements)
-        return pith_fail(g->err, PITH_ERR_FORMAT, "rows of %llu elements are no blocks of %zu",
-                         (unsigned long long)t->dims[0], form->elements);
-    if (!pith_dtype_bytes(tensor->dtype, pith_dims_count(tensor->dims, tensor->rank), &tensor->bytes))
-        return pith_fail(g->err, PITH_ERR_FORMAT, "an impossible shape");
+        return pith__fail(g->err, PITH_ERR_FORMAT, "rows of %llu elements are no blocks of %zu",
+                          (unsigned long long)t->dims[0], form->elements);
+    if (!pith__dtype_bytes(tensor->dtype, pith__dims_count(tensor->dims, tensor->rank), &tensor->bytes))
+        return pith__fail(g->err, PITH_ERR_FORMAT, "an impossible shape");
     return PITH_OK;
 }
 
-static pith_status gguf_data(gguf *g, pith_tensor *tensor, const gguf_tensor *t, const pith_gguf_form *form,
+static pith_status gguf_data(gguf *g, pith_tensor *tensor, const gguf_tensor *t, const pith__gguf_form *form,
                              pith_str data) {
     const size_t elements = form->elements, each = form->bytes;
-    const uint64_t blocks = (uint64_t)pith_dims_count(tensor->dims, tensor->rank) / elements;
+    const uint64_t blocks = (uint64_t)pith__dims_count(tensor->dims, tensor->rank) / elements;
     if (t->offset > data.size || blocks > (data.size - t->offset) / each)
-        return pith_fail(g->err, PITH_ERR_FORMAT, "its data reaches beyond the end of the file");
+        return pith__fail(g->err, PITH_ERR_FORMAT, "its data reaches beyond the end of the file");
     g->used += blocks * each;
-    if (g->used > data.size) return pith_fail(g->err, PITH_ERR_FORMAT, "tensors share their data");
+    if (g->used > data.size) return pith__fail(g->err, PITH_ERR_FORMAT, "tensors share their data");
     const char *from = data.data + t->offset;
-    if (!form->decode) return pith_weights_place(tensor, from, g->weights->arena, g->err);
-    float *to = pith_arena_alloc64(g->weights->arena, tensor->bytes);
-    if (!to) return pith_fail_memory(g->err, tensor->bytes);
+    if (!form->decode) return pith__weights_place(tensor, from, g->weights->arena, g->err);
+    float *to = pith__arena_alloc64(g->weights->arena, tensor->bytes);
+    if (!to) return pith__fail_memory(g->err, tensor->bytes);
     tensor->data = to;
     for (uint64_t i = 0; i < blocks; i++) form->decode(to + i * elements, from + i * each);
     return PITH_OK;
@@ -78,26 +78,26 @@ static pith_status gguf_data(gguf *g, pith_tensor *tensor, const gguf_tensor *t,
 static pith_status gguf_add_parts(gguf *g, const gguf_tensor *t, const pith_tensor *whole, size_t prefix,
                                   pith_str end) {
     static const char *const letters[] = { "q", "k", "v" };
-    const uint64_t heads = pith_gguf_setting_count(&g->settings, "attention.head_count", 0);
-    const uint64_t shared = pith_gguf_setting_count(&g->settings, "attention.head_count_kv", heads);
+    const uint64_t heads = pith__gguf_setting_count(&g->settings, "attention.head_count", 0);
+    const uint64_t shared = pith__gguf_setting_count(&g->settings, "attention.head_count_kv", heads);
     const uint64_t all = heads + 2 * shared, rows = (uint64_t)whole->dims[0], at[] = { 0, heads, heads + shared, all };
     if (!heads || heads > INT32_MAX || shared > INT32_MAX || rows % all)
-        return pith_fail(g->err, PITH_ERR_FORMAT, "%llu rows are no queries, keys and values of %llu and %llu heads",
-                         (unsigned long long)rows, (unsigned long long)heads, (unsigned long long)shared);
+        return pith__fail(g->err, PITH_ERR_FORMAT, "%llu rows are no queries, keys and values of %llu and %llu heads",
+                          (unsigned long long)rows, (unsigned long long)heads, (unsigned long long)shared);
     for (int i = 0; i < 3; i++) {
         pith_tensor part = *whole;
         const size_t row = whole->bytes / (size_t)rows, size = (size_t)(rows / all);
         const pith_str name =
-            pith_arena_printf(g->weights->arena, PITH_STR_FMT "attn_%s." PITH_STR_FMT,
-                              PITH_STR_ALL(((pith_str){ t->stored.data, prefix })), letters[i], PITH_STR_ALL(end));
-        if (!name.data) return pith_fail_memory(g->err, t->stored.size);
+            pith__arena_printf(g->weights->arena, PITH_STR_FMT "attn_%s." PITH_STR_FMT,
+                               PITH_STR_ALL(((pith_str){ t->stored.data, prefix })), letters[i], PITH_STR_ALL(end));
+        if (!name.data) return pith__fail_memory(g->err, t->stored.size);
         part.dims[0] = (int64_t)((at[i + 1] - at[i]) * size);
         part.bytes = row * (size_t)part.dims[0];
-        PITH_TRY(pith_weights_place(&part, (const char *)whole->data + row * (size_t)at[i] * size, g->weights->arena,
-                                    g->err));
-        const pith_str hf = pith_gguf_arch_hf_name(g->settings.arch, name, g->weights->arena);
-        if (!hf.data) return pith_fail_memory(g->err, name.size);
-        PITH_TRY(pith_weights_put(g->weights, hf, &part, g->err));
+        PITH_TRY(pith__weights_place(&part, (const char *)whole->data + row * (size_t)at[i] * size, g->weights->arena,
+                                     g->err));
+        const pith_str hf = pith__gguf_arch_hf_name(g->settings.arch, name, g->weights->arena);
+        if (!hf.data) return pith__fail_memory(g->err, name.size);
+        PITH_TRY(pith__weights_put(g->weights, hf, &part, g->err));
     }
     return PITH_OK;
 }
@@ -113,16 +113,16 @@ static size_t gguf_joined(const gguf_tensor *t) {
 }
 
 static pith_status gguf_add(gguf *g, const gguf_tensor *t, pith_str data) {
-    const pith_gguf_form *form = pith_gguf_form_find(t->type);
+    const pith__gguf_form *form = pith__gguf_form_find(t->type);
     if (!form)
-        return pith_fail(g->err, PITH_ERR_UNSUPPORTED,
-                         "type %u (%s); " PITH_GGUF_FORMS " are read; take a file of one of these", t->type,
-                         pith_gguf_form_name(t->type));
+        return pith__fail(g->err, PITH_ERR_UNSUPPORTED,
+                          "type %u (%s); " PITH_GGUF_FORMS " are read; take a file of one of these", t->type,
+                          pith__gguf_form_name(t->type));
     pith_tensor tensor = { .dtype = form->dtype, .rank = (int)t->rank };
     const size_t joined = gguf_joined(t);
     PITH_TRY(gguf_shape(g, &tensor, t, form));
     PITH_TRY(gguf_data(g, &tensor, t, form, data));
-    if (!joined || tensor.dims[0] < 1) return pith_weights_put(g->weights, t->name, &tensor, g->err);
+    if (!joined || tensor.dims[0] < 1) return pith__weights_put(g->weights, t->name, &tensor, g->err);
     return gguf_add_parts(g, t, &tensor, joined,
                           (pith_str){ t->stored.data + joined + 9, t->stored.size - joined - 9 });
 }
@@ -130,17 +130,17 @@ static pith_status gguf_add(gguf *g, const gguf_tensor *t, pith_str data) {
 /* ---- the file ---- */
 
 static pith_status gguf_header(gguf *g, pith_str bytes, const char *file_name) {
-    PITH_TRY(pith_gguf_settings_read(&g->settings, bytes, file_name, g->weights->arena, g->err));
+    PITH_TRY(pith__gguf_settings_read(&g->settings, bytes, file_name, g->weights->arena, g->err));
     g->at = g->settings.at;
-    const uint64_t alignment = pith_gguf_setting_count(&g->settings, "general.alignment", ALIGNMENT);
+    const uint64_t alignment = pith__gguf_setting_count(&g->settings, "general.alignment", ALIGNMENT);
     if (!alignment || alignment > ALIGNMENT_MOST || (alignment & (alignment - 1)))
-        return pith_gguf_fail(&g->at, "an impossible alignment");
+        return pith__gguf_fail(&g->at, "an impossible alignment");
     g->alignment = alignment;
     g->weights->whole_gains = g->settings.arch->whole_gains;
     return PITH_OK;
 }
 
-pith_status pith_gguf_read(pith_weights *weights, pith_str bytes, const char *file_name, pith_error *err) {
+pith_status pith__gguf_read(pith__weights *weights, pith_str bytes, const char *file_name, pith_error *err) {
     gguf g = { .weights = weights, .err = err };
     gguf_tensor t;
     PITH_TRY(gguf_header(&g, bytes, file_name));
@@ -154,7 +154,7 @@ pith_status pith_gguf_read(pith_weights *weights, pith_str bytes, const char *fi
         PITH_TRY(gguf_describe(&g, &t));
         pith_status status = gguf_add(&g, &t, data);
         if (status)
-            return pith_fail_at(err, status, "%s: tensor '" PITH_STR_FMT "': ", file_name, PITH_STR_ARG(t.name));
+            return pith__fail_at(err, status, "%s: tensor '" PITH_STR_FMT "': ", file_name, PITH_STR_ARG(t.name));
     }
     return PITH_OK;
 }

@@ -10,6 +10,6 @@
 
 /* Adds all tensors of a file. file_name is for messages. A damaged file gives PITH_ERR_FORMAT, another architecture or
  * type of tensor PITH_ERR_UNSUPPORTED. */
-pith_status pith_gguf_read(pith_weights *weights, pith_str bytes, const char *file_name, pith_error *err);
+pith_status pith__gguf_read(pith__weights *weights, pith_str bytes, const char *file_name, pith_error *err);
 
 #endif

@@ -8,14 +8,14 @@
 #define END                                                                                                            \
     { NULL, NULL }
 
-static const pith_gguf_name bert_plain[] = {
+static const pith__gguf_name bert_plain[] = {
     { "token_embd.", "embeddings.word_embeddings." },
     { "token_types.", "embeddings.token_type_embeddings." },
     { "position_embd.", "embeddings.position_embeddings." },
     { "token_embd_norm.", "embeddings.LayerNorm." },
     END,
 };
-static const pith_gguf_name bert_layer[] = {
+static const pith__gguf_name bert_layer[] = {
     { "attn_q.", "attention.self.query." },
     { "attn_k.", "attention.self.key." },
     { "attn_v.", "attention.self.value." },
@@ -27,20 +27,20 @@ static const pith_gguf_name bert_layer[] = {
     END,
 };
 
-static const pith_gguf_name nomic_plain[] = {
+static const pith__gguf_name nomic_plain[] = {
     { "token_embd.", "embeddings.word_embeddings." },
     { "token_types.", "embeddings.token_type_embeddings." },
     { "token_embd_norm.", "emb_ln." },
     END,
 };
-static const pith_gguf_name nomic_layer[] = {
+static const pith__gguf_name nomic_layer[] = {
     { "attn_qkv.", "attn.Wqkv." },      { "attn_output.", "attn.out_proj." },
     { "attn_output_norm.", "norm1." },  { "ffn_up.", "mlp.fc11." },
     { "ffn_gate.", "mlp.fc12." },       { "ffn_down.", "mlp.fc2." },
     { "layer_output_norm.", "norm2." }, END,
 };
 
-static const pith_gguf_name decoder_plain[] = {
+static const pith__gguf_name decoder_plain[] = {
     { "token_embd.", "embed_tokens." },
     { "output_norm.", "norm." },
     END,
@@ -52,8 +52,8 @@ static const pith_gguf_name decoder_plain[] = {
         { "ffn_gate.", "mlp.gate_proj." }, { "ffn_up.", "mlp.up_proj." }, {                                            \
         "ffn_down.", "mlp.down_proj."                                                                                  \
     }
-static const pith_gguf_name decoder_layer[] = { DECODER_LAYER, { "ffn_norm.", "post_attention_layernorm." }, END };
-static const pith_gguf_name gemma_layer[] = {
+static const pith__gguf_name decoder_layer[] = { DECODER_LAYER, { "ffn_norm.", "post_attention_layernorm." }, END };
+static const pith__gguf_name gemma_layer[] = {
     DECODER_LAYER,
     { "post_attention_norm.", "post_attention_layernorm." },
     { "ffn_norm.", "pre_feedforward_layernorm." },
@@ -63,7 +63,7 @@ static const pith_gguf_name gemma_layer[] = {
 
 #define DECODER .layer = "layers.", .plain = decoder_plain, .in_layer = decoder_layer, .decoder = true, .rotary = true
 
-static const pith_gguf_arch archs[] = {
+static const pith__gguf_arch archs[] = {
     { .name = "bert", .model_type = "bert", .layer = "encoder.layer.", .plain = bert_plain, .in_layer = bert_layer },
     { .name = "nomic-bert",
       .model_type = "nomic_bert",
@@ -87,9 +87,9 @@ static const pith_gguf_arch archs[] = {
                "dense_2_feat_out dense_3_feat_in dense_3_feat_out" },
 };
 
-const pith_gguf_arch *pith_gguf_arch_find(pith_str name) {
+const pith__gguf_arch *pith__gguf_arch_find(pith_str name) {
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
-        if (pith_str_is(name, archs[i].name)) return &archs[i];
+        if (pith__str_is(name, archs[i].name)) return &archs[i];
     return NULL;
 }
 
@@ -100,19 +100,19 @@ static bool gguf_arch_begins(pith_str *rest, pith_str name, const char *with) {
     return true;
 }
 
-pith_str pith_gguf_arch_hf_name(const pith_gguf_arch *arch, pith_str name, pith_arena *arena) {
+pith_str pith__gguf_arch_hf_name(const pith__gguf_arch *arch, pith_str name, pith__arena *arena) {
     pith_str rest, end;
     size_t digits = 0;
-    for (const pith_gguf_name *n = arch->plain; n->gguf; n++)
+    for (const pith__gguf_name *n = arch->plain; n->gguf; n++)
         if (gguf_arch_begins(&rest, name, n->gguf))
-            return pith_arena_printf(arena, "%s" PITH_STR_FMT, n->hf, PITH_STR_ALL(rest));
+            return pith__arena_printf(arena, "%s" PITH_STR_FMT, n->hf, PITH_STR_ALL(rest));
     if (!gguf_arch_begins(&rest, name, "blk.")) return name;
     while (digits < rest.size && rest.data[digits] >= '0' && rest.data[digits] <= '9') digits++;
     if (!digits || digits == rest.size || rest.data[digits] != '.') return name;
     const pith_str number = { rest.data, digits }, part = { rest.data + digits + 1, rest.size - digits - 1 };
-    for (const pith_gguf_name *n = arch->in_layer; n->gguf; n++)
+    for (const pith__gguf_name *n = arch->in_layer; n->gguf; n++)
         if (gguf_arch_begins(&end, part, n->gguf))
-            return pith_arena_printf(arena, "%s" PITH_STR_FMT ".%s" PITH_STR_FMT, arch->layer, PITH_STR_ALL(number),
-                                     n->hf, PITH_STR_ALL(end));
+            return pith__arena_printf(arena, "%s" PITH_STR_FMT ".%s" PITH_STR_FMT, arch->layer, PITH_STR_ALL(number),
+                                      n->hf, PITH_STR_ALL(end));
     return name;
 }

@@ -14,7 +14,7 @@ enum { BLOCK = 32, LARGE = 256 };
 static float blocks_f16(const uint8_t *p) {
     uint16_t bits;
     memcpy(&bits, p, sizeof bits);
-    return pith_f32_of_f16(bits);
+    return pith__f32_of_f16(bits);
 }
 
 /* The low halves of 16 bytes are elements 0 to 15, the high ones 16 to 31. */
@@ -146,7 +146,7 @@ static void blocks_iq4_xs(float *to, const char *block) {
     }
 }
 
-const char *pith_gguf_form_name(uint32_t type) {
+const char *pith__gguf_form_name(uint32_t type) {
     static const struct {
         uint32_t type;
         const char *name;
@@ -160,8 +160,8 @@ const char *pith_gguf_form_name(uint32_t type) {
     return "not known";
 }
 
-const pith_gguf_form *pith_gguf_form_find(uint32_t type) {
-    static const pith_gguf_form forms[] = {
+const pith__gguf_form *pith__gguf_form_find(uint32_t type) {
+    static const pith__gguf_form forms[] = {
         { 0, PITH_F32, 1, 4, NULL },
         { 1, PITH_F16, 1, 2, NULL },
         { 2, PITH_F32, BLOCK, 2 + BLOCK / 2, blocks_q4_0 },

@@ -7,7 +7,7 @@
 
 /* *config is in the arena. Sizes of tables, and whether there are biases, are those of the tensors. Settings that
  * cannot be honoured give PITH_ERR_UNSUPPORTED or PITH_ERR_FORMAT, with their names. */
-pith_status pith_gguf_config(pith_str *config, pith_gguf_settings *settings, const pith_weights *weights,
-                             pith_arena *arena);
+pith_status pith__gguf_config(pith_str *config, pith__gguf_settings *settings, const pith__weights *weights,
+                              pith__arena *arena);
 
 #endif

@@ -28,57 +28,57 @@ enum { VERSION_LEAST = 2, VERSION_MOST = 3, NEST_MAX = 4 };
 /* Bytes of each type; 0: it has a length of its own. */
 static const uint8_t gguf_sizes[TYPES] = { 1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8 };
 
-pith_status pith_gguf_fail(const pith_gguf *g, const char *what) {
-    return pith_fail(g->err, PITH_ERR_FORMAT, "%s: %s at byte %td", g->name, what, g->p - g->begin);
+pith_status pith__gguf_fail(const pith__gguf *g, const char *what) {
+    return pith__fail(g->err, PITH_ERR_FORMAT, "%s: %s at byte %td", g->name, what, g->p - g->begin);
 }
 
-pith_status pith_gguf_take(pith_gguf *g, void *to, size_t size) {
+pith_status pith__gguf_take(pith__gguf *g, void *to, size_t size) {
     if ((size_t)(g->end - g->p) < size) {
         memset(to, 0, size);
-        return pith_gguf_fail(g, "the file is cut short");
+        return pith__gguf_fail(g, "the file is cut short");
     }
     memcpy(to, g->p, size);
     g->p += size;
     return PITH_OK;
 }
 
-pith_status pith_gguf_text(pith_gguf *g, pith_str *text) {
+pith_status pith__gguf_text(pith__gguf *g, pith_str *text) {
     uint64_t size;
-    PITH_TRY(pith_gguf_take(g, &size, sizeof size));
-    if (size > (uint64_t)(g->end - g->p)) return pith_gguf_fail(g, "a string reaches beyond the end");
+    PITH_TRY(pith__gguf_take(g, &size, sizeof size));
+    if (size > (uint64_t)(g->end - g->p)) return pith__gguf_fail(g, "a string reaches beyond the end");
     *text = (pith_str){ g->p, (size_t)size };
     g->p += size;
     return PITH_OK;
 }
 
-static pith_status gguf_skip_array(pith_gguf *g, uint32_t type, uint64_t count, int depth) {
+static pith_status gguf_skip_array(pith__gguf *g, uint32_t type, uint64_t count, int depth) {
     uint32_t inner_type;
     uint64_t bytes, inner_count;
     pith_str text;
-    if (type >= TYPES || depth == NEST_MAX) return pith_gguf_fail(g, "a setting of an unknown type");
+    if (type >= TYPES || depth == NEST_MAX) return pith__gguf_fail(g, "a setting of an unknown type");
     if (gguf_sizes[type]) {
-        if (pith_mul_overflows(count, (uint64_t)gguf_sizes[type], &bytes) || bytes > (uint64_t)(g->end - g->p))
-            return pith_gguf_fail(g, "a list reaches beyond the end");
+        if (pith__mul_overflows(count, (uint64_t)gguf_sizes[type], &bytes) || bytes > (uint64_t)(g->end - g->p))
+            return pith__gguf_fail(g, "a list reaches beyond the end");
         g->p += bytes;
         return PITH_OK;
     }
     for (uint64_t i = 0; i < count; i++) { /* each takes bytes of the file */
         if (type == TYPE_STRING) {
-            PITH_TRY(pith_gguf_text(g, &text));
+            PITH_TRY(pith__gguf_text(g, &text));
             continue;
         }
-        PITH_TRY(pith_gguf_take(g, &inner_type, sizeof inner_type));
-        PITH_TRY(pith_gguf_take(g, &inner_count, sizeof inner_count));
+        PITH_TRY(pith__gguf_take(g, &inner_type, sizeof inner_type));
+        PITH_TRY(pith__gguf_take(g, &inner_count, sizeof inner_count));
         PITH_TRY(gguf_skip_array(g, inner_type, inner_count, depth + 1));
     }
     return PITH_OK;
 }
 
 /* A value with a size of its own. */
-static pith_status gguf_number(pith_gguf *g, pith_gguf_entry *e, uint32_t type) {
+static pith_status gguf_number(pith__gguf *g, pith__gguf_entry *e, uint32_t type) {
     uint64_t bits = 0;
     const int size = gguf_sizes[type];
-    PITH_TRY(pith_gguf_take(g, &bits, (size_t)size)); /* little-endian, as the machine */
+    PITH_TRY(pith__gguf_take(g, &bits, (size_t)size)); /* little-endian, as the machine */
     if (type == TYPE_F32) {
         float f;
         memcpy(&f, &bits, sizeof f);
@@ -97,7 +97,7 @@ static pith_status gguf_number(pith_gguf *g, pith_gguf_entry *e, uint32_t type) 
     return PITH_OK;
 }
 
-double pith_gguf_number(const pith_gguf_entry *e, uint64_t i) {
+double pith__gguf_number(const pith__gguf_entry *e, uint64_t i) {
     const int size = gguf_sizes[e->item];
     const bool has_sign = e->item == TYPE_I8 || e->item == TYPE_I16 || e->item == TYPE_I32 || e->item == TYPE_I64;
     uint64_t bits = 0;
@@ -116,20 +116,20 @@ double pith_gguf_number(const pith_gguf_entry *e, uint64_t i) {
     return has_sign ? (double)(int64_t)((bits ^ sign) - sign) : (double)bits;
 }
 
-pith_status pith_gguf_next(pith_gguf *g, pith_gguf_entry *e) {
+pith_status pith__gguf_next(pith__gguf *g, pith__gguf_entry *e) {
     uint32_t type, items;
-    *e = (pith_gguf_entry){ .kind = PITH_GGUF_OTHER };
+    *e = (pith__gguf_entry){ .kind = PITH_GGUF_OTHER };
     g->entries--;
-    PITH_TRY(pith_gguf_text(g, &e->key));
-    PITH_TRY(pith_gguf_take(g, &type, sizeof type));
-    if (type >= TYPES) return pith_gguf_fail(g, "a setting of an unknown type");
+    PITH_TRY(pith__gguf_text(g, &e->key));
+    PITH_TRY(pith__gguf_take(g, &type, sizeof type));
+    if (type >= TYPES) return pith__gguf_fail(g, "a setting of an unknown type");
     if (type == TYPE_STRING) {
         e->kind = PITH_GGUF_TEXT;
-        return pith_gguf_text(g, &e->text);
+        return pith__gguf_text(g, &e->text);
     }
     if (type != TYPE_ARRAY) return gguf_number(g, e, type);
-    PITH_TRY(pith_gguf_take(g, &items, sizeof items));
-    PITH_TRY(pith_gguf_take(g, &e->count, sizeof e->count));
+    PITH_TRY(pith__gguf_take(g, &items, sizeof items));
+    PITH_TRY(pith__gguf_take(g, &e->count, sizeof e->count));
     e->texts = *g;
     if (items == TYPE_STRING) e->kind = PITH_GGUF_TEXTS;
     const char *begin = g->p;
@@ -141,17 +141,17 @@ pith_status pith_gguf_next(pith_gguf *g, pith_gguf_entry *e) {
     return PITH_OK;
 }
 
-bool pith_gguf_is(pith_str bytes) { return bytes.size >= 4 && !memcmp(bytes.data, "GGUF", 4); }
+bool pith__gguf_is(pith_str bytes) { return bytes.size >= 4 && !memcmp(bytes.data, "GGUF", 4); }
 
-pith_status pith_gguf_begin(pith_gguf *g, pith_str bytes, const char *name, pith_error *err) {
+pith_status pith__gguf_begin(pith__gguf *g, pith_str bytes, const char *name, pith_error *err) {
     char magic[4];
     uint32_t version;
-    *g = (pith_gguf){ bytes.data, bytes.data, bytes.data + bytes.size, name, 0, 0, err };
-    PITH_TRY(pith_gguf_take(g, magic, sizeof magic));
-    if (!pith_gguf_is(bytes)) return pith_fail(err, PITH_ERR_FORMAT, "%s: not a GGUF file", name);
-    PITH_TRY(pith_gguf_take(g, &version, sizeof version));
+    *g = (pith__gguf){ bytes.data, bytes.data, bytes.data + bytes.size, name, 0, 0, err };
+    PITH_TRY(pith__gguf_take(g, magic, sizeof magic));
+    if (!pith__gguf_is(bytes)) return pith__fail(err, PITH_ERR_FORMAT, "%s: not a GGUF file", name);
+    PITH_TRY(pith__gguf_take(g, &version, sizeof version));
     if (version < VERSION_LEAST || version > VERSION_MOST)
-        return pith_fail(err, PITH_ERR_UNSUPPORTED, "%s: version %u of GGUF; 2 and 3 are read", name, version);
-    PITH_TRY(pith_gguf_take(g, &g->tensors, sizeof g->tensors));
-    return pith_gguf_take(g, &g->entries, sizeof g->entries);
+        return pith__fail(err, PITH_ERR_UNSUPPORTED, "%s: version %u of GGUF; 2 and 3 are read", name, version);
+    PITH_TRY(pith__gguf_take(g, &g->tensors, sizeof g->tensors));
+    return pith__gguf_take(g, &g->entries, sizeof g->entries);
 }

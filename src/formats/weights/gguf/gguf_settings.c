@@ -58,73 +58,73 @@ static bool settings_begins(pith_str text, const char *with) {
 }
 
 /* What follows "<architecture>."; data NULL: it is not of the architecture. */
-static pith_str settings_own(const pith_gguf_settings *s, pith_str key) {
+static pith_str settings_own(const pith__gguf_settings *s, pith_str key) {
     const size_t n = strlen(s->arch->name);
     if (!settings_begins(key, s->arch->name) || key.size <= n || key.data[n] != '.') return (pith_str){ NULL, 0 };
     return (pith_str){ key.data + n + 1, key.size - n - 1 };
 }
 
-static pith_status settings_architecture(pith_gguf_settings *s) {
+static pith_status settings_architecture(pith__gguf_settings *s) {
     for (size_t i = 0; i < s->count; i++) {
-        pith_gguf_setting *item = &s->items[i];
-        if (!pith_str_is(item->entry.key, "general.architecture") || item->entry.kind != PITH_GGUF_TEXT) continue;
+        pith__gguf_setting *item = &s->items[i];
+        if (!pith__str_is(item->entry.key, "general.architecture") || item->entry.kind != PITH_GGUF_TEXT) continue;
         item->read = true;
-        s->arch = pith_gguf_arch_find(item->entry.text);
+        s->arch = pith__gguf_arch_find(item->entry.text);
         if (s->arch) return PITH_OK;
-        return pith_fail(s->err, PITH_ERR_UNSUPPORTED,
-                         "%s: architecture '" PITH_STR_FMT "'; GGUF is read for " PITH_GGUF_ARCHS
-                         "; take the model's directory with config.json and safetensors, or an .onnx file",
-                         s->name, PITH_STR_ARG(item->entry.text));
+        return pith__fail(s->err, PITH_ERR_UNSUPPORTED,
+                          "%s: architecture '" PITH_STR_FMT "'; GGUF is read for " PITH_GGUF_ARCHS
+                          "; take the model's directory with config.json and safetensors, or an .onnx file",
+                          s->name, PITH_STR_ARG(item->entry.text));
     }
-    return pith_fail(s->err, PITH_ERR_UNSUPPORTED, "%s: the file does not say its architecture", s->name);
+    return pith__fail(s->err, PITH_ERR_UNSUPPORTED, "%s: the file does not say its architecture", s->name);
 }
 
-pith_status pith_gguf_settings_read(pith_gguf_settings *s, pith_str bytes, const char *name, pith_arena *arena,
-                                    pith_error *err) {
-    *s = (pith_gguf_settings){ .name = name, .err = err };
-    PITH_TRY(pith_gguf_begin(&s->at, bytes, name, err));
+pith_status pith__gguf_settings_read(pith__gguf_settings *s, pith_str bytes, const char *name, pith__arena *arena,
+                                     pith_error *err) {
+    *s = (pith__gguf_settings){ .name = name, .err = err };
+    PITH_TRY(pith__gguf_begin(&s->at, bytes, name, err));
     while (s->at.entries) {
-        pith_gguf_entry e;
-        PITH_TRY(pith_gguf_next(&s->at, &e));
-        if (!pith_arena_grow(arena, (void **)&s->items, s->count, &s->capacity, sizeof *s->items))
-            return pith_fail_memory(err, sizeof *s->items);
-        s->items[s->count++] = (pith_gguf_setting){ .entry = e };
+        pith__gguf_entry e;
+        PITH_TRY(pith__gguf_next(&s->at, &e));
+        if (!pith__arena_grow(arena, (void **)&s->items, s->count, &s->capacity, sizeof *s->items))
+            return pith__fail_memory(err, sizeof *s->items);
+        s->items[s->count++] = (pith__gguf_setting){ .entry = e };
     }
     return settings_architecture(s);
 }
 
-const pith_gguf_entry *pith_gguf_setting_find(pith_gguf_settings *s, const char *key, pith_gguf_kind kind) {
-    const bool general = settings_begins(pith_str_of(key), "general.") || settings_begins(pith_str_of(key), "split.");
-    const pith_gguf_entry *found = NULL;
+const pith__gguf_entry *pith__gguf_setting_find(pith__gguf_settings *s, const char *key, pith__gguf_kind kind) {
+    const bool general = settings_begins(pith__str_of(key), "general.") || settings_begins(pith__str_of(key), "split.");
+    const pith__gguf_entry *found = NULL;
     for (size_t i = 0; i < s->count; i++) {
-        pith_gguf_setting *item = &s->items[i];
+        pith__gguf_setting *item = &s->items[i];
         const pith_str own = general ? item->entry.key : settings_own(s, item->entry.key);
         const bool fits = item->entry.kind == kind || (kind == PITH_GGUF_REAL && item->entry.kind == PITH_GGUF_COUNT);
-        if (!own.data || !pith_str_is(own, key) || !fits) continue;
+        if (!own.data || !pith__str_is(own, key) || !fits) continue;
         item->read = true;
         found = &item->entry; /* the last one counts */
     }
     return found;
 }
 
-uint64_t pith_gguf_setting_count(pith_gguf_settings *s, const char *key, uint64_t fallback) {
-    const pith_gguf_entry *e = pith_gguf_setting_find(s, key, PITH_GGUF_COUNT);
+uint64_t pith__gguf_setting_count(pith__gguf_settings *s, const char *key, uint64_t fallback) {
+    const pith__gguf_entry *e = pith__gguf_setting_find(s, key, PITH_GGUF_COUNT);
     return e ? e->count : fallback;
 }
 
-double pith_gguf_setting_real(pith_gguf_settings *s, const char *key, double fallback) {
-    const pith_gguf_entry *e = pith_gguf_setting_find(s, key, PITH_GGUF_REAL);
+double pith__gguf_setting_real(pith__gguf_settings *s, const char *key, double fallback) {
+    const pith__gguf_entry *e = pith__gguf_setting_find(s, key, PITH_GGUF_REAL);
     return e ? e->real : fallback;
 }
 
-pith_status pith_gguf_setting_needed(int *value, pith_gguf_settings *s, const char *key) {
-    const uint64_t count = pith_gguf_setting_count(s, key, 0);
+pith_status pith__gguf_setting_needed(int *value, pith__gguf_settings *s, const char *key) {
+    const uint64_t count = pith__gguf_setting_count(s, key, 0);
     *value = (int)count;
     if (count && count <= INT32_MAX) return PITH_OK;
-    return pith_fail(s->err, PITH_ERR_FORMAT,
-                     "%s: no usable setting '%s.%s'; if a config.json lies beside the file, give the directory as the "
-                     "model",
-                     s->name, s->arch->name, key);
+    return pith__fail(s->err, PITH_ERR_FORMAT,
+                      "%s: no usable setting '%s.%s'; if a config.json lies beside the file, give the directory as the "
+                      "model",
+                      s->name, s->arch->name, key);
 }
 
 /* ---- what became of them ---- */
@@ -133,24 +133,24 @@ typedef enum { SETTING_READ, SETTING_IGNORED, SETTING_UNKNOWN, SETTING_OF_TOKENI
 
 static bool settings_one_of(const char *const *list, size_t count, pith_str key) {
     for (size_t i = 0; i < count; i++)
-        if (pith_str_is(key, list[i])) return true;
+        if (pith__str_is(key, list[i])) return true;
     return false;
 }
 
-static pith_status settings_judge(settings_fate *fate, const pith_gguf_settings *s, const pith_gguf_setting *item) {
-    const pith_gguf_entry *e = &item->entry;
+static pith_status settings_judge(settings_fate *fate, const pith__gguf_settings *s, const pith__gguf_setting *item) {
+    const pith__gguf_entry *e = &item->entry;
     const pith_str own = settings_own(s, e->key);
     *fate = item->read ? SETTING_READ : SETTING_UNKNOWN;
     if (settings_begins(e->key, "tokenizer.")) *fate = SETTING_OF_TOKENIZER;
     if (*fate != SETTING_UNKNOWN) return PITH_OK;
     for (size_t i = 0; own.data && i < sizeof settings_fixed / sizeof *settings_fixed; i++) {
-        if (!pith_str_is(own, settings_fixed[i].key)) continue;
+        if (!pith__str_is(own, settings_fixed[i].key)) continue;
         *fate = SETTING_READ;
         const bool number = e->kind == PITH_GGUF_COUNT || e->kind == PITH_GGUF_REAL;
         if (number && e->real == settings_fixed[i].value) return PITH_OK;
-        return pith_fail(s->err, PITH_ERR_UNSUPPORTED,
-                         "%s: '" PITH_STR_FMT "' is set, which is not supported for the architecture %s", s->name,
-                         PITH_STR_ARG(e->key), s->arch->name);
+        return pith__fail(s->err, PITH_ERR_UNSUPPORTED,
+                          "%s: '" PITH_STR_FMT "' is set, which is not supported for the architecture %s", s->name,
+                          PITH_STR_ARG(e->key), s->arch->name);
     }
     const bool harmless =
         own.data ? settings_one_of(settings_harmless, sizeof settings_harmless / sizeof *settings_harmless, own)
@@ -160,29 +160,29 @@ static pith_status settings_judge(settings_fate *fate, const pith_gguf_settings 
     return PITH_OK;
 }
 
-static pith_status settings_note(pith_str *list, pith_str key, pith_arena *arena, pith_error *err) {
-    *list = pith_arena_printf(arena, PITH_STR_FMT "%s" PITH_STR_FMT, PITH_STR_ALL(*list), list->size ? ", " : "",
-                              PITH_STR_ALL(key));
-    return list->data ? PITH_OK : pith_fail_memory(err, key.size);
+static pith_status settings_note(pith_str *list, pith_str key, pith__arena *arena, pith_error *err) {
+    *list = pith__arena_printf(arena, PITH_STR_FMT "%s" PITH_STR_FMT, PITH_STR_ALL(*list), list->size ? ", " : "",
+                               PITH_STR_ALL(key));
+    return list->data ? PITH_OK : pith__fail_memory(err, key.size);
 }
 
 /* Files that are no model, and parts of one. */
-static pith_status settings_whole(pith_gguf_settings *s) {
-    const pith_gguf_entry *type = pith_gguf_setting_find(s, "general.type", PITH_GGUF_TEXT);
-    if (type && !pith_str_is(type->text, "model"))
-        return pith_fail(s->err, PITH_ERR_UNSUPPORTED,
-                         "%s: general.type is '" PITH_STR_FMT "'; only whole models are read", s->name,
-                         PITH_STR_ARG(type->text));
-    const uint64_t parts = pith_gguf_setting_count(s, "split.count", 0);
+static pith_status settings_whole(pith__gguf_settings *s) {
+    const pith__gguf_entry *type = pith__gguf_setting_find(s, "general.type", PITH_GGUF_TEXT);
+    if (type && !pith__str_is(type->text, "model"))
+        return pith__fail(s->err, PITH_ERR_UNSUPPORTED,
+                          "%s: general.type is '" PITH_STR_FMT "'; only whole models are read", s->name,
+                          PITH_STR_ARG(type->text));
+    const uint64_t parts = pith__gguf_setting_count(s, "split.count", 0);
     if (parts > 1)
-        return pith_fail(s->err, PITH_ERR_UNSUPPORTED,
-                         "%s: one of %llu parts of a model; join them with llama-gguf-split --merge", s->name,
-                         (unsigned long long)parts);
+        return pith__fail(s->err, PITH_ERR_UNSUPPORTED,
+                          "%s: one of %llu parts of a model; join them with llama-gguf-split --merge", s->name,
+                          (unsigned long long)parts);
     return PITH_OK;
 }
 
-pith_status pith_gguf_settings_check(pith_str *read, pith_str *ignored, pith_str *unknown, pith_gguf_settings *s,
-                                     pith_arena *arena, const pith_log *log) {
+pith_status pith__gguf_settings_check(pith_str *read, pith_str *ignored, pith_str *unknown, pith__gguf_settings *s,
+                                      pith__arena *arena, const pith_log *log) {
     pith_str *const lists[] = { read, ignored, unknown };
     *read = *ignored = *unknown = PITH_STR("");
     PITH_TRY(settings_whole(s));
@@ -193,10 +193,11 @@ pith_status pith_gguf_settings_check(pith_str *read, pith_str *ignored, pith_str
         const pith_str key = s->items[i].entry.key;
         PITH_TRY(settings_note(lists[fate], key, arena, s->err));
         if (fate == SETTING_UNKNOWN)
-            pith_log_write(log, PITH_LOG_WARNING,
-                           "%s: '" PITH_STR_FMT "' is not known and is ignored; if it changes what the model computes, "
-                           "vectors differ",
-                           s->name, PITH_STR_ARG(key));
+            pith__log_write(log, PITH_LOG_WARNING,
+                            "%s: '" PITH_STR_FMT
+                            "' is not known and is ignored; if it changes what the model computes, "
+                            "vectors differ",
+                            s->name, PITH_STR_ARG(key));
     }
     return PITH_OK;
 }

@@ -22,12 +22,12 @@ static const struct {
     { "F8_E4M3", PITH_F8E4M3FN }, { "F8_E5M2", PITH_F8E5M2 }, { "BOOL", PITH_BOOL }, { "C64", PITH_C64 },
 };
 
-static void safetensors_read_shape(pith_json *j, pith_tensor *tensor) {
-    for (pith_json_array(j); pith_json_next_item(j);) {
-        int64_t dim = pith_json_int(j);
+static void safetensors_read_shape(pith__json *j, pith_tensor *tensor) {
+    for (pith__json_array(j); pith__json_next_item(j);) {
+        int64_t dim = pith__json_int(j);
         if (tensor->rank == PITH_MAX_RANK || dim < 0) {
-            pith_json_fail(j, PITH_ERR_UNSUPPORTED, "a shape with a negative size or more than %d sizes",
-                           PITH_MAX_RANK);
+            pith__json_fail(j, PITH_ERR_UNSUPPORTED, "a shape with a negative size or more than %d sizes",
+                            PITH_MAX_RANK);
             return;
         }
         tensor->dims[tensor->rank++] = dim;
@@ -52,102 +52,102 @@ static pith_status check_spans(span *spans, size_t count, uint64_t data_size, co
     if (count) qsort(spans, count, sizeof *spans, compare_spans);
     for (size_t i = 0; i < count; at = spans[i++].end)
         if (spans[i].begin != at)
-            return pith_fail(err, PITH_ERR_FORMAT,
-                             "%s: the data of '" PITH_STR_FMT "' begins at byte %llu, where byte %llu is next: tensors "
-                             "overlap or leave a hole; fetch the file again",
-                             file_name, PITH_STR_ARG(spans[i].name), (unsigned long long)spans[i].begin,
-                             (unsigned long long)at);
+            return pith__fail(
+                err, PITH_ERR_FORMAT,
+                "%s: the data of '" PITH_STR_FMT "' begins at byte %llu, where byte %llu is next: tensors "
+                "overlap or leave a hole; fetch the file again",
+                file_name, PITH_STR_ARG(spans[i].name), (unsigned long long)spans[i].begin, (unsigned long long)at);
     if (at == data_size) return PITH_OK;
-    return pith_fail(err, PITH_ERR_FORMAT, "%s: %llu bytes belong to no tensor; fetch the file again", file_name,
-                     (unsigned long long)(data_size - at));
+    return pith__fail(err, PITH_ERR_FORMAT, "%s: %llu bytes belong to no tensor; fetch the file again", file_name,
+                      (unsigned long long)(data_size - at));
 }
 
 /* Text about the file. */
-static void read_metadata(pith_json *j) {
+static void read_metadata(pith__json *j) {
     pith_str key;
-    if (pith_json_null(j)) return;
-    for (pith_json_object(j); pith_json_next_key(j, &key);) pith_json_string(j);
+    if (pith__json_null(j)) return;
+    for (pith__json_object(j); pith__json_next_key(j, &key);) pith__json_string(j);
 }
 
 /* One entry of the header; false after a fault. */
-static bool read_entry(pith_json *j, pith_tensor *tensor, span *place, uint64_t data_size) {
+static bool read_entry(pith__json *j, pith_tensor *tensor, span *place, uint64_t data_size) {
     pith_str key, dtype = { "", 0 };
     int64_t offsets[2] = { -1, -1 };
     *tensor = (pith_tensor){ 0 };
-    for (pith_json_object(j); pith_json_next_key(j, &key);) {
-        if (pith_str_is(key, "dtype")) {
-            dtype = pith_json_string(j);
-        } else if (pith_str_is(key, "shape")) {
+    for (pith__json_object(j); pith__json_next_key(j, &key);) {
+        if (pith__str_is(key, "dtype")) {
+            dtype = pith__json_string(j);
+        } else if (pith__str_is(key, "shape")) {
             tensor->rank = 0;
             safetensors_read_shape(j, tensor);
-        } else if (pith_str_is(key, "data_offsets")) {
+        } else if (pith__str_is(key, "data_offsets")) {
             size_t n = 0;
-            for (pith_json_array(j); pith_json_next_item(j); n++) {
-                int64_t offset = pith_json_int(j);
+            for (pith__json_array(j); pith__json_next_item(j); n++) {
+                int64_t offset = pith__json_int(j);
                 if (n < 2) offsets[n] = offset;
             }
-            if (n != 2) pith_json_fail(j, PITH_ERR_FORMAT, "%zu offsets instead of 2", n);
+            if (n != 2) pith__json_fail(j, PITH_ERR_FORMAT, "%zu offsets instead of 2", n);
         } else {
-            pith_json_skip(j);
+            pith__json_skip(j);
         }
     }
     if (j->failed) return false;
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-        if (pith_str_is(dtype, dtypes[i].name)) tensor->dtype = dtypes[i].dtype;
+        if (pith__str_is(dtype, dtypes[i].name)) tensor->dtype = dtypes[i].dtype;
     if (!tensor->dtype) {
-        pith_json_fail(j, PITH_ERR_UNSUPPORTED, "dtype \"" PITH_STR_FMT "\" is not supported", PITH_STR_ARG(dtype));
-    } else if (!pith_dtype_bytes(tensor->dtype, pith_dims_count(tensor->dims, tensor->rank), &tensor->bytes)) {
-        pith_json_fail(j, PITH_ERR_FORMAT, "the shape is too large");
+        pith__json_fail(j, PITH_ERR_UNSUPPORTED, "dtype \"" PITH_STR_FMT "\" is not supported", PITH_STR_ARG(dtype));
+    } else if (!pith__dtype_bytes(tensor->dtype, pith__dims_count(tensor->dims, tensor->rank), &tensor->bytes)) {
+        pith__json_fail(j, PITH_ERR_FORMAT, "the shape is too large");
     } else if (offsets[0] < 0 || offsets[1] < offsets[0] || (uint64_t)offsets[1] > data_size) {
-        pith_json_fail(j, PITH_ERR_FORMAT, "data_offsets reach beyond the file, which may be cut short");
+        pith__json_fail(j, PITH_ERR_FORMAT, "data_offsets reach beyond the file, which may be cut short");
     } else if ((uint64_t)(offsets[1] - offsets[0]) != tensor->bytes) {
         char shape[128];
-        pith_json_fail(j, PITH_ERR_FORMAT, "has %lld bytes, but shape %s of %s needs %zu",
-                       (long long)(offsets[1] - offsets[0]),
-                       pith_dims_text(tensor->dims, tensor->rank, shape, sizeof shape), pith_dtype_name(tensor->dtype),
-                       tensor->bytes);
+        pith__json_fail(j, PITH_ERR_FORMAT, "has %lld bytes, but shape %s of %s needs %zu",
+                        (long long)(offsets[1] - offsets[0]),
+                        pith__dims_text(tensor->dims, tensor->rank, shape, sizeof shape),
+                        pith__dtype_name(tensor->dtype), tensor->bytes);
     }
     place->begin = (uint64_t)offsets[0];
     place->end = (uint64_t)offsets[1];
     return !j->failed;
 }
 
-static pith_status safetensors_add(pith_weights *w, pith_str name, const pith_tensor *tensor, pith_json *j) {
+static pith_status safetensors_add(pith__weights *w, pith_str name, const pith_tensor *tensor, pith__json *j) {
     pith_error fault = PITH_ERROR_INIT;
-    pith_status status = pith_weights_put(w, name, tensor, &fault);
-    return status ? pith_json_fail(j, status, "%s", fault.message) : PITH_OK;
+    pith_status status = pith__weights_put(w, name, tensor, &fault);
+    return status ? pith__json_fail(j, status, "%s", fault.message) : PITH_OK;
 }
 
-pith_status pith_safetensors_read(pith_weights *weights, pith_str bytes, const char *file_name, pith_error *err) {
+pith_status pith__safetensors_read(pith__weights *weights, pith_str bytes, const char *file_name, pith_error *err) {
     uint64_t header = 0;
     if (bytes.size >= sizeof header) memcpy(&header, bytes.data, sizeof header);
     if (bytes.size < sizeof header || header > HEADER_MAX || header > bytes.size - sizeof header) {
-        return pith_fail(err, PITH_ERR_FORMAT,
-                         "%s: the header is damaged: this is not a safetensors file, or it is cut short", file_name);
+        return pith__fail(err, PITH_ERR_FORMAT,
+                          "%s: the header is damaged: this is not a safetensors file, or it is cut short", file_name);
     }
     const char *data = bytes.data + sizeof header + header;
     uint64_t data_size = bytes.size - sizeof header - header;
     pith_error local = PITH_ERROR_INIT;
-    pith_json j;
+    pith__json j;
     pith_str name;
-    pith_json_init(&j, (pith_str){ bytes.data + sizeof header, (size_t)header }, file_name, weights->arena,
-                   err ? err : &local);
+    pith__json_init(&j, (pith_str){ bytes.data + sizeof header, (size_t)header }, file_name, weights->arena,
+                    err ? err : &local);
     span *spans = NULL;
     size_t count = 0, capacity = 0;
-    for (pith_json_object(&j); pith_json_next_key(&j, &name);) {
+    for (pith__json_object(&j); pith__json_next_key(&j, &name);) {
         pith_tensor tensor;
-        if (pith_str_is(name, "__metadata__")) {
+        if (pith__str_is(name, "__metadata__")) {
             read_metadata(&j);
             continue;
         }
-        if (!pith_arena_grow(weights->arena, (void **)&spans, count, &capacity, sizeof *spans))
-            return pith_fail_memory(err, count * sizeof *spans);
+        if (!pith__arena_grow(weights->arena, (void **)&spans, count, &capacity, sizeof *spans))
+            return pith__fail_memory(err, count * sizeof *spans);
         if (!read_entry(&j, &tensor, &spans[count], data_size)) break;
         spans[count].name = name;
-        PITH_TRY(pith_weights_place(&tensor, data + spans[count].begin, weights->arena, err));
+        PITH_TRY(pith__weights_place(&tensor, data + spans[count].begin, weights->arena, err));
         PITH_TRY(safetensors_add(weights, name, &tensor, &j));
         count++;
     }
-    pith_json_finish(&j);
+    pith__json_finish(&j);
     return j.failed ? j.err->code : check_spans(spans, count, data_size, file_name, err);
 }

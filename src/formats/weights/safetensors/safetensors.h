@@ -8,6 +8,6 @@
 #include "formats/weights/tensor_files.h"
 
 /* Adds all tensors of a file. file_name is for messages. A name that was added before gives PITH_ERR_FORMAT. */
-pith_status pith_safetensors_read(pith_weights *weights, pith_str bytes, const char *file_name, pith_error *err);
+pith_status pith__safetensors_read(pith__weights *weights, pith_str bytes, const char *file_name, pith_error *err);
 
 #endif

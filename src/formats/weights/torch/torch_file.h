@@ -10,11 +10,11 @@
 /* Adds the tensors of the dictionary in the file, or of its member "state_dict" or "model" if it has no tensors itself.
  * file_name is for messages. A pickle that holds anything else than plain tensors gives PITH_ERR_UNSUPPORTED, and the
  * message names it; a damaged file gives PITH_ERR_FORMAT. */
-pith_status pith_torch_read(pith_weights *weights, pith_str bytes, const char *file_name, pith_error *err);
+pith_status pith__torch_read(pith__weights *weights, pith_str bytes, const char *file_name, pith_error *err);
 
 /* The part "torch" (base/optional_part.h). */
-typedef struct pith_torch_part {
-    pith_status (*read)(pith_weights *weights, pith_str bytes, const char *file_name, pith_error *err);
-} pith_torch_part;
+typedef struct pith__torch_part {
+    pith_status (*read)(pith__weights *weights, pith_str bytes, const char *file_name, pith_error *err);
+} pith__torch_part;
 
 #endif

@@ -71,12 +71,12 @@ static const struct {
     { "torch", "complex128", DTYPE, PITH_C128 },
 };
 
-typedef pith_pickle_value value;
+typedef pith__pickle_value value;
 
 typedef struct pickle {
     pith_str bytes;
     size_t at, op_at; /* of the next byte, and of the opcode being run */
-    pith_arena *arena;
+    pith__arena *arena;
     pith_error *err;
     value *stack;
     size_t count, capacity;
@@ -86,17 +86,17 @@ typedef struct pickle {
 } pickle;
 
 static pith_status pickle_fail(pickle *p, const char *what) {
-    return pith_fail(p->err, PITH_ERR_FORMAT, "the pickle is damaged at byte %zu: %s", p->op_at, what);
+    return pith__fail(p->err, PITH_ERR_FORMAT, "the pickle is damaged at byte %zu: %s", p->op_at, what);
 }
 
-static pith_status pickle_memory(pickle *p) { return pith_fail_memory(p->err, p->count * sizeof(value)); }
+static pith_status pickle_memory(pickle *p) { return pith__fail_memory(p->err, p->count * sizeof(value)); }
 
 /* ---- the stack ---- */
 
 static pith_status push(pickle *p, value v) {
     if (p->count == STACK_MAX) return pickle_fail(p, "too many values on the stack");
     void *stack = p->stack;
-    if (!pith_arena_grow(p->arena, &stack, p->count, &p->capacity, sizeof v)) return pickle_memory(p);
+    if (!pith__arena_grow(p->arena, &stack, p->count, &p->capacity, sizeof v)) return pickle_memory(p);
     p->stack = stack;
     p->stack[p->count++] = v;
     return PITH_OK;
@@ -119,22 +119,22 @@ static pith_status pop_mark(value **first, size_t *n, pickle *p) {
     return PITH_OK;
 }
 
-static pith_status pickle_add(pickle *p, pith_pickle_items *items, const value *v, size_t n) {
+static pith_status pickle_add(pickle *p, pith__pickle_items *items, const value *v, size_t n) {
     for (size_t i = 0; i < n; i++) {
         void *at = items->at;
-        if (!pith_arena_grow(p->arena, &at, items->count, &items->capacity, sizeof *v)) return pickle_memory(p);
+        if (!pith__arena_grow(p->arena, &at, items->count, &items->capacity, sizeof *v)) return pickle_memory(p);
         items->at = at;
         items->at[items->count++] = v[i];
     }
     return PITH_OK;
 }
 
-static pith_status push_items(pickle *p, pith_pickle_kind kind, const value *v, size_t n) {
-    pith_pickle_items *items = pith_arena_array(p->arena, 1, sizeof *items);
-    value *at = pith_arena_array(p->arena, n, sizeof *at);
+static pith_status push_items(pickle *p, pith__pickle_kind kind, const value *v, size_t n) {
+    pith__pickle_items *items = pith__arena_array(p->arena, 1, sizeof *items);
+    value *at = pith__arena_array(p->arena, n, sizeof *at);
     if (!items || !at) return pickle_memory(p);
     if (n) memcpy(at, v, n * sizeof *at);
-    *items = (pith_pickle_items){ at, n, n };
+    *items = (pith__pickle_items){ at, n, n };
     return push(p, (value){ .kind = kind, .as.items = items });
 }
 
@@ -149,7 +149,7 @@ static pith_status push_tuple(pickle *p, size_t n) {
 }
 
 /* Adds n values to the list or dictionary on top of the stack. */
-static pith_status pickle_extend(pickle *p, pith_pickle_kind kind, const value *v, size_t n) {
+static pith_status pickle_extend(pickle *p, pith__pickle_kind kind, const value *v, size_t n) {
     if (!p->count || p->stack[p->count - 1].kind != kind)
         return pickle_fail(p, kind == PITH_PICKLE_DICT ? "items without a dictionary" : "items without a list");
     if (kind == PITH_PICKLE_DICT && n % 2) return pickle_fail(p, "a key without a value");
@@ -211,20 +211,20 @@ static pith_status push_text(pickle *p, int length_bytes) {
 
 static pith_status push_global(pickle *p, pith_str module, pith_str name) {
     size_t i = 0, n = sizeof globals / sizeof *globals;
-    while (i < n && !(pith_str_is(module, globals[i].module) && pith_str_is(name, globals[i].name))) i++;
+    while (i < n && !(pith__str_is(module, globals[i].module) && pith__str_is(name, globals[i].name))) i++;
     if (i < n) return push(p, (value){ .kind = PITH_PICKLE_GLOBAL, .global = (int)i });
-    return pith_fail(p->err, PITH_ERR_UNSUPPORTED,
-                     "the pickle asks for '" PITH_STR_FMT "." PITH_STR_FMT
-                     "' at byte %zu; only plain tensors are read, and nothing is executed. Convert the file to "
-                     "safetensors",
-                     PITH_STR_ARG(module), PITH_STR_ARG(name), p->op_at);
+    return pith__fail(p->err, PITH_ERR_UNSUPPORTED,
+                      "the pickle asks for '" PITH_STR_FMT "." PITH_STR_FMT
+                      "' at byte %zu; only plain tensors are read, and nothing is executed. Convert the file to "
+                      "safetensors",
+                      PITH_STR_ARG(module), PITH_STR_ARG(name), p->op_at);
 }
 
 static pith_status pickle_put(pickle *p, uint64_t index) {
     if (!p->count || p->stack[p->count - 1].kind == PITH_PICKLE_MARK) return pickle_fail(p, "nothing to memoize");
     if (index > p->memo_count) return pickle_fail(p, "a memo out of order");
     void *memo = p->memo;
-    if (!pith_arena_grow(p->arena, &memo, p->memo_count, &p->memo_capacity, sizeof *p->memo)) return pickle_memory(p);
+    if (!pith__arena_grow(p->arena, &memo, p->memo_count, &p->memo_capacity, sizeof *p->memo)) return pickle_memory(p);
     p->memo = memo;
     p->memo[index] = p->stack[p->count - 1];
     if (index == p->memo_count) p->memo_count++;
@@ -254,14 +254,14 @@ static bool pickle_is_global(const value *v, global_kind kind) {
 static pith_status push_storage(pickle *p) {
     value id;
     PITH_TRY(pop(&id, p));
-    const pith_pickle_items *t = id.kind == PITH_PICKLE_TUPLE ? id.as.items : NULL;
-    bool good = t && t->count >= 5 && t->at[0].kind == PITH_PICKLE_TEXT && pith_str_is(t->at[0].as.text, "storage") &&
+    const pith__pickle_items *t = id.kind == PITH_PICKLE_TUPLE ? id.as.items : NULL;
+    bool good = t && t->count >= 5 && t->at[0].kind == PITH_PICKLE_TEXT && pith__str_is(t->at[0].as.text, "storage") &&
                 pickle_is_global(&t->at[1], STORAGE) && t->at[2].kind == PITH_PICKLE_TEXT &&
                 t->at[4].kind == PITH_PICKLE_INT && t->at[4].as.number >= 0;
     if (!good) return pickle_fail(p, "a persistent object that is not a storage");
     if (t->count > 5 && t->at[5].kind != PITH_PICKLE_NONE)
-        return pith_fail(p->err, PITH_ERR_UNSUPPORTED, "a storage that is a view of another, at byte %zu", p->op_at);
-    pith_torch_tensor *s = pith_arena_array(p->arena, 1, sizeof *s);
+        return pith__fail(p->err, PITH_ERR_UNSUPPORTED, "a storage that is a view of another, at byte %zu", p->op_at);
+    pith__torch_tensor *s = pith__arena_array(p->arena, 1, sizeof *s);
     if (!s) return pickle_memory(p);
     s->key = t->at[2].as.text;
     s->dtype = globals[t->at[1].global].dtype;
@@ -281,11 +281,11 @@ static bool pickle_numbers(int64_t *out, const value *v, size_t *n) {
 }
 
 /* (storage, offset, size, stride, …); v3 has the dtype as its seventh. */
-static pith_status push_tensor(pickle *p, global_kind how, const pith_pickle_items *a) {
+static pith_status push_tensor(pickle *p, global_kind how, const pith__pickle_items *a) {
     size_t rank, strides, least = how == REBUILD_V3 ? 7 : 4;
     if (a->count < least || a->at[0].kind != PITH_PICKLE_STORAGE || a->at[1].kind != PITH_PICKLE_INT)
         return pickle_fail(p, "a tensor without a storage");
-    pith_torch_tensor *t = pith_arena_array(p->arena, 1, sizeof *t);
+    pith__torch_tensor *t = pith__arena_array(p->arena, 1, sizeof *t);
     if (!t) return pickle_memory(p);
     *t = *a->at[0].as.tensor;
     t->offset = a->at[1].as.number;
@@ -304,7 +304,7 @@ static pith_status pickle_reduce(pickle *p) {
     PITH_TRY(pop(&callee, p));
     if (callee.kind != PITH_PICKLE_GLOBAL || arguments.kind != PITH_PICKLE_TUPLE)
         return pickle_fail(p, "a call of something that is not a function");
-    const pith_pickle_items *a = arguments.as.items;
+    const pith__pickle_items *a = arguments.as.items;
     global_kind kind = globals[callee.global].kind;
     if (kind == ORDERED_DICT) {
         if (a->count) return pickle_fail(p, "an OrderedDict made from arguments");
@@ -374,7 +374,7 @@ static pith_status pickle_protocol(pickle *p) {
     uint64_t version;
     PITH_TRY(take_number(&version, p, 1));
     return version <= 5 ? PITH_OK
-                        : pith_fail(p->err, PITH_ERR_UNSUPPORTED, "pickle protocol %d is not known", (int)version);
+                        : pith__fail(p->err, PITH_ERR_UNSUPPORTED, "pickle protocol %d is not known", (int)version);
 }
 
 /* Opcodes that make or use values without an argument. */
@@ -403,8 +403,8 @@ static pith_status pickle_plain(pickle *p, uint8_t op) {
     case 0x93: return pickle_stack_global(p);
     case 0x94: return pickle_put(p, p->memo_count);
     default:
-        return pith_fail(p->err, PITH_ERR_UNSUPPORTED,
-                         "opcode 0x%02x at byte %zu of the pickle is not one of those of plain tensors", op, p->op_at);
+        return pith__fail(p->err, PITH_ERR_UNSUPPORTED,
+                          "opcode 0x%02x at byte %zu of the pickle is not one of those of plain tensors", op, p->op_at);
     }
 }
 
@@ -432,14 +432,14 @@ static pith_status pickle_step(pickle *p, uint8_t op) {
     }
 }
 
-pith_status pith_pickle_read(pith_pickle_value *result, size_t *used, pith_str bytes, pith_arena *arena,
-                             pith_error *err) {
+pith_status pith__pickle_read(pith__pickle_value *result, size_t *used, pith_str bytes, pith__arena *arena,
+                              pith_error *err) {
     pickle p = { .bytes = bytes, .arena = arena, .err = err };
     if (p.bytes.size > PICKLE_MAX) p.bytes.size = PICKLE_MAX;
     while (!p.stopped) {
         p.op_at = p.at;
         if (p.at == PICKLE_MAX)
-            return pith_fail(err, PITH_ERR_UNSUPPORTED, "the pickle is longer than %zu bytes", PICKLE_MAX);
+            return pith__fail(err, PITH_ERR_UNSUPPORTED, "the pickle is longer than %zu bytes", PICKLE_MAX);
         if (p.at == p.bytes.size) return pickle_fail(&p, "it has no end");
         PITH_TRY(pickle_step(&p, (uint8_t)p.bytes.data[p.at++]));
     }

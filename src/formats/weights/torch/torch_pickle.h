@@ -13,16 +13,16 @@
 #include "base/memory/memory.h"
 
 /* A tensor as the pickle describes it; sizes are not checked against the storage. */
-typedef struct pith_torch_tensor {
+typedef struct pith__torch_tensor {
     pith_str key;   /* of the storage */
     int dtype;      /* a pith_dtype, or PITH_UNDEFINED: the storage has no type and none was given */
     int64_t numel;  /* elements of the storage, as the pickle has it */
     int64_t offset; /* in elements */
     int rank;
     int64_t dims[PITH_MAX_RANK], strides[PITH_MAX_RANK]; /* in elements */
-} pith_torch_tensor;
+} pith__torch_tensor;
 
-typedef enum pith_pickle_kind {
+typedef enum pith__pickle_kind {
     PITH_PICKLE_NONE,
     PITH_PICKLE_BOOL,
     PITH_PICKLE_INT,
@@ -36,27 +36,27 @@ typedef enum pith_pickle_kind {
     PITH_PICKLE_STORAGE, /* a tensor of rank 0 whose key, dtype and numel are set */
     PITH_PICKLE_TENSOR,
     PITH_PICKLE_MARK
-} pith_pickle_kind;
+} pith__pickle_kind;
 
-typedef struct pith_pickle_value {
-    pith_pickle_kind kind;
+typedef struct pith__pickle_value {
+    pith__pickle_kind kind;
     int global; /* index in the list of names */
     union {
         int64_t number;
         pith_str text;
-        struct pith_pickle_items *items; /* TUPLE, LIST, DICT */
-        pith_torch_tensor *tensor;
+        struct pith__pickle_items *items; /* TUPLE, LIST, DICT */
+        pith__torch_tensor *tensor;
     } as;
-} pith_pickle_value;
+} pith__pickle_value;
 
-typedef struct pith_pickle_items {
-    pith_pickle_value *at;
+typedef struct pith__pickle_items {
+    pith__pickle_value *at;
     size_t count, capacity;
-} pith_pickle_items;
+} pith__pickle_items;
 
 /* Reads one pickle from the front of bytes; *used is its length. The value is in the arena, its texts are spans of
  * bytes. Errors do not name the file. */
-pith_status pith_pickle_read(pith_pickle_value *value, size_t *used, pith_str bytes, pith_arena *arena,
-                             pith_error *err);
+pith_status pith__pickle_read(pith__pickle_value *value, size_t *used, pith_str bytes, pith__arena *arena,
+                              pith_error *err);
 
 #endif

@@ -5,23 +5,23 @@
 #ifndef PITH_FORMATS_WEIGHTS_TORCH_TORCH_ZIP_H
 #define PITH_FORMATS_WEIGHTS_TORCH_TORCH_ZIP_H
 
-#include "base/memory/span_map.h"
 #include "base/memory/memory.h"
+#include "base/memory/span_map.h"
 
-typedef struct pith_zip_member {
+typedef struct pith__zip_member {
     pith_str name, bytes; /* spans of the file */
-} pith_zip_member;
+} pith__zip_member;
 
-typedef struct pith_zip {
-    pith_zip_member *members;
+typedef struct pith__zip {
+    pith__zip_member *members;
     size_t count;
-    pith_map names; /* to the index in members */
-} pith_zip;
+    pith__map names; /* to the index in members */
+} pith__zip;
 
-bool pith_zip_is(pith_str file); /* by its first bytes */
+bool pith__zip_is(pith_str file); /* by its first bytes */
 /* Reads the directory; the arrays are in the arena. Errors do not name the file. */
-pith_status pith_zip_read(pith_zip *zip, pith_str file, pith_arena *arena, pith_error *err);
+pith_status pith__zip_read(pith__zip *zip, pith_str file, pith__arena *arena, pith_error *err);
 /* data is NULL if there is no such member. */
-pith_str pith_zip_find(const pith_zip *zip, pith_str name);
+pith_str pith__zip_find(const pith__zip *zip, pith_str name);
 
 #endif
